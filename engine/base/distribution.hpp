@@ -24,10 +24,10 @@ struct DelayDistribution {
     Kind kind = Kind::fixed;
     Time mean = Time::zero();
     Time spread = Time::zero();
-    /// Measured delays; if empty, the mean is drawn. `seen_up_to[i]` is the cumulative weight of
-    /// the first i + 1 values (an integer or not), and increases.
+    /// Measured delays; if empty, the mean is drawn. `cumulative_weights[i]` is the cumulative
+    /// weight of the first i + 1 values (an integer or not), and increases.
     std::vector<Time> values = {};
-    std::vector<double> seen_up_to = {};
+    std::vector<double> cumulative_weights = {};
 
     /// A delay of at least 0 and at most 2^62 ps (53 days).
     [[nodiscard]] Time draw(RandomStream& random) const {
@@ -50,12 +50,13 @@ struct DelayDistribution {
             case Kind::uniform:
                 return bounded(centre + width * (2.0 * random.uniform() - 1.0));
             case Kind::measured: {
-                if (seen_up_to.empty()) {
+                if (cumulative_weights.empty()) {
                     break;
                 }
-                const auto found = std::upper_bound(seen_up_to.begin(), seen_up_to.end() - 1,
-                                                    random.uniform() * seen_up_to.back());
-                const auto place = static_cast<std::size_t>(found - seen_up_to.begin());
+                const auto found =
+                    std::upper_bound(cumulative_weights.begin(), cumulative_weights.end() - 1,
+                                     random.uniform() * cumulative_weights.back());
+                const auto place = static_cast<std::size_t>(found - cumulative_weights.begin());
                 return std::clamp(values[place], Time::zero(), longest);
             }
         }

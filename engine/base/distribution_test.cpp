@@ -69,7 +69,7 @@ TEST(DelayDistribution, AnEndlessDelayDoesNotOverflow) {
 TEST(DelayDistribution, MeasuredDrawsEachValueAsOftenAsItWasSeen) {
     DelayDistribution delay{Kind::measured};
     delay.values = {microseconds(1), microseconds(2), microseconds(10)};
-    delay.seen_up_to = {700, 990, 1000};
+    delay.cumulative_weights = {700, 990, 1000};
     std::vector<double> values = draws_us(delay);
     // 50 000 draws: the mean of 1.38 us has a standard error of 0.005 us, a share of 1 % one of
     // 0.05 %.
@@ -86,7 +86,7 @@ TEST(DelayDistribution, MeasuredDrawsEachValueAsOftenAsItWasSeen) {
 TEST(DelayDistribution, OneMeasuredValueIsAlwaysDrawn) {
     DelayDistribution delay{Kind::measured};
     delay.values = {microseconds(3)};
-    delay.seen_up_to = {0.5};
+    delay.cumulative_weights = {0.5};
     RandomStream random(1, "delay");
     for (int i = 0; i < 1000; ++i) {
         EXPECT_EQ(delay.draw(random), microseconds(3));

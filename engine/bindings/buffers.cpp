@@ -76,7 +76,7 @@ class Writer {
         if (bytes < 0) {
             throw nb::value_error("a negative number of bytes; give 0 or more");
         }
-        self.p->seen_ = self.p->writer_.acknowledged();
+        self.p->acknowledged_ = self.p->writer_.acknowledged();
         const auto room = self.p->writer_.reserve(bytes);
         return room ? std::optional(Bytes(room->data(), {room->size()}, self.h)) : std::nullopt;
     }
@@ -84,8 +84,8 @@ class Writer {
     void close() { writer_.close(); }
     bool wait_for_room(double timeout_s) {
         return wait(
-            timeout_s, [this](base::Time deadline) { writer_.wait(seen_, deadline); },
-            [this] { return writer_.acknowledged() != seen_ || unit_.is_abandoned(); });
+            timeout_s, [this](base::Time deadline) { writer_.wait(acknowledged_, deadline); },
+            [this] { return writer_.acknowledged() != acknowledged_ || unit_.is_abandoned(); });
     }
     [[nodiscard]] std::uint64_t committed() const { return writer_.committed(); }
     [[nodiscard]] std::uint64_t acknowledged() const { return writer_.acknowledged(); }
@@ -94,7 +94,7 @@ class Writer {
   private:
     AttachedBuffer unit_;
     live::BufferWriter writer_;
-    std::uint64_t seen_ = 0;  ///< acknowledged count when there was no room
+    std::uint64_t acknowledged_ = 0;  ///< acknowledged count when there was no room
 };
 
 class Reader {

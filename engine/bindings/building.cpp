@@ -25,12 +25,12 @@ void set_measured(DelayDistribution& delay, const std::vector<Time>& values,
         throw nb::value_error("numbers of counts and values differ; give one count for each value");
     }
     delay.values.clear();
-    delay.seen_up_to.clear();
-    double seen = 0;
+    delay.cumulative_weights.clear();
+    double sum = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (counts[i] > 0) {
             delay.values.push_back(values[i]);
-            delay.seen_up_to.push_back(seen += counts[i]);
+            delay.cumulative_weights.push_back(sum += counts[i]);
         }
     }
     if (delay.values.empty()) {

@@ -37,38 +37,38 @@ template <class Tag, class Number>
 inline constexpr bool is_index<base::Index<Tag, Number>> = true;
 
 /// Python representation of a value.
-inline double seen(base::Time time) { return time.seconds(); }
-inline std::int64_t seen(base::BitRate rate) { return rate.bps; }
+inline double python_value(base::Time time) { return time.seconds(); }
+inline std::int64_t python_value(base::BitRate rate) { return rate.bps; }
 template <class Tag, class Number>
-std::int64_t seen(base::Index<Tag, Number> index) {
+std::int64_t python_value(base::Index<Tag, Number> index) {
     return index == index.none() ? -1 : std::int64_t{index.value()};
 }
-inline auto seen(const infiniband::LaneWeight& entry) {
+inline auto python_value(const infiniband::LaneWeight& entry) {
     return std::tuple(entry.lane, entry.weight);
 }
-inline auto seen(const protocol::LeakyBucket& bucket) {
+inline auto python_value(const protocol::LeakyBucket& bucket) {
     return std::tuple(bucket.triggers, bucket.window_bx);
 }
-inline auto seen(const protocol::EventSizeConfig::Bin& bin) {
+inline auto python_value(const protocol::EventSizeConfig::Bin& bin) {
     return std::tuple(bin.lower, bin.upper, bin.weight);
 }
 template <class Value>
-using Seen = decltype(seen(std::declval<const Value&>()));
+using PythonValue = decltype(python_value(std::declval<const Value&>()));
 
 /// Converts from the Python representation; false if the value is out of range.
 template <class Value>
-bool take(const Seen<Value>& given, Value& value) {
+bool assign(const PythonValue<Value>& source, Value& value) {
     if constexpr (is_index<Value>) {
-        if (given != -1 && !std::in_range<typename Value::number_type>(given)) {
+        if (source != -1 && !std::in_range<typename Value::number_type>(source)) {
             return false;
         }
-        value = given == -1 ? Value::none() : Value(given);
+        value = source == -1 ? Value::none() : Value(source);
     } else if constexpr (std::is_same_v<Value, base::Time>) {
-        value = base::Time::from_seconds(given);
+        value = base::Time::from_seconds(source);
     } else if constexpr (std::is_same_v<Value, base::BitRate>) {
-        value = {given};
+        value = {source};
     } else {
-        value = std::make_from_tuple<Value>(given);
+        value = std::make_from_tuple<Value>(source);
     }
     return true;
 }
@@ -78,19 +78,19 @@ bool take(const Seen<Value>& given, Value& value) {
 namespace nanobind::detail {
 
 template <class Of>
-    requires requires(const Of& value) { daqloom::bindings::seen(value); }
+    requires requires(const Of& value) { daqloom::bindings::python_value(value); }
 struct type_caster<Of> {
-    using Seen = daqloom::bindings::Seen<Of>;
-    using Caster = make_caster<Seen>;
+    using PythonValue = daqloom::bindings::PythonValue<Of>;
+    using Caster = make_caster<PythonValue>;
     NB_TYPE_CASTER(Of, Caster::Name)
 
     bool from_python(handle object, uint8_t flags, cleanup_list* cleanup) noexcept {
-        Caster given;
-        return given.from_python(object, flags, cleanup) &&
-               daqloom::bindings::take(given.operator cast_t<Seen>(), value);
+        Caster source;
+        return source.from_python(object, flags, cleanup) &&
+               daqloom::bindings::assign(source.operator cast_t<PythonValue>(), value);
     }
     static handle from_cpp(const Of& value, rv_policy policy, cleanup_list* cleanup) noexcept {
-        return Caster::from_cpp(daqloom::bindings::seen(value), policy, cleanup);
+        return Caster::from_cpp(daqloom::bindings::python_value(value), policy, cleanup);
     }
 };
 

@@ -3,7 +3,7 @@
 #include "bindings/casters.hpp"
 #include "bindings/regrouping.hpp"
 #include "bindings/rules.hpp"
-#include "bindings/simulated.hpp"
+#include "bindings/simulation.hpp"
 #include "bindings/subjects.hpp"
 #include "systems/daqpipe_system.hpp"
 

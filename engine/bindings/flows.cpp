@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "bindings/casters.hpp"
-#include "bindings/simulated.hpp"
+#include "bindings/simulation.hpp"
 #include "bindings/subjects.hpp"
 #include "systems/flow_system.hpp"
 

@@ -107,25 +107,26 @@ using StageRow =
 
 std::vector<StageRow> take_stages(Node& node) {
     const std::int64_t to_1970_ns = since_1970_ns();
-    std::vector<StageRow> told;
+    std::vector<StageRow> arrivals;
     for (const StageRecord& record : node.take_stages()) {
-        told.emplace_back(record.at.ps / 1'000 + to_1970_ns, record.epoch, record.step, record.to,
-                          record.stage);
+        arrivals.emplace_back(record.at.ps / 1'000 + to_1970_ns, record.epoch, record.step,
+                              record.to, record.stage);
     }
-    return told;
+    return arrivals;
 }
 
 /// Begin (ns since 1970), times of arrivals since then (ns), number of arrivals not kept.
 using ArrivalRows = std::tuple<std::int64_t, std::vector<std::int64_t>, std::uint64_t>;
 
 ArrivalRows take_arrivals(Node& node) {
-    const ArrivalRecord::Told told = node.take_arrivals();
+    const ArrivalRecord::Arrivals arrivals = node.take_arrivals();
     std::vector<std::int64_t> since_begin_ns;
-    since_begin_ns.reserve(told.times.size());
-    for (const base::Time at : told.times) {
-        since_begin_ns.push_back((at - told.begin).ps / 1'000);
+    since_begin_ns.reserve(arrivals.times.size());
+    for (const base::Time at : arrivals.times) {
+        since_begin_ns.push_back((at - arrivals.begin).ps / 1'000);
     }
-    return {told.begin.ps / 1'000 + since_1970_ns(), std::move(since_begin_ns), told.beyond};
+    return {arrivals.begin.ps / 1'000 + since_1970_ns(), std::move(since_begin_ns),
+            arrivals.beyond};
 }
 
 std::unique_ptr<Echo> make_echo(const std::string& transport, const std::string& node,

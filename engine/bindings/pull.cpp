@@ -7,7 +7,7 @@
 #include "bindings/casters.hpp"
 #include "bindings/regrouping.hpp"
 #include "bindings/rules.hpp"
-#include "bindings/simulated.hpp"
+#include "bindings/simulation.hpp"
 #include "bindings/subjects.hpp"
 #include "systems/pull_system.hpp"
 #include "systems/recording/recorder.hpp"
@@ -49,7 +49,7 @@ struct Recorded {
     [[nodiscard]] network::NodeIndex host_of(protocol::UnitIndex unit) const {
         return system->host_of(unit);
     }
-    [[nodiscard]] std::uint64_t letters_dropped() const { return system->letters_dropped(); }
+    [[nodiscard]] std::uint64_t messages_dropped() const { return system->messages_dropped(); }
 };
 
 std::unique_ptr<Recorded> make(const PullSystemConfig& config) {
@@ -105,7 +105,7 @@ void bind_pull(nb::module_& module) {
             [](const Recorded& self) { return Columns<BuiltBin>{self.system->built_bins()}; },
             "Events built in the bins of the occupancy.");
     bind_run_control(cls);
-    asked(cls);
+    bind_observers(cls);
 }
 
 const Subject pull(bind_pull);

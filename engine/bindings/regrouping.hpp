@@ -76,7 +76,7 @@ void bind_run_control(nanobind::class_<System>& cls) {
                 return all;
             },
             "The log of the run control: times (s) and texts.")
-        .def_prop_ro("letters_dropped", &System::letters_dropped,
+        .def_prop_ro("messages_dropped", &System::messages_dropped,
                      "Messages dropped as their receiver was not, or no longer, in their epoch.");
 }
 

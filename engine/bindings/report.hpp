@@ -28,8 +28,8 @@ template <class Value>
 auto in_python(const Value& value) {
     if constexpr (is_index<Value>) {
         return value.value();  // keeps the type of the index
-    } else if constexpr (requires { seen(value); }) {
-        return seen(value);
+    } else if constexpr (requires { python_value(value); }) {
+        return python_value(value);
     } else if constexpr (std::is_enum_v<Value>) {
         return static_cast<std::underlying_type_t<Value>>(value);
     } else {

@@ -8,7 +8,7 @@
 #include "bindings/casters.hpp"
 #include "bindings/regrouping.hpp"
 #include "bindings/rules.hpp"
-#include "bindings/simulated.hpp"
+#include "bindings/simulation.hpp"
 #include "bindings/subjects.hpp"
 #include "systems/shift_system.hpp"
 

@@ -658,7 +658,7 @@ bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
         if (loss.config.link != index || frame.payload == 0) {
             continue;
         }
-        const bool periodic = loss.config.period != 0 && ++loss.seen % loss.config.period == 0;
+        const bool periodic = loss.config.period != 0 && ++loss.frames % loss.config.period == 0;
         if (periodic || loss.random.uniform() < loss.config.probability) {
             ++lost_frames_;
             lose(index, frame, now);

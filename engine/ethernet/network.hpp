@@ -376,7 +376,7 @@ class Network {
     struct InjectedLoss {
         LossConfig config;
         base::RandomStream random;
-        std::uint64_t seen = 0;
+        std::uint64_t frames = 0;
     };
 
     sim::EventQueue& events_;

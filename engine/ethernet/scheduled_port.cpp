@@ -35,15 +35,15 @@ Frame& ScheduledPort::append(TrafficClass of, std::uint32_t input, Bytes bytes) 
 }
 
 std::optional<Time> ScheduledPort::wake(Time now) {
-    if (!is_up_ || asked_ || std::none_of(classes_.begin(), classes_.end(), may_send)) {
+    if (!is_up_ || is_next_due_ || std::none_of(classes_.begin(), classes_.end(), may_send)) {
         return std::nullopt;
     }
-    asked_ = true;
+    is_next_due_ = true;
     return std::max(now, free_at_);
 }
 
 std::optional<Frame> ScheduledPort::next() {
-    asked_ = false;
+    is_next_due_ = false;
     Class* const its = is_up_ ? choose() : nullptr;
     if (its == nullptr) {
         return std::nullopt;

@@ -10,7 +10,7 @@
 // class there is one queue, or one per input (virtual output queues), served in turn, frame by
 // frame. A frame that has begun to leave is never interrupted.
 //
-// A waiting frame costs an event of its own, at which the port is asked for the next frame; `wake`
+// A waiting frame costs an event of its own, at which the port selects the next frame; `wake`
 // returns its time. Without I/O: the owner of the port schedules that event.
 #pragma once
 
@@ -61,7 +61,7 @@ class ScheduledPort {
 
     /// Whether a frame that arrives now leaves at once.
     [[nodiscard]] bool is_free(TrafficClass of, base::Time now) const {
-        return is_up_ && !asked_ && free_at_ <= now && !class_of(of).is_held;
+        return is_up_ && !is_next_due_ && free_at_ <= now && !class_of(of).is_held;
     }
     /// Queues a frame of `bytes` and returns it; the caller fills it in.
     Frame& append(TrafficClass of, std::uint32_t input, base::Bytes bytes);
@@ -179,7 +179,7 @@ class ScheduledPort {
     bool is_up_ = true;
     bool drops_ = false;          ///< while it is down
     std::uint32_t lost_ = 0;      ///< lost frames at the head of the wire
-    bool asked_ = false;          ///< a call of `next` is due
+    bool is_next_due_ = false;    ///< a call of `next` is due
     base::Time free_at_;          ///< when the next frame may begin
     std::size_t round_turn_ = 0;  ///< the class whose turn it is in the round
 };

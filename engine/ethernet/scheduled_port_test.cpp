@@ -325,8 +325,7 @@ TEST(Voq, AFullQueueOfOneInputLeavesTheOthersTheirs) {
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 39U);
 }
 
-/// As before, with a threshold that the fourth of the eleven admitted frames is the first to
-/// exceed.
+/// Threshold that the fourth of the eleven admitted frames is the first to exceed.
 TEST(Voq, MarksNoFrameThatItsFullQueueRefuses) {
     SwitchConfig config = voq(1 << 20, 10 * kFrame);
     config.ecn_threshold = 2 * kFrame;

@@ -70,7 +70,7 @@ TEST(SoftwareSwitch, APaceIsKeptToASlotOfItsWheelAndDoesNotDrift) {
         EXPECT_GE(paced[i], due - slot);
         EXPECT_GE(paced[i] - paced[i - 1], Time{10'200'000} - slot);
     }
-    // Up and down at 10 Gb/s; nobody's ring is in its way.
+    // Up and down at 10 Gb/s; no other ring is in its way.
     EXPECT_EQ(arrivals_at(star, 0), std::vector<Time>{microseconds(1) + kFrameTime + kFrameTime});
 }
 
@@ -198,7 +198,7 @@ TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
                          .destinations = {NodeIndex(2)},
                          .pause_at = pause});
     };
-    // Of each source one frame is under way as the ring is full, and one may begin before the pause
+    // One frame of each source is under way as the ring is full, and one may begin before the pause
     // frame is there: 51 and 4.
     Star dropping(4, paced(54, 0));
     Star pausing(4, paced(54, 50));

@@ -132,7 +132,7 @@ TEST(SharedMemory, TellsTheLeastBufferOfTheLastFrame) {
     EXPECT_EQ(buffer.memory().least_buffer(1, 300), 4'000 + 3'000 + 200);
 }
 
-/// The same books in a switch of just that size, or of a cell less.
+/// Equal books in a switch of just that size, or of a cell less.
 TEST(SharedMemory, AdmitsInTheLeastBufferAndInNoSmallerOne) {
     base::RandomStream random(1, "least buffer");
     for (const double alpha : {0.0625, 0.3, 1.0, 8.0, 1e6}) {

@@ -1,7 +1,7 @@
 // Nodes in virtual time, for any protocol over any transport: each node has a processor, which
 // sends and receives messages one after the other, a clock, and a host of the network.
 //
-// Units of a protocol live on nodes and write letters to each other. A letter becomes a task of its
+// Units of a protocol live on nodes and exchange messages. A message becomes a task of its
 // sender's processor, then a message of the transport and, once noticed, a task of its receiver's
 // processor. A task that takes no time is done at once, without an event.
 #pragma once
@@ -63,7 +63,7 @@ struct NodesConfig {
     std::vector<NodeChange> node_changes;  ///< during the run
 };
 
-/// Nodes whose letters carry `Content`.
+/// Nodes whose messages carry `Content`.
 template <class Content>
 class Nodes final : public transport::Listener {
   public:
@@ -73,7 +73,7 @@ class Nodes final : public transport::Listener {
     /// Change of a node; index: that of the change. Beyond the kinds of every driver.
     static constexpr std::uint32_t kChange = 0xff;
 
-    struct Letter {
+    struct Message {
         std::uint32_t from = 0;  ///< node
         std::uint32_t to = 0;    ///< node
         base::Bytes bytes = 0;
@@ -90,15 +90,15 @@ class Nodes final : public transport::Listener {
       public:
         virtual ~Driver() = default;
         /// Received and processed by the receiver's CPU.
-        virtual void on_letter(const Letter& letter, base::Time now) = 0;
-        /// Completed: the sender knows that the data are at their destination.
-        virtual void on_written(const Letter& letter, base::Time now) = 0;
+        virtual void on_message(const Message& message, base::Time now) = 0;
+        /// Completed: the sender has the acknowledgement that the data are at their destination.
+        virtual void on_written(const Message& message, base::Time now) = 0;
         /// Messages of flows, by number: received, completed, or lost.
         virtual void on_flow_received(std::uint32_t message, base::Time now) = 0;
         virtual void on_flow_written(std::uint32_t message, base::Time now) = 0;
         virtual void on_flow_lost(std::uint32_t message) = 0;
-        /// The adapter of the letter's sender has given up.
-        virtual void on_unreachable(const Letter& /*letter*/, base::Time /*now*/) {}
+        /// The adapter of the message's sender has given up.
+        virtual void on_unreachable(const Message& /*message*/, base::Time /*now*/) {}
         /// The processes on a node are killed; no other can be started there before `until`.
         virtual void on_killed(std::uint32_t /*node*/, base::Time /*until*/, base::Time /*now*/) {}
         /// Whether units go on without lost ones.
@@ -112,15 +112,15 @@ class Nodes final : public transport::Listener {
         const NodesConfig& config, std::unique_ptr<transport::Transport> transport,
         std::size_t hosts_there, const std::vector<NodeIndex>& hosts, Driver& driver) {
         std::unique_ptr<Nodes> nodes(new Nodes(config, std::move(transport), driver));
-        std::vector<bool> taken(hosts_there, false);
+        std::vector<bool> occupied(hosts_there, false);
         base::RandomStream clocks(config.seed, "clocks");
         for (const NodeIndex host : hosts) {
-            if (host.value() >= hosts_there || taken[host.value()]) {
+            if (host.value() >= hosts_there || occupied[host.value()]) {
                 return base::failure(
                     fmt::format("node {} is host {}, which is not there or another node's",
                                 nodes->nodes_.size(), host.value()));
             }
-            taken[host.value()] = true;
+            occupied[host.value()] = true;
             Node node;
             node.host = host;
             node.processor.message_cost = config.message_cost;
@@ -151,27 +151,27 @@ class Nodes final : public transport::Listener {
         transport_->expect(nodes_[from].host, nodes_[to].host);
     }
     /// Messages within a node are memory copies and cost no processor time. `of_flow`: flow message
-    /// number + 1, or 0 for a unit's letter.
-    void send(const Letter& letter, base::Time now, std::uint32_t of_flow = 0) {
-        const std::uint32_t place = letters_.put(
-            {letter, of_flow, static_cast<std::uint8_t>(letter.completes ? 2 : 1), false, now});
+    /// number + 1, or 0 for a unit's message.
+    void send(const Message& message, base::Time now, std::uint32_t of_flow = 0) {
+        const std::uint32_t place = transfers_.put(
+            {message, of_flow, static_cast<std::uint8_t>(message.completes ? 2 : 1), false, now});
         if (!epochs_.empty()) [[unlikely]] {
-            letters_[place].letter.epoch = epochs_[letter.from];
+            transfers_[place].message.epoch = epochs_[message.from];
         }
-        const base::Time work = cost_of(letter, letter.from, config_.send_rate);
-        if (letter.from != letter.to) {
-            if (takes_no_time(letter.from, work, now)) {
-                post(letter, place, now);
+        const base::Time work = cost_of(message, message.from, config_.send_rate);
+        if (message.from != message.to) {
+            if (takes_no_time(message.from, work, now)) {
+                post(message, place, now);
             } else {
-                queue_task(letter.from, work, 4 * place + kSend, now);
+                queue_task(message.from, work, 4 * place + kSend, now);
             }
-        } else if (letter.is_data) {
+        } else if (message.is_data) {
             const base::Time made =
-                work == base::Time::zero() ? now : occupy(letter.from, work, now);
-            const base::Time end = made == base::Time::never() ? made : made + copy_(letter.bytes);
-            const bool is_taken_in = config_.receive_rate.bps > 0;
-            events().push({end, is_taken_in ? kNoticed : kTask, 4 * place + kReceive});
-            if (letter.completes) {
+                work == base::Time::zero() ? now : occupy(message.from, work, now);
+            const base::Time end = made == base::Time::never() ? made : made + copy_(message.bytes);
+            const bool is_processed = config_.receive_rate.bps > 0;
+            events().push({end, is_processed ? kNoticed : kTask, 4 * place + kReceive});
+            if (message.completes) {
                 events().push({end, kTask, 4 * place + kComplete});
             }
         } else {
@@ -179,8 +179,9 @@ class Nodes final : public transport::Listener {
         }
     }
 
-    /// Opens a node's connections for an epoch; 0: none, its process has ended. From now on letters
-    /// of other epochs are dropped and counted. To be called within an event of the driver.
+    /// Opens a node's connections for an epoch; 0: none, its process has ended. From now on
+    /// messages of other epochs are dropped and counted. To be called within an event of the
+    /// driver.
     void enter(std::uint32_t node, std::uint16_t epoch, base::Time now) {
         leave(node);
         epochs_[node] = epoch;
@@ -199,8 +200,8 @@ class Nodes final : public transport::Listener {
     [[nodiscard]] base::Time stopped_until(std::uint32_t node) const {
         return nodes_[node].processor.stopped_until;
     }
-    /// Letters dropped because their node was not, or no longer, in their epoch.
-    [[nodiscard]] std::uint64_t letters_dropped() const { return letters_dropped_; }
+    /// Messages dropped because their node was not, or no longer, in their epoch.
+    [[nodiscard]] std::uint64_t messages_dropped() const { return messages_dropped_; }
 
     [[nodiscard]] base::Time now() const { return transport_->now(); }
     [[nodiscard]] sim::EventQueue& events() { return transport_->events(); }
@@ -210,13 +211,13 @@ class Nodes final : public transport::Listener {
     [[nodiscard]] const Clock& clock(std::uint32_t node) const { return nodes_[node].clock; }
     /// Control messages sent over the network.
     [[nodiscard]] std::uint64_t control_messages() const { return control_messages_; }
-    /// Memory of letters (B).
-    [[nodiscard]] std::size_t memory() const { return letters_.memory(); }
-    [[nodiscard]] std::size_t letters_under_way() const { return letters_.in_use(); }
+    /// Memory of messages (B).
+    [[nodiscard]] std::size_t memory() const { return transfers_.memory(); }
+    [[nodiscard]] std::size_t messages_under_way() const { return transfers_.in_use(); }
     /// Processor time spent on messages, all nodes together.
     [[nodiscard]] base::Time processor_used() const { return processor_used_; }
     /// Latency from the post of data to another node until the sender has the completion, for
-    /// completions after the warm-up: of units' letters, or of flows' messages.
+    /// completions after the warm-up: of units' messages, or of flows' messages.
     [[nodiscard]] const sim::Histogram& write_latency() const { return write_latency_; }
     [[nodiscard]] const sim::Histogram& flow_write_latency() const { return flow_write_latency_; }
     /// Latency of messages by service level, from the post until all bytes are at the host, for
@@ -226,7 +227,7 @@ class Nodes final : public transport::Listener {
     }
 
   private:
-    /// A letter has up to three tasks; the number of a task is letter · 4 + part.
+    /// A message has up to three tasks; the number of a task is message · 4 + part.
     enum Part : std::uint32_t { kSend, kReceive, kComplete };
 
     struct Node {
@@ -234,9 +235,9 @@ class Nodes final : public transport::Listener {
         Processor processor;
         Clock clock;
     };
-    /// A letter under way. One cache line, with the letters of pull building.
-    struct Post {
-        Letter letter;
+    /// A message under way. One cache line, with the messages of pull building.
+    struct Transfer {
+        Message message;
         std::uint32_t of_flow = 0;
         std::uint8_t ends = 1;  ///< parts still to come
         bool has_arrived = false;
@@ -252,11 +253,11 @@ class Nodes final : public transport::Listener {
           latency_(config.seed, "host latency"),
           cores_(config.shared_cores) {}
 
-    /// Processor time of a letter, at its sender or at its receiver.
-    [[nodiscard]] base::Time cost_of(const Letter& letter, std::uint32_t at,
+    /// Processor time of a message, at its sender or at its receiver.
+    [[nodiscard]] base::Time cost_of(const Message& message, std::uint32_t at,
                                      base::BitRate data) const {
-        return nodes_[at].processor.work(letter.from == letter.to, letter.bytes,
-                                         letter.is_data ? data : base::BitRate{});
+        return nodes_[at].processor.work(message.from == message.to, message.bytes,
+                                         message.is_data ? data : base::BitRate{});
     }
     /// Whether a node does a task of this cost at once, without an event.
     [[nodiscard]] bool takes_no_time(std::uint32_t node, base::Time cost, base::Time now) const {
@@ -295,9 +296,9 @@ class Nodes final : public transport::Listener {
     }
     /// Defers the task of a stopped node until the node goes on, if ever; returns whether it did.
     bool is_deferred(const sim::Event& task) {
-        const Letter& letter = letters_[task.index / 4].letter;
+        const Message& message = transfers_[task.index / 4].message;
         const base::Time stopped_until =
-            nodes_[task.index % 4 == kReceive ? letter.to : letter.from].processor.stopped_until;
+            nodes_[task.index % 4 == kReceive ? message.to : message.from].processor.stopped_until;
         if (stopped_until <= task.at) {
             return false;
         }
@@ -307,20 +308,20 @@ class Nodes final : public transport::Listener {
         return true;
     }
 
-    /// Drops a letter of another epoch than that of the node that would send, receive or complete
+    /// Drops a message of another epoch than that of the node that would send, receive or complete
     /// it; returns whether it did.
     bool drops(std::uint32_t place, std::uint32_t node) {
-        if (epochs_.empty() || letters_[place].letter.epoch == epochs_[node]) [[likely]] {
+        if (epochs_.empty() || transfers_[place].message.epoch == epochs_[node]) [[likely]] {
             return false;
         }
-        ++letters_dropped_;
+        ++messages_dropped_;
         end_part(place);
         return true;
     }
-    /// Drops a letter before it is sent: neither its receipt nor its completion will follow.
+    /// Drops a message before it is sent: neither its receipt nor its completion will follow.
     bool drops_unsent(std::uint32_t place) {
-        const bool completes = letters_[place].letter.completes;
-        const bool dropped = drops(place, letters_[place].letter.from);
+        const bool completes = transfers_[place].message.completes;
+        const bool dropped = drops(place, transfers_[place].message.from);
         if (dropped && completes) {
             end_part(place);
         }
@@ -334,8 +335,8 @@ class Nodes final : public transport::Listener {
                 if (drops_unsent(place)) [[unlikely]] {
                     return;
                 }
-                letters_[place].posted = now;
-                post(letters_[place].letter, place, now);
+                transfers_[place].posted = now;
+                post(transfers_[place].message, place, now);
                 return;
             case kReceive:
                 receive(place, now);
@@ -346,88 +347,88 @@ class Nodes final : public transport::Listener {
     }
 
     void notice(std::uint32_t place, base::Time now) {
-        const Letter& letter = letters_[place].letter;
-        const base::Time work = cost_of(letter, letter.to, config_.receive_rate);
-        if (takes_no_time(letter.to, work, now)) {
+        const Message& message = transfers_[place].message;
+        const base::Time work = cost_of(message, message.to, config_.receive_rate);
+        if (takes_no_time(message.to, work, now)) {
             receive(place, now);
         } else {
-            queue_task(letter.to, work, 4 * place + kReceive, now);
+            queue_task(message.to, work, 4 * place + kReceive, now);
         }
     }
     void receive(std::uint32_t place, base::Time now) {
-        if (const std::uint32_t of_flow = letters_[place].of_flow; of_flow != 0) [[unlikely]] {
+        if (const std::uint32_t of_flow = transfers_[place].of_flow; of_flow != 0) [[unlikely]] {
             end_part(place);
             driver_.on_flow_received(of_flow - 1, now);
             return;
         }
-        if (drops(place, letters_[place].letter.to)) [[unlikely]] {
+        if (drops(place, transfers_[place].message.to)) [[unlikely]] {
             return;
         }
-        const Letter letter = letters_[place].letter;
+        const Message message = transfers_[place].message;
         end_part(place);
-        driver_.on_letter(letter, now);
+        driver_.on_message(message, now);
     }
     void complete(std::uint32_t place, base::Time now) {
-        if (drops(place, letters_[place].letter.from)) [[unlikely]] {
+        if (drops(place, transfers_[place].message.from)) [[unlikely]] {
             return;
         }
-        const Letter letter = letters_[place].letter;
-        const std::uint32_t of_flow = letters_[place].of_flow;
-        if (letter.from != letter.to && now >= config_.warmup && !letter.is_datagram) {
+        const Message message = transfers_[place].message;
+        const std::uint32_t of_flow = transfers_[place].of_flow;
+        if (message.from != message.to && now >= config_.warmup && !message.is_datagram) {
             (of_flow == 0 ? write_latency_ : flow_write_latency_)
-                .record(now - letters_[place].posted);
+                .record(now - transfers_[place].posted);
         }
         end_part(place);
         if (of_flow == 0) {
-            driver_.on_written(letter, now);
+            driver_.on_written(message, now);
         } else {
             driver_.on_flow_written(of_flow - 1, now);
         }
     }
     void end_part(std::uint32_t place) {
-        if (--letters_[place].ends == 0) {
-            letters_.release(place);
+        if (--transfers_[place].ends == 0) {
+            transfers_.release(place);
         }
     }
 
-    /// `letter`: the letter at `place`, or the original of that copy.
-    void post(const Letter& letter, std::uint32_t place, base::Time now) {
-        control_messages_ += letter.is_data ? 0 : 1;
-        transport_->post({.from = nodes_[letter.from].host,
-                          .to = nodes_[letter.to].host,
-                          .bytes = letter.bytes,
+    /// `message`: the message at `place`, or the original of that copy.
+    void post(const Message& message, std::uint32_t place, base::Time now) {
+        control_messages_ += message.is_data ? 0 : 1;
+        transport_->post({.from = nodes_[message.from].host,
+                          .to = nodes_[message.to].host,
+                          .bytes = message.bytes,
                           .tag = place,
-                          .service_level = level_of(letter),
-                          .completes = letter.completes,
-                          .is_datagram = letter.is_datagram},
+                          .service_level = level_of(message),
+                          .completes = message.completes,
+                          .is_datagram = message.is_datagram},
                          config_.latency.draw(latency_), now);
     }
 
-    [[nodiscard]] ServiceLevel level_of(const Letter& letter) const {
-        return letter.service_level ? *letter.service_level
-               : letter.is_data     ? config_.data_service_level
-                                    : config_.control_service_level;
+    [[nodiscard]] ServiceLevel level_of(const Message& message) const {
+        return message.service_level ? *message.service_level
+               : message.is_data     ? config_.data_service_level
+                                     : config_.control_service_level;
     }
-    void record_level(const Post& arrived, base::Time now) {
-        const ServiceLevel level = level_of(arrived.letter);
+    void record_level(const Transfer& arrived, base::Time now) {
+        const ServiceLevel level = level_of(arrived.message);
         if (level >= level_latencies_.size()) {
             level_latencies_.resize(level + 1U);
         }
         level_latencies_[level].record(now - arrived.posted);
     }
 
-    /// Prefetches a letter for the transport.
+    /// Prefetches a message for the transport.
     void expect(std::uint64_t tag) const override {
         const char* post =
-            reinterpret_cast<const char*>(&letters_[static_cast<std::uint32_t>(tag)]);
+            reinterpret_cast<const char*>(&transfers_[static_cast<std::uint32_t>(tag)]);
         __builtin_prefetch(post);
         __builtin_prefetch(post + 63);
     }
     void on_received(std::uint64_t tag, base::Time now) override {
         const auto place = static_cast<std::uint32_t>(tag);
-        letters_[place].has_arrived = true;
+        transfers_[place].has_arrived = true;
         if (records_levels_ && now >= config_.warmup) [[unlikely]] {
-            record_level(letters_[place], now);
+            record_level(transfers_[place], now);
         }
         if (config_.polling_delay == base::Time::zero()) {
             notice(place, now);
@@ -439,27 +440,27 @@ class Nodes final : public transport::Listener {
         const auto place = static_cast<std::uint32_t>(tag);
         events().push({now + config_.polling_delay, kTask, 4 * place + kComplete});
     }
-    /// A failed letter never completes and, unless it has arrived, never arrives.
+    /// A failed message never completes and, unless it has arrived, never arrives.
     void on_failed(std::uint64_t tag, base::Time now) override {
         if (epochs_.empty()) {
             return;
         }
         const auto place = static_cast<std::uint32_t>(tag);
-        const Post failed = letters_[place];
+        const Transfer failed = transfers_[place];
         if (!failed.has_arrived) {
             end_part(place);
         }
-        if (failed.letter.completes) {
+        if (failed.message.completes) {
             end_part(place);
         }
-        if (failed.of_flow == 0 && failed.letter.epoch == epochs_[failed.letter.from]) {
-            driver_.on_unreachable(failed.letter, now);
+        if (failed.of_flow == 0 && failed.message.epoch == epochs_[failed.message.from]) {
+            driver_.on_unreachable(failed.message, now);
         }
     }
     /// A lost datagram is a flow's: units write none.
     void on_lost(std::uint64_t tag, base::Time /*now*/) override {
         const auto place = static_cast<std::uint32_t>(tag);
-        const std::uint32_t of_flow = letters_[place].of_flow;
+        const std::uint32_t of_flow = transfers_[place].of_flow;
         end_part(place);
         driver_.on_flow_lost(of_flow - 1);
     }
@@ -484,7 +485,7 @@ class Nodes final : public transport::Listener {
     std::vector<Node> nodes_;
     std::vector<std::uint32_t> changed_;  ///< node of each change
     std::vector<std::uint16_t> epochs_;   ///< epoch of each node; empty without epochs
-    base::Pool<Post> letters_;
+    base::Pool<Transfer> transfers_;
     base::WireClock copy_;
     base::RandomStream latency_;
     base::Time processor_used_;
@@ -494,7 +495,7 @@ class Nodes final : public transport::Listener {
     std::vector<sim::Histogram> level_latencies_;
     bool records_levels_ = false;
     std::uint64_t control_messages_ = 0;
-    std::uint64_t letters_dropped_ = 0;
+    std::uint64_t messages_dropped_ = 0;
     bool running_ = false;  ///< false: no task is done at once
 };
 

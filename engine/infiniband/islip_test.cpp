@@ -113,7 +113,7 @@ TEST(Islip, PointersThatAgreeAtFirstDifferAfterAsManySlotsAsThereArePorts) {
         return Slots(4, 4, all, CrossbarArbiter::islip, iterations).sizes(6);
     };
     EXPECT_EQ(sizes(1), (Sizes{1, 2, 3, 4, 4, 4}));
-    // Of those left, each further iteration matches one output with the next input, and moves no
+    // Each further iteration matches one of the outputs left with the next input, and moves no
     // pointer.
     EXPECT_EQ(sizes(2), (Sizes{2, 3, 4, 4, 4, 4}));
     EXPECT_EQ(sizes(3), (Sizes{3, 4, 4, 4, 4, 4}));

@@ -192,7 +192,7 @@ Network::Network(const FabricConfig& config, sim::EventQueue& events)
     turn_.assign(ports_.size(), 0);
     active_.assign(ports, 0);
     drains_.resize(per_block_ ? ports : 0);
-    wants_ = PortSets<PortIndex>(ports, widest);
+    requested_ = PortSets<PortIndex>(ports, widest);
     credits_.assign(both, buffer_blocks_);
     returning_.assign(both, 0);
     served_.assign(both, kNoPlace);
@@ -282,8 +282,8 @@ void Network::discard(PortIndex input, PacketIndex place, base::Time head, const
 void Network::await(PortIndex output, PortIndex input, const Packet& first, base::Time now) {
     Output& out = outputs_[output];
     offers_.add(on(output, first.lane), outputs_[input].place);
-    out.wanted |= only(first.lane);
-    wants_.add(input, out.place);
+    out.requested |= only(first.lane);
+    requested_.add(input, out.place);
     if (lifetime_ > base::Time::zero()) {
         begin_lifetime(output, input, first, now);
     }
@@ -300,14 +300,14 @@ void Network::forget(PortIndex output, PortIndex input, VirtualLane lane) {
     const std::uint32_t from = outputs_[input].place;
     offers_.remove(on(output, lane), from);
     if (offers_.empty(on(output, lane))) {
-        out.wanted &= ~only(lane);
+        out.requested &= ~only(lane);
     }
     for (const VirtualLane other : base::IndexRange<VirtualLane>(lanes_)) {
         if (offers_.has(on(output, other), from)) {
             return;
         }
     }
-    wants_.remove(input, out.place);
+    requested_.remove(input, out.place);
 }
 
 void Network::begin_lifetime(PortIndex output, PortIndex input, const Packet& first,
@@ -352,9 +352,9 @@ void Network::on_lifetime(PortIndex input, VirtualLane lane, std::uint32_t place
 }
 
 /// Lets the outputs arbitrate for which an input has ready packets, after a change of the input.
-void Network::touch_wanted(PortIndex input, base::Time now) {
+void Network::touch_requested(PortIndex input, base::Time now) {
     const PortIndex first = first_port_[outputs_[input].node];
-    wants_.each(input, [&](std::uint32_t place) {
+    requested_.each(input, [&](std::uint32_t place) {
         if (!outputs_[first + place].sending && offers_now(first + place, input, now)) {
             touch(first + place);
         }
@@ -363,7 +363,7 @@ void Network::touch_wanted(PortIndex input, base::Time now) {
 
 bool Network::offers_now(PortIndex output, PortIndex input, base::Time now) const {
     const Output& out = outputs_[output];
-    for (LaneSet left = out.wanted; left != 0; left &= left - 1) {
+    for (LaneSet left = out.requested; left != 0; left &= left - 1) {
         const auto lane = first_of(left);
         if (offers_.has(on(output, lane), outputs_[input].place) &&
             packets_[queue(input, lane, out.place).first].ready <= now) {
@@ -550,7 +550,7 @@ std::vector<End> Network::deadlock() const {
     };
     for (const PortIndex start : outputs_.indices()) {
         for (const VirtualLane lane : base::IndexRange<VirtualLane>(lanes_)) {
-            if (!holds(outputs_[start].wanted, lane) || marks[on(start, lane)] != Mark::fresh) {
+            if (!holds(outputs_[start].requested, lane) || marks[on(start, lane)] != Mark::fresh) {
                 continue;
             }
             std::vector<Step> path{{start, lane, 0}};

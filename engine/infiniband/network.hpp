@@ -167,8 +167,8 @@ class Network {
         bool sending = false;        ///< sending a packet, whose end is an event
         bool awaits_update = false;  ///< an update ends at free_at, which is an event
         PortWait waiting = PortWait::nothing;
-        LaneSet due = 0;     ///< lanes of the input at this port that have an update to send
-        LaneSet wanted = 0;  ///< lanes of which some first packet is for this output
+        LaneSet due = 0;        ///< lanes of the input at this port that have an update to send
+        LaneSet requested = 0;  ///< lanes of which some first packet is for this output
         LaneSet waiting_lanes = 0;
         base::Time waits_since;
         OutputCounters counters;
@@ -279,7 +279,7 @@ class Network {
     void set_lifetime_timer(std::size_t queue, PortIndex input, VirtualLane lane,
                             std::uint32_t place);
     void on_lifetime(PortIndex input, VirtualLane lane, std::uint32_t place, base::Time now);
-    void touch_wanted(PortIndex input, base::Time now);
+    void touch_requested(PortIndex input, base::Time now);
     [[nodiscard]] bool offers_now(PortIndex output, PortIndex input, base::Time now) const;
     void send_update(PortIndex output, base::Time now);
     void release(PortIndex input, VirtualLane lane, std::int64_t blocks, std::uint32_t drain,
@@ -325,7 +325,7 @@ class Network {
     base::Table<PortIndex, std::size_t> first_queue_;
     base::Table<PortIndex, std::uint32_t> active_;  ///< packets that an input is sending
     base::Table<PortIndex, Drains> drains_;
-    PortSets<PortIndex> wants_;  ///< outputs that the first packets of an input are for
+    PortSets<PortIndex> requested_;  ///< outputs that the first packets of an input are for
 
     // ---- by port and virtual lane
 
@@ -381,12 +381,12 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
             out.sending = false;
             if (!is_host(out.node)) {
                 if (active_[out.input]-- == speedup_) {
-                    touch_wanted(out.input, event.at);
+                    touch_requested(out.input, event.at);
                     retry(out.node);
                 }
                 release(out.input, out.lane, out.blocks, port.value(), event.at);
             }
-            if ((out.wanted | out.due) != 0) {
+            if ((out.requested | out.due) != 0) {
                 touch(port);
             }
             break;
@@ -399,7 +399,7 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
                 break;
             }
             credits_[on(port, lane)] += blocks;
-            if (holds(outputs_[port].wanted, lane)) {
+            if (holds(outputs_[port].requested, lane)) {
                 touch(port);
             }
             break;
@@ -522,7 +522,7 @@ inline bool Network::takes_packets(PortIndex output, base::Time now) {
         if (now >= out.free_at) {
             send_update(output, now);
         }
-        if ((out.wanted | out.due) != 0 && !out.awaits_update) {
+        if ((out.requested | out.due) != 0 && !out.awaits_update) {
             out.awaits_update = true;
             events_.push({out.free_at, kTry, output.value()});
         }
@@ -536,7 +536,7 @@ inline Network::Choice Network::choose(PortIndex output, base::Time now) const {
     Choice choice;
     const bool host = is_host(out.node);
     const PortIndex first = first_port_[out.node];
-    for (LaneSet left = out.wanted & arbiters_[output].lanes(); left != 0; left &= left - 1) {
+    for (LaneSet left = out.requested & arbiters_[output].lanes(); left != 0; left &= left - 1) {
         const auto lane = first_of(left);
         const PortLane both = on(output, lane);
         const std::int64_t credits = credits_[both];
@@ -613,7 +613,7 @@ void Network::send(PortIndex output, PortIndex input, VirtualLane lane, base::Ti
             begin_drain(input, {begin, out.clock, output.value(), packet.bytes, lane}, now);
         }
         if (++active_[input] == speedup_) {
-            touch_wanted(input, now);
+            touch_requested(input, now);
         }
     }
     if (out.state == LinkState::down) [[unlikely]] {

@@ -59,9 +59,10 @@ class Histogram {
             return base::Time::zero();
         }
         const auto rank = std::max(1.0, std::ceil(q * static_cast<double>(count_)));
-        std::uint64_t seen = 0;
+        std::uint64_t counted = 0;
         std::size_t bucket = 0;
-        while (bucket + 1 < Buckets::count && static_cast<double>(seen += counts_[bucket]) < rank) {
+        while (bucket + 1 < Buckets::count &&
+               static_cast<double>(counted += counts_[bucket]) < rank) {
             ++bucket;
         }
         const auto middle = Buckets::lowest(bucket) + (Buckets::width(bucket) - 1) / 2;

@@ -10,7 +10,7 @@
 //   out.copy(handle) -> handle returns a further handle to the same frame
 //   out.mark(handle)           sets Congestion Experienced if the IP header allows it
 //   out.pause(port, on)        pauses, or resumes, the link partner of the port
-//   out.tell(core, message)    sends a message to another core: see Share
+//   out.share_with(core, message)    sends a message to another core: see Share
 #pragma once
 
 #include <algorithm>
@@ -137,7 +137,7 @@ class Forwarder {
     }
     /// Takes a message from another core.
     template <class Out>
-    void hear(const Message& message, base::Time now, Out& out) {
+    void on_message(const Message& message, base::Time now, Out& out) {
         if (message.what == Message::What::frame) {
             queue(std::span(&message.packet, 1), now, counters_[message.ingress.value()], out);
         } else {
@@ -260,7 +260,7 @@ class Forwarder {
                                         Out& out) {
         const Decision decision = decide(arrived.frame, ingress, now);
         if (decision.is_news && share_.of > 1) [[unlikely]] {
-            tell_where(arrived.frame, ingress, out);
+            share_address(arrived.frame, ingress, out);
         }
         if (decision.entry != FlowIndex::none() &&
             !passes(decision.entry, arrived, now, counted, out)) {
@@ -307,7 +307,7 @@ class Forwarder {
         if (core == share_.number) {
             return false;
         }
-        out.tell(core, Message{packet, ingress});
+        out.share_with(core, Message{packet, ingress});
         return true;
     }
     /// Hands the packets for other cores over; returns the number of packets left for this core.
@@ -322,13 +322,13 @@ class Forwarder {
         return left;
     }
     template <class Out>
-    [[gnu::noinline]] void tell_where(std::span<const std::uint8_t> frame, PortIndex ingress,
-                                      Out& out) {
+    [[gnu::noinline]] void share_address(std::span<const std::uint8_t> frame, PortIndex ingress,
+                                         Out& out) {
         const Headers headers = headers_of(frame);
         const Packet address{headers.source.value, headers.vlan, RingIndex{}};
         for (std::uint32_t core = 0; core < share_.of; ++core) {
             if (core != share_.number) {
-                out.tell(core, Message{address, ingress, Message::What::address});
+                out.share_with(core, Message{address, ingress, Message::What::address});
             }
         }
     }

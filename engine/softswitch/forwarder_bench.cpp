@@ -20,7 +20,7 @@ struct Released {
     void drop(std::uint64_t /*handle*/) { ++dropped; }
     static void mark(std::uint64_t /*handle*/) {}
     static void pause(PortIndex /*port*/, bool /*on*/) {}
-    static void tell(std::uint32_t, const Message&) {}
+    static void share_with(std::uint32_t, const Message&) {}
     static std::uint64_t copy(std::uint64_t handle) { return handle; }
 };
 

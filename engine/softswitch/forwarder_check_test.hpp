@@ -45,7 +45,7 @@ class ForwarderCheck {
         promise(paused_.contains(port) != on, "a port is paused once");
         on ? static_cast<void>(paused_.insert(port)) : static_cast<void>(paused_.erase(port));
     }
-    void tell(std::uint32_t /*core*/, const Message& /*message*/) {
+    void share_with(std::uint32_t /*core*/, const Message& /*message*/) {
         promise(false, "one core has nobody to tell");
     }
     std::uint64_t copy(std::uint64_t handle) {

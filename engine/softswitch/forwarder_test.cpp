@@ -97,7 +97,9 @@ class Driver {
         EXPECT_TRUE(alive_.contains(handle));
         marked_.push_back(handle);
     }
-    void tell(std::uint32_t core, const Message& message) { told_.emplace_back(core, message); }
+    void share_with(std::uint32_t core, const Message& message) {
+        told_.emplace_back(core, message);
+    }
     [[nodiscard]] std::vector<std::pair<std::uint32_t, Message>> told() {
         return std::exchange(told_, {});
     }
@@ -323,7 +325,7 @@ TEST(Forwarder, OfSeveralCoresEachHasTheRingsOfItsPorts) {
     core.in(2, frame_of(host(2), host(1)));  // it is no news any more
     EXPECT_EQ(kinds(), Told{});
     const Packet where{host(3).value, 0, RingIndex{}};
-    core.forwarder().hear({where, PortIndex(1), address}, {}, core);
+    core.forwarder().on_message({where, PortIndex(1), address}, {}, core);
     core.in(0, frame_of(host(1), host(3)));
     EXPECT_EQ(kinds(), (Told{{frame, PortIndex(0)}}));
     EXPECT_EQ(core.out(0).size(), 1U);
@@ -332,7 +334,7 @@ TEST(Forwarder, OfSeveralCoresEachHasTheRingsOfItsPorts) {
     Driver full(config);
     const Arrived held{full.in(2, frame_of(host(2), kBroadcast)), {}, 64};
     std::ignore = full.told();
-    full.forwarder().hear({{held.handle + 1, 64, RingIndex(0)}, PortIndex(3)}, {}, full);
+    full.forwarder().on_message({{held.handle + 1, 64, RingIndex(0)}, PortIndex(3)}, {}, full);
     EXPECT_EQ(full.counted(3).full, 1U);
 }
 

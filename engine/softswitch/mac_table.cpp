@@ -92,15 +92,15 @@ MacTable::Learned MacTable::learn(MacAddress address, std::uint16_t vlan, PortIn
         return Learned::refused;
     }
     if (entry != nullptr) {
-        const bool is_news = has_moved || now - entry->told > config_.ageing / kToldAgain;
+        const bool is_news = has_moved || now - entry->reported > config_.ageing / kReportsPerAge;
         if (has_moved) {
             ++counters_.moved;
             --learned_[entry->port.value()];
             ++learned_[port.value()];
         }
         entry->port = port;
-        entry->seen = now;
-        entry->told = is_news ? now : entry->told;
+        entry->last_frame = now;
+        entry->reported = is_news ? now : entry->reported;
         return is_news ? Learned::news : Learned::known;
     }
     const std::uint64_t key = key_of(address, vlan);

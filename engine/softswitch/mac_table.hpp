@@ -74,12 +74,12 @@ class MacTable {
   private:
     static constexpr std::size_t kPlaces = 16;  ///< candidate places of an address
     /// Number of reports of an address in use to other cores within `ageing`.
-    static constexpr int kToldAgain = 4;
+    static constexpr int kReportsPerAge = 4;
 
     struct Entry {
         std::uint64_t key = kFree;  ///< address and VLAN
-        base::Time seen;
-        base::Time told;  ///< time of the last report to other cores
+        base::Time last_frame;
+        base::Time reported;  ///< time of the last report to other cores
         PortIndex port;
         bool is_fixed = false;
     };
@@ -92,7 +92,7 @@ class MacTable {
     }
     [[nodiscard]] std::size_t place_of(std::uint64_t key) const;
     [[nodiscard]] bool is_old(const Entry& entry, base::Time now) const {
-        return !entry.is_fixed && now - entry.seen > config_.ageing;
+        return !entry.is_fixed && now - entry.last_frame > config_.ageing;
     }
     [[nodiscard]] const Entry* known(std::uint64_t key) const;
     [[nodiscard]] Entry* known(std::uint64_t key) {

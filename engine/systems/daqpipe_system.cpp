@@ -100,7 +100,7 @@ void DaqpipeSystem::on_source_event(Time now) {
 }
 
 void DaqpipeSystem::feed(std::uint32_t number, Time now) {
-    if (number == kNobody || !has_unit(number)) {
+    if (number == kNoNode || !has_unit(number)) {
         return;
     }
     World world{*this, number, now};
@@ -178,14 +178,14 @@ void DaqpipeSystem::forget(std::uint32_t kind, std::uint32_t index) {
     }
 }
 
-void DaqpipeSystem::on_written(const Letter& letter, Time now) {
+void DaqpipeSystem::on_written(const Message& message, Time now) {
     ++counted_.fragments_written;
-    counted_.bytes_written += letter.bytes;
-    World world{*this, letter.from, now};
-    node(letter.from)
-        .unit.on_write_done(EventId{letter.content.number}, placement_.builders.unit_on[letter.to],
-                            world);
-    tell_run(letter.from, now);
+    counted_.bytes_written += message.bytes;
+    World world{*this, message.from, now};
+    node(message.from)
+        .unit.on_write_done(EventId{message.content.number},
+                            placement_.builders.unit_on[message.to], world);
+    report_input(message.from, now);
 }
 
 void DaqpipeSystem::on_built(std::uint32_t number, EventId event, const EventRecord& record,
@@ -213,7 +213,7 @@ bool DaqpipeSystem::stalled() const {
     const std::size_t clocks = clocks_ + flows().awaited() + (event_waits_ ? 0 : 1) +
                                (is_warm() ? 0 : 1) + transport().idle_events();
     const bool awaits_message =
-        nodes().letters_under_way() > 0 || (clocks_ == 0 && events_not_built() > 0);
+        nodes().messages_under_way() > 0 || (clocks_ == 0 && events_not_built() > 0);
     return awaits_message && nodes().events().size() == clocks;
 }
 

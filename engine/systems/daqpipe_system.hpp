@@ -100,7 +100,7 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
     [[nodiscard]] base::Bytes fragment_of(std::uint32_t number, protocol::EventId event) override;
     void on_built(std::uint32_t number, protocol::EventId event, const EventRecord& record,
                   base::Time now) override;
-    void on_written(const Letter& letter, base::Time now) override;
+    void on_written(const Message& message, base::Time now) override;
     void on_event(const sim::Event& event) override;
     void forget(std::uint32_t kind, std::uint32_t index) override;
 

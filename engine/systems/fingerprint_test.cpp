@@ -129,7 +129,7 @@ ShiftSystemConfig measured_latency() {
     config.latency = {.kind = Kind::measured,
                       .values = {base::nanoseconds(300), base::nanoseconds(450),
                                  base::microseconds(1), base::microseconds(9)},
-                      .seen_up_to = {500, 900, 990, 1000}};
+                      .cumulative_weights = {500, 900, 990, 1000}};
     return config;
 }
 

@@ -23,7 +23,7 @@ void FlowSystem::on_event(const sim::Event& event) {
 }
 
 bool FlowSystem::stalled() const {
-    return nodes().letters_under_way() > 0 &&
+    return nodes().messages_under_way() > 0 &&
            nodes().events().size() ==
                flows().awaited() + (warm_ ? 0U : 1U) + transport().idle_events();
 }

@@ -20,10 +20,10 @@ struct FlowReport {
                     "Time of processors spent on messages, a sum over the nodes."))
 };
 
-/// Content of letters without units: empty.
-struct NoNote {};
+/// Content of messages without units: empty.
+struct NoContent {};
 
-class FlowSystem final : public SystemOf<NoNote> {
+class FlowSystem final : public SystemOf<NoContent> {
   public:
     static base::expected<std::unique_ptr<FlowSystem>> make(const FlowSystemConfig& config);
 
@@ -40,14 +40,14 @@ class FlowSystem final : public SystemOf<NoNote> {
 
   private:
     enum EventKind : std::uint32_t {
-        kFlowDue = Letters::kFirstOtherEvent,  ///< index: sender of a flow
+        kFlowDue = SystemNodes::kFirstOtherEvent,  ///< index: sender of a flow
         kWarm,
     };
 
     explicit FlowSystem(const FlowSystemConfig& config) : config_(config) {}
 
-    void on_letter(const Letter& /*letter*/, base::Time /*now*/) override {}
-    void on_written(const Letter& /*letter*/, base::Time /*now*/) override {}
+    void on_message(const Message& /*message*/, base::Time /*now*/) override {}
+    void on_written(const Message& /*message*/, base::Time /*now*/) override {}
     void on_event(const sim::Event& event) override;
     [[nodiscard]] FlowReport sums() const { return {now(), nodes().processor_used()}; }
 

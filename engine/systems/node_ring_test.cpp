@@ -77,10 +77,10 @@ double harmonic(std::uint32_t n) {
     return sum;
 }
 
-/// Of equal nodes with equal shares, the product form of a closed network of as many stations
+/// Equal nodes with equal shares: the product form of a closed network of as many stations
 /// (Baskett et al., J. ACM 22, 1975), by its mean values for 1, 2, … N nodes (Reiser and Lavenberg,
-/// J. ACM 27, 1980): who comes finds here what one node fewer leaves here on average. Neither the
-/// distribution of transfers nor that of delays matters.
+/// J. ACM 27, 1980): an arriving node finds here what one node fewer leaves here on average.
+/// Neither the distribution of transfers nor that of delays matters.
 double product_form(std::uint32_t nodes, double delay_us) {
     double here = 0;
     double takes = 0;
@@ -120,7 +120,7 @@ TEST(NodeRing, InStepTheSlowestOfAllDecides) {
     for (const std::uint32_t nodes : {1U, 2U, 8U, 40U}) {
         EXPECT_NEAR(in_step(ring(nodes, 50)), 576 / (576 + 50 * harmonic(nodes)), 0.002);
     }
-    // Of two, one 50 us longer: the slower is later by j, and by half of j if the delay of the
+    // Two nodes, one 50 us longer: the slower is later by j, and by half of j if the delay of the
     // faster is more than 50 us: by then it has no memory, and it is the longest of two.
     NodeRingConfig two = ring(2, 50);
     two.work[1].mean = base::microseconds(626);
@@ -147,10 +147,10 @@ TEST(NodeRing, TwoWithEqualSharesHaveTheProductForm) {
 }
 
 TEST(NodeRing, OfTwoServedInOrderEachWaitsAQuarterOfTheDelay) {
-    // Who ended later by z begins its delay as the other does or has to wait; with delays d and d'
-    // they are |d' − (d − z)⁺| apart a step later. For exponential ones that is exponential again,
-    // whatever z was: so a step takes (E max(d, z) + E d') / 2 = (1.5 j + j) / 2 beyond its work.
-    // No node overtakes: no delay is as long as the work of the other.
+    // The node that ended later by z begins its delay as the other does or has to wait; with delays
+    // d and d' they are |d' − (d − z)⁺| apart a step later. For exponential ones that is
+    // exponential again, whatever z was: so a step takes (E max(d, z) + E d') / 2 = (1.5 j + j) / 2
+    // beyond its work. No node overtakes: no delay is as long as the work of the other.
     EXPECT_NEAR(settled(ring(2, 20), kOne), 576 / (576 + 1.25 * 20), 0.0005);
 }
 
@@ -163,7 +163,7 @@ TEST(NodeRing, ServedInOrderTheRateIsBetweenThatOfTheSlowestAndThatOfEachAlone) 
 }
 
 TEST(NodeRing, ServedInOrderTheLossGrowsAsTheDelay) {
-    // As long as no node overtakes, a transfer ends T after the later of two: its node, delay and
+    // Without overtaking, a transfer ends T after the later of two: its node, delay and
     // all, or the one before it at this builder. Times over j are then the same for every j.
     const auto lost_delays = [](double delay) {
         return 576 / delay * (1 / settled(ring(108, delay), kOne) - 1);

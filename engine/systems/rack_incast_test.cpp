@@ -149,7 +149,7 @@ TEST_F(ShallowAgainstDeep, TheShallowBufferCollapsesIntoTimeoutsOf200Millisecond
     EXPECT_LT(static_cast<double>(report.events_built) / 0.8, 0.8 * 2e3);
 }
 
-/// The same rack with events that fit: the shallow buffer is no worse than the deep one.
+/// Events that fit, on the same rack: the shallow buffer is no worse than the deep one.
 TEST_F(ShallowAgainstDeep, TheShallowBufferKeepsUpWithEventsWithinItsReach) {
     for (const SwitchConfig& tor : {shallow(), deep()}) {
         RackConfig config = tenth_of_the_lab();

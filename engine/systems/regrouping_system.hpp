@@ -58,13 +58,15 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     [[nodiscard]] const RunDriver* run_control() const { return run_.get(); }
     /// Host of a unit of the run control.
     [[nodiscard]] NodeIndex host_of(UnitIndex unit) const { return hosts_[unit.value()]; }
-    /// Letters dropped because their node was not, or no longer, in their epoch.
-    [[nodiscard]] std::uint64_t letters_dropped() const { return this->nodes().letters_dropped(); }
+    /// Messages dropped because their node was not, or no longer, in their epoch.
+    [[nodiscard]] std::uint64_t messages_dropped() const {
+        return this->nodes().messages_dropped();
+    }
 
   protected:
-    using Letters = typename SystemOf<Content>::Letters;
-    using Letter = typename SystemOf<Content>::Letter;
-    static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+    using SystemNodes = typename SystemOf<Content>::SystemNodes;
+    using Message = typename SystemOf<Content>::Message;
+    static constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
 
     /// Kinds of the events of regrouping among those of the system.
     struct RunEvents {
@@ -73,11 +75,11 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
         std::uint32_t schedule;  ///< change of the schedule
     };
     /// State of a node where units regroup.
-    struct Seat {
-        std::uint32_t epoch = 0;    ///< epoch prepared and not over; 0: none
-        bool has_unit = false;      ///< whether that has been started
-        std::vector<Letter> early;  ///< letters of units that started before this one
-        UnitCounts counted;         ///< counts of its earlier units; `next_mep`: of all its units
+    struct NodeState {
+        std::uint32_t epoch = 0;     ///< epoch prepared and not over; 0: none
+        bool has_unit = false;       ///< whether that has been started
+        std::vector<Message> early;  ///< messages of units that started before this one
+        UnitCounts counted;          ///< counts of its earlier units; `next_mep`: of all its units
     };
     /// Lost members of an epoch.
     struct Lost {
@@ -110,8 +112,8 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     [[nodiscard]] virtual bool has_drained(std::uint32_t node) const = 0;
     /// Ends the epoch of a node's unit.
     virtual void end_unit(std::uint32_t node, base::Time now) = 0;
-    /// First MEP of the epoch that the next epoch may take, as far as the unit knows: the unit has
-    /// written nothing of that MEP, drained or not.
+    /// First MEP of the epoch that the next epoch may take, to the knowledge of the unit: the unit
+    /// has written nothing of that MEP, drained or not.
     [[nodiscard]] virtual std::uint64_t next_mep_of(std::uint32_t node) const = 0;
     /// Removes a node's unit; the system keeps what it has counted of the unit.
     virtual void retire_unit(std::uint32_t node) = 0;
@@ -123,18 +125,20 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     /// Schedules an event that is dropped if the node's epoch ends first.
     void push(base::Time at, std::uint32_t kind, std::uint32_t index, std::uint32_t node) {
         if (run_) [[unlikely]] {
-            index = pending_.put({node, seats_[node].epoch, kind, index});
+            index = pending_.put({node, states_[node].epoch, kind, index});
             kind = kinds_.of_epoch;
         }
         this->nodes().events().push({at, kind, index});
     }
     /// Events with the numbers of RunEvents.
     void on_run_event(const sim::Event& event);
-    [[nodiscard]] bool has_unit(std::uint32_t node) const { return !run_ || seats_[node].has_unit; }
-    /// Keeps a letter that came from an earlier starter until the node's unit starts.
-    void keep_early(const Letter& letter) { seats_[letter.to].early.push_back(letter); }
+    [[nodiscard]] bool has_unit(std::uint32_t node) const {
+        return !run_ || states_[node].has_unit;
+    }
+    /// Keeps a message that came from an earlier starter until the node's unit starts.
+    void keep_early(const Message& message) { states_[message.to].early.push_back(message); }
     /// Reports a processed input of the node's unit to the run control.
-    void tell_run(std::uint32_t node, base::Time now) {
+    void report_input(std::uint32_t node, base::Time now) {
         if (run_) [[unlikely]] {
             run_->on_input(UnitIndex(node), now);
         }
@@ -153,13 +157,13 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     [[nodiscard]] std::uint64_t incomplete_in_run() const;
     /// Counts a MEP of the epoch as answered by a builder unit.
     void count_answer(std::uint32_t node, std::uint64_t mep) {
-        std::uint64_t& next = seats_[node].counted.next_mep;
+        std::uint64_t& next = states_[node].counted.next_mep;
         next = std::max(next, first_mep_ + mep + 1);
     }
     void count_delivery(std::uint64_t mep);
     /// Counts all MEPs as answered of which the node's unit has written something.
     void count_written(std::uint32_t node) {
-        std::uint64_t& next = seats_[node].counted.next_mep;
+        std::uint64_t& next = states_[node].counted.next_mep;
         next = std::max(next, first_mep_ + next_mep_of(node));
     }
     /// Checks that each MEP of the run has one fate.
@@ -207,8 +211,8 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     [[nodiscard]] UnitCounts counts(UnitIndex unit) const final;
 
     // ---- faults of nodes
-    void on_unreachable(const Letter& letter, base::Time /*now*/) final {
-        run_->on_unreachable(UnitIndex(letter.from), UnitIndex(letter.to));
+    void on_unreachable(const Message& message, base::Time /*now*/) final {
+        run_->on_unreachable(UnitIndex(message.from), UnitIndex(message.to));
     }
     void on_killed(std::uint32_t node, base::Time until, base::Time now) final {
         if (until > now) {
@@ -220,8 +224,8 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
 
     RunEvents kinds_;
     bool regroups_ = false;
-    std::vector<NodeIndex> hosts_;  ///< host of each node
-    std::vector<Seat> seats_;       ///< state of each node
+    std::vector<NodeIndex> hosts_;   ///< host of each node
+    std::vector<NodeState> states_;  ///< state of each node
     base::Pool<Pending> pending_;
     std::uint32_t epoch_ = 0;
     bool lacks_readouts_ = false;  ///< whether readout units of the run are absent from this epoch
@@ -243,7 +247,7 @@ base::expected<void> RegroupingSystem<Content>::place_nodes(const SystemConfig& 
     }
     readouts_in_run_ = placement_.readouts;
     hosts_ = placement_.hosts;
-    seats_.resize(hosts_.size());
+    states_.resize(hosts_.size());
     regroups_ = config.run.has_value();
     if (!regroups_ && !config.schedule_changes.empty()) {
         return base::failure(
@@ -324,9 +328,9 @@ void RegroupingSystem<Content>::on_run_event(const sim::Event& event) {
     if (event.kind == kinds_.of_epoch) {
         const Pending due = pending_[event.index];
         pending_.release(event.index);
-        if (due.epoch == seats_[due.node].epoch) {
+        if (due.epoch == states_[due.node].epoch) {
             this->on_event({event.at, due.kind, due.index});
-            tell_run(due.node, event.at);
+            report_input(due.node, event.at);
         } else {
             forget(due.kind, due.index);
         }
@@ -349,7 +353,7 @@ void RegroupingSystem<Content>::prepare(UnitIndex unit, const protocol::orders::
         epoch_ = order.epoch;
         place_epoch(order, now);
     }
-    seats_[unit.value()].epoch = order.epoch;
+    states_[unit.value()].epoch = order.epoch;
     this->nodes().enter(unit.value(), static_cast<std::uint16_t>(1 + order.epoch % 65'535), now);
 }
 
@@ -359,7 +363,7 @@ template <class Content>
 void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& order,
                                             base::Time now) {
     for (std::uint32_t node = 0; node < hosts_.size(); ++node) {
-        if (seats_[node].has_unit) {
+        if (states_[node].has_unit) {
             count_written(node);
         }
         retire(node);
@@ -372,11 +376,11 @@ void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& ord
         protocol::slots_of(order.slots, order.members, order.moved);
     const auto count = std::ranges::count_if(
         slots, [](const EpochSlot& slot) { return slot.readout != UnitIndex::none(); });
-    placement_.readouts.node_of.assign(static_cast<std::size_t>(count), kNobody);
+    placement_.readouts.node_of.assign(static_cast<std::size_t>(count), kNoNode);
     placement_.readouts.unit_on.assign(hosts_.size(), ReadoutIndex::none());
     placement_.builders = {{}, std::vector(hosts_.size(), BuilderIndex::none())};
     readouts_in_run_.unit_on.assign(hosts_.size(), ReadoutIndex::none());
-    readouts_in_run_.node_of.assign(readouts_in_run_.node_of.size(), kNobody);
+    readouts_in_run_.node_of.assign(readouts_in_run_.node_of.size(), kNoNode);
     for (const EpochSlot& slot : slots) {
         if (slot.readout != UnitIndex::none()) {
             const std::uint32_t node = slot.readout.value();
@@ -396,15 +400,15 @@ void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& ord
 template <class Content>
 void RegroupingSystem<Content>::start(UnitIndex unit, std::uint64_t first_mep,
                                       std::uint64_t mep_end, base::Time now) {
-    Seat& seat = seats_[unit.value()];
-    if (seat.epoch != epoch_) {
+    NodeState& state = states_[unit.value()];
+    if (state.epoch != epoch_) {
         return;
     }
     first_mep_ = first_mep;
-    seat.has_unit = true;
+    state.has_unit = true;
     begin_unit(unit.value(), in_epoch(mep_end), now);
-    for (const Letter& letter : std::exchange(seat.early, {})) {
-        this->on_letter(letter, now);
+    for (const Message& message : std::exchange(state.early, {})) {
+        this->on_message(message, now);
     }
 }
 
@@ -442,7 +446,7 @@ std::uint64_t RegroupingSystem<Content>::end(UnitIndex unit, base::Time now) {
     }
     end_unit(unit.value(), now);
     count_written(unit.value());
-    return seats_[unit.value()].counted.next_mep;
+    return states_[unit.value()].counted.next_mep;
 }
 
 template <class Content>
@@ -455,23 +459,23 @@ void RegroupingSystem<Content>::shut(UnitIndex unit, base::Time now) {
 /// Retires the node's unit and keeps its counts.
 template <class Content>
 void RegroupingSystem<Content>::retire(std::uint32_t node) {
-    Seat& seat = seats_[node];
-    if (seat.has_unit) {
+    NodeState& state = states_[node];
+    if (state.has_unit) {
         retire_unit(node);
-        seat.counted = counts(UnitIndex(node));
+        state.counted = counts(UnitIndex(node));
     }
-    seat.has_unit = false;
-    seat.epoch = 0;
-    seat.early.clear();
+    state.has_unit = false;
+    state.epoch = 0;
+    state.early.clear();
 }
 
 // ---- fates of MEPs
 
 template <class Content>
 UnitCounts RegroupingSystem<Content>::counts(UnitIndex unit) const {
-    const Seat& seat = seats_[unit.value()];
-    UnitCounts all = seat.counted;
-    if (seat.has_unit) {
+    const NodeState& state = states_[unit.value()];
+    UnitCounts all = state.counted;
+    if (state.has_unit) {
         add_counts(unit.value(), all);
     }
     return all;
@@ -480,7 +484,7 @@ UnitCounts RegroupingSystem<Content>::counts(UnitIndex unit) const {
 template <class Content>
 std::uint64_t RegroupingSystem<Content>::incomplete_in_run() const {
     std::int64_t all = 0;
-    for (std::uint32_t node = 0; run_ && node < seats_.size(); ++node) {
+    for (std::uint32_t node = 0; run_ && node < states_.size(); ++node) {
         all += counts(UnitIndex(node)).incomplete;
     }
     return static_cast<std::uint64_t>(all);

@@ -1,5 +1,5 @@
 // Event building by requests in virtual time: units of pull building or of DAQPIPE on the nodes of
-// a network. Requests, reports and fragments are letters.
+// a network. Requests, reports and fragments are messages.
 //
 // An event of the epoch has a record from its assignment until it is built. Actions that a unit's
 // world may not take within a call of the unit (such as a call back) follow when the call returns.
@@ -23,8 +23,8 @@
 #include "protocol/schedule/event_manager.hpp"
 #include "protocol/units/unit_message.hpp"
 #include "sim/histogram.hpp"
+#include "systems/message_content.hpp"
 #include "systems/regrouping_system.hpp"
-#include "systems/unit_letter.hpp"
 
 namespace daqloom::systems {
 
@@ -36,11 +36,11 @@ struct RequestedConfig : SystemConfig, RegroupingConfig {
     std::vector<NodeIndex> builders;
 };
 
-/// Content of a letter: a message, or the fragment of event `number`; round 1: an empty fragment.
-using RequestedNote = UnitLetter<1>;
+/// Content of a message: a message, or the fragment of event `number`; round 1: an empty fragment.
+using RequestedContent = MessageContent<1>;
 
 template <class Unit>
-class RequestedSystem : public RegroupingSystem<RequestedNote> {
+class RequestedSystem : public RegroupingSystem<RequestedContent> {
   public:
     /// Latency from the assignment of an event until it is built, after the warm-up.
     [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
@@ -73,9 +73,9 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     using Kind = protocol::UnitMessage::Kind;
 
     enum EventKind : std::uint32_t {
-        kEvent = Letters::kFirstOtherEvent,  ///< DAQPIPE: the next event is there
-        kSlot,                               ///< DAQPIPE; index: node
-        kProcessed,                          ///< DAQPIPE; index: what was built
+        kEvent = SystemNodes::kFirstOtherEvent,  ///< DAQPIPE: the next event is there
+        kSlot,                                   ///< DAQPIPE; index: node
+        kProcessed,                              ///< DAQPIPE; index: what was built
         kWarm,
         kFlowDue,  ///< index: sender of a flow
         kWake,     ///< index: node whose unit has something due
@@ -184,30 +184,31 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
                 on_run_event(event);
         }
     }
-    void on_letter(const Letter& letter, base::Time now) final {
-        if (!has_unit(letter.to)) [[unlikely]] {
-            keep_early(letter);
+    void on_message(const Message& message, base::Time now) final {
+        if (!has_unit(message.to)) [[unlikely]] {
+            keep_early(message);
             return;
         }
-        if (letter.is_data) {
+        if (message.is_data) {
             --writes_under_way_;
-            bytes_under_way_ -= letter.bytes;
-            const protocol::EventId event{letter.content.number};
-            const base::Bytes bytes = letter.content.round == 1 ? 0 : letter.bytes;
+            bytes_under_way_ -= message.bytes;
+            const protocol::EventId event{message.content.number};
+            const base::Bytes bytes = message.content.round == 1 ? 0 : message.bytes;
             if ((Unit::limits_writes || run_) && is_recorded(event)) {
                 record(event).collected += bytes;
             }
-            World world{*this, letter.to, now};
-            node(letter.to).unit.on_fragment(event, placement_.readouts.unit_on[letter.from], bytes,
-                                             now, world);
+            World world{*this, message.to, now};
+            node(message.to)
+                .unit.on_fragment(event, placement_.readouts.unit_on[message.from], bytes, now,
+                                  world);
         } else {
-            --under_way_[static_cast<std::size_t>(letter.content.kind)];
-            hear(letter.from, letter.to, letter.content.message(), now);
+            --under_way_[static_cast<std::size_t>(message.content.kind)];
+            receive(message.from, message.to, message.content.message(), now);
         }
-        settle(letter.to, now);
-        tell_run(letter.to, now);
+        settle(message.to, now);
+        report_input(message.to, now);
     }
-    void on_written(const Letter& /*letter*/, base::Time /*now*/) override {}
+    void on_written(const Message& /*message*/, base::Time /*now*/) override {}
 
     /// Follows up each call of the unit on a node.
     void settle(std::uint32_t node, base::Time now) {
@@ -221,7 +222,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
     /// Null if the event manager's unit has not begun in this epoch, or is lost.
     [[nodiscard]] const protocol::EventManager* manager() const {
         const std::uint32_t there = placement_.readouts.node_of.front();
-        return there != kNobody && has_unit(there) ? node(there).unit.manager() : nullptr;
+        return there != kNoNode && has_unit(there) ? node(there).unit.manager() : nullptr;
     }
     /// Number in the run of an event of this epoch.
     [[nodiscard]] std::uint64_t in_run(protocol::EventId event) const {
@@ -329,7 +330,7 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
         nodes().send({.from = from,
                       .to = to,
                       .bytes = bytes_of(message),
-                      .content = RequestedNote::of(message)},
+                      .content = RequestedContent::of(message)},
                      now);
     }
     /// Writes a fragment. A write is over at its completion or, for units that do not limit writes,
@@ -365,8 +366,8 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
             records_.pop();
         }
     }
-    void hear(std::uint32_t from, std::uint32_t to, const protocol::UnitMessage& message,
-              base::Time now) {
+    void receive(std::uint32_t from, std::uint32_t to, const protocol::UnitMessage& message,
+                 base::Time now) {
         const protocol::EventId event{message.number};
         if (message.kind == Kind::request) {
             on_request(to, event, now);
@@ -395,11 +396,11 @@ class RequestedSystem : public RegroupingSystem<RequestedNote> {
                 World world{*this, input.to, now};
                 node(input.to).unit.on_consumed(input.event, now, world);
             } else if (has_unit(input.to)) [[likely]] {
-                hear(input.from, input.to, input.message, now);
+                receive(input.from, input.to, input.message, now);
             } else {
                 keep_early({.from = input.from,
                             .to = input.to,
-                            .content = RequestedNote::of(input.message)});
+                            .content = RequestedContent::of(input.message)});
                 continue;
             }
             wake_in_time(input.to, now);

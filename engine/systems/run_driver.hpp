@@ -41,7 +41,7 @@ struct UnitCounts {
     }
 };
 
-/// The units of a system, seen from the run control.
+/// The units of a system, from the view of the run control.
 class ControlledUnits {
   public:
     virtual ~ControlledUnits() = default;
@@ -198,7 +198,7 @@ class RunDriver {
     ControlledUnits& units_;
     std::vector<Process> processes_;
     std::vector<base::Time> host_down_until_;
-    std::vector<bool> is_there_;  ///< units that joined, as far as the run control knows
+    std::vector<bool> is_there_;  ///< units that joined, to the knowledge of the run control
     std::uint64_t sessions_ = 0;
     bool is_acting_ = false;
     std::uint32_t started_ = 0;  ///< last epoch that was started

@@ -75,8 +75,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, LeavingStep,
                          ::testing::Values(ShiftBarrier::centralised, ShiftBarrier::tournament,
                                            ShiftBarrier::dissemination, ShiftBarrier::external));
 
-/// Nobody is late and the barrier costs nothing: all phases take the same. Of the nine barriers of
-/// a round, units wait at the fourth, the eighth and the last one while they try to leave step.
+/// No unit is late and the barrier costs nothing: all phases take the same. Among the nine barriers
+/// of a round, units wait at the fourth, the eighth and the last one while they try to leave step.
 TEST(LeavingStep, StaysInStepWhereNothingIsGained) {
     ShiftSystemConfig config = behind(ShiftBarrier::external);
     config.leaves_step = true;

@@ -198,13 +198,13 @@ void ShiftSystem::taken_from_card(std::uint32_t index, Time now) {
     CardsOut out{*this};
     cards_.on_taken(index, now, out);
     if (cards_.is_limited(index)) {
-        Time& knows = streams_[index].card_knows;
-        knows = std::max(knows, now + config_.card_acknowledge.draw(card_delays_[unit]));
+        Time& at = streams_[index].card_acknowledged_at;
+        at = std::max(at, now + config_.card_acknowledge.draw(card_delays_[unit]));
         for (const CardStop& stop : config_.card_stops) {
-            knows = stop.unit == unit && stop.begin <= knows && knows < stop.end ? stop.end : knows;
+            at = stop.unit == unit && stop.begin <= at && at < stop.end ? stop.end : at;
         }
-        if (knows < base::Time::never()) {
-            nodes().events().push({knows, kCardKnows, index});
+        if (at < base::Time::never()) {
+            nodes().events().push({at, kCardAcknowledged, index});
         }
     }
 }
@@ -244,7 +244,7 @@ void ShiftSystem::on_event(const sim::Event& event) {
                                            streams_[event.index].sizes.next(), world);
             }
             break;
-        case kCardKnows:
+        case kCardAcknowledged:
             cards_.on_acknowledged(event.index, now, cards);
             break;
         case kFreed: {
@@ -279,30 +279,31 @@ void ShiftSystem::on_event(const sim::Event& event) {
     }
 }
 
-void ShiftSystem::on_letter(const Letter& letter, Time now) {
-    if (!has_unit(letter.to)) [[unlikely]] {
-        keep_early(letter);
+void ShiftSystem::on_message(const Message& message, Time now) {
+    if (!has_unit(message.to)) [[unlikely]] {
+        keep_early(message);
         return;
     }
-    const UnitMessage said = letter.content.message();
-    const ReadoutIndex from = placement_.readouts.unit_on[letter.from];
-    World world{*this, letter.to, now};
-    if (letter.is_data) {
-        units_[letter.to].on_written(from, StreamIndex(said.round), MepId{said.number}, now, world);
-    } else if (!units_[letter.to].on_message(from, placement_.builders.unit_on[letter.from], said,
-                                             now, world)) {
+    const UnitMessage sent = message.content.message();
+    const ReadoutIndex from = placement_.readouts.unit_on[message.from];
+    World world{*this, message.to, now};
+    if (message.is_data) {
+        units_[message.to].on_written(from, StreamIndex(sent.round), MepId{sent.number}, now,
+                                      world);
+    } else if (!units_[message.to].on_message(from, placement_.builders.unit_on[message.from], sent,
+                                              now, world)) {
         ++counted_.unexpected;
     }
-    tell_run(letter.to, now);
+    report_input(message.to, now);
 }
 
-void ShiftSystem::on_written(const Letter& letter, Time now) {
+void ShiftSystem::on_written(const Message& message, Time now) {
     ++counted_.mfps_written;
-    counted_.bytes_written += letter.bytes;
-    World world{*this, letter.from, now};
-    units_[letter.from].on_write_done(MepId{letter.content.number},
-                                      StreamIndex(letter.content.round), now, world);
-    tell_run(letter.from, now);
+    counted_.bytes_written += message.bytes;
+    World world{*this, message.from, now};
+    units_[message.from].on_write_done(MepId{message.content.number},
+                                       StreamIndex(message.content.round), now, world);
+    report_input(message.from, now);
 }
 
 void ShiftSystem::enter_stage(ReadoutIndex unit, std::uint64_t step, ShiftStage stage, Time now) {

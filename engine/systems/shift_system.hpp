@@ -1,7 +1,7 @@
 // An event builder under linear shifting on a simulated network: the world of the units of
 // protocol/ in virtual time.
 //
-// A node has a readout unit, a builder unit, or one of each (folded). Their messages are letters
+// A node has a readout unit, a builder unit, or one of each (folded). Their messages are messages
 // (nodes.hpp).
 #pragma once
 
@@ -22,8 +22,8 @@
 #include "protocol/schedule/spiky_delay.hpp"
 #include "protocol/units/shift_unit.hpp"
 
+#include "systems/message_content.hpp"
 #include "systems/regrouping_system.hpp"
-#include "systems/unit_letter.hpp"
 
 namespace daqloom::systems {
 
@@ -59,7 +59,8 @@ struct ShiftSystemConfig : SystemConfig, RegroupingConfig, protocol::ShiftRules 
     base::DelayDistribution source_acknowledge;
     /// Buffer of the card that a stream comes from; 0: without limit. Needs an interval.
     base::Bytes card_buffer = 0;
-    /// Time from an MFP's arrival in host memory until its card knows; in order for each stream.
+    /// Time from an MFP's arrival in host memory until its card has the acknowledge; in order for
+    /// each stream.
     protocol::SpikyDelay card_acknowledge;
     std::vector<CardStop> card_stops;
 };
@@ -113,10 +114,10 @@ protocol::ShiftUnitConfig unit_config(const ShiftSystemConfig& config,
 
 inline constexpr std::uint32_t kMostStreams = 8;  ///< per readout unit
 
-/// Content of a letter: a message, or the write of MEP `number` and stream `round`.
-using ShiftNote = UnitLetter<kMostStreams>;
+/// Content of a message: a message, or the write of MEP `number` and stream `round`.
+using ShiftContent = MessageContent<kMostStreams>;
 
-class ShiftSystem final : public RegroupingSystem<ShiftNote> {
+class ShiftSystem final : public RegroupingSystem<ShiftContent> {
   public:
     /// A stage of a unit, for timelines.
     struct UnitStage {
@@ -150,14 +151,14 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
 
     enum EventKind : std::uint32_t {
         /// Timers of units, in the order of UnitTimer::What; index: readout unit
-        kPhase = Letters::kFirstOtherEvent,
+        kPhase = SystemNodes::kFirstOtherEvent,
         kWindow,
         kIdleOver,
-        kCard,       ///< index: readout unit · streams + stream
-        kCardKnows,  ///< index: readout unit · streams + stream
-        kFreed,      ///< index: readout unit · streams + stream
-        kProcessed,  ///< index: what was built
-        kReleased,   ///< index: see `released`; the ideal barrier
+        kCard,              ///< index: readout unit · streams + stream
+        kCardAcknowledged,  ///< index: readout unit · streams + stream
+        kFreed,             ///< index: readout unit · streams + stream
+        kProcessed,         ///< index: what was built
+        kReleased,          ///< index: see `released`; the ideal barrier
         kWarm,
         kFlowDue,  ///< index: sender of a flow
         kGo,       ///< a timer of a builder unit; index: node
@@ -172,7 +173,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     };
     struct Stream {
         protocol::MfpSizes sizes;
-        base::Time card_knows;  ///< when the card knows of the last MFP
+        base::Time card_acknowledged_at;  ///< arrival of the last acknowledge at the card
         // ---- MFPs by their numbers in the run, where units regroup
         std::deque<base::Bytes> kept = {};  ///< sizes of MFPs not acknowledged
         std::uint64_t first = 0;            ///< first MFP of `kept`
@@ -198,8 +199,8 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
     base::expected<void> make_units(const protocol::LinearShift& shift);
 
     void on_event(const sim::Event& event) override;
-    void on_letter(const Letter& letter, base::Time now) override;
-    void on_written(const Letter& letter, base::Time now) override;
+    void on_message(const Message& message, base::Time now) override;
+    void on_written(const Message& message, base::Time now) override;
     // ---- hooks of RegroupingSystem
     void begin_epoch(const std::vector<protocol::EpochSlot>& slots, base::Time now) override;
     void begin_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) override;
@@ -230,7 +231,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftNote> {
                                               protocol::StreamIndex stream) const {
         return readouts_in_run_.unit_on[node].value() * config_.streams + stream.value();
     }
-    /// kNobody if the stream's readout unit is lost.
+    /// kNoNode if the stream's readout unit is lost.
     [[nodiscard]] std::uint32_t node_of_stream(std::uint32_t number) const {
         return readouts_in_run_.node_of[unit_of(number)];
     }

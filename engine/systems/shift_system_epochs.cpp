@@ -107,7 +107,7 @@ bool ShiftSystem::waits(UnitIndex unit) const {
 
 void ShiftSystem::feed(std::uint32_t stream, Time now) {
     const std::uint32_t node = node_of_stream(stream);
-    if (node == kNobody || !has_unit(node)) {
+    if (node == kNoNode || !has_unit(node)) {
         return;
     }
     skip_to(first_mep_, stream, now);

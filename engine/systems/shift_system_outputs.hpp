@@ -38,7 +38,7 @@ struct ShiftSystem::World {
         system.nodes().send({.from = node,
                              .to = to,
                              .bytes = message_bytes(system.config_.control_bytes, message),
-                             .content = ShiftNote::of(message)},
+                             .content = ShiftContent::of(message)},
                             now);
     }
     /// Adds some jitter to phases and windows.

@@ -70,7 +70,7 @@ struct RunReport {
     transport::Report network;
 };
 
-/// A system whose units write letters with `Content`.
+/// A system whose units send messages with `Content`.
 template <class Content>
 class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier {
   public:
@@ -108,8 +108,8 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
     }
 
   protected:
-    using Letters = Nodes<Content>;
-    using Letter = typename Letters::Letter;
+    using SystemNodes = Nodes<Content>;
+    using Message = typename SystemNodes::Message;
 
     SystemOf() = default;
     ~SystemOf() override = default;
@@ -122,8 +122,8 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
         transport->end_at(config.duration);
         flow_due_ = flow_due;
         flow_node_ = nodes_of_flows(config, hosts);
-        DAQLOOM_TRY(nodes, Letters::make(config, std::move(transport), graph_of(config).hosts,
-                                         hosts, *this));
+        DAQLOOM_TRY(nodes, SystemNodes::make(config, std::move(transport), graph_of(config).hosts,
+                                             hosts, *this));
         nodes_ = std::move(nodes);
         if (has_levels(config)) {
             nodes_->record_levels();
@@ -150,8 +150,8 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
         return base::defect(
             fmt::format("{} inputs came to units that did not expect them", unexpected));
     }
-    [[nodiscard]] Letters& nodes() { return *nodes_; }
-    [[nodiscard]] const Letters& nodes() const { return *nodes_; }
+    [[nodiscard]] SystemNodes& nodes() { return *nodes_; }
+    [[nodiscard]] const SystemNodes& nodes() const { return *nodes_; }
 
   private:
     /// The node of each host of flows; hosts that have none yet come to the end of `hosts`.
@@ -198,7 +198,7 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
 
     void on_flow_lost(std::uint32_t message) final { flows_.on_lost(message); }
 
-    std::unique_ptr<Letters> nodes_;
+    std::unique_ptr<SystemNodes> nodes_;
     FlowTraffic flows_;
     std::vector<std::uint32_t> flow_node_;  ///< by place in `flow_hosts`
     std::uint32_t flow_due_ = 0;

@@ -171,7 +171,7 @@ TEST(TcpLimits, WithoutProbesALostTailCostsOneTimeout) {
     EXPECT_EQ(nine.tcp.timeouts_tail, 1U);
     EXPECT_EQ(nine.tcp.timeouts(), 1U);
     EXPECT_NEAR(latency.seconds(), 0.2, 0.001);
-    // Of ten, the ninth waits 40 ms for its companion before it is acknowledged. From then the RTO
+    // The ninth of ten waits 40 ms for its companion before it is acknowledged. From then the RTO
     // counts, with a smoothed RTT that an eighth of this sample has raised: 40 + 5 + 200 ms.
     const RackReport ten = lost_tail(10, false, Time::zero(), latency);
     EXPECT_EQ(ten.tcp.timeouts(), 1U);

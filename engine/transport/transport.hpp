@@ -46,7 +46,7 @@ class Listener {
     virtual void expect(std::uint64_t /*tag*/) const {}
     /// A message is complete at its destination.
     virtual void on_received(std::uint64_t tag, base::Time now) = 0;
-    /// The sender knows that the message is at its destination; only if the message `completes`.
+    /// The arrival of a message is acknowledged to its sender; only if the message `completes`.
     virtual void on_completed(std::uint64_t tag, base::Time now) = 0;
     /// The sender has given up on the message.
     virtual void on_failed(std::uint64_t tag, base::Time now) = 0;

@@ -7,26 +7,26 @@
 namespace daqloom::live {
 
 /// The last 65 536 numbers: MEPs under way at the same time finish in any order.
-class SeenMeps {
+class DuplicateFilter {
   public:
     /// False: it is a duplicate, or too old to decide.
     bool add(std::uint64_t mep) {
         if (mep >= end_) {
             for (std::uint64_t number = mep - end_ < kWindow ? end_ : mep - kWindow + 1;
                  number < mep; ++number) {
-                seen_[number % kWindow] = false;
+                received_[number % kWindow] = false;
             }
             end_ = mep + 1;
-        } else if (end_ - mep > kWindow || seen_[mep % kWindow]) {
+        } else if (end_ - mep > kWindow || received_[mep % kWindow]) {
             return false;
         }
-        seen_[mep % kWindow] = true;
+        received_[mep % kWindow] = true;
         return true;
     }
 
   private:
     static constexpr std::uint64_t kWindow = 1U << 16;
-    std::vector<bool> seen_ = std::vector<bool>(kWindow);
+    std::vector<bool> received_ = std::vector<bool>(kWindow);
     std::uint64_t end_ = 0;  ///< one more than the largest number
 };
 

@@ -10,9 +10,9 @@
 namespace daqloom::live {
 namespace {
 
-TEST(SeenMeps, KnowsWhichOfTheLastNumbersCame) {
+TEST(DuplicateFilter, KnowsWhichOfTheLastNumbersCame) {
     base::RandomStream random(3, "numbers");
-    SeenMeps seen;
+    DuplicateFilter filter;
     std::set<std::uint64_t> model;
     std::uint64_t largest = 0;
     for (int i = 0; i < 20'000; ++i) {
@@ -20,20 +20,20 @@ TEST(SeenMeps, KnowsWhichOfTheLastNumbersCame) {
         const std::uint64_t ahead = random.uniform_int(leaps ? 200'000 : 300);
         const std::uint64_t number =
             ahead < 200 ? largest - std::min(largest, ahead) : largest + ahead - 200;
-        ASSERT_EQ(seen.add(number), model.insert(number).second) << number;
+        ASSERT_EQ(filter.add(number), model.insert(number).second) << number;
         largest = std::max(largest, number);
     }
 }
 
-TEST(SeenMeps, TakesWhatItHasForgottenForSeen) {
-    SeenMeps seen;
-    EXPECT_TRUE(seen.add(0));
-    EXPECT_TRUE(seen.add(65'536));
-    EXPECT_FALSE(seen.add(0));
-    EXPECT_TRUE(seen.add(1));
-    EXPECT_TRUE(seen.add(1'000'000'000'000));
-    EXPECT_FALSE(seen.add(65'537));
-    EXPECT_TRUE(seen.add(999'999'999'999));
+TEST(DuplicateFilter, TakesWhatItHasForgottenForSeen) {
+    DuplicateFilter filter;
+    EXPECT_TRUE(filter.add(0));
+    EXPECT_TRUE(filter.add(65'536));
+    EXPECT_FALSE(filter.add(0));
+    EXPECT_TRUE(filter.add(1));
+    EXPECT_TRUE(filter.add(1'000'000'000'000));
+    EXPECT_FALSE(filter.add(65'537));
+    EXPECT_TRUE(filter.add(999'999'999'999));
 }
 
 }  // namespace

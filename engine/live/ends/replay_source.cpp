@@ -32,7 +32,7 @@ class Part {
         if (!open_ && !open()) {
             return {};
         }
-        if (number < std::exchange(asked_, number)) {
+        if (number < std::exchange(last_requested_, number)) {
             at_ = kBefore;
             if (!open_->rewind()) {
                 at_ = kEnd;
@@ -57,7 +57,7 @@ class Part {
         }
         open_.emplace(std::move(*file));
         at_ = kBefore;
-        asked_ = 0;
+        last_requested_ = 0;
         return true;
     }
 
@@ -86,8 +86,8 @@ class Part {
     RecordedFile file_;
     std::uint16_t packing_;
     std::optional<MfpFile> open_;
-    std::uint64_t at_ = kBefore;  ///< number of the last MFP read
-    std::uint64_t asked_ = 0;     ///< last number requested
+    std::uint64_t at_ = kBefore;        ///< number of the last MFP read
+    std::uint64_t last_requested_ = 0;  ///< last number requested
     std::uint64_t skipped_ = 0;
 };
 

@@ -24,7 +24,7 @@ void Sink::run(const std::stop_token& stop) {
             const std::span bytes(reinterpret_cast<const std::uint8_t*>(mep->bytes.data()),
                                   mep->bytes.size());
             consumer_->consume(mep->tag, bytes);
-            counters_->meps_repeated.add(seen_->add(mep->tag) ? 0U : 1U);
+            counters_->meps_repeated.add(duplicates_->add(mep->tag) ? 0U : 1U);
             counters_->incomplete_meps_processed.add(protocol::lacks_mfps(bytes) ? 1U : 0U);
             counters_->meps_processed.add(1);
             reader.acknowledge();

@@ -27,11 +27,14 @@ class MepConsumer {
 /// consumed.
 class Sink {
   public:
-    /// The buffer outlives the sink, which is its only reader; so do `seen` and `counters`, which
-    /// continue with the next sink.
-    Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer, SeenMeps& seen,
+    /// The buffer outlives the sink, which is its only reader; so do `duplicates` and `counters`,
+    /// which continue with the next sink.
+    Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer, DuplicateFilter& duplicates,
          NodeCounters& counters)
-        : buffer_(&buffer), consumer_(std::move(consumer)), seen_(&seen), counters_(&counters) {}
+        : buffer_(&buffer),
+          consumer_(std::move(consumer)),
+          duplicates_(&duplicates),
+          counters_(&counters) {}
     Sink(const Sink&) = delete;
     Sink& operator=(const Sink&) = delete;
 
@@ -46,7 +49,7 @@ class Sink {
 
     Buffer* buffer_;
     std::unique_ptr<MepConsumer> consumer_;
-    SeenMeps* seen_;
+    DuplicateFilter* duplicates_;
     NodeCounters* counters_;
     Background thread_;
 };

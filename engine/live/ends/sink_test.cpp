@@ -133,7 +133,7 @@ class SinkTest : public FolderTest {
 
     std::unique_ptr<Buffer> buffer_;
     std::unique_ptr<BufferWriter> writer_;
-    SeenMeps seen_;
+    DuplicateFilter seen_;
     NodeCounters unit_;
 };
 

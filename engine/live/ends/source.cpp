@@ -60,7 +60,7 @@ void Source::run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWri
 MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::stop_token& stop) {
     bool is_blocked = false;
     while (!stop.stop_requested()) {
-        const std::uint64_t seen = writer.acknowledged();
+        const std::uint64_t acknowledged = writer.acknowledged();
         const MfpFeed::Fed fed = feed_->feed(mfp, writer);
         if (fed == MfpFeed::Fed::done) {
             ++counters_.mfps;
@@ -72,23 +72,23 @@ MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::st
         }
         counters_.blocked += is_blocked ? 0 : 1;
         is_blocked = true;
-        wait_for_room(writer, seen, stop);
+        wait_for_room(writer, acknowledged, stop);
     }
     return MfpFeed::Fed::no_room;
 }
 
 /// Waits for a quarter of the buffer, to wake less often; after a while for any room, as the reader
 /// may wait for more data.
-void Source::wait_for_room(const BufferWriter& writer, std::uint64_t seen,
+void Source::wait_for_room(const BufferWriter& writer, std::uint64_t acknowledged,
                            const std::stop_token& stop) const {
-    const std::uint64_t some = std::max<std::uint64_t>((writer.committed() - seen) / 4, 1);
-    for (const auto& [wanted, until] :
-         {std::pair(seen + some, now() + kBatchWait), std::pair(seen + 1, base::Time::never())}) {
-        writer.want(wanted);
-        buffer_->writer_bell().sleep(until, [&, count = wanted] {
-            return writer.acknowledged() < count && !stop.stop_requested();
+    const std::uint64_t some = std::max<std::uint64_t>((writer.committed() - acknowledged) / 4, 1);
+    for (const auto& [count, until] : {std::pair(acknowledged + some, now() + kBatchWait),
+                                       std::pair(acknowledged + 1, base::Time::never())}) {
+        writer.ring_at(count);
+        buffer_->writer_bell().sleep(until, [&, next = count] {
+            return writer.acknowledged() < next && !stop.stop_requested();
         });
-        if (writer.acknowledged() != seen) {
+        if (writer.acknowledged() != acknowledged) {
             return;
         }
     }

@@ -74,8 +74,8 @@ class Source {
     /// Feeds one MFP, after waiting for room if necessary.
     MfpFeed::Fed feed(std::uint64_t mfp, BufferWriter& writer, const std::stop_token& stop);
 
-    /// Waits until more is acknowledged than `seen`, or the stop.
-    void wait_for_room(const BufferWriter& writer, std::uint64_t seen,
+    /// Waits until more is acknowledged than `acknowledged`, or the stop.
+    void wait_for_room(const BufferWriter& writer, std::uint64_t acknowledged,
                        const std::stop_token& stop) const;
     /// Sleeps until this time, or the stop.
     void sleep(base::Time until, const std::stop_token& stop);

@@ -27,7 +27,7 @@ struct Descriptor {
 struct Control {
     alignas(kLine) std::atomic<std::uint64_t> committed;  ///< written by the writer
     std::atomic<std::uint32_t> closed;
-    std::atomic<std::uint64_t> wanted;  ///< `acknowledged` at which the writer's doorbell rings
+    std::atomic<std::uint64_t> ring_at;  ///< `acknowledged` at which the writer's doorbell rings
     alignas(kLine) std::atomic<std::uint64_t> acknowledged;  ///< written by the reader
 };
 
@@ -97,11 +97,11 @@ struct Buffer::Parts {
     /// Offset of room for a piece behind the newest of those in [acknowledged, committed).
     [[nodiscard]] std::optional<base::Bytes> room(std::uint64_t acknowledged,
                                                   std::uint64_t committed,
-                                                  base::Bytes wanted) const;
+                                                  base::Bytes needed) const;
 };
 
 std::optional<base::Bytes> Buffer::Parts::room(std::uint64_t acknowledged, std::uint64_t committed,
-                                               base::Bytes wanted) const {
+                                               base::Bytes needed) const {
     base::Bytes head = 0;
     if (committed > 0) {
         const auto newest = piece(committed - 1);
@@ -117,12 +117,12 @@ std::optional<base::Bytes> Buffer::Parts::room(std::uint64_t acknowledged, std::
     }
     const base::Bytes tail = oldest ? offset_of(*oldest) : head;
     if (oldest && head <= tail) {
-        return wanted <= tail - head ? std::optional(head) : std::nullopt;
+        return needed <= tail - head ? std::optional(head) : std::nullopt;
     }
-    if (wanted <= bytes() - head) {
+    if (needed <= bytes() - head) {
         return head;
     }
-    return wanted <= (oldest ? tail : bytes()) ? std::optional<base::Bytes>(0) : std::nullopt;
+    return needed <= (oldest ? tail : bytes()) ? std::optional<base::Bytes>(0) : std::nullopt;
 }
 
 Buffer::Buffer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -188,7 +188,7 @@ BufferWriter::BufferWriter(Buffer& buffer)
     : buffer_(buffer.parts_.get()),
       committed_(buffer_->control().committed.load(std::memory_order_acquire)) {
     buffer_->control().closed.store(0, std::memory_order_relaxed);
-    want(0);
+    ring_at(0);
     // The previous writer may have died between its commit and its ring.
     buffer_->reader_bell->ring();
 }
@@ -239,14 +239,14 @@ void BufferWriter::close() {
     buffer_->reader_bell->ring();
 }
 
-void BufferWriter::wait(std::uint64_t seen, base::Time until) const {
-    want(seen + 1);
+void BufferWriter::wait(std::uint64_t since, base::Time until) const {
+    ring_at(since + 1);
     buffer_->writer_bell->sleep(until,
-                                [this, seen] { return is_before(acknowledged(), seen + 1); });
+                                [this, since] { return is_before(acknowledged(), since + 1); });
 }
 
-void BufferWriter::want(std::uint64_t acknowledged) const {
-    buffer_->control().wanted.store(acknowledged, std::memory_order_seq_cst);
+void BufferWriter::ring_at(std::uint64_t acknowledged) const {
+    buffer_->control().ring_at.store(acknowledged, std::memory_order_seq_cst);
 }
 
 BufferReader::BufferReader(Buffer& buffer)
@@ -273,11 +273,11 @@ bool BufferReader::acknowledge() {
     if (acknowledged_ == read_) {
         return false;
     }
-    // Pairs with the writer's store of `wanted` and load of `acknowledged`: at least one side sees
+    // Pairs with the writer's store of `ring_at` and load of `acknowledged`: at least one side sees
     // the other's store.
     Control& control = buffer_->control();
     control.acknowledged.store(++acknowledged_, std::memory_order_seq_cst);
-    if (!is_before(acknowledged_, control.wanted.load(std::memory_order_seq_cst))) {
+    if (!is_before(acknowledged_, control.ring_at.load(std::memory_order_seq_cst))) {
         buffer_->writer_bell->ring();
     }
     return true;

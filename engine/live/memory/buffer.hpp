@@ -95,9 +95,9 @@ class BufferWriter {
     /// the end.
     void close();
     /// The doorbell rings once when this count is acknowledged, not for each piece: fewer wake-ups.
-    void want(std::uint64_t acknowledged) const;
-    /// Sleeps until more is acknowledged than `seen`, or `until`.
-    void wait(std::uint64_t seen, base::Time until) const;
+    void ring_at(std::uint64_t acknowledged) const;
+    /// Sleeps until more is acknowledged than `since`, or `until`.
+    void wait(std::uint64_t since, base::Time until) const;
 
   private:
     Buffer::Parts* buffer_;

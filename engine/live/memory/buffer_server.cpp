@@ -56,7 +56,7 @@ void BufferServer::run() {
     while (!is_stopping_) {
         wait();
         free_abandoned();
-        hear_out();
+        receive_requests();
         let_in();
     }
 }
@@ -103,7 +103,7 @@ void BufferServer::let_in() {
     }
 }
 
-void BufferServer::hear_out() {
+void BufferServer::receive_requests() {
     std::erase_if(visitors_, [this](Visitor& visitor) {
         pollfd watched{visitor.connection.fd(), POLLIN | POLLRDHUP, 0};
         if (::poll(&watched, 1, 0) > 0) {

@@ -70,7 +70,7 @@ class BufferServer {
     void wait() const;
     void free_abandoned();
     void let_in();
-    void hear_out();
+    void receive_requests();
     void answer(Visitor& visitor, const Parcel& hello);
     [[nodiscard]] Place* find(const std::string& name, std::byte side);
 

@@ -170,7 +170,7 @@ TEST(Buffer, TellsTheWriterOnceAsMuchIsAcknowledgedAsItWants) {
     for (base::Bytes i = 0; i < 4; ++i) {
         ASSERT_TRUE(writer.put(7, i, 1));
     }
-    writer.want(3);
+    writer.ring_at(3);
     buffer.writer_bell().sleep(now(), [] { return false; });  // what was rung up to now is seen
     for (int acknowledged = 1; acknowledged <= 4; ++acknowledged) {
         ASSERT_TRUE(reader.next());

@@ -68,7 +68,7 @@ void Doorbell::ring() const {
 
 bool Doorbell::was_rung() const {
     return page().rings.load(std::memory_order_seq_cst) !=
-           page().seen.load(std::memory_order_relaxed);
+           page().observed.load(std::memory_order_relaxed);
 }
 
 void Doorbell::sleep(base::Time until, const std::function<bool()>& is_quiet) const {
@@ -82,7 +82,7 @@ void Doorbell::sleep(base::Time until, const std::function<bool()>& is_quiet) co
                   FUTEX_BITSET_MATCH_ANY);
     }
     page().sleeper.store(kAwake, std::memory_order_relaxed);
-    page().seen.store(page().rings.load(std::memory_order_acquire), std::memory_order_relaxed);
+    page().observed.store(page().rings.load(std::memory_order_acquire), std::memory_order_relaxed);
 }
 
 bool Doorbell::sleep_with(int fd, base::Time until, const std::function<bool()>& is_quiet) const {
@@ -98,7 +98,7 @@ bool Doorbell::sleep_with(int fd, base::Time until, const std::function<bool()>&
     page().sleeper.store(kAwake, std::memory_order_relaxed);
     std::uint64_t rings = 0;
     [[maybe_unused]] const auto read = ::read(event_.get(), &rings, sizeof rings);
-    page().seen.store(page().rings.load(std::memory_order_acquire), std::memory_order_relaxed);
+    page().observed.store(page().rings.load(std::memory_order_acquire), std::memory_order_relaxed);
     return is_woken;
 }
 

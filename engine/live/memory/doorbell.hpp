@@ -44,7 +44,7 @@ class Doorbell {
     struct Page {
         std::atomic<std::uint32_t> rings;
         std::atomic<std::uint32_t> sleeper;
-        std::atomic<std::uint32_t> seen;  ///< rings seen by the owner
+        std::atomic<std::uint32_t> observed;  ///< rings observed by the owner
     };
 
     Doorbell(SharedMemory page, OwnedFd event) : page_(std::move(page)), event_(std::move(event)) {}

@@ -43,12 +43,12 @@ std::string name_of(const std::string& run, UnitIndex unit) {
 
 /// A memfd of another process, opened for reading; none if it has no such descriptor.
 OwnedFd descriptor_of(std::int64_t process, const std::string& name) {
-    const std::string wanted = fmt::format("/memfd:{} (deleted)", name);
+    const std::string target = fmt::format("/memfd:{} (deleted)", name);
     std::error_code failed;
     std::filesystem::directory_iterator at(fmt::format("/proc/{}/fd", process), failed);
     for (; !failed && at != std::filesystem::directory_iterator(); at.increment(failed)) {
         std::error_code gone;
-        if (std::filesystem::read_symlink(at->path(), gone) == wanted) {
+        if (std::filesystem::read_symlink(at->path(), gone) == target) {
             return OwnedFd(::open(at->path().c_str(), O_RDONLY | O_CLOEXEC));
         }
     }

@@ -213,7 +213,7 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
         return {};
     }
     DAQLOOM_TRY(consumer, make_consumer(config));
-    sink_.emplace(*output_, std::move(consumer), seen_, counters_);
+    sink_.emplace(*output_, std::move(consumer), duplicates_, counters_);
     sink_->start();
     return {};
 }

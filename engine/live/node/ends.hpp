@@ -77,7 +77,7 @@ class Ends {
     std::atomic<SinkKind> kind_ = SinkKind::user;
     CheckCounters checked_;
     FileCounters written_;
-    SeenMeps seen_;
+    DuplicateFilter duplicates_;
 };
 
 }  // namespace daqloom::live

@@ -293,7 +293,7 @@ std::vector<UnitIndex> Node::suspects() const {
 
 std::vector<StageRecord> Node::take_stages() { return parts_->trace.take(); }
 
-ArrivalRecord::Told Node::take_arrivals() { return parts_->arrivals.take(); }
+ArrivalRecord::Arrivals Node::take_arrivals() { return parts_->arrivals.take(); }
 
 std::vector<ConnectionCounts> Node::connections() const {
     const std::lock_guard lock(parts_->mutex);

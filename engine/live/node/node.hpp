@@ -69,7 +69,7 @@ class Node {
     std::vector<StageRecord> take_stages();
     /// The arrivals at the unit's event manager since the last call, as far as the configuration
     /// keeps them.
-    ArrivalRecord::Told take_arrivals();
+    ArrivalRecord::Arrivals take_arrivals();
     /// Kernel counters of this epoch's connections to other units; empty without such connections.
     [[nodiscard]] std::vector<ConnectionCounts> connections() const;
     /// All counters since the node was made.

@@ -66,15 +66,15 @@ void CheckedTransport::post(UnitIndex to, Kind kind, const Content& content) {
     const bool is_first = post_all();
     const auto message = sealed(kind, bytes_of(content));
     if (!is_first || !inner_->send(to, message)) {
-        letters_.push_back({to, {message.begin(), message.end()}});
+        queued_.push_back({to, {message.begin(), message.end()}});
     }
 }
 
 bool CheckedTransport::post_all() {
-    while (!letters_.empty() && inner_->send(letters_.front().to, letters_.front().bytes)) {
-        letters_.pop_front();
+    while (!queued_.empty() && inner_->send(queued_.front().to, queued_.front().bytes)) {
+        queued_.pop_front();
     }
-    return letters_.empty();
+    return queued_.empty();
 }
 
 bool CheckedTransport::write(const Write& write) {
@@ -121,7 +121,7 @@ void CheckedTransport::on_write_done(std::uint64_t context) {
     }
 }
 
-void CheckedTransport::take_verdict(UnitIndex from, const Verdict& verdict) {
+void CheckedTransport::on_verdict(UnitIndex from, const Verdict& verdict) {
     if (verdict.slot >= slots_.size() || !slots_[verdict.slot].is_taken ||
         slots_[verdict.slot].write.to != from) {
         return;
@@ -169,7 +169,7 @@ void CheckedTransport::on_message(UnitIndex from, std::span<const std::byte> byt
         events_->on_message(from, content);
     } else if (const auto verdict = content_of<Verdict>(content);
                verdict && tail.kind == Kind::verdict) {
-        take_verdict(from, *verdict);
+        on_verdict(from, *verdict);
     } else if (const auto check = content_of<Check>(content); check && tail.kind == Kind::check) {
         const auto written = std::ranges::find(arrived_, check->immediate);
         if (written == arrived_.end()) {
@@ -218,7 +218,7 @@ void CheckedTransport::judge(UnitIndex from, const Check& check) {
 void CheckedTransport::lose(UnitIndex unit) {
     if (!is_lost_[unit.value()]) {
         is_lost_[unit.value()] = true;
-        std::erase_if(letters_, [&](const Letter& letter) { return letter.to == unit; });
+        std::erase_if(queued_, [&](const QueuedMessage& queued) { return queued.to == unit; });
         events_->on_unreachable(unit);
     }
 }
@@ -228,9 +228,9 @@ void CheckedTransport::on_unreachable(UnitIndex unit) { lose(unit); }
 bool CheckedTransport::poll(TransportEvents& events) {
     events_ = &events;
     bool did = inner_->poll(*this);
-    const std::size_t waiting = letters_.size();
+    const std::size_t waiting = queued_.size();
     post_all();
-    did |= letters_.size() != waiting;
+    did |= queued_.size() != waiting;
     did |= std::erase_if(to_repeat_, [&](std::uint64_t slot) {
                return is_lost_[slots_[slot].write.to.value()] || give(slot);
            }) > 0;

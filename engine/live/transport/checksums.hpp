@@ -68,7 +68,7 @@ class CheckedTransport final : public Transport, private TransportEvents {
         UnitIndex from{};
         Check check;
     };
-    struct Letter {
+    struct QueuedMessage {
         UnitIndex to{};
         std::vector<std::byte> bytes;
     };
@@ -85,7 +85,7 @@ class CheckedTransport final : public Transport, private TransportEvents {
     bool post_all();
     [[nodiscard]] bool give(std::uint64_t slot);
     void judge(UnitIndex from, const Check& check);
-    void take_verdict(UnitIndex from, const Verdict& verdict);
+    void on_verdict(UnitIndex from, const Verdict& verdict);
     void finish(std::uint64_t slot);
     void lose(UnitIndex unit);
 
@@ -99,7 +99,7 @@ class CheckedTransport final : public Transport, private TransportEvents {
     std::vector<std::byte> sealed_;
     std::vector<std::uint32_t> arrived_;  ///< immediate bits of writes without their checks
     std::vector<Announced> announced_;    ///< checks without their writes
-    std::deque<Letter> letters_;          ///< messages that wait for room
+    std::deque<QueuedMessage> queued_;    ///< messages that wait for room
     std::vector<bool> is_lost_;
     std::vector<std::uint32_t> damaged_in_a_row_;  ///< writes from each unit
     std::uint64_t damaged_records_ = 0;

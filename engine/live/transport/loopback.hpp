@@ -13,11 +13,11 @@
 namespace daqloom::live {
 
 /// Copies at once and delivers at the next `poll`. It allocates only at the beginning.
-class ToSelf {
+class Loopback {
   public:
     static constexpr std::size_t messages = 16;  ///< limit on queued messages
 
-    ToSelf(UnitIndex self, const SharedMemory* arena, std::size_t writes)
+    Loopback(UnitIndex self, const SharedMemory* arena, std::size_t writes)
         : self_(self),
           arena_(arena != nullptr ? arena->bytes() : std::span<std::byte>()),
           rooms_(messages * Transport::most_message),
@@ -26,7 +26,7 @@ class ToSelf {
 
     /// False: no room now.
     [[nodiscard]] bool send(std::span<const std::byte> bytes) {
-        if (sent_ - told_messages_ == messages) {
+        if (sent_ - delivered_messages_ == messages) {
             return false;
         }
         const std::size_t slot = sent_ % messages;
@@ -43,7 +43,7 @@ class ToSelf {
     }
     /// The write must be inside the arena. False: no room now.
     [[nodiscard]] bool write(const Write& write) {
-        if (written_ - told_writes_ == writes_.size()) {
+        if (written_ - delivered_writes_ == writes_.size()) {
             return false;
         }
         copy(arena_.data() + write.offset, write.bytes.data(), write.bytes.size());
@@ -52,31 +52,33 @@ class ToSelf {
         return true;
     }
 
-    [[nodiscard]] bool empty() const { return sent_ == told_messages_ && written_ == told_writes_; }
+    [[nodiscard]] bool empty() const {
+        return sent_ == delivered_messages_ && written_ == delivered_writes_;
+    }
 
     /// Delivers all that was sent and written before the call.
     bool poll(TransportEvents& events, TransportCounters& counters) {
         const std::size_t sent = sent_;
         const std::size_t written = written_;
         const bool happened = !empty();
-        while (told_messages_ != sent) {
-            const std::size_t slot = told_messages_ % messages;
+        while (delivered_messages_ != sent) {
+            const std::size_t slot = delivered_messages_ % messages;
             ++counters.messages_received;
             events.on_message(self_, {room(slot), lengths_[slot]});
-            ++told_messages_;
+            ++delivered_messages_;
         }
-        while (told_writes_ != written) {
-            const Told told = writes_[told_writes_ % writes_.size()];
-            ++told_writes_;
+        while (delivered_writes_ != written) {
+            const LocalWrite write = writes_[delivered_writes_ % writes_.size()];
+            ++delivered_writes_;
             ++counters.writes_received;
-            events.on_written(self_, told.immediate);
-            events.on_write_done(told.context);
+            events.on_written(self_, write.immediate);
+            events.on_write_done(write.context);
         }
         return happened;
     }
 
   private:
-    struct Told {
+    struct LocalWrite {
         std::uint32_t immediate = 0;
         std::uint64_t context = 0;
     };
@@ -88,11 +90,11 @@ class ToSelf {
     std::span<std::byte> arena_;
     std::vector<std::byte> rooms_;
     std::vector<std::size_t> lengths_;
-    std::vector<Told> writes_;
+    std::vector<LocalWrite> writes_;
     std::size_t sent_ = 0;
-    std::size_t told_messages_ = 0;
+    std::size_t delivered_messages_ = 0;
     std::size_t written_ = 0;
-    std::size_t told_writes_ = 0;
+    std::size_t delivered_writes_ = 0;
 };
 
 }  // namespace daqloom::live

@@ -55,7 +55,7 @@ constexpr base::Bytes mfp_overhead(std::uint16_t fragments) {
 
 /// Whether memory begins with the header of an MFP that has the size of the memory; its fragments
 /// are not checked (see MfpView).
-constexpr bool is_as_long_as_it_says(std::span<const std::byte> memory) {
+constexpr bool has_declared_length(std::span<const std::byte> memory) {
     const auto at = [&](std::size_t place) {
         return std::to_integer<std::uint32_t>(memory[place]);
     };
@@ -65,7 +65,7 @@ constexpr bool is_as_long_as_it_says(std::span<const std::byte> memory) {
 }
 
 /// Bytes of the fragments of an MFP, without headers and padding: the sum of their sizes, as far as
-/// these lie within `memory`. Precondition: is_as_long_as_it_says.
+/// these lie within `memory`. Precondition: has_declared_length.
 std::uint64_t fragment_bytes(std::span<const std::byte> memory);
 
 /// Writes an MFP to the front of `out`, with padding of zeros, and returns its size. Fails if there

@@ -89,7 +89,7 @@ TEST(PatternSizes, HaveThePoissonianMeanAndVariance) {
         squares += deviation * deviation;
         ASSERT_LE(sizes.size(9, event), sizes.largest());
     }
-    // Of 2^16 sizes in the table: standard errors σ/√2^16 and σ² √(2/2^16); and of the draws from
+    // Standard errors of 2^16 sizes in the table: σ/√2^16 and σ² √(2/2^16); and of the draws from
     // it.
     const double one_by = 1.0 / n + 1.0 / 65'536;
     EXPECT_NEAR(sum / n, 0, 4 * std::sqrt(mean * one_by));

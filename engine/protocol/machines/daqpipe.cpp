@@ -55,13 +55,13 @@ void DaqpipeBuilder::lose(ReadoutIndex readout) {
     lost_[readout] = true;
     for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
         Event& event = events_[in_turn_[place]];
-        Fragment& wanted = fragment(in_turn_[place], readout);
-        if (wanted == Fragment::to_request) {
+        Fragment& state = fragment(in_turn_[place], readout);
+        if (state == Fragment::to_request) {
             ++event.requested;
-            wanted = Fragment::lost;
-        } else if (wanted == Fragment::in_flight) {
+            state = Fragment::lost;
+        } else if (state == Fragment::in_flight) {
             --event.in_flight;
-            wanted = Fragment::lost;
+            state = Fragment::lost;
         }
     }
 }
@@ -79,7 +79,7 @@ bool DaqpipeBuilder::is_drained() const {
             return false;
         }
     }
-    return last_assignment_.has_been_said();
+    return last_assignment_.is_reported();
 }
 
 base::expected<DaqpipeReadout> DaqpipeReadout::make(DaqpipeReadoutConfig config) {

@@ -59,7 +59,7 @@ concept DaqpipeBuilderClosingOut =
     requires(Out& out, EventId event, ReadoutIndex readout, std::uint64_t requests) {
         /// Send the readout unit the total number of requests from this builder.
         out.last_request(readout, requests);
-        /// As `built`, but without the fragments for which is_here is false.
+        /// Like `built`, but without the fragments for which is_here is false.
         out.incomplete(event);
     };
 
@@ -124,7 +124,7 @@ class DaqpipeBuilder {
         }
         request_what_the_limits_permit(slot, out);
         if constexpr (DaqpipeBuilderClosingOut<Out>) {
-            say_the_last(out);
+            report_last_assignment(out);
         }
     }
 
@@ -190,7 +190,7 @@ class DaqpipeBuilder {
             lose(readout);
         }
         last_assignment_.close();
-        say_the_last(out);
+        report_last_assignment(out);
         for (std::uint32_t place = 0; place < in_turn_.size(); ++place) {
             request_what_the_limits_permit(in_turn_[place], out);
         }
@@ -204,13 +204,13 @@ class DaqpipeBuilder {
             ++counters_.unexpected_assignments;
             return;
         }
-        say_the_last(out);
+        report_last_assignment(out);
     }
     /// Ends the epoch's assignments at the events assigned until now.
     template <DaqpipeBuilderClosingOut Out>
     void on_event_manager_lost(Out& out) {
         last_assignment_.end_at(counters_.assigned);
-        say_the_last(out);
+        report_last_assignment(out);
     }
 
     /// After on_close: all fragments of assigned events that live readout units hold have arrived.
@@ -257,7 +257,7 @@ class DaqpipeBuilder {
 
     struct Event {
         EventId event{};
-        std::uint32_t next = 0;  ///< untimed: next readout unit to be asked, as places beyond self
+        std::uint32_t next = 0;       ///< untimed: next readout unit to request from, beyond self
         std::uint32_t requested = 0;  ///< fragments requested, or lost before
         std::uint32_t in_flight = 0;
         std::uint32_t here = 0;
@@ -269,8 +269,8 @@ class DaqpipeBuilder {
     void lose(ReadoutIndex readout);
     /// Sends the totals to all readout units, when all events are assigned.
     template <DaqpipeBuilderClosingOut Out>
-    void say_the_last(Out& out) {
-        if (!last_assignment_.is_to_be_said(counters_.assigned)) {
+    void report_last_assignment(Out& out) {
+        if (!last_assignment_.is_due(counters_.assigned)) {
             return;
         }
         for (const ReadoutIndex readout : lost_.indices()) {
@@ -298,7 +298,7 @@ class DaqpipeBuilder {
         }
     }
 
-    /// The readout unit to be asked next; none: all asked, or not its turn.
+    /// Next readout unit to request from; none: all are requested, or it is not its turn.
     [[nodiscard]] std::optional<ReadoutIndex> next_readout(SlotTable::Slot slot) {
         if (!config_.is_timed) {
             std::uint32_t& next = events_[slot].next;

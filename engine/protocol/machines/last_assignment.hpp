@@ -27,21 +27,21 @@ class LastAssignment {
     void end_at(std::uint64_t assigned) { last_ = assigned; }
 
     /// True once: the epoch is being closed, and all its events are assigned.
-    [[nodiscard]] bool is_to_be_said(std::uint64_t assigned) {
-        if (!is_closing_ || has_been_said_ || !is_reached(assigned)) {
+    [[nodiscard]] bool is_due(std::uint64_t assigned) {
+        if (!is_closing_ || is_reported_ || !is_reached(assigned)) {
             return false;
         }
-        has_been_said_ = true;
+        is_reported_ = true;
         return true;
     }
-    [[nodiscard]] bool has_been_said() const { return has_been_said_; }
+    [[nodiscard]] bool is_reported() const { return is_reported_; }
 
   private:
     static constexpr std::uint64_t unknown = std::numeric_limits<std::uint64_t>::max();
 
     std::uint64_t last_ = unknown;
     bool is_closing_ = false;
-    bool has_been_said_ = false;
+    bool is_reported_ = false;
 };
 
 }  // namespace daqloom::protocol

@@ -40,7 +40,7 @@ concept PullBuilderClosingOut =
     requires(Out& out, EventId event, ReadoutIndex readout, std::uint64_t requests) {
         /// Send the readout unit the total number of requests from this builder.
         out.last_request(readout, requests);
-        /// As `built`, but the event lacks some fragments.
+        /// Like `built`, but the event lacks some fragments.
         out.incomplete(event);
     };
 
@@ -98,7 +98,7 @@ class PullBuilder {
             for (const ReadoutIndex readout : lost_) {
                 lack(slot, readout, out);
             }
-            say_the_last(out);
+            report_last_assignment(out);
         }
         request_what_the_limit_permits(out);
     }
@@ -151,7 +151,7 @@ class PullBuilder {
         for (const ReadoutIndex readout : lost) {
             lose(readout, out);
         }
-        say_the_last(out);
+        report_last_assignment(out);
         request_what_the_limit_permits(out);
     }
 
@@ -163,18 +163,18 @@ class PullBuilder {
             ++counters_.unexpected_assignments;
             return;
         }
-        say_the_last(out);
+        report_last_assignment(out);
     }
     /// Ends the epoch's assignments at the events assigned until now.
     template <PullBuilderClosingOut Out>
     void on_event_manager_lost(Out& out) {
         last_assignment_.end_at(counters_.assigned);
-        say_the_last(out);
+        report_last_assignment(out);
     }
 
     /// After on_close: all assigned events have been delivered or dropped.
     [[nodiscard]] bool is_drained() const {
-        return last_assignment_.has_been_said() &&
+        return last_assignment_.is_reported() &&
                counters_.assigned == counters_.built + counters_.incomplete + counters_.dropped;
     }
 
@@ -193,7 +193,7 @@ class PullBuilder {
   private:
     struct Slot {
         EventId event{};
-        ReadoutIndex next{};        ///< readout units before this one were asked, or are lost
+        ReadoutIndex next{};        ///< readout units before this one were requested, or are lost
         std::uint32_t settled = 0;  ///< fragments that have arrived, or never will
         std::uint32_t missing = 0;  ///< settled fragments that will never arrive
     };
@@ -262,7 +262,7 @@ class PullBuilder {
     void give_out_incomplete(SlotTable::Slot place, Out& out) {
         const Slot& slot = slots_[place];
         for (std::uint32_t i = 0; slot.next.value() < config_.readouts; ++i) {
-            if (to_request_[i] == place) {  // no live readout unit is left to be asked
+            if (to_request_[i] == place) {  // no live readout unit is left to request from
                 to_request_.erase(i);
                 break;
             }
@@ -287,8 +287,8 @@ class PullBuilder {
 
     /// Sends the totals to all readout units, when all events are assigned.
     template <PullBuilderClosingOut Out>
-    void say_the_last(Out& out) {
-        if (!last_assignment_.is_to_be_said(counters_.assigned)) {
+    void report_last_assignment(Out& out) {
+        if (!last_assignment_.is_due(counters_.assigned)) {
             return;
         }
         for (ReadoutIndex readout; readout.value() < config_.readouts; ++readout) {
@@ -328,7 +328,7 @@ class PullBuilder {
     std::vector<SlotTable::Slot> free_slots_;
     SlotTable slot_of_;
     base::Ring<SlotTable::Slot>
-        to_request_;  ///< slots with readout units not yet asked, oldest first
+        to_request_;  ///< slots with readout units not yet requested, oldest first
     std::uint64_t outstanding_ = 0;
     std::vector<ReadoutIndex> lost_;
     LastAssignment last_assignment_;

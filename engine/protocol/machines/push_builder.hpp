@@ -88,7 +88,7 @@ concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, bas
     out.closing(readout, turn);
     /// Notify the readout unit that no MEP of this or a later turn will be answered.
     out.last_answer(readout, turn);
-    /// As `built`, but without the MFPs of streams for which is_written is false.
+    /// Like `built`, but without the MFPs of streams for which is_written is false.
     out.incomplete(mep, bytes, bytes);
 };
 

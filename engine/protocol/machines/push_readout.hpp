@@ -387,10 +387,10 @@ class PushReadout {
     /// answered.
     template <PushReadoutOut Out>
     void announce_the_last(Out& out) {
-        const auto has_said = [](const Builder& builder) {
+        const auto has_closed = [](const Builder& builder) {
             return builder.is_lost || builder.answered_at_close != without_end;
         };
-        if (!is_closing_ || has_end_ || !std::ranges::all_of(builders_, has_said)) {
+        if (!is_closing_ || has_end_ || !std::ranges::all_of(builders_, has_closed)) {
             return;
         }
         has_end_ = true;

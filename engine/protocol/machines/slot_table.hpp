@@ -34,8 +34,8 @@ class SlotTable {
     void erase(EventId event) {
         std::size_t hole = position(event);
         for (std::size_t i = next(hole); entries_[i].slot != none; i = next(i)) {
-            const std::size_t wanted = home(entries_[i].event);
-            if (distance(wanted, i) >= distance(hole, i)) {
+            const std::size_t home_place = home(entries_[i].event);
+            if (distance(home_place, i) >= distance(hole, i)) {
                 entries_[hole] = entries_[i];
                 hole = i;
             }

@@ -22,7 +22,7 @@ class DisseminationBarrier {
     void enter(BarrierTurn& turn, Out& out) {
         round_ = 0;
         if (rounds_ > 0) {
-            tell(turn, out);
+            send_signal(turn, out);
         }
         advance(turn, out);
     }
@@ -34,18 +34,18 @@ class DisseminationBarrier {
         // we have entered.
         const std::uint64_t latest = turn.generation() + (turn.is_entered() ? 1 : 0);
         if (message.generation < turn.generation() || message.generation > latest ||
-            message.round >= rounds_ || from != teller(message.round)) {
+            message.round >= rounds_ || from != sender(message.round)) {
             turn.ignore();
             return;
         }
-        std::uint32_t& told = told_[message.generation % 2];
+        std::uint32_t& received = received_[message.generation % 2];
         const std::uint32_t bit = std::uint32_t{1} << message.round;
-        if ((told & bit) != 0) {
+        if ((received & bit) != 0) {
             turn.ignore();
             return;
         }
         turn.receive();
-        told |= bit;
+        received |= bit;
         if (turn.is_entered()) {
             advance(turn, out);
         }
@@ -53,27 +53,27 @@ class DisseminationBarrier {
 
   private:
     template <BarrierOut Out>
-    void tell(BarrierTurn& turn, Out& out) {
+    void send_signal(BarrierTurn& turn, Out& out) {
         const std::uint64_t to = config_.self + (std::uint64_t{1} << round_);
         turn.send(static_cast<Participant>(to % config_.participants), round_, out);
     }
 
     template <BarrierOut Out>
     void advance(BarrierTurn& turn, Out& out) {
-        std::uint32_t& told = told_[turn.generation() % 2];
-        while (round_ < rounds_ && (told >> round_ & 1) != 0) {
+        std::uint32_t& received = received_[turn.generation() % 2];
+        while (round_ < rounds_ && (received >> round_ & 1) != 0) {
             if (++round_ < rounds_) {
-                tell(turn, out);
+                send_signal(turn, out);
             }
         }
         if (round_ == rounds_) {
-            told = 0;
+            received = 0;
             turn.release(out);
         }
     }
 
     /// The sender to this participant in a round; 2^round is below N.
-    [[nodiscard]] Participant teller(std::uint32_t round) const {
+    [[nodiscard]] Participant sender(std::uint32_t round) const {
         const Participant distance = Participant{1} << round;
         return config_.self >= distance ? config_.self - distance
                                         : config_.self + (config_.participants - distance);
@@ -81,8 +81,8 @@ class DisseminationBarrier {
 
     BarrierConfig config_;
     std::uint32_t rounds_;
-    std::uint32_t round_ = 0;         ///< current round
-    std::uint32_t told_[2] = {0, 0};  ///< received: a bit per round, by the generation's parity
+    std::uint32_t round_ = 0;             ///< current round
+    std::uint32_t received_[2] = {0, 0};  ///< received: a bit per round, by the generation's parity
 };
 
 }  // namespace daqloom::protocol

@@ -19,13 +19,13 @@ class NeighbourBarrier {
         : config_(config),
           waits_(config.participants > 1 &&
                  (!config.closes_only || config.self + 1 == config.participants)),
-          tells_(config.participants > 1 && (!config.closes_only || config.self == 0)) {
+          sends_(config.participants > 1 && (!config.closes_only || config.self == 0)) {
         early_.reserve(16);
     }
 
     template <BarrierOut Out>
     void enter(BarrierTurn& turn, Out& out) {
-        if (tells_) {
+        if (sends_) {
             turn.send(previous(), 0, out);
         }
         advance(turn, out);
@@ -34,16 +34,16 @@ class NeighbourBarrier {
     template <BarrierOut Out>
     void on_message(BarrierTurn& turn, Participant from, BarrierMessage message, Out& out) {
         const std::uint64_t generation = message.generation;
-        if (!waits_ || from != next() || message.round != 0 || generation < heard_ ||
-            generation >= heard_ + most_early ||
+        if (!waits_ || from != next() || message.round != 0 || generation < received_ ||
+            generation >= received_ + most_early ||
             std::ranges::find(early_, generation) != early_.end()) {
             turn.ignore();
             return;
         }
         turn.receive();
         early_.push_back(generation);
-        while (std::erase(early_, heard_) > 0) {
-            ++heard_;
+        while (std::erase(early_, received_) > 0) {
+            ++received_;
         }
         advance(turn, out);
     }
@@ -54,7 +54,7 @@ class NeighbourBarrier {
 
     template <BarrierOut Out>
     void advance(BarrierTurn& turn, Out& out) {
-        if (turn.is_entered() && (heard_ > turn.generation() || !waits_)) {
+        if (turn.is_entered() && (received_ > turn.generation() || !waits_)) {
             turn.release(out);
         }
     }
@@ -67,8 +67,8 @@ class NeighbourBarrier {
 
     BarrierConfig config_;
     bool waits_;
-    bool tells_;
-    std::uint64_t heard_ = 0;           ///< generations that the next one has entered in order
+    bool sends_;
+    std::uint64_t received_ = 0;        ///< generations that the next one has entered in order
     std::vector<std::uint64_t> early_;  ///< later generations that it has entered
 };
 

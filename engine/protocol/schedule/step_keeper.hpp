@@ -12,11 +12,11 @@ namespace daqloom::protocol {
 /// at the last one of a round, at which it always waits: all units begin a round together, so that
 /// its length is the same for all of them, and they decide alike without messages.
 ///
-/// It begins in step, and leaves it further as long as that makes rounds shorter by more than a
-/// 64th: `rounds_judged` rounds each, behind the first one, in which others may still be about to
-/// follow. Then it stays as far out of step as was best, until as many rounds in a row are longer
-/// or shorter than usual by more than an eighth: the network has changed. Then, and once in
-/// `rounds_between_trials` rounds, as another span may have become better, it begins anew.
+/// The unit begins in step, and leaves it further as long as that makes rounds shorter by more than
+/// a 64th: `rounds_judged` rounds each, behind the first one, in which others may still be about to
+/// follow. Then the unit stays as far out of step as was best, until as many rounds in a row are
+/// longer or shorter than usual by more than an eighth: the network has changed. Then, and once in
+/// `rounds_between_trials` rounds, as another span may have become better, the unit begins anew.
 class StepKeeper {
   public:
     static constexpr std::uint32_t rounds_judged = 2;

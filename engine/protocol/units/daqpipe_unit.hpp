@@ -39,13 +39,13 @@ struct DaqpipeUnitConfig {
 
 /// The world of a unit. Its members must not call the unit back.
 template <class World>
-concept DaqpipeWorld = requires(World& world, EventId event, ReadoutIndex readout,
-                                BuilderIndex builder, std::uint32_t slot, base::Bytes offset,
-                                base::Bytes bytes, std::uint32_t count, const UnitMessage& said) {
-    world.send(readout, said);
-    world.send(builder, said);
+concept DaqpipeWorld = requires(
+    World& world, EventId event, ReadoutIndex readout, BuilderIndex builder, std::uint32_t slot,
+    base::Bytes offset, base::Bytes bytes, std::uint32_t count, const UnitMessage& message) {
+    world.send(readout, message);
+    world.send(builder, message);
     // ---- readout unit
-    /// Bytes of the event's fragment, asked for once; 0: the source has delivered none.
+    /// Bytes of the event's fragment, requested once; 0: the source has delivered none.
     { world.held(event) } -> std::convertible_to<base::Bytes>;
     /// Write the fragment there, notify the builder unit, and call
     /// on_write_done(event, builder).
@@ -60,7 +60,7 @@ concept DaqpipeWorld = requires(World& world, EventId event, ReadoutIndex readou
     world.deliver(event, slot);  ///< then call on_consumed
 };
 
-/// Invariants: those of its machines; a missing fragment is asked for once and answered once, with
+/// Invariants: those of its machines; a missing fragment is requested once and answered once, with
 /// no bytes if the epoch ends without it. Invalid input is counted and otherwise ignored.
 class DaqpipeUnit {
   public:
@@ -115,25 +115,25 @@ class DaqpipeUnit {
 
     /// Message from the node of these units (or none). False: that node may not send it.
     template <DaqpipeWorld World>
-    bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said,
+    bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& message,
                     base::Time /*now*/, World& world) {
         using Kind = UnitMessage::Kind;
         const bool is_of_manager = readout == ReadoutIndex() && builder_;
         const bool is_of_builder = builder.value() < config_.builders;
-        if (said.kind == Kind::request && readout_ && is_of_builder) {
-            return on_request(builder, said, world);
+        if (message.kind == Kind::request && readout_ && is_of_builder) {
+            return on_request(builder, message, world);
         }
-        if (said.kind == Kind::assign && is_of_manager) {
+        if (message.kind == Kind::assign && is_of_manager) {
             BuilderOut<World> out{*this, world};
-            builder_->on_assigned(EventId{said.number}, out);
-        } else if (said.kind == Kind::last_assignment && is_of_manager) {
+            builder_->on_assigned(EventId{message.number}, out);
+        } else if (message.kind == Kind::last_assignment && is_of_manager) {
             BuilderOut<World> out{*this, world};
-            builder_->on_last_assignment(said.number, out);
-        } else if (said.kind == Kind::done && manager_ && is_of_builder) {
+            builder_->on_last_assignment(message.number, out);
+        } else if (message.kind == Kind::done && manager_ && is_of_builder) {
             ManagerOut<World> out{world};
             manager_->on_builder_done(builder, out);
-        } else if (said.kind == Kind::last_answer && readout_ && is_of_builder) {
-            readout_->on_last_request(builder, said.number);
+        } else if (message.kind == Kind::last_answer && readout_ && is_of_builder) {
+            readout_->on_last_request(builder, message.number);
         } else {
             return false;
         }
@@ -306,15 +306,15 @@ class DaqpipeUnit {
     }
 
     template <DaqpipeWorld World>
-    bool on_request(BuilderIndex builder, const UnitMessage& said, World& world) {
-        if (said.values.size() != 1) {
+    bool on_request(BuilderIndex builder, const UnitMessage& message, World& world) {
+        if (message.values.size() != 1) {
             return false;
         }
-        const RequestBook::Request request{.builder = builder, .offset = said.values[0]};
-        const RequestBook::Answer answer = book_->ask(said.number, request);
+        const RequestBook::Request request{.builder = builder, .offset = message.values[0]};
+        const RequestBook::Answer answer = book_->request(message.number, request);
         if (answer == RequestBook::Answer::now ||
             (answer == RequestBook::Answer::later && has_given_up_)) {
-            serve(EventId{said.number}, request, world);
+            serve(EventId{message.number}, request, world);
         }
         return answer != RequestBook::Answer::refused;
     }

@@ -24,7 +24,7 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
         unit.response_random_ = std::make_unique<RandomStream>(
             given.seed, fmt::format("response.{}", given.readout.value()));
         unit.book_.emplace(unit.collected() + some);
-        unit.askers_ = base::Table<BuilderIndex, Asker>(given.builders);
+        unit.requesters_ = base::Table<BuilderIndex, Requester>(given.builders);
         unit.requests_ = base::Table<BuilderIndex, Requests>(given.builders);
         responses = unit.window() + unit.collected() + some;
     }
@@ -50,7 +50,7 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
 }
 
 bool PullUnit::on_last_request(BuilderIndex builder, std::uint64_t requests) {
-    Asker& asker = askers_[builder];
+    Requester& asker = requesters_[builder];
     if (asker.is_lost) {
         return true;
     }
@@ -63,11 +63,11 @@ bool PullUnit::on_last_request(BuilderIndex builder, std::uint64_t requests) {
 
 bool PullUnit::is_drained() const {
     const auto is_served = [this](BuilderIndex builder) {
-        const Asker& asker = askers_[builder];
+        const Requester& asker = requesters_[builder];
         const Requests& requests = requests_[builder];
         return asker.is_lost || (requests.made == asker.last_request && requests.unanswered == 0);
     };
-    return is_closing_ && (!book_ || std::ranges::all_of(askers_.indices(), is_served)) &&
+    return is_closing_ && (!book_ || std::ranges::all_of(requesters_.indices(), is_served)) &&
            (!builder_ || builder_->is_drained());
 }
 

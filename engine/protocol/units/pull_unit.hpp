@@ -47,9 +47,9 @@ struct PullUnitConfig {
 template <class World>
 concept PullWorld = requires(World& world, EventId event, ReadoutIndex readout,
                              BuilderIndex builder, std::uint32_t slot, base::Bytes offset,
-                             std::uint32_t count, base::Time at, const UnitMessage& said) {
-    world.send(readout, said);
-    world.send(builder, said);
+                             std::uint32_t count, base::Time at, const UnitMessage& message) {
+    world.send(readout, message);
+    world.send(builder, message);
     // ---- readout unit
     /// Write the delivered bytes of the event's fragment there, notify the builder unit, and call
     /// on_write_done(event, builder).
@@ -66,7 +66,7 @@ concept PullWorld = requires(World& world, EventId event, ReadoutIndex readout,
     world.deliver(event, slot);  ///< then call on_consumed
 };
 
-/// Invariants: those of its machines; a missing fragment is asked for once and answered once, with
+/// Invariants: those of its machines; a missing fragment is requested once and answered once, with
 /// no bytes if the epoch ends without it. Invalid input is counted and otherwise ignored.
 class PullUnit {
   public:
@@ -117,30 +117,30 @@ class PullUnit {
 
     /// Message from the node of these units (or none). False: that node may not send it.
     template <PullWorld World>
-    bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said,
+    bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& message,
                     base::Time now, World& world) {
         using Kind = UnitMessage::Kind;
         const bool is_of_manager = readout == ReadoutIndex() && builder_;
         const bool is_of_builder = requests_.contains(builder);
-        const EventId event{said.number};
-        if (said.kind == Kind::request && is_of_builder) {
-            return said.values.size() == 1 &&
-                   on_request(event, {.builder = builder, .offset = said.values[0]}, now, world);
+        const EventId event{message.number};
+        if (message.kind == Kind::request && is_of_builder) {
+            return message.values.size() == 1 &&
+                   on_request(event, {.builder = builder, .offset = message.values[0]}, now, world);
         }
-        if (said.kind == Kind::assign && is_of_manager) {
+        if (message.kind == Kind::assign && is_of_manager) {
             BuilderOut<World> out{*this, now, world};
             builder_->on_assigned(event, out);
             if (const auto slot = builder_->slot_of(event); slot != SlotTable::none) {
                 world.collect(event, slot);
             }
-        } else if (said.kind == Kind::last_assignment && is_of_manager) {
+        } else if (message.kind == Kind::last_assignment && is_of_manager) {
             BuilderOut<World> out{*this, now, world};
-            builder_->on_last_assignment(said.number, out);
-        } else if (said.kind == Kind::done && manager_ && builder != BuilderIndex::none()) {
+            builder_->on_last_assignment(message.number, out);
+        } else if (message.kind == Kind::done && manager_ && builder != BuilderIndex::none()) {
             ManagerOut<World> out{world};
             manager_->events.on_builder_done(builder, out);
-        } else if (said.kind == Kind::last_answer && is_of_builder) {
-            return on_last_request(builder, said.number);
+        } else if (message.kind == Kind::last_answer && is_of_builder) {
+            return on_last_request(builder, message.number);
         } else {
             return false;
         }
@@ -196,7 +196,7 @@ class PullUnit {
         }
         if (book_) {
             for (const BuilderIndex builder : builders) {
-                askers_[builder].is_lost = any_is_lost_ = true;
+                requesters_[builder].is_lost = any_is_lost_ = true;
             }
             give_up_at_ = has_given_up_ ? base::Time::never() : now + patience;
         }
@@ -256,7 +256,7 @@ class PullUnit {
         std::uint32_t made = 0;
         std::uint32_t unanswered = 0;
     };
-    struct Asker {
+    struct Requester {
         std::uint64_t last_request = unknown;  ///< requests that it makes in all
         bool is_lost = false;
     };
@@ -318,7 +318,7 @@ class PullUnit {
 
     static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
     [[nodiscard]] bool is_lost(BuilderIndex builder) const {
-        return any_is_lost_ && askers_[builder].is_lost;
+        return any_is_lost_ && requesters_[builder].is_lost;
     }
     /// Events that are collected at a time.
     [[nodiscard]] std::uint32_t collected() const {
@@ -335,7 +335,7 @@ class PullUnit {
         if (is_lost(request.builder)) {
             return true;
         }
-        const RequestBook::Answer answer = book_->ask(number(event), request);
+        const RequestBook::Answer answer = book_->request(number(event), request);
         if (answer == RequestBook::Answer::refused) {
             return false;
         }
@@ -445,7 +445,7 @@ class PullUnit {
     std::unique_ptr<base::RandomStream> processing_random_;
     std::vector<base::Time> processed_at_;  ///< by slot
 
-    base::Table<BuilderIndex, Asker> askers_;
+    base::Table<BuilderIndex, Requester> requesters_;
 };
 
 }  // namespace daqloom::protocol

@@ -43,7 +43,7 @@ class RequestBook {
         coming_.reserve(ahead_);
     }
 
-    Answer ask(std::uint64_t mfp, const Request& request) {
+    Answer request(std::uint64_t mfp, const Request& request) {
         if (mfp < given_back_ || mfp >= taken_ + ahead_) {
             return Answer::refused;
         }
@@ -51,7 +51,7 @@ class RequestBook {
             if (state_of(mfp) != State::open) {
                 return Answer::refused;
             }
-            add(mfp, State::asked);
+            add(mfp, State::requested);
             return Answer::now;
         }
         while (mfp - taken_ >= coming_.size()) {
@@ -61,7 +61,7 @@ class RequestBook {
         if (page.state != State::open) {
             return Answer::refused;
         }
-        page = {request.offset, request.builder, State::asked};
+        page = {request.offset, request.builder, State::requested};
         ++waiting_;
         return Answer::later;
     }
@@ -78,7 +78,7 @@ class RequestBook {
         const Page page = coming_.front();
         coming_.pop();
         add(mfp, page.state);
-        if (page.state != State::asked) {
+        if (page.state != State::requested) {
             return std::nullopt;
         }
         --waiting_;
@@ -110,7 +110,7 @@ class RequestBook {
     template <class See>
     void each_waiting(See see) {
         for (std::uint32_t place = 0; place < coming_.size(); ++place) {
-            if (const Page page = coming_[place]; page.state == State::asked) {
+            if (const Page page = coming_[place]; page.state == State::requested) {
                 see(taken_ + place, Request{page.builder, page.offset});
             }
         }
@@ -118,7 +118,7 @@ class RequestBook {
 
   private:
     /// State bits of an MFP: requested, and then also written.
-    enum class State : std::uint8_t { open = 0, asked = 1, written = 3 };
+    enum class State : std::uint8_t { open = 0, requested = 1, written = 3 };
     struct Page {
         base::Bytes offset = 0;
         BuilderIndex builder{};

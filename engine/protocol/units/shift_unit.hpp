@@ -71,11 +71,11 @@ struct StageClock {
 /// The world of a unit. Its members must not call the unit back.
 template <class World>
 concept ShiftWorld =
-    requires(World& world, ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said,
+    requires(World& world, ReadoutIndex readout, BuilderIndex builder, const UnitMessage& message,
              base::Time at, UnitTimer timer, StreamIndex stream, MepId mep, const PushWrite& write,
              std::uint64_t step, ShiftStage stage, base::Bytes bytes) {
-        world.send(readout, said);
-        world.send(builder, said);
+        world.send(readout, message);
+        world.send(builder, message);
         /// Call on_timer: for the next phase at once or after some jitter, for a window at this
         /// time of the node's own clock.
         world.set_timer(at, timer);
@@ -174,56 +174,56 @@ class ShiftUnit {
 
     /// Message from the node of these units (or none). False: that node may not send it.
     template <ShiftWorld World>
-    bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said,
+    bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& message,
                     base::Time now, World& world) {
         using Kind = UnitMessage::Kind;
         const bool is_to_builder = builder_ && readout != ReadoutIndex::none();
         const bool is_of_builder = readout_ && builder != BuilderIndex::none();
-        const MepId mep{said.number};
+        const MepId mep{message.number};
         const bool is_its_own = is_of_builder && builder_of(mep, shift_.builders()) == builder;
         Out<World> out{*this, world};
         now_ = now;
-        if (said.kind == Kind::announce && is_to_builder) {
-            builder_->on_sizes(readout, mep, said.values, out);
-        } else if (said.kind == Kind::last_announcement && is_to_builder) {
-            builder_->on_last_announcement(readout, said.number, out);
-        } else if (said.kind == Kind::grant && is_its_own) {
-            readout_->on_grant(mep, said.values, now, out);
-        } else if (said.kind == Kind::discard && is_its_own) {
+        if (message.kind == Kind::announce && is_to_builder) {
+            builder_->on_sizes(readout, mep, message.values, out);
+        } else if (message.kind == Kind::last_announcement && is_to_builder) {
+            builder_->on_last_announcement(readout, message.number, out);
+        } else if (message.kind == Kind::grant && is_its_own) {
+            readout_->on_grant(mep, message.values, now, out);
+        } else if (message.kind == Kind::discard && is_its_own) {
             readout_->on_discard(mep, now, out);
-        } else if (said.kind == Kind::closing && is_of_builder) {
-            readout_->on_closing(builder, said.number, out);
-        } else if (said.kind == Kind::last_answer && is_of_builder) {
-            readout_->on_last_answer(builder, said.number);
-        } else if (said.kind == Kind::ready && is_to_builder && pacer_ &&
-                   said.values.size() == ready_values) {
+        } else if (message.kind == Kind::closing && is_of_builder) {
+            readout_->on_closing(builder, message.number, out);
+        } else if (message.kind == Kind::last_answer && is_of_builder) {
+            readout_->on_last_answer(builder, message.number);
+        } else if (message.kind == Kind::ready && is_to_builder && pacer_ &&
+                   message.values.size() == ready_values) {
             const auto value = [&](std::size_t i) {
-                return static_cast<std::uint64_t>(said.values[i]);
+                return static_cast<std::uint64_t>(message.values[i]);
             };
-            const WriteRequest request{.number = said.number,
+            const WriteRequest request{.number = message.number,
                                        .step = value(0),
                                        .first = value(1),
                                        .end = value(2),
                                        .writes = value(3),
-                                       .bytes = said.values[4],
-                                       .round_trip = {said.values[5]}};
+                                       .bytes = message.values[4],
+                                       .round_trip = {message.values[5]}};
             pace([&](auto& to) { pacer_->on_ready(readout, request, now, to); }, world);
-        } else if (said.kind == Kind::through && is_to_builder && pacer_ &&
-                   said.values.size() == 1) {
-            const auto writes = static_cast<std::uint64_t>(said.values[0]);
-            pace([&](auto& to) { pacer_->on_through(readout, said.number, writes, now, to); },
+        } else if (message.kind == Kind::through && is_to_builder && pacer_ &&
+                   message.values.size() == 1) {
+            const auto writes = static_cast<std::uint64_t>(message.values[0]);
+            pace([&](auto& to) { pacer_->on_through(readout, message.number, writes, now, to); },
                  world);
-        } else if (said.kind == Kind::go && is_of_builder && is_paced() &&
-                   said.values.size() == 1) {
-            on_go(builder, said.number, {said.values[0]}, world);
-        } else if (said.kind != Kind::barrier || !readout_ || readout == ReadoutIndex::none()) {
+        } else if (message.kind == Kind::go && is_of_builder && is_paced() &&
+                   message.values.size() == 1) {
+            on_go(builder, message.number, {message.values[0]}, world);
+        } else if (message.kind != Kind::barrier || !readout_ || readout == ReadoutIndex::none()) {
             return false;
         } else if (!barrier_ || stage_ == Stage::closed) {
             ignore();
         } else if (const auto from = std::ranges::lower_bound(group_, readout);
                    from != group_.end() && *from == readout) {
             barrier_->on_message(static_cast<Participant>(from - group_.begin()),
-                                 {said.number, said.round}, out);
+                                 {message.number, message.round}, out);
         } else {
             ignore();
         }
@@ -430,9 +430,9 @@ class ShiftUnit {
         began_ = now_;
         idle_ = shift_.builder_for(config_.self, phase()) == BuilderIndex::none();
         counters_.idle_steps += idle_ ? 1 : 0;
-        world.stage(step_, idle_    ? ShiftStage::idle
-                           : asks() ? ShiftStage::asking
-                                    : ShiftStage::sending);
+        world.stage(step_, idle_               ? ShiftStage::idle
+                           : requests_writes() ? ShiftStage::asking
+                                               : ShiftStage::sending);
         if (idle_ && config_.keeps_dummies && length_ > base::Time::zero() &&
             (!is_barrier_due(step_ + 1) || !is_kept_in_step())) {
             stage_ = Stage::idle;
@@ -448,7 +448,7 @@ class ShiftUnit {
     void take_turn(World& world) {
         stage_ = Stage::sending;
         until_ = idle_ ? 0 : (step_ / shift_.phases() + 1) * config_.meps_per_phase;
-        if (!idle_ && asks()) {
+        if (!idle_ && requests_writes()) {
             awaits_ = Awaits::grants;
             go_on(world);
         } else {
@@ -470,7 +470,7 @@ class ShiftUnit {
     /// Requests the writes of the turn once they are granted; by count, a turn in which all MEPs
     /// are discarded ends without a request.
     template <ShiftWorld World>
-    void ask(World& world) {
+    void request_write(World& world) {
         const BuilderIndex builder = partner();
         const std::uint64_t answered = readout_->answered(builder);
         if (is_by_time()) {
@@ -488,7 +488,7 @@ class ShiftUnit {
             return;
         }
         awaits_ = Awaits::go;
-        asked_ = now_;
+        requested_at_ = now_;
         const auto as_value = [](std::uint64_t number) {
             return static_cast<std::int64_t>(number);
         };
@@ -509,8 +509,8 @@ class ShiftUnit {
             ++counters_.unneeded;
         } else {
             awaits_ = Awaits::nothing;
-            if (asked_ != base::Time::never()) {
-                round_trip_ = std::max(base::Time{1}, now_ - asked_ - held);
+            if (requested_at_ != base::Time::never()) {
+                round_trip_ = std::max(base::Time{1}, now_ - requested_at_ - held);
             }
             writes_before_ = readout_->counters().writes;
             is_writing_ = true;
@@ -552,7 +552,7 @@ class ShiftUnit {
                 awaits_ = Awaits::grants;
                 world.stage(step_, ShiftStage::asking);
             } else {
-                if (!idle_ && (!is_paced() || asks())) {
+                if (!idle_ && (!is_paced() || requests_writes())) {
                     length_ = now_ - began_;
                 }
                 end_phase(world);
@@ -562,7 +562,7 @@ class ShiftUnit {
             synchronise(world);
         }
         if (awaits_ == Awaits::grants) {
-            ask(world);
+            request_write(world);
         }
     }
 
@@ -642,13 +642,13 @@ class ShiftUnit {
             ++counters_.idle_steps;
             world.stage(step_, ShiftStage::idle);
             readout_->on_turn_over();
-        } else if (asks()) {
+        } else if (requests_writes()) {
             world.stage(step_, ShiftStage::asking);
             readout_->on_turn_over();
             awaits_ = Awaits::grants;
-            ask(world);
-            asked_ = base::Time::never();  // no measurement: the window began by the node's clock,
-                                           // answers come by another
+            request_write(world);
+            // No measurement: the window began by the node's clock, answers come by another.
+            requested_at_ = base::Time::never();
         } else {
             world.stage(step_, ShiftStage::sending);
             until_ = PushReadout::without_end;
@@ -686,7 +686,9 @@ class ShiftUnit {
     [[nodiscard]] BuilderIndex partner() const { return shift_.builder_for(config_.self, phase()); }
     [[nodiscard]] bool is_paced() const { return config_.pace == Pace::builder; }
     /// Whether writes need a request; copies within the node need none, as they use no link.
-    [[nodiscard]] bool asks() const { return is_paced() && partner() != config_.builder.self; }
+    [[nodiscard]] bool requests_writes() const {
+        return is_paced() && partner() != config_.builder.self;
+    }
     [[nodiscard]] bool is_by_time() const { return config_.change == PhaseChange::by_time; }
 
     ShiftUnitConfig config_;
@@ -716,7 +718,7 @@ class ShiftUnit {
     bool is_writing_ = false;                     ///< the writes of request_ have begun
     std::uint64_t request_ = 0;                   ///< number of the last request
     std::uint64_t writes_before_ = 0;             ///< writes made before `go`
-    base::Time asked_;                            ///< never: its round trip is not measured
+    base::Time requested_at_;                     ///< never: its round trip is not measured
     base::Time round_trip_ = base::Time::zero();  ///< round trip of an earlier request
     Counters counters_;
 };

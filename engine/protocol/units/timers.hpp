@@ -25,7 +25,7 @@ struct UnitTimer {
     };
     What what = What::response;
     EventId event{};
-    BuilderIndex builder{};  ///< response: the builder unit that has asked
+    BuilderIndex builder{};  ///< response: the builder unit of the request
     base::Bytes offset = 0;  ///< response: place in the builder unit's memory
 
     /// Shift: begins a phase or window, which nodes may do late by some jitter.

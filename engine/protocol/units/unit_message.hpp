@@ -18,7 +18,7 @@ struct UnitMessage {
     enum class Kind : std::uint8_t {
         announce = 1,     ///< readout to builder: `values` are the sizes of MEP `number`'s MFPs
         grant = 2,        ///< builder to readout: `values` are offsets in the builder's buffer
-        discard = 3,      ///< builder to readout: MEP `number` is not wanted
+        discard = 3,      ///< builder to readout: MEP `number` is not built
         barrier = 4,      ///< readout to readout: generation `number`, `round`
         last_answer = 5,  ///< builder to readout: end of the turns it has answered; in DAQPIPE,
                           ///< total number of MFPs that it requests

@@ -26,7 +26,7 @@ PollLoop::PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange)
       devices_(devices),
       exchange_(exchange),
       sending_(devices.size()),
-      telling_(forwarder.share().of),
+      outboxes_(forwarder.share().of),
       ps_per_cycle_(1e12 / static_cast<double>(rte_get_tsc_hz())),
       begin_(rte_rdtsc()) {
     const Share& share = forwarder.share();
@@ -75,8 +75,8 @@ Time PollLoop::now() const {
 }
 
 bool PollLoop::turn() {
-    if (is_asked_.load(std::memory_order_acquire)) [[unlikely]] {
-        do_what_is_asked();
+    if (has_call_.load(std::memory_order_acquire)) [[unlikely]] {
+        run_call();
     }
     std::size_t moved = 0;
     const Time begin = now();
@@ -86,7 +86,7 @@ bool PollLoop::turn() {
         }
     }
     if (!others_.empty()) {
-        moved += hear(begin);
+        moved += receive_messages(begin);
     }
     look_at_pauses(begin);
     forwarder_.advance(begin);
@@ -118,19 +118,19 @@ std::size_t PollLoop::receive(Input input, Time now) {
     return count;
 }
 
-void PollLoop::tell(std::uint32_t core, const Message& message) {
-    Telling& telling = telling_[core];
-    telling.messages[telling.count++] = message;
-    if (telling.count == kBatch) {
-        send_told(core);
+void PollLoop::share_with(std::uint32_t core, const Message& message) {
+    Outbox& outbox = outboxes_[core];
+    outbox.messages[outbox.count++] = message;
+    if (outbox.count == kBatch) {
+        flush_outbox(core);
     }
 }
 
 /// Messages to a core that is far behind are dropped: waiting would hold up all other ports.
-void PollLoop::send_told(std::uint32_t core) {
-    Telling& telling = telling_[core];
-    const std::span all(telling.messages.data(), telling.count);
-    telling.count = 0;
+void PollLoop::flush_outbox(std::uint32_t core) {
+    Outbox& outbox = outboxes_[core];
+    const std::span all(outbox.messages.data(), outbox.count);
+    outbox.count = 0;
     for (const Message& message :
          all.subspan(exchange_->put(forwarder_.share().number, core, all))) {
         if (message.what == Message::What::frame) {
@@ -140,18 +140,18 @@ void PollLoop::send_told(std::uint32_t core) {
     }
 }
 
-std::size_t PollLoop::hear(Time now) {
+std::size_t PollLoop::receive_messages(Time now) {
     std::array<Message, kBatch> messages;
-    std::size_t heard = 0;
+    std::size_t received = 0;
     for (const std::uint32_t core : others_) {
-        send_told(core);
+        flush_outbox(core);
         const std::size_t count = exchange_->take(core, forwarder_.share().number, messages);
         for (const Message& message : std::span(messages).first(count)) {
-            forwarder_.hear(message, now, *this);
+            forwarder_.on_message(message, now, *this);
         }
-        heard += count;
+        received += count;
     }
-    return heard;
+    return received;
 }
 
 std::size_t PollLoop::send(std::size_t port, Time now) {
@@ -181,7 +181,7 @@ void PollLoop::run(Time longest_sleep) {
         }
     }
     stops_.store(false, std::memory_order_relaxed);  // `run` may be called again
-    do_what_is_asked();
+    run_call();
 }
 
 void PollLoop::sleep(Time longest) {
@@ -190,7 +190,7 @@ void PollLoop::sleep(Time longest) {
     if (ahead > base::microseconds(1)) {
         std::unique_lock lock(sleeping_);
         awake_.wait_for(lock, std::chrono::nanoseconds(ahead.ps / 1000), [this] {
-            return is_asked_.load(std::memory_order_relaxed) ||
+            return has_call_.load(std::memory_order_relaxed) ||
                    stops_.load(std::memory_order_relaxed);
         });
     }
@@ -203,18 +203,18 @@ void PollLoop::wake() {
 }
 
 void PollLoop::do_between(const std::function<void()>& what) {
-    const std::lock_guard one_at_a_time(asking_);
-    asked_ = &what;
-    is_asked_.store(true, std::memory_order_release);
+    const std::lock_guard one_at_a_time(calling_);
+    call_ = &what;
+    has_call_.store(true, std::memory_order_release);
     wake();
-    is_asked_.wait(true, std::memory_order_acquire);
+    has_call_.wait(true, std::memory_order_acquire);
 }
 
-void PollLoop::do_what_is_asked() {
-    if (is_asked_.load(std::memory_order_acquire)) {
-        (*asked_)();
-        is_asked_.store(false, std::memory_order_release);
-        is_asked_.notify_all();
+void PollLoop::run_call() {
+    if (has_call_.load(std::memory_order_acquire)) {
+        (*call_)();
+        has_call_.store(false, std::memory_order_release);
+        has_call_.notify_all();
     }
 }
 
@@ -224,7 +224,7 @@ std::size_t PollLoop::waiting() const {
         all += sending.count;
     }
     for (const std::uint32_t core : others_) {
-        all += telling_[core].count + exchange_->waiting(core, forwarder_.share().number);
+        all += outboxes_[core].count + exchange_->waiting(core, forwarder_.share().number);
     }
     return all;
 }
@@ -234,13 +234,13 @@ void PollLoop::drop(std::uint64_t handle) { rte_pktmbuf_free(buffer_of(handle));
 void PollLoop::look_at_pauses(Time now) {
     constexpr Time again = base::milliseconds(1);
     if (!forwarder_.pauses().any()) {
-        pauses_seen_ = now;  // the first pause is sent below, and repeated later
+        pauses_sent_ = now;  // the first pause is sent below, and repeated later
     }
     forwarder_.look_at_pauses(*this);
-    if (!forwarder_.pauses().any() || now - pauses_seen_ < again) {
+    if (!forwarder_.pauses().any() || now - pauses_sent_ < again) {
         return;
     }
-    pauses_seen_ = now;
+    pauses_sent_ = now;
     for (std::size_t port = 0; port < devices_.size(); ++port) {
         if (forwarder_.pauses().is_paused(PortIndex(port))) {
             send_pause(port, true);

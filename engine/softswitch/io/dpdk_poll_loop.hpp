@@ -72,7 +72,7 @@ class PollLoop {
     void pause(PortIndex port, bool on);
     /// Marks the frame if its buffer is not shared and its IP header is ECN capable.
     void mark(std::uint64_t handle);
-    void tell(std::uint32_t core, const Message& message);
+    void share_with(std::uint32_t core, const Message& message);
 
   private:
     /// Frames of a port that its device has not taken yet.
@@ -87,20 +87,20 @@ class PollLoop {
         std::uint16_t queue = 0;
     };
     /// Messages to be sent to another core.
-    struct Telling {
+    struct Outbox {
         std::array<Message, kBatch> messages;
         std::size_t count = 0;
     };
 
     std::size_t receive(Input input, base::Time now);
-    void send_told(std::uint32_t core);
-    std::size_t hear(base::Time now);
+    void flush_outbox(std::uint32_t core);
+    std::size_t receive_messages(base::Time now);
     void look_at_pauses(base::Time now);
     void send_pause(std::size_t port, bool on);
     std::size_t send(std::size_t port, base::Time now);
     void sleep(base::Time longest);
     void wake();
-    void do_what_is_asked();
+    void run_call();
 
     Forwarder& forwarder_;
     Devices& devices_;
@@ -110,11 +110,11 @@ class PollLoop {
     std::vector<Input> inputs_;           ///< of this core
     std::vector<std::uint16_t> outputs_;  ///< ports of this core
     std::vector<Sending> sending_;
-    std::vector<Telling> telling_;       ///< for each core
+    std::vector<Outbox> outboxes_;       ///< for each core
     std::vector<std::uint32_t> others_;  ///< cores
     bool is_open_ = true;
     LoopCounters counters_;
-    base::Time pauses_seen_;
+    base::Time pauses_sent_;
     double ps_per_cycle_;
     std::uint64_t begin_;  ///< cycles
     std::atomic<bool> stops_ = false;
@@ -122,9 +122,9 @@ class PollLoop {
     std::mutex sleeping_;
     std::condition_variable awake_;
 
-    std::atomic<bool> is_asked_ = false;
-    std::mutex asking_;
-    const std::function<void()>* asked_ = nullptr;
+    std::atomic<bool> has_call_ = false;
+    std::mutex calling_;
+    const std::function<void()>* call_ = nullptr;
 };
 
 }  // namespace daqloom::softswitch::io

@@ -145,12 +145,12 @@ Switch::~Switch() { stop(); }
 base::expected<std::unique_ptr<Switch>> Switch::start(const SwitchConfig& config) {
     std::unique_ptr<Switch> made(new Switch);
     std::promise<base::expected<void>> started;
-    auto told = started.get_future();
+    auto outcome = started.get_future();
     Running& running = *made->running_;
     running.thread = std::thread([&running, config, started = std::move(started)]() mutable {
         running.live(config, started);
     });
-    const base::expected<void> result = told.get();
+    const base::expected<void> result = outcome.get();
     if (!result) {
         running.thread.join();
         return base::failure(result.error().message);

@@ -136,8 +136,8 @@ void Recorder::on_delivery(LinkIndex link, const Frame& frame, Time now) {
         return;
     }
     if (stack_.network().port(link).wiring().to_host()) {
-        heard_.resize(stack_.endpoints().size());
-        heard_[frame.to] = milliseconds(now);
+        ts_recent_.resize(stack_.endpoints().size());
+        ts_recent_[frame.to] = milliseconds(now);
     }
 }
 
@@ -196,7 +196,7 @@ void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const
                   .window = window_,
                   .timestamps = stack_.endpoints().config().timestamps,
                   .ts_value = milliseconds(now),
-                  .ts_echo = heard_.contains(from) ? heard_[from] : 0,
+                  .ts_echo = ts_recent_.contains(from) ? ts_recent_[from] : 0,
                   .sack = std::span(blocks).first(count),
                   .payload_bytes = frame.payload});
 }

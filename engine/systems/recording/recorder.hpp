@@ -62,7 +62,7 @@ class Recorder final : public ethernet::Observer,
     std::uint16_t window_;  ///< window announced by every header
     base::Table<ethernet::LinkIndex, std::optional<ethernet::PcapngWriter>> captures_;
     /// The latest time stamp received.
-    base::Table<ethernet::EndpointIndex, std::uint32_t> heard_;
+    base::Table<ethernet::EndpointIndex, std::uint32_t> ts_recent_;
     std::optional<Timeline> timeline_;
 };
 

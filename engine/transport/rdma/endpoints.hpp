@@ -32,7 +32,7 @@ namespace daqloom::transport {
 
 /// Drives `Network` for a `driver`, which posts messages: `driver.on_received(message, now)` when a
 /// message is complete at its destination, then `driver.on_completed(message, now)` when the sender
-/// knows, or `driver.on_failed(message, now)` when the sender has given up.
+/// has the acknowledgement, or `driver.on_failed(message, now)` when the sender has given up.
 template <class Network>
 class RdmaEndpoints {
   public:

@@ -31,7 +31,7 @@ class HostPath {
     };
 
     [[nodiscard]] bool is_limited() const { return has_pcie_ || passes_ > 0; }
-    /// End of the fetch of these bytes from memory, asked for now.
+    /// End of the fetch of these bytes from memory, requested now.
     base::Time fetch(Host& host, base::Bytes bytes, base::Time now) const {
         return pass(host.out, host, bytes, now);
     }

@@ -37,12 +37,12 @@ class RdmaTransport : public Transport {
     }
 
     void close(NodeIndex host, base::Time now, Listener& listener) override {
-        Told told{*endpoints_, listener};
-        endpoints_->close(host, now, told);
+        ListenerCalls calls{*endpoints_, listener};
+        endpoints_->close(host, now, calls);
     }
 
     void run(base::Time until, Listener& listener) override {
-        Told told{*endpoints_, listener};
+        ListenerCalls calls{*endpoints_, listener};
         const base::Time last = std::min(until, last_);
         while (!events_.empty() && events_.next_time() <= last) {
             const sim::Event event = events_.pop();
@@ -50,10 +50,10 @@ class RdmaTransport : public Transport {
             if ((event.kind & Network::kKindMask) >= kFirstOtherEvent) {
                 listener.on_event(event);
             } else {
-                endpoints_->on_event(event, told);
+                endpoints_->on_event(event, calls);
             }
             if (events_.empty() || events_.next_time() != now_) {
-                endpoints_->settle(now_, told);
+                endpoints_->settle(now_, calls);
             }
         }
         now_ = until;
@@ -115,7 +115,7 @@ class RdmaTransport : public Transport {
     /// Bit of a message's tag: the listener is to get its completion.
     static constexpr std::uint64_t kCompletes = std::uint64_t{1} << 63;
 
-    struct Told {
+    struct ListenerCalls {
         Endpoints& endpoints;
         Listener& listener;
 

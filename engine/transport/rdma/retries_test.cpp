@@ -168,7 +168,7 @@ TEST(Retries, AMissingPacketIsAskedForAtOnce) {
     const Time told = packet + way(fabric, kFull) + way(fabric, 30);
     const std::int64_t lost = told.ps / packet.ps + 2;
     EXPECT_EQ(writes.retries().resent_for_nak, static_cast<std::uint64_t>(lost));
-    // It sends without a pause: the whole takes so much longer, and a few credit updates.
+    // The sender does not pause: the whole takes so much longer, and a few credit updates.
     ASSERT_EQ(writes.received[0].size(), 1U);
     const Time all = packet * (99 + lost) + kByteAt100Gbps * 16 + way(fabric, kFull);
     EXPECT_GE(writes.received[0][0], all);

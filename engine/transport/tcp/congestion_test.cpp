@@ -192,7 +192,7 @@ TEST(Congestion, ALossLeavesWholeSegments) {
     }
 }
 
-/// Of 7 segments four are kept, K = cbrt(3 / 0.4) = 1.957 s. Linux counts what is missing of 7 in
+/// Four of 7 segments are kept, K = cbrt(3 / 0.4) = 1.957 s. Linux counts what is missing of 7 in
 /// whole segments, rounded down. At t = 50 and 100 ms, aiming 100 ms ahead, 2.6 and 2.4 are
 /// missing, so 2: the target is 5, and four acknowledged segments, a round trip, earn the fifth. At
 /// 140 and 180 ms it is 5 still. At 200 ms 1.99 are missing, so 1: the five acknowledged since earn
@@ -203,7 +203,7 @@ TEST(Congestion, CubicsSmallWindowGrowsByWholeSegments) {
     EXPECT_EQ(flow.round_trips(3), (std::vector<Bytes>{5, 6, 6}));
 }
 
-/// Of 20 segments 14 are kept, and 5.9 are missing: one for 14 acknowledged. That aim lasts for the
+/// 14 of 20 segments are kept, and 5.9 are missing: one for 14 acknowledged. That aim lasts for the
 /// tick of 4 ms, whatever the window is then: four round trips, 14 + 15 + 16 + 17 acknowledged,
 /// four segments more. The next one, at 4 ms, finds a window above the target, which has to stay;
 /// with the window, the aim stays for 250 / 32 = 7 ticks, until 36 ms. Then Reno would have more.

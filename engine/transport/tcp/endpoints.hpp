@@ -75,8 +75,9 @@ class TcpEndpoints {
     /// Endpoint at `from` of its connection of this class with another host; made if there is none.
     EndpointIndex endpoint(NodeIndex from, NodeIndex to, TrafficClass of) {
         // An answer needs no look-up in a row that is not in the cache.
-        if (from == told_host_ && ethernet::address_of(to, of) == endpoints_[told_].address) {
-            return told_;
+        if (from == last_receiver_host_ &&
+            ethernet::address_of(to, of) == endpoints_[last_receiver_].address) {
+            return last_receiver_;
         }
         const EndpointIndex index = known(from, to, of);
         return index == EndpointIndex::none() ? connect(from, to, of) : index;
@@ -89,10 +90,10 @@ class TcpEndpoints {
 
     /// Closes a host's connections, as its process has ended or makes new ones: calls
     /// `app.on_failed(label, now)` for each message of the host that has not arrived, or whose
-    /// completion, if asked for, has not. The other ends do so for theirs when they are reset.
+    /// completion, if requested, has not. The other ends do so for theirs when they are reset.
     template <class App>
     void close(NodeIndex host, base::Time now, App& app) {
-        told_host_ = NodeIndex::none();
+        last_receiver_host_ = NodeIndex::none();
         for (Peers& of_class : peers_) {
             for (EndpointIndex& index : of_class[host]) {
                 if (index != EndpointIndex::none() && is_open(index)) {
@@ -144,8 +145,8 @@ class TcpEndpoints {
             take_data(frame, now);
             keep_delayed_ack(frame.to);
             if (endpoint.has_message()) {
-                told_ = frame.to;
-                told_host_ = frame.destination();
+                last_receiver_ = frame.to;
+                last_receiver_host_ = frame.destination();
                 receive_messages(frame.to, now, app);
             }
         }
@@ -300,9 +301,9 @@ class TcpEndpoints {
     void take_ack(Endpoint& endpoint, const Frame& frame, base::Time now) {
         const bool duplicate = frame.has(kDuplicate);
         const SackBlocks* sack = frame.sack == kNoSack ? nullptr : &network_.sacks()[frame.sack];
-        const bool tells_arrivals = sack != nullptr && sack->count > (duplicate ? 1U : 0U);
+        const bool has_new_blocks = sack != nullptr && sack->count > (duplicate ? 1U : 0U);
         endpoint.sender.on_ack(unwrap(frame.ack, endpoint.sender.una()),
-                               tells_arrivals ? sack : nullptr, frame.has(kEcnEcho), duplicate, now,
+                               has_new_blocks ? sack : nullptr, frame.has(kEcnEcho), duplicate, now,
                                config_);
         if (sack != nullptr) {
             network_.sacks().release(frame.sack);
@@ -412,8 +413,8 @@ class TcpEndpoints {
     TimeoutObserver* observer_ = nullptr;
     TcpSenderCounters before_;  ///< counters when counting began
 
-    EndpointIndex told_;  ///< endpoint that received the latest complete message
-    NodeIndex told_host_ = NodeIndex::none();  ///< host of `told_`
+    EndpointIndex last_receiver_;  ///< endpoint that received the latest complete message
+    NodeIndex last_receiver_host_ = NodeIndex::none();  ///< host of `last_receiver_`
     EndpointIndex expected_;  ///< endpoint of the latest announced end of a message
 };
 

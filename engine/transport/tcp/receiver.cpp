@@ -30,7 +30,7 @@ void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end, base
     });
     if (fresh.begin <= next_) {
         next_ = fresh.end;
-        heard_at_ = now;
+        in_order_at_ = now;
     } else {
         islands_.insert(islands_.begin(), fresh);
     }

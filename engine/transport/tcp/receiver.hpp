@@ -50,7 +50,7 @@ class TcpReceiver {
         }
     }
     /// Time since data last came in order.
-    [[nodiscard]] base::Time silence(base::Time now) const { return now - heard_at_; }
+    [[nodiscard]] base::Time silence(base::Time now) const { return now - in_order_at_; }
 
     /// Records that data are sent. Soon after an arrival they count as its answer, and the next
     /// answer is expected to carry an acknowledgement too (Linux's ping-pong mode).
@@ -92,7 +92,7 @@ class TcpReceiver {
     Reaction count_segment(base::Bytes length, bool turned, bool marked, base::Time now,
                            const TcpConfig& config) {
         marked_ = marked;
-        heard_at_ = now;
+        in_order_at_ = now;
         if (turned && unacknowledged_ > 0) {
             unacknowledged_ = static_cast<std::int32_t>(length);
             ack_due_ = config.strikes(now, config.delayed_ack);
@@ -127,10 +127,10 @@ class TcpReceiver {
     std::uint64_t next_ = 0;
     std::uint64_t previous_ = 0;
     base::Time ack_due_ = base::Time::never();
-    base::Time heard_at_ = base::seconds(-1'000'000);  ///< when data last came in order
-    std::int32_t unacknowledged_ = 0;                  ///< bytes; no window is larger
-    std::uint8_t quick_ = kQuickAcks;                  ///< segments still to be acknowledged singly
-    bool ping_pong_ = false;                           ///< an answer is expected soon
+    base::Time in_order_at_ = base::seconds(-1'000'000);  ///< when data last came in order
+    std::int32_t unacknowledged_ = 0;                     ///< bytes; no window is larger
+    std::uint8_t quick_ = kQuickAcks;  ///< segments still to be acknowledged singly
+    bool ping_pong_ = false;           ///< an answer is expected soon
     bool marked_ = false;
     bool duplicate_ = false;
     std::vector<StreamRange> islands_;  ///< received beyond the gap; most recently changed first

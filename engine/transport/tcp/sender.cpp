@@ -22,7 +22,7 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
     if (sack != nullptr) {
         sack_records(*sack, effect);
     }
-    last_heard_ = now;
+    last_ack_ = now;
     Time rtt{};
     if (effect.latest_sent != Time::never()) {
         rtt = now - effect.latest_sent;
@@ -351,7 +351,7 @@ void TcpSender::on_retransmission_timer(Time now, const TcpConfig& config) {
     const Record& head = records_.front();
     if (head.retransmitted) {
         counters_.timeouts_retransmission += 1;
-    } else if (last_heard_ <= head.sent && sacked_ == 0) {
+    } else if (last_ack_ <= head.sent && sacked_ == 0) {
         counters_.timeouts_whole_window += 1;
     } else {
         counters_.timeouts_tail += 1;
@@ -389,7 +389,7 @@ void TcpSender::undo_timeout() {
         records_[place].lost = false;
     }
     lost_ = 0;
-    rack_sent_ = Time::zero();  // the copy seen by RACK is in doubt
+    rack_sent_ = Time::zero();  // the copy that RACK recorded is in doubt
     rack_end_ = 0;
     state_ = State::open;
     congestion_.undo_timeout();

@@ -92,7 +92,7 @@ class TcpSender {
             }
         }
         una_ = ack;
-        last_heard_ = now;
+        last_ack_ = now;
         backoff_ = 0;
         base::Time rtt{};
         if (sent != base::Time::never()) [[likely]] {  // Karn: repeats give no RTT sample
@@ -369,7 +369,7 @@ class TcpSender {
     base::Time min_rtt_ = base::Time::never();
     base::Time last_sent_;
 
-    base::Time last_heard_;
+    base::Time last_ack_;
     base::Bytes flight_peak_ = 0;
     std::uint64_t usage_round_ = 0;
     std::uint64_t probe_end_ = 0;  ///< `nxt_` when a probe left; 0: no probe

@@ -36,13 +36,13 @@ class ArrivalRecord {
         }
     }
 
-    struct Told {
+    struct Arrivals {
         base::Time begin = base::Time::zero();  ///< start of the epoch of the first arrival
         std::vector<base::Time> times;
         std::uint64_t beyond = 0;  ///< arrivals that found the record full
     };
     /// Arrivals since the last call, in order.
-    Told take() {
+    Arrivals take() {
         std::vector<base::Time> fresh;
         fresh.reserve(most_);
         const std::lock_guard lock(mutex_);

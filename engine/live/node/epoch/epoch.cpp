@@ -25,8 +25,8 @@ class Loop {
         keep_lease(began);
         epoch_.begin();
         while (!halt_.is_abandoned()) {
-            close_if_asked();
-            const bool heard = transport_.poll(epoch_);
+            close_if_requested();
+            const bool received = transport_.poll(epoch_);
             const base::Time here = now();
             keep_lease(here);
             const bool stepped = epoch_.step(here);
@@ -34,8 +34,8 @@ class Loop {
             if (counters_.first_mep_time == 0 && counters_.meps_built > 0) {
                 counters_.first_mep_time.add(now() - began);
             }
-            tell();
-            if (!heard && !stepped) {
+            publish();
+            if (!received && !stepped) {
                 sleep();
             }
         }
@@ -53,28 +53,28 @@ class Loop {
         epoch_.on_lease(end);
     }
 
-    void close_if_asked() {
-        if (const std::uint32_t asked = halt_.requests(); asked != requests_) {
-            requests_ = asked;
+    void close_if_requested() {
+        if (const std::uint32_t requests = halt_.requests(); requests != requests_) {
+            requests_ = requests;
             epoch_.on_close(halt_.lost());
         }
     }
 
     /// Publishes changes for which the control thread waits.
-    void tell() {
-        bool has_news = epoch_.suspects().size() != told_.suspects.size();
-        if (requests_ > 0 && !told_.is_drained && epoch_.is_drained()) {
-            told_.next_mep = epoch_.next_mep();
+    void publish() {
+        bool has_news = epoch_.suspects().size() != published_.suspects.size();
+        if (requests_ > 0 && !published_.is_drained && epoch_.is_drained()) {
+            published_.next_mep = epoch_.next_mep();
             epoch_.end();
-            told_.is_drained = has_news = true;
+            published_.is_drained = has_news = true;
         }
-        if (told_.is_drained && epoch_.is_consumed() != told_.is_consumed) {
-            told_.is_consumed = !told_.is_consumed;
+        if (published_.is_drained && epoch_.is_consumed() != published_.is_consumed) {
+            published_.is_consumed = !published_.is_consumed;
             has_news = true;
         }
         if (has_news) {
-            told_.suspects.assign(epoch_.suspects().begin(), epoch_.suspects().end());
-            halt_.publish(told_);
+            published_.suspects.assign(epoch_.suspects().begin(), epoch_.suspects().end());
+            halt_.publish(published_);
         }
     }
 
@@ -93,7 +93,7 @@ class Loop {
     Halt& halt_;
     std::uint64_t leased_to_ = std::numeric_limits<std::uint64_t>::max();
     std::uint32_t requests_ = 0;
-    Halt::State told_;
+    Halt::State published_;
 };
 
 }  // namespace

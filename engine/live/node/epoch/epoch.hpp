@@ -100,7 +100,7 @@ class Halt {
     void close(std::span<const UnitIndex> lost);
     /// The thread ends at once, drained or not.
     void abandon() { is_abandoned_.store(true, std::memory_order_release); }
-    /// The state when it is drained and, if asked for, consumed; or the state at `until`.
+    /// The state when it is drained and, if requested, consumed; or the state at `until`.
     State wait(bool consumed, base::Time until);
     [[nodiscard]] State state() const {
         const std::lock_guard lock(mutex_);

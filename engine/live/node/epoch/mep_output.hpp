@@ -11,9 +11,9 @@
 namespace daqloom::live {
 
 /// The path in one epoch. MEPs leave and are consumed in the order in which they were built.
-class Outlet {
+class MepOutput {
   public:
-    explicit Outlet(Buffer& buffer)
+    explicit MepOutput(Buffer& buffer)
         : writer_(buffer), consumed_(writer_.acknowledged()), before_(writer_.committed()) {}
 
     /// Adds the MEP with this turn at its builder; `tag` is its number in the run.

@@ -12,72 +12,72 @@
 namespace daqloom::live {
 namespace {
 
-class OutletTest : public ::testing::Test {
+class MepOutputTest : public ::testing::Test {
   protected:
     void SetUp() override {
         auto made = Buffer::create({.name = "output", .bytes = 4096, .pieces = 2});
         ASSERT_TRUE(made);
         buffer_.emplace(std::move(*made));
     }
-    static std::vector<std::uint64_t> taken_back(Outlet& outlet) {
+    static std::vector<std::uint64_t> taken_back(MepOutput& output) {
         std::vector<std::uint64_t> turns;
-        outlet.take_back([&](std::uint64_t turn) { turns.push_back(turn); });
+        output.take_back([&](std::uint64_t turn) { turns.push_back(turn); });
         return turns;
     }
 
     std::optional<Buffer> buffer_;
 };
 
-TEST_F(OutletTest, MepsComeBackWhenTheConsumerIsThroughWithThem) {
-    Outlet outlet(*buffer_);
-    EXPECT_TRUE(outlet.is_empty());
-    outlet.put(7, 700, 64, 128);
+TEST_F(MepOutputTest, MepsComeBackWhenTheConsumerIsThroughWithThem) {
+    MepOutput output(*buffer_);
+    EXPECT_TRUE(output.is_empty());
+    output.put(7, 700, 64, 128);
     BufferReader consumer(*buffer_);
     const auto piece = consumer.next();
     ASSERT_TRUE(piece);
     EXPECT_EQ(piece->tag, 700);
     EXPECT_EQ(piece->bytes.data(), buffer_->area().bytes().data() + 64);
     EXPECT_EQ(piece->bytes.size(), 128);
-    EXPECT_TRUE(taken_back(outlet).empty());
+    EXPECT_TRUE(taken_back(output).empty());
     consumer.acknowledge();
-    EXPECT_EQ(taken_back(outlet), (std::vector<std::uint64_t>{7}));
-    EXPECT_TRUE(outlet.is_empty());
+    EXPECT_EQ(taken_back(output), (std::vector<std::uint64_t>{7}));
+    EXPECT_TRUE(output.is_empty());
 }
 
-TEST_F(OutletTest, WhatHasNoDescriptorWaitsForOne) {
-    Outlet outlet(*buffer_);
+TEST_F(MepOutputTest, WhatHasNoDescriptorWaitsForOne) {
+    MepOutput output(*buffer_);
     for (std::uint64_t turn = 0; turn < 5; ++turn) {
-        outlet.put(turn, turn, static_cast<base::Bytes>(64 * turn), 64);
+        output.put(turn, turn, static_cast<base::Bytes>(64 * turn), 64);
     }
     BufferReader consumer(*buffer_);
     std::vector<std::uint64_t> turns;
     for (int i = 0; i < 5; ++i) {
         ASSERT_TRUE(consumer.next()) << i;
         consumer.acknowledge();
-        outlet.take_back([&](std::uint64_t turn) { turns.push_back(turn); });
+        output.take_back([&](std::uint64_t turn) { turns.push_back(turn); });
     }
     EXPECT_EQ(turns, (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
-    EXPECT_TRUE(outlet.is_empty());
+    EXPECT_TRUE(output.is_empty());
 }
 
-TEST_F(OutletTest, MepsOfAnEarlierEpochDoNotComeBack) {
+TEST_F(MepOutputTest, MepsOfAnEarlierEpochDoNotComeBack) {
     {
-        Outlet earlier(*buffer_);
+        MepOutput earlier(*buffer_);
         earlier.put(1, 1, 0, 64);
     }
-    Outlet outlet(*buffer_);
-    outlet.put(0, 9, 64, 64);
+    MepOutput output(*buffer_);
+    output.put(0, 9, 64, 64);
     BufferReader consumer(*buffer_);
     ASSERT_TRUE(consumer.next());
     consumer.acknowledge();
-    EXPECT_TRUE(taken_back(outlet).empty());
+    EXPECT_TRUE(taken_back(output).empty());
     ASSERT_TRUE(consumer.next());
     consumer.acknowledge();
-    EXPECT_EQ(taken_back(outlet), (std::vector<std::uint64_t>{0}));
+    EXPECT_EQ(taken_back(output), (std::vector<std::uint64_t>{0}));
 }
 
-TEST_F(OutletTest, AConsumerThatHasTakenMoreThanThereIsHasTakenNothing) {
-    // As in the buffer's memory.
+TEST_F(MepOutputTest, AConsumerThatHasTakenMoreThanThereIsHasTakenNothing) {
+    // Layout of the buffer's memory.
     struct Control {
         alignas(64) std::atomic<std::uint64_t> committed;
         std::atomic<std::uint32_t> closed;
@@ -88,16 +88,16 @@ TEST_F(OutletTest, AConsumerThatHasTakenMoreThanThereIsHasTakenNothing) {
                                        base::Bytes{1} << 20);
     ASSERT_TRUE(memory) << memory.error().message;
     auto& control = *reinterpret_cast<Control*>(memory->bytes().data());
-    Outlet outlet(*buffer_);
-    outlet.put(0, 0, 0, 64);
+    MepOutput output(*buffer_);
+    output.put(0, 0, 0, 64);
     ASSERT_EQ(control.committed, 1U);
     for (const std::uint64_t nonsense :
          {std::uint64_t{2}, std::uint64_t{1'000'000}, ~std::uint64_t{0}}) {
         control.acknowledged = nonsense;
-        EXPECT_TRUE(taken_back(outlet).empty());
+        EXPECT_TRUE(taken_back(output).empty());
     }
     control.acknowledged = 1;
-    EXPECT_EQ(taken_back(outlet), (std::vector<std::uint64_t>{0}));
+    EXPECT_EQ(taken_back(output), (std::vector<std::uint64_t>{0}));
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST(PullEpoch, RecordsWhenEventsCameToTheEventManagerWhereThatIsAskedFor) {
     ASSERT_TRUE(nodes.counts({UnitIndex(2)}, "meps_built", 30));
     nodes.halt(members);
     const base::Time after = now();
-    const ArrivalRecord::Told told = nodes[UnitIndex()].take_arrivals();
+    const ArrivalRecord::Arrivals told = nodes[UnitIndex()].take_arrivals();
     EXPECT_EQ(told.times.size(), nodes.next_mep + nodes.count(UnitIndex(), "events_waiting"));
     EXPECT_EQ(told.beyond, 0U);
     EXPECT_TRUE(before <= told.begin && told.begin < told.times.front());

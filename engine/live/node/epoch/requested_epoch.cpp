@@ -85,7 +85,7 @@ class RequestedEpoch final : public UnitEpoch {
                                           : std::max(closed_at_ - active_at_, Time::zero());
     }
     [[nodiscard]] bool is_drained() const override {
-        return unit_->is_drained() && post_.is_empty();
+        return unit_->is_drained() && send_queue_.is_empty();
     }
     void end() override;
     [[nodiscard]] std::uint64_t next_mep() const override { return in_run(unit_->next_event()); }
@@ -198,7 +198,7 @@ base::expected<void> RequestedEpoch<Unit>::make_unit(Configure configure) {
         stream_.emplace(parts_.streams[0], parts_.first_mep, unit_->window(), counters_);
     }
     if (self_builder() != BuilderIndex::none()) {
-        make_outlet();
+        make_mep_output();
         event_in_.resize(memory_.slots);
         sizes_.resize(std::size_t{memory_.slots} * readouts());
     }
@@ -217,7 +217,7 @@ template <class Unit>
 bool RequestedEpoch<Unit>::step(Time now) {
     World world{*this};
     stepped_at_ = now;
-    bool did = post_.retry();
+    bool did = send_queue_.retry();
     did |= keep_slots(now, world);
     did |= unit_->on_time(now, world);
     for (; stream_ && unit_->wants_data() && stream_->has_next(); did = true) {
@@ -270,8 +270,8 @@ Counter* RequestedEpoch<Unit>::cause_of_waiting() const {
     if (unit_->waits_for_data()) {
         return &counters_.waiting_for_source;
     }
-    return unit_->unanswered() > 0 || !post_.is_empty() ? &counters_.waiting_for_network
-                                                        : &counters_.waiting_for_builder;
+    return unit_->unanswered() > 0 || !send_queue_.is_empty() ? &counters_.waiting_for_network
+                                                              : &counters_.waiting_for_builder;
 }
 
 template <class Unit>
@@ -287,7 +287,7 @@ void RequestedEpoch<Unit>::end() {
 
 template <class Unit>
 void RequestedEpoch<Unit>::on_message(UnitIndex from, std::span<const std::byte> bytes) {
-    hear(*unit_, World{*this}, from, bytes);
+    receive(*unit_, World{*this}, from, bytes);
 }
 
 template <class Unit>
@@ -300,7 +300,7 @@ void RequestedEpoch<Unit>::on_written(UnitIndex from, std::uint32_t bits) {
     const ReadoutIndex readout(immediate->stream);
     // A lost unit's write may belong to the event that was in the slot before.
     if (slot >= event_in_.size() || !event_in_[slot] ||
-        post_.is_forgotten(members_.readouts[readout])) {
+        send_queue_.is_forgotten(members_.readouts[readout])) {
         refuse_write();
         return;
     }
@@ -338,11 +338,11 @@ void RequestedEpoch<Unit>::write_mfp(std::uint64_t number, BuilderIndex to, Byte
     const Immediate immediate{.epoch = parts_.epoch,
                               .slot = memory_.slot_at(offset) % Immediate::slots,
                               .stream = self_readout().value()};
-    post_.write({.to = members_.builders[to],
-                 .bytes = mfp(number),
-                 .offset = offset,
-                 .immediate = immediate.encode(),
-                 .context = number * builders() + to.value()});
+    send_queue_.write({.to = members_.builders[to],
+                       .bytes = mfp(number),
+                       .offset = offset,
+                       .immediate = immediate.encode(),
+                       .context = number * builders() + to.value()});
 }
 
 template <class Unit>
@@ -370,10 +370,11 @@ Bytes RequestedEpoch<Unit>::read_size(std::uint32_t slot, ReadoutIndex readout) 
         size = 0;
         return size;
     }
-    const auto said = protocol::mfp_size(
+    const auto declared = protocol::mfp_size(
         {reinterpret_cast<const std::uint8_t*>(front.data()), protocol::mfp_header_bytes});
-    const bool fits = said && *said >= protocol::mfp_header_bytes && *said <= memory_.place;
-    size = fits ? *said : kUnusable;
+    const bool fits =
+        declared && *declared >= protocol::mfp_header_bytes && *declared <= memory_.place;
+    size = fits ? *declared : kUnusable;
     if (size == kUnusable) {
         counters_.mfps_malformed.add(1);
     }

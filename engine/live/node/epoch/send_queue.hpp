@@ -18,18 +18,18 @@ namespace daqloom::live {
 inline constexpr std::uint32_t most_streams = 32;
 
 /// Queued messages and writes may be sent out of order: the protocol does not depend on the order.
-class Post {
+class SendQueue {
   public:
-    explicit Post(Transport& transport) : transport_(transport) {}
+    explicit SendQueue(Transport& transport) : transport_(transport) {}
 
     void send(UnitIndex to, const protocol::UnitMessage& message) {
         if (is_forgotten(to)) {
             return;
         }
-        Letter letter{.to = to, .length = protocol::encoded_bytes(message), .bytes = {}};
-        protocol::encode_message(message, letter.bytes);
-        if (!transport_.send(to, letter.content())) {
-            letters_.push(letter);
+        QueuedMessage queued{.to = to, .length = protocol::encoded_bytes(message), .bytes = {}};
+        protocol::encode_message(message, queued.bytes);
+        if (!transport_.send(to, queued.content())) {
+            messages_.push(queued);
         }
     }
 
@@ -41,30 +41,30 @@ class Post {
 
     /// Sends waiting messages and writes while there is room. False: none was sent.
     bool retry() {
-        const std::uint32_t before = letters_.size() + writes_.size();
-        keep(letters_, [this](const Letter& letter) {
-            return !transport_.send(letter.to, letter.content());
+        const std::uint32_t before = messages_.size() + writes_.size();
+        keep(messages_, [this](const QueuedMessage& queued) {
+            return !transport_.send(queued.to, queued.content());
         });
         keep(writes_, [this](const Write& write) { return !transport_.write(write); });
-        return letters_.size() + writes_.size() < before;
+        return messages_.size() + writes_.size() < before;
     }
 
     /// Drops all that waits for these units, and all later messages: they may never make room.
     void forget(std::span<const UnitIndex> units) {
         forgotten_.insert(forgotten_.end(), units.begin(), units.end());
         const auto may_go = [this](const auto& queued) { return !is_forgotten(queued.to); };
-        keep(letters_, may_go);
+        keep(messages_, may_go);
         keep(writes_, may_go);
     }
 
-    [[nodiscard]] bool is_empty() const { return letters_.empty() && writes_.empty(); }
+    [[nodiscard]] bool is_empty() const { return messages_.empty() && writes_.empty(); }
 
     [[nodiscard]] bool is_forgotten(UnitIndex unit) const {
         return !forgotten_.empty() && std::ranges::find(forgotten_, unit) != forgotten_.end();
     }
 
   private:
-    struct Letter {
+    struct QueuedMessage {
         UnitIndex to{};
         std::size_t length = 0;
         std::array<std::byte, 16 + 8 * most_streams> bytes;
@@ -88,7 +88,7 @@ class Post {
 
     Transport& transport_;
     std::vector<UnitIndex> forgotten_;
-    base::Ring<Letter> letters_;
+    base::Ring<QueuedMessage> messages_;
     base::Ring<Write> writes_;
 };
 

@@ -54,7 +54,7 @@ class ShiftEpoch final : public UnitEpoch {
     void on_lease(std::uint64_t mep_end) override;
     void on_close(std::span<const UnitIndex> lost) override;
     [[nodiscard]] bool is_drained() const override {
-        return unit_->is_drained() && post_.is_empty();
+        return unit_->is_drained() && send_queue_.is_empty();
     }
     void end() override;
     [[nodiscard]] std::uint64_t next_mep() const override { return in_run(unit_->next_mep()); }
@@ -122,11 +122,12 @@ struct ShiftEpoch::World {
             .epoch = epoch.parts_.epoch,
             .slot = epoch.slot_of(write.mep),
             .stream = epoch.self_readout().value() * config.streams + write.stream.value()};
-        epoch.post_.write({.to = epoch.members_.builders[write.builder],
-                           .bytes = epoch.streams_[write.stream].bytes(number(write.mep)),
-                           .offset = write.to,
-                           .immediate = immediate.encode(),
-                           .context = number(write.mep) * config.streams + write.stream.value()});
+        epoch.send_queue_.write(
+            {.to = epoch.members_.builders[write.builder],
+             .bytes = epoch.streams_[write.stream].bytes(number(write.mep)),
+             .offset = write.to,
+             .immediate = immediate.encode(),
+             .context = number(write.mep) * config.streams + write.stream.value()});
     }
     void acknowledge(StreamIndex stream, MepId) { ++epoch.acknowledged_[stream]; }
     void enter_barrier(std::uint64_t) {}
@@ -159,7 +160,7 @@ base::expected<void> ShiftEpoch::make_unit() {
         acknowledged_.resize(config().streams);
     }
     if (builds) {
-        make_outlet();
+        make_mep_output();
         layout_ = made.builder.layout;
         discarded_before_ = counters_.meps_discarded;
         requests_before_ = counters_.write_requests;
@@ -179,7 +180,7 @@ void ShiftEpoch::begin() {
 
 bool ShiftEpoch::step(Time now) {
     World world{*this};
-    bool did = post_.retry();
+    bool did = send_queue_.retry();
     if (const auto timer = timers_.take(now)) {
         unit_->on_timer(timer->what, now, world);
         did = true;
@@ -238,7 +239,7 @@ bool ShiftEpoch::waits_for_its_own() const {
     const bool waits_for_consumer = builder != nullptr &&
                                     config().when_full == protocol::WhenFull::wait &&
                                     builder->under_construction() == 0 && !is_consumed();
-    return (stage_.stage == ShiftStage::sending && post_.is_empty() &&
+    return (stage_.stage == ShiftStage::sending && send_queue_.is_empty() &&
             unit_->readout()->writes_under_way() == 0 && !awaits_answer()) ||
            waits_for_consumer;
 }
@@ -255,7 +256,7 @@ Counter* ShiftEpoch::cause_of_waiting() const {
     if (stage_.stage != ShiftStage::sending) {
         return nullptr;
     }
-    if (unit_->readout()->writes_under_way() > 0 || !post_.is_empty()) {
+    if (unit_->readout()->writes_under_way() > 0 || !send_queue_.is_empty()) {
         return &counters_.waiting_for_network;
     }
     return awaits_answer() && !lacks_data_ ? &counters_.waiting_for_builder
@@ -294,7 +295,7 @@ UnitIndex ShiftEpoch::partner(std::uint64_t step) const {
 // ---- messages -----------------------------------------------------------------------------------
 
 void ShiftEpoch::on_message(UnitIndex from, std::span<const std::byte> bytes) {
-    hear(*unit_, World{*this}, from, bytes);
+    receive(*unit_, World{*this}, from, bytes);
 }
 
 void ShiftEpoch::on_written(UnitIndex from, std::uint32_t bits) {

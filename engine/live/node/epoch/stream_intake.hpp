@@ -87,7 +87,7 @@ class StreamIntake {
             counters_->mfps_stale.add(1);
             return false;
         }
-        if (!protocol::is_as_long_as_it_says(piece.bytes)) {
+        if (!protocol::has_declared_length(piece.bytes)) {
             counters_->mfps_malformed.add(1);
             return false;
         }

@@ -11,13 +11,13 @@ UnitEpoch::UnitEpoch(const EpochParts& parts, Members members, std::uint32_t str
     : parts_(parts),
       members_(std::move(members)),
       counters_(*parts.counters),
-      post_(*parts.transport),
+      send_queue_(*parts.transport),
       streams_(streams),
       refused_messages_before_(counters_.refused_messages),
       refused_writes_before_(counters_.refused_writes) {}
 
-void UnitEpoch::make_outlet() {
-    outlet_.emplace(*parts_.output);
+void UnitEpoch::make_mep_output() {
+    mep_output_.emplace(*parts_.output);
     table_.resize(std::size_t{members_.readouts_in_run} * streams_);
     granted_at_.resize(Immediate::slots);
 }
@@ -39,7 +39,7 @@ void UnitEpoch::on_unreachable(UnitIndex unit) {
 std::optional<Immediate> UnitEpoch::immediate_of(UnitIndex from, std::uint32_t bits) {
     const Immediate immediate = Immediate::decode(bits);
     const protocol::ReadoutIndex readout(immediate.stream / streams_);
-    if (!outlet_ || immediate.epoch != parts_.epoch % Immediate::epochs ||
+    if (!mep_output_ || immediate.epoch != parts_.epoch % Immediate::epochs ||
         !members_.readouts.contains(readout) ||
         (from != UnitIndex::none() && from != members_.readouts[readout])) {
         refuse_write();
@@ -54,7 +54,7 @@ void UnitEpoch::count_refused(std::uint64_t messages, std::uint64_t writes) {
 }
 
 UnitEpoch::Lost UnitEpoch::lose(std::span<const UnitIndex> units) {
-    post_.forget(units);
+    send_queue_.forget(units);
     Lost lost;
     for (const UnitIndex unit : units) {
         if (!members_.readout_of.contains(unit)) {
@@ -120,7 +120,7 @@ void UnitEpoch::hand_over(const Built& built) {
                                      .events = config().packing};
     [[maybe_unused]] const auto written = protocol::encode_mep(
         header, table_, {reinterpret_cast<std::uint8_t*>(memory.data()), memory.size()});
-    outlet_->put(built.key, number, built.place, built.bytes);
+    mep_output_->put(built.key, number, built.place, built.bytes);
 }
 
 }  // namespace daqloom::live

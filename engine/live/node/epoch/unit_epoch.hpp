@@ -25,7 +25,9 @@ namespace daqloom::live {
 class UnitEpoch : public Epoch {
   public:
     void on_slept(base::Time duration) override;
-    [[nodiscard]] bool is_consumed() const override { return !outlet_ || outlet_->is_empty(); }
+    [[nodiscard]] bool is_consumed() const override {
+        return !mep_output_ || mep_output_->is_empty();
+    }
     [[nodiscard]] std::span<const UnitIndex> suspects() const override { return unreachable_; }
     void on_unreachable(UnitIndex unit) override;
 
@@ -33,8 +35,8 @@ class UnitEpoch : public Epoch {
     /// `streams`: number of streams of a readout unit.
     UnitEpoch(const EpochParts& parts, Members members, std::uint32_t streams);
 
-    /// Makes the outlet of a builder unit.
-    void make_outlet();
+    /// Makes the output of a builder unit.
+    void make_mep_output();
 
     /// Counter of waiting time, if the wait is caused by the data flow.
     [[nodiscard]] virtual Counter* cause_of_waiting() const = 0;
@@ -44,11 +46,11 @@ class UnitEpoch : public Epoch {
     // ---- others
     void send(UnitIndex to, const protocol::UnitMessage& message) {
         counters_.messages_sent.add(1);
-        post_.send(to, message);
+        send_queue_.send(to, message);
     }
     /// Passes a message to the protocol's unit, or refuses it. Values: valid until the next one.
     template <class Unit, class World>
-    void hear(Unit& unit, World world, UnitIndex from, std::span<const std::byte> bytes) {
+    void receive(Unit& unit, World world, UnitIndex from, std::span<const std::byte> bytes) {
         const auto message = protocol::decode_message(
             bytes,
             std::span(values_).first(std::max<std::size_t>(streams_, protocol::ready_values)));
@@ -91,7 +93,7 @@ class UnitEpoch : public Epoch {
     /// Calls `consumed(key)` for each MEP that the consumer has processed. False: no such MEP.
     template <class Consumed>
     bool take_back(Consumed consumed) {
-        return outlet_->take_back([&](std::uint64_t key) {
+        return mep_output_->take_back([&](std::uint64_t key) {
             if (config().sink == SinkKind::user) {  // other sinks count themselves
                 counters_.meps_processed.add(1);
             }
@@ -126,11 +128,11 @@ class UnitEpoch : public Epoch {
     EpochParts parts_;
     Members members_;
     NodeCounters& counters_;
-    Post post_;
+    SendQueue send_queue_;
 
   private:
     std::uint32_t streams_;
-    std::optional<Outlet> outlet_;
+    std::optional<MepOutput> mep_output_;
     std::array<base::Bytes, most_streams> values_{};  ///< values of the message that is being read
     std::vector<protocol::MepEntry> table_;           ///< MFPs of the run's streams
     std::uint64_t table_bytes_ = 0;                   ///< bytes of the MFPs in the table

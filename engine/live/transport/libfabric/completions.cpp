@@ -35,7 +35,7 @@ bool LibfabricTransport::poll(TransportEvents& events) {
         events.on_unreachable(unit);
         happened = true;
     }
-    happened |= to_self_.poll(events, counters_);
+    happened |= loopback_.poll(events, counters_);
     happened |= work(events);
     in_vain_ = happened ? 0 : in_vain_;
     if (happened && config_.waiting == Waiting::adaptive) {
@@ -244,7 +244,7 @@ Operation* LibfabricTransport::ours(void* context) {
 
 void LibfabricTransport::wait(base::Time until) {
     if (config_.waiting == Waiting::spinning || !earlier_.empty() || !lost_.empty() ||
-        !to_self_.empty()) {
+        !loopback_.empty()) {
         return;
     }
     if (config_.waiting == Waiting::adaptive && now() - busy_at_ < polling_.length()) {

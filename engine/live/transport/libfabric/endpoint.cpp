@@ -93,10 +93,10 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
             fmt::format("{}; install it (Debian and Ubuntu: libfabric1), or use another transport",
                         ofi::library().error().message));
     }
-    auto wanted = needs();
-    wanted->fabric_attr->prov_name = ::strdup(config.provider.c_str());
+    auto hints = needs();
+    hints->fabric_attr->prov_name = ::strdup(config.provider.c_str());
     if (!config.provider.empty()) {
-        info_ = look_for(*wanted);
+        info_ = look_for(*hints);
     }
     if (!info_) {
         return base::failure(
@@ -105,7 +105,7 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
                         config.provider, list_of_providers()));
     }
     const std::string node = is_internet(*info_) ? node_as_text(config.node) : "";
-    info_ = look_for(*wanted, node);
+    info_ = look_for(*hints, node);
     if (!info_) {
         return base::failure(
             fmt::format("libfabric's provider '{}' cannot use '{}' as this unit's address; give an "
@@ -116,8 +116,8 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
                      static_cast<std::size_t>(std::max<base::Bytes>(config.most_per_write, 1)));
     // A write is done when it is in the other side's memory, where the provider reports that (over
     // TCP otherwise when the socket has taken it, with data of some phases on their way).
-    wanted->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
-    if (auto delivering = look_for(*wanted, node)) {
+    hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+    if (auto delivering = look_for(*hints, node)) {
         info_ = std::move(delivering);
         info_->tx_attr->op_flags = 0;
         write_flags_ = FI_DELIVERY_COMPLETE;
@@ -128,10 +128,10 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
     }
     // The last part notifies the other side. It is posted only when the others are in the other
     // side's memory, or else by writes that stay in order.
-    wanted->tx_attr->op_flags = 0;
-    wanted->tx_attr->msg_order |= FI_ORDER_WAW;
-    wanted->rx_attr->msg_order |= FI_ORDER_WAW;
-    auto ordered = look_for(*wanted, node);
+    hints->tx_attr->op_flags = 0;
+    hints->tx_attr->msg_order |= FI_ORDER_WAW;
+    hints->rx_attr->msg_order |= FI_ORDER_WAW;
+    auto ordered = look_for(*hints, node);
     if (!ordered || ordered->ep_attr->max_order_waw_size < part_) {
         return base::failure(
             fmt::format("libfabric's provider '{}' writes up to {} bytes at once and cannot "

@@ -170,7 +170,7 @@ bool LibfabricTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
         lose(to);
         return true;
     }
-    if (is_own ? !to_self_.send(bytes)
+    if (is_own ? !loopback_.send(bytes)
                : !post_message(to, Path::messages, Envelope::Kind::message, bytes)) {
         return false;
     }
@@ -218,7 +218,7 @@ bool LibfabricTransport::write(const Write& write) {
         lose(write.to);
         return true;
     }
-    if (write.to == config_.self ? !to_self_.write(write) : !post_write(write)) {
+    if (write.to == config_.self ? !loopback_.write(write) : !post_write(write)) {
         return false;
     }
     ++counters_.writes;
@@ -228,7 +228,7 @@ bool LibfabricTransport::write(const Write& write) {
 
 bool LibfabricTransport::can_be_written(const Write& write) const {
     if (write.to == config_.self) {
-        return to_self_.is_inside(write);
+        return loopback_.is_inside(write);
     }
     const Remote& peer = peers_[write.to];
     return peer.state == Remote::State::connected && write.is_inside(peer.where.bytes);

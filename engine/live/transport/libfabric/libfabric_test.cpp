@@ -179,8 +179,8 @@ TEST(LibfabricStranger, WhoComesAndGoesWithoutAWordKeepsNoUnitAwake) {
         TestRun run(over_tcp(), 2);
         connect_to(socket_address(run[1].transport().address()));
         run.settle();
-        // It may be woken a thousand times for nothing; then it looks every millisecond. What is
-        // left of the beginning may come between.
+        // The unit may be woken a thousand times for nothing; then it looks every millisecond. What
+        // is left of the beginning may come between.
         const auto start = now();
         for (int i = 0; i < 1'200; ++i) {
             run[1].poll();

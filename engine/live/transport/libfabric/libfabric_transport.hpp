@@ -110,7 +110,7 @@ class LibfabricTransport final : public Transport {
           sealer_(config.token, config.self, config.units, config.epoch, endpoints.incarnation()),
           endpoints_(std::move(endpoints)),
           peers_(config.units),
-          to_self_(config.self, config.arena, kWritesToSelf),
+          loopback_(config.self, config.arena, kWritesToSelf),
           polling_(config.polling) {}
 
     /// Called once, before any other call.
@@ -170,7 +170,7 @@ class LibfabricTransport final : public Transport {
     std::vector<Operation*> unposted_receives_;
     std::vector<UnitIndex> greetings_;  ///< units that are owed a hello or an answer
     std::vector<UnitIndex> lost_;       ///< not yet reported
-    ToSelf to_self_;
+    Loopback loopback_;
     Earlier earlier_;
     base::Time busy_at_;
     Polling polling_;

@@ -16,32 +16,32 @@ Info needs() {
     if (!library()) {
         return nullptr;
     }
-    Info wanted(library()->dupinfo(nullptr));
-    if (!wanted) {
+    Info hints(library()->dupinfo(nullptr));
+    if (!hints) {
         throw std::bad_alloc();
     }
-    wanted->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
-    wanted->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
-    wanted->ep_attr->type = FI_EP_RDM;
+    hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
+    hints->ep_attr->type = FI_EP_RDM;
     // FI_MR_HMEM concerns memory of accelerators, of which there is none here.
-    wanted->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
-                                   FI_MR_PROV_KEY | FI_MR_ENDPOINT | FI_MR_HMEM;
-    wanted->domain_attr->threading = FI_THREAD_DOMAIN;
-    wanted->domain_attr->control_progress = FI_PROGRESS_MANUAL;
-    wanted->domain_attr->data_progress = FI_PROGRESS_MANUAL;
-    wanted->domain_attr->resource_mgmt = FI_RM_ENABLED;
-    wanted->domain_attr->cq_data_size = sizeof(std::uint32_t);
-    wanted->tx_attr->msg_order = FI_ORDER_SAS;
-    wanted->rx_attr->msg_order = FI_ORDER_SAS;
-    return wanted;
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+                                  FI_MR_ENDPOINT | FI_MR_HMEM;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN;
+    hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    hints->domain_attr->cq_data_size = sizeof(std::uint32_t);
+    hints->tx_attr->msg_order = FI_ORDER_SAS;
+    hints->rx_attr->msg_order = FI_ORDER_SAS;
+    return hints;
 }
 
-Info look_for(const fi_info& wanted, const std::string& node) {
+Info look_for(const fi_info& hints, const std::string& node) {
     fi_info* found = nullptr;
     if (node.empty()) {
-        library()->getinfo(version, nullptr, nullptr, 0, &wanted, &found);
+        library()->getinfo(version, nullptr, nullptr, 0, &hints, &found);
     } else {
-        library()->getinfo(version, node.c_str(), nullptr, FI_SOURCE, &wanted, &found);
+        library()->getinfo(version, node.c_str(), nullptr, FI_SOURCE, &hints, &found);
     }
     return Info(found);
 }
@@ -94,8 +94,8 @@ base::expected<Queue> open_queue(fi_info& info) {
 
 std::vector<Provider> libfabric_providers() {
     std::vector<Provider> providers;
-    const ofi::Info wanted = ofi::needs();
-    const ofi::Info found = wanted ? ofi::look_for(*wanted) : nullptr;
+    const ofi::Info hints = ofi::needs();
+    const ofi::Info found = hints ? ofi::look_for(*hints) : nullptr;
     for (fi_info* info = found.get(); info != nullptr; info = info->next) {
         const std::string name = info->fabric_attr->prov_name;
         if (std::ranges::find(providers, name, &Provider::name) != providers.end()) {

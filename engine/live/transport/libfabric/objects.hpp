@@ -37,8 +37,8 @@ using Info = std::unique_ptr<fi_info, FreedInfo>;
 
 /// Properties that units need of a provider; null without libfabric.
 Info needs();
-/// All providers that meet `wanted`, a list; null: none. `node`: address to bind to, or empty.
-Info look_for(const fi_info& wanted, const std::string& node = {});
+/// All providers that meet `hints`, a list; null: none. `node`: address to bind to, or empty.
+Info look_for(const fi_info& hints, const std::string& node = {});
 /// Whether the endpoints have addresses of the Internet protocol.
 bool is_internet(const fi_info& info);
 

@@ -50,8 +50,8 @@ class Introduction {
         }
     }
 
-    void say_hello(std::span<const Transport::Peer> peers);
-    base::expected<bool> hear_next(base::Time until);
+    void send_hello(std::span<const Transport::Peer> peers);
+    base::expected<bool> receive_next(base::Time until);
     [[nodiscard]] bool is_complete() const;
     base::Table<UnitIndex, std::optional<ShmPeer>> take();
 
@@ -67,7 +67,7 @@ class Introduction {
 
     std::optional<Greeting> read(const Parcel& parcel);
     base::expected<void> answer(Handover from);
-    void take_welcome(UnitIndex unit);
+    void receive_welcome(UnitIndex unit);
     void accept();
     std::optional<ShmPeer> put_together(Half& half);
 
@@ -77,7 +77,7 @@ class Introduction {
     std::vector<Handover> silent_;
 };
 
-void Introduction::say_hello(std::span<const Transport::Peer> peers) {
+void Introduction::send_hello(std::span<const Transport::Peer> peers) {
     for (const auto& peer : peers) {
         if (!met_.contains(peer.unit) || !met_[peer.unit].expected || met_[peer.unit].to) {
             continue;
@@ -92,17 +92,17 @@ void Introduction::say_hello(std::span<const Transport::Peer> peers) {
 
 /// The greeting, if it is of our run and epoch; otherwise it is counted.
 std::optional<Greeting> Introduction::read(const Parcel& parcel) {
-    Greeting said;
-    if (parcel.bytes.size() == sizeof said) {
-        std::memcpy(&said, parcel.bytes.data(), sizeof said);
+    Greeting greeting;
+    if (parcel.bytes.size() == sizeof greeting) {
+        std::memcpy(&greeting, parcel.bytes.data(), sizeof greeting);
     }
-    if (parcel.bytes.size() != sizeof said || said.magic != kMagic ||
-        said.token != meeting_.config.token) {
+    if (parcel.bytes.size() != sizeof greeting || greeting.magic != kMagic ||
+        greeting.token != meeting_.config.token) {
         ++meeting_.counters.refused_strangers;
-    } else if (said.epoch != meeting_.config.epoch) {
+    } else if (greeting.epoch != meeting_.config.epoch) {
         ++meeting_.counters.refused_epoch;
     } else {
-        return said;
+        return greeting;
     }
     return std::nullopt;
 }
@@ -135,13 +135,13 @@ base::expected<void> Introduction::answer(Handover from) {
     return {};
 }
 
-void Introduction::take_welcome(UnitIndex unit) {
+void Introduction::receive_welcome(UnitIndex unit) {
     Half& half = met_[unit];
     auto parcel = half.to->receive(now());
-    const auto said = parcel ? read(*parcel) : std::nullopt;
-    if (!said) {
+    const auto greeting = parcel ? read(*parcel) : std::nullopt;
+    if (!greeting) {
         half.to.reset();  // the peer is gone, or has refused us
-    } else if (said->unit != unit || said->address != half.address ||
+    } else if (greeting->unit != unit || greeting->address != half.address ||
                (parcel->fds.size() != 3 && parcel->fds.size() != 4)) {
         ++meeting_.counters.refused_malformed;
         half.to.reset();
@@ -152,20 +152,20 @@ void Introduction::take_welcome(UnitIndex unit) {
 
 void Introduction::accept() {
     const std::uint64_t refused_before = meeting_.listener.refused();
-    auto somebody = meeting_.listener.accept(now());
+    auto visitor = meeting_.listener.accept(now());
     meeting_.counters.refused_strangers += meeting_.listener.refused() - refused_before;
-    if (!somebody) {
+    if (!visitor) {
         return;
     }
     if (silent_.size() == kMostSilent) {
         silent_.erase(silent_.begin());
         ++meeting_.counters.refused_strangers;
     }
-    silent_.push_back(std::move(*somebody));
+    silent_.push_back(std::move(*visitor));
 }
 
 /// Waits for the next connection and reads its greeting; false: none by then.
-base::expected<bool> Introduction::hear_next(base::Time until) {
+base::expected<bool> Introduction::receive_next(base::Time until) {
     std::vector<pollfd> watched = {{meeting_.listener.fd_to_poll(), POLLIN, 0}};
     std::vector<UnitIndex> awaited;
     for (const UnitIndex unit : met_.indices()) {
@@ -175,8 +175,8 @@ base::expected<bool> Introduction::hear_next(base::Time until) {
         }
     }
     const std::size_t first_silent = watched.size();
-    for (const auto& somebody : silent_) {
-        watched.push_back({somebody.fd(), POLLIN, 0});
+    for (const auto& visitor : silent_) {
+        watched.push_back({visitor.fd(), POLLIN, 0});
     }
     until = std::min({until, now() + base::seconds(1), meeting_.listener.wake()});
     if (::poll(watched.data(), watched.size(), poll_timeout(until)) <= 0) {
@@ -184,7 +184,7 @@ base::expected<bool> Introduction::hear_next(base::Time until) {
     }
     for (std::size_t i = 0; i < awaited.size(); ++i) {
         if (watched[1 + i].revents != 0) {
-            take_welcome(awaited[i]);
+            receive_welcome(awaited[i]);
         }
     }
     std::vector<Handover> still_silent;
@@ -246,17 +246,17 @@ base::Table<UnitIndex, std::optional<ShmPeer>> Introduction::take() {
 base::expected<base::Table<UnitIndex, std::optional<ShmPeer>>> meet(
     const ShmMeeting& meeting, std::span<const Transport::Peer> peers, base::Time until) {
     Introduction introduction(meeting, peers);
-    introduction.say_hello(peers);
-    base::expected<bool> heard = true;
-    while (heard && !introduction.is_complete() && now() < until) {
-        heard = introduction.hear_next(until);
+    introduction.send_hello(peers);
+    base::expected<bool> received = true;
+    while (received && !introduction.is_complete() && now() < until) {
+        received = introduction.receive_next(until);
     }
     // Strangers that have connected by now are counted.
-    for (std::size_t i = 0; i < kMostSilent && heard && *heard; ++i) {
-        heard = introduction.hear_next(now());
+    for (std::size_t i = 0; i < kMostSilent && received && *received; ++i) {
+        received = introduction.receive_next(now());
     }
-    if (!heard) {
-        return tl::unexpected(heard.error());
+    if (!received) {
+        return tl::unexpected(received.error());
     }
     return introduction.take();
 }

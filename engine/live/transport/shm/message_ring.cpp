@@ -31,7 +31,7 @@ MessageRingWriter::Put MessageRingWriter::put(std::uint32_t kind,
             return Put::broken;
         }
         if (records_.size() - (written_ - read_) < room) {
-            wanted_ = room;
+            needed_ = room;
             return Put::no_room;
         }
     }
@@ -47,7 +47,7 @@ bool MessageRingWriter::has_room() const {
     const auto fits = [this] {
         const std::uint64_t used = written_ - header_->read.load(std::memory_order_seq_cst);
         // Room is assumed for a reader with an invalid count: the next `put` detects it.
-        return used > records_.size() || records_.size() - used >= wanted_;
+        return used > records_.size() || records_.size() - used >= needed_;
     };
     if (fits()) {
         return true;

@@ -50,7 +50,7 @@ class MessageRingWriter {
     std::span<std::byte> records_;
     std::uint64_t written_ = 0;
     std::uint64_t read_ = 0;  ///< as last read
-    std::uint64_t wanted_ = 0;
+    std::uint64_t needed_ = 0;
 };
 
 /// The reading side. The memory is zeroed at first, and outlives it.

@@ -58,7 +58,7 @@ struct ShmTransport::Unit {
     bool bell_due = false;
     bool is_gone = false;  ///< hung up; its earlier messages are still read
     bool is_lost = false;
-    bool is_told = false;
+    bool is_reported = false;
 };
 
 base::expected<std::unique_ptr<ShmTransport>> ShmTransport::create(const TransportConfig& config,
@@ -161,7 +161,7 @@ ShmTransport::Unit* ShmTransport::reachable(UnitIndex unit) {
 void ShmTransport::lose(Unit& unit) {
     if (!unit.is_lost) {
         unit.is_lost = true;
-        ++untold_;
+        ++unreported_;
         writes_under_way_ -= unit.writes.size();
         unit.writes.clear();
     }
@@ -246,15 +246,15 @@ bool ShmTransport::poll(TransportEvents& events) {
     }
     ring_due();
     something |= writes_under_way_ != 0 && copy_some(events);
-    something |= untold_ != 0 && tell_of_lost(events);
+    something |= unreported_ != 0 && report_lost(events);
     ring_due();
     return something;
 }
 
-bool ShmTransport::tell_of_lost(TransportEvents& events) {
+bool ShmTransport::report_lost(TransportEvents& events) {
     for (const auto& unit : units_) {
-        if (unit->is_lost && !std::exchange(unit->is_told, true)) {
-            --untold_;
+        if (unit->is_lost && !std::exchange(unit->is_reported, true)) {
+            --unreported_;
             events.on_unreachable(unit->index);
         }
     }
@@ -353,7 +353,7 @@ void ShmTransport::look_at_sockets() {
 }
 
 bool ShmTransport::is_quiet() const {
-    if (untold_ != 0) {
+    if (unreported_ != 0) {
         return false;
     }
     for (const auto& unit : units_) {

@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Shm, TransportConformance, testing::Values(kShm),
 /// Unit 1 of 2, which knows the token and does as the test wants; unit 0 is ours.
 class AHostileUnit : public testing::Test {
   protected:
-    /// As it goes over the socket.
+    /// Layout on the socket.
     struct Greeting {
         std::uint64_t magic = 0x6d6f6f6c'71616431;
         Token token = {std::byte{7}};

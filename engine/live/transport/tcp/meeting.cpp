@@ -66,22 +66,23 @@ std::vector<std::byte> TcpMeeting::address() const {
     return {bytes.begin(), bytes.end()};
 }
 
-std::optional<TcpMeeting::Wanted> TcpMeeting::read_address(const Transport::Peer& peer) const {
+std::optional<TcpMeeting::ExpectedPeer> TcpMeeting::read_address(
+    const Transport::Peer& peer) const {
     AddressOnPaper paper;
     if (peer.address.size() != sizeof paper) {
         return std::nullopt;
     }
     std::memcpy(&paper, peer.address.data(), sizeof paper);
-    Wanted wanted{.unit = peer.unit, .where = {}, .incarnation = paper.incarnation};
+    ExpectedPeer expected{.unit = peer.unit, .where = {}, .incarnation = paper.incarnation};
     if (paper.magic != AddressOnPaper::our_magic || paper.length > paper.address.size()) {
         return std::nullopt;
     }
-    std::memcpy(&wanted.where.address, paper.address.data(), paper.length);
-    wanted.where.length = paper.length;
+    std::memcpy(&expected.where.address, paper.address.data(), paper.length);
+    expected.where.length = paper.length;
     const bool is_whole =
         paper.length ==
-        (wanted.where.address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-    return wanted.where.is_internet() && is_whole ? std::optional(wanted) : std::nullopt;
+        (expected.where.address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    return expected.where.is_internet() && is_whole ? std::optional(expected) : std::nullopt;
 }
 
 base::expected<std::vector<MetUnit>> TcpMeeting::meet(std::span<const Transport::Peer> peers,
@@ -89,17 +90,17 @@ base::expected<std::vector<MetUnit>> TcpMeeting::meet(std::span<const Transport:
                                                       TransportCounters& counters) {
     for (const Transport::Peer& peer : peers) {
         if (auto found = read_address(peer); found && peer.unit != self_) {
-            wanted_.push_back(std::move(*found));
+            expected_.push_back(std::move(*found));
         }
     }
-    for (Wanted& each : wanted_) {
+    for (ExpectedPeer& each : expected_) {
         if (each.unit < self_) {
             call(each);
         }
     }
     const auto is_over = [this] {
         return std::ranges::all_of(
-            wanted_, [](const Wanted& each) { return each.is_met || each.is_hopeless; });
+            expected_, [](const ExpectedPeer& each) { return each.is_met || each.is_hopeless; });
     };
     while (!is_over() && now() < until) {
         const base::Time wake = is_deaf_ ? std::min(until, now() + kDeafTime) : until;
@@ -117,7 +118,7 @@ base::expected<std::vector<MetUnit>> TcpMeeting::meet(std::span<const Transport:
             dismiss(guest);  // the unit has not answered
         }
     }
-    wanted_.clear();
+    expected_.clear();
     return std::exchange(met_, {});
 }
 
@@ -136,17 +137,17 @@ int TcpMeeting::look_at_all(int timeout_ms, TransportCounters& counters) {
     return count;
 }
 
-void TcpMeeting::call(Wanted& wanted) {
+void TcpMeeting::call(ExpectedPeer& peer) {
     SocketAddress from = where_;
-    from.set_port(source_port(tcp_, self_, wanted.unit));
-    OwnedFd socket = begin_to_connect(from, wanted.where, tcp_);
-    wanted.is_hopeless =
-        !socket || seat(std::move(socket), wanted.unit, EPOLLOUT | EPOLLIN) == nullptr;
+    from.set_port(source_port(tcp_, self_, peer.unit));
+    OwnedFd socket = begin_to_connect(from, peer.where, tcp_);
+    peer.is_hopeless =
+        !socket || admit(std::move(socket), peer.unit, EPOLLOUT | EPOLLIN) == nullptr;
 }
 
 /// Without a free descriptor the listener stays readable: it is not watched until a guest has left,
-/// or, while units are met, until the next turn. A stranger may hold a seat until another guest
-/// needs one.
+/// or, while units are met, until the next turn. A stranger may stay connected until another guest
+/// needs its place.
 void TcpMeeting::accept_guests(TransportCounters& counters) {
     OwnedFd socket = accept_one(listener_.get());
     if (!socket) {
@@ -155,13 +156,13 @@ void TcpMeeting::accept_guests(TransportCounters& counters) {
         }
         return;
     }
-    if (seat(std::move(socket), std::nullopt, EPOLLIN) == nullptr) {
+    if (admit(std::move(socket), std::nullopt, EPOLLIN) == nullptr) {
         ++counters.refused_strangers;
     }
 }
 
-TcpMeeting::Guest* TcpMeeting::seat(OwnedFd socket, std::optional<UnitIndex> called,
-                                    std::uint32_t events) {
+TcpMeeting::Guest* TcpMeeting::admit(OwnedFd socket, std::optional<UnitIndex> called,
+                                     std::uint32_t events) {
     auto free = std::ranges::find_if(guests_, [](const Guest& guest) { return !guest.socket; });
     for (std::size_t i = 0; free == guests_.end() && i < guests_.size(); ++i) {
         longest_here_ = (longest_here_ + 1) % guests_.size();
@@ -189,7 +190,7 @@ void TcpMeeting::watch_listener(bool is_watched) {
 
 /// Closes a connection; a unit that it was made to will not be met.
 void TcpMeeting::dismiss(Guest& guest) {
-    if (Wanted* const unit = guest.called ? wanted(*guest.called) : nullptr) {
+    if (ExpectedPeer* const unit = guest.called ? expected_peer(*guest.called) : nullptr) {
         unit->is_hopeless = true;
     }
     guest = Guest{};
@@ -198,19 +199,19 @@ void TcpMeeting::dismiss(Guest& guest) {
     }
 }
 
-TcpMeeting::Wanted* TcpMeeting::wanted(UnitIndex unit) {
-    const auto found = std::ranges::find(wanted_, unit, &Wanted::unit);
-    return found == wanted_.end() || found->is_met ? nullptr : &*found;
+TcpMeeting::ExpectedPeer* TcpMeeting::expected_peer(UnitIndex unit) {
+    const auto found = std::ranges::find(expected_, unit, &ExpectedPeer::unit);
+    return found == expected_.end() || found->is_met ? nullptr : &*found;
 }
 
 bool TcpMeeting::greet(const Guest& guest, Envelope::Kind kind, UnitIndex to) const {
-    std::array<std::byte, sizeof(Envelope) + sizeof(std::uint64_t)> said;
+    std::array<std::byte, sizeof(Envelope) + sizeof(std::uint64_t)> greeting;
     const Envelope envelope = sealer_.seal(kind, to, sizeof arena_);
-    std::memcpy(said.data(), &envelope, sizeof envelope);
-    std::memcpy(said.data() + sizeof envelope, &arena_, sizeof arena_);
+    std::memcpy(greeting.data(), &envelope, sizeof envelope);
+    std::memcpy(greeting.data() + sizeof envelope, &arena_, sizeof arena_);
     // The send buffer of a new connection has room for this.
-    return ::send(guest.socket.get(), said.data(), said.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(said.size());
+    return ::send(guest.socket.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(greeting.size());
 }
 
 void TcpMeeting::look_at(Guest& guest, TransportCounters& counters) {
@@ -228,7 +229,7 @@ void TcpMeeting::look_at(Guest& guest, TransportCounters& counters) {
         }
         return;
     }
-    const auto room = std::span(guest.heard).subspan(guest.bytes);
+    const auto room = std::span(guest.received).subspan(guest.bytes);
     const ssize_t count = ::recv(guest.socket.get(), room.data(), room.size(), 0);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
@@ -239,15 +240,16 @@ void TcpMeeting::look_at(Guest& guest, TransportCounters& counters) {
         return dismiss(guest);
     }
     guest.bytes += static_cast<std::size_t>(count);
-    if (guest.bytes == guest.heard.size()) {
-        hear(guest, counters);
+    if (guest.bytes == guest.received.size()) {
+        on_greeting(guest, counters);
     }
 }
 
 /// Handles a complete identification.
-void TcpMeeting::hear(Guest& guest, TransportCounters& counters) {
-    const Sealer::Opened opened = sealer_.open(guest.heard);
-    Wanted* unit = opened.verdict == Sealer::Verdict::ours ? wanted(opened.from) : nullptr;
+void TcpMeeting::on_greeting(Guest& guest, TransportCounters& counters) {
+    const Sealer::Opened opened = sealer_.open(guest.received);
+    ExpectedPeer* unit =
+        opened.verdict == Sealer::Verdict::ours ? expected_peer(opened.from) : nullptr;
     const auto kind = guest.called ? Envelope::Kind::answer : Envelope::Kind::hello;
     if (unit != nullptr && opened.kind == kind && opened.incarnation == unit->incarnation &&
         (guest.called ? *guest.called == opened.from : opened.from > self_) &&
@@ -266,7 +268,7 @@ void TcpMeeting::hear(Guest& guest, TransportCounters& counters) {
         case Sealer::Verdict::other_epoch: {
             ++counters.refused_epoch;
             Envelope theirs;
-            std::memcpy(&theirs, guest.heard.data(), sizeof theirs);
+            std::memcpy(&theirs, guest.received.data(), sizeof theirs);
             static_cast<void>(greet(guest, Envelope::Kind::answer, theirs.from));
             break;
         }

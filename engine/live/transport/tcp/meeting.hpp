@@ -57,11 +57,11 @@ class TcpMeeting {
         OwnedFd socket;
         std::optional<UnitIndex> called;  ///< the unit to which this connection was made
         bool has_greeted = false;         ///< our hello is sent
-        std::array<std::byte, sizeof(Envelope) + sizeof(std::uint64_t)> heard{};
+        std::array<std::byte, sizeof(Envelope) + sizeof(std::uint64_t)> received{};
         std::size_t bytes = 0;
     };
     /// A unit to be met.
-    struct Wanted {
+    struct ExpectedPeer {
         UnitIndex unit{};
         SocketAddress where;
         std::uint64_t incarnation = 0;
@@ -72,17 +72,17 @@ class TcpMeeting {
     TcpMeeting(const TransportConfig& config, const TcpConfig& tcp, SocketAddress where,
                OwnedFd listener, OwnedFd epoll, std::uint64_t incarnation);
 
-    [[nodiscard]] std::optional<Wanted> read_address(const Transport::Peer& peer) const;
+    [[nodiscard]] std::optional<ExpectedPeer> read_address(const Transport::Peer& peer) const;
     int look_at_all(int timeout_ms, TransportCounters& counters);
-    void call(Wanted& wanted);
+    void call(ExpectedPeer& peer);
     void accept_guests(TransportCounters& counters);
     void watch_listener(bool is_watched);
-    Guest* seat(OwnedFd socket, std::optional<UnitIndex> called, std::uint32_t events);
+    Guest* admit(OwnedFd socket, std::optional<UnitIndex> called, std::uint32_t events);
     void look_at(Guest& guest, TransportCounters& counters);
-    void hear(Guest& guest, TransportCounters& counters);
+    void on_greeting(Guest& guest, TransportCounters& counters);
     [[nodiscard]] bool greet(const Guest& guest, Envelope::Kind kind, UnitIndex to) const;
     void dismiss(Guest& guest);
-    [[nodiscard]] Wanted* wanted(UnitIndex unit);
+    [[nodiscard]] ExpectedPeer* expected_peer(UnitIndex unit);
 
     TcpConfig tcp_;
     SocketAddress where_;
@@ -94,8 +94,8 @@ class TcpMeeting {
     UnitIndex self_;
     std::uint64_t arena_;
     std::vector<Guest> guests_;
-    std::size_t longest_here_ = 0;  ///< the last guest dismissed for lack of a seat
-    std::vector<Wanted> wanted_;
+    std::size_t longest_here_ = 0;  ///< the last guest dismissed for lack of room
+    std::vector<ExpectedPeer> expected_;
     std::vector<MetUnit> met_;
 };
 

@@ -96,7 +96,7 @@ TcpTransport::TcpTransport(const TransportConfig& config, const TcpConfig& tcp, 
       meeting_(std::move(meeting)),
       epoll_(std::move(epoll)),
       by_index_(config.units),
-      to_self_(config.self, config.arena, kWritesToSelf),
+      loopback_(config.self, config.arena, kWritesToSelf),
       behind_(kBehind),
       polling_(config.polling) {}
 
@@ -151,7 +151,7 @@ TcpTransport::Connection* TcpTransport::reachable(UnitIndex unit) {
 void TcpTransport::lose(Connection& connection) {
     if (!connection.is_lost) {
         connection.is_lost = true;
-        ++untold_;
+        ++unreported_;
         ::shutdown(connection.socket.get(), SHUT_RDWR);
     }
 }
@@ -166,7 +166,7 @@ bool TcpTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
         return false;
     }
     if (to == config_.self) {
-        const bool is_sent = to_self_.send(bytes);
+        const bool is_sent = loopback_.send(bytes);
         counters_.messages_sent += is_sent ? 1 : 0;
         return is_sent;
     }
@@ -188,11 +188,11 @@ bool TcpTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
 
 bool TcpTransport::write(const Write& write) {
     if (write.to == config_.self) {
-        if (!to_self_.is_inside(write)) {
+        if (!loopback_.is_inside(write)) {
             ++counters_.refused_malformed;
             return true;
         }
-        if (!to_self_.write(write)) {
+        if (!loopback_.write(write)) {
             return false;
         }
         ++counters_.writes;
@@ -275,7 +275,7 @@ std::size_t TcpTransport::receive_some(Connection& connection, std::size_t most,
 }
 
 bool TcpTransport::poll(TransportEvents& events) {
-    bool something = to_self_.poll(events, counters_);
+    bool something = loopback_.poll(events, counters_);
     look_at_sockets();
     std::size_t to_receive = kBytesPerPoll;
     std::size_t to_send = kBytesPerPoll;
@@ -294,7 +294,7 @@ bool TcpTransport::poll(TransportEvents& events) {
     }
     turn_ += looked_at;
     something |= to_receive < kBytesPerPoll || to_send < kBytesPerPoll;
-    something |= untold_ != 0 && tell_of_lost(events);
+    something |= unreported_ != 0 && report_lost(events);
     if (++polls_ % kTcpPollsPerLook == 0) {
         read_counts();
     }
@@ -329,10 +329,10 @@ std::vector<ConnectionCounts> TcpTransport::connections() const {
     return counts_;
 }
 
-bool TcpTransport::tell_of_lost(TransportEvents& events) {
+bool TcpTransport::report_lost(TransportEvents& events) {
     for (const auto& connection : connections_) {
-        if (connection->is_lost && !std::exchange(connection->is_told, true)) {
-            --untold_;
+        if (connection->is_lost && !std::exchange(connection->is_reported, true)) {
+            --unreported_;
             events.on_unreachable(connection->unit);
         }
     }
@@ -355,7 +355,7 @@ void TcpTransport::look_at_sockets() {
 }
 
 bool TcpTransport::is_quiet() const {
-    return to_self_.empty() && untold_ == 0 &&
+    return loopback_.empty() && unreported_ == 0 &&
            std::ranges::none_of(connections_, [](const auto& connection) {
                return !connection->is_lost &&
                       (connection->may_read || (connection->may_write && !connection->out.empty()));

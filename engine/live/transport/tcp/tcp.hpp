@@ -55,7 +55,7 @@ class TcpTransport final : public Transport {
         bool may_write = true;  ///< the kernel may have room
         bool starved = false;   ///< a message did not fit
         bool is_lost = false;
-        bool is_told = false;
+        bool is_reported = false;
     };
     struct Receiving;
 
@@ -68,7 +68,7 @@ class TcpTransport final : public Transport {
     std::size_t send_some(Connection& connection, std::size_t most);
     std::size_t receive_some(Connection& connection, std::size_t most, TransportEvents& events);
     void look_at_sockets();
-    bool tell_of_lost(TransportEvents& events);
+    bool report_lost(TransportEvents& events);
     void read_counts();
     [[nodiscard]] bool is_quiet() const;
 
@@ -79,10 +79,10 @@ class TcpTransport final : public Transport {
     OwnedFd epoll_;  ///< epoll(7) on all connections, edge-triggered, and the meeting
     std::vector<std::unique_ptr<Connection>> connections_;
     base::Table<UnitIndex, Connection*> by_index_;
-    ToSelf to_self_;
+    Loopback loopback_;
     std::vector<std::byte> behind_;
     std::size_t turn_ = 0;  ///< index in `connections_` of the first one in the next poll
-    std::size_t untold_ = 0;
+    std::size_t unreported_ = 0;
     base::Time read_counts_at_;
     std::uint64_t polls_ = 0;
     Polling polling_;

@@ -1,4 +1,4 @@
-#include "systems/unit_letter.hpp"
+#include "systems/message_content.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using protocol::UnitMessage;
 
-TEST(UnitLetter, IsAsLongAsTheMessageIsBetweenProcessesUnlessTheScenarioSaysOtherwise) {
+TEST(MessageContent, IsAsLongAsTheMessageIsBetweenProcessesUnlessTheScenarioSaysOtherwise) {
     const std::array<base::Bytes, 3> sizes = {1, 2, 3};
     for (std::size_t count = 0; count <= sizes.size(); ++count) {
         const UnitMessage message{UnitMessage::Kind::announce, 0, 7, std::span(sizes).first(count)};

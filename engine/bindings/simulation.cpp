@@ -1,5 +1,5 @@
 // Nodes on a simulated network, for Python.
-#include "bindings/simulated.hpp"
+#include "bindings/simulation.hpp"
 #include "bindings/casters.hpp"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Content of a letter between units: a message, or a write of data.
+// Content of a message between units: a message, or a write of data.
 #pragma once
 
 #include <algorithm>
@@ -18,25 +18,25 @@ inline base::Bytes message_bytes(base::Bytes control_bytes, const protocol::Unit
     return control_bytes + static_cast<base::Bytes>(protocol::encoded_bytes(message) - head);
 }
 
-/// A message with at most `kMostValues` values. A letter with data is a write, which `number` and
+/// A message with at most `kMostValues` values. A message with data is a write, which `number` and
 /// `round` identify.
 template <std::size_t kMostValues>
-struct UnitLetter {
+struct MessageContent {
     std::uint64_t number = 0;
     std::uint32_t round = 0;
     protocol::UnitMessage::Kind kind{};
     std::uint8_t count = 0;
     std::array<base::Bytes, kMostValues> values{};
 
-    static UnitLetter of(const protocol::UnitMessage& message) {
-        UnitLetter letter{.number = message.number,
-                          .round = message.round,
-                          .kind = message.kind,
-                          .count = static_cast<std::uint8_t>(message.values.size())};
-        std::ranges::copy(message.values, letter.values.begin());
-        return letter;
+    static MessageContent of(const protocol::UnitMessage& message) {
+        MessageContent content{.number = message.number,
+                               .round = message.round,
+                               .kind = message.kind,
+                               .count = static_cast<std::uint8_t>(message.values.size())};
+        std::ranges::copy(message.values, content.values.begin());
+        return content;
     }
-    /// Valid as long as the letter.
+    /// Valid as long as the message.
     [[nodiscard]] protocol::UnitMessage message() const {
         return {kind, round, number, std::span(values).first(count)};
     }

@@ -112,7 +112,7 @@ std::string broken_conservation(const System& system) {
 
 /// Observers of every system.
 template <class System>
-void asked(nanobind::class_<System>& cls) {
+void bind_observers(nanobind::class_<System>& cls) {
     namespace nb = nanobind;
     cls.def_prop_ro("now_s", &System::now, "Virtual time up to which was simulated.")
         .def("report", &report_of<System>, "Counts of the run.")
@@ -141,7 +141,7 @@ nanobind::class_<System> bind_system(nanobind::module_& module, const char* name
              nb::arg("until_s").none() = nb::none(),
              "Simulates to the end of the run, to an earlier time, or to Ctrl-C between two "
              "slices. The observers are valid after each.");
-    asked(cls);
+    bind_observers(cls);
     return cls;
 }
 
