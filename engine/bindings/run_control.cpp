@@ -271,7 +271,7 @@ void bind_views(nb::module_& module) {
         .def_ro("phase", &RunEvent::phase, "Phase of the run from then on.")
         .def_ro("members", &RunEvent::members, "Number of members from then on.")
         .def_ro("lost", &RunEvent::lost, "The unit that is declared lost, or None.")
-        .def_prop_ro("tells_of_trouble", &RunEvent::tells_of_trouble,
+        .def_prop_ro("is_trouble", &RunEvent::is_trouble,
                      "Whether the entry reports trouble with a unit or with the run.");
     bind_report<Balance>(module, "Balance", "Fates of a run's MEPs that are in no counter.")
         .def(

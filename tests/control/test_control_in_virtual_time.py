@@ -248,7 +248,7 @@ def test_an_entry_of_the_log_says_what_it_is_about_whatever_its_words() -> None:
     [failure] = [event.text for event in told if event.about is About.FAILURE]
     assert failure == f"error: {world.control.failure}"
     # The reason of a halt names the lost unit, and is no second trouble.
-    assert not any(e.tells_of_trouble for e in told if e.text.startswith("halting"))
+    assert not any(e.is_trouble for e in told if e.text.startswith("halting"))
 
 
 def test_a_unit_may_take_its_time_to_configure_as_long_as_it_is_heard() -> None:

@@ -40,7 +40,7 @@ def test_a_unit_that_was_late_on_a_busy_machine(tmp_path, text, load, more):
         phase=Phase.HALTING,
         members=2,
         lost=3,
-        tells_of_trouble=True,
+        is_trouble=True,
     )
     found = logged(event, machine(tmp_path, load))
     assert found.text == text + more

@@ -165,7 +165,7 @@ def test_a_unit_that_cannot_write_is_told_once_and_the_run_goes_on() -> None:
     world = running()
     for lost in (1, 2, 3):
         report_full(world, lost)
-    told = [event for event in world.control.events if event.tells_of_trouble]
+    told = [event for event in world.control.events if event.is_trouble]
     [text] = [event.text for event in told]
     assert text == "unit 1 cannot write what it builds: No space left on device"
     assert not world.run(5, lambda: world.control.phase is not Phase.RUNNING)

@@ -41,14 +41,14 @@ void Leases::prepared(UnitIndex unit, std::uint64_t session) {
     const auto leased = units_.find(unit);
     if (leased != units_.end() &&
         leased->second.member.session == session) {  // otherwise another process was in that epoch
-        leased->second.is_settled = leased->second.has_told = true;
+        leased->second.is_settled = leased->second.has_reported = true;
     }
 }
 
 void Leases::last_words(UnitIndex unit, std::uint32_t ended) {
     const auto leased = units_.find(unit);
     if (leased != units_.end() && ended == epoch_) {
-        leased->second.is_settled = leased->second.has_told = true;
+        leased->second.is_settled = leased->second.has_reported = true;
     }
 }
 
@@ -67,7 +67,7 @@ void Leases::left_out(const std::set<UnitIndex>& members) {
 std::uint64_t Leases::first_free() const {
     std::uint64_t first = next_mep_;
     for (const auto& [unit, leased] : units_) {
-        if (leased.has_told && !leased.was_left_out && leased.member.reads) {
+        if (leased.has_reported && !leased.was_left_out && leased.member.reads) {
             return next_mep_;
         }
         if (!leased.is_settled) {

@@ -68,7 +68,7 @@ class Leases {
         std::uint64_t mep_end = 0;  ///< it may have answered MEPs before this one
         bool is_settled = false;    ///< all MEPs that it answered are known
         /// The unit itself has reported them, with the MEPs that it wrote, after its epoch.
-        bool has_told = false;
+        bool has_reported = false;
         /// Other units went on with MEPs of that epoch without it.
         bool was_left_out = false;
     };

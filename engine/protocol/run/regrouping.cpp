@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t most_named = 20;
 constexpr std::size_t most_reasons = 3;
 
-std::string told(const Moved& moved) {
+std::string description(const Moved& moved) {
     const auto whose = moved.unit.value();
     const bool reads = moved.readout != UnitIndex::none();
     const bool builds = moved.builder != UnitIndex::none();
@@ -162,11 +162,11 @@ void Regrouping::answered(base::Time now) {
 bool Regrouping::halt(base::Time now) {
     enter(now, RunPhase::halting, broken_);
     broken_.clear();
-    ask_to_halt(now);
+    order_halt(now);
     return true;
 }
 
-void Regrouping::ask_to_halt(base::Time now) {
+void Regrouping::order_halt(base::Time now) {
     orders::Halt order{.lost = {}, .timeout = plan_.fault_timeout};
     for (const UnitView& unit : units_) {
         if (!members_.contains(unit.number)) {
@@ -177,19 +177,19 @@ void Regrouping::ask_to_halt(base::Time now) {
         leases_.left_out(members_);
     }
     // Longer than the unit takes by its own clock: it has to report which units did not drain.
-    ask_members(now, order, plan_.fault_timeout * 2 + plan_.heartbeat * 2);
+    order_members(now, order, plan_.fault_timeout * 2 + plan_.heartbeat * 2);
 }
 
 void Regrouping::halted(base::Time now) {
-    Accusers accusers;
+    Suspicions accusers;
     for (const UnitView* unit : of(members_)) {
         leases_.answered(unit->answer->next_mep);
-        accuse(accusers, unit->number, unit->answer->missing, members_);
+        add_suspicions(accusers, unit->number, unit->answer->missing, members_);
     }
     first_mep_ = next_mep();
     const std::size_t others = members_.empty() ? 0 : members_.size() - 1;
     for (const auto& [unit, by] : accusers) {
-        if (is_convicted(by.size(), others)) {
+        if (is_confirmed(by.size(), others)) {
             lose(now, view(unit), "it did not drain");
         }
     }
@@ -242,11 +242,11 @@ bool Regrouping::prepare(base::Time now) {
     }
     for (const Moved& each : moved) {
         if (std::ranges::count(before, each) == 0) {
-            note(now, told(each), About::unit);
+            note(now, description(each), About::unit);
         }
     }
-    ask_members(now, orders::Prepare{epoch_, {members.begin(), members.end()}, moved, slots_},
-                plan_.order_timeout);
+    order_members(now, orders::Prepare{epoch_, {members.begin(), members.end()}, moved, slots_},
+                  plan_.order_timeout);
     return true;
 }
 
@@ -256,13 +256,13 @@ void Regrouping::connect(base::Time now) {
     for (const UnitView* unit : of(members_)) {
         order.members.push_back({unit->number, unit->answer->address});
     }
-    ask_members(now, order, plan_.order_timeout);
+    order_members(now, order, plan_.order_timeout);
 }
 
 void Regrouping::connected(base::Time now) {
-    Accusers accusers;
+    Suspicions accusers;
     for (const UnitView* unit : of(members_)) {
-        accuse(accusers, unit->number, unit->answer->missing, members_);
+        add_suspicions(accusers, unit->number, unit->answer->missing, members_);
     }
     if (accusers.empty()) {
         connect_tries_ = 0;
@@ -296,8 +296,8 @@ bool Regrouping::start(base::Time now) {
     enter(now, RunPhase::starting);
     deadline_ = now + plan_.order_timeout;
     for (UnitView* unit : of(members_)) {
-        ask(now, *unit, orders::Start{first, leases_.mep_end(unit->number), unit->heard},
-            plan_.order_timeout);
+        send_order(now, *unit, orders::Start{first, leases_.mep_end(unit->number), unit->heard},
+                   plan_.order_timeout);
     }
     return true;
 }
@@ -312,7 +312,7 @@ bool Regrouping::wait(base::Time now) {
 
 void Regrouping::fail(base::Time now, const std::string& sentence) {
     if (is_building(phase_)) {
-        ask_to_halt(now);
+        order_halt(now);
     }
     members_.clear();
     broken_.clear();
@@ -331,7 +331,7 @@ bool Regrouping::end(base::Time now) {
     for (UnitView& unit : units_) {
         unit.returns_at.reset();
         if (unit.session != 0) {
-            ask(now, unit, orders::Exit{}, plan_.order_timeout);
+            send_order(now, unit, orders::Exit{}, plan_.order_timeout);
         } else if (unit.process) {
             out_.emplace_back(KillProcess{unit.number});
         }
@@ -355,7 +355,7 @@ bool Regrouping::step_ending(base::Time now) {
     }
     deadline_ = now + plan_.fault_timeout * 2;
     for (const UnitView* unit : left) {
-        if (now < finish_by_ && now - unit->heard_at <= plan_.fault_timeout) {
+        if (now < finish_by_ && now - unit->last_report_at <= plan_.fault_timeout) {
             continue;  // it is finishing its files
         }
         if (unit->process) {
@@ -367,10 +367,10 @@ bool Regrouping::step_ending(base::Time now) {
     return false;
 }
 
-void Regrouping::ask_members(base::Time now, const Order& order, base::Time timeout) {
+void Regrouping::order_members(base::Time now, const Order& order, base::Time timeout) {
     deadline_ = now + timeout;
     for (UnitView* unit : of(members_)) {
-        ask(now, *unit, order, timeout);
+        send_order(now, *unit, order, timeout);
     }
 }
 

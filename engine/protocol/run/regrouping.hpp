@@ -44,14 +44,14 @@ class Regrouping : public RunState {
     void halted(base::Time now);
 
     bool halt(base::Time now);
-    void ask_to_halt(base::Time now);
+    void order_halt(base::Time now);
     bool regroup(base::Time now);
     bool prepare(base::Time now);
     void connect(base::Time now);
     bool start(base::Time now);
     bool end(base::Time now);
 
-    void ask_members(base::Time now, const Order& order, base::Time timeout);
+    void order_members(base::Time now, const Order& order, base::Time timeout);
     [[nodiscard]] Members available() const;
     /// Units without a role in this epoch that would have one in the next.
     [[nodiscard]] std::vector<std::uint32_t> newcomers() const;

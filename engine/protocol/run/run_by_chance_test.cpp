@@ -204,8 +204,8 @@ class Chance {
         }
         for (const UnitView& unit : control_.units()) {
             // At most one order is outstanding: the last one.
-            if (unit.asked) {
-                EXPECT_EQ(unit.asked->number, units_[unit.number.value()].last_order);
+            if (unit.pending) {
+                EXPECT_EQ(unit.pending->number, units_[unit.number.value()].last_order);
             }
         }
         EXPECT_GE(control_.next_mep(), next_mep_);

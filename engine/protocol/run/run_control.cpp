@@ -32,7 +32,7 @@ std::string_view command_of(RunGoal former, RunGoal goal) {
 constexpr std::size_t most_in_message = 4;
 
 /// Phases that end when all members have answered an order.
-constexpr bool is_asking(RunPhase phase) {
+constexpr bool awaits_answers(RunPhase phase) {
     return phase == RunPhase::preparing || phase == RunPhase::connecting ||
            phase == RunPhase::starting || phase == RunPhase::halting;
 }
@@ -45,13 +45,13 @@ constexpr bool is_leasing(RunPhase phase) {
 /// The first few units or hosts, in words.
 template <class Values, class Words>
 std::string first_of(const Values& values, const char* between, Words words) {
-    std::vector<std::string> told;
+    std::vector<std::string> text;
     for (const auto& value : values) {
-        if (told.size() < most_in_message) {
-            told.push_back(words(value));
+        if (text.size() < most_in_message) {
+            text.push_back(words(value));
         }
     }
-    return fmt::format("{}", fmt::join(told, between));
+    return fmt::format("{}", fmt::join(text, between));
 }
 
 }  // namespace
@@ -77,10 +77,10 @@ void RunControl::joined(base::Time now, UnitIndex number, std::uint64_t session)
     unit.session = session;
     unit.standing = Standing::joining;
     unit.state = UnitState::not_ready;
-    unit.heard_at = now;
+    unit.last_report_at = now;
     unit.join_by.reset();
     unit.returns_at.reset();
-    ask(now, unit, orders::Configure{plan_.fault_timeout}, plan_.launch_timeout);
+    send_order(now, unit, orders::Configure{plan_.fault_timeout}, plan_.launch_timeout);
     advance(now);
 }
 
@@ -91,7 +91,7 @@ std::optional<reports::Refusal> RunControl::reported(base::Time now, UnitIndex n
     if (session != unit.session) {
         return reports::Refusal::session;
     }
-    unit.heard_at = now;
+    unit.last_report_at = now;
     unit.heard = std::visit([](const auto& each) { return each.number; }, report);
     Refusal refusal;
     if (const auto* const answer = std::get_if<reports::Answer>(&report)) {
@@ -149,7 +149,7 @@ void RunControl::want(base::Time now, RunGoal goal) {
     note(now, fmt::format("the operator {} the run", command_of(goal_, goal)));
     goal_ = goal;
     for (UnitView& unit : units_) {
-        unit.told_not_written = false;
+        unit.reported_not_written = false;
     }
     if (phase_ == RunPhase::error && (goal == RunGoal::ready || goal == RunGoal::running)) {
         failure_.clear();
@@ -195,10 +195,10 @@ void RunControl::tick(base::Time now) {
     if (goal_ != RunGoal::ended) {
         bring_back(now);
     }
-    if (is_asking(phase_) && now >= deadline_) {
+    if (awaits_answers(phase_) && now >= deadline_) {
         for (UnitView* unit : unanswered()) {
             lose(now, *unit,
-                 fmt::format("no answer to {}", unit->asked ? unit->asked->what : "us"));
+                 fmt::format("no answer to {}", unit->pending ? unit->pending->what : "us"));
         }
     }
     advance(now);
@@ -211,11 +211,11 @@ RunControl::Refusal RunControl::on_answer(base::Time now, UnitView& unit,
     if (answer.order > order_) {
         return reports::Refusal::unasked;
     }
-    if (!unit.asked || answer.order != unit.asked->number) {
+    if (!unit.pending || answer.order != unit.pending->number) {
         return {};  // answer to an order that another has replaced
     }
-    const std::string what = std::move(unit.asked->what);
-    unit.asked.reset();
+    const std::string what = std::move(unit.pending->what);
+    unit.pending.reset();
     unit.state = answer.state;
     read(unit, answer.counted);
     if (what == "prepare") {
@@ -252,7 +252,7 @@ RunControl::Refusal RunControl::on_heartbeat(base::Time now, UnitView& unit,
     }
     const bool is_member = members_.contains(unit.number);
     const bool is_connected = unit.state == UnitState::ready || unit.state == UnitState::running;
-    if (is_connected && is_member && !unit.asked && pulse.epoch != epoch_) {
+    if (is_connected && is_member && !unit.pending && pulse.epoch != epoch_) {
         return reports::Refusal::epoch;
     }
     if (unit.standing == Standing::lost) {
@@ -270,19 +270,19 @@ RunControl::Refusal RunControl::on_heartbeat(base::Time now, UnitView& unit,
 void RunControl::look_at_files(base::Time now, UnitView& unit) {
     const NamedCounters& totals = unit.tally.totals();
     const std::int64_t lost = totals.count(counter_names::meps_not_written);
-    const bool is_news = lost > unit.not_written && !unit.told_not_written;
+    const bool is_news = lost > unit.not_written && !unit.reported_not_written;
     unit.not_written = lost;
     if (!is_news) {
         return;
     }
-    unit.told_not_written = true;
-    std::string told = fmt::format("unit {} cannot write what it builds: {}", unit.number.value(),
+    unit.reported_not_written = true;
+    std::string text = fmt::format("unit {} cannot write what it builds: {}", unit.number.value(),
                                    totals.causes_of_loss());
     if (plan_.stops_when_unwritable && goal_ == RunGoal::running) {
         goal_ = RunGoal::ready;
-        told += "; the run stops";
+        text += "; the run stops";
     }
-    note(now, std::move(told), About::unit);
+    note(now, std::move(text), About::unit);
 }
 
 void RunControl::renew(base::Time now, const UnitView& unit) {
@@ -313,10 +313,10 @@ void RunControl::progress(base::Time now, UnitView& unit, const reports::Pulse& 
 
 void RunControl::forgive(base::Time gap) {
     for (UnitView& unit : units_) {
-        unit.heard_at += gap;
+        unit.last_report_at += gap;
         unit.beat_at += gap;
-        if (unit.asked) {
-            unit.asked->until += gap;
+        if (unit.pending) {
+            unit.pending->until += gap;
         }
         if (unit.join_by) {
             *unit.join_by += gap;
@@ -333,15 +333,15 @@ void RunControl::watch_all(base::Time now) {
     for (UnitView& unit : units_) {
         const bool is_trusted =
             unit.standing == Standing::joining || unit.standing == Standing::available;
-        const std::optional<Asked> asked = unit.asked;
-        if (const base::Time silent = now - unit.heard_at;
+        const std::optional<PendingOrder> pending = unit.pending;
+        if (const base::Time silent = now - unit.last_report_at;
             is_trusted && silent > plan_.fault_timeout) {
             lose(now, unit, fmt::format("silent for {:.1f} s", silent.seconds()));
-            if (asked && asked->what == "reset") {
+            if (pending && pending->what == "reset") {
                 end_process(now, unit);
             }
-        } else if (!members_.contains(unit.number) && asked && now >= asked->until) {
-            lose(now, unit, fmt::format("no answer to {}", asked->what));
+        } else if (!members_.contains(unit.number) && pending && now >= pending->until) {
+            lose(now, unit, fmt::format("no answer to {}", pending->what));
             end_process(now, unit);
         } else if (unit.join_by && now >= *unit.join_by && unit.process) {
             unit.join_by.reset();
@@ -373,7 +373,7 @@ void RunControl::watch_members(base::Time now) {
 }
 
 void RunControl::on_suspicion(base::Time now) {
-    const Accusers accused = accusers();
+    const Suspicions accused = accusers();
     if (accused.empty()) {
         suspected_at_.reset();
         return;
@@ -381,7 +381,7 @@ void RunControl::on_suspicion(base::Time now) {
     const base::Time since = suspected_at_.value_or(base::Time::zero());
     std::vector<UnitIndex> unreachable;
     for (const auto& [number, by] : accused) {
-        if (is_convicted(by.size(), members_.size() - 1) || unit(number).heard_at < since) {
+        if (is_confirmed(by.size(), members_.size() - 1) || unit(number).last_report_at < since) {
             unreachable.push_back(number);
         }
     }
@@ -406,7 +406,7 @@ void RunControl::on_suspicion(base::Time now) {
     on_trouble(now, fmt::format("a connection is cut, between {}", between), accused);
 }
 
-void RunControl::on_trouble(base::Time now, const std::string& what, const Accusers& accused) {
+void RunControl::on_trouble(base::Time now, const std::string& what, const Suspicions& accused) {
     ++troubles_;
     fruitless_ = has_built_ ? 0 : fruitless_ + 1;
     if (troubles_ > 1 && !accused.empty()) {
@@ -418,11 +418,11 @@ void RunControl::on_trouble(base::Time now, const std::string& what, const Accus
     }
 }
 
-Accusers RunControl::accusers() const {
-    Accusers found;
+Suspicions RunControl::accusers() const {
+    Suspicions found;
     for (const UnitIndex number : members_) {
         if (const auto& pulse = unit(number).pulse) {
-            accuse(found, number, pulse->suspects, members_);
+            add_suspicions(found, number, pulse->suspects, members_);
         }
     }
     return found;
@@ -435,7 +435,8 @@ void RunControl::bring_back(base::Time now) {
         }
         if (unit.standing == Standing::absent && !unit.process) {
             launch_process(now, unit);
-        } else if (unit.standing == Standing::lost && unit.heard_at > unit.lost_at && !unit.asked) {
+        } else if (unit.standing == Standing::lost && unit.last_report_at > unit.lost_at &&
+                   !unit.pending) {
             send_reset(now, unit);
         }
     }

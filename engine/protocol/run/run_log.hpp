@@ -38,7 +38,7 @@ struct RunEvent {
     std::optional<UnitIndex> lost = std::nullopt;  ///< the unit that is declared lost
 
     /// Whether the entry is about trouble with a unit or with the whole run.
-    [[nodiscard]] bool tells_of_trouble() const {
+    [[nodiscard]] bool is_trouble() const {
         return about == About::unit || about == About::failure;
     }
 };

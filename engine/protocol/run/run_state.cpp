@@ -49,7 +49,7 @@ void RunState::read(UnitView& unit, const NamedCounters& counters) {
 }
 
 void RunState::lose(base::Time now, UnitView& unit, const std::string& reason) {
-    unit.asked.reset();
+    unit.pending.reset();
     unit.answer.reset();
     unit.pulse.reset();
     if (unit.standing == Standing::absent || unit.standing == Standing::lost) {
@@ -108,14 +108,14 @@ void RunState::end_process(base::Time now, UnitView& unit) {
 void RunState::send_reset(base::Time now, UnitView& unit) {
     unit.standing = Standing::joining;
     unit.returns_at.reset();
-    unit.heard_at = now;
-    ask(now, unit, orders::Reset{}, plan_.order_timeout);
+    unit.last_report_at = now;
+    send_order(now, unit, orders::Reset{}, plan_.order_timeout);
 }
 
-void RunState::ask(base::Time now, UnitView& unit, Order order, base::Time timeout) {
+void RunState::send_order(base::Time now, UnitView& unit, Order order, base::Time timeout) {
     ++order_;
     unit.answer.reset();
-    unit.asked = Asked{order_, now + timeout, std::string(name_of(order))};
+    unit.pending = PendingOrder{order_, now + timeout, std::string(name_of(order))};
     out_.emplace_back(SendOrder{unit.number, unit.session, order_, std::move(order)});
 }
 

@@ -69,7 +69,7 @@ class RunState {
     /// Ends the process of a unit that does not answer, so that another can take its place.
     void end_process(base::Time now, UnitView& unit);
     void send_reset(base::Time now, UnitView& unit);
-    void ask(base::Time now, UnitView& unit, Order order, base::Time timeout);
+    void send_order(base::Time now, UnitView& unit, Order order, base::Time timeout);
     void enter(base::Time now, RunPhase phase, std::string_view why = "");
     void note(base::Time now, std::string text, About about = About::course,
               std::optional<UnitIndex> lost = std::nullopt);

@@ -12,12 +12,12 @@
 namespace daqloom::protocol {
 
 /// For each unit that others cannot reach, the units that report so.
-using Accusers = std::map<UnitIndex, std::set<UnitIndex>>;
+using Suspicions = std::map<UnitIndex, std::set<UnitIndex>>;
 
 /// Adds the units that a member cannot reach; only members count, and not the member itself.
 template <class Units>
-void accuse(Accusers& accusers, UnitIndex by, const Units& accused,
-            const std::set<UnitIndex>& members) {
+void add_suspicions(Suspicions& accusers, UnitIndex by, const Units& accused,
+                    const std::set<UnitIndex>& members) {
     for (const UnitIndex unit : accused) {
         if (unit != by && members.contains(unit)) {
             accusers[unit].insert(by);
@@ -27,12 +27,12 @@ void accuse(Accusers& accusers, UnitIndex by, const Units& accused,
 
 /// Whether the accused unit is unreachable. A single accuser, or a minority of the `others`, may be
 /// the unreachable one itself.
-[[nodiscard]] constexpr bool is_convicted(std::size_t accusers, std::size_t others) {
+[[nodiscard]] constexpr bool is_confirmed(std::size_t accusers, std::size_t others) {
     return accusers > 1 && 2 * accusers > others;
 }
 
 /// The unit that most others cannot reach; of several such, the last. There is one.
-[[nodiscard]] inline UnitIndex worst(const Accusers& accusers) {
+[[nodiscard]] inline UnitIndex worst(const Suspicions& accusers) {
     const auto found = std::ranges::max_element(accusers, [](const auto& a, const auto& b) {
         return std::pair(a.second.size(), a.first) < std::pair(b.second.size(), b.first);
     });

@@ -10,25 +10,25 @@ namespace daqloom::protocol {
 
 namespace {
 
-TEST(Accusers, OnlyOtherMembersCanBeAccused) {
-    Accusers accusers;
+TEST(Suspicions, OnlyOtherMembersCanBeAccused) {
+    Suspicions accusers;
     const std::vector accused{unit_at(1), unit_at(2), unit_at(7)};
-    accuse(accusers, unit_at(1), accused, members_of({0, 1, 2}));
-    accuse(accusers, unit_at(0), accused, members_of({0, 1, 2}));
+    add_suspicions(accusers, unit_at(1), accused, members_of({0, 1, 2}));
+    add_suspicions(accusers, unit_at(0), accused, members_of({0, 1, 2}));
     EXPECT_EQ(accusers,
-              (Accusers{{unit_at(1), members_of({0})}, {unit_at(2), members_of({0, 1})}}));
+              (Suspicions{{unit_at(1), members_of({0})}, {unit_at(2), members_of({0, 1})}}));
 }
 
 /// Two of three others are a majority; two of four are not.
-TEST(Accusers, OneAccuserOrAMinorityConvictsNobody) {
-    EXPECT_FALSE(is_convicted(1, 1));
-    EXPECT_TRUE(is_convicted(2, 2));
-    EXPECT_TRUE(is_convicted(2, 3));
-    EXPECT_FALSE(is_convicted(2, 4));
-    EXPECT_TRUE(is_convicted(3, 4));
+TEST(Suspicions, OneAccuserOrAMinorityConvictsNobody) {
+    EXPECT_FALSE(is_confirmed(1, 1));
+    EXPECT_TRUE(is_confirmed(2, 2));
+    EXPECT_TRUE(is_confirmed(2, 3));
+    EXPECT_FALSE(is_confirmed(2, 4));
+    EXPECT_TRUE(is_confirmed(3, 4));
 }
 
-TEST(Accusers, OfSeveralThatMostCannotReachTheLastIsTheWorst) {
+TEST(Suspicions, OfSeveralThatMostCannotReachTheLastIsTheWorst) {
     EXPECT_EQ(worst({{unit_at(0), members_of({1, 2})}, {unit_at(1), members_of({0})}}), unit_at(0));
     EXPECT_EQ(worst({{unit_at(0), members_of({1})}, {unit_at(1), members_of({0})}}), unit_at(1));
 }

@@ -14,7 +14,7 @@ namespace daqloom::protocol {
 class UnitLease {
   public:
     /// Limit on reports whose times are kept; older leases are over.
-    static constexpr std::size_t most_unheard = 1000;
+    static constexpr std::size_t most_unconfirmed = 1000;
 
     struct Leased {
         std::uint64_t mep_end = 0;  ///< the first MEP that may not be answered
@@ -26,7 +26,7 @@ class UnitLease {
 
     /// A report is about to be sent; returns its number.
     std::uint64_t sending(base::Time now) {
-        if (sent_.size() == most_unheard) {
+        if (sent_.size() == most_unconfirmed) {
             sent_.pop_front();
         }
         sent_.push_back({++number_, now});

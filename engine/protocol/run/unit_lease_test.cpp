@@ -47,7 +47,7 @@ TEST(UnitLease, AReportThatWasNeverSentLeasesNoTime) {
 TEST(UnitLease, ReportsThatNobodyHasHeardAreForgotten) {
     UnitLease lease;
     lease.set_length(seconds(1));
-    for (std::size_t report = 0; report <= UnitLease::most_unheard; ++report) {
+    for (std::size_t report = 0; report <= UnitLease::most_unconfirmed; ++report) {
         lease.sending(seconds(1));
     }
     EXPECT_EQ(lease.heard(0, 1, 0).until, base::Time::zero());

@@ -15,7 +15,7 @@
 namespace daqloom::protocol {
 
 /// The order that a unit is carrying out.
-struct Asked {
+struct PendingOrder {
     std::uint64_t number = 0;
     base::Time until;
     std::string what;
@@ -31,8 +31,8 @@ struct UnitView {
     /// Whether its process was started by the run control and is not known to have ended.
     bool process = false;
     std::optional<base::Time> join_by = std::nullopt;
-    std::optional<Asked> asked = std::nullopt;
-    base::Time heard_at = base::Time::zero();
+    std::optional<PendingOrder> pending = std::nullopt;
+    base::Time last_report_at = base::Time::zero();
     base::Time lost_at = base::Time::zero();
     base::Time beat_at = base::Time::zero();
     std::optional<base::Time> member_since = std::nullopt;
@@ -47,7 +47,7 @@ struct UnitView {
     bool reset_by_operator = false;  ///< the operator has asked to bring it back
     std::int64_t not_written = 0;    ///< MEPs that it reports as not written to files
     /// Whether lost MEPs have been logged since the operator last set a goal.
-    bool told_not_written = false;
+    bool reported_not_written = false;
     std::string reason;  ///< why it was lost
 };
 

@@ -21,7 +21,7 @@ class RunEvent:
     phase: _engine.RunPhase
     members: int
     lost: int | None
-    tells_of_trouble: bool
+    is_trouble: bool
 
 
 def logged(event: _engine.RunEvent, machine: Machine) -> RunEvent:
@@ -35,7 +35,7 @@ def logged(event: _engine.RunEvent, machine: Machine) -> RunEvent:
         phase=event.phase,
         members=event.members,
         lost=event.lost,
-        tells_of_trouble=event.tells_of_trouble,
+        is_trouble=event.is_trouble,
     )
 
 

@@ -677,7 +677,7 @@ def warnings(
     told += [
         f"{event.time_s - began_s:.2f} s: {event.text}"
         for event in control.events
-        if event.tells_of_trouble
+        if event.is_trouble
     ]
     if not found.get("events_built"):
         told.append("no event was built after the warm-up; lengthen measure.duration")

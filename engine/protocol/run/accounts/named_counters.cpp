@@ -56,11 +56,11 @@ std::string NamedCounters::causes_of_loss() const {
         }
     }
     std::ranges::sort(causes);
-    std::string told;
+    std::string text;
     for (const auto& [error, words] : causes) {
-        told += told.empty() ? words : " and " + words;
+        text += text.empty() ? words : " and " + words;
     }
-    return told.empty() ? "unknown cause" : told;
+    return text.empty() ? "unknown cause" : text;
 }
 
 }  // namespace daqloom::protocol
