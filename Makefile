@@ -78,6 +78,7 @@ lint: build/packages/develop .venv/dev src/daqloom/_engine.pyi
 	$(step) ruff-check $(bin)/ruff check --output-format concise .
 	$(step) ruff-format $(bin)/ruff format --check .
 	$(step) mypy $(bin)/mypy --strict src/daqloom $(addsuffix /src,$(packages))
+	$(step) codespell $(bin)/codespell $(prose)
 
 format: build/packages/develop .venv/dev
 	$(CLANG_FORMAT) -i $(cpp_files)
@@ -87,6 +88,10 @@ format: build/packages/develop .venv/dev
 .PHONY: hooks
 hooks: build/packages/develop .venv/dev
 	$(bin)/pre-commit install
+
+# Misspelt words in tests/ are data of the tests.
+prose := README.md CONTRIBUTING.md CHANGELOG.md benchmarks cmake docs engine examples packages scenarios \
+	scripts src studies
 
 cpp_files = $(shell find engine benchmarks -name '*.[ch]pp')
 

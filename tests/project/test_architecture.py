@@ -346,6 +346,13 @@ def test_each_folder_of_the_engine_is_a_target():
     assert sources == set(ENGINE)
 
 
+@pytest.mark.parametrize("folder", sorted(set(ENGINE) - {"bindings"}))
+def test_a_floor_of_the_engine_has_25_files_at_most(folder):
+    files = (p for p in (ROOT / "engine" / folder).rglob("*.?pp") if not is_test(p.name))
+    crowded = {k: n for k, n in Counter(p.parent for p in files).items() if n > 25}
+    assert crowded == {}
+
+
 def test_no_modules_import_one_another():
     assert circles(python_texts()) == []
 

@@ -1,0 +1,158 @@
+"""Comments begin with their subject; names are nouns and verbs of the subject.
+
+A comment begins with none of `OPENINGS`, a file is not named by a participle, and no name that we
+define has a part of `HEARSAY`: a program records, reports and receives; it does not tell or hear.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+import pytest
+
+from support.engine_sources import is_test
+from support.repository import ROOT
+
+FOLDERS = ("engine",)
+"""Folders of C++ and Python sources to which the rules apply."""
+
+OPENINGS = re.compile(
+    r"(Of|None|Those|What|Who|So|It|As|The same|Whoever|Nobody|For whoever)(?![\w'’-])"
+)
+HEARSAY = frozenset(
+    re.findall(
+        r"\w+",
+        """told untold tell tells telling hear hears unheard say says said speak speaks asked
+        wanted seen nobody somebody anybody whoever seat seats outlet desk""",
+    )
+)
+PARTICIPLE = re.compile(
+    r"(?:.*_)?(?:(?!expected)\w*(?<!e)ed"  # base/expected.hpp is named after std::expected
+    r"|told|held|seen|given|broken|known|made|found|sent|met|beside)"
+)
+
+_CPP = re.compile(
+    r"//(?P<comment>[^\n]*)|R\"(?P<end>[^(\n]*)\(.*?\)(?P=end)\"|\"(?:\\.|[^\"\\\n])*\""
+    r"|'(?:\\.|[^'\\\n])'|(?P<name>[A-Za-z_]\w*)",
+    re.DOTALL,
+)
+
+
+def parts(name: str) -> set[str]:
+    """The words of a name in snake_case or CamelCase."""
+    return {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+
+
+def cpp_comments(text: str) -> Iterator[tuple[int, str]]:
+    """Line and text of the first line of every comment."""
+    last = -1
+    for match in _CPP.finditer(text):
+        if match["comment"] is None:
+            continue
+        line = text.count("\n", 0, match.start()) + 1
+        alone = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
+        if not (alone and last == line - 1):
+            yield line, match["comment"].lstrip("/<!- ")
+        last = line if alone else -1
+
+
+def cpp_names(text: str) -> Iterator[tuple[int, str]]:
+    """Line and text of every name outside of comments and literals."""
+    for match in _CPP.finditer(text):
+        if match["name"]:
+            yield text.count("\n", 0, match.start()) + 1, match["name"]
+
+
+def python_comments(text: str) -> Iterator[tuple[int, str]]:
+    """Line and text of every docstring, and of every string that documents an attribute."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(ast.Constant(str(document))):
+                yield node.lineno, document.lstrip()
+    last = -1
+    for number, line in enumerate(text.split("\n"), 1):
+        if match := re.match(r"\s*#:?\s+(.*)", line):
+            if last != number - 1:
+                yield number, match[1]
+            last = number
+
+
+def python_names(text: str) -> Iterator[tuple[int, str]]:
+    """Line and text of the names that a module defines."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
+
+
+def violations(path: str, text: str) -> list[str]:
+    """What the file at `path` has against the rules; tests have sentences for names."""
+    python = path.endswith(".py")
+    comments = (python_comments if python else cpp_comments)(text)
+    found = [
+        f"{path}:{line}: begin the comment with its subject: {comment[:40]}"
+        for line, comment in comments
+        if OPENINGS.match(comment)
+    ]
+    if is_test(path) or PurePosixPath(path).name.startswith("test_"):
+        return found
+    stem = PurePosixPath(path).stem
+    if PARTICIPLE.fullmatch(stem):
+        found.append(f"{path}: name the file by a noun: {stem}")
+    names = (python_names if python else cpp_names)(text)
+    found += [
+        f"{path}:{line}: name it by the subject: {name}"
+        for line, name in names
+        if parts(name) & HEARSAY
+    ]
+    return found
+
+
+def test_sources_name_their_subjects():
+    found = [
+        violation
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in {".cpp", ".hpp", ".py"}
+        for violation in violations(path.relative_to(ROOT).as_posix(), path.read_text())
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("engine/a/b.hpp", "/// Of the transport.\nint a;\n"),
+        ("engine/a/b.hpp", "int a;  ///< None: unknown.\n"),
+        ("engine/a/b_test.cpp", "// It is late.\n"),
+        ("engine/a/b.hpp", "int told_ = 0;\n"),
+        ("engine/a/b.hpp", "struct SeatOf {};\n"),
+        ("engine/a/checked.hpp", ""),
+        ("src/daqloom/a/told.py", ""),
+        ("src/daqloom/a/b.py", '"""So many of them."""\n'),
+        ("src/daqloom/a/b.py", "#: Those of a set.\nA = 1\n"),
+        ("src/daqloom/a/b.py", "def tell(a: int) -> None: ...\n"),
+        ("src/daqloom/a/b.py", "def a(is_wanted: int) -> None: ...\n"),
+    ],
+)
+def test_checker_reports_fragments_and_hearsay(path, text):
+    assert len(violations(path, text)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("engine/a/b.hpp", "/// Counters of a transport,\n/// So the line goes on.\nint seed;\n"),
+        ("engine/a/b.hpp", 'const char* a = "told";  // a word of the file format\n'),
+        ("engine/a/b_test.cpp", "void say(int);\n"),
+        ("engine/a/recorded_checksums.hpp", "int as_of;\n"),
+        ("engine/a/feed.hpp", "// None-blocking descriptors.\n"),
+        ("src/daqloom/a/b.py", '"""Sums of rates."""\n\nimport told\n\na = told.tell()\n'),
+    ],
+)
+def test_checker_accepts_subjects(path, text):
+    assert violations(path, text) == []
