@@ -43,7 +43,7 @@ TEST(Wiring, WithoutASwitchIsAtAHost) {
 TEST(Network, AFrameGoesToItsHostAndNowhereElse) {
     Star star(4, {});
     for (std::uint32_t host = 0; host < 4; ++host) {
-        star.send(Star::up(3 - host), {.destination = NodeIndex(host)}, Time::zero());
+        star.send(Star::up(3 - host), {.to_host = host}, Time::zero());
     }
     star.run();
     ASSERT_EQ(star.arrivals.size(), 4U);
@@ -56,7 +56,7 @@ TEST(Network, AFrameGoesToItsHostAndNowhereElse) {
 TEST(Network, AFrameTakesItsTimeOnEveryWireAndEveryDelay) {
     Star star(2, {}, {gigabits_per_second(10), microseconds(1)},
               {gigabits_per_second(1), microseconds(3)});
-    star.send(Star::up(0), {.destination = NodeIndex(1)}, microseconds(5));
+    star.send(Star::up(0), {.to_host = 1}, microseconds(5));
     star.run();
     EXPECT_EQ(star.arrivals.at(0).at,
               microseconds(5) + kFrameTime + microseconds(1) + kFrameTime * 10 + microseconds(3));
@@ -69,13 +69,12 @@ class Bundle : public Driver {
         const auto ports = static_cast<std::uint16_t>(uplinks + 1);
         const SwitchIndex near = network.add_switch({}, ports);
         const SwitchIndex far = network.add_switch({}, ports);
-        const LinkConfig link{gigabits_per_second(10), Time::zero()};
-        network.add_link(link, {.to_switch = near, .to_port = uplinks}, "up");
+        network.add_link(kTen, {.to_switch = near, .to_port = uplinks}, "up");
         const LinkIndex down =
-            network.add_link(link, {.from_switch = far, .from_port = uplinks}, "down");
+            network.add_link(kTen, {.from_switch = far, .from_port = uplinks}, "down");
         std::vector<LinkIndex> up;
         for (std::uint16_t i = 0; i < uplinks; ++i) {
-            up.push_back(network.add_link(link, {near, i, far, i}, "uplink"));
+            up.push_back(network.add_link(kTen, {near, i, far, i}, "uplink"));
         }
         network.route(near, NodeIndex(1), up);
         network.route(far, NodeIndex(1), std::span(&down, 1));
@@ -88,8 +87,8 @@ TEST(Network, AllFramesOfAFlowTakeTheSameUplink) {
     for (std::uint32_t endpoint = 0; endpoint < 50; ++endpoint) {
         Bundle bundle(4);
         for (int i = 0; i < 10; ++i) {
-            bundle.send(Bundle::kHostLink,
-                        {.destination = NodeIndex(1), .to = EndpointIndex(endpoint)}, Time::zero());
+            bundle.send(Bundle::kHostLink, {.to_host = 1, .to = EndpointIndex(endpoint)},
+                        Time::zero());
         }
         bundle.run();
         ASSERT_EQ(bundle.arrivals.size(), 10U);
@@ -107,8 +106,7 @@ TEST(Network, ConnectionsSpreadOverTheUplinks) {
     for (const int uplinks : {2, 3, 4, 8, 16}) {
         Bundle bundle(static_cast<std::uint16_t>(uplinks));
         for (std::uint32_t connection = 0; connection < connections; ++connection) {
-            bundle.send(Bundle::kHostLink,
-                        {.destination = NodeIndex(1), .to = EndpointIndex(2 * connection)},
+            bundle.send(Bundle::kHostLink, {.to_host = 1, .to = EndpointIndex(2 * connection)},
                         Time::zero());
         }
         bundle.run();
@@ -156,8 +154,7 @@ TEST(Network, SwitchesWithSeedsOfTheirOwnUseAllLinksOfTheNextLevel) {
         }
         network.route(first, NodeIndex(1), upper);
         for (std::uint32_t flow = 0; flow < flows; ++flow) {
-            driver.send(LinkIndex(0), {.destination = NodeIndex(1), .to = EndpointIndex(2 * flow)},
-                        Time::zero());
+            driver.send(LinkIndex(0), {.to_host = 1, .to = EndpointIndex(2 * flow)}, Time::zero());
         }
         driver.run();
         for (std::size_t link = 0; link < all.size(); ++link) {
@@ -175,10 +172,8 @@ TEST(Network, SwitchesWithSeedsOfTheirOwnUseAllLinksOfTheNextLevel) {
 /// six: a frame in transmission still lies in the buffer.
 TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
     Star star(12, drop_tail(4));
-    for (std::uint32_t host = 1; host <= 10; ++host) {
-        star.send(Star::up(host), {.destination = NodeIndex(0)}, Time::zero());
-    }
-    star.send(Star::up(1), {.destination = NodeIndex(11)}, Time::zero());
+    star.from_each(1, 10, {.to_host = 0});
+    star.send(Star::up(1), {.to_host = 11}, Time::zero());
     star.run();
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 6U);
     EXPECT_EQ(star.network.link_drops(Star::down(11)), 0U);
@@ -189,11 +184,9 @@ TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
 /// Ten frames arrive at once from ten hosts. A shaper with a bucket of two frames sends two at
 /// once; its output holds four more, and has no room for four.
 TEST(Network, WhatAShapersBucketHasLetGoIsNotInTheBuffer) {
-    Star star(12, drop_tail(4), {gigabits_per_second(10), Time::zero()},
+    Star star(12, drop_tail(4), kTen,
               {gigabits_per_second(10), Time::zero(), {}, false, 2 * (kFrame + kWireOverhead)});
-    for (std::uint32_t host = 1; host <= 10; ++host) {
-        star.send(Star::up(host), {.destination = NodeIndex(0)}, Time::zero());
-    }
+    star.from_each(1, 10, {.to_host = 0});
     star.run();
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 4U);
     ASSERT_EQ(star.arrivals.size(), 6U);
@@ -207,10 +200,9 @@ TEST(Network, WhatAShapersBucketHasLetGoIsNotInTheBuffer) {
 /// frame that comes in that moment has room, one that comes a picosecond earlier has not.
 TEST(Network, AFrameOnTheWireIsNotInTheBuffer) {
     for (const std::int64_t early : {0, 1}) {
-        Star star(3, drop_tail(1), {gigabits_per_second(10), Time::zero()},
-                  {gigabits_per_second(10), microseconds(100)});
-        star.send(Star::up(1), {.destination = NodeIndex(0)}, Time::zero());
-        star.send_later(Star::up(2), {.destination = NodeIndex(0)}, kFrameTime - Time{early});
+        Star star(3, drop_tail(1), kTen, {gigabits_per_second(10), microseconds(100)});
+        star.send(Star::up(1), {.to_host = 0}, Time::zero());
+        star.send_later(Star::up(2), {.to_host = 0}, kFrameTime - Time{early});
         star.run();
         EXPECT_EQ(star.network.link_drops(Star::down(0)), static_cast<std::uint64_t>(early));
     }
@@ -222,10 +214,7 @@ TEST(Network, MarksFramesThatFindMoreThanTheThresholdQueued) {
     SwitchConfig config;
     config.ecn_threshold = 5 * kFrame;
     Star star(21, config);
-    for (std::uint32_t host = 1; host <= 20; ++host) {
-        star.send(Star::up(host), {.destination = NodeIndex(0), .flags = kEcnCapable, .seq = host},
-                  Time::zero());
-    }
+    star.from_each(1, 20, {.to_host = 0, .flags = kEcnCapable});
     star.run();
     ASSERT_EQ(star.arrivals.size(), 20U);
     for (std::size_t i = 0; i < 20; ++i) {
@@ -239,9 +228,7 @@ TEST(Network, NeverMarksFramesThatAreNotEcnCapable) {
     SwitchConfig config;
     config.ecn_threshold = 1;
     Star star(21, config);
-    for (std::uint32_t host = 1; host <= 20; ++host) {
-        star.send(Star::up(host), {.destination = NodeIndex(0)}, Time::zero());
-    }
+    star.from_each(1, 20, {.to_host = 0});
     star.run();
     EXPECT_EQ(star.network.marks(), 0U);
 }
@@ -281,13 +268,13 @@ void send_bursts(Star& star, std::uint32_t hosts, base::RandomStream& random) {
     Time at{};
     for (int burst = 0; burst < 60; ++burst) {
         at += Time::from_seconds(random.exponential(10e-6));
-        const NodeIndex destination(random.uniform_int(hosts));
+        const std::uint64_t to_host = random.uniform_int(hosts);
         for (std::uint64_t i = random.uniform_int(30); i > 0; --i) {
-            Sent sent{.destination = destination,
+            Sent sent{.to_host = to_host,
                       .to = EndpointIndex(random.uniform_int(64)),
                       .bytes = static_cast<Bytes>(71 + random.uniform_int(1448)),
                       .flags = random.uniform() < 0.5 ? kEcnCapable : std::uint8_t{0},
-                      .traffic_class = TrafficClass(random.uniform_int(kTrafficClasses))};
+                      .traffic_class = random.uniform_int(kTrafficClasses)};
             if (random.uniform() < 0.2) {
                 sent.sack = star.network.sacks().put({});
             }
@@ -312,8 +299,7 @@ TEST(Network, TheBooksBalanceAtAnyTimeWhateverIsDroppedMarkedOrLost) {
         while (!star.events.empty()) {
             star.step();
             if (random.uniform() < 0.02) {
-                const auto conserved = star.network.check_conservation();
-                ASSERT_TRUE(conserved) << conserved.error().message;
+                ASSERT_EQ(base::message_of(star.network.check_conservation()), "");
             }
         }
         for (std::uint32_t host = 0; host < hosts; ++host) {
@@ -330,7 +316,7 @@ TEST(Network, LosesEveryNthFrameOfALink) {
     Star star(2, {});
     star.network.inject_loss({Star::down(1), 0, 10}, {1, "loss"});
     for (std::uint32_t i = 1; i <= 95; ++i) {
-        star.send(Star::up(0), {.destination = NodeIndex(1), .seq = i}, Time::zero());
+        star.send(Star::up(0), {.to_host = 1, .seq = i}, Time::zero());
     }
     star.run();
     EXPECT_EQ(star.network.injected_losses(), 9U);
@@ -421,7 +407,7 @@ TEST(Network, PoissonPacketsQueueAsInMD1) {
                                star.network.settled_occupancy(kSwitch, star.now) / kFrame);
                 }
                 star.now = next;
-                star.send(Star::up(0), {.destination = NodeIndex(1)}, next);
+                star.send(Star::up(0), {.to_host = 1}, next);
             }
             number.finish(end);
             const auto interval = sim::batch_means_99(number.bins());

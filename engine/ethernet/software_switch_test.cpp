@@ -16,16 +16,6 @@ SwitchConfig software(const SoftwareSwitchConfig& how = {}) {
     return config;
 }
 
-std::vector<Time> arrivals_at(const Star& star, std::uint32_t host) {
-    std::vector<Time> found;
-    for (const Driver::Arrival& arrival : star.arrivals) {
-        if (arrival.link == Star::down(host)) {
-            found.push_back(arrival.at);
-        }
-    }
-    return found;
-}
-
 /// Sources at random times, so that queues form and vanish.
 void send_at_random(Star& star, std::uint32_t hosts, std::uint64_t seed, int frames) {
     base::RandomStream random(seed, "traffic");
@@ -35,7 +25,7 @@ void send_at_random(Star& star, std::uint32_t hosts, std::uint64_t seed, int fra
         const auto from = static_cast<std::uint32_t>(random.uniform_int(hosts));
         const auto to = static_cast<std::uint32_t>(random.uniform_int(hosts));
         star.send_later(Star::up(from),
-                        {.destination = NodeIndex(to),
+                        {.to_host = to,
                          .bytes = 100 + static_cast<Bytes>(random.uniform_int(1'400)),
                          .seq = static_cast<std::uint32_t>(i)},
                         at);
@@ -49,19 +39,17 @@ TEST(SoftwareSwitch, WithoutCostsAndPacesIsAnOrdinarySwitchWithEnoughMemory) {
     send_at_random(ordinary, 4, 1, 3'000);
     send_at_random(star, 4, 1, 3'000);
     for (std::uint32_t host = 0; host < 4; ++host) {
-        EXPECT_EQ(arrivals_at(star, host), arrivals_at(ordinary, host));
+        EXPECT_EQ(star.arrivals_at(host), ordinary.arrivals_at(host));
     }
 }
 
 TEST(SoftwareSwitch, APaceIsKeptToASlotOfItsWheelAndDoesNotDrift) {
     // A frame of 1020 B on the wire in 10.2 µs.
     Star star(3, software({.pace = {800'000'000}, .destinations = {NodeIndex(2)}}));
-    for (int i = 0; i < 400; ++i) {
-        star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
-    }
-    star.send(Star::up(1), {.destination = NodeIndex(0)}, microseconds(1));
+    star.burst(400, 0, {.to_host = 2});
+    star.send(Star::up(1), {.to_host = 0}, microseconds(1));
     star.run();
-    const std::vector<Time> paced = arrivals_at(star, 2);
+    const std::vector<Time> paced = star.arrivals_at(2);
     ASSERT_EQ(paced.size(), 400U);
     const Time slot = nanoseconds(500);
     for (std::size_t i = 1; i < paced.size(); ++i) {
@@ -71,48 +59,34 @@ TEST(SoftwareSwitch, APaceIsKeptToASlotOfItsWheelAndDoesNotDrift) {
         EXPECT_GE(paced[i] - paced[i - 1], Time{10'200'000} - slot);
     }
     // Up and down at 10 Gb/s; no other ring is in its way.
-    EXPECT_EQ(arrivals_at(star, 0), std::vector<Time>{microseconds(1) + kFrameTime + kFrameTime});
+    EXPECT_EQ(star.arrivals_at(0), std::vector<Time>{microseconds(1) + kFrameTime + kFrameTime});
 }
 
 TEST(SoftwareSwitch, APaceMayCountTheBitsOfIp) {
     Star star(
         2, software(
                {.pace = {800'000'000}, .pace_counts_wire = false, .destinations = {NodeIndex(1)}}));
-    for (int i = 0; i < 100; ++i) {
-        star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
-    }
+    star.burst(100, 0, {.to_host = 1});
     star.run();
-    const std::vector<Time> paced = arrivals_at(star, 1);
+    const std::vector<Time> paced = star.arrivals_at(1);
     // 982 B of IP each.
     EXPECT_NEAR((paced.back() - paced.front()).seconds(), 99 * 982 * 8 / 0.8e9, 0.5e-6);
 }
 
 TEST(SoftwareSwitch, ARingHoldsTheBurstOrDropsItsTail) {
-    for (const std::uint32_t ring : {93U, 94U}) {
+    for (const auto& [ring, drops] : {std::pair{93U, 0U}, {94U, 0U}, {20U, 100U - 20U - 8U}}) {
         Star star(2, software({.ring_packets = ring,
                                .pace = {800'000'000},
                                .destinations = {NodeIndex(1)},
                                .descriptors = 4}));
         // 100 come within 81.6 µs, when the ninth leaves, 10.2 µs each; but the first comes at
         // 0.8 µs, so that the eighth has left as the last one comes, at 72.4 µs: 92 are there.
-        for (int i = 0; i < 100; ++i) {
-            star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
-        }
+        star.burst(100, 0, {.to_host = 1});
         star.run();
-        const std::uint64_t drops = star.network.link_drops(Star::down(1));
-        EXPECT_EQ(drops + arrivals_at(star, 1).size(), 100U);
-        EXPECT_EQ(drops, 0U) << ring;
+        // Of the smallest ring eight leave until the last one comes, and 20 are held then.
+        EXPECT_EQ(star.network.link_drops(Star::down(1)), drops) << ring;
+        EXPECT_EQ(star.arrivals_at(1).size(), 100U - drops);
     }
-    Star star(2, software({.ring_packets = 20,
-                           .pace = {800'000'000},
-                           .destinations = {NodeIndex(1)},
-                           .descriptors = 4}));
-    for (int i = 0; i < 100; ++i) {
-        star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
-    }
-    star.run();
-    // Eight leave until the last one comes, and 20 are held then.
-    EXPECT_EQ(star.network.link_drops(Star::down(1)), 100U - 20U - 8U);
 }
 
 TEST(SoftwareSwitch, AFullRingDelaysNobodyElse) {
@@ -121,23 +95,23 @@ TEST(SoftwareSwitch, AFullRingDelaysNobodyElse) {
         3, software({.ring_packets = 50, .pace = {10'000'000}, .destinations = {NodeIndex(2)}}));
     for (Star* star : {&alone, &beside}) {
         for (int i = 0; i < 200; ++i) {
-            star->send(Star::up(0), {.destination = NodeIndex(1)}, microseconds(10 * i));
+            star->send(Star::up(0), {.to_host = 1}, microseconds(10 * i));
         }
     }
     for (int i = 0; i < 200; ++i) {
-        beside.send(Star::up(2), {.destination = NodeIndex(2)}, microseconds(i));
+        beside.send(Star::up(2), {.to_host = 2}, microseconds(i));
     }
     alone.run();
     beside.run();
-    EXPECT_EQ(arrivals_at(beside, 1), arrivals_at(alone, 1));
+    EXPECT_EQ(beside.arrivals_at(1), alone.arrivals_at(1));
     EXPECT_GT(beside.network.link_drops(Star::down(2)), 100U);
 }
 
 TEST(SoftwareSwitch, AFrameTakesTheTimeOfACore) {
     Star star(2, software({.packet_cost = nanoseconds(300), .batch_cost = nanoseconds(100)}));
-    star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
+    star.send(Star::up(0), {.to_host = 1}, Time::zero());
     star.run();
-    EXPECT_EQ(arrivals_at(star, 1), std::vector<Time>{kFrameTime + nanoseconds(400) + kFrameTime});
+    EXPECT_EQ(star.arrivals_at(1), std::vector<Time>{kFrameTime + nanoseconds(400) + kFrameTime});
 }
 
 TEST(SoftwareSwitch, ACoreThatIsTooSlowFillsDescriptors) {
@@ -146,8 +120,8 @@ TEST(SoftwareSwitch, ACoreThatIsTooSlowFillsDescriptors) {
     for (const std::uint32_t cores : {1U, 2U}) {
         Star star(4, software({.cores = cores, .packet_cost = microseconds(1), .descriptors = 64}));
         for (int i = 0; i < 5'000; ++i) {
-            star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
-            star.send(Star::up(1), {.destination = NodeIndex(3)}, Time::zero());
+            star.send(Star::up(0), {.to_host = 2}, Time::zero());
+            star.send(Star::up(1), {.to_host = 3}, Time::zero());
         }
         star.run();
         const double took_us = 5'000 * 0.816;
@@ -164,8 +138,8 @@ TEST(SoftwareSwitch, CoresShareTheBandwidthOfTheMemory) {
     Star star(
         4, software({.cores = 2, .descriptors = 16, .memory_bandwidth = gigabits_per_second(10)}));
     for (int i = 0; i < 5'000; ++i) {
-        star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
-        star.send(Star::up(1), {.destination = NodeIndex(3)}, Time::zero());
+        star.send(Star::up(0), {.to_host = 2}, Time::zero());
+        star.send(Star::up(1), {.to_host = 3}, Time::zero());
     }
     star.run();
     const double bits = 8.0 * kFrame * static_cast<double>(star.arrivals.size());
@@ -177,9 +151,7 @@ TEST(SoftwareSwitch, MarksWhatFindsALongRing) {
     SwitchConfig config = software({.pace = {800'000'000}, .destinations = {NodeIndex(1)}});
     config.ecn_threshold = 10'000;
     Star star(2, config);
-    for (int i = 0; i < 20; ++i) {
-        star.send(Star::up(0), {.destination = NodeIndex(1), .flags = kEcnCapable}, Time::zero());
-    }
+    star.burst(20, 0, {.to_host = 1, .flags = kEcnCapable});
     star.run();
     // The first leaves at once, the second when the fourteenth is about to come: the twelfth finds
     // ten, which are not more than the threshold, all later ones find more.
@@ -205,15 +177,15 @@ TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
     Star unlimited(4, paced(4'096, 0));
     for (Star* star : {&dropping, &pausing, &unlimited}) {
         for (int i = 0; i < 200; ++i) {
-            star->send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
-            star->send(Star::up(1), {.destination = NodeIndex(2)}, Time::zero());
+            star->send(Star::up(0), {.to_host = 2}, Time::zero());
+            star->send(Star::up(1), {.to_host = 2}, Time::zero());
         }
         star->run();
     }
     EXPECT_GT(dropping.network.link_drops(Star::down(2)), 300U);
     // The ring is never empty, so that its pace tells when frames leave.
     EXPECT_EQ(pausing.network.link_drops(Star::down(2)), 0U);
-    EXPECT_EQ(arrivals_at(pausing, 2), arrivals_at(unlimited, 2));
+    EXPECT_EQ(pausing.arrivals_at(2), unlimited.arrivals_at(2));
     // The first 54 frames, and then cycles from 54 down to 25 and up again, while one leaves: 346
     // frames in eleven of 30, each with a pause and its end for each source.
     EXPECT_NEAR(static_cast<double>(pausing.network.pauses()), 4 * (1 + 11), 4);
@@ -223,15 +195,13 @@ TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
 
 TEST(SoftwareSwitch, APauseHoldsUpAllThatComesByThePort) {
     Star star(4, software({.pace = {800'000'000}, .destinations = {NodeIndex(2)}, .pause_at = 10}));
-    for (int i = 0; i < 30; ++i) {
-        star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
-    }
-    star.send(Star::up(0), {.destination = NodeIndex(3)}, Time::zero());
-    star.send(Star::up(1), {.destination = NodeIndex(3), .seq = 1}, Time::zero());
+    star.burst(30, 0, {.to_host = 2});
+    star.send(Star::up(0), {.to_host = 3}, Time::zero());
+    star.send(Star::up(1), {.to_host = 3, .seq = 1}, Time::zero());
     star.run();
     // The innocent one waits behind 30 frames of which most leave at the pace; that of another
     // source, which sends nothing to the long ring, does not.
-    const std::vector<Time> innocent = arrivals_at(star, 3);
+    const std::vector<Time> innocent = star.arrivals_at(3);
     ASSERT_EQ(innocent.size(), 2U);
     EXPECT_EQ(innocent[0], kFrameTime + kFrameTime);
     EXPECT_GT(innocent[1], microseconds(15 * 10));
@@ -242,19 +212,13 @@ TEST(SoftwareSwitch, ServesClassesStrictly) {
     SwitchConfig config = software({.descriptors = 1});
     config.schedule = kStrict;
     Star star(3, config);
-    for (int i = 0; i < 50; ++i) {
-        star.send(Star::up(0), {.destination = NodeIndex(2)}, Time::zero());
-    }
-    for (int i = 0; i < 20; ++i) {
-        star.send(Star::up(1),
-                  {.destination = NodeIndex(2), .seq = 1, .traffic_class = TrafficClass(5)},
-                  Time::zero());
-    }
+    star.burst(50, 0, {.to_host = 2});
+    star.burst(20, 1, {.to_host = 2, .traffic_class = 5});
     star.run();
     // The urgent ones come as fast as their link brings them, but for the frame under way.
     std::vector<Time> urgent;
     for (const Driver::Arrival& arrival : star.arrivals) {
-        if (arrival.frame.seq == 1) {
+        if (arrival.frame.traffic_class() == TrafficClass(5)) {
             urgent.push_back(arrival.at);
         }
     }
@@ -263,20 +227,20 @@ TEST(SoftwareSwitch, ServesClassesStrictly) {
 }
 
 TEST(SoftwareSwitch, WhatWaitsForALinkComesWhenItIsUpAgain) {
-    LinkConfig down{gigabits_per_second(10), Time::zero()};
+    LinkConfig down = kTen;
     down.changes = true;
-    Star star(3, software({.descriptors = 8}), {gigabits_per_second(10), Time::zero()}, down);
+    Star star(3, software({.descriptors = 8}), kTen, down);
     star.change_later(
         {.at = microseconds(5), .link = Star::down(1), .what = LinkChange::What::down});
     star.change_later(
         {.at = microseconds(60), .link = Star::down(1), .what = LinkChange::What::up});
     for (int i = 0; i < 50; ++i) {
-        star.send(Star::up(0), {.destination = NodeIndex(1)}, Time::zero());
-        star.send(Star::up(1), {.destination = NodeIndex(2)}, Time::zero());
+        star.send(Star::up(0), {.to_host = 1}, Time::zero());
+        star.send(Star::up(1), {.to_host = 2}, Time::zero());
     }
     star.run();
-    EXPECT_EQ(arrivals_at(star, 2).size(), 50U);
-    EXPECT_EQ(arrivals_at(star, 1).size() + star.network.cut_frames(), 50U);
+    EXPECT_EQ(star.arrivals_at(2).size(), 50U);
+    EXPECT_EQ(star.arrivals_at(1).size() + star.network.cut_frames(), 50U);
     EXPECT_LE(star.network.cut_frames(), 2U);
 }
 
@@ -301,7 +265,7 @@ TEST(SoftwareSwitch, RandomOnesConserveFrames) {
         std::uint64_t dropped = 0;
         for (std::uint32_t host = 0; host < 5; ++host) {
             dropped += star.network.link_drops(Star::down(host));
-            EXPECT_EQ(arrivals_at(star, host), arrivals_at(again, host));
+            EXPECT_EQ(star.arrivals_at(host), again.arrivals_at(host));
         }
         ASSERT_EQ(star.arrivals.size() + dropped, 1'000U) << round;
         const SoftwareSwitch& of = *star.network.software(kSwitch);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/expected_test.hpp"
 #include "ethernet/network.hpp"
 
 namespace daqloom::ethernet {
@@ -23,6 +24,7 @@ inline constexpr Time kFrameTime{816'000};
 /// The first switch, and often the only one.
 inline constexpr SwitchIndex kSwitch{0};
 
+inline constexpr LinkConfig kTen{gigabits_per_second(10), Time::zero()};
 inline constexpr LinkConfig kFast{gigabits_per_second(100), Time::zero()};
 inline constexpr Schedule kStrict{Scheduling::strict, {}};
 
@@ -33,13 +35,13 @@ inline SwitchConfig with(const Schedule& schedule) {
 }
 
 struct Sent {
-    NodeIndex destination = {};
+    std::uint64_t to_host = 0;
     EndpointIndex to = {};
     Bytes bytes = kFrame;
     std::uint8_t flags = 0;
     std::uint32_t sack = kNoSack;
     std::uint32_t seq = 0;
-    TrafficClass traffic_class = {};
+    std::uint64_t traffic_class = 0;
 };
 
 class Driver {
@@ -51,14 +53,15 @@ class Driver {
     };
 
     void send(LinkIndex link, const Sent& sent, Time at) {
-        Frame& frame = network.append(link, sent.traffic_class, sent.bytes, at);
+        Frame& frame = network.append(link, TrafficClass(sent.traffic_class), sent.bytes, at);
         frame.seq = sent.seq;
         frame.ack = 0;
         frame.to = sent.to;
         frame.sack = sent.sack;
         frame.payload = static_cast<std::uint16_t>(sent.bytes - 70);
         frame.bytes = static_cast<std::uint16_t>(sent.bytes);
-        frame.send_to(address_of(sent.destination, sent.traffic_class), sent.flags);
+        frame.send_to(address_of(NodeIndex(sent.to_host), TrafficClass(sent.traffic_class)),
+                      sent.flags);
     }
     void send_later(LinkIndex link, const Sent& sent, Time at) {
         planned_.push_back({link, sent});
@@ -119,9 +122,8 @@ class Driver {
 /// Hosts around one switch: host h sends on link 2h and receives on link 2h + 1.
 class Star : public Driver {
   public:
-    Star(std::uint16_t hosts, const SwitchConfig& config,
-         const LinkConfig& up = {gigabits_per_second(10), Time::zero()},
-         const LinkConfig& down = {gigabits_per_second(10), Time::zero()}) {
+    Star(std::uint16_t hosts, const SwitchConfig& config, const LinkConfig& up = kTen,
+         const LinkConfig& down = kTen) {
         network.add_switch(config, hosts);
         for (std::uint16_t host = 0; host < hosts; ++host) {
             network.add_link(up, {.to_switch = kSwitch, .to_port = host}, "up");
@@ -132,12 +134,35 @@ class Star : public Driver {
         network.start_software_switches();
     }
     ~Star() {
-        const auto conserved = network.check_conservation();
-        EXPECT_TRUE(conserved) << conserved.error().message;
+        EXPECT_EQ(base::message_of(network.check_conservation()), "");
         EXPECT_EQ(network.sacks().in_use(), 0U);
     }
     Star(const Star&) = delete;
     Star& operator=(const Star&) = delete;
+
+    /// So many frames from a host at one time, numbered from 0.
+    void burst(std::uint32_t frames, std::uint32_t from, Sent sent, Time at = {}) {
+        for (std::uint32_t i = 0; i < frames; ++i) {
+            sent.seq = i;
+            send(up(from), sent, at);
+        }
+    }
+    /// A frame from each of the hosts, at one time.
+    void from_each(std::uint32_t first, std::uint32_t last, Sent sent) {
+        for (std::uint32_t host = first; host <= last; ++host) {
+            send(up(host), sent, Time::zero());
+        }
+    }
+    /// Times of the arrivals at a host.
+    [[nodiscard]] std::vector<Time> arrivals_at(std::uint32_t host) const {
+        std::vector<Time> times;
+        for (const Arrival& arrival : arrivals) {
+            if (arrival.link == down(host)) {
+                times.push_back(arrival.at);
+            }
+        }
+        return times;
+    }
 
     [[nodiscard]] static LinkIndex up(std::uint32_t host) { return LinkIndex(2 * host); }
     [[nodiscard]] static LinkIndex down(std::uint32_t host) { return LinkIndex(2 * host + 1); }

@@ -46,7 +46,7 @@ class ForwarderCheck {
         on ? static_cast<void>(paused_.insert(port)) : static_cast<void>(paused_.erase(port));
     }
     void share_with(std::uint32_t /*core*/, const Message& /*message*/) {
-        promise(false, "one core has nobody to tell");
+        promise(false, "one core shares no addresses");
     }
     std::uint64_t copy(std::uint64_t handle) {
         promise(alive_.contains(handle), "a frame that is copied is in the switch");
