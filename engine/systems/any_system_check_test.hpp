@@ -431,6 +431,7 @@ class AnySystem {
             std::ranges::reverse(other.builder_slots);
             config.schedule_changes.push_back(std::move(other));
         }
+        config.is_poissonian = from_.coin();
         return regrouping<ShiftSystem>(config, config.mfp_interval);
     }
 
@@ -441,6 +442,7 @@ class AnySystem {
         config.event_interval = base::microseconds(from_.number(40, 150));
         place_spares(config, nodes, nodes);
         draw_faults(config, hosts(), true);
+        config.is_poissonian = from_.coin();
         return regrouping<DaqpipeSystem>(config, config.event_interval);
     }
 

@@ -1,7 +1,7 @@
-// Pull building whose units are lost: the others regroup and go on, and every event has one fate.
+// Pull building whose units are lost: the others regroup and go on. faults_conservation_test.cpp
+// checks that every event has one fate.
 #include <gtest/gtest.h>
 
-#include "base/random.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/pull_system.hpp"
 #include "systems/run_control_test.hpp"
@@ -123,53 +123,6 @@ TEST(PullRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
         EXPECT_EQ(again.events, 10U);
         EXPECT_EQ(again.bytes, 10 * kReadouts * kPullFragment);
     }
-}
-
-/// Kills and stops at any time: `play` checks that every event has one fate, and none is delivered
-/// twice.
-TEST(PullRegrouping, EveryEventHasOneFateWhateverIsKilledAndWhen) {
-    std::uint64_t lost = 0;
-    std::int64_t begun = 0;
-    std::int64_t incomplete = 0;
-    for (std::uint64_t seed = 0; seed < 100; ++seed) {
-        base::RandomStream random(seed, "what is killed");
-        const auto below = [&](std::uint64_t n) {
-            return static_cast<std::uint32_t>(random.uniform_int(n));
-        };
-        const std::uint32_t builders = 1 + below(4);
-        const std::uint32_t spares = below(3);
-        PullSystemConfig config = controlled_pull(builders, spares);
-        config.arrivals.kind = protocol::ArrivalsConfig::Kind::poisson;
-        config.arrivals.rate_hz = 1e4 * (1 + below(10));
-        config.assignment = static_cast<protocol::Assignment>(below(3));
-        config.concurrent_events = 1 + below(8);
-        config.outstanding_fragments = below(5);
-        config.manager_is_networked = below(2) == 0;
-        config.response.mean = microseconds(below(50));
-        if (below(2) == 0) {
-            config.processing.push_back({.mean = microseconds(below(200))});
-        }
-        config.run->moves_apart = below(2) == 0;
-        config.run->restart = below(3) > 0;
-        config.launch = microseconds(below(200));
-        config.readout_cost_per_message = base::nanoseconds(100) * below(3);
-        config.seed = seed;
-        for (std::uint32_t fault = 0; fault < 1 + below(4); ++fault) {
-            const Time at = base::nanoseconds(200'000 + below(2'000'000));
-            const std::uint32_t host = below(kReadouts + builders + spares);
-            config.node_changes.push_back(
-                below(3) > 0 ? kill(host, at) : stop(host, at, at + microseconds(1 + below(1500))));
-        }
-        const auto system = play<PullSystem>(config, base::milliseconds(4));
-        const auto all = system->run_control()->accounts();
-        EXPECT_GT(all.built, 0) << seed;
-        lost += all.units_lost;
-        begun += all.begun;
-        incomplete += all.incomplete;
-    }
-    EXPECT_GT(lost, 100U);
-    EXPECT_GT(begun, 5'000);
-    EXPECT_GT(incomplete, 0);
 }
 
 TEST(PullRegrouping, IsTheSameWithTheSameSeed) {
