@@ -10,6 +10,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/failure_test.hpp"
+
 namespace daqloom::base {
 namespace {
 
@@ -125,9 +127,7 @@ TEST_F(AtomicFileTest, AFullDiskIsReportedAndLeavesNothing) {
 }
 
 TEST_F(AtomicFileTest, AFolderThatDoesNotExistIsRefused) {
-    const auto out = AtomicFile::create(file("missing/a"));
-    ASSERT_FALSE(out);
-    EXPECT_NE(out.error().message.find("No such file or directory"), std::string::npos);
+    EXPECT_TRUE(fails_with("No such file or directory", AtomicFile::create(file("missing/a"))));
 }
 
 TEST_F(AtomicFileTest, FoldersAndDevicesAreNeverReplaced) {

@@ -5,27 +5,17 @@
 
 #include <fstream>
 
-#include "live/ends/folder_fixture_test.hpp"
-#include "protocol/data/mfp_generator.hpp"
+#include "live/ends/packets_by_hand_test.hpp"
 
 namespace daqloom::live {
 namespace {
 
 using base::Bytes;
-using Packet = std::vector<std::uint8_t>;
 
 class PacketFiles : public FolderTest {
   protected:
     std::string write(const std::vector<Packet>& packets, const std::string& name = "a.mfp") {
-        auto writer = PacketFileWriter::create(path(name));
-        Bytes bytes = 0;
-        for (const Packet& packet : packets) {
-            EXPECT_TRUE(writer->append(packet));
-            bytes += static_cast<Bytes>(packet.size());
-        }
-        EXPECT_EQ(writer->packets(), packets.size());
-        EXPECT_EQ(writer->bytes(), bytes);
-        EXPECT_TRUE(writer->commit());
+        record(name, packets);
         return path(name);
     }
 
@@ -39,15 +29,10 @@ class PacketFiles : public FolderTest {
 
 /// Successive MFPs of one stream.
 std::vector<Packet> mfps(std::uint32_t count, std::uint32_t packing, Bytes fragment) {
-    const auto stream =
-        *protocol::MfpGenerator::make({.source_id = 5,
-                                       .packing = packing,
-                                       .sizes = std::make_shared<protocol::PatternSizes>(
-                                           protocol::FragmentSizes::poisson, fragment, 1)});
-    std::vector<Packet> packets(count, Packet(static_cast<std::size_t>(stream.largest())));
+    const auto stream = generator_of(5, packing, fragment);
+    std::vector<Packet> packets;
     for (std::uint32_t i = 0; i < count; ++i) {
-        packets[i].resize(
-            static_cast<std::size_t>(*stream.generate(std::uint64_t{i} * packing, packets[i])));
+        packets.push_back(mfp_of(stream, i));
     }
     return packets;
 }

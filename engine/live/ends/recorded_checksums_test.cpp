@@ -1,26 +1,20 @@
 #include "live/ends/recorded_checksums.hpp"
 
-#include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "live/ends/check_sink.hpp"
-#include "live/ends/folder_fixture_test.hpp"
-#include "live/ends/packet_file.hpp"
+#include "live/ends/packets_by_hand_test.hpp"
 #include "protocol/data/little_endian.hpp"
-#include "protocol/data/mep.hpp"
-#include "protocol/data/mfp.hpp"
 
 namespace daqloom::live {
 namespace {
 
 using protocol::DataFault;
-using Packet = std::vector<std::uint8_t>;
 
 constexpr std::uint16_t kFragments = 3;
 
 /// An MFP of any bytes, which no generator has made.
-Packet mfp_of(std::uint16_t source_id, std::uint64_t number) {
+Packet any_mfp(std::uint16_t source_id, std::uint64_t number) {
     const Packet payload(5 + number % 7, static_cast<std::uint8_t>(number * 31 + source_id));
     const std::vector<protocol::MfpFragment> fragments(kFragments, {.type = 9, .payload = payload});
     Packet mfp(1'000);
@@ -37,27 +31,6 @@ Packet replayed(Packet mfp, std::uint64_t number) {
     return mfp;
 }
 
-Packet mep_of(std::uint64_t number, const std::vector<Packet>& mfps) {
-    auto at = protocol::mep_overhead(static_cast<std::uint32_t>(mfps.size()));
-    std::vector<protocol::MepEntry> entries;
-    for (std::uint16_t source_id = 0; const Packet& mfp : mfps) {
-        entries.push_back(
-            {.offset = at,
-             .bytes = static_cast<base::Bytes>(mfp.size()),
-             .source_id = source_id++,
-             .state = mfp.empty() ? protocol::MepState::missing : protocol::MepState::complete});
-        at += (static_cast<base::Bytes>(mfp.size()) + 63) / 64 * 64;
-    }
-    Packet mep(static_cast<std::size_t>(at));
-    for (std::size_t i = 0; i < mfps.size(); ++i) {
-        std::ranges::copy(mfps[i], mep.begin() + entries[i].offset);
-    }
-    EXPECT_TRUE(protocol::encode_mep(
-        {.mep = protocol::MepId{number}, .event_id = number * kFragments, .events = kFragments},
-        entries, mep));
-    return mep;
-}
-
 /// Numbers 4 to 8 of two streams; the first is in two files, and lacks number 7.
 class RecordedChecksumsTest : public FolderTest {
   protected:
@@ -69,23 +42,21 @@ class RecordedChecksumsTest : public FolderTest {
 
     void record(const std::string& name, std::uint16_t source_id,
                 const std::vector<std::uint64_t>& numbers) const {
-        auto file = PacketFileWriter::create(folder_ / name);
-        ASSERT_TRUE(file);
+        std::vector<Packet> mfps;
         for (const std::uint64_t number : numbers) {
-            EXPECT_TRUE(file->append(mfp_of(source_id, number)));
+            mfps.push_back(any_mfp(source_id, number));
         }
-        ASSERT_TRUE(file->commit());
+        FolderTest::record(name, mfps);
     }
     [[nodiscard]] RecordedChecksums checksums(base::Bytes most_read = 1'000'000) const {
-        const auto recording = Recording::open(folder_, kFragments);
-        EXPECT_TRUE(recording) << recording.error().message;
-        return {*recording, kFragments, most_read};
+        return {base::value_of(Recording::open(folder_, kFragments)), kFragments, most_read};
     }
     /// The MEP with this number of a replay in a loop of 4 to 8.
     static Packet replayed_mep(std::uint64_t number) {
         const std::uint64_t recorded = 4 + number % 5;
-        return mep_of(number, {recorded == 7 ? Packet() : replayed(mfp_of(0, recorded), number),
-                               replayed(mfp_of(1, recorded), number)});
+        return mep_of(number, kFragments,
+                      {recorded == 7 ? Packet() : replayed(any_mfp(0, recorded), number),
+                       replayed(any_mfp(1, recorded), number)});
     }
 };
 
@@ -119,14 +90,14 @@ TEST_F(RecordedChecksumsTest, DifferForAnyChangedByteOfAPacket) {
 TEST_F(RecordedChecksumsTest, DifferForAnyPacketButTheOneOfTheNumber) {
     const auto recorded = checksums();
     const auto fault = [&](std::uint64_t number, const std::vector<Packet>& mfps) {
-        return recorded.check_mep(2, mep_of(number, mfps)).fault;
+        return recorded.check_mep(2, mep_of(number, kFragments, mfps)).fault;
     };
-    EXPECT_EQ(fault(5, {replayed(mfp_of(0, 4), 5)}), DataFault::none);
-    EXPECT_EQ(fault(5, {replayed(mfp_of(0, 5), 5)}), DataFault::pattern) << "of the next number";
-    EXPECT_EQ(fault(3, {replayed(mfp_of(0, 7), 3)}), DataFault::pattern) << "not recorded";
-    EXPECT_EQ(fault(5, {replayed(mfp_of(0, 4), 6)}), DataFault::event);
-    EXPECT_EQ(fault(5, {replayed(mfp_of(1, 4), 5)}), DataFault::source_id);
-    EXPECT_EQ(fault(5, {Packet(), Packet(), replayed(mfp_of(2, 4), 5)}), DataFault::source_id);
+    EXPECT_EQ(fault(5, {replayed(any_mfp(0, 4), 5)}), DataFault::none);
+    EXPECT_EQ(fault(5, {replayed(any_mfp(0, 5), 5)}), DataFault::pattern) << "of the next number";
+    EXPECT_EQ(fault(3, {replayed(any_mfp(0, 7), 3)}), DataFault::pattern) << "not recorded";
+    EXPECT_EQ(fault(5, {replayed(any_mfp(0, 4), 6)}), DataFault::event);
+    EXPECT_EQ(fault(5, {replayed(any_mfp(1, 4), 5)}), DataFault::source_id);
+    EXPECT_EQ(fault(5, {Packet(), Packet(), replayed(any_mfp(2, 4), 5)}), DataFault::source_id);
     EXPECT_EQ(recorded.check_mep(2, Packet(10)).fault, DataFault::malformed_mep);
 }
 
@@ -166,7 +137,7 @@ TEST_F(RecordedChecksumsTest, AreCountedByASinkAsRightWrongOrUnchecked) {
     EXPECT_EQ(counters.wrong_number, 0U);
     sink->consume(10, replayed_mep(15));
     EXPECT_EQ(counters.wrong_number, 1U);
-    sink->consume(10, mep_of(10, {replayed(mfp_of(0, 8), 10)}));
+    sink->consume(10, mep_of(10, kFragments, {replayed(any_mfp(0, 8), 10)}));
     EXPECT_EQ(counters.wrong[static_cast<std::size_t>(DataFault::pattern)], 1U);
     EXPECT_EQ(counters.right, 8U);
 }

@@ -4,8 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,14 +16,10 @@
 
 #include "live/ends/check_sink.hpp"
 #include "live/ends/file_sink.hpp"
-#include "live/ends/folder_fixture_test.hpp"
-#include "live/ends/packet_file.hpp"
+#include "live/ends/packets_by_hand_test.hpp"
 #include "live/ends/replay_source.hpp"
-#include "live/memory/clock.hpp"
-#include "live/memory/hung_test.hpp"
+#include "live/memory/buffer_by_hand_test.hpp"
 #include "live/node/counters_page.hpp"
-#include "protocol/data/mep.hpp"
-#include "protocol/data/mfp_generator.hpp"
 
 namespace daqloom::live {
 namespace {
@@ -33,14 +27,9 @@ namespace {
 constexpr std::uint32_t kEventsPerMep = 10;
 
 std::vector<protocol::MfpGenerator> streams_of(std::uint16_t count) {
-    const auto sizes =
-        std::make_shared<protocol::PatternSizes>(protocol::FragmentSizes::poisson, 50, 1);
     std::vector<protocol::MfpGenerator> streams;
     for (std::uint16_t stream = 0; stream < count; ++stream) {
-        auto made = protocol::MfpGenerator::make(
-            {.source_id = stream, .packing = kEventsPerMep, .sizes = sizes});
-        EXPECT_TRUE(made);
-        streams.push_back(*made);
+        streams.push_back(generator_of(stream, kEventsPerMep));
     }
     return streams;
 }
@@ -53,52 +42,24 @@ std::uint64_t lost_packets(const FileCounters& counters) {
     return lost;
 }
 
-/// A MEP of all streams but those that are missing.
-std::vector<std::uint8_t> mep_of(const std::vector<protocol::MfpGenerator>& streams,
-                                 std::uint64_t number, std::size_t missing = ~std::size_t{0}) {
-    const std::uint64_t event = number * kEventsPerMep;
-    auto at = protocol::mep_overhead(static_cast<std::uint32_t>(streams.size()));
-    std::vector<protocol::MepEntry> entries;
-    for (std::size_t stream = 0; stream < streams.size(); ++stream) {
-        const base::Bytes bytes = stream == missing ? 0 : streams[stream].bytes_of(event);
-        entries.push_back({.offset = at,
-                           .bytes = bytes,
-                           .source_id = streams[stream].source_id(),
-                           .state = stream == missing ? protocol::MepState::missing
-                                                      : protocol::MepState::complete});
-        at += (bytes + 63) / 64 * 64;
+/// A MEP of all streams but one that is missing.
+Packet mep_of(const std::vector<protocol::MfpGenerator>& streams, std::uint64_t number,
+              std::size_t missing = ~std::size_t{0}) {
+    std::vector<Packet> mfps;
+    for (const protocol::MfpGenerator& stream : streams) {
+        mfps.push_back(mfps.size() == missing ? Packet() : mfp_of(stream, number));
     }
-    std::vector<std::uint8_t> mep(static_cast<std::size_t>(at));
-    for (std::size_t stream = 0; stream < streams.size(); ++stream) {
-        if (stream != missing) {
-            const auto place = static_cast<std::size_t>(entries[stream].offset);
-            EXPECT_TRUE(streams[stream].generate(event, std::span(mep).subspan(place)));
-        }
-    }
-    const auto encoded = protocol::encode_mep(
-        {.mep = protocol::MepId{number}, .event_id = event, .events = kEventsPerMep}, entries, mep);
-    EXPECT_TRUE(encoded) << encoded.error().message;
-    return mep;
-}
-
-/// The only MFP of a MEP of one stream.
-std::vector<std::uint8_t> mfp_of(const std::vector<protocol::MfpGenerator>& streams,
-                                 std::uint64_t number) {
-    const auto mep = mep_of(streams, number);
-    const auto mfp = protocol::MepView::decode(mep)->mfp(0);
-    return {mfp.begin(), mfp.end()};
+    return live::mep_of(number, kEventsPerMep, mfps);
 }
 
 class SinkTest : public FolderTest {
   protected:
     void SetUp() override {
-        auto buffer = Buffer::create({.name = "output", .bytes = 1 << 16, .pieces = 16});
-        ASSERT_TRUE(buffer);
-        buffer_ = std::make_unique<Buffer>(std::move(*buffer));
+        buffer_ = std::make_unique<Buffer>(buffer_of(1 << 16, 16));
         writer_ = std::make_unique<BufferWriter>(*buffer_);
     }
 
-    void give(std::uint64_t number, const std::vector<std::uint8_t>& mep) {
+    void give(std::uint64_t number, const Packet& mep) {
         const base::Time deadline = now() + kHung;
         while (now() < deadline) {
             const std::uint64_t seen = writer_->acknowledged();
@@ -112,13 +73,20 @@ class SinkTest : public FolderTest {
         }
         FAIL() << "the sink takes nothing";
     }
+    /// Gives a sink MEPs 0, 1, …, one of which lacks a stream, from its start to its end.
+    void play(Sink& sink, const std::vector<protocol::MfpGenerator>& streams, std::uint64_t meps,
+              std::uint64_t incomplete = ~std::uint64_t{0}) {
+        sink.start();
+        for (std::uint64_t mep = 0; mep < meps; ++mep) {
+            give(mep, mep_of(streams, mep, mep == incomplete ? 1 : 99));
+        }
+        sink.stop();
+    }
     /// Writes MEPs to files with the prefix "run".
     [[nodiscard]] std::unique_ptr<MepConsumer> file_consumer(
         FileCounters& counters, base::Bytes bytes_per_file = FileSinkConfig().bytes_per_file) {
-        auto consumer =
-            write_meps({.prefix = path("run"), .bytes_per_file = bytes_per_file}, counters, unit_);
-        EXPECT_TRUE(consumer) << consumer.error().message;
-        return std::move(consumer.value());
+        return base::value_of(
+            write_meps({.prefix = path("run"), .bytes_per_file = bytes_per_file}, counters, unit_));
     }
     [[nodiscard]] std::vector<std::string> files() const {
         std::vector<std::string> names;
@@ -269,11 +237,7 @@ TEST_F(SinkTest, WritesMfpsToFilesOfALimitedSize) {
     const auto streams = streams_of(1);
     FileCounters counters;
     Sink sink(*buffer_, file_consumer(counters, 10'000), seen_, unit_);
-    sink.start();
-    for (std::uint64_t mep = 0; mep < 50; ++mep) {
-        give(mep, mep_of(streams, mep));
-    }
-    sink.stop();
+    play(sink, streams, 50);
     EXPECT_EQ(counters.packets, 50U);
     EXPECT_EQ(lost_packets(counters), 0U);
     const auto names = files();
@@ -282,16 +246,9 @@ TEST_F(SinkTest, WritesMfpsToFilesOfALimitedSize) {
     EXPECT_EQ(names.front(), "run-source-0-0001.mfp");
     std::uint64_t next = 0;
     for (const std::string& name : names) {
-        auto file = MfpFile::open(path(name));
-        ASSERT_TRUE(file);
-        while (true) {
-            const auto mfp = file->next();
-            ASSERT_TRUE(mfp) << mfp.error().message;
-            if (!*mfp) {
-                break;
-            }
-            const auto expected = mfp_of(streams, next++);
-            EXPECT_TRUE(std::ranges::equal(file->packet(), expected));
+        auto file = base::value_of(MfpFile::open(path(name)));
+        while (base::value_of(file.next())) {
+            EXPECT_TRUE(std::ranges::equal(file.packet(), mfp_of(streams[0], next++)));
         }
     }
     EXPECT_EQ(next, 50U);
@@ -337,40 +294,31 @@ TEST_F(SinkTest, WritesWhatAReplayReads) {
     const auto streams = streams_of(2);
     FileCounters counters;
     Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
-    sink.start();
-    for (std::uint64_t mep = 0; mep < 20; ++mep) {
-        give(mep, mep_of(streams, mep, mep == 7 ? 1 : 99));
-    }
-    sink.stop();
+    play(sink, streams, 20, 7);
     EXPECT_EQ(counters.packets, 39U);
     EXPECT_EQ(files(),
               (std::vector<std::string>{"run-source-0-0001.mfp", "run-source-1-0001.mfp"}));
 
-    auto stream = Buffer::create({.name = "stream", .bytes = 1 << 20, .pieces = 64});
-    ASSERT_TRUE(stream);
-    const auto recording = Recording::open(path("run-source-1-0001.mfp"), kEventsPerMep);
-    ASSERT_TRUE(recording) << recording.error().message;
-    auto feed = replay_mfps(*recording, {.source_id = 1, .packing = kEventsPerMep}, *stream);
-    ASSERT_TRUE(feed) << feed.error().message;
-    Source source(*stream, std::move(*feed), {});
+    Buffer stream = buffer_of(1 << 20);
+    const auto recording =
+        base::value_of(Recording::open(path("run-source-1-0001.mfp"), kEventsPerMep));
+    Source source(
+        stream,
+        base::value_of(replay_mfps(recording, {.source_id = 1, .packing = kEventsPerMep}, stream)),
+        {});
     source.start(0);
-    BufferReader reader(*stream);
+    BufferReader reader(stream);
     std::uint64_t mfp = 0;
     for (; !reader.is_at_end(); ++mfp) {
         mfp += mfp == 7 ? 1 : 0;
-        auto piece = reader.next();
-        while (!piece && !reader.is_at_end()) {
-            reader.wait(now() + kHung);
-            piece = reader.next();
-        }
+        const auto piece = take(reader);
         if (!piece) {
             break;
         }
         EXPECT_EQ(piece->tag, mfp);
-        const std::span octets(reinterpret_cast<const std::uint8_t*>(piece->bytes.data()),
-                               piece->bytes.size());
-        EXPECT_EQ(protocol::check_mfp(streams[1], mfp * kEventsPerMep, octets).fault,
-                  protocol::DataFault::none);
+        const auto check =
+            protocol::check_mfp(streams[1], mfp * kEventsPerMep, octets(piece->bytes));
+        EXPECT_EQ(check.fault, protocol::DataFault::none);
         reader.acknowledge();
     }
     EXPECT_EQ(mfp, 20U);
@@ -399,8 +347,8 @@ class FileSizeLimit {
 TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
     const auto streams = streams_of(1);
     std::size_t fit = 0;  // MFPs in 20 kB
-    for (std::size_t bytes = mfp_of(streams, 0).size(); bytes <= 20'000;
-         bytes += mfp_of(streams, ++fit).size()) {
+    for (std::size_t bytes = mfp_of(streams[0], 0).size(); bytes <= 20'000;
+         bytes += mfp_of(streams[0], ++fit).size()) {
     }
     ASSERT_GT(fit, 1U);
     ASSERT_LT(fit, 100U);
@@ -408,11 +356,7 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
     Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
     {
         const FileSizeLimit limit(20'000);
-        sink.start();
-        for (std::uint64_t mep = 0; mep <= fit; ++mep) {
-            give(mep, mep_of(streams, mep));
-        }
-        sink.stop();
+        play(sink, streams, fit + 1);
     }
     EXPECT_EQ(unit_.meps_processed, fit + 1);
     EXPECT_EQ(counters.packets, fit);
@@ -439,11 +383,7 @@ TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
     Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
     {
         const FileSizeLimit limit(0);
-        sink.start();
-        for (std::uint64_t mep = 0; mep < 10; ++mep) {
-            give(mep, mep_of(streams, mep, mep == 7 ? 1 : 99));
-        }
-        sink.stop();
+        play(sink, streams, 10, 7);
     }
     EXPECT_EQ(lost_packets(counters), 29U);
     EXPECT_EQ(unit_.meps_not_written, 10U);

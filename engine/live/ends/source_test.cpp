@@ -3,60 +3,22 @@
 #include <algorithm>
 #include <fstream>
 #include <numeric>
-#include <optional>
-#include <span>
 #include <thread>
-#include <vector>
 
-#include "live/ends/folder_fixture_test.hpp"
+#include "base/failure_test.hpp"
 #include "live/ends/generator_source.hpp"
-#include "live/ends/packet_file.hpp"
+#include "live/ends/packets_by_hand_test.hpp"
 #include "live/ends/replay_source.hpp"
-#include "live/memory/clock.hpp"
-#include "live/memory/hung_test.hpp"
+#include "live/memory/buffer_by_hand_test.hpp"
 #include "protocol/data/mep_check.hpp"
-#include "protocol/data/mfp_generator.hpp"
 
 namespace daqloom::live {
 namespace {
 
 constexpr std::uint16_t kPacking = 10;
 
-Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces = 64) {
-    auto buffer = Buffer::create({.name = "test", .bytes = bytes, .pieces = pieces});
-    EXPECT_TRUE(buffer) << buffer.error().message;
-    return std::move(*buffer);
-}
-
-protocol::MfpGenerator generator_of(std::uint16_t source_id) {
-    static const auto sizes =
-        std::make_shared<protocol::PatternSizes>(protocol::FragmentSizes::poisson, 50, 1);
-    auto made =
-        protocol::MfpGenerator::make({.source_id = source_id, .packing = kPacking, .sizes = sizes});
-    EXPECT_TRUE(made) << made.error().message;
-    return *made;
-}
-
 std::unique_ptr<MfpFeed> generated(std::uint16_t source_id, Content content, Buffer& buffer) {
-    auto feed = generate_mfps(generator_of(source_id), content, buffer);
-    EXPECT_TRUE(feed) << feed.error().message;
-    return std::move(*feed);
-}
-
-std::span<const std::uint8_t> octets(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
-}
-
-/// The next MFP; none: the end.
-std::optional<Piece> take(BufferReader& reader) {
-    const base::Time deadline = now() + kHung;
-    auto piece = reader.next();
-    while (!piece && !reader.is_at_end() && now() < deadline) {
-        reader.wait(deadline);
-        piece = reader.next();
-    }
-    EXPECT_TRUE(piece || reader.is_at_end()) << "nothing came";
-    return piece;
+    return base::value_of(generate_mfps(generator_of(source_id), content, buffer));
 }
 
 /// Takes so many MFPs of a generator and checks every byte of them.
@@ -211,16 +173,12 @@ class Replay : public FolderTest {
   protected:
     void record(const std::string& name, const std::vector<std::uint64_t>& numbers,
                 std::uint16_t source_id = 3) const {
-        auto file = PacketFileWriter::create(folder_ / name);
-        ASSERT_TRUE(file);
         const auto generator = generator_of(source_id);
-        std::vector<std::uint8_t> mfp(static_cast<std::size_t>(generator.largest()));
+        std::vector<Packet> mfps;
         for (const std::uint64_t number : numbers) {
-            const auto bytes = generator.generate(number * kPacking, mfp);
-            ASSERT_TRUE(bytes);
-            EXPECT_TRUE(file->append(std::span(mfp).first(static_cast<std::size_t>(*bytes))));
+            mfps.push_back(mfp_of(generator, number));
         }
-        ASSERT_TRUE(file->commit());
+        FolderTest::record(name, mfps);
     }
     [[nodiscard]] base::expected<std::unique_ptr<MfpFeed>> replay(bool loop = false) {
         const auto recording = Recording::open(folder_, kPacking);
@@ -248,10 +206,7 @@ class Replay : public FolderTest {
         reader.acknowledge();
     }
     void expect_refused(const std::string& why) {
-        const auto recording = Recording::open(folder_, kPacking);
-        ASSERT_FALSE(recording);
-        EXPECT_NE(recording.error().message.find(why), std::string::npos)
-            << recording.error().message;
+        EXPECT_TRUE(base::fails_with(why, Recording::open(folder_, kPacking)));
     }
 
     Buffer buffer_ = buffer_of(10'000);
@@ -259,10 +214,8 @@ class Replay : public FolderTest {
 
 TEST_F(Replay, GivesTheRecordedMfpsOnceAndThenTheEnd) {
     record("a.mfp", {4, 5, 6, 8});
-    auto feed = replay();
-    ASSERT_TRUE(feed) << feed.error().message;
     BufferReader reader(buffer_);
-    Source source(buffer_, std::move(*feed), {});
+    Source source(buffer_, base::value_of(replay()), {});
     source.start(0);
     expect_replayed(reader, 0, 4);
     expect_replayed(reader, 1, 5);
@@ -282,10 +235,8 @@ TEST_F(Replay, GivesTheRecordedMfpsOnceAndThenTheEnd) {
 
 TEST_F(Replay, GoesOnCountingWhenItBeginsAnew) {
     record("a.mfp", {4, 6});
-    auto feed = replay(true);
-    ASSERT_TRUE(feed) << feed.error().message;
     BufferReader reader(buffer_);
-    Source source(buffer_, std::move(*feed), {});
+    Source source(buffer_, base::value_of(replay(true)), {});
     source.start(5);  // of a loop of three
     expect_replayed(reader, 5, 6);
     for (std::uint64_t lap = 2; lap < 200; ++lap) {
@@ -300,10 +251,8 @@ TEST_F(Replay, TakesASourceFromAllItsFilesInTheOrderOfNumbers) {
     record("unit-0-source-3-0002.mfp", {8});
     record("unit-1-source-3-0001.mfp", {5, 7, 9});
     record("unit-0-source-4-0001.mfp", {4, 6, 8}, 4);
-    auto feed = replay(true);
-    ASSERT_TRUE(feed) << feed.error().message;
     BufferReader reader(buffer_);
-    Source source(buffer_, std::move(*feed), {});
+    Source source(buffer_, base::value_of(replay(true)), {});
     source.start(0);
     for (std::uint64_t mfp = 0; mfp < 60; ++mfp) {
         expect_replayed(reader, mfp, 4 + mfp % 6);
@@ -313,10 +262,8 @@ TEST_F(Replay, TakesASourceFromAllItsFilesInTheOrderOfNumbers) {
 TEST_F(Replay, KeepsInStepWithSourcesThatHaveMore) {
     record("a.mfp", {5, 6});
     record("b.mfp", {4, 5, 6, 7}, 4);
-    auto feed = replay(true);
-    ASSERT_TRUE(feed) << feed.error().message;
     BufferReader reader(buffer_);
-    Source source(buffer_, std::move(*feed), {});
+    Source source(buffer_, base::value_of(replay(true)), {});
     source.start(0);
     for (std::uint64_t lap = 0; lap < 50; ++lap) {
         expect_replayed(reader, 4 * lap + 1, 5);
@@ -336,11 +283,9 @@ TEST_F(Replay, RefusesWhatItCannotReplay) {
     EXPECT_FALSE(replay()) << "of another stream only";
     record("a.mfp", {4, 5});
     EXPECT_TRUE(replay());
-    const auto other = Recording::open(folder_, kPacking + 1);
-    ASSERT_FALSE(other);
-    EXPECT_TRUE(other.error().message.ends_with(
-        "has 10 fragments; expected the packing factor, 11; set event.packing = 10"))
-        << other.error().message;
+    EXPECT_TRUE(base::fails_with(
+        "has 10 fragments; expected the packing factor, 11; set event.packing = 10",
+        Recording::open(folder_, kPacking + 1)));
     EXPECT_FALSE(Recording::open(folder_, 0));
     EXPECT_FALSE(Recording::open(folder_ / "nothing", kPacking));
     Buffer small = buffer_of(100);
@@ -376,13 +321,12 @@ TEST_F(Replay, ReadsEachFileOnceInALap) {
         recorded += std::filesystem::file_size(folder_ / name);
     }
     for (const bool has_index : {true, false}) {
-        auto feed = replay();
-        ASSERT_TRUE(feed) << feed.error().message;
+        const auto feed = base::value_of(replay());
         BufferReader reader(buffer_);
         BufferWriter writer(buffer_);
         const std::uint64_t before = bytes_read();
         for (std::uint64_t mfp = 0; mfp < kMfps; ++mfp) {
-            ASSERT_EQ((*feed)->feed(mfp, writer), MfpFeed::Fed::done);
+            ASSERT_EQ(feed->feed(mfp, writer), MfpFeed::Fed::done);
             ASSERT_TRUE(reader.next());
             reader.acknowledge();
         }
@@ -414,10 +358,8 @@ TEST_F(Replay, SkipsWhatIsDamagedAndCountsThePlaces) {
     damage(20, 4);
     damage(30, 0);
     for (const bool has_index : {true, false}) {
-        auto feed = replay();
-        ASSERT_TRUE(feed) << feed.error().message;
         BufferReader reader(buffer_);
-        Source source(buffer_, std::move(*feed), {});
+        Source source(buffer_, base::value_of(replay()), {});
         source.start(0);
         for (std::uint64_t mfp = 0; mfp < 40; ++mfp) {
             if (mfp != 7 && mfp != 20 && mfp != 30) {

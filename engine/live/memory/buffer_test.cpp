@@ -1,38 +1,22 @@
 #include "live/memory/buffer.hpp"
 
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <limits>
 #include <thread>
 
 #include "base/random.hpp"
-#include "live/memory/clock.hpp"
-#include "live/memory/hung_test.hpp"
+#include "live/memory/buffer_by_hand_test.hpp"
 
 namespace daqloom::live {
 namespace {
 
-Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces) {
-    auto buffer = Buffer::create({.name = "test", .bytes = bytes, .pieces = pieces});
-    EXPECT_TRUE(buffer) << buffer.error().message;
-    return std::move(*buffer);
-}
-
 /// A buffer, as another process would map it.
 Buffer attached_again(const Buffer& buffer) {
-    std::vector<OwnedFd> fds;
-    for (const int fd : buffer.descriptors()) {
-        fds.emplace_back(::dup(fd));
-    }
-    auto again = Buffer::attach(std::move(fds));
-    EXPECT_TRUE(again) << again.error().message;
-    return std::move(*again);
+    return base::value_of(Buffer::attach(copied_descriptors(buffer)));
 }
 
 base::Bytes size_of_piece(std::uint64_t tag) {
@@ -73,22 +57,15 @@ bool write_pieces(BufferWriter& writer, std::uint64_t from, std::uint64_t to) {
     return true;
 }
 
-std::optional<Piece> read_piece(BufferReader& reader) {
-    const base::Time deadline = now() + kHung;
-    auto piece = reader.next();
-    while (!piece && !reader.is_at_end() && !reader.is_broken() && now() < deadline) {
-        reader.wait(deadline);
-        piece = reader.next();
+testing::AssertionResult is_piece(const std::optional<Piece>& piece, std::uint64_t tag) {
+    if (piece && piece->tag == tag &&
+        piece->bytes.size() == static_cast<std::size_t>(size_of_piece(tag)) &&
+        is_filled(tag, piece->bytes)) {
+        return testing::AssertionSuccess();
     }
-    return piece;
-}
-
-void expect_piece(BufferReader& reader, std::uint64_t tag) {
-    const auto piece = read_piece(reader);
-    ASSERT_TRUE(piece);
-    ASSERT_EQ(piece->tag, tag);
-    ASSERT_EQ(piece->bytes.size(), static_cast<std::size_t>(size_of_piece(tag)));
-    ASSERT_TRUE(is_filled(tag, piece->bytes));
+    return testing::AssertionFailure()
+           << (piece ? piece->tag : 0) << ", " << (piece ? piece->bytes.size() : 0)
+           << " B, in place of piece " << tag << " of " << size_of_piece(tag) << " B";
 }
 
 TEST(Buffer, RefusesSizesThatMakeNoSense) {
@@ -108,7 +85,7 @@ TEST(Buffer, GivesTheReaderThePiecesInTheirOrderAndWithTheirBytes) {
     ASSERT_TRUE(write_pieces(writer, 3, 6));
     EXPECT_EQ(writer.committed(), 3U);
     for (std::uint64_t tag = 3; tag < 6; ++tag) {
-        expect_piece(reader, tag);
+        ASSERT_TRUE(is_piece(take(reader), tag));
     }
     EXPECT_FALSE(reader.next());
     EXPECT_EQ(reader.outstanding(), 3U);
@@ -240,18 +217,14 @@ TEST(Buffer, CarriesEveryByteFromOneThreadToAnotherWhateverTheSizes) {
     base::RandomStream random(1, "reader");
     std::uint64_t oldest = 0;
     for (std::uint64_t tag = 0; tag < pieces; ++tag) {
-        const auto piece = read_piece(reader);
-        ASSERT_TRUE(piece);
-        ASSERT_EQ(piece->tag, tag);
-        ASSERT_EQ(piece->bytes.size(), static_cast<std::size_t>(size_of_piece(tag)));
-        ASSERT_TRUE(is_filled(tag, piece->bytes));
+        ASSERT_TRUE(is_piece(take(reader), tag)) << tag;
         // Several are outstanding most of the time, but never so many that the writer is stuck.
         while (reader.outstanding() > 4 || (oldest <= tag && random.uniform() < 0.5)) {
             ASSERT_TRUE(reader.acknowledge());
             ++oldest;
         }
     }
-    EXPECT_FALSE(read_piece(reader));
+    EXPECT_FALSE(take(reader));
     EXPECT_TRUE(reader.is_at_end());
 }
 
@@ -263,41 +236,34 @@ TEST(Buffer, GivesUnacknowledgedPiecesToTheNextReader) {
         Buffer mapped = attached_again(buffer);
         BufferReader reader(mapped);
         for (std::uint64_t tag = 0; tag < 7; ++tag) {
-            expect_piece(reader, tag);
+            ASSERT_TRUE(is_piece(take(reader), tag));
         }
         reader.acknowledge();
         reader.acknowledge();
     }
     BufferReader reader(buffer);
     for (std::uint64_t tag = 2; tag < 10; ++tag) {
-        expect_piece(reader, tag);
+        ASSERT_TRUE(is_piece(take(reader), tag));
     }
 }
 
 TEST(Buffer, AttachesOnlyToWhatIsABuffer) {
     const auto without = [](std::size_t place) {
         const Buffer buffer = buffer_of(1000, 4);
-        std::vector<OwnedFd> fds;
-        for (const int fd : buffer.descriptors()) {
-            fds.emplace_back(::dup(fd));
-        }
+        std::vector<OwnedFd> fds = copied_descriptors(buffer);
         fds[place] = OwnedFd(::memfd_create("stranger", MFD_CLOEXEC));
         return Buffer::attach(std::move(fds));
     };
     EXPECT_FALSE(Buffer::attach({}));
-    EXPECT_FALSE(without(0));
-    EXPECT_FALSE(without(1));
-    EXPECT_FALSE(without(2));
-    EXPECT_FALSE(without(4));
+    for (const std::size_t place : {0, 1, 2, 4}) {
+        EXPECT_FALSE(without(place)) << place;
+    }
 
     // A sealed memory of a size that no control block has.
     const Buffer buffer = buffer_of(1000, 4);
     auto odd = SharedMemory::create("odd", 1000);
     ASSERT_TRUE(odd);
-    std::vector<OwnedFd> fds;
-    for (const int fd : buffer.descriptors()) {
-        fds.emplace_back(::dup(fd));
-    }
+    std::vector<OwnedFd> fds = copied_descriptors(buffer);
     fds[0] = OwnedFd(::dup(odd->fd()));
     EXPECT_FALSE(Buffer::attach(std::move(fds)));
 }
@@ -341,22 +307,19 @@ TEST(Buffer, LosesAndDamagesNothingWhenItsWriterIsKilledAndAnotherOneGoesOn) {
         const std::vector<int> fds = buffer.descriptors();
         ASSERT_TRUE(handover->send({&hello, 1}, fds));
         while (tag < (is_last ? pieces : kill_at)) {
-            expect_piece(reader, tag++);
-            if (HasFatalFailure()) {
+            if (!is_piece(take(reader), tag++)) {
                 ::kill(child, SIGKILL);
                 ::waitpid(child, nullptr, 0);
-                return;
+                FAIL() << "piece " << tag - 1;
             }
             reader.acknowledge();
         }
         if (!is_last) {
             ::kill(child, SIGKILL);
         }
-        int status = 0;
-        ::waitpid(child, &status, 0);
-        EXPECT_TRUE(is_last ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : WIFSIGNALED(status));
+        EXPECT_EQ(has_succeeded(child), is_last);
     }
-    EXPECT_FALSE(read_piece(reader));
+    EXPECT_FALSE(take(reader));
     EXPECT_TRUE(reader.is_at_end());
 }
 
@@ -384,12 +347,7 @@ TEST(Buffer, LetsANewReaderGoOnWhereAKilledOneStopped) {
         if (child == 0) {
             BufferReader reader(buffer);
             for (std::uint64_t tag = acknowledged.load() + 1; true; ++tag) {
-                const auto piece = read_piece(reader);
-                const bool is_next =
-                    piece && piece->tag == tag - 1 &&
-                    piece->bytes.size() == static_cast<std::size_t>(size_of_piece(tag - 1)) &&
-                    is_filled(tag - 1, piece->bytes);
-                if (!is_next) {
+                if (!is_piece(take(reader), tag - 1)) {
                     ::_exit(1);
                 }
                 reader.acknowledge();
@@ -405,23 +363,18 @@ TEST(Buffer, LetsANewReaderGoOnWhereAKilledOneStopped) {
     }
     BufferReader reader(buffer);
     for (std::uint64_t tag = acknowledged.load(); tag < pieces; ++tag) {
-        expect_piece(reader, tag);
-        ASSERT_FALSE(HasFatalFailure());
+        ASSERT_TRUE(is_piece(take(reader), tag));
         reader.acknowledge();
     }
-    int status = 0;
-    ::waitpid(writing, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_TRUE(has_succeeded(writing));
 }
 
 /// The words of the control block, as somebody hostile sees them.
 class HostileControl {
   public:
     explicit HostileControl(const Buffer& buffer) {
-        auto memory = SharedMemory::attach(OwnedFd(::dup(buffer.descriptors()[0])),
-                                           SharedMemory::Access::read_write, 1 << 20);
-        EXPECT_TRUE(memory);
-        memory_ = std::move(*memory);
+        memory_ = base::value_of(SharedMemory::attach(OwnedFd(::dup(buffer.descriptors()[0])),
+                                                      SharedMemory::Access::read_write, 1 << 20));
     }
     [[nodiscard]] std::span<std::uint64_t> words() const {
         return {reinterpret_cast<std::uint64_t*>(memory_.bytes().data()),

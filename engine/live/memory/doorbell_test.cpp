@@ -1,31 +1,22 @@
 #include "live/memory/doorbell.hpp"
 
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <thread>
 
 #include "base/random.hpp"
-#include "live/memory/clock.hpp"
-#include "live/memory/hung_test.hpp"
+#include "live/memory/buffer_by_hand_test.hpp"
 
 namespace daqloom::live {
 namespace {
 
-Doorbell bell() {
-    auto made = Doorbell::create();
-    EXPECT_TRUE(made) << made.error().message;
-    return std::move(*made);
-}
+Doorbell bell() { return base::value_of(Doorbell::create()); }
 
 Doorbell attached_again(const Doorbell& bell) {
-    auto again = Doorbell::attach(OwnedFd(::dup(bell.page_fd())), OwnedFd(::dup(bell.event_fd())));
-    EXPECT_TRUE(again) << again.error().message;
-    return std::move(*again);
+    return base::value_of(
+        Doorbell::attach(OwnedFd(::dup(bell.page_fd())), OwnedFd(::dup(bell.event_fd()))));
 }
 
 bool has_event(const Doorbell& bell) {
@@ -98,9 +89,7 @@ TEST_P(DoorbellBothWays, LosesNoWakeUpBetweenTwoProcesses) {
         ::_exit(rally.play(1, mine, others, GetParam()) ? 0 : 1);
     }
     EXPECT_TRUE(rally.play(0, first, second, GetParam()));
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_TRUE(has_succeeded(child));
 }
 
 TEST_P(DoorbellBothWays, DoesNotSleepWhenThereIsSomethingToDo) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/expected_test.hpp"
 #include "live/memory/hung_test.hpp"
 #include "live/memory/no_descriptors_fixture_test.hpp"
 
@@ -33,13 +34,9 @@ struct Pair {
 };
 
 Pair connected(const std::string& what) {
-    auto listener = HandoverListener::listen(name_of(what));
-    EXPECT_TRUE(listener) << listener.error().message;
-    auto theirs = Handover::connect(name_of(what));
-    EXPECT_TRUE(theirs) << theirs.error().message;
-    auto ours = listener->accept(now() + kHung);
-    EXPECT_TRUE(ours) << ours.error().message;
-    return {std::move(*ours), std::move(*theirs)};
+    auto listener = base::value_of(HandoverListener::listen(name_of(what)));
+    auto theirs = base::value_of(Handover::connect(name_of(what)));
+    return {base::value_of(listener.accept(now() + kHung)), std::move(theirs)};
 }
 
 /// One packet sent without any of the checks of `send`.

@@ -1,0 +1,57 @@
+// For tests: buffers, and what a reader finds in them.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/expected_test.hpp"
+#include "live/memory/buffer.hpp"
+#include "live/memory/clock.hpp"
+#include "live/memory/hung_test.hpp"
+
+namespace daqloom::live {
+
+inline Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces = 64) {
+    return base::value_of(Buffer::create({.name = "test", .bytes = bytes, .pieces = pieces}));
+}
+
+/// Copies of the buffer's descriptors, as another process would have them.
+inline std::vector<OwnedFd> copied_descriptors(const Buffer& buffer) {
+    std::vector<OwnedFd> fds;
+    for (const int fd : buffer.descriptors()) {
+        fds.emplace_back(::dup(fd));
+    }
+    return fds;
+}
+
+/// The next piece; none: the end, or nothing came.
+inline std::optional<Piece> take(BufferReader& reader) {
+    const base::Time deadline = now() + kHung;
+    auto piece = reader.next();
+    while (!piece && !reader.is_at_end() && !reader.is_broken() && now() < deadline) {
+        reader.wait(deadline);
+        piece = reader.next();
+    }
+    EXPECT_TRUE(piece || reader.is_at_end() || reader.is_broken()) << "nothing came";
+    return piece;
+}
+
+inline std::span<const std::uint8_t> octets(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+/// Whether a process has ended by itself, without a failure.
+inline bool has_succeeded(pid_t process) {
+    int status = 0;
+    ::waitpid(process, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace daqloom::live
