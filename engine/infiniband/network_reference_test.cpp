@@ -9,6 +9,11 @@ namespace {
 class AgainstFlits : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
+    std::uint64_t stalled = 0;
+    struct {
+        base::Time credits;
+        base::Time crossbar;
+    } waits;
     std::uint64_t discards = 0;
     std::uint64_t lanes_waited = 0;
     for (std::uint64_t seed = 100 * GetParam(); seed < 100 * GetParam() + 100; ++seed) {
@@ -25,6 +30,7 @@ TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
         }
         ASSERT_EQ(play.network->discarded(), expected.discarded);
         ASSERT_EQ(play.network->in_network() > 0, expected.stalled);
+        stalled += expected.stalled ? 1U : 0U;
         for (const auto& [port, counters] : expected.outputs) {
             SCOPED_TRACE(::testing::Message() << "node " << port.first << " port " << port.second);
             const End end = end_at(port.first, port.second);
@@ -42,8 +48,14 @@ TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
                 lanes_waited += lane > 0 ? 1U : 0U;
             }
             discards += counters.discards;
+            waits.credits += counters.wait_credits;
+            waits.crossbar += counters.wait_crossbar;
         }
     }
+    // All that can happen did.
+    EXPECT_GT(stalled, 0U);
+    EXPECT_GT(waits.credits, base::Time::zero());
+    EXPECT_GT(waits.crossbar, base::Time::zero());
     EXPECT_GT(discards, 0U);
     EXPECT_GT(lanes_waited, 0U);
 }
