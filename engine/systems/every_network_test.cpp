@@ -5,7 +5,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "base/random.hpp"
+#include "base/expected_test.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/daqpipe_system.hpp"
 #include "systems/fabric_parts_test.hpp"
@@ -41,6 +41,18 @@ transport::RdmaConfig retrying() {
     transport::RdmaConfig config;
     config.retry_timeout = base::microseconds(200);
     return config;
+}
+
+transport::TcpConfig quick_tcp() {
+    transport::TcpConfig config;
+    config.rto_min = base::milliseconds(1);
+    return config;
+}
+
+template <class Network, class Transport>
+void use(SystemConfig& config, const Network& network, const Transport& transport) {
+    config.network = network;
+    config.transport = transport;
 }
 
 /// Queues so short that bursts lose frames.
@@ -137,27 +149,13 @@ Config rerouted(Config config) {
 
 const NamedNetwork kNetworks[] = {
     {"TcpOverEthernet",
-     [](SystemConfig& config) {
-         config.network = ethernet_tree();
-         config.transport = transport::TcpConfig{};
-     }},
+     [](SystemConfig& config) { use(config, ethernet_tree(), transport::TcpConfig{}); }},
     {"TcpOverEthernetWithDrops",
-     [](SystemConfig& config) {
-         config.network = lossy_tree(12);
-         transport::TcpConfig tcp;
-         tcp.rto_min = base::milliseconds(1);
-         config.transport = tcp;
-     }},
+     [](SystemConfig& config) { use(config, lossy_tree(12), quick_tcp()); }},
     {"RdmaOverEthernet",
-     [](SystemConfig& config) {
-         config.network = ethernet_tree();
-         config.transport = transport::RdmaConfig{};
-     }},
+     [](SystemConfig& config) { use(config, ethernet_tree(), transport::RdmaConfig{}); }},
     {"RdmaOverEthernetWithDrops",
-     [](SystemConfig& config) {
-         config.network = lossy_tree(12);
-         config.transport = retrying();
-     }},
+     [](SystemConfig& config) { use(config, lossy_tree(12), retrying()); }},
     {"TcpOverEthernetWithClasses",
      [](SystemConfig& config) {
          set_classes(config);
@@ -170,8 +168,7 @@ const NamedNetwork kNetworks[] = {
      }},
     {"RdmaOverInfiniband",
      [](SystemConfig& config) {
-         config.network = fat_tree(3, 2, 4, base::gigabits_per_second(100));
-         config.transport = transport::RdmaConfig{};
+         use(config, fat_tree(3, 2, 4, base::gigabits_per_second(100)), transport::RdmaConfig{});
      }},
 };
 
@@ -181,15 +178,6 @@ Outcome outcome_of(System& system) {
     run(system, system.config().duration, 10, outcome);
     count(system, outcome);
     return outcome;
-}
-
-template <class System, class Config>
-std::unique_ptr<System> make(const Config& config) {
-    auto made = System::make(config);
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    return std::move(*made);
 }
 
 /// Adds thirty messages from each host to one of the others.
@@ -235,7 +223,7 @@ Outcome pull(const NamedNetwork& network, Flows flows) {
     if (flows == Flows::beside) {
         add_flows(config);
     }
-    const auto system = make<PullSystem>(config);
+    const auto system = base::value_of(PullSystem::make(config));
     Outcome outcome = outcome_of(*system);
     outcome.done = system->report().events_built;
     outcome.to_do = 40;
@@ -264,7 +252,7 @@ Outcome shift(const NamedNetwork& network, Flows flows,
     if (flows == Flows::beside) {
         add_flows(config);
     }
-    const auto system = make<ShiftSystem>(config);
+    const auto system = base::value_of(ShiftSystem::make(config));
     Outcome outcome = outcome_of(*system);
     outcome.done = system->report().meps_built;
     outcome.to_do = 2 * kHosts;
@@ -289,7 +277,7 @@ Outcome daqpipe(const NamedNetwork& network, bool is_push, Flows flows) {
     if (flows == Flows::beside) {
         add_flows(config);
     }
-    const auto system = make<DaqpipeSystem>(config);
+    const auto system = base::value_of(DaqpipeSystem::make(config));
     Outcome outcome = outcome_of(*system);
     outcome.done = system->report().events_built;
     outcome.to_do = 2 * kHosts;
@@ -303,7 +291,7 @@ Outcome flows_alone(const NamedNetwork& network) {
     network.set(config);
     add_flows(config);
     config.duration = base::milliseconds(100);
-    const auto system = make<FlowSystem>(config);
+    const auto system = base::value_of(FlowSystem::make(config));
     Outcome outcome = outcome_of(*system);
     add_flows(*system, outcome);
     return outcome;
@@ -365,44 +353,18 @@ INSTANTIATE_TEST_SUITE_P(, EveryNetwork,
                          &name_of_cell);
 
 const NamedNetwork kFailing[] = {
-    {"TcpOverEthernet",
-     [](SystemConfig& config) {
-         config.network = failing_tree();
-         transport::TcpConfig tcp;
-         tcp.rto_min = base::milliseconds(1);
-         config.transport = tcp;
-     }},
-    {"RdmaOverEthernet",
-     [](SystemConfig& config) {
-         config.network = failing_tree();
-         config.transport = retrying();
-     }},
-    {"RdmaOverInfiniband",
-     [](SystemConfig& config) {
-         config.network = failing_fabric();
-         config.transport = retrying();
-     }},
+    {"TcpOverEthernet", [](SystemConfig& config) { use(config, failing_tree(), quick_tcp()); }},
+    {"RdmaOverEthernet", [](SystemConfig& config) { use(config, failing_tree(), retrying()); }},
+    {"RdmaOverInfiniband", [](SystemConfig& config) { use(config, failing_fabric(), retrying()); }},
     {"TcpOverReroutedEthernet",
-     [](SystemConfig& config) {
-         config.network = rerouted(failing_tree());
-         transport::TcpConfig tcp;
-         tcp.rto_min = base::milliseconds(1);
-         config.transport = tcp;
-     }},
+     [](SystemConfig& config) { use(config, rerouted(failing_tree()), quick_tcp()); }},
     {"RdmaOverReroutedEthernet",
-     [](SystemConfig& config) {
-         config.network = rerouted(failing_tree());
-         config.transport = retrying();
-     }},
+     [](SystemConfig& config) { use(config, rerouted(failing_tree()), retrying()); }},
     {"RdmaOverReroutedInfiniband",
-     [](SystemConfig& config) {
-         config.network = rerouted(failing_fabric());
-         config.transport = retrying();
-     }},
+     [](SystemConfig& config) { use(config, rerouted(failing_fabric()), retrying()); }},
     {"RdmaOverInfinibandFromStoppedNodes",
      [](SystemConfig& config) {
-         config.network = failing_fabric();
-         config.transport = retrying();
+         use(config, failing_fabric(), retrying());
          for (const std::uint32_t host : {1U, 6U}) {
              config.node_changes.push_back({.at = base::microseconds(60),
                                             .host = NodeIndex(host),
@@ -436,7 +398,7 @@ void expect_to_build_without_one(Config& config, std::int64_t RunDriver::Account
     config.run->fault_timeout = base::milliseconds(20);
     config.node_changes = {kill(5, base::milliseconds(2))};
     config.duration = base::milliseconds(30);
-    const auto system = make<System>(config);
+    const auto system = base::value_of(System::make(config));
     Outcome outcome;
     run(*system, base::milliseconds(20), 5, outcome);
     const auto before = system->run_control()->accounts();
@@ -484,71 +446,6 @@ TEST_P(UnitsThatAreKilled, AreLeftOutByDaqpipe) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, UnitsThatAreKilled, ::testing::ValuesIn(kNetworks),
-                         [](const auto& given) { return std::string(given.param.name); });
-
-/// Cables of which one direction is dark for a while, or both are down, perhaps for good, or have
-/// bit errors.
-infiniband::FabricConfig failing_at_random(std::uint64_t seed) {
-    using What = infiniband::LinkChange::What;
-    infiniband::FabricConfig fabric = fat_tree(3, 2, 4, base::gigabits_per_second(100));
-    base::RandomStream random(seed, "failures");
-    const auto within = [&](std::uint64_t us) {
-        return base::microseconds(static_cast<std::int64_t>(1 + random.uniform_int(us)));
-    };
-    for (std::uint32_t cable = 0; cable < fabric.cables.size(); ++cable) {
-        const auto kind = random.uniform_int(4);
-        if (kind == 3) {
-            continue;
-        }
-        infiniband::LinkChange one;
-        one.link = 2 * cable;
-        one.at = within(400);
-        one.bit_errors = 1e-6 * random.uniform();
-        one.what = kind == 0 ? What::errors : kind == 1 ? What::dark : What::down;
-        fabric.changes.push_back(one);
-        infiniband::LinkChange up = one;
-        up.what = What::up;
-        up.at += within(900);
-        if (kind == 2) {  // both ways, as both ends know it
-            ++one.link;
-            fabric.changes.push_back(one);
-        }
-        if (kind == 1 || (kind == 2 && random.uniform() < 0.7)) {
-            fabric.changes.push_back(up);
-            up.link = one.link;
-            fabric.changes.push_back(up);
-        }
-    }
-    std::ranges::stable_sort(fabric.changes, {}, &infiniband::LinkChange::at);
-    return fabric;
-}
-
-/// Packets and credits add up, and what is not done was given up.
-class LinksThatFailAtRandom : public ::testing::TestWithParam<Building> {};
-
-TEST_P(LinksThatFailAtRandom, LoseNothingThatIsNotCounted) {
-    static std::uint64_t seed = 0;
-    const NamedNetwork network{"", [](SystemConfig& config) {
-                                   config.network = failing_at_random(seed);
-                                   config.transport = retrying();
-                               }};
-    std::uint64_t failed = 0;
-    std::uint64_t whole = 0;
-    for (seed = 1; seed <= 30; ++seed) {
-        const Outcome outcome = GetParam().run(network);
-        EXPECT_EQ(outcome.broken, "") << seed;
-        EXPECT_LE(outcome.done, outcome.to_do) << seed;
-        if (outcome.failed == 0) {
-            EXPECT_EQ(outcome.done, outcome.to_do) << seed;
-            ++whole;
-        }
-        failed += outcome.failed;
-    }
-    EXPECT_GT(failed, 0U);
-    EXPECT_GT(whole, 0U);
-}
-
-INSTANTIATE_TEST_SUITE_P(, LinksThatFailAtRandom, ::testing::ValuesIn(kBuildings),
                          [](const auto& given) { return std::string(given.param.name); });
 
 TEST(EveryNetworkWithDrops, LosesWhatManySendToOneAtATime) {
