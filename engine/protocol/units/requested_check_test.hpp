@@ -56,6 +56,23 @@ class RequestedCheck {
         std::uint64_t strange = 0;  ///< messages and fragments that nobody has sent
     };
 
+    /// Sums of so many random runs, up to the first that breaks a promise.
+    static Summary play_random(std::uint64_t runs) {
+        Summary all;
+        for (std::uint64_t seed = 0; seed < runs && all.broken_promise.empty(); ++seed) {
+            const Summary run = play(base::random_bytes(seed, 50, 1'000));
+            if (!run.broken_promise.empty()) {
+                all.broken_promise = run.broken_promise + ", seed " + std::to_string(seed);
+            }
+            for (const auto sum :
+                 {&Summary::built, &Summary::incomplete, &Summary::dropped, &Summary::lost_requests,
+                  &Summary::from_lost, &Summary::late, &Summary::absent, &Summary::strange}) {
+                all.*sum += run.*sum;
+            }
+        }
+        return all;
+    }
+
     /// The first bytes choose the configuration, each later one a delay.
     static Summary play(std::span<const std::uint8_t> input) {
         RequestedCheck check(input);

@@ -6,38 +6,39 @@
 #include <array>
 #include <string>
 
+#include "base/failure_test.hpp"
+#include "base/transcript_test.hpp"
+
 namespace daqloom::protocol {
 namespace {
 
 using base::Bytes;
+using base::Outputs;
 using base::Time;
-using Outputs = std::vector<std::string>;
 
 /// A unit and what it asked for since the last look, in words; buffers and announcements aside.
-class Scene {
+class Scene : public base::Transcript {
   public:
     Scene(ShiftUnitConfig config, const LinearShift& shift)
         : unit(*ShiftUnit::make(config, shift)), builders_(shift.builders()) {}
 
     void admitted(StreamIndex, MepId, Bytes) {}
     void acknowledge(StreamIndex, MepId) {}
-    void write(const PushWrite& w) {
-        say("write {} to {}", static_cast<std::uint64_t>(w.mep), w.builder.value());
-    }
+    void write(const PushWrite& w) { say("write {} to {}", w.mep, w.builder); }
     void send(ReadoutIndex to, const UnitMessage& said) {
         if (said.kind == UnitMessage::Kind::barrier) {
-            say("barrier {}.{} to {}", said.number, said.round, to.value());
+            say("barrier {}.{} to {}", said.number, said.round, to);
         } else {
             ASSERT_EQ(said.kind, UnitMessage::Kind::closing);
-            say("closing {} to {}", said.number, to.value());
+            say("closing {} to {}", said.number, to);
         }
     }
     void send(BuilderIndex to, const UnitMessage& said) {
         if (said.kind == UnitMessage::Kind::ready) {
-            say("request {} to {}, round trip {} ps", said.number, to.value(), said.values[5]);
+            say("request {} to {}, round trip {} ps", said.number, to, said.values[5]);
         } else if (said.kind != UnitMessage::Kind::announce) {
             ASSERT_EQ(said.kind, UnitMessage::Kind::last_announcement);
-            say("last announcement {} to {}", said.number, to.value());
+            say("last announcement {} to {}", said.number, to);
         }
     }
     void enter_barrier(std::uint64_t generation) { say("barrier {}", generation); }
@@ -60,8 +61,7 @@ class Scene {
     }
 
     Outputs start(Time at = Time::zero()) {
-        unit.on_start(at, now, *this);
-        return take();
+        return after([&] { unit.on_start(at, now, *this); });
     }
     /// MFPs of 10 B, and the builders have room for them.
     void granted(std::uint64_t first, std::uint64_t count) {
@@ -71,55 +71,49 @@ class Scene {
         for (std::uint64_t mep = first; mep < first + count; ++mep) {
             grant(mep, 0);
         }
-        EXPECT_EQ(take(), Outputs{});
+        EXPECT_EQ(outputs(), Outputs{});
     }
     void grant(std::uint64_t mep, Bytes offset) {
-        EXPECT_TRUE(unit.on_message(ReadoutIndex::none(), builder_of(MepId{mep}, builders_),
-                                    {UnitMessage::Kind::grant, 0, mep, {&offset, 1}}, now, *this));
+        hear(ReadoutIndex::none(), builder_of(MepId{mep}, builders_),
+             {UnitMessage::Kind::grant, 0, mep, {&offset, 1}});
     }
     Outputs phase() {
-        unit.on_timer(UnitTimer::What::phase, now, *this);
-        return take();
+        return after([&] { unit.on_timer(UnitTimer::What::phase, now, *this); });
     }
     Outputs go(std::uint32_t builder, std::uint64_t request, Bytes held_ps) {
-        EXPECT_TRUE(unit.on_message(ReadoutIndex::none(), BuilderIndex(builder),
-                                    {UnitMessage::Kind::go, 0, request, {&held_ps, 1}}, now,
-                                    *this));
-        return take();
+        hear(ReadoutIndex::none(), BuilderIndex(builder),
+             {UnitMessage::Kind::go, 0, request, {&held_ps, 1}});
+        return outputs();
     }
     Outputs written(std::uint64_t mep) {
-        unit.on_write_done(MepId{mep}, StreamIndex(0), now, *this);
-        return take();
+        return after([&] { unit.on_write_done(MepId{mep}, StreamIndex(0), now, *this); });
     }
     Outputs message(Participant from, BarrierMessage message) {
-        EXPECT_TRUE(unit.on_message(
-            ReadoutIndex(from), BuilderIndex::none(),
-            {UnitMessage::Kind::barrier, message.round, message.generation, {}}, now, *this));
-        return take();
+        hear(ReadoutIndex(from), BuilderIndex::none(),
+             {UnitMessage::Kind::barrier, message.round, message.generation, {}});
+        return outputs();
     }
     Outputs idle_over() {
-        unit.on_timer(UnitTimer::What::idle, now, *this);
-        return take();
+        return after([&] { unit.on_timer(UnitTimer::What::idle, now, *this); });
     }
     Outputs released(std::uint64_t generation) {
-        unit.on_released(generation, now, *this);
-        return take();
+        return after([&] { unit.on_released(generation, now, *this); });
     }
     Outputs timer(std::int64_t at_ns) {
         now = base::nanoseconds(at_ns);
-        unit.on_timer(UnitTimer::What::window, now, *this);
-        return take();
+        return after([&] { unit.on_timer(UnitTimer::What::window, now, *this); });
     }
 
     Outputs close(const std::vector<std::uint32_t>& lost = {}) {
-        unit.on_close({}, std::vector<BuilderIndex>(lost.begin(), lost.end()), now, *this);
-        return take();
+        return after([&] {
+            unit.on_close({}, std::vector<BuilderIndex>(lost.begin(), lost.end()), now, *this);
+        });
     }
 
     /// A builder unit answers all its turns before this one.
     void last_answer(std::uint32_t builder, std::uint64_t turn) {
-        EXPECT_TRUE(unit.on_message(ReadoutIndex::none(), BuilderIndex(builder),
-                                    {UnitMessage::Kind::last_answer, 0, turn, {}}, now, *this));
+        hear(ReadoutIndex::none(), BuilderIndex(builder),
+             {UnitMessage::Kind::last_answer, 0, turn, {}});
     }
 
     Time now = Time::zero();
@@ -127,13 +121,10 @@ class Scene {
     ShiftUnit unit;
 
   private:
-    Outputs take() { return std::exchange(outputs_, {}); }
-    template <class... Values>
-    void say(fmt::format_string<Values...> text, Values&&... values) {
-        outputs_.push_back(fmt::format(text, std::forward<Values>(values)...));
+    void hear(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said) {
+        EXPECT_TRUE(unit.on_message(readout, builder, said, now, *this));
     }
     std::uint32_t builders_;
-    Outputs outputs_;
 };
 
 ShiftUnitConfig by_count(std::uint32_t self, std::uint32_t nodes, ShiftBarrier barrier) {
@@ -586,32 +577,32 @@ TEST(ShiftUnit, ThatOnlyBuildsHasNoPhases) {
 
 TEST(ShiftUnit, RefusesAnImpossibleConfigurationInASentence) {
     const LinearShift shift = *LinearShift::folded(2);
-    const auto message = [&](ShiftUnitConfig config) {
-        return ShiftUnit::make(config, shift).error().message;
+    const auto expect_refused = [&](const char* words, const ShiftUnitConfig& config) {
+        EXPECT_TRUE(base::fails_with(words, ShiftUnit::make(config, shift)));
     };
-    EXPECT_EQ(message(by_count(2, 2, ShiftBarrier::none)),
-              "linear shift: readout unit 2; the schedule has 2");
-    EXPECT_EQ(message(by_count(0, 3, ShiftBarrier::none)),
-              "linear shift: 3 builder units; the schedule has 2");
+    expect_refused("linear shift: readout unit 2; the schedule has 2",
+                   by_count(2, 2, ShiftBarrier::none));
+    expect_refused("linear shift: 3 builder units; the schedule has 2",
+                   by_count(0, 3, ShiftBarrier::none));
     auto config = by_count(0, 2, ShiftBarrier::none);
     config.readout.largest_mfp = config.readout.stream_buffer / 2;
-    EXPECT_NE(message(config).find("room for 3 of"), std::string::npos);
+    expect_refused("room for 3 of", config);
     config = by_count(0, 2, ShiftBarrier::none);
     config.meps_per_phase = 5;
-    EXPECT_NE(message(config).find("a round takes 10 MFPs"), std::string::npos);
+    expect_refused("a round takes 10 MFPs", config);
     config.phases_per_barrier = 0;
-    EXPECT_NE(message(config).find("0 phases per barrier"), std::string::npos);
+    expect_refused("0 phases per barrier", config);
     config.phases_per_barrier = 1;
     config.meps_per_phase = 1;
     config.barrier_slack = 65;
-    EXPECT_NE(message(config).find("a slack of 65 barriers"), std::string::npos);
+    expect_refused("a slack of 65 barriers", config);
     config.change = PhaseChange::by_time;
     config.window = config.grace = base::nanoseconds(5);
-    EXPECT_NE(message(config).find("and less than that"), std::string::npos);
+    expect_refused("and less than that", config);
     config.grace = Time::zero();
-    EXPECT_NE(message(config).find("the largest MFP takes"), std::string::npos);
+    expect_refused("the largest MFP takes", config);
     config.readout.streams = 0;
-    EXPECT_EQ(message(config), "push readout: 0 streams; give 1 to 1024");
+    expect_refused("push readout: 0 streams; give 1 to 1024", config);
 }
 
 }  // namespace
