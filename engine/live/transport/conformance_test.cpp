@@ -4,10 +4,10 @@
 #include <array>
 #include <cstdlib>
 #include <new>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include "base/expected_test.hpp"
 #include "base/random.hpp"
 #include "live/memory/clock.hpp"
 
@@ -49,14 +49,6 @@ base::Time test_deadline() { return now() + base::seconds(60); }
 
 namespace {
 
-template <class T>
-T or_throw(base::expected<T> made) {
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    return std::move(*made);
-}
-
 std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t place) {
     const std::uint64_t mixed = (seed + 1) * 0x9e3779b97f4a7c15 + place * 0xbf58476d1ce4e5b9;
     return mixed ^ mixed >> 29;
@@ -85,17 +77,17 @@ bool has_pattern(std::span<const std::byte> bytes, std::uint64_t seed) {
 
 TestUnit::TestUnit(const TransportUnderTest& transport, std::uint32_t self, std::uint32_t units,
                    const Options& options)
-    : arena_(or_throw(SharedMemory::create("test-arena", options.arena))),
-      source_(or_throw(SharedMemory::create("test-source", options.source))),
-      doorbell_(or_throw(Doorbell::create())),
-      transport_(or_throw(transport.make({.self = UnitIndex(self),
-                                          .units = units,
-                                          .token = options.token,
-                                          .epoch = options.epoch,
-                                          .arena = &arena_,
-                                          .sources = {source_.bytes()},
-                                          .doorbell = &*doorbell_,
-                                          .waiting = options.waiting}))) {}
+    : arena_(base::value_of(SharedMemory::create("test-arena", options.arena))),
+      source_(base::value_of(SharedMemory::create("test-source", options.source))),
+      doorbell_(base::value_of(Doorbell::create())),
+      transport_(base::value_of(transport.make({.self = UnitIndex(self),
+                                                .units = units,
+                                                .token = options.token,
+                                                .epoch = options.epoch,
+                                                .arena = &arena_,
+                                                .sources = {source_.bytes()},
+                                                .doorbell = &*doorbell_,
+                                                .waiting = options.waiting}))) {}
 
 void TestUnit::on_message(UnitIndex from, std::span<const std::byte> bytes) {
     if (keeps) {

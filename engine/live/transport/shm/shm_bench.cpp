@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/expected_test.hpp"
 #include "live/memory/clock.hpp"
 #include "live/memory/copy.hpp"
 #include "live/transport/shm/shm.hpp"
@@ -24,16 +25,8 @@ namespace {
 
 constexpr std::size_t kArea = std::size_t{256} << 20;
 
-template <class T>
-T or_throw(base::expected<T> made) {
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    return std::move(*made);
-}
-
 SharedMemory touched_memory() {
-    auto memory = or_throw(SharedMemory::create("bench", kArea));
+    auto memory = base::value_of(SharedMemory::create("bench", kArea));
     std::memset(memory.bytes().data(), 1, kArea);
     return memory;
 }
@@ -44,18 +37,18 @@ class BenchUnit : public TransportEvents {
     /// `socket`: connected to the process of the other unit.
     BenchUnit(std::uint32_t self, Waiting waiting, int socket)
         : arena(touched_memory()),
-          doorbell(or_throw(Doorbell::create())),
-          transport(or_throw(ShmTransport::create({.self = UnitIndex(self),
-                                                   .units = 2,
-                                                   .arena = &arena,
-                                                   .doorbell = &doorbell,
-                                                   .waiting = waiting}))) {
+          doorbell(base::value_of(Doorbell::create())),
+          transport(base::value_of(ShmTransport::create({.self = UnitIndex(self),
+                                                         .units = 2,
+                                                         .arena = &arena,
+                                                         .doorbell = &doorbell,
+                                                         .waiting = waiting}))) {
         const auto address = transport->address();
         Transport::Peer other{UnitIndex(1 - self), std::vector<std::byte>(address.size())};
         const auto size = static_cast<ssize_t>(address.size());
         if (::send(socket, address.data(), address.size(), 0) != size ||
             ::recv(socket, other.address.data(), other.address.size(), 0) != size ||
-            !or_throw(transport->connect(std::span(&other, 1), now() + base::seconds(10)))
+            !base::value_of(transport->connect(std::span(&other, 1), now() + base::seconds(10)))
                  .empty()) {
             throw std::runtime_error("the two units do not find each other");
         }

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/expected_test.hpp"
 #include "live/memory/clock.hpp"
 #include "live/transport/make.hpp"
 
@@ -29,19 +30,11 @@ namespace {
 constexpr std::size_t kArena = 64 << 20;
 constexpr int kUnderWay = 16;
 
-template <class T>
-T or_throw(base::expected<T> made) {
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    return std::move(*made);
-}
-
 struct Unit final : TransportEvents {
     Unit(const std::string& name, const TcpConfig& tcp, std::uint32_t self)
-        : arena(or_throw(SharedMemory::create("bench-arena", kArena))),
-          source(or_throw(SharedMemory::create("bench-source", kArena))),
-          doorbell(or_throw(Doorbell::create())) {
+        : arena(base::value_of(SharedMemory::create("bench-arena", kArena))),
+          source(base::value_of(SharedMemory::create("bench-source", kArena))),
+          doorbell(base::value_of(Doorbell::create())) {
         TransportConfig config;
         config.self = UnitIndex(self);
         config.units = 2;
@@ -49,7 +42,7 @@ struct Unit final : TransportEvents {
         config.sources = {source.bytes()};
         config.doorbell = &doorbell;
         config.waiting = Waiting::blocking;
-        transport = or_throw(make_transport(name, config, tcp));
+        transport = base::value_of(make_transport(name, config, tcp));
         std::memset(source.bytes().data(), 1, kArena);
         std::memset(arena.bytes().data(), 1, kArena);
     }
@@ -135,9 +128,9 @@ std::pair<OwnedFd, OwnedFd> connection(const std::string& congestion_control) {
 void raw_sockets(benchmark::State& state, const std::string& congestion_control) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
     const auto [sender, receiver] = connection(congestion_control);
-    // Memory of the same kind as the arena, with small pages.
-    const auto source_memory = or_throw(SharedMemory::create("bench-source", kArena));
-    const auto arena_memory = or_throw(SharedMemory::create("bench-arena", kArena));
+    // The same kind of memory as the arena, with small pages.
+    const auto source_memory = base::value_of(SharedMemory::create("bench-source", kArena));
+    const auto arena_memory = base::value_of(SharedMemory::create("bench-arena", kArena));
     const auto source = source_memory.bytes();
     const auto arena = arena_memory.bytes();
     std::memset(source.data(), 1, kArena);
