@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/expected_test.hpp"
 #include "base/random.hpp"
 #include "protocol/data/mep_layout.hpp"
 
@@ -134,8 +135,7 @@ TEST(Mep, SaysInASentenceWhatIsWrong) {
     const auto message = [](std::size_t at, std::uint8_t value) {
         Memory mep = example_mep;
         mep[at] = value;
-        const auto view = MepView::decode(mep);
-        return view ? "it was decoded" : view.error().message;
+        return base::message_of(MepView::decode(mep));
     };
     EXPECT_EQ(message(0, 0x4e), "no MEP: it begins with 0x3150454e instead of 0x3150454d");
     EXPECT_EQ(message(6, 2), "MEP of 131075 streams; expected at most 65536");
@@ -146,25 +146,20 @@ TEST(Mep, SaysInASentenceWhatIsWrong) {
     EXPECT_EQ(message(29, 1), "MEP with flags 0x101; expected 0x1 from the states of its streams");
     EXPECT_EQ(message(54, 3), "MEP, source 0x2801: state 3; expected 0 to 2");
     EXPECT_EQ(message(54, 2), "MEP, source 0x2801: empty, with 5 bytes; expected none");
-    EXPECT_EQ(message(40, 0x57),
-              "MEP, source 0x2801: 5 bytes at 87; expected them from 88 on, where what is before "
-              "them ends, to 104 at most, where the MEP ends");
-    EXPECT_EQ(message(56, 0x5c),
-              "MEP, source 0x2802: 8 bytes at 92; expected them from 93 on, where what is before "
-              "them ends, to 104 at most, where the MEP ends");
-    EXPECT_EQ(message(64, 9),
-              "MEP, source 0x2802: 9 bytes at 96; expected them from 93 on, where what is before "
-              "them ends, to 104 at most, where the MEP ends");
-    EXPECT_EQ(message(47, 0x80),
-              "MEP, source 0x2801: 5 bytes at -9223372036854775720; expected them from 88 on, "
-              "where what is before them ends, to 104 at most, where the MEP ends");
+    const auto misplaced = [](const std::string& bytes, const std::string& from) {
+        return "MEP, source " + bytes + "; expected them from " + from +
+               " on, where what is before them ends, to 104 at most, where the MEP ends";
+    };
+    EXPECT_EQ(message(40, 0x57), misplaced("0x2801: 5 bytes at 87", "88"));
+    EXPECT_EQ(message(56, 0x5c), misplaced("0x2802: 8 bytes at 92", "93"));
+    EXPECT_EQ(message(64, 9), misplaced("0x2802: 9 bytes at 96", "93"));
+    EXPECT_EQ(message(47, 0x80), misplaced("0x2801: 5 bytes at -9223372036854775720", "88"));
 }
 
 TEST(Mep, IsNotEncodedIfItCouldNotBeDecoded) {
     Memory mep(104);
-    const auto message = [&](std::vector<MepEntry> entries) {
-        const auto encoded = encode_mep({}, entries, mep);
-        return encoded ? "it was encoded" : encoded.error().message;
+    const auto message = [&](const std::vector<MepEntry>& entries) {
+        return base::message_of(encode_mep({}, entries, mep));
     };
     auto entries = entries_of_example;
     entries[1].offset = 92;
