@@ -5,14 +5,14 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "infiniband/fabric_by_hand_test.hpp"
 
-#include "systems/fabric_parts_test.hpp"
+#include "systems/on_fabric_test.hpp"
+#include "systems/played_test.hpp"
 
 namespace daqloom::systems {
 namespace {
@@ -46,19 +46,9 @@ DaqpipeSystemConfig folded(const FabricConfig& fabric) {
     return config;
 }
 
-std::unique_ptr<DaqpipeSystem> play(DaqpipeSystemConfig config, Time until) {
-    config.duration = std::max(config.duration, until);
-    auto made = DaqpipeSystem::make(config);
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    (*made)->record_events();
-    (*made)->run(until);
-    const auto conserved = (*made)->check_conservation();
-    if (!conserved) {
-        throw std::runtime_error(conserved.error().message);
-    }
-    return std::move(*made);
+std::unique_ptr<DaqpipeSystem> play(const DaqpipeSystemConfig& config, Time until) {
+    return systems::play<DaqpipeSystem>(config, until,
+                                        [](auto& system) { system.record_events(); });
 }
 
 // ---- how long messages take, on paper -----------------------------------------------------------

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "infiniband/fabric_by_hand_test.hpp"
 
-#include "systems/fabric_parts_test.hpp"
+#include "systems/on_fabric_test.hpp"
+#include "systems/played_test.hpp"
 
 namespace daqloom::systems {
 namespace {
@@ -44,19 +44,9 @@ Flow flow(std::uint32_t from, std::uint32_t to, Bytes bytes, std::uint32_t outst
     return made;
 }
 
-std::unique_ptr<FlowSystem> play(FlowSystemConfig config, Time until) {
-    config.duration = std::max(config.duration, until);
-    auto made = FlowSystem::make(config);
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    (*made)->flows().record_messages();
-    (*made)->run(until);
-    const auto conserved = (*made)->check_conservation();
-    if (!conserved) {
-        throw std::runtime_error(conserved.error().message);
-    }
-    return std::move(*made);
+std::unique_ptr<FlowSystem> play(const FlowSystemConfig& config, Time until) {
+    return systems::play<FlowSystem>(config, until,
+                                     [](auto& system) { system.flows().record_messages(); });
 }
 
 double rate(const FlowSystem& system, std::size_t of) {  // bytes per ps

@@ -1,27 +1,14 @@
 // Whatever a small rack is made of: bytes and cells are neither lost nor won.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <vector>
-
-#include "base/random.hpp"
 #include "systems/rack_check_test.hpp"
 
 namespace daqloom::systems {
 namespace {
 
-std::vector<std::uint8_t> random_bytes(std::uint64_t seed) {
-    base::RandomStream random(seed, "rack");
-    std::vector<std::uint8_t> bytes(200);
-    for (std::uint8_t& byte : bytes) {
-        byte = static_cast<std::uint8_t>(random.uniform_int(256));
-    }
-    return bytes;
-}
-
 TEST(RackConservation, HoldsInAnyRackAtAnyTime) {
     for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-        const RackConfig config = any_small_rack(random_bytes(seed));
+        const RackConfig config = any_small_rack(base::random_bytes(seed, 200, 1));
         ASSERT_EQ(broken_promise(config, static_cast<int>(seed % 4)), "") << "seed " << seed;
     }
 }
@@ -32,7 +19,7 @@ TEST(RackConservation, IsTriedOnRacksInWhichThingsGoWrong) {
     std::uint64_t timeouts = 0;
     std::uint64_t waiting = 0;
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
-        auto rack = *Rack::make(any_small_rack(random_bytes(seed)));
+        auto rack = *Rack::make(any_small_rack(base::random_bytes(seed, 200, 1)));
         rack->run(rack->config().duration);
         const RackReport report = rack->report();
         sum.drops += report.drops;

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/units.hpp"
-#include "systems/fabric_parts_test.hpp"
+#include "systems/on_fabric_test.hpp"
+#include "systems/played_test.hpp"
 #include "systems/regrouping_system.hpp"
 
 namespace daqloom::systems {
@@ -37,21 +37,6 @@ inline NodeChange kill(std::uint32_t host, Time at) {
 }
 inline NodeChange stop(std::uint32_t host, Time at, Time until) {
     return {.at = at, .host = NodeIndex(host), .what = NodeChange::What::stop, .until = until};
-}
-
-/// Runs until then. Throws what is not simulated, or broken.
-template <class System, class Config>
-std::unique_ptr<System> play(Config config, Time until) {
-    config.duration = std::max(config.duration, until);
-    auto made = System::make(config);
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    (*made)->run(until);
-    if (const auto conserved = (*made)->check_conservation(); !conserved) {
-        throw std::runtime_error(conserved.error().message);
-    }
-    return std::move(*made);
 }
 
 template <class System>

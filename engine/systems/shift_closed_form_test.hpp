@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/shift_system.hpp"
 
-#include "systems/fabric_parts_test.hpp"
+#include "systems/on_fabric_test.hpp"
+#include "systems/played_test.hpp"
 
 namespace daqloom::systems {
 
@@ -50,19 +50,8 @@ inline ShiftSystemConfig unfolded_on(const FabricConfig& fabric) {
     return config;
 }
 
-inline std::unique_ptr<ShiftSystem> play(ShiftSystemConfig config, Time until) {
-    config.duration = std::max(config.duration, until);
-    auto made = ShiftSystem::make(config);
-    if (!made) {
-        throw std::runtime_error(made.error().message);
-    }
-    (*made)->record_stages();
-    (*made)->run(until);
-    const auto conserved = (*made)->check_conservation();
-    if (!conserved) {
-        throw std::runtime_error(conserved.error().message);
-    }
-    return std::move(*made);
+inline std::unique_ptr<ShiftSystem> play(const ShiftSystemConfig& config, Time until) {
+    return systems::play<ShiftSystem>(config, until, [](auto& system) { system.record_stages(); });
 }
 
 /// When the last unit got to each stage of each step.
