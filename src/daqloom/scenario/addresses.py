@@ -1,17 +1,26 @@
-"""Addresses of networks, as files give them."""
+"""Texts of a scenario that are checked by reading them: addresses of networks."""
 
-import ipaddress
+from collections.abc import Callable
 from contextlib import suppress
+from ipaddress import ip_network
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
 
-def _network(value: object) -> str:
-    with suppress(ValueError):
-        if isinstance(value, str):
-            return str(ipaddress.ip_network(value))
-    raise ValueError('is not an IP address or network; expected one such as "10.0.0.0/24"')
+def text(read: Callable[[str], object], refusal: str) -> BeforeValidator:
+    """Return the validator of a text: it becomes what `read` returns, as text. `refusal` is the end
+    of the sentence on anything else, for which `read` returns None or raises ValueError."""
+
+    def check(value: object) -> str:
+        with suppress(ValueError):
+            if isinstance(value, str) and (result := read(value)) is not None:
+                return str(result)
+        raise ValueError(refusal)
+
+    return BeforeValidator(check)
 
 
-IpNetwork = Annotated[str, BeforeValidator(_network)]
+IpNetwork = Annotated[
+    str, text(ip_network, 'is not an IP address or network; expected one such as "10.0.0.0/24"')
+]

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 ABSENT = object()
-"""What `look` finds where nothing is given."""
+"""Value that `look` returns for a key that the document lacks."""
 
 
 def look(document: Mapping[str, Any], path: str) -> Any:
-    """Return the value of a key, or a table; ABSENT if the document does not give it."""
+    """Return the value of a key, or a table; ABSENT for a key that the document lacks."""
     found: Any = document
     for name in path.split("."):
         if not isinstance(found, Mapping) or name not in found:
@@ -18,7 +18,7 @@ def look(document: Mapping[str, Any], path: str) -> Any:
 
 
 def given(document: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Return the dotted names of the keys, not the tables, of a document."""
+    """Yield the dotted names of the keys, not the tables, of a document."""
     for name, value in document.items():
         if isinstance(value, Mapping):
             yield from given(value, f"{prefix}{name}.")
@@ -27,7 +27,7 @@ def given(document: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def put(document: dict[str, Any], path: str, value: Any) -> bool:
-    """Set a key, in new tables if need be. False: what should be its table is none."""
+    """Set a key, in new tables if need be. Return False where the place of a table has a value."""
     *tables, name = path.split(".")
     table: Any = document
     for each in tables:

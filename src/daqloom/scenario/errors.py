@@ -7,9 +7,9 @@ MOST_MISTAKES = 10
 
 
 class ScenarioError(Exception):
-    """Input that cannot be used; the text is one sentence: what, where, what was expected. The text
-    is one line of printable characters, whatever the input held; each note of the error is such a
-    line on another mistake, up to MOST_MISTAKES in all."""
+    """Input that cannot be used. The text is one sentence, on one line of printable characters
+    whatever the input was: what, where, what was expected. Each note is such a line on another
+    mistake, up to MOST_MISTAKES in all."""
 
     def __init__(self, sentence: str, *others: str) -> None:
         super().__init__(printable(sentence))

@@ -99,20 +99,19 @@ def _collisions(path: Path, one: bytes, two: bytes, point: str) -> bytes:
 
 
 def _of_json(path: Path, content: str) -> tuple[bytes, bytes]:
-    """Both beams as lists of 0 and 1, of slots or of all buckets: `{"beam1": […], "beam2": […]}`,
-    other keys ignored."""
+    """Return both beams from lists of 0 and 1, of slots or of all buckets: `{"beam1": […],
+    "beam2": […]}`; other keys are ignored."""
     try:
         document = json.loads(content)
-        beams = [document[name] for name in ("beam1", "beam2")]
+        one, two = (document[name] for name in ("beam1", "beam2"))
+        if not (_is_beam(one) and _is_beam(two) and len(one) == len(two)):
+            raise ValueError
     except (ValueError, RecursionError, KeyError, TypeError):
-        beams = []
-    if not beams or not all(_is_beam(beam) for beam in beams) or len(beams[0]) != len(beams[1]):
         raise ValueError(
             f'{path}: expected "beam1" and "beam2", lists of 0 and 1 of one length, up to '
             f"{MOST_CROSSINGS} slots"
-        )
-    one, two = (_slots(path, bytes(map(int, beam))) for beam in beams)
-    return one, two
+        ) from None
+    return _slots(path, bytes(one)), _slots(path, bytes(two))
 
 
 def _slots(path: Path, beam: bytes) -> bytes:
@@ -137,7 +136,7 @@ def _is_beam(beam: object) -> bool:
 
 
 def _of_csv(path: Path, content: str) -> tuple[bytes, bytes]:
-    """Both beams as numbers of filled buckets: `B1 filled buckets,1,11,41`."""
+    """Return both beams from numbers of filled buckets: `B1 filled buckets,1,11,41`."""
     beams: dict[str, bytearray] = {}
     for line in content.splitlines():
         if not (found := _BUCKETS.fullmatch(line)):

@@ -1,17 +1,16 @@
-"""Names of hosts and switches, as a scenario gives them."""
+"""Names of hosts and switches in a scenario."""
 
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from daqloom.scenario.addresses import text
 
 _NAME = re.compile(r"[!-~](?:[ -~]{0,98}[!-~])?")
 
-
-def _name(value: object) -> str:
-    if isinstance(value, str) and _NAME.fullmatch(value):
-        return value
-    raise ValueError("is not a name; expected 1 to 100 printable ASCII characters")
-
-
-NodeName = Annotated[str, BeforeValidator(_name)]
+NodeName = Annotated[
+    str,
+    text(
+        lambda name: _NAME.fullmatch(name) and name,
+        "is not a name; expected 1 to 100 printable ASCII characters",
+    ),
+]

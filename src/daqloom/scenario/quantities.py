@@ -1,8 +1,5 @@
-"""Quantities with units: "5 MB" in a file, SI numbers inside.
-
-Sizes are whole bytes, rates whole bits per second, times seconds and frequencies hertz (floats).
-`format_quantity` writes a number back so that it reads as exactly the same number.
-"""
+"""Quantities with units: "5 MB" in a file, SI numbers inside: whole bytes, whole bits per second,
+seconds and hertz as floats."""
 
 import math
 import re

@@ -23,9 +23,8 @@ def refused(
     option: str = "",
     system: type[BaseModel] = Scenario,
 ) -> ScenarioError:
-    """Return the error whose text is a sentence on the first mistake: where, key, value, what to
-    do; one on each other mistake is a note of the error. Where: `source`, or `option` for a key in
-    `overridden`."""
+    """Return the error for a user: a sentence on the first mistake (where, key, value, what to do),
+    and one on each other mistake as a note. Where: `source`, or `option` for an overridden key."""
     mistakes = mistakes_of(error)
     of_keys: dict[str, list[str]] = {}  # a key with several kinds of value has a mistake of each
     for each in mistakes:
@@ -157,13 +156,13 @@ def _quote(value: object) -> str:
 
 def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
     """Return the end of a sentence about an unknown key: the most similar known one."""
-    known = [named_as(path, key) for key in known_keys(system) if _is_beside(path, key)]
+    known = [named_as(path, key) for key in known_keys(system) if _may_be(path, key)]
     tables = {name.rpartition(".")[0] for name in known} - {""}
     table, _, last = path.rpartition(".")
     if system is Scenario and (absent := synonyms.NOT_SIMULATED.get(last.lower())):
         return f"; {absent}"
-    beside = (name if "." in name else f"{table}.{name}" for name in synonyms.KEYS.get(last, ()))
-    close = next((name for name in beside if knows(name, system)), "")
+    others = (name if "." in name else f"{table}.{name}" for name in synonyms.KEYS.get(last, ()))
+    close = next((name for name in others if knows(name, system)), "")
     close = close or _most_similar(path, known, tables)
     if not close:
         parts = set(path.split("."))
@@ -181,34 +180,35 @@ def _most_similar(path: str, known: Sequence[str], tables: Collection[str]) -> s
     if table not in tables:
         whole = next((name for name in everything if name.endswith(f".{path}")), "")
         return whole or closest(path, everything)
-    beside = {name.removeprefix(f"{table}."): name for name in everything}
-    names = {name: key for name, key in beside.items() if name != key and "." not in name}
+    in_table = {name.removeprefix(f"{table}."): name for name in everything}
+    names = {name: key for name, key in in_table.items() if name != key and "." not in name}
     return names.get(closest(last, names), "")
 
 
-def _is_beside(path: str, key: str) -> bool:
+def _may_be(path: str, key: str) -> bool:
     """Return whether `path` may mean `key`, which in a table by name begins like it."""
     return "*" not in key or path.split(".")[0] == key.split(".")[0]
 
 
 def named_as(path: str, key: str) -> str:
     """Return `key` with its wildcards replaced by the names in `path`."""
-    given = path.split(".")
+    names = path.split(".")
     parts = enumerate(key.split("."))
-    return ".".join(given[i] if part == "*" and i < len(given) else part for i, part in parts)
+    return ".".join(names[i] if part == "*" and i < len(names) else part for i, part in parts)
 
 
 def knows(path: str, system: type[BaseModel] = Scenario) -> bool:
     """Return whether a file or an override may set the dotted name."""
-    plain, by_name = _sorted_out(system)
+    plain, by_name = _known(system)
     return path in plain or any(named_as(path, key) == path for key in by_name)
 
 
 @functools.cache
-def _sorted_out(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
+def _known(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the keys, and those of tables by name."""
-    by_name = frozenset(key for key in known_keys(model) if "*" in key)
-    return frozenset(known_keys(model)) - by_name, by_name
+    keys = frozenset(known_keys(model))
+    by_name = frozenset(key for key in keys if "*" in key)
+    return keys - by_name, by_name
 
 
 def known_keys(model: type[BaseModel] = Scenario, prefix: str = "") -> Iterator[str]:

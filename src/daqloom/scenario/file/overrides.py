@@ -17,9 +17,7 @@ from daqloom.scenario.schema.switches import COMMON_KEYS, LEVELS, OF_A_PRODUCT, 
 from daqloom.scenario.toml import IntegerError, TomlError, parse_toml
 
 FILE_KEYS = FILES.keys() | {
-    "measure.certificates",
-    "measure.source_files",
-    "measure.sink_files",
+    f"measure.{key}" for key in ("certificates", "source_files", "sink_files")
 }
 """Keys that name a file or a folder."""
 
@@ -60,22 +58,19 @@ def _from_here(path: str, value: Any) -> Any:
 
 
 def _split(text: str) -> tuple[str, Any]:
-    path, equals, value = text.partition("=")
-    if not (equals and path.strip()):
+    path, equals, value = (part.strip() for part in text.partition("="))
+    if not (equals and path):
         raise ScenarioError(
             f'--set {text[:80]}: expected dotted.path=value, such as "event.size=2 MB"'
         )
-    value = value.strip()
     try:
         parsed = parse_toml(f"value = {value}")
     except IntegerError:
-        raise ScenarioError(
-            f"--set {path.strip()[:80]} is a whole number of more than 64 bits"
-        ) from None
+        raise ScenarioError(f"--set {path[:80]} is a whole number of more than 64 bits") from None
     except TomlError:
         parsed = {}  # text without quotes
     # More than the one key means that the text smuggled in a line of its own.
-    return path.strip(), parsed["value"] if parsed.keys() == {"value"} else value
+    return path, parsed["value"] if parsed.keys() == {"value"} else value
 
 
 def merge(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
@@ -99,9 +94,9 @@ def meaningless(scenario: Scenario, changes: Mapping[str, Any]) -> dict[str, str
     found = dict(choices.without_meaning())
     sentences = {path: choices.refusal(path, found[path]) for path in changes if path in found}
     for table in (f"network.switch.{level}" for level in LEVELS):
-        given_keys = look(document, table)
-        if isinstance(given_keys, dict):
-            for key, refusal in Switch.foreign_keys(given_keys).items():
+        keys = look(document, table)
+        if isinstance(keys, dict):
+            for key, refusal in Switch.foreign_keys(keys).items():
                 if f"{table}.{key}" in changes:
                     sentences.setdefault(f"{table}.{key}", f"{table}.{refusal}")
     return sentences

@@ -80,14 +80,14 @@ def sections(model: type[BaseModel], path: str = "") -> Iterator[str]:
 def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
     yield "| key | default | with | values | meaning |"
     yield "|---|---|---|---|---|"
-    keys, told = keys_of(Scenario), meanings(model)
+    keys, meaning_of = keys_of(Scenario), meanings(model)
     for name, field in model.model_fields.items():
         if table_of(field) or named_tables(field):
             continue
         key = keys.get(f"{path}.{name}" if path else name)
         yield (
             f"| `{name}` | {_default(field, key)} | {_with(key)} | {_values(field)} "
-            f"| {_sentence(field, told[name])} |"
+            f"| {_sentence(field, meaning_of[name])} |"
         )
         if entry := _entry(field):
             of_entry = meanings(entry)
@@ -108,35 +108,36 @@ def _with(key: Key | None) -> str:
     """Return the choices beside which a key means something."""
     if key is None:
         return ""
-    told = []
+    choices = []
     for condition in key.conditions:
         name = condition.key.rpartition(".")[2]
         among = ", ".join(each or "none" for each in condition.among)
-        told.append(f"{name} {among}" if among else name)
-        if condition.or_with:
-            told[-1] += f", or {condition.or_with.rpartition('.')[2]}"
-    return "; ".join(told)
+        either = f", or {condition.or_with.rpartition('.')[2]}" if condition.or_with else ""
+        choices.append((f"{name} {among}" if among else name) + either)
+    return "; ".join(choices)
 
 
 def _switch_section() -> Iterator[str]:
-    fields, told = Switch.model_fields, meanings(Switch)
+    fields, meaning_of = Switch.model_fields, meanings(Switch)
     yield "## `[network.switch.core]`, `[network.switch.tor]`"
     yield SWITCH
     yield "| key | values | meaning |"
     yield "|---|---|---|"
     for key, field in fields.items():
-        yield f"| `{key}` | {_values(field)} | {_sentence(field, told[key])} |"
+        yield f"| `{key}` | {_values(field)} | {_sentence(field, meaning_of[key])} |"
     yield ""
     yield "| default of | " + " | ".join(f"`{model}`" for model in DEFAULTS) + " |"
     yield "|---|" + "---|" * len(DEFAULTS)
     for key, field in fields.items():
+        known = DEFAULTS.values()
+        shown = [_default(field)] * len(DEFAULTS)
+        if any(key in keys for keys in known) and key != "cost":
+            shown = ["–"] * len(DEFAULTS)
+        shown = [
+            f"`{keys[key]}`" if key in keys else own for keys, own in zip(known, shown, strict=True)
+        ]
         if key == "model":
             shown = [f"is {ARCHITECTURES[model]}" for model in DEFAULTS]
-        elif any(key in known for known in DEFAULTS.values()) and key != "cost":
-            shown = [f"`{known[key]}`" if key in known else "–" for known in DEFAULTS.values()]
-        else:
-            own = _default(field)
-            shown = [f"`{known[key]}`" if key in known else own for known in DEFAULTS.values()]
         yield f"| `{key}` | " + " | ".join(shown) + " |"
     yield ""
 
@@ -150,8 +151,8 @@ def _default(field: FieldInfo, key: Key | None = None) -> str:
     if isinstance(extra, dict) and "default" in extra:
         return str(extra["default"])
     if key and (by := key.default_with):
-        told = [f"`{_plain(value)}` ({choice})" for choice, value in by.values.items()]
-        return ", ".join([*told, f"else `{_shown(field)}`"]) + _mark(field)
+        defaults = [f"`{_plain(value)}` ({choice})" for choice, value in by.values.items()]
+        return ", ".join([*defaults, f"else `{_shown(field)}`"]) + _mark(field)
     if key and key.guessed:
         return f"`{key.guessed.default}` ({key.guessed.where}) *, else `{_shown(field)}`"
     shown = _shown(field)

@@ -1,7 +1,5 @@
-"""A resolved scenario as TOML: all keys with defaults and units; it reads back as the same system.
-
-Keys that mean nothing beside the choices made are left out, as in any scenario file.
-"""
+"""A resolved scenario as TOML: all keys that apply, with their values; it reads back as the same
+system."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -22,8 +20,8 @@ def document_text(document: Mapping[str, Any]) -> str:
 
 
 def assumed_comment(scenario: Scenario) -> str:
-    """Return the assumptions of `scenario`, and the lengths of a run that follow from other keys,
-    as comment lines for the head of its text, if any."""
+    """Return comment lines for the head of a scenario's text, if any: its assumptions, and the
+    lengths of a run that follow from other keys."""
     run = scenario.run
     derived = {
         f"run.{key}": TIME.format(getattr(run, key))

@@ -1,9 +1,5 @@
-"""Which keys a method does not use; the warnings of a result name those that its scenario gives.
-
-A key counts as given where the scenario sets it to another value than its default. Keys that mean
-nothing beside the choices of a scenario are refused when it is read (`choices`), and what a method
-cannot do is refused by the method.
-"""
+"""Keys that a method does not use; a result warns of those that its scenario sets to another value
+than their default. A scenario refuses keys that do not apply, a method what it cannot do."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,8 +22,8 @@ class Unused:
     keys: tuple[str, ...]
     """Dotted names; `hosts.latency.*` stands for all keys of a table."""
     why: str
-    """Reason: what the method takes instead. Empty for keys that no reader expects the method to
-    use, such as the tables of other methods: warnings do not name them."""
+    """Reason: what the method takes instead. Warnings name no keys without a reason: no reader
+    expects the method to use them, as the tables of other methods."""
     when: Callable[[Scenario], bool] = lambda _: True
     """Whether the keys have no effect for a scenario."""
     but: tuple[str, ...] = ()
@@ -44,107 +40,81 @@ def _is_in(path: str, key: str) -> bool:
     return path == key or (key.endswith(".*") and path.startswith(key[:-1]))
 
 
+def _keys(*tables: str) -> tuple[str, ...]:
+    """Return the dotted names of keys, each of `tables` written as `TABLE: KEY KEY …`."""
+    parts = (text.partition(": ") for text in tables)
+    return tuple(f"{table}.{key}" for table, _, keys in parts for key in keys.split())
+
+
 def _has_own_network(scenario: Scenario) -> bool:
     return not scenario.measure.has_network
 
 
-_COUNTED = ("network.technology", "network.shape", "network.racks")
+_COUNTED = _keys("network: technology shape racks")
 """Keys that decide on the number of units."""
-_TCP = ("transport.congestion", "transport.static_window")
-_OF_PACKETS = ("rings", "ecn_threshold", "scheduling", "weights")
-_OF_CORES = ("cores", "packet_cost", "batch_cost", "memory_bandwidth", "pace", "pace_counts")
-_PRICES = Unused(tuple(f"network.switch.{level}.cost" for level in LEVELS), "")
+_TCP = _keys("transport: congestion static_window")
+_PRICES = Unused(_keys(*(f"network.switch.{level}: cost" for level in LEVELS)), "")
 """Prices are printed by `daqloom demo` and by reports."""
 _MACHINE = "the network is that of this machine, unless measure.lab or measure.device is set"
-_HOSTS = "hosts and messages cost what they cost on this machine"
+_MEANS = "closed forms take means"
 
 UNUSED: dict[Method, tuple[Unused, ...]] = {
     "analyse": (
         _PRICES,
         Unused(("run.*", "measure.*"), ""),
         Unused(
-            (
-                "hosts.send_rate",
-                "hosts.receive_rate",
-                "hosts.shared_cores",
-                "hosts.packet_latency.*",
-                "hosts.jitter",
-                "hosts.scheduling",
-                "hosts.weights",
-                "building.event_manager",
+            _keys(
+                "hosts: send_rate receive_rate shared_cores packet_latency.* jitter scheduling",
+                "hosts: weights",
+                "building: event_manager",
             ),
             "closed forms take no time of hosts for bytes and packets",
         ),
         Unused(
-            (
-                "event.lhc.*",
-                "event.size_spread",
-                "event.size_quantum",
-                "event.trace",
-                "building.jitter.kind",
-                "building.jitter.spread",
-                "hosts.latency.kind",
-                "hosts.latency.spread",
+            _keys(
+                "event: lhc.* size_spread size_quantum trace",
+                "building.jitter: kind spread",
+                "hosts.latency: kind spread",
             ),
-            "closed forms take means",
+            _MEANS,
         ),
         Unused(
-            ("hosts.clock_offset", "hosts.clock_drift"),
+            _keys("hosts: clock_offset clock_drift"),
             "phases do not follow clocks",
             lambda s: s.building.protocol != "shift" or s.building.change != "window",
         ),
+        Unused(("event.fragment_sizes",), _MEANS, lambda s: s.building.protocol == "daqpipe"),
         Unused(
-            ("event.fragment_sizes",),
-            "closed forms take means",
-            lambda s: s.building.protocol == "daqpipe",
-        ),
-        Unused(
-            ("hosts.latency.*", "hosts.local_rate", "hosts.message_cost", "hosts.polling_delay"),
+            _keys("hosts: latency.* local_rate message_cost polling_delay"),
             "closed forms of a rack take readout.message_cost and builders.message_cost alone",
             lambda s: Parts.INCAST in parts_of(s),
         ),
         Unused(
-            ("readout.buffer", "readout.card.*"),
+            _keys("readout: buffer card.*"),
             "closed forms take buffers of readout units as large enough",
         ),
         Unused(
-            (
-                "transport.rto_min",
-                "transport.rto_max",
-                "transport.timer_tick",
-                "transport.delayed_ack",
-                "transport.ack_every",
-                "transport.quick_acks",
-                "transport.rack",
-                "transport.tail_loss_probe",
-                "transport.hystart",
-                "transport.tso_burst",
-                "transport.restart_after_idle",
-                "transport.dctcp_g",
-                "transport.retry_timeout",
-                "transport.retry_count",
-                "transport.retry_spread",
-                "transport.connection",
-                "transport.data_service_level",
-                "transport.control_service_level",
+            _keys(
+                "transport: rto_min rto_max timer_tick delayed_ack ack_every quick_acks rack",
+                "transport: tail_loss_probe hystart tso_burst restart_after_idle dctcp_g",
+                "transport: retry_timeout retry_count retry_spread connection",
+                "transport: data_service_level control_service_level",
             ),
             "closed forms take packets to arrive at the first attempt, on one virtual lane",
         ),
         Unused(
-            (
-                *(f"network.links.{link}.bucket" for link in ("source", "uplink", "access")),
-                "network.links.bucket",
-                *(f"network.switch.{level}.{key}" for level in LEVELS for key in _OF_PACKETS),
-                *(f"network.switch.core.{key}" for key in _OF_CORES),
-                "network.switch.leaf.*",
-                "network.switch.spine.*",
-                "network.hash_seed",
-                "network.switch.buffer",
-                "network.switch.crossbar_arbiter",
-                "network.switch.crossbar_iterations",
-                "network.switch.credit_release",
-                "network.switch.head_of_queue_lifetime",
-                "network.lanes.*",
+            _keys(
+                "network.links: source.bucket uplink.bucket access.bucket bucket",
+                *(
+                    f"network.switch.{level}: rings ecn_threshold scheduling weights"
+                    for level in LEVELS
+                ),
+                "network.switch.core: cores packet_cost batch_cost memory_bandwidth pace",
+                "network.switch: core.pace_counts leaf.* spine.*",
+                "network: hash_seed",
+                "network.switch: buffer crossbar_arbiter crossbar_iterations credit_release",
+                "network.switch: head_of_queue_lifetime",
+                "network: lanes.*",
             ),
             "closed forms take links, latencies and what ports of switches hold",
         ),
@@ -154,14 +124,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
             lambda s: Parts.INCAST not in parts_of(s),
         ),
         Unused(
-            (
-                "faults.injected.*",
-                "faults.routing",
-                "faults.detection",
-                "faults.sweep",
-                "hosts.spares",
-                "hosts.spare_takes",
-            ),
+            _keys("faults: injected.* routing detection sweep", "hosts: spares spare_takes"),
             "closed forms describe the time without faults",
         ),
     ),
@@ -172,56 +135,42 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
     ),
     "measure": (
         _PRICES,
-        Unused(("run.duration", "run.warmup"), ""),
+        Unused(_keys("run: duration warmup"), ""),
         Unused(("network.*", "hosts.order"), _MACHINE, _has_own_network, but=_COUNTED),
         Unused(_TCP, _MACHINE, lambda s: _has_own_network(s) and s.measure.transport != "tcp"),
         Unused(("transport.*",), _MACHINE, _has_own_network, but=_TCP),
         Unused(
-            (
-                "hosts.message_cost",
-                "hosts.send_rate",
-                "hosts.receive_rate",
-                "hosts.shared_cores",
-                "hosts.polling_delay",
-                "hosts.latency.*",
-                "hosts.packet_latency.*",
-                "hosts.pcie_rate",
-                "hosts.memory_rate",
-                "hosts.memory_passes",
-                "hosts.local_rate",
-                "hosts.clock_offset",
-                "hosts.clock_drift",
-                "hosts.scheduling",
-                "hosts.weights",
-                "readout.message_cost",
-                "builders.message_cost",
-                "building.request_size",
-                "building.control_size",
-                "building.event_manager",
-                "measure.join_time",
-                "hosts.jitter",
-                "transport.retry_spread",
+            _keys(
+                "hosts: message_cost send_rate receive_rate shared_cores polling_delay latency.*",
+                "hosts: packet_latency.* pcie_rate memory_rate memory_passes local_rate",
+                "hosts: clock_offset clock_drift scheduling weights",
+                "readout: message_cost",
+                "builders: message_cost",
+                "building: request_size control_size event_manager",
+                "measure: join_time",
+                "hosts: jitter",
+                "transport: retry_spread",
             ),
-            _HOSTS,
+            "hosts and messages cost what they cost on this machine",
         ),
         Unused(
-            ("builders.processing", "readout.card.*"),
+            _keys("builders: processing", "readout: card.*"),
             "live units of linear shifting and DAQPIPE process no events and have no cards",
             lambda s: s.building.protocol in PACKED.among,
         ),
         Unused(
-            ("faults.cables", "faults.routing", "faults.detection", "faults.sweep"),
+            _keys("faults: cables routing detection sweep"),
             "cables and routing tables of this machine stay as they are",
         ),
     ),
 }
-"""By method, what it does not use."""
+"""Keys without effect, by method."""
 
 
 def rule_for(scenario: Scenario, method: Method, path: str) -> Unused | None:
-    """Return why the method does not use a key of the scenario; None if it does."""
-    rules = (rule for rule in UNUSED[method] if rule.name(path))
-    return next((rule for rule in rules if rule.when(scenario)), None)
+    """Return the rule by which the method does not use a key of the scenario; None if it does."""
+    rules = (rule for rule in UNUSED[method] if rule.name(path) and rule.when(scenario))
+    return next(rules, None)
 
 
 def unused(scenario: Scenario, method: Method) -> Iterator[tuple[str, Unused]]:

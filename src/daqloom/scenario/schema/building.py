@@ -156,18 +156,15 @@ class Building(Daqpipe, Shift, Pull, Protocol):
 
     @property
     def in_words(self) -> str:
-        """How events are built, for the head of a figure."""
+        """Protocol and step in words, for the head of a figure."""
         step = "by time windows"
         if self.change == "count":
             step = "no barrier" if self.barrier == "none" else f"{self.barrier} barrier"
-            if self.barrier != "none" and self.barrier_group != "all":
-                step += {"leaf": " on each leaf"}.get(
-                    str(self.barrier_group), f" of {self.barrier_group}"
-                )
-            if self.barrier != "none" and self.barrier_slack:
-                step += f", slack {self.barrier_slack}"
-            if self.barrier != "none" and self.synchronise == "adaptive":
-                step += ", adaptive"
+        if self.change == "count" and self.barrier != "none":
+            group = self.barrier_group
+            step += {"all": "", "leaf": " on each leaf"}.get(str(group), f" of {group}")
+            step += f", slack {self.barrier_slack}" if self.barrier_slack else ""
+            step += ", adaptive" if self.synchronise == "adaptive" else ""
         if self.pace == "builder":
             step = f"builder-paced, {step}"
         return {

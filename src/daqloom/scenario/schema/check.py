@@ -1,4 +1,4 @@
-"""What has to fit together across the tables of a scenario."""
+"""Requirements across the tables of a scenario."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -19,8 +19,8 @@ from daqloom.scenario.validation import value_error
 
 
 def check(scenario: Tables) -> None:
-    """Raise ValueError where parts of a scenario contradict one another; each further contradiction
-    is a note of the error."""
+    """Raise ValueError where tables contradict one another; each further contradiction is a note of
+    the error."""
     checks = [_check_run, _check_units]
     if scenario.network.technology == "ethernet":
         checks += [_check_ethernet, _check_classes]
@@ -41,7 +41,7 @@ def check(scenario: Tables) -> None:
 
 
 def _check_mended(scenario: Tables) -> None:
-    """Mended tables go with an order of units that linear shift alone has."""
+    """Mended tables order the units of linear shift, folded and placed by rule."""
     if scenario.network.routing != "mended":
         return
     rules = {
@@ -70,7 +70,7 @@ def _check_run(scenario: Tables) -> None:
 
 def _check_units(scenario: Tables) -> None:
     readout, builders = scenario.readout.units, scenario.builders.units
-    protocol, everyone = scenario.building.protocol, scenario.all_builders
+    protocol, in_all = scenario.building.protocol, scenario.all_builders
     if scenario.hosts.placement == "table":
         _check_table(scenario.hosts.units, protocol)
         return
@@ -82,30 +82,22 @@ def _check_units(scenario: Tables) -> None:
             f"builders.units = {builders} and readout.units = {readout}; folded units are as many "
             "as each other: leave builders.units out, or set builders.folded = false"
         )
-    if (
-        protocol != "pull"
-        and not scenario.builders.folded
-        and everyone
-        and not 0 <= readout - everyone <= 1
-    ):
+    unfolded = protocol != "pull" and not scenario.builders.folded
+    if unfolded and in_all and not 0 <= readout - in_all <= 1:
         raise ValueError(
-            f"builders.units = {everyone} and readout.units = {readout}; without pull, "
+            f"builders.units = {in_all} and readout.units = {readout}; without pull, "
             "unfolded units alternate: give as many of each, or one builder unit less"
         )
 
 
 def _check_counted(scenario: Tables) -> None:
-    """A rack has as many hosts as it is told, and pull asks so many readout units."""
+    """Racks, pull building and a switch without hosts need numbers of units."""
     protocol, shape = scenario.building.protocol, scenario.network.shape
-    if protocol == "none":
-        needed = {"hosts.count": scenario.hosts.count}
-    elif scenario.folded and protocol != "pull":
+    needed = {"hosts.count": scenario.hosts.count}
+    if protocol != "none":
         needed = {"readout.units": scenario.readout.units}
-    else:
-        needed = {
-            "readout.units": scenario.readout.units,
-            "builders.units": scenario.builders.units,
-        }
+        if not scenario.folded or protocol == "pull":
+            needed["builders.units"] = scenario.builders.units
     network = scenario.network
     no_hosts = shape == "one-switch" and not (network.hosts or scenario.nodes)
     for key, units in needed.items():
@@ -203,7 +195,7 @@ def _check_windows(scenario: Tables) -> None:
 
 
 def _check_switch(scenario: Tables, level: str, connected: int) -> None:
-    """`connected`: ports of it that are cabled, at least."""
+    """Check one switch; `connected`: the least number of its ports that are cabled."""
     name, switch = f"network.switch.{level}", scenario.network.switch.of(level)
     frame = scenario.network.mtu + FRAME_OVERHEAD_BYTES
     limits = {"buffer": switch.buffer, "port_limit": switch.port_limit}
@@ -285,13 +277,12 @@ def _check_groups(scenario: Tables) -> None:
 
 def check_groups(scenario: Tables, nodes: int) -> None:
     """Raise ValueError where `nodes` hosts have other sources than `event.groups`."""
-    told = sum(group.sources for group in scenario.event.groups)
-    sources = scenario.readouts(nodes) * scenario.readout.streams
-    if told and nodes and told != sources:
+    listed = sum(group.sources for group in scenario.event.groups)
+    readouts, streams = scenario.readouts(nodes), scenario.readout.streams
+    if listed and nodes and listed != readouts * streams:
         raise ValueError(
-            f"event.groups have {told} sources; expected one for each of the "
-            f"{scenario.readout.streams} streams of {scenario.readouts(nodes)} readout units, "
-            f"{sources}"
+            f"event.groups have {listed} sources; expected one for each of the {streams} streams "
+            f"of {readouts} readout units, {readouts * streams}"
         )
 
 
@@ -319,23 +310,24 @@ _OF_UNITS = (_check_ethernet, _check_event, _check_groups)
 
 
 def check_possible(scenario: Tables) -> None:
-    """Raise ScenarioError for choices that no method can combine yet."""
+    """Raise ScenarioError for choices that no method combines yet."""
     if choices := impossible(scenario):
         raise ScenarioError(f"{scenario.name}: {choices}")
 
 
 def impossible(scenario: Tables) -> str:
-    """Return a sentence on choices that cannot be combined yet; empty where all can."""
+    """Return a sentence on choices that no method combines yet; empty for possible ones."""
     network = scenario.network
-    if network.technology == "infiniband":
-        if network.is_racks:
-            return (
-                f'network.shape = "{network.shape}" with network.technology = "infiniband" is not '
-                "possible yet; expected one-switch (all hosts on it), fat-tree, imported or cables"
-            )
-        if scenario.transport.kind == "tcp":
-            return (
-                'transport.kind = "tcp" over network.technology = "infiniband" is not possible '
-                "yet; expected rdma"
-            )
+    if network.technology != "infiniband":
+        return ""
+    if network.is_racks:
+        return (
+            f'network.shape = "{network.shape}" with network.technology = "infiniband" is not '
+            "possible yet; expected one-switch (all hosts on it), fat-tree, imported or cables"
+        )
+    if scenario.transport.kind == "tcp":
+        return (
+            'transport.kind = "tcp" over network.technology = "infiniband" is not possible '
+            "yet; expected rdma"
+        )
     return ""

@@ -1,8 +1,8 @@
-"""The choices of a scenario, and which keys go with them."""
+"""Choices of a scenario, and the keys that apply with them."""
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
@@ -21,7 +21,7 @@ class Key:
     path: str
     field: FieldInfo
     conditions: tuple[When, ...]
-    """Those of the tables around it among them; keys are dotted from the root."""
+    """Conditions of the key and of the tables around it; their keys are dotted from the root."""
     default_with: DefaultWith | None
     assumed: Assumed | None
     guessed: GuessedWhere | None
@@ -61,31 +61,27 @@ def _keys(model: type[BaseModel], prefix: str, around: tuple[When, ...]) -> Iter
             yield from _keys(table, f"{prefix}{name}.", conditions)
 
 
-def _from_root(mark: Any, prefix: str) -> Any:
-    """Return the mark of a key in the table `prefix` with dotted names from the root."""
-    if isinstance(mark, When):
-        return replace(mark, key=_name(mark.key, prefix), or_with=_name(mark.or_with, prefix))
-    if isinstance(mark, DefaultWith):
-        when = None if mark.when is None else _from_root(mark.when, prefix)
-        return replace(mark, key=_name(mark.key, prefix), when=when)
-    if isinstance(mark, Assumed):
-        when = tuple(_from_root(each, prefix) for each in mark.when)
-        return replace(mark, unless_given=_name(mark.unless_given, prefix), when=when)
-    return mark
-
-
-def _name(key: str, prefix: str) -> str:
-    return prefix + key[1:] if key.startswith(".") else key
+def _from_root(part: Any, prefix: str) -> Any:
+    """Return a mark of a key in the table `prefix`, or a part of a mark, with dotted names from the
+    root."""
+    if isinstance(part, str):
+        return prefix + part[1:] if part.startswith(".") else part
+    if isinstance(part, tuple):
+        return tuple(_from_root(each, prefix) for each in part)
+    if isinstance(part, When | DefaultWith | Assumed):
+        names = [field.name for field in fields(part)]
+        return replace(part, **{name: _from_root(getattr(part, name), prefix) for name in names})
+    return part
 
 
 class Choices:
-    """The choices of a document, and which of its keys mean something beside them."""
+    """Choices of a document; some of its keys apply with them, others mean nothing."""
 
     def __init__(self, document: Mapping[str, Any], model: type[BaseModel]) -> None:
         self._document = document
         self._keys = keys_of(model)
         self._failing: dict[When, When | None] = {}
-        """Most conditions are those of many keys."""
+        """Results of `_fails`: most conditions are those of many keys."""
 
     def value(self, path: str) -> Any:
         """Return the value of a key, or its default."""
@@ -93,7 +89,7 @@ class Choices:
         return self.default(self._keys[path]) if value is ABSENT else value
 
     def default(self, key: Key) -> Any:
-        """Return the default of a key beside these choices."""
+        """Return the default of a key with these choices."""
         if mark := key.default_with:
             choice = self.value(mark.key)
             holds = mark.when is None or self.fails(mark.when) is None
@@ -128,7 +124,7 @@ class Choices:
         return None if holds else condition
 
     def without_meaning(self) -> Iterator[tuple[str, When]]:
-        """Return the keys that the document gives and that mean nothing, and why."""
+        """Yield the keys that the document gives and that mean nothing, each with its reason."""
         for path in given(self._document):
             if path in self._keys and (condition := self.unmet(path)) is not None:
                 yield path, condition
@@ -139,10 +135,10 @@ class Choices:
             return f"{path} means nothing here: {absent}; leave it out"
         value = self.value(condition.key)
         shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
-        wanted = " or ".join(f'"{each}"' for each in condition.among)
+        among = " or ".join(f'"{each}"' for each in condition.among)
         return (
             f"{path} means nothing with {condition.key} = {shown}; leave it out, or set "
-            f"{condition.key}{' to ' if wanted else ''}{wanted}"
+            f"{condition.key}{' to ' if among else ''}{among}"
         )
 
     def with_defaults(self) -> tuple[dict[str, Any], list[str]]:
@@ -150,11 +146,8 @@ class Choices:
         whole = copy_of(self._document)
         filled = []
         for path, key in self._keys.items():
-            if (
-                not (key.default_with or key.guessed)
-                or look(whole, path) is not ABSENT
-                or self.unmet(path)
-            ):
+            has_default = key.default_with or key.guessed
+            if not has_default or look(whole, path) is not ABSENT or self.unmet(path):
                 continue
             value = self.default(key)
             if value != key.field.default and put(whole, path, value):
@@ -180,16 +173,16 @@ def deciding(model: type[BaseModel]) -> frozenset[str]:
 
 
 def assumptions(scenario: Part) -> Iterator[tuple[str, str]]:
-    """Return key and value, as text, of each marked default of `scenario` that is used."""
+    """Yield key and value, as text, of each marked default of `scenario` that is used."""
     document = scenario.model_dump(mode="json", exclude_unset=True)
-    told, choices = set(given(document)), Choices(document, type(scenario))
+    set_keys, choices = set(given(document)), Choices(document, type(scenario))
     for path, key in keys_of(type(scenario)).items():
         if named_tables(key.field):
             table, name = _place(scenario, path)
             yield from _of_named(path, getattr(table, name))
         guessed = key.guessed and key.guessed.holds(choices.value)
         mark = ASSUMED if guessed else key.assumed
-        if mark is None or {path, mark.unless_given} & told:
+        if mark is None or {path, mark.unless_given} & set_keys:
             continue
         if choices.unmet(path) is None and not any(map(choices.fails, mark.when)):
             table, name = _place(scenario, path)
@@ -199,9 +192,8 @@ def assumptions(scenario: Part) -> Iterator[tuple[str, str]]:
 def _of_named(path: str, tables: dict[str, Part]) -> Iterator[tuple[str, str]]:
     for name, table in tables.items():
         for key, field in type(table).model_fields.items():
-            if any(isinstance(mark, Assumed) for mark in field.metadata) and (
-                key not in table.model_fields_set
-            ):
+            is_marked = any(isinstance(mark, Assumed) for mark in field.metadata)
+            if is_marked and key not in table.model_fields_set:
                 yield f"{path}.{name}.{key}", _text(table, key)
 
 

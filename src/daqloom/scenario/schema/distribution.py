@@ -1,11 +1,12 @@
-"""A distribution of a time: of latency, response, jitter, processing or acknowledges."""
+"""Distribution of a time: of latency, response, jitter, processing or acknowledges."""
 
 from __future__ import annotations
 
+import operator
 from array import array
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
+from pydantic import PrivateAttr, model_validator
 
 from daqloom.scenario import inputs
 from daqloom.scenario.quantities import Seconds
@@ -23,7 +24,7 @@ class Distribution(Part):
     """Mean time (s)."""
     spread: Annotated[Seconds, When(".kind", ("gaussian", "uniform"))] = 0.0
     """Standard deviation (gaussian; a negative time counts as zero) or half width (uniform) (s)."""
-    file: Annotated[str, When(".kind", ("histogram",))] = Field(default="", max_length=4096)
+    file: Annotated[inputs.FileName, When(".kind", ("histogram",))] = ""
     """File of the histogram: one time in microseconds a line, or a time and a count, or the output
     of `ib_write_lat` with -U or -H; relative to the scenario's folder."""
     less: Annotated[Seconds, When(".kind", ("histogram",))] = 0.0
@@ -34,8 +35,8 @@ class Distribution(Part):
 
     @property
     def measured(self) -> tuple[list[float], list[float]] | None:
-        """Return the times of the file (s), less `less`, and the count of each; None for a
-        distribution other than a histogram."""
+        """Times of the file (s), less `less`, and the count of each; None unless the distribution
+        is a histogram."""
         if self._measured is None:
             return None
         values_s, counts = self._measured
@@ -44,19 +45,17 @@ class Distribution(Part):
     @property
     def mean_s(self) -> float:
         """Mean time (s), of a histogram too."""
-        measured = self.measured
-        if measured is None:
+        if (measured := self.measured) is None:
             return self.mean
         values_s, counts = measured
-        total = sum(value * count for value, count in zip(values_s, counts, strict=True))
-        return total / sum(counts)
+        return sum(map(operator.mul, values_s, counts)) / sum(counts)
 
     def digest(self) -> str:
-        """The digest of what was measured; empty where nothing was."""
+        """Digest of what was measured; empty without a file."""
         return inputs.digest(*(self._measured or ()))
 
     @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> Self:
+    def _check(self) -> Self:
         if self.kind == "uniform" and self.spread > self.mean:
             raise ValueError(
                 "spread is larger than mean; a uniform time lies between mean - spread and "
@@ -65,7 +64,5 @@ class Distribution(Part):
         if self.kind == "histogram":
             if not self.file:
                 raise ValueError('kind = "histogram" requires a file')
-            folder = inputs.folder_of(info)
-            self._measured = inputs.latencies(self.file, folder)
-            self.__dict__["file"] = str(inputs.resolve(self.file, folder))
+            self._measured = inputs.latencies(self.file)
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from array import array
 from typing import Annotated, Literal, Self
 
@@ -116,9 +117,7 @@ class Event(Part):
         10_000
     )
     """Chunk of the poisson distribution: the size is a Poisson number of such chunks (B)."""
-    size_histogram: Annotated[str, When(".size_distribution", ("histogram",))] = Field(
-        default="", max_length=4096
-    )
+    size_histogram: Annotated[inputs.FileName, When(".size_distribution", ("histogram",))] = ""
     """File of the histogram distribution, relative to the scenario's folder: a size (B) and a
     weight a line, or both edges of a bin, which counts with its middle, and a weight; bins do not
     overlap. A head line may name the unit, such as `size_kB,count`. `size` is then replaced by
@@ -146,7 +145,7 @@ class Event(Part):
     dead time, or at the times of a file."""
     lhc: Annotated[Lhc, When(".arrivals", ("lhc",))] = Field(default_factory=Lhc)
     """Bunches and dead times, for arrivals = lhc."""
-    trace: Annotated[str, When(".arrivals", ("trace",))] = Field(default="", max_length=4096)
+    trace: Annotated[inputs.FileName, When(".arrivals", ("trace",))] = ""
     """File of the trace arrivals: one arrival time in seconds a line, not decreasing, relative to
     the scenario's folder; `rate` is then replaced by their mean rate."""
     share: Annotated[Share, PULL] = "equal"
@@ -166,8 +165,7 @@ class Event(Part):
         return self._trace
 
     @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> Self:
-        folder = inputs.folder_of(info)
+    def _check(self) -> Self:
         if self.size_distribution in ("gaussian", "gamma") and self.size_spread == 0:
             raise ValueError(
                 'size_spread is zero; for constant sizes use size_distribution = "fixed"'
@@ -186,14 +184,13 @@ class Event(Part):
                 raise ValueError(
                     'size_distribution = "histogram" requires a file in size_histogram'
                 )
-            self._histogram = inputs.histogram(self.size_histogram, folder)
-            self.__dict__["size_histogram"] = str(inputs.resolve(self.size_histogram, folder))
-            self.__dict__["size"] = _weighted_mean(*self._histogram)
+            sizes, weights = self._histogram = inputs.histogram(self.size_histogram)
+            mean = sum(map(operator.mul, sizes, weights)) / sum(weights)
+            self.__dict__["size"] = round(mean)
         if self.arrivals == "trace":
             if not self.trace:
                 raise ValueError('arrivals = "trace" requires a file in trace')
-            self._trace = inputs.trace(self.trace, folder)
-            self.__dict__["trace"] = str(inputs.resolve(self.trace, folder))
+            self._trace = inputs.trace(self.trace)
             self.__dict__["rate"] = len(self._trace) / self._trace[-1]
         if self.arrivals == "lhc":
             filled = self.lhc.pattern.count(1) / len(self.lhc.pattern) / self.lhc.bunch_spacing
@@ -203,8 +200,3 @@ class Event(Part):
                     "crossings in lhc.filling; lower the rate or fill more bunches"
                 )
         return self
-
-
-def _weighted_mean(sizes: array[int], weights: array[float]) -> int:
-    total = sum(size * weight for size, weight in zip(sizes, weights, strict=True))
-    return round(total / sum(weights))

@@ -1,4 +1,4 @@
-"""[faults]: what is broken, and what breaks during a run."""
+"""[faults]: breakage all the time, and during a run."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def _named(value: object) -> object:
-    """Take the number of a node for its name."""
+    """Return the number of a node as its name."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -128,7 +128,7 @@ class Fault(Part):
 
 
 class Faults(Part):
-    """[faults]: what is broken all the time, and what breaks during a run."""
+    """[faults]: breakage all the time, and during a run."""
 
     cables: Annotated[int, CABLED] = Field(default=0, ge=0, le=100_000)
     """Number of cables between switches that are broken all the time, drawn at random; the tables
@@ -151,8 +151,8 @@ class Faults(Part):
     0.04 s for 72 hosts, 0.1 s for 360 and 0.25 s for 800 (s)."""
 
     def drawn(self, name: str, among: Sequence[T]) -> list[T]:
-        """Return those of `among` that the fault `name` breaks, if it names none: by the seed, none
-        twice, and whatever other faults there are. Raises ScenarioError where they are too few."""
+        """Return the things among which the fault `name` breaks, drawn by the seed without regard
+        to other faults. Raises ScenarioError where they are too few."""
         count = self.injected[name].count
         if count > len(among):
             raise ScenarioError(

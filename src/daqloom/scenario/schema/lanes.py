@@ -27,18 +27,16 @@ class Lanes(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        most = self.count - 1
         for name in ("high", "low"):
             for lane, weight in getattr(self, name):
-                if not (0 <= lane < self.count and 0 <= weight <= 255):
+                if not (0 <= lane <= most and 0 <= weight <= 255):
                     raise ValueError(
-                        f"{name} has the entry [{lane}, {weight}]; expected a lane of 0 to "
-                        f"{self.count - 1} and a weight of 0 to 255"
+                        f"{name} has the entry [{lane}, {weight}]; expected a lane of 0 to {most} "
+                        "and a weight of 0 to 255"
                     )
-        if any(lane >= self.count for lane in self.service_levels):
-            raise ValueError(
-                f"service_levels uses lane {max(self.service_levels)}; expected lanes of 0 to "
-                f"{self.count - 1}"
-            )
+        if (used := max(self.service_levels, default=0)) > most:
+            raise ValueError(f"service_levels uses lane {used}; expected lanes of 0 to {most}")
         if not any(weight for _, weight in (*self.high, *self.low)):
             raise ValueError("no lane has a weight, so that no packet would be sent")
         return self

@@ -2,12 +2,12 @@
 
 import ipaddress
 import re
-from contextlib import suppress
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
-from daqloom.scenario import inputs
+from daqloom.scenario.addresses import text
+from daqloom.scenario.inputs import FileName
 from daqloom.scenario.quantities import (
     TIME,
     BitRateOrNone,
@@ -27,60 +27,47 @@ WHEREABOUTS = frozenset(
 """Keys of places, which do not change what is measured."""
 
 
-def _address(value: object) -> str:
-    with suppress(ValueError):
-        if isinstance(value, str):
-            return str(ipaddress.ip_address(value))
-    raise ValueError('is not an IP address; expected one of this machine, such as "127.0.0.1"')
-
-
-def _text(form: str, sentence: str) -> BeforeValidator:
-    """Return a type of text with the form of a regular expression; others are refused with
-    `sentence`."""
-
-    def check(value: object) -> str:
-        if isinstance(value, str) and re.fullmatch(form, value):
-            return value
-        raise ValueError(sentence)
-
-    return BeforeValidator(check)
-
-
 TransportName = Annotated[
     str,
-    _text(
-        r"shm|tcp|libfabric:[A-Za-z0-9_;-]{1,40}",
+    text(
+        lambda name: re.fullmatch(r"shm|tcp|libfabric:[A-Za-z0-9_;-]{1,40}", name) and name,
         'is not a transport; expected "shm", "tcp", or "libfabric:" and a provider that `fi_info` '
         'lists, such as "libfabric:tcp"',
     ),
 ]
 Congestion = Annotated[
     str,
-    _text(
-        r"[a-z0-9_-]{0,15}",
+    text(
+        lambda name: name if re.fullmatch(r"[a-z0-9_-]{0,15}", name) else None,
         "is not a congestion control of TCP; expected a name that "
         '`sysctl net.ipv4.tcp_allowed_congestion_control` lists, such as "cubic"',
     ),
 ]
-
-
-def _network(value: object) -> str:
-    with suppress(ValueError):
-        if isinstance(value, str):
-            return str(ipaddress.ip_network(value)) if value else ""
-    raise ValueError('is not a network; expected one such as "10.1.0.0/16"')
-
-
-def _cores(value: object) -> str:
-    if isinstance(value, str) and (value in ("", "auto") or cores(value)):
-        return value
-    raise ValueError(
-        'is not a list of cores; expected "auto", or numbers and ranges such as "0-3,8"'
-    )
+Network = Annotated[
+    str,
+    text(
+        lambda value: value and ipaddress.ip_network(value),
+        'is not a network; expected one such as "10.1.0.0/16"',
+    ),
+]
+Address = Annotated[
+    str,
+    text(
+        ipaddress.ip_address,
+        'is not an IP address; expected one of this machine, such as "127.0.0.1"',
+    ),
+]
+Cores = Annotated[
+    str,
+    text(
+        lambda value: value if value in ("", "auto") or cores(value) else None,
+        'is not a list of cores; expected "auto", or numbers and ranges such as "0-3,8"',
+    ),
+]
 
 
 def cores(text: str) -> list[int]:
-    """Return the processor cores of "0-3,8", in that order; none where the text is no such list."""
+    """Return the processor cores of "0-3,8", in that order; none for another text."""
     found: list[int] = []
     for part in text[:1000].split(","):
         match = re.fullmatch(r"\s*([0-9]{1,4})(?:-([0-9]{1,4}))?\s*", part)
@@ -106,7 +93,7 @@ class Measure(Part):
     one connection for each pair of units, with the congestion control and, if it is static, the
     window of `[transport]`; "libfabric:PROVIDER" ("libfabric:tcp", "libfabric:verbs;ofi_rxm"): over
     a network."""
-    network: Annotated[str, BeforeValidator(_network)] = ""
+    network: Network = ""
     """Over a network: the one of the addresses of units for their data, such as "10.1.0.0/16"; else
     each uses the address with which it reaches the run control."""
     namespaces: bool = False
@@ -121,7 +108,7 @@ class Measure(Part):
     )
     """Full frames in the token bucket of a laboratory's port. So many leave an idle port at once,
     of a wire one does; a timer may be late by all but one of them, and the port keeps its rate."""
-    device: str = Field(default="", max_length=4096)
+    device: FileName = ""
     """Over a network: the file of a switch that is the device under test. Its buffers are set as
     `[network.switch]` says, and afterwards back, and its counters are read."""
     congestion: Congestion = ""
@@ -153,15 +140,15 @@ class Measure(Part):
     hosts: tuple[Host, ...] = Field(default=(), strict=False, max_length=MOST_HOSTS)
     """Ssh: machines on which units are started, in turn or, with `hosts.placement` = "table", each
     on the host that `hosts.units` gives it; daqloom has to be at the same path on each."""
-    bind: Annotated[str, BeforeValidator(_address)] = "127.0.0.1"
+    bind: Address = "127.0.0.1"
     """Address of this machine where the run control listens for units and operators ("0.0.0.0":
     all); one other than loopback requires `certificates`."""
     port: int = Field(default=0, ge=0, le=65535)
     """Port on which the run control listens; 0: a free one, which it prints."""
-    certificates: str = Field(default="", max_length=4096)
+    certificates: FileName = ""
     """Folder with certificates from `daqloom control certificates`, by which run control, units and
     operators authenticate each other with TLS."""
-    cores: Annotated[str, BeforeValidator(_cores)] = ""
+    cores: Cores = ""
     """Processor cores of a machine to which its units are pinned, shared equally: "0-3,8", "auto"
     for all; else the system decides. Memory is on the NUMA node of the core that first touches
     it."""
@@ -183,7 +170,7 @@ class Measure(Part):
     source: Literal["generator", "replay", "user"] = "generator"
     """Source of multi-fragment packets (MFPs): generated with checkable content, replayed from
     `source_files`, or a process of yours through shared memory."""
-    source_files: str = Field(default="", max_length=4096)
+    source_files: FileName = ""
     """Replay: folder or file written by `daqloom data generate` or a run."""
     content: Literal["every", "once"] = "every"
     """Generator: whether it fills each packet anew, or its buffer only once, so that filling costs
@@ -192,7 +179,7 @@ class Measure(Part):
     """Sink of built events: checked byte for byte (a replay by the checksums of the recording) and
     discarded, discarded unread, written to `sink_files`, or passed to a process of yours through
     shared memory."""
-    sink_files: str = Field(default="", max_length=4096)
+    sink_files: FileName = ""
     """File: folder of the files, which can be replayed later."""
     when_unwritable: Literal["count", "stop"] = "count"
     """File: a unit that cannot write events (to a full disk, for example) counts them as not
@@ -218,22 +205,22 @@ class Measure(Part):
 
     @property
     def over_tcp(self) -> bool:
-        """Return whether data goes through the kernel's TCP."""
+        """Whether data goes through the kernel's TCP."""
         return re.match(r"tcp$|libfabric:(tcp|sockets|net)", self.transport) is not None
 
     @property
     def has_lab(self) -> bool:
-        """Return whether the scenario's own network is made for the measurement."""
+        """Whether the scenario's own network is made for the measurement."""
         return self.lab != "none"
 
     @property
     def has_network(self) -> bool:
-        """Return whether the scenario's network has an effect on the measurement."""
+        """Whether the scenario's network has an effect on the measurement."""
         return self.has_lab or bool(self.device)
 
     @property
     def is_apart(self) -> bool:
-        """Return whether units have network namespaces of their own."""
+        """Whether units have network namespaces of their own."""
         return any(self._apart.values())
 
     @property
@@ -242,18 +229,18 @@ class Measure(Part):
 
     @property
     def shares_memory(self) -> bool:
-        """Return whether units write into each other's memory, all of them on one machine."""
+        """Whether units write into each other's memory, all of them on one machine."""
         return self.transport == "shm"
 
     @property
     def spans_machines(self) -> bool:
-        """Return whether units may be on several machines."""
+        """Whether units may be on several machines."""
         local = self.launch == "local" or ipaddress.ip_address(self.bind).is_loopback
         return not self.shares_memory and not local
 
     @property
     def has_checksums(self) -> bool:
-        """Return whether the bytes of writes have checksums."""
+        """Whether the bytes of writes have checksums."""
         by_default = self.transport == "tcp" and self.spans_machines
         return self.checksums == "always" or (self.checksums == "auto" and by_default)
 
@@ -264,7 +251,7 @@ class Measure(Part):
         return {key: value for key, value in mine.items() if value != usual[key]}
 
     @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> Self:
+    def _check(self) -> Self:
         least = round(HEARTBEATS_PER_TIMEOUT * self.heartbeat, 12)
         if self.fault_timeout < least:
             raise ValueError(
@@ -278,9 +265,9 @@ class Measure(Part):
                 f"{TIME.format(self.duration)}; shorten the one or lengthen the other"
             )
         options = ("pacing", "send_buffer", "receive_buffer", "dscp", "source_port")
-        if self.transport != "tcp" and (given := [key for key in options if getattr(self, key)]):
+        if self.transport != "tcp" and (used := [key for key in options if getattr(self, key)]):
             raise ValueError(
-                f'{given[0]} is an option of sockets of TCP and requires transport = "tcp"; it is '
+                f'{used[0]} is an option of sockets of TCP and requires transport = "tcp"; it is '
                 f'"{self.transport}"'
             )
         apart = [key for key, is_set in self._apart.items() if is_set]
@@ -297,7 +284,7 @@ class Measure(Part):
         if apart and (self.network or self.prometheus_port):
             raise ValueError(
                 f"{apart[0]} leaves no use for network and prometheus_port: the units have a "
-                "network of their own, which nobody else reaches; leave them out"
+                "network of their own, isolated from others; leave them out"
             )
         if self.device and (apart or self.shares_memory):
             raise ValueError(
@@ -313,11 +300,6 @@ class Measure(Part):
                 "`daqloom control certificates DIR` makes them, certificates = DIR uses them"
             )
         for kind, needed in (("source", "replay"), ("sink", "file")):
-            files = getattr(self, f"{kind}_files")
-            if getattr(self, kind) == needed and not files:
+            if getattr(self, kind) == needed and not getattr(self, f"{kind}_files"):
                 raise ValueError(f'{kind} = "{needed}" requires {kind}_files, a folder')
-        folder = inputs.folder_of(info)
-        for key in ("certificates", "device", "source_files", "sink_files"):
-            if given := getattr(self, key):
-                self.__dict__[key] = str(inputs.resolve(given, folder))
         return self

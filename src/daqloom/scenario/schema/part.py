@@ -28,10 +28,10 @@ def meanings(table: type[BaseModel]) -> dict[str, str]:
     for base in reversed(table.__mro__):
         if issubclass(base, BaseModel) and base is not BaseModel:
             [declared] = ast.parse(inspect.getsource(base)).body
-            for key, text in pairwise(ast.iter_child_nodes(declared)):
-                match key, text:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(told))):
-                        found[name] = " ".join(told.split()).removesuffix(".")
+            for key, below in pairwise(ast.iter_child_nodes(declared)):
+                match key, below:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(str(text))):
+                        found[name] = " ".join(text.split()).removesuffix(".")
     return found
 
 

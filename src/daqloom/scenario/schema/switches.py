@@ -111,6 +111,11 @@ def _keys_of(table: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return DEFAULTS.get(model) if isinstance(model, str) else None
 
 
+def _guess(*models: str) -> Assumed:
+    """Return the mark of a key whose default is a guess for some models."""
+    return Assumed(when=(When(".model", models),))
+
+
 class PacketBuffer(Part):
     """The packet buffer of an output-queued switch."""
 
@@ -120,13 +125,13 @@ class PacketBuffer(Part):
     pair), drop-tail (a FIFO per output), software (a software switch: a server with a paced ring
     for each destination); or a product: qfx5120-48y is shared-memory, acx7100-48l is voq, with
     their numbers."""
-    buffer: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory", "voq")),))] = 0
+    buffer: Annotated[Bytes, _guess("shared-memory", "voq")] = 0
     """Total packet buffer, dedicated part included; the rest is the shared pool. Only drop-tail may
     have "0 B": limited by its queues alone (B)."""
     dedicated: Bytes = 0
     """Part of the buffer spread evenly over the ports (B)."""
-    alpha: Annotated[Number, Assumed(when=(When(".model", ("shared-memory", "qfx5120-48y")),))] = (
-        Field(default=1.0, gt=0, le=1e6)
+    alpha: Annotated[Number, _guess("shared-memory", "qfx5120-48y")] = Field(
+        default=1.0, gt=0, le=1e6
     )
     """Dynamic threshold: an output may hold alpha × the free shared pool, besides its dedicated
     part; 1e6 is in effect no threshold. SONiC's dynamic_th n is 2^n, Junos' dynamic-threshold n is
@@ -134,15 +139,13 @@ class PacketBuffer(Part):
     port_limit: Bytes = 0
     """Largest occupancy of one output (voq: of one virtual output queue); "0 B" = no such limit
     (B)."""
-    cell_size: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory",)),))] = 0
+    cell_size: Annotated[Bytes, _guess("shared-memory")] = 0
     """Packets occupy whole cells of this size; "0 B" = counted by the byte (B)."""
-    cell_metadata: Annotated[Bytes, Assumed(when=(When(".model", ("shared-memory",)),))] = 0
+    cell_metadata: Annotated[Bytes, _guess("shared-memory")] = 0
     """Metadata in the first cell of each packet (B)."""
     ports: int = Field(default=0, ge=0, le=10_000)
     """Ports that share the dedicated part; 0 = those that the scenario connects."""
-    queue_packets: Annotated[int, Assumed(when=(When(".model", ("drop-tail",)),))] = Field(
-        default=0, ge=0, le=1_000_000_000
-    )
+    queue_packets: Annotated[int, _guess("drop-tail")] = Field(default=0, ge=0, le=1_000_000_000)
     """Largest number of packets in one drop-tail queue, or one ring of a software switch; 0 = no
     such limit (drop-tail)."""
     rings: Literal["builders", "hosts"] = "builders"
@@ -154,22 +157,14 @@ class PacketBuffer(Part):
     pace_counts: Literal["wire", "ip"] = "wire"
     """Bits to which the pace refers: those on the wire, preamble and gap included, or those of IP
     packets."""
-    cores: Annotated[int, Assumed(when=(When(".model", ("software",)),))] = Field(
-        default=1, ge=1, le=1024
-    )
+    cores: Annotated[int, _guess("software")] = Field(default=1, ge=1, le=1024)
     """Cores of a software switch; each serves its share of the ports."""
-    packet_cost: Annotated[
-        Seconds, Field(le=1.0), Assumed(when=(When(".model", ("software",)),))
-    ] = 0.0
+    packet_cost: Annotated[Seconds, Field(le=1.0), _guess("software")] = 0.0
     """Time that a core of a software switch takes for a packet (s)."""
-    batch_cost: Annotated[
-        Seconds, Field(le=1.0), Assumed(when=(When(".model", ("software",)),))
-    ] = 0.0
+    batch_cost: Annotated[Seconds, Field(le=1.0), _guess("software")] = 0.0
     """Time that it takes for each batch of at most 32 packets from an input or to an output,
     besides (s)."""
-    descriptors: Annotated[int, Assumed(when=(When(".model", ("software",)),))] = Field(
-        default=512, ge=1, le=1_000_000
-    )
+    descriptors: Annotated[int, _guess("software")] = Field(default=512, ge=1, le=1_000_000)
     """Descriptors of each port of a software switch in each direction: packets in the network card,
     before and behind the rings."""
     memory_bandwidth: BitRateOrNone = 0
