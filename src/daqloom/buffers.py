@@ -1,4 +1,4 @@
-"""Buffers of a running unit, for a source or a sink of one's own.
+"""Buffers of a running unit, for another source or sink.
 
 A unit serves each of its streams as ``daqloom/RUN/UNIT/stream-N``, for one process that writes
 multi-fragment packets (MFPs) with a `BufferWriter`, and its built events as

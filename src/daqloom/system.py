@@ -39,8 +39,7 @@ class System:
         return self.scenario.name
 
     def show(self) -> str:
-        """Return the scenario with all defaults as the text of a scenario file, the assumed values
-        in comments at its head."""
+        """Return the text of the scenario with all defaults, headed by comments on assumptions."""
         return assumed_comment(self.scenario) + to_toml(self.scenario)
 
     def with_overrides(self, overrides: Iterable[str] | Mapping[str, Any]) -> System:
@@ -64,8 +63,8 @@ class System:
         """Simulate packet by packet for `run.duration` virtual seconds.
 
         `seed` replaces `run.seed`, `trace` is a file for ui.perfetto.dev, `progress` is called with
-        the share done. Of racks, `pcap` maps links to files for Wireshark; of fabrics, `timeline`
-        adds the series of which figures are drawn.
+        the share done. `pcap` maps links of racks to files for Wireshark; `timeline` adds the
+        series of a fabric's figures.
         """
         return methods.simulate(
             self.scenario, seed=seed, pcap=pcap, trace=trace, timeline=timeline, progress=progress
@@ -96,8 +95,7 @@ class System:
         )
 
     def compare(self, *, seed: int | None = None) -> Beside | Comparison:
-        """Set the methods beside one another, as `daqloom compare` does without options. A rack:
-        `on_same_events`; a fabric: `beside`."""
+        """Compare methods as `daqloom compare` does: racks `on_same_events`, fabrics `beside`."""
         system = self if seed is None else self.with_overrides({"run.seed": seed})
         is_incast = Parts.INCAST in parts_of(system.scenario)
         return system.on_same_events() if is_incast else system.beside()
@@ -126,8 +124,7 @@ class System:
         progress: Callable[[float], None] | None = None,
     ) -> Comparison:
         """Compare formula and simulation of a rack on the same events, for `duration_s` of virtual
-        time from an empty network on. Raises StudyError where there are too few events, or they
-        cannot be drawn beforehand."""
+        time from an empty network on. Raises StudyError for too few events, or undrawable ones."""
         from daqloom.study.methods.compare import compare
 
         drawn = self.scenario.run.seed if seed is None else seed
@@ -137,7 +134,7 @@ class System:
         return f"<System {self.name}>"
 
     def _repr_html_(self) -> str:
-        """Return what the scenario says itself; all keys with their defaults are folded away."""
+        """Return the keys that are set; all keys with their defaults are folded away."""
         given = self.scenario.model_dump(
             mode="json", exclude_unset=True, exclude={"name", "title", "description"}
         )

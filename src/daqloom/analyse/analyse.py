@@ -14,18 +14,16 @@ from daqloom.scenario import Scenario
 
 
 def analyse(scenario: Scenario) -> Result:
-    """Evaluate all closed forms of `scenario`; this takes milliseconds and no random numbers. A
-    formula outside its conditions still gives its value, marked in `analysis` with the condition
-    that fails and in `warnings` with a sentence."""
+    """Evaluate all closed forms of `scenario`, in milliseconds and without random numbers. A
+    formula outside its conditions gives its value, marked in `analysis` and `warnings`."""
     return evaluated(scenario, _answer)
 
 
 def _answer(scenario: Scenario) -> Answer:
     system, builders = System(scenario), scenario.builders.units
     in_turn = scenario.building.assignment == "round-robin"
-    windows = incast(
-        system.under_way_bytes, system.sent_at_once_bps, system.output_bps, system.rtt_s
-    )
+    rates_bps = system.sent_at_once_bps, system.output_bps
+    windows = incast(system.under_way_bytes, *rates_bps, system.rtt_s)
     by_rate = exact(system.triangle, system.rate_hz, builders, windows.peak_bytes)
     peaks = {
         "exact": by_rate,
@@ -57,12 +55,9 @@ def _answer(scenario: Scenario) -> Answer:
     of_form["published"] += tuple(fits)
     if not is_regular and first_failing(fits) is None:
         fits = list(any_events_fit(system, windows))
-    peak_bytes = by_rate.peak_bytes
-    analysis = {
-        name: {"value_bytes": peak.peak_bytes, "events": peak.events}
-        for name, peak in peaks.items()
-    }
-    analysis |= {
+    entries = {name: {"value_bytes": p.peak_bytes, "events": p.events} for name, p in peaks.items()}
+    analysis: dict[str, dict[str, Any]] = {
+        **entries,
         "bdp": {
             "value_bytes": bdp.switch_bytes,
             "per_port_bytes": bdp.per_port_bytes,
@@ -77,7 +72,7 @@ def _answer(scenario: Scenario) -> Answer:
             "wire_share": system.event.wire_share,
         },
     }
-    metrics = _metrics(system, peak_bytes, windows, bounds)
+    metrics = _metrics(system, by_rate.peak_bytes, windows, bounds)
     drops = [condition.sentence for condition in fits if not condition.holds]
     return Answer(metrics, analysis, of_form, [*failing, *departures(system), *drops])
 
@@ -96,12 +91,11 @@ def _sustained(rate_hz: float, bounds: dict[str, float]) -> Condition:
 def _metrics(
     system: System, peak_bytes: float, windows: Incast, bounds: dict[str, float]
 ) -> dict[str, Any]:
+    shares = {link: min(1.0, system.rate_hz / bounds[link]) for link in ("uplink", "access")}
     metrics: dict[str, Any] = {
         "event_rate_bound_hz": min(bounds.values()),
         "buffer_peak_bytes": {"tor": peak_bytes},
-        "link_utilisation": {
-            f"{link}.down": min(1.0, system.rate_hz / bounds[link]) for link in ("uplink", "access")
-        },
+        "link_utilisation": {f"{link}.down": share for link, share in shares.items()},
     }
     if (buffer := system.port_buffer_bytes) is not None:
         metrics["incast_margin_bytes"] = buffer - windows.needed_bytes

@@ -1,4 +1,4 @@
-"""What closed forms answer with: numbers, the conditions under which they hold, and the result."""
+"""Answers of closed forms: numbers, the conditions under which they hold, and the result."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -52,15 +52,14 @@ class Incast:
     windows_bytes: float
     bdp_bytes: float
     burst_bytes: float
-    """Occupancy after all windows have come in at once: Σ windows·(I − O)/I; 0 where I ≤ O, as
-    nothing waits."""
+    """Occupancy after all windows have come in at once: Σ windows·(I − O)/I, or 0."""
     conditions: tuple[Condition, ...]
 
     @property
     def peak_bytes(self) -> float:
-        """The most that the port can hold, whatever the events: all windows but for what has left.
-        That is the bandwidth-delay product, as new data follows acknowledgements, or less if all
-        windows have come in before the first acknowledgement is back."""
+        """Most that the port can hold, whatever the events: all windows but for what has left. That
+        is the bandwidth-delay product, as new data follows acknowledgements, or less if all windows
+        have come in before the first acknowledgement is back."""
         return max(self.needed_bytes, self.burst_bytes) if self.burst_bytes else 0.0
 
     @property

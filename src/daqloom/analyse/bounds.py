@@ -27,9 +27,8 @@ def event_rate_bounds_hz(system: System) -> dict[str, float]:
     if scenario.readout.message_cost:
         bounds["source_host"] = 1 / (2 * scenario.readout.message_cost)
     if builders.message_cost:
-        bounds["builder_host"] = builders.units / (
-            2 * scenario.readout.units * builders.message_cost
-        )
+        event_s = 2 * scenario.readout.units * builders.message_cost
+        bounds["builder_host"] = builders.units / event_s
     return bounds
 
 

@@ -17,8 +17,7 @@ BATCH = 32
 
 
 def regular_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
-    """Yield, for each limit of the ToR and the core switch, whether periodic events stay below
-    it."""
+    """Yield whether periodic events stay below each limit of the ToR and the core switch."""
     switches, sources = system.scenario.network.switch, system.scenario.readout.units
     links, builders = system.scenario.network.links, system.scenario.builders.units
     regular = stacked(system.triangle, system.rate_hz, windows.peak_bytes)
@@ -35,8 +34,7 @@ def regular_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
 
 
 def any_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
-    """Yield, for the ToR and the core switch, whether it holds whatever windows and requests allow,
-    even if all of it comes by one input."""
+    """Yield whether the ToR and the core switch hold all that windows and requests allow."""
     scenario = system.scenario
     switches, builders = scenario.network.switch, scenario.builders.units
     ports = _Ports(windows.peak_bytes, builders)
@@ -72,16 +70,15 @@ class _Ports(NamedTuple):
 def _fits(level: str, switch: Switch, memory: Memory, ports: _Ports, events: str) -> Condition:
     own, others = ports.own_bytes, ports.others_bytes(memory.dedicated_bytes)
     most = memory.most_bytes(others)
-    beside = (
-        f" while others hold {others / 1e6:.4g} MB" if others and most < memory.port_bytes else ""
-    )
+    is_lower = others and most < memory.port_bytes
+    meanwhile = f" while others hold {others / 1e6:.4g} MB" if is_lower else ""
     end = "pauses of its senders" if switch.pause_at else "drops"
     end = f"expect {end}" if events == REGULAR else f"{end} are possible"
     return Condition(
         f"port ≤ memory of the {level}",
         own <= most * (1 + 1e-12),
         f"network.switch.{level} ({switch.model}): {events} {own / 1e6:.4g} MB to a port that may "
-        f"hold {most / 1e6:.4g} MB{beside}: {end}",
+        f"hold {most / 1e6:.4g} MB{meanwhile}: {end}",
     )
 
 
@@ -93,10 +90,8 @@ def _taken_in(system: System) -> Condition:
     inputs = math.ceil(uplinks / switch.cores)
     wire_bits = 8 * (event.mean_frame_bytes + WIRE_OVERHEAD_BYTES)
     coming_hz = system.input_bps / wire_bits * inputs / uplinks
-    busy = min(
-        math.ceil(scenario.builders.units / switch.cores),
-        math.ceil(triangle.length_s * system.rate_hz),
-    )
+    outputs = scenario.builders.units / switch.cores
+    busy = math.ceil(min(outputs, triangle.length_s * system.rate_hz))
     leaving_hz = busy * system.output_bps / wire_bits
     turns_hz = coming_hz / inputs / BATCH
     batches_hz = inputs * turns_hz + min(turns_hz, leaving_hz / 2)
@@ -116,7 +111,5 @@ def _taken_in(system: System) -> Condition:
 
 def _waiting_share(system: System, uplinks: int) -> float:
     """Part of what all sources send at once that waits for so many of the uplinks."""
-    links = system.scenario.network.links
-    return 1 - min(
-        1.0, links.uplink.rate * uplinks / (system.scenario.readout.units * links.source.rate)
-    )
+    links, sources = system.scenario.network.links, system.scenario.readout.units
+    return 1 - min(1.0, links.uplink.rate * uplinks / (sources * links.source.rate))

@@ -1,5 +1,5 @@
-"""Limits of the memory of an Ethernet switch (`engine/ethernet/switch_buffer.hpp`), in bytes of
-frames."""
+"""Limits of the memory of an Ethernet switch (`engine/ethernet/switch_buffer.hpp`) in frame
+bytes."""
 
 import math
 from dataclasses import dataclass
@@ -9,8 +9,7 @@ from daqloom.scenario.schema.switches import Switch
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A port holds at most `port_bytes`: first its own `dedicated_bytes`, then of the pool, up to
-    alpha times what is free of it."""
+    """Limits of a port: its `dedicated_bytes`, then alpha times the free pool; `port_bytes`."""
 
     port_bytes: float
     dedicated_bytes: float
@@ -33,9 +32,8 @@ def memory_of(
     """Return the memory of a switch with so many connected `ports` for frames of a mean length (B);
     partly filled cells are counted off.
 
-    voq: an output has a queue for each of `inputs`, all alike. software: a ring of frames, and
-    behind it, unless the ring is paced, the descriptors of the output; a ring that pauses its
-    senders holds no more than that threshold.
+    voq: an output has a queue for each of `inputs`. software: a ring of frames, at most its pause
+    threshold, and unless the ring is paced the descriptors of the output.
     """
     of_a_queue = switch.port_limit * (inputs if switch.architecture == "voq" else 1)
     frames = switch.pause_at or switch.queue_packets

@@ -22,8 +22,8 @@ def resonance(scenario: Scenario) -> Resonance | None:
     An event keeps its builder's link busy for D. A timer is set at a ≤ D after an event came, and
     strikes `rto_min` and a smoothed round trip r ≤ D later. It strikes within the n-th event from
     there, P apart, if 0 ≤ a + rto_min + r - n·P ≤ D, so that -D ≤ n·P - rto_min ≤ 2·D. Events less
-    than 3·D apart fulfil this in any case: then it is load and no resonance. Timers on ticks, and
-    events at random, are in step with nothing.
+    than 3·D apart fulfil this in any case: then it is load. Timers on ticks, and random events,
+    resonate with nothing.
     """
     if scenario.event.arrivals != "deterministic" or scenario.transport.timer_tick:
         return None

@@ -36,16 +36,15 @@ def framing(payload_bytes: int, segment_bytes: int, header_bytes: int, overhead:
     IPv4 and TCP headers of a segment: 40, or 52 with timestamps. Without `overhead` the frames are
     bare payload, as the published numbers take them."""
     packets = max(1, -(-payload_bytes // segment_bytes))
-    headers = packets * (header_bytes + FRAME_OVERHEAD_BYTES) if overhead else 0
-    return Framing(
-        payload_bytes, packets, payload_bytes + headers, WIRE_OVERHEAD_BYTES if overhead else 0
-    )
+    if not overhead:
+        return Framing(payload_bytes, packets, payload_bytes, 0)
+    frame_bytes = payload_bytes + packets * (header_bytes + FRAME_OVERHEAD_BYTES)
+    return Framing(payload_bytes, packets, frame_bytes, WIRE_OVERHEAD_BYTES)
 
 
 @dataclass(frozen=True)
 class System:
-    """Rates and sizes of one rack, as the closed forms see it. Link rates are those of the wire;
-    `triangle` has them scaled to buffered bytes."""
+    """Rates and sizes of one rack. Link rates are of the wire, in `triangle` of buffered bytes."""
 
     scenario: Scenario
 
@@ -113,19 +112,16 @@ class System:
     @cached_property
     def rtt_s(self) -> float:
         """Round trip of a full frame and its acknowledgement through empty queues."""
-        network, transport = self.scenario.network, self.scenario.transport
-        data = network.mtu + FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES
-        return self.way_s(data) + self.way_s(
-            transport.header_bytes + FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES
+        packets = self.scenario.network.mtu, self.scenario.transport.header_bytes
+        return sum(
+            self.way_s(each + FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES) for each in packets
         )
 
     def way_s(self, wire_bytes: int) -> float:
         """One frame from source to builder or back, stored and forwarded twice, empty queues."""
         links = self.scenario.network.links
-        return sum(
-            link.delay + 8 * wire_bytes / link.rate
-            for link in (links.source, links.uplink, links.access)
-        )
+        path = links.source, links.uplink, links.access
+        return sum(link.delay + 8 * wire_bytes / link.rate for link in path)
 
     @property
     def window_bytes(self) -> int:
@@ -139,11 +135,10 @@ class System:
         """Largest data in flight to one builder, as frames, in parts. One for each connection: its
         window, or the fragments of the events that are collected at a time; or one for each
         fragment that may be requested at a time, where these are less."""
-        most, events = self.window_bytes, self.scenario.building.concurrent_events
+        most, building = self.window_bytes, self.scenario.building
+        events = building.concurrent_events
         windows = [self.reply(min(most, size * events)) for size in self.fragments_bytes]
-        requested = nlargest(
-            self.scenario.building.outstanding_fragments, self.fragments_bytes * events
-        )
+        requested = nlargest(building.outstanding_fragments, self.fragments_bytes * events)
         fragments = [self.reply(min(most, size)) for size in requested]
         parts = [[part.frame_bytes for part in each] for each in (windows, fragments) if each]
         return min(parts, key=sum)
@@ -169,19 +164,19 @@ class System:
 
     @cached_property
     def port_buffer_bytes(self) -> float | None:
-        """What one port of the ToR may hold while the others are empty; None if unlimited."""
+        """Most that a port of the ToR may hold while the others are empty; None if unlimited."""
         most = self.tor_memory(self.scenario.network.links.uplink.count).most_bytes(0.0)
         return None if math.isinf(most) else most
 
     def tor_memory(self, inputs: int) -> Memory:
-        """What the ToR may hold of events that come in by so many of the uplinks alike."""
+        """Return the memory of the ToR for events that come in by so many of the uplinks alike."""
         network = self.scenario.network
         ports = self.scenario.builders.units + network.links.uplink.count
         frame, is_paced = self.event.mean_frame_bytes, self.output_bps < network.links.access.rate
         return memory_of(network.switch.tor, ports, inputs, frame, is_paced)
 
     def core_memory(self, inputs: int) -> Memory:
-        """What the core switch may hold of events that come from so many sources alike."""
+        """Return the memory of the core switch for events from so many sources alike."""
         network = self.scenario.network
         ports = self.scenario.readout.units + network.links.uplink.count
         return memory_of(network.switch.core, ports, inputs, self.event.mean_frame_bytes, False)

@@ -1,7 +1,6 @@
 """Files and folders of a process: locked (flock) while it lives, and removed at its end.
 
-However a process ends, the kernel frees its locks, and the next claim beside an abandoned file or
-folder removes it.
+The kernel frees the locks of ended processes; the next claim removes their files and folders.
 """
 
 import fcntl
@@ -36,8 +35,7 @@ def claimed_folder(
 
 @contextmanager
 def claimed_file(path: Path, text: str) -> Iterator[None]:
-    """Have a file with a text that only this user reads, in place of an older one, until the end.
-    Raises OSError."""
+    """Have a file with a text that only this user reads, until the end. Raises OSError."""
     lock = _new_file(path)
     try:
         os.write(lock, text.encode())
@@ -74,8 +72,7 @@ def is_claimed(path: Path) -> bool:
 
 
 def _remove_if_abandoned(path: Path) -> None:
-    """Remove what a path names. Raises OSError where it is another user's, in use, or cannot be
-    locked."""
+    """Remove what a path names. Raises OSError if foreign, in use, or not lockable."""
     lock = _opened(path)
     try:
         found = os.fstat(lock)
@@ -108,7 +105,7 @@ def _new_file(path: Path) -> int:
 
 
 def _is_ours(path: Path, lock: int) -> bool:
-    """Lock what was made; False, and closed, where another start has removed it before that."""
+    """Lock a new file; return False, with it closed, if another start has removed it."""
     with suppress(OSError):  # of a file system without locks: there, nothing is removed
         fcntl.flock(lock, fcntl.LOCK_EX)
     with suppress(OSError):

@@ -56,8 +56,7 @@ class CountedLines(Iterator[str]):
         self.counts[IGNORED] += number
 
     def malformed(self, line: str, expected: str = "", number: int | None = None) -> None:
-        """Count a line about the subject that was not understood. `number`: that of a line before
-        the last one."""
+        """Count a line about the subject that was not understood; `number`: of an earlier one."""
         self.counts[MALFORMED] += 1
         if not self.first_malformed:
             quote = printable(line.strip()[:LONGEST_QUOTE])
@@ -73,8 +72,7 @@ class CountedLines(Iterator[str]):
         self._outside += 1
 
     def check(self) -> None:
-        """Raise NotUnderstoodError where no line, or less than half of those about the subject, or
-        less than half of all lines was understood."""
+        """Raise NotUnderstoodError where less than half of the lines, or none, was understood."""
         used, ignored, malformed = (self.counts[fate] for fate in (USED, IGNORED, MALFORMED))
         inside, understood = malformed - self._outside, used + ignored - self._blank
         if understood and inside <= used and self._outside <= understood:
@@ -84,9 +82,8 @@ class CountedLines(Iterator[str]):
         else:
             share = f"{malformed:,} of {counted(used + ignored + malformed, 'line')}"
         first = f", the first is {self.first_malformed}" if self.first_malformed else ""
-        raise NotUnderstoodError(
-            f"{self._where}: {share} were not understood{first}; known are {self._kinds}"
-        )
+        what = f"{self._where}: {share} were not understood{first}"
+        raise NotUnderstoodError(f"{what}; known are {self._kinds}")
 
 
 def in_words(counts: Mapping[str, int], unit: str = "line", units: str = "") -> str:

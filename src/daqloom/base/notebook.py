@@ -1,4 +1,4 @@
-"""The parts of which systems and results are made in a notebook, as HTML."""
+"""Parts of systems and results in a notebook, as HTML."""
 
 from collections.abc import Iterable, Sequence
 

@@ -19,12 +19,12 @@ class OutputError(OSError):
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Gives a path to write to, in a new folder beside `path` that is the user's alone; renames it
-    to `path` when the body is done.
+    """Yield a path in a new folder beside `path` that is the user's alone; rename it to `path` when
+    the body is done.
 
-    When the body raises, nothing is left behind and an older file of that name stays as it was;
-    what a process that was killed meanwhile has left is removed by a later write beside it.
-    Raises `OutputError` where the folder cannot be written or the disk fills.
+    When the body raises, nothing is left behind and an older file stays; a later write removes the
+    rest of a killed process. Raises `OutputError` where the folder cannot be written or the disk
+    fills.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,9 +32,8 @@ def written_whole(path: Path) -> Iterator[Path]:
             yield folder / path.name
             os.replace(folder / path.name, path)
     except OSError as error:
-        raise OutputError(
-            f"cannot write {path}: {reason_of(error)}; give a folder that can be written"
-        ) from None
+        what = f"cannot write {path}: {reason_of(error)}"
+        raise OutputError(f"{what}; give a folder that can be written") from None
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,7 +1,6 @@
 """Entry points of installed packages by name.
 
-Foreign packages are not trusted: a broken one costs its own entry alone, and none replaces an entry
-of daqloom.
+A broken foreign package costs its own entry alone, and none replaces an entry of daqloom.
 """
 
 from importlib.metadata import EntryPoint, entry_points

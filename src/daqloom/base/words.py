@@ -20,8 +20,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """The known name that an unknown one may mean: the only one that begins with it, else the most
-    similar; empty without a similar one."""
+    """Return the known name most like an unknown one: the only longer one, or similar; or ""."""
     from difflib import get_close_matches
 
     names = list(known)

@@ -23,8 +23,8 @@ def settings(kind: type[Config], /, *tables: Part, **values: object) -> Config:
 
     Each of its fields has the value of that name or, if there is none, that of the key of that name
     in one of the tables; "rto_min_s" is the key "rto_min". A word becomes the value of an
-    enumeration that it names, a distribution a delay. Raises TypeError for a field without a value
-    and for a value without a field.
+    enumeration that it names, a distribution a delay. Raises TypeError for fields without values,
+    and the reverse.
     """
     config = kind()
     set_fields(config, kind, *tables, **values)
@@ -32,8 +32,7 @@ def settings(kind: type[Config], /, *tables: Part, **values: object) -> Config:
 
 
 def set_fields(config: object, kind: type[object], /, *tables: Part, **values: object) -> None:
-    """Set the fields that a configuration has as one of `kind`, which is its class or a base of
-    it, as `settings` does."""
+    """Set the fields of `kind`, the class of a configuration or its base, as `settings` does."""
     fields = fields_of(kind)
     if unknown := values.keys() - fields.keys():
         raise TypeError(f"{kind.__name__} has no field {min(unknown)}")

@@ -7,6 +7,7 @@ Times are seconds from when the run first builds events.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from statistics import fmean
 
 from daqloom.results.recovery import Bin, Ending, Members, recovery
@@ -14,6 +15,7 @@ from daqloom.results.recovery import Bin, Ending, Members, recovery
 MOST_BINS = 20_000
 LOST = ("incomplete", "dropped", "discarded", "unfinished", "skipped")
 """Fates of events that were not built whole: see `events_accounted`."""
+_NAMES = ("name", "what", "which", "how")
 
 
 @dataclass
@@ -21,7 +23,7 @@ class Break:
     """One thing that breaks once."""
 
     name: str
-    """That of its [faults.injected.NAME]."""
+    """Name of its [faults.injected.NAME]."""
     what: str
     which: str
     """The thing that breaks: "2", a unit; "leaf0 port 3", a cable."""
@@ -30,14 +32,14 @@ class Break:
     lost_before: int = 0
     """Events that the run had lost when it broke."""
     detected_s: float | None = None
-    """When it is known to be broken: its unit is declared lost, both ends of its link are down."""
+    """Time when it is known to be broken: its unit is declared lost, both ends of its link are
+    down."""
     end_s: float | None = None
-    """When it was mended; None: not during the run, or, of a killed unit, by nobody."""
+    """Time when it was mended; None: not during the run, or a killed unit that stays lost."""
 
 
 class Bins:
-    """An amount against time, in bins of equal width. This doubles before there are more than
-    `MOST_BINS`."""
+    """An amount against time, in at most `MOST_BINS` bins of equal width, which doubles."""
 
     def __init__(self, width_s: float) -> None:
         self.width_s = width_s
@@ -80,26 +82,16 @@ def series(
             "members": [count for _, count in members],
         },
     }
-    told = [
-        (time_s, each, change)
+    kinds = {"begins": "begin_s", "detected": "detected_s", "ends": "end_s"}
+    rows = [
+        {"time_s": time_s, **{key: getattr(each, key) for key in _NAMES}, "change": change}
         for each in breaks
-        for time_s, change in (
-            (each.begin_s, "begins"),
-            (each.detected_s, "detected"),
-            (each.end_s, "ends"),
-        )
-        if time_s is not None
+        for change, name in kinds.items()
+        if (time_s := getattr(each, name)) is not None
     ]
-    told.sort(key=lambda row: row[0])
-    if told:
-        found["faults"] = {
-            "time_s": [time_s for time_s, _, _ in told],
-            **{
-                name: [getattr(each, name) for _, each, _ in told]
-                for name in ("name", "what", "which", "how")
-            },
-            "change": [change for _, _, change in told],
-        }
+    rows.sort(key=itemgetter("time_s"))
+    if rows:
+        found["faults"] = {name: [row[name] for row in rows] for name in rows[0]}
     return found
 
 
@@ -111,16 +103,13 @@ def fault_metrics(
     lost: int,
     endings: Sequence[Ending] = (),
 ) -> dict[str, int | Mapping[str, float]]:
-    """Return the metrics of faults of a run that ended at `end_s` and lost `lost` events. `breaks`
-    are in the order of their beginning."""
-    detection_s, recovery_s = (
-        defaultdict[str, list[float]](list),
-        defaultdict[str, list[float]](list),
-    )
+    """Return the metrics of faults of a run; `lost`: events, `breaks`: by their beginning."""
+    detection_s: dict[str, list[float]] = defaultdict(list)
+    recovery_s: dict[str, list[float]] = defaultdict(list)
     cost = dict.fromkeys((each.name for each in breaks), 0)
     counted = set()
     settled_s: dict[float, float] = {}
-    """When the run had recovered from a fault, by the beginning of the fault."""
+    """Time when the run had recovered from a fault, by the beginning of the fault."""
     for each in breaks:
         if each.detected_s is not None:
             detection_s[each.name].append(each.detected_s - each.begin_s)
@@ -143,7 +132,7 @@ def fault_metrics(
         if (each.name, each.begin_s) not in counted:  # several of a fault break together
             counted.add((each.name, each.begin_s))
             after = following.lost_before if following else lost
-            # A unit that comes back may tell of events that had been taken for lost.
+            # A unit that comes back may report events that had been counted as lost.
             cost[each.name] += max(0, after - each.lost_before)
     found: dict[str, int | Mapping[str, float]] = {
         "faults_begun": len(breaks),

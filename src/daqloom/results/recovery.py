@@ -1,5 +1,5 @@
-"""How soon a run recovers from a fault: the first dip of the throughput that is more than chance,
-and when it is over.
+"""Recovery of a run from a fault: the end of the first dip of the throughput that is more than
+chance.
 
 Times are seconds from when the run first builds events.
 """
@@ -33,15 +33,14 @@ class Bin(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """A flow that has delivered all its messages at a time, and its throughput in the bins of the
-    run."""
+    """The time when a flow has delivered all, and its throughput in the bins of the run."""
 
     at_s: float
     bins: Sequence[Bin]
 
 
 Members = Sequence[tuple[float, int]]
-"""How many units build from which time on, in the order of time; 0: they regroup."""
+"""Times, and the number of units that build from then on; 0: they regroup."""
 
 
 def recovery(
@@ -55,16 +54,15 @@ def recovery(
     mended_s: float | None = None,
     endings: Sequence[Ending] = (),
 ) -> float | None:
-    """Return how long after the beginning of a fault the throughput is again what it was before,
-    times the share of the members that are left; None if it is not before `until_s`, or if nothing
-    was built before.
+    """Return the time from a fault until the throughput is again what it was before, times the
+    share of the members that are left; None if it is not before `until_s`, or nothing was built.
 
     What the bins since `since_s` before the fault allow as chance is no dip. The dip is the first
     departure after the fault that is more than chance: it begins before the members build again or,
     if they do not stop, at most `BINS_BEFORE` bins after the fault is mended. It ends when the
     throughput is no longer below. 0: there is none. A recovery is never earlier than the detection
-    and the end of the regrouping that follows. The last bin before `until_s` does not count: what
-    was built in it may be reported too late."""
+    and the end of the regrouping. The last bin before `until_s` does not count: it may be reported
+    too late."""
     bins = _of_those_left(bins, begin_s, endings)
     usual = _usual(begin_s, since_s, bins)
     building = [count for time_s, count in members if time_s <= begin_s and count]
@@ -102,8 +100,7 @@ class _Usual:
 
     @property
     def allowed(self) -> float:
-        """Share of the expected throughput by which a bin may be lower. A bin without anything is
-        never as before."""
+        """Share by which a bin may be below the expected throughput; never all of it."""
         return max(1 - RECOVERED, min(1.5 * self.noise_bps / self.level_bps, 0.5))
 
     def chance_bps(self, times: float) -> float:
@@ -111,8 +108,8 @@ class _Usual:
 
         Sums of what is missing in independent bins have an exponential tail (Siegmund, Sequential
         Analysis, 1985), here that of Poisson numbers with the same mean and variance: its rate r
-        solves 1 - exp(-r) = r (1 - `allowed`). A variance that is known from few bins makes the
-        tail wider, as Student's t is."""
+        solves 1 - exp(-r) = r (1 - `allowed`). A variance from few bins makes the tail wider, as in
+        Student's t."""
         share = 1 - self.allowed
         rate = 1 / share
         for _ in range(9):  # Newton's method, from above
@@ -148,8 +145,7 @@ class _Usual:
 
 
 def _of_those_left(bins: Sequence[Bin], begin_s: float, endings: Sequence[Ending]) -> Sequence[Bin]:
-    """Return the bins without flows that have ended: before a fault by its beginning, later by the
-    end of the bin."""
+    """Return the bins without flows that have ended by the fault or the end of the bin."""
     if not endings:
         return bins
     left = []
@@ -162,8 +158,7 @@ def _of_those_left(bins: Sequence[Bin], begin_s: float, endings: Sequence[Ending
 
 
 def _usual(begin_s: float, since_s: float, bins: Sequence[Bin]) -> _Usual | None:
-    """Return the throughput before a fault; None: there was none. Without `BINS_BEFORE` bins since
-    a time, the last ones before the fault count."""
+    """Return the throughput before a fault, of the last bins at least; None: there was none."""
     before = [each for each in bins if each.end_s <= begin_s]
     recent = [each.throughput_bps for each in before if each.begin_s >= since_s][-MOST_BEFORE:]
     is_undisturbed = len(recent) >= BINS_BEFORE
@@ -223,8 +218,7 @@ def _expected(
 
 
 def _known(detected_s: float, members: Members, until_s: float) -> float | None:
-    """Return when a fault is known and the regrouping is over that follows; None: it is not before
-    `until_s`."""
+    """Return when a fault is known and units have regrouped; None: not before `until_s`."""
     at_s = detected_s + INSTANT_S
     place = bisect_right([time_s for time_s, _ in members], at_s) - 1
     if place < 0 or members[place][1]:

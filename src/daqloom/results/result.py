@@ -11,14 +11,8 @@ from typing import Any
 
 from daqloom.base import notebook
 from daqloom.base.version import installed
-from daqloom.results.metrics import (
-    described,
-    flatten,
-    for_people,
-    unknown,
-    unknown_sentence,
-    with_unit,
-)
+from daqloom.results import metrics as metric_names
+from daqloom.results.metrics import described, flatten, for_people, with_unit
 
 SCHEMA = 1
 METHODS = ("analyse", "simulate", "measure")
@@ -71,13 +65,13 @@ class Result:
     interrupted: bool = False
     """Whether Ctrl-C ended the run early; a warning says when."""
     failure: str = ""
-    """Why a measurement failed before its end; the numbers cover the time until then."""
+    """Reason why a measurement failed before its end; the numbers cover the time until then."""
     version: str = field(default_factory=installed)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ResultError(f"method {self.method!r} is none of {', '.join(METHODS)}")
-        for name in unknown(self.metrics):
+        for name in metric_names.unknown(self.metrics):
             raise ResultError(f"metrics.{name} is not a metric of schema {SCHEMA}")
         for block, numbers in (("metrics", self.metrics), ("engine", self.engine)):
             for name, value in flatten(numbers).items():
@@ -91,7 +85,7 @@ class Result:
         Raises `ResultError` for a name that no result has, with the nearest that there is."""
         value = flatten(self.metrics).get(path)
         if value is None and described(path) is None:
-            raise ResultError(unknown_sentence(path))
+            raise ResultError(metric_names.unknown_sentence(path))
         return value if isinstance(value, int | float) else None
 
     def _repr_html_(self) -> str:
@@ -104,27 +98,16 @@ class Result:
         return "\n".join([*parts, *notebook.notes(self.warnings)])
 
     def to_dict(self, *, series: bool | Sequence[str] = False) -> dict[str, Any]:
-        """The record in the order in which people read it; empty blocks are left out. `series` says
-        whether to tell the series, or which."""
-        told = self.series if series is True else series or ()
-        record: dict[str, Any] = {
-            "schema": SCHEMA,
-            "scenario": self.scenario,
-            "scenario_hash": self.scenario_hash,
-            "method": self.method,
-            "seed": self.seed,
-            "fingerprint": self.fingerprint or None,
-            "interrupted": self.interrupted or None,
-            "failure": self.failure or None,
-            "version": self.version,
-            "metrics": self.metrics,
-            "analysis": self.analysis or None,
-            "engine": self.engine,
+        """Return the record in reading order, without empty blocks; `series`: all, or their
+        names."""
+        names = self.series if series is True else series or ()
+        fields = {name: getattr(self, name) for name in _FIELDS} | {
             "warnings": list(self.warnings),
-            "assumed": dict(self.assumed) or None,
-            "series": {name: self.series[name] for name in told if name in self.series} or None,
+            "assumed": dict(self.assumed),
+            "series": {name: self.series[name] for name in names if name in self.series},
         }
-        return {name: value for name, value in record.items() if value is not None}
+        kept = {n: v for n, v in fields.items() if (v if n in _OPTIONAL else v is not None)}
+        return {"schema": SCHEMA, **kept}
 
     def to_json(self, *, series: bool | Sequence[str] = False, indent: int | None = 2) -> str:
         """One JSON object without NaN; `series` adds time series and histograms, all or some."""
@@ -134,7 +117,7 @@ class Result:
 
     @classmethod
     def from_json(cls, text: str) -> Result:
-        """Reads what `to_json` wrote. Raises `ResultError` with one sentence for anything else."""
+        """Read the text of `to_json`. Raises `ResultError` with one sentence for anything else."""
         if len(text) > _MAX_TEXT:
             raise ResultError(f"a result has at most {_MAX_TEXT} characters, this has {len(text)}")
         try:
@@ -150,22 +133,20 @@ class Result:
             raise ResultError(f"a result is an object, found {type(record).__name__}")
         if record.get("schema") != SCHEMA:
             raise ResultError(f"schema is {record.get('schema')!r}, expected {SCHEMA}")
-        given = {name: value for name, value in record.items() if name != "schema"}
-        for name in given.keys() - _FIELDS.keys():
+        fields = {name: value for name, value in record.items() if name != "schema"}
+        for name in fields.keys() - _FIELDS.keys():
             raise ResultError(f"{name!r} is not a field of a result")
         for name in ("scenario", "scenario_hash", "method", "version", "metrics"):
-            if name not in given:
+            if name not in fields:
                 raise ResultError(f"{name!r} is missing from the result")
-        for name, value in given.items():
+        for name, value in fields.items():
             _check_type(name, value, _FIELDS[name])
-        for sentence in given.get("warnings", []):
+        for sentence in fields.get("warnings", []):
             _check_type("warnings", sentence, str)
-        for name, value in given.get("assumed", {}).items():
-            _check_type(f"assumed.{name}", value, str)
-        for block in ("analysis", "series"):
-            for name, value in given.get(block, {}).items():
-                _check_type(f"{block}.{name}", value, dict)
-        return cls(**given)
+        for block, kind in (("assumed", str), ("analysis", dict), ("series", dict)):
+            for name, value in fields.get(block, {}).items():
+                _check_type(f"{block}.{name}", value, kind)
+        return cls(**fields)
 
 
 _FIELDS: dict[str, type] = {
@@ -184,6 +165,9 @@ _FIELDS: dict[str, type] = {
     "assumed": dict,
     "series": dict,
 }
+"""Fields in reading order, with their types in JSON."""
+_OPTIONAL = {"fingerprint", "interrupted", "failure", "analysis", "assumed", "series"}
+"""Fields that are left out where empty."""
 
 
 def _check_type(name: str, value: object, expected: type) -> None:
@@ -208,10 +192,8 @@ FORM_HEAD = ("closed form", "value", "applies")
 
 def metric_rows(method: str, metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Name and value of each metric of a method's result, with its unit."""
-    return [
-        (name, for_people(name, value))
-        for name, value in _few(flatten(_for_table(method, metrics)))
-    ]
+    shown = _few(flatten(_for_table(method, metrics)))
+    return [(name, for_people(name, value)) for name, value in shown]
 
 
 _UNITS = {"bytes": "B", "s": "s", "hz": "Hz", "bps": "bit/s", "share": "1"}
@@ -224,8 +206,8 @@ def form_rows(analysis: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str,
 
 
 def _for_table(method: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a measurement without what a sentence tells better, and without causes that did not
-    happen."""
+    """Return the metrics of a table: of a measurement, without fates of events and absent
+    causes."""
     shown: dict[str, Any] = dict(metrics)
     if method != "measure":
         return shown

@@ -1,4 +1,4 @@
-"""Timelines of event building: what every node did when, as series and for ui.perfetto.dev."""
+"""Timelines of event building: stages of every node, as series and for ui.perfetto.dev."""
 
 import json
 from collections import defaultdict
@@ -26,7 +26,7 @@ MOST_KEPT = 200_000
 
 
 class Span(NamedTuple):
-    """What a node did from `begin_s` to `end_s`."""
+    """A stage of a node from `begin_s` to `end_s`."""
 
     node: int
     """Among those with a readout unit, in the order of their slots."""
@@ -34,8 +34,7 @@ class Span(NamedTuple):
     """Phases since the start, through all rounds."""
     what: str
     """sending, asking (until its builder unit lets it write), idle (the partner is a dummy),
-    waiting or releasing (in the barrier, before or after the last of those that the node waits for
-    has entered it)."""
+    waiting or releasing (in a barrier, until the last awaited node has entered it, or after)."""
     to: int
     """The host that is the node's partner in this step, or `DUMMY`."""
     begin_s: float
@@ -54,7 +53,7 @@ def scheduled(system: FabricSystem) -> Partner:
 
 
 class Waits(NamedTuple):
-    """For whom nodes wait in barriers."""
+    """Nodes awaited in barriers."""
 
     whom: Mapping[int, frozenset[int]]
     """By node: those that have to have entered a barrier, the node among them."""
@@ -63,7 +62,7 @@ class Waits(NamedTuple):
 
 
 def barrier_waits(building: Building, groups: Sequence[int], nodes: Collection[int]) -> Waits:
-    """Return for whom `nodes` wait, in `FabricSystem.barrier_groups`."""
+    """Return the nodes for which `nodes` wait, in `FabricSystem.barrier_groups`."""
     members: dict[int, list[int]] = defaultdict(list)
     for node in sorted(nodes):
         members[groups[node] if groups else 0].append(node)
@@ -82,11 +81,10 @@ def barrier_waits(building: Building, groups: Sequence[int], nodes: Collection[i
 def spans(
     stages: Sequence[Stage], end_s: float, nodes: Collection[int], partner: Partner, waits: Waits
 ) -> list[Span]:
-    """What every node does in which phase, by the time at which it is over. `stages` are in the
-    order of their time, and `nodes` those that take part."""
-    entered_s = {
-        (node, step): begin_s for begin_s, step, node, what in stages if what == "in_barrier"
-    }
+    """Return the stages of every node, by their end. `stages` are in the order of their time, and
+    `nodes` those that take part."""
+    in_barrier = (stage for stage in stages if stage[3] == "in_barrier")
+    entered_s = {(node, step): begin_s for begin_s, step, node, _ in in_barrier}
     first = min((step for _, step, _, _ in stages), default=0)
 
     @cache
@@ -129,8 +127,8 @@ def phase_columns(found: list[Span], system: FabricSystem) -> dict[str, list[obj
 def event_columns(
     built: list[Collected], under_way: list[Assigned], end_s: float, names: list[str]
 ) -> dict[str, list[object]]:
-    """The series `events`: who collects which, from when until when, and whether it is whole then;
-    those that are not are under way at the end of the run."""
+    """Return the series `events`: builder, event, time from assignment until it is whole, or until
+    the end of the run."""
     all_of_them = [(*each, True) for each in built]
     all_of_them += [(at_s, end_s, builder, event, False) for at_s, builder, event in under_way]
     kept = all_of_them[-MOST_KEPT:]
@@ -144,8 +142,7 @@ def event_columns(
 
 
 def write_phases(path: Path, found: list[Span], system: FabricSystem) -> None:
-    """Linear shifting: what every node does in which phase. Raises OutputError where the file
-    cannot be written."""
+    """Write the phases of linear shifting, node by node. Raises OutputError."""
     events = _tracks(_names(hosts_of(system.readouts), system))
     events += [_slice(span, system) for span in found]
     _write(path, events)
@@ -154,12 +151,8 @@ def write_phases(path: Path, found: list[Span], system: FabricSystem) -> None:
 def write_events(path: Path, built: list[Collected], names: list[str]) -> None:
     """DAQPIPE: the events that each builder unit collected, several at a time, from assignment to
     last fragment. Raises OutputError where the file cannot be written."""
-    events = _tracks(names)
-    for assigned_s, built_s, builder, event in built:
-        same = {"cat": "event", "name": f"event {event}", "pid": 1, "tid": builder, "id": event}
-        events.append({"ph": "b", "ts": 1e6 * assigned_s, **same})
-        events.append({"ph": "e", "ts": 1e6 * built_s, **same})
-    _write(path, events)
+    rows = ((*each, f"event {each[-1]}") for each in built)
+    _write(path, _tracks(names) + _overlapping("event", rows))
 
 
 def _names(hosts: Iterable[int], system: FabricSystem) -> list[str]:
@@ -173,12 +166,27 @@ def _partner(to: int, system: FabricSystem) -> str:
 def write_messages(path: Path, arrived: list[Sent], hosts: list[str], flows: list[str]) -> None:
     """Flows: the messages of each host, several at a time, from post to arrival. Raises
     OutputError where the file cannot be written."""
-    events = _tracks(hosts)
-    for number, (posted_s, arrived_s, source, flow) in enumerate(arrived):
-        same = {"cat": "message", "name": flows[flow], "pid": 1, "tid": source, "id": number}
-        events.append({"ph": "b", "ts": 1e6 * posted_s, **same})
-        events.append({"ph": "e", "ts": 1e6 * arrived_s, **same})
-    _write(path, events)
+    rows = ((*each[:3], number, flows[each[3]]) for number, each in enumerate(arrived))
+    _write(path, _tracks(hosts) + _overlapping("message", rows))
+
+
+def _overlapping(
+    kind: str, rows: Iterable[tuple[float, float, int, int, str]]
+) -> list[dict[str, object]]:
+    """Return begin and end of spans of a kind: begin (s), end (s), track, number, name."""
+    return [
+        {
+            "ph": phase,
+            "ts": 1e6 * at_s,
+            "cat": kind,
+            "name": name,
+            "pid": 1,
+            "tid": track,
+            "id": id_,
+        }
+        for begin_s, end_s, track, id_, name in rows
+        for phase, at_s in (("b", begin_s), ("e", end_s))
+    ]
 
 
 def _tracks(names: list[str]) -> list[dict[str, object]]:

@@ -108,7 +108,7 @@ def test_cables_without_a_rate_take_that_of_all(lab):
         (
             '{ from = "ru0"',
             '{ to = "ru0", from = ["leaf0", "Ethernet8"], rate = "25 Gb/s" }, { from = "ru0"',
-            "cables[0] and cables[1] tell one cable from its two ends, at 25000000000 and "
+            "cables[0] and cables[1] are the two ends of one cable, at 25000000000 and "
             "100000000000 b/s; give the rate at which it runs",
         ),
     ],

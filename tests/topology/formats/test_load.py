@@ -148,7 +148,7 @@ def test_line_ends_of_other_systems_do_not_matter(dump):
     ("old", "new", "words"),
     [
         # An unknown vendor's lines, marks of a chassis.
-        ("vendid=0x2c9\n", "Chassis 1 (guid 0x7)\nSubnetAgent v9\n", "1 line of an unknown kind"),
+        ("vendid=0x2c9\n", "Chassis 1 (guid 0x7)\nSubnetAgent v9\n", "1 line malformed and left out"),
         ("4xEDR", "4x???", "the speed of 1 cable has no name there; assumed to be 4xHDR"),
         ("4xEDR", "??EDR", "assumed to be 4xHDR"),
         (
@@ -196,12 +196,12 @@ def test_routers_are_left_out(dump):
          'line 15: switch "spine0" port 1 is wired to itself'),
         # Both ends tell a different story.
         ('[1]	"S-0000000000000a01"[3]', '[1]	"S-0000000000000a02"[3]',
-         'line 7: switch "leaf0" port 3 leads to switch "spine0" port 1, but line 15 says that '
-         'this leads to switch "leaf1" port 3'),
+         'line 7: switch "leaf0" port 3 leads to switch "spine0" port 1, which by line 15 '
+         'leads to switch "leaf1" port 3'),
         ('[1]	"S-0000000000000a01"[3]		# "leaf0" lid 1 4xHDR\n', "",
          'line 7: switch "leaf0" port 3 leads to switch "spine0" port 1, which has no cable'),
         ("[2]	\"S-0000000000000a02\"[3]", "[1]	\"S-0000000000000a02\"[3]",
-         'line 16: switch "spine0" port 1 appears again; line 15 told it'),
+         'line 16: switch "spine0" port 1 is in line 15 already'),
         ("[2]	\"S-0000000000000a02\"[3]", "[5]	\"S-0000000000000a02\"[3]",
          'line 16: switch "spine0" port 5: it has ports 1 to 4'),
         # Words that nobody knows.

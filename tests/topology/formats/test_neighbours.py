@@ -87,8 +87,8 @@ def test_a_leaf_spine_comes_in_whole():
     assert {cable.rate_bps for cable in fabric.cables} == {neighbours.ASSUMED_BPS}
     management, forwarding, rates = warnings
     assert "leaf0 port eth0 is for management; left out (and 3 more)" in management
-    assert forwarding.startswith('"bu1.daq.example" says that it is a bridge or a router, and has')
-    assert rates == "LLDP tells no rates: all cables are taken to run at 100 Gb/s"
+    assert forwarding.startswith('"bu1.daq.example" reports itself as a bridge or a router, and has')
+    assert rates == "LLDP contains no rates: all cables are taken to run at 100 Gb/s"
 
 
 def test_a_rate_that_is_given_counts():
@@ -245,7 +245,7 @@ def refusal(read: Callable[[], object]) -> str | None:
             "leaf0.lldp.txt",
             "spine0           etp1               BR            Ethernet0",
             "spine0           etp2               BR            Ethernet8",
-            "leaf0.lldp.txt, line 6: leaf0 port Ethernet48 leads to spine0 port Ethernet8, but ",
+            "leaf0.lldp.txt, line 6: leaf0 port Ethernet48 leads to spine0 port Ethernet8, which ",
         ),
         (
             "leaf0.lldp.txt",
@@ -264,7 +264,7 @@ def refusal(read: Callable[[], object]) -> str | None:
         ),
         ("ru0.lldp.json", '"lldp"', '"lddp"', 'has no "lldp"; expected output of `lldpcli'),
         ("ru0.lldp.json", "{", "[", "ru0.lldp.json is not valid JSON"),
-        ("ru0.lldp.json", '"leaf0"', '"' + "n" * 300 + '"', "a text of 300 characters; LLDP's"),
+        ("ru0.lldp.json", '"leaf0"', '"' + "n" * 300 + '"', "a text of 300 characters; LLDP has"),
         ("leaf1.lldp.txt", "bu1.", "bu0.", "bu0.daq.example port ens1f0np0, as does leaf0 port"),
     ],
 )
@@ -292,7 +292,7 @@ def test_an_end_that_tells_nothing_is_noted(tables):
     path.write_text(text.replace("displayed:  5", "displayed:  4"))
     fabric, warnings = load_cabling(tables)
     assert len(fabric.cables) == len(expected())
-    note = next(each for each in warnings if "tells nothing" in each)
+    note = next(each for each in warnings if "does not list" in each)
     assert "leaf1 port Ethernet52 leads to spine1 port" in note
 
 

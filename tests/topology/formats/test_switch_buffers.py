@@ -157,9 +157,9 @@ def test_an_alpha_may_be_given_beside_the_page(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_asked_for_in_one_sentence(tmp_path: Path) -> None:
     said = refused([sonic(tmp_path)])
-    assert "does not tell the number of ports (--ports 33) and the size of a cell" in said
+    assert "lacks the number of ports (--ports 33) and the size of a cell" in said
     said = refused(junos(tmp_path, PAGE))
-    assert "does not tell alpha" in said
+    assert "lacks alpha" in said
     assert "--ports" in said
     assert "--cell-size" in said
     assert "give the output of `show class-of-service shared-buffer` too" in refused(

@@ -21,11 +21,10 @@ FORMS: dict[str, Callable[[Scenario], Answer]] = {"shift": shift, "daqpipe": daq
 def analyse_fabric(scenario: Scenario) -> Result:
     """Evaluate all closed forms of `scenario`; this takes milliseconds and no random numbers. Where
     phases begin with jitter, or builder units set their pace without a barrier, nodes on a ring are
-    played besides, for half a second at most and with random numbers of their own, always the same.
+    played for half a second at most, always with the same random numbers.
 
-    A formula outside its conditions gives a bound, marked in `analysis` with the first condition
-    that fails and in `warnings` with a sentence for each. Raises ScenarioError where fabric, nodes
-    and routes do not fit together.
+    A formula outside its conditions gives a bound, marked in `analysis` and `warnings`. Raises
+    ScenarioError where fabric, nodes and routes do not fit together.
     """
     return evaluated(scenario, _answer)
 

@@ -10,11 +10,9 @@ cycles). For N equal nodes, N a power of two, that gives
     dissemination  m·⌈log₂ N⌉
     ideal          0
 
-Nodes that wait for their neighbours only (`neighbour`) have no step in common: only their messages
-count here.
+Nodes that wait for neighbours only (`neighbour`) have no common step: only messages count.
 
-(`docs/explanation/infiniband-model.md`). The barriers are those of
-`engine/protocol/schedule/barrier.hpp`.
+See `docs/explanation/infiniband-model.md` and `engine/protocol/schedule/barrier.hpp`.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +29,8 @@ Switches = Callable[[int, int], int]
 
 
 CLOSING = "closing"
-"""`neighbour` where builder units keep all in order: the first of a group tells the last."""
+"""`neighbour` where builder units keep all in order: a message from the first of a group to the
+last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def barriers_of(
     kind: str, groups: Sequence[NDArray[np.intp]], messages: Messages, switches: Switches
 ) -> Barrier:
     """Return the barriers of groups of nodes, which together are all nodes, each on its own."""
-    nodes = sum(len(group) for group in groups)
+    nodes = sum(map(len, groups))
     released_s, begins_s, report_s = np.zeros((3, nodes))
     whole = Barrier(released_s, begins_s, report_s, np.zeros(nodes, np.int64))
     for group in groups:
@@ -67,10 +66,8 @@ def barriers_of(
             return switches(members[one], members[other])
 
         part = barrier(kind, len(members), messages, between)
-        whole.released_s[group] = part.released_s
-        whole.begins_s[group] = part.begins_s
-        whole.report_s[group] = part.report_s
-        whole.messages[group] = part.messages
+        for name in Barrier.__slots__:
+            getattr(whole, name)[group] = getattr(part, name)
     return whole
 
 
@@ -90,7 +87,7 @@ def barrier(kind: str, nodes: int, messages: Messages, switches: Switches) -> Ba
 
 
 def _tree(star: bool, nodes: int, messages: Messages, switches: Switches) -> Barrier:
-    """Reports go up, the release comes down; who has several below releases the largest subtree
+    """Reports go up, the release comes down; a node with several below releases the largest subtree
     first, o apart. Reports do not wait for each other: releases are as far apart as they."""
     cost_s = messages.cost_s
     parents = [0 if star else node & (node - 1) for node in range(nodes)]
@@ -111,8 +108,8 @@ def _tree(star: bool, nodes: int, messages: Messages, switches: Switches) -> Bar
 
 
 def _dissemination(nodes: int, messages: Messages, switches: Switches) -> Barrier:
-    """⌈log₂ N⌉ rounds, in each of which everybody tells somebody and is told; as nodes wait for
-    each other in turn, a round takes what its messages take on average."""
+    """⌈log₂ N⌉ rounds, in each of which a node sends and receives; as nodes wait for each other in
+    turn, a round takes what its messages take on average."""
     rounds = (nodes - 1).bit_length()
     ways_s = [
         messages.sent_s(messages.control, switches(node, (node + (1 << k)) % nodes))

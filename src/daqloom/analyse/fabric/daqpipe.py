@@ -24,9 +24,8 @@ from daqloom.topology.system.system import mfp_bytes, unit_slots
 
 @dataclass(frozen=True)
 class Pipe(View):
-    """A scenario of DAQPIPE as the closed forms see it. An event here is a fragment of each readout
-    unit: `packing` collisions. Rates are a second, all builder units together. R readout units, B
-    builder units, c credits, s parallel sends."""
+    """Terms of the closed forms of DAQPIPE. An event is a fragment of each readout unit: `packing`
+    collisions; rates are per second, of all builder units. c: credits, s: parallel sends."""
 
     @cached_property
     def readouts(self) -> NDArray[np.int32]:
@@ -89,11 +88,11 @@ class Pipe(View):
         return both + self.link.bytes_s(other)
 
     @cached_property
-    def told_s(self) -> Times:
+    def managed_s(self) -> Times:
         """(builders,): time of an assignment or a report between a builder unit and the manager."""
         switches = self._switches(self.readouts[:1])[:, 0]
-        told_s = self.messages.sent_s(self.messages.control, switches)
-        return np.where(self.remote[:, 0], told_s, 0.0)
+        message_s = self.messages.sent_s(self.messages.control, switches)
+        return np.where(self.remote[:, 0], message_s, 0.0)
 
     @cached_property
     def collected_s(self) -> Times:
@@ -110,9 +109,8 @@ class Pipe(View):
         largest = max(self.on_wire, key=lambda each: each.bytes)
         sent_s = self.messages.sent_s(largest, switches) + alone_s - alone_s.max()
         copies_s = 8 * self.fragments / rate if rate else np.zeros(len(self.fragments))
-        trips_s = np.where(
-            self.remote, self.messages.sent_s(self.request, switches) + sent_s, copies_s
-        )
+        asked_s = self.messages.sent_s(self.request, switches)
+        trips_s = np.where(self.remote, asked_s + sent_s, copies_s)
         link_s = np.where(self.remote, alone_s, 0.0)
         others_s = np.where(self.remote, trips_s - link_s, np.inf).min(axis=1)
         all_s = np.where(np.isfinite(others_s), link_s.sum(axis=1) + others_s, copies_s.max())
@@ -136,7 +134,7 @@ class Pipe(View):
         link, building, hosts = self.link, self.scenario.building, self.scenario.hosts
         rate, credits_s = self.scenario.event.rate, [*map(link.credits_s, self.on_wire)]
         builders, away = len(self.builders), self.remote.mean(axis=0)
-        held_s = 2 * self.told_s + self.collected_s + self.scenario.builders.processing_mean
+        held_s = 2 * self.managed_s + self.collected_s + self.scenario.builders.processing_mean
         busy = {
             "host_link": self._of_busiest_link(self.wire_s),
             "fabric_link": self.traffic.busiest_s(self.readouts, self.builders, self.wire_s)
@@ -181,7 +179,8 @@ class Pipe(View):
         return up_s + down_s if self.scenario.folded else np.concatenate([up_s, down_s])
 
     def _ways(self, fragment_s: Times) -> tuple[Times, Times]:
-        """Of fragments sent by each readout unit, and had by each builder unit, in an event."""
+        """Return the time of fragments sent by readout units, received by builder units, in an
+        event."""
         up_s: Times = self.remote.mean(axis=0) * fragment_s
         down_s: Times = self.remote @ fragment_s / len(self.builders)
         return up_s, down_s
@@ -215,7 +214,7 @@ def daqpipe(scenario: Scenario) -> Answer:
     processor_s = 2 * pipe.letters * pipe.messages.cost_s
     metrics = {
         **rates_of(rate_hz, rate_hz, throughput_bps, len(pipe.readouts)),
-        "collection_latency_s": {"min": float((pipe.told_s + pipe.collected_s).min())},
+        "collection_latency_s": {"min": float((pipe.managed_s + pipe.collected_s).min())},
         "processor_share": processor_s * rate_hz / events / len(pipe.traffic.hosts),
     }
     slowest = min(bounds, key=lambda name: bounds[name])

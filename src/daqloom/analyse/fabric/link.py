@@ -103,27 +103,26 @@ class Link:
         return OnWire(payload, packets, size, min(size, self.cut or self.packet))
 
     def way_s(self, message: OnWire, switches: Count) -> Count:
-        """From a message's first byte until all of it has come, without what it takes on the first
-        wire: in each switch its first block (of Ethernet: packet) once more, and the cables."""
-        return (switches + 1) * self.delay_s + switches * (
-            self.switch_s + self.bytes_s(message.head)
-        )
+        """Return the time from a message's first byte until all of it has come, but for the first
+        wire: in each switch its first block (Ethernet: packet) once more, and the cables."""
+        each_s = self.switch_s + self.bytes_s(message.head)
+        return (switches + 1) * self.delay_s + switches * each_s
 
     def wire_s(self, message: OnWire) -> float:
-        """Return the time of a message on the wire with equal traffic in the other direction: each
-        packet received causes a credit update."""
+        """Return the time of a message on the wire, with a credit update for each packet
+        received."""
         return self.bytes_s(message.bytes + message.packets * self.updates * self.update)
 
     def credits_s(self, message: OnWire) -> float:
-        """The least time for which credits keep a message on the wire.
+        """Return the least time for which credits keep a message on the wire.
 
         A packet leaves when its blocks are free at the other end. They are free again when it has
         left the switch there, behind its own head, and known to be so an update and a cable later:
-        loop = packet + 2·delay + switch + (64 B + update)/rate. The buffer holds
-        q = ⌊blocks/⌈packet/64⌉⌉ packets, which gives min(line rate, q·packet/loop)
+        loop = packet + 2·delay + switch + (64 B + update)/rate. The buffer holds q =
+        ⌊blocks/⌈packet/64⌉⌉ packets, which gives min(line rate, q·packet/loop)
         (`Network.CreditsBoundTheRate` in the engine's tests). Freed block by block, the blocks that
-        q packets leave over let a packet go as much earlier. Updates that keep an interval tell of
-        q packets at most.
+        q packets leave over let a packet go earlier. An update at intervals frees q packets at
+        most.
         """
         if not self.blocks:
             return 0.0

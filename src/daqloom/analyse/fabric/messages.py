@@ -48,8 +48,8 @@ class Messages:
         return 2 * self.cost_s + self.latency_s + way_s + self.polling_s
 
     def known_s(self, message: OnWire, switches: Count) -> Count:
-        """What it takes, besides the time on the wire and random latency, until the sender knows
-        that a write is where it belongs: the adapter of the other side acknowledges."""
+        """Return the time, besides that on the wire and random latency, until the sender has the
+        acknowledge of a write from the adapter of the other side."""
         there_s = self.cost_s + self.link.way_s(message, switches)
         answer = self.link.acknowledge
         back_s = self.link.way_s(answer, switches) + self.link.bytes_s(answer.bytes)

@@ -8,10 +8,9 @@ request, the answer) and d its random delays, transfer n of node i ends at
 
     D(i, n) = T + max( D(i, n - 1) + c + d,  D(i + 1, n - 1) )
 
-as long as nobody overtakes: nodes on a ring (`ring.py`) with c added to their delays. A node
-waits only for one that is more than c + d late. If nothing is random, the slowest node decides: of
-all cycles of the recursion (from a node to itself, or from one to the next, round the ring), none
-has a larger mean than its T + c.
+as long as no node overtakes: nodes on a ring (`ring.py`) with c added to their delays. A node waits
+only for one that is more than c + d late. If nothing is random, the slowest node decides: no cycle
+of the recursion has a larger mean than its T + c.
 """
 
 import numpy as np
@@ -34,8 +33,7 @@ def paced_round_s(push: Push, own_s: Times) -> float:
 
 
 def _phase_s(push: Push, alone_s: Times) -> float:
-    """A phase with a transfer; `alone_s` (nodes,): with all that passes before it, but for what is
-    random."""
+    """Return a phase with a transfer; `alone_s` (nodes,): with all before it but random delays."""
     building, latency = push.scenario.building, push.scenario.hosts.latency
     ring = Ring(
         push.alone_s,
@@ -45,9 +43,8 @@ def _phase_s(push: Push, alone_s: Times) -> float:
         posts=push.posts,
         certain_s=float((alone_s - push.alone_s).mean()),
     )
-    random = push.deviation_s or any(
-        delay_of(delay).deviation_s for delay in (building.jitter, latency)
-    )
+    deviations_s = [delay_of(delay).deviation_s for delay in (building.jitter, latency)]
+    random = any((push.deviation_s, *deviations_s))
     if random or (building.writers > 1 and np.ptp(push.alone_s) > 0):
         return ring.transfer_s / ring.paced_share(building.writers)
     return float(alone_s.max()) + building.jitter.mean_s + push.posts * latency.mean_s

@@ -17,12 +17,11 @@ from daqloom.topology.system.system import barrier_groups, mfp_bytes
 EXCHANGES = 4
 """Control messages of a node per multi-event packet: sizes and grants, sent and received."""
 READY_BYTES = 6 * OFFSET_BYTES
-"""Of the values with which a readout unit asks its builder unit to let it write, …"""
+"""Size of the values in a request to write, …"""
 GO_BYTES = OFFSET_BYTES
 """… and of that in the answer."""
 ASKED = 4
-"""Messages of a node per phase in which builder units set the pace: ready and go, sent and
-received."""
+"""Messages of a node per builder-paced phase: ready and go, sent and received."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,8 @@ class Push(View):
 
     @property
     def parts_lanes(self) -> bool:
-        """Whether messages and data have service levels of their own, and virtual lanes for them;
-        on Ethernet a class for each."""
+        """Whether messages and data have service levels and lanes (Ethernet: classes) of their
+        own."""
         transport, network = self.scenario.transport, self.scenario.network
         has_lanes = network.technology == "ethernet" or network.lanes.count > 1
         return has_lanes and transport.control_service_level != transport.data_service_level
@@ -121,15 +120,14 @@ class Push(View):
         return 3 if self.is_paced else 1
 
     def asking_s(self, switches: NDArray[np.int32]) -> Times:
-        """What a node that finds its builder unit idle pays for its request to write and the
-        answer, besides latency, which is random (see `chance`); 0 where the schedule sets the
-        pace. A message within a node takes no time."""
+        """Return the time of a request to write to an idle builder unit and the answer, without
+        latency (see `chance`); 0 where the schedule sets the pace, and within a node."""
         count = switches.astype(np.float64)
         time_s = np.zeros(count.shape)
         if self.is_paced:
             for more in (READY_BYTES, GO_BYTES):
-                said = self.link.message(self.scenario.building.control_size + more)
-                time_s += self.messages.sent_s(said, count) - self.messages.latency_s
+                message = self.link.message(self.scenario.building.control_size + more)
+                time_s += self.messages.sent_s(message, count) - self.messages.latency_s
         return time_s
 
     def chance(self, phases: int, remote: bool = True) -> Chance:

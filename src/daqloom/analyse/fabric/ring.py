@@ -2,8 +2,7 @@
 
 In step n node i writes to builder (i + n) mod N, after a random delay. There is no network: a
 builder receives at the rate of one link, whether from one node or from several. Shares are of the
-full rate, at which every builder receives all the time. `docs/explanation/nodes-on-a-ring.md`
-derives what follows.
+full rate, at which every builder receives all the time. See `docs/explanation/nodes-on-a-ring.md`.
 """
 
 from collections.abc import Callable
@@ -76,8 +75,7 @@ class Ring:
         return float((self.work_s / (takes_s + waits_s)).mean())
 
     def paced_share(self, writers: int, stretch: float = 1.0) -> float:
-        """Out of step, builders that let so many write at a time, in the order of their arrival;
-        settled, as played."""
+        """Return the settled share out of step, with so many writers by order of arrival."""
         nodes = len(self.work_s)
         steps = max(TRANSFERS // nodes, 100)
         length_s = steps * (self.transfer_s + self._waits_s(stretch))
@@ -165,24 +163,21 @@ class Comparison:
     def entry(self) -> dict[str, Any]:
         """The entry of `analysis`."""
         best = max(self.shares, key=lambda way: self.shares[way])
-        crossings = {
-            f"{way}_from_s": from_s
-            for way, from_s in self.wins_from_s.items()
-            if from_s is not None
-        }
+        known = {way: from_s for way, from_s in self.wins_from_s.items() if from_s is not None}
+        crossings = {f"{way}_from_s": from_s for way, from_s in known.items()}
         return {"best_share": self.shares[best], "best": best} | crossings
 
     def sentence(self) -> str:
-        """Which way wins, by how much, and where they cross."""
-        told = [f"{with_unit(share, '1')} {_WORDS[way]}" for way, share in self.shares.items()]
+        """Return which way wins, by how much, and where they cross."""
+        reached = [f"{with_unit(share, '1')} {_WORDS[way]}" for way, share in self.shares.items()]
         if self.at_end is not None:
-            told[1] += f" ({with_unit(self.at_end, '1')} at the end of the run)"
+            reached[1] += f" ({with_unit(self.at_end, '1')} at the end of the run)"
         first, second, _ = sorted(self.shares, key=lambda way: -self.shares[way])
         gain = with_unit(self.shares[first] / self.shares[second] - 1, "1")
         crossings = [f"{_WORDS[way]} {_from(from_s)}" for way, from_s in self.wins_from_s.items()]
         return (
             f"analysis.ring: with these delays and without a network and the cost of messages, "
-            f"{len(self.ring.work_s)} nodes on a ring reach of the full rate {', '.join(told)}; "
+            f"{len(self.ring.work_s)} nodes on a ring reach of the full rate {', '.join(reached)}; "
             f"{_WORDS[first]} wins, {gain} ahead of {_WORDS[second]}; in step falls behind "
             f"{' and '.join(crossings)}"
         )

@@ -19,9 +19,8 @@ def shares_by_fifth(
 ) -> list[float]:
     """Return the share of the full rate in each fifth of `time_s`, from all in step on.
 
-    `work_s` (nodes,) and its standard deviation: a transfer that has a builder for itself; `delays`
-    before each, with a factor, and `certain_s` besides; `writers` that a builder serves at a time,
-    0: all.
+    `work_s` (nodes,) and its standard deviation: a transfer alone at a builder; `delays`, with a
+    factor, and `certain_s` before each; `writers` that a builder serves at a time, 0: all.
     """
     config = settings(
         _engine.NodeRingConfig,

@@ -46,8 +46,7 @@ class Schedule:
     """Time of the most loaded link over the round."""
     entered_s: Times
     """(groups + 1,), mean over phases, as the next two: time from the champion's release until a
-    node enters the next barrier, mean over a group's nodes; of all nodes, if they are several
-    groups, the last one."""
+    node enters the next barrier, mean over a group's nodes; last, of several groups: all."""
     last_s: Times
     """Time from the champion's release until the last node of the group enters the next barrier."""
     length_s: Times
@@ -74,7 +73,7 @@ class Round:
     """Time from then until its release."""
     schedule: Schedule
     at_most_s: float | None = None
-    """What it lasts at most, where that is known and more."""
+    """Most that it lasts, where known and more."""
 
 
 def shift(scenario: Scenario) -> Answer:
@@ -112,13 +111,13 @@ def _by_count(push: Push) -> Answer:
             waits_s = found.waiting_s + found.releasing_s
             metrics["barrier_share"] = push.barriers * waits_s / round_s
             metrics["barrier_s"]["waiting"] = found.waiting_s
-    asked = push.nodes - 1 if push.is_paced else 0
-    told = push.barriers * int(gate.messages.sum()) / 2 / push.nodes
+    requests = push.nodes - 1 if push.is_paced else 0
+    messages = push.barriers * int(gate.messages.sum()) / 2 / push.nodes
     phase = {
         "value_s": found.length_s / push.slots,
         "links_s": float(found.schedule.links_s.mean()),
         "own_s": float(found.schedule.own_s.max()) / push.slots,
-        "messages": (told + 2 * asked) / push.slots,
+        "messages": (messages + 2 * requests) / push.slots,
     }
     if found.at_most_s is not None:
         phase["at_most_s"] = found.at_most_s / push.slots
@@ -141,7 +140,7 @@ def _by_count(push: Push) -> Answer:
 
 
 def _asking_s(push: Push) -> float:
-    """What a node pays for a request to write and the answer, latency included, at the farthest."""
+    """Return the longest time of a request to write and the answer, latency included."""
     farthest = np.array([push.traffic.farthest], np.int32)
     return float(push.asking_s(farthest)[0]) + (push.posts - 1) * push.messages.latency_s
 
@@ -201,7 +200,7 @@ def _busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
     for as long as its processing takes at least (Little), and nothing that is larger than itself.
     """
     scenario, others = push.scenario, push.nodes - 1
-    told_s = push.barriers * int(gate.messages.max()) * scenario.hosts.message_cost
+    barriers_s = push.barriers * int(gate.messages.max()) * scenario.hosts.message_cost
     busy = {
         "host_link": others * float(push.wire_s.max()),
         "fabric_link": plan.busiest_s,
@@ -209,7 +208,7 @@ def _busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
         "pcie": others * float(push.pcie_s.max()),
         "memory": others * float(push.memory_s.max()),
         "local_copy": float(push.copy_s.max()),
-        "processor": push.processor_s + told_s,
+        "processor": push.processor_s + barriers_s,
     }
     if scenario.event.rate:
         busy["source"] = push.events / scenario.event.rate
@@ -225,7 +224,7 @@ def _of_phases(push: Push, found: Round) -> list[Condition]:
     """Return the conditions of phases that change by count."""
     switch, plan = push.scenario.network.switch, found.schedule
     late = unmodelled_s(push) * push.slots / found.length_s
-    told = push.barrier not in ("none", "ideal")
+    has_messages = push.barrier not in ("none", "ideal")
     late_in_words = (
         "messages wait for each other at processors, and for data that overtakes them where "
         "hosts.latency is random"
@@ -240,7 +239,8 @@ def _of_phases(push: Push, found: Round) -> list[Condition]:
         _conflicts(plan),
         Condition(
             "messages pass streams",
-            not told or (switch.crossbar_speedup > 1 and switch.input_queue == "virtual-output"),
+            not has_messages
+            or (switch.crossbar_speedup > 1 and switch.input_queue == "virtual-output"),
             f"a barrier message can wait at a switch for the end of a data stream (network.switch."
             f"crossbar_speedup = {switch.crossbar_speedup}, input_queue = {switch.input_queue}), "
             "the more so the more nodes are released one after the other: the length of a phase is "
@@ -331,9 +331,7 @@ def _out_of_step_in_words(push: Push) -> str:
             "of the slowest group, and without contention for links at most as long as that of all "
             "nodes in step (analysis.phase.at_most_s); " + bounds
         )
-    return (
-        apart + "meet at builder units and on links, for which there is no closed form: " + bounds
-    )
+    return f"{apart}meet at builder units and on links, for which there is no closed form: {bounds}"
 
 
 def _conflicts(plan: Schedule) -> Condition:
@@ -370,9 +368,8 @@ def _round(push: Push, gate: Barrier) -> Round:
 
 
 def schedule(push: Push, gate: Barrier) -> Schedule:
-    """Return all phases, each on its own. Copies within a node take time, a dummy's turn none.
-    Several flows on a link take at least their sum; exactly that if they are equal and share one
-    link (`Conflicts.*` in the engine's tests)."""
+    """Return all phases, each on its own. Copies take time, a dummy's turn none. Flows on a link
+    take at least their sum; exactly that if equal and sharing one link (`Conflicts.*`)."""
     hosts, own_s = push.traffic.hosts, np.zeros(push.nodes)
     busy_s = np.zeros(push.traffic.paths.wiring.links)
     together = _sets(push)
@@ -404,9 +401,8 @@ def schedule(push: Push, gate: Barrier) -> Schedule:
             samples.append((bool(remote[phase].any()), entered_s[phase]))
         first += len(remote)
     by_phase = [np.concatenate(part) for part in zip(*found, strict=True)]
-    return Schedule(
-        samples, own_s, float(busy_s.max(initial=0.0)), *(columns / push.slots), *by_phase
-    )
+    busiest_s = float(busy_s.max(initial=0.0))
+    return Schedule(samples, own_s, busiest_s, *(columns / push.slots), *by_phase)
 
 
 def _sets(push: Push) -> list[NDArray[np.intp]]:
@@ -416,9 +412,8 @@ def _sets(push: Push) -> list[NDArray[np.intp]]:
 
 def _in_step(push: Push, gate: Barrier, found: Schedule, which: int) -> Round:
     """Return the round with a barrier after each phase of the nodes of one set: a phase lasts as
-    long as its slowest node from one release to the next, which is the one with the most bytes, or
-    the last to be released, or one whose flow shares a link. Random delays add that of the slowest
-    node."""
+    long as its slowest node from one release to the next: with the most bytes, the last release, or
+    a shared link. Random delays add that of the slowest node."""
     nodes = _sets(push)[which]
     report_s, released_s = gate.report_s[nodes], gate.released_s[nodes]
     kinds = {remote: push.chance(1, remote) for remote in (True, False)}
@@ -452,10 +447,8 @@ def _in_groups(push: Push, gate: Barrier, found: Schedule) -> Round:
 def _slowest_group(push: Push, found: Schedule) -> int:
     """Return the group whose phases are longest without random delays, of equal ones the largest:
     the more nodes, the longer the delay of the slowest."""
-    groups = range(len(push.groups))
-    return max(
-        groups, key=lambda each: (round(float(found.length_s[each]), 12), len(push.groups[each]))
-    )
+    ranks = [(round(float(found.length_s[n]), 12), len(g)) for n, g in enumerate(push.groups)]
+    return ranks.index(max(ranks))
 
 
 def _own_s(push: Push, found: Schedule) -> Times:
@@ -473,9 +466,8 @@ def _added_s(chance: Chance, times_s: Times) -> float:
 
 def _out_of_step(push: Push, gate: Barrier, found: Schedule) -> Round:
     """Return the round without a barrier, with slack, or with one in k phases, as a bound: nodes
-    fall out of step and contend for links, for which there is no closed form. A node needs
-    its own time for all its phases, and in the long term none builds more events than another; a
-    link needs the time of all flows of a round."""
+    fall out of step and contend for links. A node needs its own time for all its phases, and none
+    builds more events than another; a link needs the time of all flows of a round."""
     building, own_s = push.scenario.building, _own_s(push, found)
     if not push.waits_at_barriers:
         if not push.is_paced:

@@ -62,7 +62,7 @@ class Delay:
 
 
 def delay_of(time: Distribution, draws: int = 1) -> Delay:
-    """A distributed time; of a histogram, a Gaussian with its mean and standard deviation."""
+    """Return a distributed time; of a histogram, a Gaussian with its mean and deviation."""
     measured = time.measured
     if measured is None:
         return Delay(time.kind, time.mean, time.spread, draws)
@@ -90,8 +90,7 @@ class Chance:
         E[max] = x₀ + ∫ (1 − Π_j F(x − t_j)) dx from some x₀ below all, F the distribution function
         of the random part: a sum, so its density is a convolution, done by Fourier transform. On
         equal times that is, of N exponential delays of mean J, J·(1 + 1/2 + … + 1/N); of uniform
-        ones mean + spread·(N − 1)/(N + 1); of Gaussian ones the extreme value that tables have,
-        1.03 σ for 4 and 2.51 σ for 100.
+        ones mean + spread·(N − 1)/(N + 1); of Gaussian ones 1.03 σ for 4 and 2.51 σ for 100.
         """
         longest_s = float(times_s.max()) + self._certain_s
         if self._density is None:
@@ -108,8 +107,7 @@ class Chance:
 
 
 def _density(delays: Sequence[Delay], deviation_s: float) -> tuple[float, float, Times]:
-    """Of the sum of delays and noise: where its axis begins (s), the width of a cell (s), and the
-    chance of each cell."""
+    """Return, of delays and noise: begin of the axis, width of a cell (s), chance of each cell."""
     mean_s = sum(delay.sum_mean_s for delay in delays)
     wide_s = math.hypot(deviation_s, *(delay.sum_deviation_s for delay in delays))
     tail_s = max((d.mean_s for d in delays if d.kind == "exponential"), default=0.0)

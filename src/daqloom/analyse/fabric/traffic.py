@@ -21,24 +21,10 @@ from daqloom.topology.routing.routes import Paths, trace
 from daqloom.topology.schedule.slots import DUMMY, Slots
 from daqloom.topology.system.system import scheduled
 
+_NETWORK = "shape dumps switches cables leaves spines spine_links hosts_per_leaf hosts pods cores"
 SHAPE = (
-    "network.shape",
-    "network.dumps",
-    "network.switches",
-    "network.cables",
-    "network.leaves",
-    "network.spines",
-    "network.spine_links",
-    "network.hosts_per_leaf",
-    "network.hosts",
-    "hosts.spares",
-    "network.pods",
-    "network.cores",
-    "network.core_links",
-    "network.switch.radix",
-    "network.routing",
-    "faults.cables",
-    "faults.seed",
+    *(f"network.{key}" for key in f"{_NETWORK} core_links switch.radix routing".split()),
+    *("hosts.spares", "faults.cables", "faults.seed"),
 )
 """Keys that determine cables and routes."""
 ANY_RATE = 10**9
@@ -73,7 +59,7 @@ class Traffic:
     paths: Paths
     slots: Slots
     builders: Slots
-    """Of linear shift, the slots of those who receive: as a rule `slots`."""
+    """Slots of the receivers of linear shift: as a rule `slots`."""
     switches: NDArray[np.int32]
     """(switches, hosts): how many switches a path has that begins at this one."""
     warnings: list[str]
@@ -98,8 +84,7 @@ class Traffic:
         return int(self.switches[np.ix_(leaves, self.hosts)].max(initial=0))
 
     def phases(self, flow_s: Times) -> Iterator[Phases]:
-        """All phases of linear shift; `flow_s`, shape (nodes,): what each node's flow takes of a
-        link alone. They come in batches."""
+        """Yield all phases of linear shift in batches; `flow_s` (nodes,): time of a flow alone."""
         slots = len(self.slots)
         of_node = np.flatnonzero(self.slots != DUMMY)
         at_once = max(1, COUNTERS // max(self.paths.wiring.links, slots))
@@ -111,8 +96,7 @@ class Traffic:
     def busiest_s(
         self, sources: NDArray[np.int32], targets: NDArray[np.int32], flow_s: Times
     ) -> float:
-        """Return the time of the most loaded link when each source sends a flow to each other
-        target."""
+        """Return the time of the most loaded link if each source sends to each other target."""
         fullest = np.zeros(self.paths.wiring.links)
         at_once = max(1, COUNTERS // max(1, len(targets)))
         for first in range(0, len(sources), at_once):
@@ -144,8 +128,8 @@ class Traffic:
 
 
 def traffic(scenario: Scenario) -> Traffic:
-    """The traffic of a scenario. Raises ScenarioError where fabric and nodes do not fit. Of the
-    last few fabrics it is kept: other sizes, costs and buffers change nothing about it."""
+    """Return the traffic of a scenario. Raises ScenarioError where fabric and nodes do not fit. The
+    last few are kept: sizes, costs and buffers change nothing about them."""
     seed = scenario.run.seed if scenario.hosts.order == "shuffled" else 0
     determining = (attrgetter(*SHAPE, *PLACES)(scenario), scenario.network.digest(), seed)
     return _traffic(_Determined(determining, scenario))

@@ -51,8 +51,7 @@ class View:
         return rates
 
     def of_network(self, largest: int, bounds: dict[str, float]) -> dict[str, dict[str, Any]]:
-        """Return the entries of `analysis` that are the same for every protocol. `largest`: payload
-        of a message."""
+        """Return the entries of `analysis` for every protocol; `largest`: payload of a message."""
         message, link, messages = self.link.message(largest), self.link, self.messages
         payload, credits_s = 8 * message.payload, link.credits_s(message)
         rates_bps = {

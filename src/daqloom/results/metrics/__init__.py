@@ -1,4 +1,4 @@
-"""The metrics of a result, each declared once: name, unit, label, meaning, and who gives it.
+"""The metrics of a result, each declared once: name, unit, label, meaning, methods.
 
 The declarations are the only description of a metric. Results and studies refuse a name that is
 not declared, tables and figures take labels and units from here, and `docs/reference/metrics.md`
@@ -24,7 +24,7 @@ SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
 }
 METRICS: tuple[Metric, ...] = tuple(metric for part in SUBJECTS.values() for metric in part)
 COST = declared_in(cost.COST)
-"""Of the block `engine`."""
+"""Metrics of the block `engine`."""
 _BY_NAME = {metric.name: metric for metric in METRICS}
 
 
@@ -57,8 +57,7 @@ def unit_of(path: str) -> str:
 
 
 def for_people(path: str, value: float) -> str:
-    """Write the value of a metric with its unit: buffer_peak_bytes.tor, 47.5e6 → "47.5 MB". Raises
-    KeyError if there is no such metric."""
+    """Write a value with its unit: buffer_peak_bytes.tor, 47.5e6 → "47.5 MB". Raises KeyError."""
     return with_unit(value, unit_of(path))
 
 

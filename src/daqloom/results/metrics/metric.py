@@ -1,4 +1,4 @@
-"""What a metric is, and how its values are written for people."""
+"""Declaration of a metric, and its values written for people."""
 
 import functools
 import operator
@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 
 class Parts(Flag):
-    """What a system may be made of; `_WORDS` says what each is. A method gives a metric where the
-    system has one of the parts that the metric names for it."""
+    """Parts of a system, which `_WORDS` describes. A method gives a metric of systems with one of
+    the parts that the metric names for it."""
 
     NONE = 0
     PULL = auto()
@@ -51,12 +51,12 @@ class Parts(Flag):
     EVERY = BUILT | FLOWS
 
     def __str__(self) -> str:
-        told, rest = [], self
+        names, rest = [], self
         for one, words in _WORDS.items():  # a whole before its parts
             if one in rest:
-                told.append(words)
+                names.append(words)
                 rest &= ~one
-        return ", ".join(told)
+        return ", ".join(names)
 
 
 _WORDS = {
@@ -91,11 +91,11 @@ TAKES = {
     "simulate": Parts.EVERY,
     "measure": Parts.BUILT | Parts.FAULTED | Parts.LAB | Parts.DEVICE,
 }
-"""Of which parts a system needs one for each method to take it."""
+"""Parts of which a system needs one for each method to take it."""
 
 
 class Metric(NamedTuple):
-    """The declaration of a metric: all that daqloom says of it, except how it is computed."""
+    """The declaration of a metric: everything except how it is computed."""
 
     name: str
     """A dotted path, whose last part may be `*` for any name; its first part ends in the unit
@@ -103,9 +103,9 @@ class Metric(NamedTuple):
     unit: str
     """"1" for shares, which are shown in per cent."""
     label: str
-    """What tables and figures call it."""
+    """Its name in tables and figures."""
     given: Mapping[str, Parts]
-    """By method: it gives the metric of systems with any of these parts."""
+    """Parts of systems of which a method gives the metric, by method."""
     meaning: str
 
     def given_by(self, method: str) -> Parts:
@@ -114,11 +114,12 @@ class Metric(NamedTuple):
 
     def givers(self) -> str:
         """Return which methods give the metric, and for what: "analyse (shift), simulate"."""
-        told = []
-        for method, takes in TAKES.items():
-            if given := self.given_by(method):
-                told.append(method if given == takes else f"{method} ({given})")
-        return ", ".join(told)
+        methods = ((method, self.given_by(method)) for method in TAKES)
+        return ", ".join(
+            method if parts == TAKES[method] else f"{method} ({parts})"
+            for method, parts in methods
+            if parts
+        )
 
     def label_of(self, path: str) -> str:
         """Return the label of the metric under the dotted name `path`, which this one describes."""
@@ -129,9 +130,9 @@ class Metric(NamedTuple):
 
 
 def declared_in(table: str) -> tuple[Metric, ...]:
-    """Return the metrics of a table: `name | unit | label | given by | meaning`. `given by` names
-    methods and, in brackets, the parts of systems of which they give the metric; without brackets,
-    of all that they take."""
+    """Return the metrics of a table: `name | unit | label | given by | meaning`. `given by`:
+    methods, in brackets the parts of systems of which they give the metric, else all that they
+    take."""
     return tuple(
         Metric(name, unit, label, dict(_given(by)), meaning)
         for name, unit, label, by, meaning in rows_of(table)
@@ -139,8 +140,7 @@ def declared_in(table: str) -> tuple[Metric, ...]:
 
 
 def rows_of(table: str) -> Iterator[list[str]]:
-    """Yield the cells of each row of a text table, between bars; a row goes on where the next line
-    is indented."""
+    """Yield the cells of each row of a text table, between bars; indented lines continue a row."""
     for row in re.split(r"\n(?=\S)", table.strip()):
         yield " ".join(row.split()).split(" | ")
 

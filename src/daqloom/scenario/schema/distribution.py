@@ -48,7 +48,7 @@ class Distribution(Part):
         if (measured := self.measured) is None:
             return self.mean
         values_s, counts = measured
-        return sum(map(operator.mul, values_s, counts)) / sum(counts)
+        return float(sum(map(operator.mul, values_s, counts)) / sum(counts))
 
     def digest(self) -> str:
         """Digest of what was measured; empty without a file."""

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 
 from daqloom.base.words import counted
 from daqloom.topology.fabric.fabric import Cable, End, Fabric
-from daqloom.topology.fabric.levels import HOST, UNREACHED, node_levels, parts, switch_links
+from daqloom.topology.fabric.levels import HOST, UNREACHED, Links, node_levels, parts, switch_links
 from daqloom.topology.fabric.pattern import UNKNOWN, agrees, fit, groups
 
 Kind = Literal[
@@ -41,10 +41,9 @@ LONGEST_CIRCLE = 32
 class Anomaly:
     """One irregularity: a sentence, and the ports that it concerns.
 
-    For cables these are, one after the other, the lower end and the upper end that it goes to;
-    for a missing link the end it should go to (its port is 0 where the pattern tells only the
-    switch); for uneven links two switches, ports 0; for no pattern and a separate part one switch,
-    port 0.
+    For cables these are, one after the other, the lower end and the upper end that it goes to; for
+    a missing link the end it should go to (port 0: any port of the switch); for uneven links two
+    switches, ports 0; for no pattern and a separate part one switch, port 0.
     """
 
     kind: Kind
@@ -82,9 +81,8 @@ def _hosts(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
 
 def _unexpected_host(fabric: Fabric, end: End, where: str) -> Anomaly:
     host = fabric.nodes[fabric.peers[end].node].name
-    return Anomaly(
-        "unexpected host", (end,), f"{fabric.end_name(end)} is connected to host {host}, {where}"
-    )
+    sentence = f"{fabric.end_name(end)} is connected to host {host}, {where}"
+    return Anomaly("unexpected host", (end,), sentence)
 
 
 def _links(fabric: Fabric, level: Sequence[int]) -> list[Anomaly]:
@@ -132,18 +130,18 @@ def _against(fabric: Fabric, expected: dict[End, End], extra: dict[End, End]) ->
     """What differs from the pattern. `extra` are cables from ports that it leads nowhere."""
     missing: dict[End, End] = {}
     wrong: dict[End, End] = {}
-    for lower, want in expected.items():
+    for lower, goal in expected.items():
         have = fabric.peers.get(lower)
         if have is None:
-            missing[lower] = want
+            missing[lower] = goal
         elif have.node < len(fabric.hosts):
             yield _unexpected_host(fabric, lower, "where the other switches have an uplink")
-        elif not agrees(have, want):
+        elif not agrees(have, goal):
             wrong[lower] = have
-    wanted = {want: lower for lower, want in missing.items() if want.port != UNKNOWN}
+    goals = {goal: lower for lower, goal in missing.items() if goal.port != UNKNOWN}
     for lower, have in extra.items():
-        if have in wanted:
-            meant = wanted[have]
+        if have in goals:
+            meant = goals[have]
             del missing[meant]
             yield Anomaly(
                 "misplaced cable",
@@ -153,12 +151,12 @@ def _against(fabric: Fabric, expected: dict[End, End], extra: dict[End, End]) ->
             )
         else:
             yield _extra(fabric, lower, have)
-    for lower, want in missing.items():
+    for lower, goal in missing.items():
         if lower.port <= fabric.nodes[lower.node].ports:
             yield Anomaly(
                 "missing link",
-                (lower, want),
-                f"{fabric.end_name(lower)} has no cable; the pattern leads to {_end(fabric, want)}",
+                (lower, goal),
+                f"{fabric.end_name(lower)} has no cable; the pattern leads to {_end(fabric, goal)}",
             )
     for circle in _circles(wrong, expected):
         if len(circle) == 1:
@@ -171,9 +169,9 @@ def _against(fabric: Fabric, expected: dict[End, End], extra: dict[End, End]) ->
             )
         else:
             ends = tuple(end for lower in circle for end in (lower, wrong[lower]))
-            told = ", ".join(_goes(fabric, lower, wrong[lower]) for lower in circle)
+            cables = ", ".join(_goes(fabric, lower, wrong[lower]) for lower in circle)
             how = "swapped" if len(circle) == 2 else "interchanged in a circle"
-            yield Anomaly("swapped cables", ends, f"{told}: {how}")
+            yield Anomaly("swapped cables", ends, f"{cables}: {how}")
 
 
 def _circles(wrong: dict[End, End], expected: dict[End, End]) -> Iterator[list[End]]:
@@ -197,7 +195,7 @@ def _circles(wrong: dict[End, End], expected: dict[End, End]) -> Iterator[list[E
         yield circle
 
 
-def _uneven(fabric: Fabric, uplinks: dict[int, dict[int, End]]) -> Iterator[Anomaly]:
+def _uneven(fabric: Fabric, uplinks: Links) -> Iterator[Anomaly]:
     """Pairs of switches with another number of links than most pairs, for want of a pattern. Pairs
     without any link count where more than half of all pairs have some."""
     pairs = Counter((switch, end.node) for switch, ends in uplinks.items() for end in ends.values())
@@ -220,9 +218,7 @@ def _uneven(fabric: Fabric, uplinks: dict[int, dict[int, End]]) -> Iterator[Anom
             )
 
 
-def _without_pattern(
-    fabric: Fabric, switches: list[int], uplinks: dict[int, dict[int, End]]
-) -> Iterator[Anomaly]:
+def _without_pattern(fabric: Fabric, switches: list[int], uplinks: Links) -> Iterator[Anomaly]:
     """Switches that share upper switches with others of their level, but no pattern."""
     uppers = {switch: {end.node for end in ends.values()} for switch, ends in uplinks.items()}
     shared = Counter(upper for ends in uppers.values() for upper in ends)
@@ -236,11 +232,9 @@ def _without_pattern(
             )
 
 
-def _no_tree(fabric: Fabric, links: dict[int, dict[int, End]]) -> Iterator[Anomaly]:
+def _no_tree(fabric: Fabric, links: Links) -> Iterator[Anomaly]:
     """Leaves that are cabled to each other in a circle, where nothing is above them."""
-    pairs = {
-        frozenset((switch, end.node)) for switch, ends in links.items() for end in ends.values()
-    }
+    pairs = {frozenset((one, end.node)) for one, ends in links.items() for end in ends.values()}
     if len(pairs) < len(links):
         return
     for switch, ends in links.items():
@@ -278,17 +272,13 @@ def _separate_parts(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
     for part in others:
         first, main = (fabric.nodes[min(each)].name for each in (part, largest))
         more = f" and {counted(len(part) - 1, 'other switch')} have" if len(part) > 1 else " has"
-        yield Anomaly(
-            "separate part", (End(min(part), UNKNOWN),), f"{first}{more} no way to {main}"
-        )
+        sentence = f"{first}{more} no way to {main}"
+        yield Anomaly("separate part", (End(min(part), UNKNOWN),), sentence)
 
 
 def _extra(fabric: Fabric, lower: End, upper: End) -> Anomaly:
-    return Anomaly(
-        "extra cable",
-        (lower, upper),
-        f"{_goes(fabric, lower, upper)}, where the pattern has no cable",
-    )
+    sentence = f"{_goes(fabric, lower, upper)}, where the pattern has no cable"
+    return Anomaly("extra cable", (lower, upper), sentence)
 
 
 def _goes(fabric: Fabric, lower: End, upper: End) -> str:

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 Rates = Mapping[int, Mapping[int, int]]
 """For each switch its neighbours, and the rate of all cables to each (b/s)."""
+Twins = Sequence[tuple[int, int]]
+"""Switches that are cabled alike: the first ones, and how many each stands for."""
 Sent = Mapping[int, int]
 """For each switch with hosts the rate of these (b/s), above 0."""
 MOST_SETS = 1 << 19
@@ -53,9 +55,8 @@ def has_full_bisection(
 
 
 def _decisive(rates: Rates, sent: Sent) -> tuple[list[int], list[int]]:
-    """Return the switches that decide a cut: those with hosts, and of the others so many that the
-    rest, returned second, have no cable to each other. Each of these joins the side to which it
-    has more."""
+    """Return the switches that decide a cut: those with hosts, and others until the rest, returned
+    second, have no cables to each other. Each of these joins the side with more of its rate."""
     free = {switch: [o for o in near if o not in sent] for switch, near in rates.items()}
     inner = dict.fromkeys(switch for switch in rates if switch in sent)
     for switch in sorted(rates.keys() - sent.keys(), key=lambda s: (-len(free[s]), s)):
@@ -64,9 +65,8 @@ def _decisive(rates: Rates, sent: Sent) -> tuple[list[int], list[int]]:
     return list(inner), [switch for switch in rates if switch not in inner]
 
 
-def _twins(rates: Rates, sent: Sent, switches: Iterable[int]) -> list[tuple[int, int]]:
-    """Switches with the same hosts' rate and the same cables: the first ones, and how many each
-    stands for; most come first. Of a set only their number counts."""
+def _twins(rates: Rates, sent: Sent, switches: Iterable[int]) -> Twins:
+    """Return switches with equal hosts' rates and cables, most first."""
     found: dict[tuple[int, frozenset[tuple[int, int]]], list[int]] = {}
     for switch in switches:
         alike = sent.get(switch, 0), frozenset(rates[switch].items())
@@ -74,9 +74,7 @@ def _twins(rates: Rates, sent: Sent, switches: Iterable[int]) -> list[tuple[int,
     return sorted(((each[0], len(each)) for each in found.values()), key=lambda twin: -twin[1])
 
 
-def _every_cut_carries(
-    rates: Rates, sent: Sent, twins: Sequence[tuple[int, int]], outer: Sequence[int]
-) -> bool:
+def _every_cut_carries(rates: Rates, sent: Sent, twins: Twins, outer: Sequence[int]) -> bool:
     """Return whether each cut carries the smaller side's rate. A set has up to half of the first
     twins: one with more is the other side of one with fewer."""
     steps = [range(count + 1) for _, count in twins]
@@ -104,7 +102,7 @@ def _sums(values: Sequence[int], steps: Sequence[range]) -> NDArray[np.int64]:
     return sums
 
 
-def _total(values: Sequence[int], twins: Sequence[tuple[int, int]]) -> int:
+def _total(values: Sequence[int], twins: Twins) -> int:
     return sum(value * count for value, (_, count) in zip(values, twins, strict=False))
 
 
@@ -128,9 +126,8 @@ def spreads_evenly(rates: Rates, sent: Sent, level: Mapping[int, int]) -> bool:
             for other_bps, other in joined:
                 if not other.keys().isdisjoint(shares):
                     bps += other_bps
-                    shares = {
-                        s: min(shares.get(s, NONE), other.get(s, NONE)) for s in shares | other
-                    }
+                    get = other.get
+                    shares = {s: min(shares.get(s, NONE), get(s, NONE)) for s in shares | other}
             joined = [*apart, (bps, shares)]
         groups = joined
         if len(groups) == 1 and sum(groups[0][1].values()) >= 1:
@@ -164,11 +161,8 @@ def _orders(rates: Rates, leaves: Sequence[int]) -> Iterator[Sequence[int]]:
         yield reached
 
 
-def _growing_cuts_carry(
-    rates: Rates, sent: Sent, outer: Sequence[int], order: Sequence[int]
-) -> bool:
-    """Return whether the first so many switches of an order carry the smaller side's rate, each of
-    `outer` on the side to which it has more."""
+def _growing_cuts_carry(rates: Rates, sent: Sent, outer: list[int], order: Sequence[int]) -> bool:
+    """Return whether every beginning of an order carries the smaller side's rate."""
     total, own, cut = sum(sent.values()), 0, 0
     full = {switch: sum(rates[switch].values()) for switch in outer}
     inside: Counter[int] = Counter()

@@ -12,17 +12,12 @@ from daqloom.topology.fabric.fabric import Fabric
 
 def between_switches(fabric: Fabric) -> list[int]:
     """Return the places, in `fabric.cables`, of the cables that have no host at an end."""
-    hosts = len(fabric.hosts)
-    return [
-        place
-        for place, cable in enumerate(fabric.cables)
-        if min(cable.a.node, cable.b.node) >= hosts
-    ]
+    hosts, cables = len(fabric.hosts), enumerate(fabric.cables)
+    return [place for place, cable in cables if min(cable.a.node, cable.b.node) >= hosts]
 
 
 def with_broken(fabric: Fabric, cables: int, seed: int) -> Fabric:
-    """Return the fabric without `cables` of those between switches, drawn at random. Raises
-    TopologyError where there are fewer."""
+    """Return the fabric without some cables between switches, drawn; raises TopologyError."""
     places = between_switches(fabric)
     if cables > len(places):
         raise TopologyError(

@@ -72,10 +72,8 @@ class Fabric:
     @cached_property
     def attached(self) -> Counter[int]:
         """How many hosts are cabled to each switch (index in `nodes`)."""
-        hosts = len(self.hosts)
-        return Counter(
-            there.node for here, there in self.peers.items() if here.node < hosts <= there.node
-        )
+        hosts, peers = len(self.hosts), self.peers.items()
+        return Counter(end.node for here, end in peers if here.node < hosts <= end.node)
 
     def port_name(self, end: End) -> str:
         """A port for people: `Ethernet48`, or its number."""
@@ -130,7 +128,7 @@ def checked(fabric: Fabric) -> Fabric:
         for end in cable.a, cable.b:
             if not 0 <= end.node < len(fabric.nodes):
                 raise TopologyError(
-                    f"{fabric.name}: a cable ends at node {end.node}, which does not exist"
+                    f"{fabric.name}: a cable ends at node {end.node}, which is none"
                 )
             where = f"{fabric.name}: {fabric.nodes[end.node].name} port {end.port}"
             if not 1 <= end.port <= fabric.nodes[end.node].ports:
@@ -159,11 +157,9 @@ def is_name(name: str) -> bool:
 
 
 def _check_unique(fabric: Fabric, what: str, values: Sequence[str | int]) -> None:
-    seen: dict[str | int, int] = {}
+    places: dict[str | int, int] = {}
     for index, value in enumerate(values):
-        first = seen.setdefault(value, index)
+        first = places.setdefault(value, index)
         if value and first != index:
-            a, b = fabric.nodes[first].name, fabric.nodes[index].name
-            raise TopologyError(
-                f"{fabric.name}: nodes {first} ({a}) and {index} ({b}) have the same {what}"
-            )
+            nodes = [f"{place} ({fabric.nodes[place].name})" for place in (first, index)]
+            raise TopologyError(f"{fabric.name}: nodes {' and '.join(nodes)} have the same {what}")

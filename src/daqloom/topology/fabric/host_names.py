@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
+from operator import add
 
 from daqloom.base.words import did_you_mean
 from daqloom.topology import TopologyError
@@ -27,8 +28,7 @@ class HostNames:
                 self._adapters[bare].append(name)
 
     def place(self, name: str, where: str) -> int:
-        """The place of the host with this name, or of the only host that is `NAME adapter`. Raises
-        TopologyError that begins with `where`."""
+        """Return the place of a host, by name or the only `NAME adapter`; raises TopologyError."""
         found = self._place.get(name)
         if found is not None:
             return found
@@ -36,10 +36,8 @@ class HostNames:
         if len(own) == 1 and " " not in name:
             return self._place[own[0]]
         if len(own) > 1:
-            adapters = ", ".join(f'"{each}"' for each in own[:4])
-            raise TopologyError(
-                f'{where}: host "{name[:80]}" has several adapters; give {adapters}'
-            )
+            some = ", ".join(f'"{each}"' for each in own[:4])
+            raise TopologyError(f'{where}: host "{name[:80]}" has several adapters; give {some}')
         start = max((bare for bare in self._adapters if name.startswith(bare)), key=len, default="")
         known = self._adapters[start] if start else self._place
         hint = did_you_mean(start or name, known, "give the name of one of its hosts")
@@ -47,8 +45,7 @@ class HostNames:
 
 
 def expanded(text: str, where: str) -> Iterator[str]:
-    """The names of a list as Slurm writes it: `node[001-096,100],login1`. Raises TopologyError that
-    begins with `where`."""
+    """Yield the names of a Slurm list, `node[001-096,100],login1`; raises TopologyError."""
     if not set("[],").intersection(text):
         yield text
         return
@@ -61,12 +58,8 @@ def expanded(text: str, where: str) -> Iterator[str]:
         for chosen in islice(product(*numbers), MOST_NODES + 1):
             count += 1
             if count > MOST_NODES:
-                raise TopologyError(
-                    f"{where}: more than {MOST_NODES} hosts; expected a shorter list"
-                )
-            yield "".join(
-                piece + number for piece, number in zip(pieces[::2], [*chosen, ""], strict=True)
-            )
+                raise _too_long(where)
+            yield "".join(map(add, pieces[::2], [*chosen, ""]))
 
 
 def _numbers(text: str, where: str) -> Iterator[str]:
@@ -78,5 +71,9 @@ def _numbers(text: str, where: str) -> Iterator[str]:
         if end < int(first):
             raise TopologyError(f'{where}: "[{text[:60]}]" runs backwards; expected {_EXPECTED}')
         if end - int(first) > MOST_NODES:
-            raise TopologyError(f"{where}: more than {MOST_NODES} hosts; expected a shorter list")
+            raise _too_long(where)
         yield from (str(number).zfill(len(first)) for number in range(int(first), end + 1))
+
+
+def _too_long(where: str) -> TopologyError:
+    return TopologyError(f"{where}: more than {MOST_NODES} hosts; expected a shorter list")

@@ -37,7 +37,7 @@ class Tree:
     """A fabric's levels: hosts' switches (leaves) 1, those above (spines) 2, cores 3."""
 
     level: tuple[int, ...]
-    """Of each switch, in the order of `fabric.switches`; `UNREACHED` where no cable leads to it."""
+    """Level of each switch, in the order of `fabric.switches`; `UNREACHED` without a way to it."""
     blocking: tuple[Balance, ...]
     """The switches below the top that have less capacity upwards than downwards, and those whose
     cables to switches of their own level carry less than their hosts send."""
@@ -190,7 +190,7 @@ def _weigh(fabric: Fabric, level: Mapping[int, int], links: Links) -> Tree:
             elif level[there.node] > level[here.node]:
                 up[here.node] += cable.rate_bps
     top, hosts_bps = max(level.values(), default=0), sum(sent.values())
-    beside = _beside(fabric, level)
+    across = _across(fabric, level)
     pods = (
         part
         for height in (*range(1, min(top, MOST_LEVELS)), top)
@@ -199,17 +199,17 @@ def _weigh(fabric: Fabric, level: Mapping[int, int], links: Links) -> Tree:
     return Tree(
         tuple(level.values()),
         tuple(
-            Balance(node - hosts, down[node], up[node] + beside[node])
+            Balance(node - hosts, down[node], up[node] + across[node])
             for node in sorted(level)
-            if (level[node] < top and up[node] + beside[node] < down[node])
-            or (beside[node] and up[node] + beside[node] < min(sent[node], hosts_bps - sent[node]))
+            if (level[node] < top and up[node] + across[node] < down[node])
+            or (across[node] and up[node] + across[node] < min(sent[node], hosts_bps - sent[node]))
         ),
         has_full_bisection(_rates(fabric, links), sent, level, pods) if sent else None,
         hosts_bps,
     )
 
 
-def _beside(fabric: Fabric, level: Mapping[int, int]) -> Counter[int]:
+def _across(fabric: Fabric, level: Mapping[int, int]) -> Counter[int]:
     """The rate of each switch's cables to switches of its own level (b/s)."""
     found: Counter[int] = Counter()
     for cable in fabric.cables:

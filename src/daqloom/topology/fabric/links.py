@@ -76,8 +76,7 @@ SPINE = 2
 
 
 def with_rates(network: Network, fabric: Fabric) -> Fabric:
-    """Return the fabric with the rates of `network.links.host` and so on. Raises TopologyError for
-    a name that no end has."""
+    """Return the fabric with the rates of `network.links`; raises TopologyError."""
     if network.is_racks or network.links.are_alike:
         return fabric
     cables = [
@@ -108,7 +107,7 @@ def buckets_bytes(network: Network, fabric: Fabric) -> list[int]:
 
 
 def _of_rack_cables(network: Network, fabric: Fabric) -> Iterator[SourceLink | Uplink | AccessLink]:
-    """What is said of each cable of racks."""
+    """Yield the table of each cable of racks."""
     links = network.links
     tables: dict[str, SourceLink | Uplink | AccessLink] = {
         "source": links.source,
@@ -120,7 +119,7 @@ def _of_rack_cables(network: Network, fabric: Fabric) -> Iterator[SourceLink | U
 
 
 def _of_cables(network: Network, fabric: Fabric) -> Iterator[list[LevelLink]]:
-    """What is said of each cable, first of itself, then of its level."""
+    """Yield the tables of each cable: its own, then that of its level."""
     links, hosts = network.links, len(fabric.hosts)
     named = {link.end: link for link in links.named}
     ends = {fabric.end_name(end) for cable in fabric.cables for end in (cable.a, cable.b)}
@@ -131,13 +130,13 @@ def _of_cables(network: Network, fabric: Fabric) -> Iterator[list[LevelLink]]:
         )
     level = tree_levels(fabric)
     for cable in fabric.cables:
-        told: list[LevelLink] = [
+        tables: list[LevelLink] = [
             named[name] for name in map(fabric.end_name, (cable.a, cable.b)) if name in named
         ]
         low, high = sorted((cable.a.node, cable.b.node))
         if low < hosts:
-            told.append(links.host)
+            tables.append(links.host)
         else:
             upper = max(level[low - hosts], level[high - hosts])
-            told.append(links.spine if upper <= SPINE else links.core)
-        yield told
+            tables.append(links.spine if upper <= SPINE else links.core)
+        yield tables

@@ -11,12 +11,11 @@ Nothing is assumed about numbers or names. What is regular about a folded Clos i
 
 Everything is decided by the majority, so a few wrong or missing cables do not hide the pattern:
 a(switch) by the difference most frequent over all ports and members, (upper switch, b) of a port by
-the most frequent over the members. A tie goes to the lower numbers that no other port has taken.
-A pattern is believed where it explains more than half of the group's cables. As many cables as
-there are numbers to choose in it are left out of the account, for each number can explain one cable
-of any tangle; and as explained count only ports where it speaks for two members or more. Where rule
-2 fails, rule 1 alone is tried (the upper port is then unknown, 0); where that fails too there is no
-pattern.
+the most frequent over the members. A tie goes to the lower numbers that no other port has taken. A
+pattern is believed where it explains more than half of the group's cables. As many cables as there
+are numbers to choose in it are left out of the account, for each number can explain one cable of
+any tangle; and only ports of two members or more count as explained. Without rule 2, rule 1 alone
+is tried (upper port unknown, 0).
 """
 
 from collections import Counter, defaultdict
@@ -26,7 +25,7 @@ from daqloom.topology.fabric.fabric import End
 from daqloom.topology.fabric.levels import Links, connected
 
 UNKNOWN = 0
-"""The port of an end of which the pattern tells only the switch."""
+"""Port of an end of which the pattern determines only the switch."""
 NEXT_FEW = 16
 
 
@@ -81,9 +80,7 @@ def fit(members: Sequence[int], uplinks: Links) -> dict[End, End]:
 
 def agrees(end: End, expected: End | None) -> bool:
     """Whether an end is what the pattern implies, as far as it implies anything."""
-    return expected is not None and (
-        end.node == expected.node and expected.port in (UNKNOWN, end.port)
-    )
+    return expected in (end, End(end.node, UNKNOWN))
 
 
 def _by_port(members: Sequence[int], uplinks: Links, ports: list[int]) -> dict[End, End]:
@@ -121,14 +118,14 @@ def _by_switch(members: Sequence[int], uplinks: Links, ports: list[int]) -> dict
 def _first_ports(members: Sequence[int], uplinks: Links) -> dict[int, int]:
     """a(switch), up to a constant: members are placed one by one relative to those before."""
     # How often a port is seen to lead to an upper switch with this b, by members placed already.
-    seen: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+    leads: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     first: dict[int, int] = {}
     for switch in sorted(members, key=lambda switch: (-len(uplinks[switch]), switch)):
         votes: Counter[int] = Counter()
         for port, end in uplinks[switch].items():
-            for step, times in seen[port, end.node].items():
+            for step, times in leads[port, end.node].items():
                 votes[end.port - step] += times
         first[switch] = min(votes, key=lambda a: (-votes[a], a), default=0)
         for port, end in uplinks[switch].items():
-            seen[port, end.node][end.port - first[switch]] += 1
+            leads[port, end.node][end.port - first[switch]] += 1
     return first

@@ -38,8 +38,7 @@ class Outage:
 
     @property
     def detected_s(self) -> float | None:
-        """Time when both ends know that a link is down (s); None where it works, or does again
-        before that."""
+        """Time when both ends have detected that a link is down (s); None if they do not."""
         known_s = self.begin_s + self.detection_s
         is_down = self.links and self.fault.how != "degraded"
         return known_s if is_down and known_s < self.end_s else None

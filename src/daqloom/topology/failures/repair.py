@@ -1,10 +1,9 @@
 """Tables and schedule of linear shift for what is left of a tree of switches.
 
 With the schedule of `frames`, a leaf's flows to one place of a frame come to their next receivers
-all in the same phase: they always go to different receivers, and from the same leaf to the same
-one. So a turn of a leaf needs one way from each other leaf, on cables of its own, for the whole
-round, and `spread` finds these ways. The flows to extras meet another leaf in each frame; they get
-what is left.
+all in the same phase: to different receivers, and from the same leaf to the same one. So a turn of
+a leaf needs one way from each other leaf, on cables of its own, for the whole round, and `spread`
+finds these ways. The flows to extras get what is left.
 """
 
 from collections import defaultdict
@@ -55,8 +54,7 @@ def mend(fabric: Fabric, routes: Routes, slots: Slots) -> Mended:
 
 
 def round_time(fabric: Fabric, mended: Mended) -> float:
-    """Return the time of a round in transfers by a host's cable, with a barrier after each phase;
-    infinity where a flow has no path."""
+    """Return the transfers by a host's cable in a round with barriers; infinity without a path."""
     paths = trace(fabric, mended.routes)
     found = check_shift(paths, mended.readouts, builders=mended.builders)
     return float("inf") if found.lost else found.round_time
@@ -136,9 +134,8 @@ class _Ways:
         differ by an odd number and the number of leaves is even (and so on for more cables)."""
         tree, frames = self._tree, self._frames
         leaves = len(tree.leaves)
-        leaf, to, turn = np.nonzero(
-            np.repeat(~np.eye(leaves, dtype=bool)[:, :, None], frames.turns, axis=2)
-        )
+        others = ~np.eye(leaves, dtype=bool)[:, :, None]
+        leaf, to, turn = np.nonzero(np.repeat(others, frames.turns, axis=2))
         cables = np.maximum(tree.capacity[to], 1)
         shares = (frames.count % cables == 0) & ((cables == 2) | (frames.turns < cables))
         residue = np.where(shares, leaf[:, None] % cables, 0)
@@ -149,13 +146,13 @@ class _Ways:
             if (way := self._way(a, b, spine)) is None:
                 continue
             for host in frames.of_turn(c, b):
-                self._send_up(a, way, host, int(self._up_taken[a, way]))
+                self._send(a, way, host, int(self._up_taken[a, way]), down=False)
             self._up_taken[a, way] += 1
             arriving[b, way, c] += 1
         for (b, way, c), flows in arriving.items():
             for frame, host in enumerate(frames.of_turn(c, b)):
                 place = int(self._down_taken[b, way]) + (frame if flows > 1 else 0)
-                self._send_down(b, way, host, place)
+                self._send(b, way, host, place, down=True)
             self._down_taken[b, way] += flows
 
     def _of_extras(self) -> None:
@@ -164,9 +161,8 @@ class _Ways:
         to keep to one spine for an extra costs nothing, and avoids conflicts between two steps."""
         tree, frames = self._tree, self._frames
         count = frames.count
-        up, down = (
-            np.maximum(tree.capacity - taken, 0) for taken in (self._up_taken, self._down_taken)
-        )
+        up = np.maximum(tree.capacity - self._up_taken, 0)
+        down = np.maximum(tree.capacity - self._down_taken, 0)
         flows = [
             (a, b, extra, host, (frame - a) % count)
             for extra in range(frames.extras)
@@ -190,10 +186,10 @@ class _Ways:
         for (a, b, v, host, t), spine in zip(flows, spines.tolist(), strict=True):
             if (way := self._way(a, b, spine)) is None:
                 continue
-            self._send_up(a, way, host, int(self._up_taken[a, way]) + taken[a, way, t])
+            self._send(a, way, host, int(self._up_taken[a, way]) + taken[a, way, t], down=False)
             taken[a, way, t] += 1
             place_down = v % max(int(down[b, way]), 1)
-            self._send_down(b, way, host, int(self._down_taken[b, way]) + place_down)
+            self._send(b, way, host, int(self._down_taken[b, way]) + place_down, down=True)
 
     def _way(self, leaf: int, to: int, spine: int) -> int | None:
         """Return the spine of a flow, or one to share where none is left; None if there is none."""
@@ -201,16 +197,11 @@ class _Ways:
             return spine
         both = np.minimum(self._tree.capacity[leaf], self._tree.capacity[to])
         load = self._up_taken[leaf] + self._down_taken[to]
-        return (
-            int(np.where(both > 0, load, np.iinfo(load.dtype).max).argmin()) if both.any() else None
-        )
+        load[both == 0] = np.iinfo(load.dtype).max
+        return int(load.argmin()) if both.any() else None
 
-    def _send_up(self, leaf: int, spine: int, host: int, place: int) -> None:
+    def _send(self, leaf: int, spine: int, host: int, place: int, *, down: bool) -> None:
         if host != DUMMY:
             cables = self._tree.cables[leaf, spine]
-            self._ports[self._tree.leaves[leaf], host] = cables[place % len(cables)][0]
-
-    def _send_down(self, leaf: int, spine: int, host: int, place: int) -> None:
-        if host != DUMMY:
-            cables = self._tree.cables[leaf, spine]
-            self._ports[self._tree.spines[spine], host] = cables[place % len(cables)][1]
+            switch = self._tree.spines[spine] if down else self._tree.leaves[leaf]
+            self._ports[switch, host] = cables[place % len(cables)][down]

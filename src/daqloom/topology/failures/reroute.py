@@ -42,8 +42,7 @@ def reroutings(
     ways: EqualCost,
     order: Order | None = None,
 ) -> Iterator[Rerouting]:
-    """Return the tables that replace `ways`, those of the whole fabric; `order`: with which they
-    go, if they are mended."""
+    """Yield the tables that replace `ways`, and orders with mended ones."""
     faults = plan.faults
     if faults.routing == "none":
         return
@@ -71,9 +70,8 @@ def mended(
 
 
 def swept(network: Network, fabric: Fabric, broken: frozenset[int]) -> EqualCost:
-    """Return the tables that a subnet manager computes for what is left: minimal:balanced (OpenSM's
-    minhop) where network.routing gives no tables for any fabric, and for mended ones to begin with;
-    on Ethernet all shortest ways."""
+    """Return the tables for what is left: of network.routing, or minimal:balanced (OpenSM's minhop)
+    without such tables and before mending; on Ethernet all shortest ways."""
     left = without(fabric, broken)
     if network.spreads:
         return equal_cost(left)
@@ -81,9 +79,8 @@ def swept(network: Network, fabric: Fabric, broken: frozenset[int]) -> EqualCost
 
 
 def locally(fabric: Fabric, ways: EqualCost, broken: frozenset[int]) -> EqualCost:
-    """Return the tables after each switch has replaced its own ports that are down: by the next of
-    its ports on a shortest way to the host; a group of ports goes on without them. A route stays
-    where its switch has no other."""
+    """Return the tables after each switch has replaced its ports that are down by the next of its
+    ports on a shortest way, if it has one; a group of ports goes on without them."""
     hosts, everywhere = len(fabric.hosts), equal_cost(fabric)
     cables = [fabric.cables[place] for place in sorted(broken)]
     down: dict[int, set[int]] = {}
@@ -99,9 +96,8 @@ def locally(fabric: Fabric, ways: EqualCost, broken: frozenset[int]) -> EqualCos
         others = _alternatives(everywhere, switch, sizes[switch])
         for host in np.flatnonzero(np.isin(ports[switch], list(dead))).tolist():
             old = int(ports[switch, host])
-            alive = [
-                p for p in others.get(int(everywhere.ports[switch, host]), ()) if p not in dead
-            ]
+            group = others.get(int(everywhere.ports[switch, host]), ())
+            alive = [port for port in group if port not in dead]
             if alive:
                 ports[switch, host] = next((p for p in alive if p > old), alive[0])
     return EqualCost(ports, tuple(groups))

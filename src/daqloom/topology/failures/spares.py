@@ -11,15 +11,14 @@ from daqloom.topology.schedule.slots import DUMMY, Slots, all_hosts, by_port, sl
 
 
 def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int) -> Slots:
-    """The spare host in each slot: in the place of dummies, and behind the other slots, of which
-    there are `readouts`; no slots at all without spares. `slots` are those of the nodes. Raises
-    ScenarioError where there are too few hosts."""
+    """Return the spare host in each slot, in place of dummies and behind the `readouts` slots of
+    the nodes; empty without spares. Raises ScenarioError for too few hosts."""
     wiring = wire(fabric)
-    everyone = all_hosts(fabric, wiring)
+    cabled = all_hosts(fabric, wiring)
     if scenario.hosts.placement == "table":
-        units = units_by_host(scenario, fabric, everyone).items()
+        units = units_by_host(scenario, fabric, cabled).items()
         return _behind([host for host, unit in units if unit.role == "spare"], readouts)
-    left = everyone[~np.isin(everyone, slots)]
+    left = cabled[~np.isin(cabled, slots)]
     count = scenario.hosts.spares
     if count > len(left):
         raise ScenarioError(
@@ -28,7 +27,7 @@ def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int)
         )
     place: dict[int, int] = {}
     if scenario.folded and len(slots) == readouts and scenario.hosts.order == "by-port":
-        place = _dummies(fabric, wiring, slots, everyone)
+        place = _dummies(fabric, wiring, slots, cabled)
     hosts = sorted(left.tolist(), key=lambda host: host not in place)[:count]
     found = _behind([host for host in hosts if host not in place], readouts)
     if hosts and not len(found):
@@ -40,20 +39,20 @@ def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int)
 
 
 def _behind(hosts: list[int], slots: int) -> Slots:
-    """These hosts, if any, behind so many slots without any."""
+    """Return slots: so many empty ones, then these hosts; none without hosts."""
     return slots_of([DUMMY] * slots + hosts if hosts else [])
 
 
-def _dummies(fabric: Fabric, wiring: Wiring, slots: Slots, everyone: Slots) -> dict[int, int]:
+def _dummies(fabric: Fabric, wiring: Wiring, slots: Slots, cabled: Slots) -> dict[int, int]:
     """The slots by port that are dummies, by the hosts in whose places they are."""
-    if len(slots) == len(everyone):
-        grid = everyone
+    if len(slots) == len(cabled):
+        grid = cabled
     else:
         taken = slots[slots != DUMMY]
-        is_in_grid = np.isin(wiring.leaf[everyone], wiring.leaf[taken]) & np.isin(
-            wiring.leaf_port[everyone], wiring.leaf_port[taken]
+        is_in_grid = np.isin(wiring.leaf[cabled], wiring.leaf[taken]) & np.isin(
+            wiring.leaf_port[cabled], wiring.leaf_port[taken]
         )
-        grid = by_port(fabric, wiring, everyone[is_in_grid], dummies=True)
+        grid = by_port(fabric, wiring, cabled[is_in_grid], dummies=True)
     if len(grid) != len(slots):  # without dummies
         return {}
     return {

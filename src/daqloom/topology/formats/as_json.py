@@ -5,9 +5,9 @@
      "switches": […],
      "cables": [{"from": ["H00-00", 1], "to": ["leaf00", 1], "rate_bps": 200000000000}, …]}
 
-That is what `to_json` writes. By hand, a node may be its name alone, an end a host's name alone,
-a port a name such as "Ethernet48", and a rate `rate = "100 Gb/s"`; `schema` and `name` may be left
-out. A cable may be told from both ends.
+`to_json` writes this form. By hand, a node may be its name alone, an end a host's name alone, a
+port a name such as "Ethernet48", and a rate `rate = "100 Gb/s"`; `schema` and `name` may be left
+out. A cable may be listed from both ends.
 """
 
 import json
@@ -60,8 +60,8 @@ def to_json(fabric: Fabric) -> str:
 
 
 def from_json(text: str, source: str = "JSON", rate_bps: int = 0) -> Fabric:
-    """What `to_json` wrote, or a person; raises TopologyError that names `source` and the place.
-    `rate_bps`: of cables without a rate of their own."""
+    """Return the fabric of a text as `to_json` writes it, or by hand; raises TopologyError that
+    names `source` and the place. `rate_bps`: of cables without a rate of their own."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -168,22 +168,20 @@ class _Reader:
         )
 
     def cables(self, value: Any, known: dict[str, bool], rate_bps: int) -> Sequence[NamedCable]:
-        """`known`: whether a node is a switch."""
-        told: dict[tuple[Plug, Plug], tuple[str, NamedCable]] = {}
-        cables = []
+        """Return each cable once; `known`: whether a node is a switch."""
+        by_ends: dict[tuple[Plug, Plug], tuple[str, NamedCable]] = {}
         for place, each in enumerate(self.list(value, "cables", MOST_CABLES)):
             where = f"cables[{place}]"
             cable = self.cable(each, where, known, rate_bps)
-            other, first = told.get((cable.b, cable.a), ("", cable))
+            other, first = by_ends.get((cable.b, cable.a), ("", cable))
             if first.rate_bps != cable.rate_bps:
                 raise TopologyError(
-                    f"{self.source}: {other} and {where} tell one cable from its two ends, at "
+                    f"{self.source}: {other} and {where} are the two ends of one cable, at "
                     f"{first.rate_bps} and {cable.rate_bps} b/s; give the rate at which it runs"
                 )
             if not other:
-                told[cable.a, cable.b] = where, cable
-                cables.append(cable)
-        return cables
+                by_ends[cable.a, cable.b] = where, cable
+        return [cable for _, cable in by_ends.values()]
 
     def cable(self, value: Any, where: str, known: dict[str, bool], rate_bps: int) -> NamedCable:
         document = self.object(value, where, {"from", "to"})
@@ -195,9 +193,8 @@ class _Reader:
             except ValueError as error:
                 raise TopologyError(f"{self.source}: {where}.rate {error}") from None
         elif not rate_bps:
-            raise self.fail(
-                where, 'a rate, such as rate = "100 Gb/s", or network.links.rate in the scenario'
-            )
+            expected = 'a rate, such as rate = "100 Gb/s", or network.links.rate in the scenario'
+            raise self.fail(where, expected)
         a, b = (self.end(document[key], f"{where}.{key}", known) for key in ("from", "to"))
         return NamedCable(a, b, rate_bps)
 

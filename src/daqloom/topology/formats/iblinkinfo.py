@@ -16,7 +16,8 @@ from daqloom.topology.formats.link_rows import KINDS, LinkEnd, LinkRow
 from daqloom.topology.formats.survey import Kind
 
 SUBJECT = "links of iblinkinfo"
-_FIRST = re.compile(r".*==\(.*\)==>|(CA|Switch|RT|Router): (0x\S+ )?.*:\s*$")
+FIRST = re.compile(r".*==\(.*\)==>|(CA|Switch|RT|Router): (0x\S+ )?.*:\s*$")
+"""Beginning of a line of such output."""
 _LANE_GBPS = {
     "2.5": "SDR",
     "5.0": "DDR",
@@ -31,9 +32,7 @@ _LANE_GBPS = {
     "212.5": "XDR",
 }
 """Signalling rates of a lane as iblinkinfo prints them; some versions cut the decimals."""
-_HEAD = re.compile(
-    r"(CA|Switch|RT|Router): (?:(0x[0-9a-fA-F]{1,16}) )?(.{0,200}):\s*", re.IGNORECASE
-)
+_HEAD = re.compile(r"(CA|Switch|RT|Router): (?:(0x[0-9a-f]{1,16}) )?(.{0,200}):\s*", re.IGNORECASE)
 _LINK = re.compile(
     r'\s*(?:(?P<guid>0x[0-9a-fA-F]{1,16})\s+(?:"\s*(?P<name>.{0,200}?)\s*"\s+)?)?'
     r"(?P<lid>\d{1,5})\s+(?P<port>\d{1,3})\[.{0,4}\]\s+==\(\s*(?P<state>[^()]*?)\s*\)==>\s*"
@@ -43,11 +42,6 @@ _LINK = re.compile(
 )
 _STATE = re.compile(r"(\d{1,2})X\s+(\S+)(?: Gbps)?\s+(\S+)/\s*(\S+)")
 _COULD_BE = re.compile(r"Could be (\S+(?: Gbps)?)")
-
-
-def is_iblinkinfo(line: str) -> bool:
-    """Return whether a line is of such output."""
-    return _FIRST.match(line) is not None
 
 
 def iblinkinfo_rows(lines: CountedLines) -> Iterator[LinkRow]:
@@ -95,8 +89,6 @@ def iblinkinfo_rows(lines: CountedLines) -> Iterator[LinkRow]:
 
 
 def _lane(gbps: str) -> str:
-    """The generation of a lane's signalling rate, which may be cut (`25.78`)."""
-    if gbps in _LANE_GBPS:
-        return _LANE_GBPS[gbps]
-    close = [name for known, name in _LANE_GBPS.items() if len(gbps) > 3 and known.startswith(gbps)]
-    return close[0] if close else gbps
+    """Return the generation of a lane's signalling rate, which may be cut (`25.78`)."""
+    close = (name for known, name in _LANE_GBPS.items() if len(gbps) > 3 and known.startswith(gbps))
+    return _LANE_GBPS.get(gbps) or next(close, gbps)

@@ -15,13 +15,10 @@ import re
 from pathlib import Path
 from typing import NoReturn
 
-from daqloom.base.line_counts import MALFORMED
-from daqloom.base.words import counted
-from daqloom.scenario.link_rates import data_rate
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import Fabric
-from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey, Told
-from daqloom.topology.schedule.dump_lines import check_understood, counted_lines
+from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey
+from daqloom.topology.schedule.dump_lines import counted_lines
 
 KINDS = "the lines of ibnetdiscover"
 _KINDS: dict[str, Kind] = {"Switch": "switch", "Ca": "adapter", "Rt": "router"}
@@ -44,18 +41,14 @@ _MARKS = re.compile(
 )
 
 
-_FIRST = re.compile(r'(?:Switch|Ca|Rt)\s+[0-9]+\s+"[SHR]-|(?:vendid|sysimgguid)=')
-
-
-def is_ibnetdiscover(line: str) -> bool:
-    """Return whether a line is of such a dump, and of no other."""
-    return _FIRST.match(line) is not None
+FIRST = re.compile(r'(?:Switch|Ca|Rt)\s+[0-9]+\s+"[SHR]-|(?:vendid|sysimgguid)=')
+"""Beginning of a line of such a dump, and of no other."""
 
 
 def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
     """The fabric and warnings; raises TopologyError. Its name is that of the file's folder."""
     lines = counted_lines(path, "cables", KINDS)
-    survey = Survey(path, lines.counts)
+    survey = Survey(path, lines)
     device: Device | None = None
     without_rate: list[tuple[int, Device, str]] = []
     has_rates = False
@@ -80,12 +73,7 @@ def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
         raise TopologyError(f"{path} is not output of ibnetdiscover: it has no Switch and no Ca")
     if has_rates and without_rate:
         _fail_port(survey, *without_rate[0])
-    check_understood(lines)
-    if number := lines.counts[MALFORMED]:
-        survey.warnings.append(
-            f"{path}: {counted(number, 'line')} of an unknown kind passed over, first "
-            f"{lines.first_malformed}"
-        )
+    survey.check_lines()
     return survey.fabric(), survey.warnings
 
 
@@ -97,20 +85,12 @@ def _device(survey: Survey, number: int, line: str) -> Device:
         )
     lid = 0
     if found["kind"] == "Switch":
-        told = _SWITCH_LID.fullmatch(found["rest"])
-        if not told:
-            survey.fail(
-                number, f'switch "{found["name"]}": expected `base port 0 lid … lmc …` at the end'
-            )
-        lid = int(told["lid"])
-    device = Device(
-        _KINDS[found["kind"]],
-        int(found["guid"], 16),
-        found["name"].strip(),
-        int(found["ports"]),
-        lid,
-        number,
-    )
+        if not (ending := _SWITCH_LID.fullmatch(found["rest"])):
+            name = found["name"]
+            survey.fail(number, f'switch "{name}": expected `base port 0 lid … lmc …` at the end')
+        lid = int(ending["lid"])
+    kind, guid = _KINDS[found["kind"]], int(found["guid"], 16)
+    device = Device(kind, guid, found["name"].strip(), int(found["ports"]), lid, number)
     survey.add(device)
     return device
 
@@ -131,11 +111,7 @@ def _port(survey: Survey, device: Device, number: int, line: str) -> bool:
     here = Plug(device.guid, int(found["port"]))
     there = Plug(int(found["guid"], 16), int(found["there"]))
     # Versions before 2010 print no width and speed.
-    width, speed = found["width"] or "?", found["speed"] or "?"
-    rate = data_rate(width, speed)
-    if rate is None and "?" not in width + speed:
-        survey.fail(number, f"{survey.name(here)}: {width}x{speed} is no known speed of a link")
-    survey.tell(here, Told(number, there, rate or 0))
+    survey.add_link(number, here, there, found["width"] or "?", found["speed"] or "?")
     if device.kind != "switch":
         is_old = found["width"] is None
         if found["lid"] is None or (found["own"] is None and not is_old):

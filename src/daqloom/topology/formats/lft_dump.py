@@ -79,11 +79,8 @@ def read_lft_dump(
             strangers += 1
             continue
         if place in first_line:
-            _fail(
-                path,
-                table.line,
-                f'switch "{table.name}" has a table already in line {first_line[place]}',
-            )
+            first = first_line[place]
+            _fail(path, table.line, f'switch "{table.name}" has a table already in line {first}')
         first_line[place] = table.line
         ports[place] = _row(path, fabric, place, table)
     if not first_line:
@@ -132,33 +129,26 @@ def _tables(path: Path, lines: CountedLines) -> Iterator[_Table]:
                 _fail(path, number, "an entry before any line `Unicast lids … of switch …`")
             lid = int(entry[1], 16)
             if lid in table.entries:
-                _fail(
-                    path,
-                    number,
-                    f'switch "{table.name}" has LID {lid} already in line '
-                    f"{table.entries[lid].line}",
-                )
+                first = table.entries[lid].line
+                _fail(path, number, f'switch "{table.name}" has LID {lid} already in line {first}')
             owner = _GUID.search(line)
             table.entries[lid] = _Entry(number, int(owner[1], 16) if owner else 0, int(entry[2]))
         elif _MARKS.fullmatch(line) or _NO_ROUTE.fullmatch(line):
             lines.ignore()
             continue
         else:
-            whose = f'switch "{table.name}": ' if table else ""
+            of_switch = f'switch "{table.name}": ' if table else ""
             _fail(
                 path,
                 number,
-                f'{whose}cannot read "{line[:60]}"; expected an entry such as `0x0001 001 # …`',
+                f'{of_switch}cannot read "{line[:60]}"; expected an entry such as `0x0001 001 # …`',
             )
         lines.use()
     if table is not None and not has_end:
         yield table
     elif table is not None:
-        _fail(
-            path,
-            table.line,
-            f'the table of switch "{table.name}" has no end; the file may be cut short',
-        )
+        sentence = f'the table of switch "{table.name}" has no end; the file may be cut short'
+        _fail(path, table.line, sentence)
 
 
 def _row(path: Path, fabric: Fabric, place: int, table: _Table) -> NDArray[np.int16]:
@@ -188,15 +178,14 @@ def _of_hosts(fabric: Fabric, table: _Table) -> list[_Entry | None]:
         if found is None and node.lid:
             found = table.entries.get(node.lid)
             if found is not None and found.guid and node.guid:
-                found = None  # the LID is another's in this dump
+                found = None  # the LID is that of another node in this dump
         entries.append(found)
     return entries
 
 
 def with_lines(path: Path, fabric: Fabric, defects: tuple[Defect, ...]) -> tuple[Defect, ...]:
-    """The same defects of a dump's tables; sentences begin with the line to look at. That is the
-    entry for the first destination, of a loop in its first switch; where there is no entry, the
-    beginning of the switch's table."""
+    """Return the defects of a dump's tables with the line at fault: the entry for the first
+    destination (of a loop: in its first switch), or the beginning of the switch's table."""
     lines: dict[tuple[int, int], int] = {}
     for table in _tables(path, counted_lines(path, "forwarding tables", "")):
         here = [each for each in defects if each.switch >= 0]
@@ -216,7 +205,7 @@ def with_lines(path: Path, fabric: Fabric, defects: tuple[Defect, ...]) -> tuple
 def _without_route(
     path: Path, fabric: Fabric, ports: NDArray[np.int16], lines: dict[int, int]
 ) -> list[str]:
-    """One sentence on the hosts that some switch has no route to."""
+    """Return a sentence on the hosts to which some switch has no route."""
     missing = np.argwhere(ports == 0)
     if not len(missing):
         return []
@@ -224,8 +213,8 @@ def _without_route(
     node = fabric.hosts[host]
     return [
         f'{path}, line {lines[int(switch)]}: switch "{fabric.switches[switch].name}" has no route '
-        f"to {node.name} (LID {node.lid}); "
-        f"{counted(len(missing), 'route is', 'routes are')} missing in all"
+        f"to {node.name} (LID {node.lid}); {counted(len(missing), 'route is', 'routes are')} "
+        "missing in all"
     ]
 
 

@@ -1,8 +1,7 @@
 """Fabrics from lists of links: a row for each port, with what is at its other end.
 
 Devices are identified by LID, since the row of one end names the other's LID in all of these lists.
-A device without a row of its own, as a host in `iblinkinfo --switches-only`, is known from its
-neighbours.
+Neighbours describe a device without rows, as a host in `iblinkinfo --switches-only`.
 """
 
 from collections import defaultdict
@@ -10,12 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from daqloom.base.line_counts import MALFORMED, CountedLines
+from daqloom.base.line_counts import CountedLines
 from daqloom.base.words import counted
-from daqloom.scenario.link_rates import data_rate
 from daqloom.topology.fabric.fabric import Fabric
-from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey, Told
-from daqloom.topology.schedule.dump_lines import check_understood, counted_lines
+from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey
+from daqloom.topology.schedule.dump_lines import counted_lines
 
 KINDS: dict[str, Kind] = {"SW": "switch", "CA": "adapter", "RT": "router", "SWITCH": "switch"}
 _WITHOUT_GUID = 1 << 62
@@ -56,26 +54,20 @@ def read_link_rows(
     of files that daqloom reads, for the message of a refusal."""
     lines = counted_lines(path, subject, known)
     rows = list(rows_of(lines))
-    check_understood(lines)
-    survey = Survey(path, lines.counts)
-    if lines.first_malformed:
-        number = counted(lines.counts[MALFORMED], "line")
-        survey.warnings.append(
-            f"{path}: {number} malformed and left out, first {lines.first_malformed}"
-        )
+    survey = Survey(path, lines)
+    survey.check_lines()
     _fill(survey, rows)
     return survey.fabric(), survey.warnings
 
 
 def _fill(survey: Survey, rows: list[LinkRow]) -> None:
-    """Devices, then both ends of each link: what one end alone reports holds for both."""
+    """Add devices, then both ends of each link: the report of one end alone holds for both."""
     ends = [(row.line, end) for row in rows for end in (row.here, row.there) if end]
     guids = {end.lid: end.guid for _, end in ends if end.guid}
     kinds = {end.lid: end.kind for _, end in ends if end.kind}
-    own = defaultdict(set)
+    own, ports = defaultdict(set), defaultdict[int, int](lambda: 1)
     for row in rows:
         own[row.here.lid].add(row.here.port)
-    ports: dict[int, int] = defaultdict(lambda: 1)
     for _, end in ends:
         ports[end.lid] = max(ports[end.lid], end.port)
     for line, end in ends:
@@ -93,26 +85,20 @@ def _fill(survey: Survey, rows: list[LinkRow]) -> None:
             survey.name_port(found, PortNames(guids.get(end.lid, 0), end.lid), 0)
         return found
 
-    silent, slower, unlinked = [], [], 0
+    slower = []
     for row in rows:
         if row.there is None:
-            unlinked += 1
             continue
         here, there = plug(row.here), plug(row.there)
-        rate = data_rate(row.width, row.speed)
-        if rate is None and "?" not in row.width + row.speed:
-            survey.fail(
-                row.line, f"{survey.name(here)}: {row.width}x {row.speed} is no known speed"
-            )
-        survey.tell(here, Told(row.line, there, rate or 0))
+        survey.add_link(row.line, here, there, row.width, row.speed)
         if not row.is_active:
             survey.idle[here] = row.line
         if row.could_be:
             slower.append(f"line {row.line}: {survey.name(here)} could be {row.could_be}")
-    for here, told in list(survey.told.items()):
-        if told.there not in survey.told:
-            silent.append(told.line)
-            survey.tell(told.there, Told(told.line, here, told.rate_bps))
+    reports = survey.reports.items()
+    silent = [(here, report) for here, report in reports if report.there not in survey.reports]
+    for here, report in silent:
+        survey.add_report(report.there, report._replace(there=here))
     if slower:
         survey.warnings.append(
             f"{survey.path}: {counted(len(slower), 'end')} of links below what they support, first "
@@ -120,8 +106,8 @@ def _fill(survey: Survey, rows: list[LinkRow]) -> None:
         )
     if silent:
         survey.warnings.append(
-            f"{survey.path}, line {silent[0]}: {counted(len(silent), 'cable')} listed from one end "
-            "only; used as listed"
+            f"{survey.path}, line {silent[0][1].line}: {counted(len(silent), 'cable')} listed from "
+            "one end only; used as listed"
         )
-    if unlinked:
+    if unlinked := sum(row.there is None for row in rows):
         survey.warnings.append(f"{survey.path}: {counted(unlinked, 'port')} without a link")

@@ -117,7 +117,7 @@ def read_lldp_table(path: Path, device: str) -> Table:
 
 
 def _titles(line: str) -> _Titles | None:
-    """The titles of which a line consists, in their order."""
+    """Return the titles of which a line consists, in their order."""
     words = line.split()
     return next((each for each in _DIALECTS if " ".join(each).split() == words), None)
 
@@ -127,9 +127,8 @@ def _cells(line: str, columns: Sequence[int], where: str, has_rule: bool) -> lis
     those behind them, so that a row which does not fit the columns must have a word for each."""
     starts = sorted(columns)
     if all(not line[at - 1 : at].strip() for at in starts[1:]) and not line[: starts[0]].strip():
-        return [
-            text_of(line[begin:end], where) for begin, end in pairwise([*starts, len(line) + 1])
-        ]
+        ends = pairwise([*starts, len(line) + 1])
+        return [text_of(line[begin:end], where) for begin, end in ends]
     if not has_rule and len(words := line.split()) == len(columns):
         return [text_of(word, where) for word in words]
     below = "dashes" if has_rule else "titles"

@@ -8,8 +8,8 @@
       …]}}
 
 A list of one is written as its only element, and an object with a `name` below that name; json0
-does neither. Rates are not told: `auto-negotiation` (with `details`) has no name for 25 Gb/s, nor
-for 200 Gb/s and above, and is passed over.
+does neither. Rates are not contained: `auto-negotiation` (with `details`) has no name for 25 Gb/s,
+nor for 200 Gb/s and above, and is passed over.
 """
 
 import json
@@ -42,13 +42,13 @@ def read_lldpcli(path: Path, device: str) -> Table:
     if not isinstance(document, dict) or "lldp" not in document:
         raise TopologyError(f'{path} has no "lldp"; {EXPECTED}')
     reader = _Reader(path)
-    heard = [
+    by_port = [
         list(reader.neighbour(port, each))
         for lldp in reader.objects(document["lldp"], "lldp")
         for port, each in reader.named(lldp.get("interface"), "interface")
     ]
-    neighbours = [each for them in heard for each in them]
-    counts = {USED: len(neighbours), IGNORED: heard.count([])}
+    neighbours = [each for some in by_port for each in some]
+    counts = {USED: len(neighbours), IGNORED: by_port.count([])}
     return Table(device, str(path), neighbours, lines=counts)
 
 
@@ -98,35 +98,29 @@ class _Reader:
                     for each in self.objects(inner, f"{where} {text_of(name, str(self.path))}"):
                         yield text_of(name, str(self.path)), each
 
-    def neighbour(self, port: str, heard: dict[str, Any]) -> Iterator[Neighbour]:
-        """What is heard at a port by LLDP; lldpd may hear other protocols, too."""
+    def neighbour(self, port: str, entry: dict[str, Any]) -> Iterator[Neighbour]:
+        """Yield the neighbour at a port, if it uses LLDP; lldpd may receive other protocols too."""
         where = f"{self.path}: {port or 'an interface without name'}"
-        if self.text(heard.get("via")) not in ("", "LLDP"):
+        if self.text(entry.get("via")) not in ("", "LLDP"):
             return
-        ids = [
+        ids = tuple(
             self.text(each.get(key))
-            for each in self.objects(heard.get("port"), f"port of {port}")
+            for each in self.objects(entry.get("port"), f"port of {port}")
             for key in ("id", "descr")
-        ]
-        name, chassis = self.chassis(heard.get("chassis"), port)
+        )
+        name, chassis = self.chassis(entry.get("chassis"), port)
         chassis_id = self.text(chassis.get("id"))
         if not port or not (name or chassis_id or any(ids)):
             raise TopologyError(f"{where}: expected a neighbour with a chassis and a port")
-        yield Neighbour(
-            port,
-            name,
-            tuple(ids),
-            chassis_id,
-            self.forwards(chassis.get("capability"), port),
-            str(self.path),
-        )
+        forwards = self.forwards(chassis.get("capability"), port)
+        yield Neighbour(port, name, ids, chassis_id, forwards, str(self.path))
 
     def chassis(self, value: Any, port: str) -> tuple[str, dict[str, Any]]:
-        """Name and content; without a name, the content stands where names do."""
+        """Return name and content; without a name, the content stands where names do."""
         entries = self.objects(value, f"chassis of {port}")
         for entry in entries:
-            told = next(iter(_many(entry.get("id"))), None)
-            if "name" not in entry and isinstance(told, dict) and "value" in told:
+            chassis_id = next(iter(_many(entry.get("id"))), None)
+            if "name" not in entry and isinstance(chassis_id, dict) and "value" in chassis_id:
                 return "", entry
         return next(self.named(entries, f"chassis of {port}"), ("", {}))
 

@@ -26,13 +26,10 @@ from daqloom.topology.formats.neighbours import (
 )
 from daqloom.topology.schedule.dump_lines import counted_lines
 
-_INTERFACE = re.compile(r"Interface:\s+(\S+), via: ([^,]+)(?:,.*)?")
-_FIELD = re.compile(r"\s+(ChassisID|SysName|Capability|PortID|PortDescr):\s*(.*?)\s*")
-
-
-def is_lldpcli_text(line: str) -> bool:
-    """Return whether a line begins a neighbour of such output."""
-    return _INTERFACE.fullmatch(line) is not None
+FIRST = re.compile(r"Interface:\s+(\S+), via: ([^,]+)(?:,.*)?")
+"""First line of a neighbour."""
+FIELDS = ("ChassisID", "SysName", "Capability", "PortID", "PortDescr")
+_FIELD = re.compile(rf"\s+({'|'.join(FIELDS)}):\s*(.*?)\s*")
 
 
 def read_lldpcli_text(path: Path, device: str) -> Table:
@@ -43,7 +40,7 @@ def read_lldpcli_text(path: Path, device: str) -> Table:
     where = str(path)
     lines = counted_lines(path, "neighbours", "lldpcli show neighbors", LARGEST_TABLE_BYTES)
     for line in lines:
-        if found := _INTERFACE.fullmatch(line):
+        if found := FIRST.fullmatch(line):
             neighbours += _neighbour(head, fields, where)
             head, fields, where = found, defaultdict(list), f"{path}, line {lines.number}"
             lines.use()
@@ -62,18 +59,11 @@ def _neighbour(
     if head is None or head[2] != "LLDP":  # lldpd may receive other protocols, too
         return ()
     if not fields["PortID"]:
-        raise TopologyError(
-            f"{where}: {head[1]} has a neighbour without PortID; it may be truncated"
-        )
-    chassis, port = (text_of(_id(fields[name]), where) for name in ("ChassisID", "PortID"))
-    name, description = (
-        text_of(next(iter(fields[name]), ""), where) for name in ("SysName", "PortDescr")
-    )
+        raise TopologyError(f"{where}: {head[1]} has a neighbour without PortID, as if truncated")
+    # IDs have a type in front: `mac 0c:42:a1:00:30:94`, `local etp1`.
+    texts = {name: text_of(next(iter(fields[name]), ""), where) for name in FIELDS}
+    chassis, port = (texts[name].partition(" ")[2] for name in ("ChassisID", "PortID"))
     on = [each.partition(",")[0] for each in fields["Capability"] if each.endswith(", on")]
     forwards = any(kind in on for kind in FORWARDING) if fields["Capability"] else None
-    return (Neighbour(head[1], name, (port, description), chassis, forwards, where),)
-
-
-def _id(values: list[str]) -> str:
-    """An ID without its type: `mac 0c:42:a1:00:30:94`, `local etp1`."""
-    return next(iter(values), "").partition(" ")[2]
+    ids = port, texts["PortDescr"]
+    return (Neighbour(head[1], texts["SysName"], ids, chassis, forwards, where),)

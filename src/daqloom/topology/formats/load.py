@@ -1,7 +1,9 @@
 """A fabric by name or path, from the files that a site has."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -21,19 +23,21 @@ from daqloom.scenario.dumps import (
 )
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import LONGEST_NAME, MOST_NODES, Fabric, is_name
-from daqloom.topology.formats import iblinkinfo, lft_dump, net_dump, port_list
+from daqloom.topology.formats import (
+    iblinkinfo,
+    ibnetdiscover,
+    lft_dump,
+    lldpcli_text,
+    net_dump,
+    port_list,
+    subnet_list,
+)
 from daqloom.topology.formats.as_json import read_list
-from daqloom.topology.formats.iblinkinfo import iblinkinfo_rows, is_iblinkinfo
-from daqloom.topology.formats.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
 from daqloom.topology.formats.lft_dump import read_lft_dump
 from daqloom.topology.formats.link_rows import read_link_rows
 from daqloom.topology.formats.lldp_table import read_lldp_table
 from daqloom.topology.formats.lldpcli import read_lldpcli
-from daqloom.topology.formats.lldpcli_text import is_lldpcli_text, read_lldpcli_text
 from daqloom.topology.formats.neighbours import LARGEST_TABLE_BYTES, Table, fabric_of_tables
-from daqloom.topology.formats.net_dump import is_net_dump, net_dump_rows
-from daqloom.topology.formats.port_list import is_port_list, port_list_rows
-from daqloom.topology.formats.subnet_list import is_subnet_list, read_subnet_list
 from daqloom.topology.routing.routes import Paths
 from daqloom.topology.schedule.dump_lines import lines_of
 
@@ -43,10 +47,20 @@ DUMPS = (
 )
 """Kinds of dumps with the cabling."""
 _LISTS = (
-    (is_iblinkinfo, iblinkinfo_rows, iblinkinfo.SUBJECT),
-    (is_port_list, port_list_rows, port_list.SUBJECT),
-    (is_net_dump, net_dump_rows, net_dump.SUBJECT),
+    (iblinkinfo.FIRST, iblinkinfo.iblinkinfo_rows, iblinkinfo.SUBJECT),
+    (port_list.FIRST, port_list.port_list_rows, port_list.SUBJECT),
+    (net_dump.FIRST, net_dump.net_dump_rows, net_dump.SUBJECT),
 )
+_Reader = Callable[[Path], tuple[Fabric, list[str]]]
+_READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
+    (subnet_list.FIRST, subnet_list.read_subnet_list),
+    (ibnetdiscover.FIRST, ibnetdiscover.read_ibnetdiscover),
+    *(
+        (first, partial(read_link_rows, rows_of=rows, subject=subject, known=DUMPS))
+        for first, rows, subject in _LISTS
+    ),
+)
+"""Beginnings of the lines of each kind of dump, and its reader."""
 
 
 def load_fabric(path: str | PathLike[str]) -> tuple[Fabric, NDArray[np.int16] | None, list[str]]:
@@ -63,8 +77,7 @@ def load_fabric(path: str | PathLike[str]) -> tuple[Fabric, NDArray[np.int16] | 
 
 
 def load_cabling(path: str | PathLike[str], rate_bps: int = 0) -> tuple[Fabric, list[str]]:
-    """The fabric alone, and warnings; raises TopologyError. `rate_bps`: of cables whose rate the
-    files do not tell."""
+    """Return fabric and warnings; raises TopologyError. `rate_bps`: if files have no rate."""
     place = Path(path)
     cabling = first(place, CABLES) if _is_folder(place) else place
     if cabling is None or is_neighbour_table(cabling):
@@ -75,17 +88,13 @@ def load_cabling(path: str | PathLike[str], rate_bps: int = 0) -> tuple[Fabric, 
 
 
 def _dump(path: Path) -> tuple[Fabric, list[str]]:
-    """The fabric of a dump, by the first line that is of a known kind."""
+    """Return the fabric of a dump, by the first line that is of a known kind."""
     first_line = ""
     for _, line in lines_of(path):
         first_line = first_line or line.strip()
-        if is_subnet_list(line):
-            return read_subnet_list(path)
-        if is_ibnetdiscover(line):
-            return read_ibnetdiscover(path)
-        for is_it, rows_of, subject in _LISTS:
-            if is_it(line):
-                return read_link_rows(path, rows_of, subject, DUMPS)
+        for begins, read in _READERS:
+            if begins.match(line):
+                return read(path)
     what = f'its first line is "{first_line[:60]}"' if first_line else "it is empty"
     raise TopologyError(f"{path} has no cabling that daqloom knows: {what}; known are {DUMPS}")
 
@@ -104,8 +113,8 @@ def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
     try:
         return fabric_of_tables(name[:LONGEST_NAME] or "lldp", map(_table, files), rate_bps)
     except TopologyError as error:
-        said = str(error)
-        raise TopologyError(said if str(place) in said else f"{place}: {said}") from None
+        where = "" if str(place) in str(error) else f"{place}: "
+        raise TopologyError(f"{where}{error}") from None
 
 
 def _table(path: Path) -> Table:
@@ -115,16 +124,15 @@ def _table(path: Path) -> Table:
         raise TopologyError(f"{printable(str(path))}: a file is named after its device")
     if path.name.endswith(LLDPCLI):
         return read_lldpcli(path, device)
-    if any(is_lldpcli_text(line) for _, line in lines_of(path, LARGEST_TABLE_BYTES)):
-        return read_lldpcli_text(path, device)
+    if any(lldpcli_text.FIRST.fullmatch(line) for _, line in lines_of(path, LARGEST_TABLE_BYTES)):
+        return lldpcli_text.read_lldpcli_text(path, device)
     return read_lldp_table(path, device)
 
 
 def load_tables(
     path: str | PathLike[str], fabric: Fabric, read: dict[str, Mapping[str, int]] | None = None
 ) -> tuple[NDArray[np.int16] | None, list[str]]:
-    """Its forwarding tables where the folder holds any, and warnings; raises TopologyError. `read`
-    gets the lines of their file by fate."""
+    """Return forwarding tables of a folder, if any, and warnings; `read` gets line counts."""
     place = Path(path)
     tables = first(place, TABLES) if _is_folder(place) else None
     return (None, []) if tables is None else read_lft_dump(tables, fabric, read)

@@ -64,16 +64,14 @@ def fabric_of_ports(
         return f"{plug.node} {plug.port}" if plug.port in apart.get(plug.node, ()) else plug.node
 
     if hosts is None:
-        told = [Node(host, 1) for host in _by_place(switches, cables, numbers, host_name)]
+        nodes = [Node(host, 1) for host in _by_place(switches, cables, numbers, host_name)]
     else:
-        told = [
+        nodes = [
             replace(host, name=each)
             for host in hosts
-            for each in (
-                [f"{host.name} {port}" for port in apart.get(host.name, ())] or [host.name]
-            )
+            for each in [f"{host.name} {port}" for port in apart.get(host.name, ())] or [host.name]
         ]
-    nodes = [
+    cabled = [
         replace(
             node,
             ports=node.ports or max(numbers[node.name].values(), default=1),
@@ -81,7 +79,7 @@ def fabric_of_ports(
         )
         for node in switches
     ]
-    index = {node.name: place for place, node in enumerate([*told, *nodes])}
+    index = {node.name: place for place, node in enumerate([*nodes, *cabled])}
 
     def end(plug: Plug) -> End:
         if plug.node in numbers:
@@ -89,7 +87,7 @@ def fabric_of_ports(
         return End(index[host_name(plug)], ONLY_PORT if isinstance(plug.port, str) else plug.port)
 
     ends = [Cable(end(cable.a), end(cable.b), cable.rate_bps) for cable in cables]
-    return checked(Fabric(name, tuple(told), tuple(nodes), tuple(ends)))
+    return checked(Fabric(name, tuple(nodes), tuple(cabled), tuple(ends)))
 
 
 def _ports_by_node(name: str, cables: Sequence[NamedCable]) -> dict[str, dict[str | int, None]]:

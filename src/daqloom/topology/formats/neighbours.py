@@ -23,13 +23,13 @@ from daqloom.topology.fabric.fabric import MOST_CABLES, Fabric, Node
 from daqloom.topology.formats.named_ports import NamedCable, Plug, fabric_of_ports, in_order
 
 LARGEST_TABLE_BYTES = 4 << 20
-"""1023 ports with all that a neighbour may tell take no more."""
+"""1023 ports with all that a neighbour may send take no more."""
 FORWARDING = ("Bridge", "Router")
 """Capabilities of a device that forwards, as lldpd names them."""
 LONGEST_TEXT = 255
 """Bytes of a string in LLDP."""
 ASSUMED_BPS = 100_000_000_000
-"""LLDP tells no rates."""
+"""LLDP contains no rates."""
 
 _MANAGEMENT = re.compile(r"mgmt\d*|mgmt-\d+|management\d+(?:/\d+)?|ma\d+|MgmtEth.*|oob\d*", re.I)
 _OF_SWITCHES = re.compile(r"eth0|em[01]|fxp0|me0|vme|bme\d")
@@ -45,7 +45,7 @@ _NO_NAME = re.compile(rf"{_MAC.pattern}|[0-9]*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Neighbour:
-    """What a device has heard at one of its ports."""
+    """A neighbour at a port of a device."""
 
     port: str
     device: str
@@ -55,7 +55,7 @@ class Neighbour:
     chassis: str
     """ID of its chassis; empty where that is not listed."""
     forwards: bool | None
-    """Whether it says that it is a bridge or a router; None: it says nothing."""
+    """Whether it reports itself as a bridge or a router; None: it reports no capabilities."""
     where: str
     """File and line."""
 
@@ -101,9 +101,9 @@ def one_spelling(text: str) -> str:
 
 def text_of(value: str, where: str) -> str:
     """A text that a neighbour sent, fit for a terminal; raises TopologyError."""
-    if len(value) > LONGEST_TEXT:
+    if (length := len(value)) > LONGEST_TEXT:
         raise TopologyError(
-            f"{where}: a text of {len(value)} characters; LLDP's have at most {LONGEST_TEXT}"
+            f"{where}: a text of {length} characters; LLDP has {LONGEST_TEXT} at most"
         )
     return printable(" ".join(value.split()))
 
@@ -121,13 +121,12 @@ def fabric_of_tables(
         match.add(table)
         lines[PurePath(table.where).name] = table.lines
     match.identify()
-    match.hear()
+    match.use()
     match.pair()
     switches, cables = match.roles()
     if not rate_bps:
-        match.warnings.append(
-            "LLDP tells no rates: all cables are taken to run at " + PORT_RATE.format(ASSUMED_BPS)
-        )
+        rate = PORT_RATE.format(ASSUMED_BPS)
+        match.warnings.append(f"LLDP contains no rates: all cables are taken to run at {rate}")
     named = [NamedCable(a, b, rate_bps or ASSUMED_BPS) for a, b in cables]
     fabric = fabric_of_ports(name, [Node(switch, 0) for switch in in_order(switches)], named)
     return replace(fabric, lines=lines), match.warnings
@@ -136,8 +135,8 @@ def fabric_of_tables(
 class _Match:
     def __init__(self) -> None:
         self.tables: dict[str, Table] = {}
-        self.told: dict[Plug, Neighbour] = {}
-        """What each port leads to, where that is one neighbour."""
+        self.reports: dict[Plug, Neighbour] = {}
+        """The neighbour of each port that has one."""
         self.crowded: set[Plug] = set()
         """Ports with several neighbours."""
         self.peer: dict[Plug, Plug] = {}
@@ -154,10 +153,10 @@ class _Match:
             for each in table.neighbours
         ]
         table = replace(table, neighbours=neighbours)
-        other = self.tables.setdefault(table.device, table)
-        if other is not table:
+        device, where = table.device, table.where
+        if (other := self.tables.setdefault(device, table)) is not table:
             raise TopologyError(
-                f'{table.where} and {other.where} are both of device "{table.device}"; keep one'
+                f'{where} and {other.where} are both of device "{device}"; keep one'
             )
 
     def warn(self, sentences: Sequence[str]) -> None:
@@ -167,14 +166,14 @@ class _Match:
             self.warnings.append(sentences[0] + more)
 
     def identify(self) -> None:
-        """Gives each neighbour the name of its device: that of its table if it has one, the same
-        name for the same chassis, and a chassis ID beside the name where several have one name."""
+        """Give each neighbour the name of its device: that of its table if it has one, the same
+        name for the same chassis, and a chassis ID with the name where several have one name."""
         short = defaultdict(list)
         for device in self.tables:
             short[device.partition(".")[0]].append(device)
 
         def known(name: str) -> str:
-            """The device with a table that a neighbour calls by its name or its full name."""
+            """Return the device with a table that has a name, short or in full."""
             same = short.get(name.partition(".")[0], [])
             if name not in self.tables and len(same) == 1 and ("." in name) != ("." in same[0]):
                 return same[0]
@@ -188,9 +187,9 @@ class _Match:
         # A device with a table has the name of its file; else the first name in the tables. Names
         # with a table each are devices of their own, whatever their chassis ID.
         by_chassis = {
-            chassis: next((name for name in them if name in self.tables), next(iter(them)))
-            for chassis, them in names.items()
-            if sum(name in self.tables for name in them) < 2
+            chassis: next((name for name in among if name in self.tables), next(iter(among)))
+            for chassis, among in names.items()
+            if sum(name in self.tables for name in among) < 2
         }
         often = Counter(by_chassis.values())
         shared = sorted(name for name, times in often.items() if times > 1)
@@ -209,14 +208,14 @@ class _Match:
             self.tables[device] = replace(table, neighbours=neighbours)
 
     def _is_named_after(self, name: str, neighbour: Neighbour) -> bool:
-        """Whether a neighbour is the one of several devices of a name that has the table: its table
-        leads back from the neighbour's port."""
+        """Return whether a neighbour is the one of several devices of a name that has the table:
+        its table leads back from the neighbour's port."""
         table = self.tables.get(name)
         return table is not None and any(each.port in neighbour.ids for each in table.neighbours)
 
-    def hear(self) -> None:
-        """Fills `told` from the tables, without what is no cable of the network."""
-        heard: dict[Plug, dict[tuple[str, tuple[str, ...]], Neighbour]] = {}
+    def use(self) -> None:
+        """Fill `reports` from the tables, without what is no cable of the network."""
+        listed: dict[Plug, dict[tuple[str, tuple[str, ...]], Neighbour]] = {}
         managed, own, empty = [], [], []
         for table in self.tables.values():
             if not table.neighbours:
@@ -232,31 +231,29 @@ class _Match:
                 elif far is table:
                     own.append(f"{each.where}: {plug} leads to its own device; left out")
                 else:
-                    heard.setdefault(plug, {})[each.device, each.ids] = each
-        if len(heard) > 2 * MOST_CABLES:
-            raise TopologyError(
-                f"the tables list more than {MOST_CABLES} cables, more than any network"
-            )
+                    listed.setdefault(plug, {})[each.device, each.ids] = each
+        if len(listed) > 2 * MOST_CABLES:
+            raise TopologyError(f"the tables list more than {MOST_CABLES} cables, the most allowed")
         crowds = []
-        for plug, them in heard.items():
-            first, *others = them.values()
+        for plug, several in listed.items():
+            first, *others = several.values()
             if others:
                 self.crowded.add(plug)
                 crowds.append(
-                    f'{first.where}: {plug} has {len(them)} neighbours, "{first.device}" and '
+                    f'{first.where}: {plug} has {len(several)} neighbours, "{first.device}" and '
                     f'"{others[0].device}": a hub, or a switch that floods LLDP, is between; left '
                     "out"
                 )
             else:
-                self.told[plug] = first
+                self.reports[plug] = first
         for sentences in managed, own, empty, crowds:
             self.warn(sentences)
 
     def pair(self) -> None:
-        """Finds the two ends of each cable."""
-        order = sorted(self.told, key=lambda plug: (plug.node, natural_key(str(plug.port))))
+        """Find the two ends of each cable."""
+        order = sorted(self.reports, key=lambda plug: (plug.node, natural_key(str(plug.port))))
         goal = {plug: self._goal(plug) for plug in order}
-        # Both ends name each other, or one does and the other names a port that nobody knows.
+        # Both ends name each other, or one does and the other names an unknown port.
         for plug in order:
             far = goal[plug]
             if far is not None and goal.get(far) == plug:
@@ -266,45 +263,45 @@ class _Match:
             far = goal[plug]
             if far not in free or plug in self.peer:
                 continue
-            # Firmware of a network card may speak before its host does: with an address for a name.
-            if self.told[far].device == plug.node or _NO_NAME.fullmatch(self.told[far].device):
+            # Firmware of a network card may send before its host does: with an address for a name.
+            device = self.reports[far].device
+            if device == plug.node or _NO_NAME.fullmatch(device):
                 self._join(plug, far)
                 free.remove(far)
         # Cables between two devices of which no end is named are alike but for their ports.
         loose: dict[tuple[str, str], list[Plug]] = defaultdict(list)
         for plug in order:
             if plug in free:
-                loose[plug.node, self.told[plug].device].append(plug)
+                loose[plug.node, self.reports[plug].device].append(plug)
         for (here, there), plugs in loose.items():
             for plug, far in zip(plugs, loose.get((there, here), ()), strict=False):
                 if here < there:
                     self._join(plug, far)
-        self._believe(order, goal)
+        self._use_single(order, goal)
 
     def _goal(self, plug: Plug) -> Plug | None:
-        """The port that a neighbour's table knows, too."""
-        neighbour = self.told[plug]
+        """Return the port that a neighbour's table has, too."""
+        neighbour = self.reports[plug]
         ends = (Plug(neighbour.device, port) for port in neighbour.ids)
-        known = [end for end in ends if end in self.told or end in self.crowded]
-        return next((end for end in known if self._leads_to(end, plug)), None) or next(
-            iter(known), None
-        )
+        known = [end for end in ends if end in self.reports or end in self.crowded]
+        back = (end for end in known if self._leads_to(end, plug))
+        return next(back, None) or next(iter(known), None)
 
     def _leads_to(self, end: Plug, plug: Plug) -> bool:
-        back = self.told.get(end)
+        back = self.reports.get(end)
         return back is not None and back.device == plug.node and plug.port in back.ids
 
     def _join(self, plug: Plug, far: Plug) -> None:
         self.peer[plug] = far
         self.peer[far] = plug
 
-    def _believe(self, order: Sequence[Plug], goal: dict[Plug, Plug | None]) -> None:
-        """Cables that one end alone tells; raises TopologyError where the other contradicts."""
+    def _use_single(self, order: Sequence[Plug], goal: dict[Plug, Plug | None]) -> None:
+        """Use cables that one end alone lists; raises TopologyError where the other contradicts."""
         silent, nameless = [], []
         for plug in order:
             if plug in self.peer or goal[plug] in self.crowded:
                 continue
-            neighbour = self.told[plug]
+            neighbour = self.reports[plug]
             if not neighbour.device:
                 nameless.append(
                     f"{neighbour.where}: {plug} leads to a neighbour without name and chassis ID; "
@@ -312,10 +309,10 @@ class _Match:
                 )
                 continue
             if (far := goal[plug]) is not None:
-                back = self.told[far]
+                back = self.reports[far]
                 raise TopologyError(
-                    f"{neighbour.where}: {plug} leads to {far}, but {back.where} says that this "
-                    f"leads to {Plug(back.device, _label(back.ids))}; collect both tables again"
+                    f"{neighbour.where}: {plug} leads to {far}, which by {back.where} leads to "
+                    f"{Plug(back.device, _label(back.ids))}; collect both tables again"
                 )
             far = Plug(neighbour.device, _label(neighbour.ids))
             if far in self.peer:
@@ -326,31 +323,31 @@ class _Match:
             self._join(plug, far)
             if neighbour.device in self.tables:
                 silent.append(
-                    f"{neighbour.where}: {plug} leads to {far}, of which "
-                    f"{self.tables[neighbour.device].where} tells nothing; taken as told"
+                    f"{neighbour.where}: {plug} leads to {far}, which "
+                    f"{self.tables[neighbour.device].where} does not list; used as listed"
                 )
         self.warn(nameless)
         self.warn(silent)
 
     def roles(self) -> tuple[set[str], list[tuple[Plug, Plug]]]:
-        """The switches, and the cables of the network."""
+        """Return the switches, and the cables of the network."""
         cables = [(a, b) for a, b in self.peer.items() if a < b]
         degree = Counter(plug.node for plug in self.peer)
         near: dict[str, set[str]] = defaultdict(set)
         for plug, far in self.peer.items():
             near[plug.node].add(far.node)
-        said = {(each.device, each.forwards) for each in self.told.values()}
-        with_switch_ports = {
-            each.device for each in self.told.values() if any(map(_SWITCH_PORT.match, each.ids))
-        }
+        reports = self.reports.values()
+        forwards = {(each.device, each.forwards) for each in reports}
+        is_port = _SWITCH_PORT.match
+        with_switch_ports = {each.device for each in reports if any(map(is_port, each.ids))}
 
         def is_switch(device: str) -> bool:
             if (table := self.tables.get(device)) and table.has_switch_ports:
                 return True
-            if (device, True) in said:  # as hosts with a bridge for containers do
+            if (device, True) in forwards:  # as hosts with a bridge for containers do
                 return degree[device] > 1 or device in with_switch_ports
             many = len(near[device]) > 1 or device in with_switch_ports
-            return many and (device, False) not in said
+            return many and (device, False) not in forwards
 
         switches = {device for device in degree if is_switch(device)}
         if not switches:
@@ -360,16 +357,16 @@ class _Match:
             )
         self.warn(
             [
-                f'"{device}" says that it is a bridge or a router, and has one cable; taken for a '
-                "host"
+                f'"{device}" reports itself as a bridge or a router, and has one cable; taken for '
+                "a host"
                 for device in in_order(degree)
-                if device not in switches and (device, True) in said
+                if device not in switches and (device, True) in forwards
             ]
         )
         self.warn(
             [
                 f'switch "{device}" has no table of its own; its '
-                f"{counted(degree[device], 'cable')} as the others tell"
+                f"{counted(degree[device], 'cable')} as the others list them"
                 for device in in_order(switches)
                 if device not in self.tables
             ]
@@ -380,6 +377,6 @@ class _Match:
 
 
 def _label(ids: Iterable[str]) -> str:
-    """What people call a port: of ID and description the first that is no address and no index."""
-    told = [each for each in ids if each]
-    return next((each for each in told if not _NO_NAME.fullmatch(each)), (told or ["port"])[0])
+    """Return the first of ID and description that is no address and no index."""
+    texts = [each for each in ids if each]
+    return next((each for each in texts if not _NO_NAME.fullmatch(each)), (texts or ["port"])[0])

@@ -14,18 +14,14 @@ from daqloom.topology.formats.link_rows import LinkEnd, LinkRow
 from daqloom.topology.formats.subnet_list import SPEEDS
 
 SUBJECT = "ports of ibdiagnet's net_dump"
-_FIRST = re.compile(r'".*", *[^,]*, *0x[0-9a-fA-F]+, *LID')
+FIRST = re.compile(r'".*", *[^,]*, *0x[0-9a-fA-F]+, *LID')
+"""Beginning of a switch."""
 _SWITCH = re.compile(
     r'"?(?P<name>.{0,200}?)"?,\s*[^,]{0,80},\s*(?P<guid>0x[0-9a-fA-F]{1,16}),\s*LID:?\s*(?P<lid>\d{1,5})\s*'
 )
 _COLUMNS = re.compile(r"\s*#\s*:\s*IB#\s*:.*")
 _DUMPED = 13
 """Fields of a row."""
-
-
-def is_net_dump(line: str) -> bool:
-    """Return whether a line begins a switch of such a dump."""
-    return _FIRST.match(line) is not None
 
 
 def net_dump_rows(lines: CountedLines) -> Iterator[LinkRow]:

@@ -15,13 +15,13 @@ def in_order(scenario: Scenario) -> list[UnitPlace]:
     return sorted(scenario.hosts.units, key=attrgetter("unit"))
 
 
-def units_by_host(scenario: Scenario, fabric: Fabric, everyone: Slots) -> dict[int, UnitPlace]:
-    """The units of `hosts.units` by their hosts, in the order of their numbers; `everyone`: all
+def units_by_host(scenario: Scenario, fabric: Fabric, hosts: Slots) -> dict[int, UnitPlace]:
+    """The units of `hosts.units` by their hosts, in the order of their numbers; `hosts`: all
     hosts by port. Raises ScenarioError for a host that is not there."""
-    known = {fabric.hosts[host].name: host for host in everyone.tolist()}
+    known = {fabric.hosts[host].name: host for host in hosts.tolist()}
     units: dict[int, UnitPlace] = {}
     for unit in in_order(scenario):
-        host = _found(scenario, unit, known, everyone)
+        host = _found(scenario, unit, known, hosts)
         if (other := units.setdefault(host, unit)) != unit:
             raise ScenarioError(
                 f"{scenario.name}: hosts.units has units {other.unit} and {unit.unit} on "
@@ -30,13 +30,14 @@ def units_by_host(scenario: Scenario, fabric: Fabric, everyone: Slots) -> dict[i
     return units
 
 
-def _found(scenario: Scenario, unit: UnitPlace, known: dict[str, int], everyone: Slots) -> int:
+def _found(scenario: Scenario, unit: UnitPlace, known: dict[str, int], hosts: Slots) -> int:
     where = f"{scenario.name}: unit {unit.unit} of hosts.units is on {str(unit)[:80]}"
     if isinstance(unit.host, int) and not unit.adapter:
-        if unit.host < len(everyone):
-            return int(everyone[unit.host])
+        if unit.host < len(hosts):
+            return int(hosts[unit.host])
+        count = len(hosts)
         raise ScenarioError(
-            f"{where}, and the network has {len(everyone)} hosts; expected 0 to {len(everyone) - 1}"
+            f"{where}, and the network has {count} hosts; expected 0 to {count - 1}"
         )
     if (host := known.get(str(unit))) is not None:
         return host

@@ -14,15 +14,12 @@ from daqloom.topology.formats.link_rows import KINDS, LinkEnd, LinkRow
 
 SUBJECT = "links of ibnetdiscover -p"
 _END = r"(CA|SW|RT)\s+(\d{1,5})\s+(\d{1,3})\s+(0x[0-9a-fA-F]{1,16})"
+FIRST = re.compile(_END)
+"""Beginning of a line."""
 _BOTH = re.compile(
     rf"{_END}\s+(\d{{1,2}})x\s+(\S+)\s+-\s+{_END}\s+\(\s*'(.{{0,200}}?)'\s+-\s+'(.{{0,200}}?)'\s*\)\s*"
 )
 _ALONE = re.compile(rf"{_END}\s+(\S{{1,3}})x\s+(\S+)\s+'(.{{0,200}}?)'\s*")
-
-
-def is_port_list(line: str) -> bool:
-    """Return whether a line is of such a list."""
-    return re.match(_END, line) is not None
 
 
 def port_list_rows(lines: CountedLines) -> Iterator[LinkRow]:

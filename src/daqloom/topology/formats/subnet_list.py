@@ -13,12 +13,12 @@ Gb/s; `??` stands for what OpenSM 3.3 has no name for: anything faster than EDR.
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
-from daqloom.scenario.link_rates import data_rate
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import Fabric
-from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey, Told
+from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey
 from daqloom.topology.schedule.dump_lines import counted_lines
 
 _KINDS: dict[str, Kind] = {"SW": "switch", "CA": "adapter", "Rt": "router"}
@@ -43,19 +43,14 @@ _LINE = re.compile(
     rf"\s*{_END} {_END} PHY=([0-9?]{{1,2}})x? LOG=([A-Z]{{3}}) SPD=([A-Z0-9.]+|\?+)\s*"
 )
 
-
-_FIRST = re.compile(r"\s*\{ ?(?:SW|CA|Rt)\b")
-
-
-def is_subnet_list(line: str) -> bool:
-    """Return whether a line is of such a list."""
-    return _FIRST.match(line) is not None
+FIRST = re.compile(r"\s*\{ ?(?:SW|CA|Rt)\b")
+"""Beginning of a line of such a list."""
 
 
 def read_subnet_list(path: Path) -> tuple[Fabric, list[str]]:
     """The fabric and warnings; raises TopologyError. Its name is that of the file's folder."""
     lines = counted_lines(path, "cables", "the lines of OpenSM's and ibdiagnet's .lst")
-    survey = Survey(path, lines.counts)
+    survey = Survey(path, lines)
     for line in lines:
         number = lines.number
         if not line.strip() or line.lstrip().startswith("#"):
@@ -70,10 +65,7 @@ def read_subnet_list(path: Path) -> tuple[Fabric, list[str]]:
             )
         *ends, width, state, speed = found.groups()
         here, there = (_end(survey, number, ends[at : at + 7]) for at in (0, 7))
-        rate = data_rate(width, SPEEDS.get(speed, ""))
-        if rate is None and "?" not in width + speed:
-            survey.fail(number, f"{survey.name(here)}: {width}x at {speed} is no known speed")
-        survey.tell(here, Told(number, there, rate or 0))
+        survey.add_link(number, here, there, width, SPEEDS.get(speed, speed))
         if state != "ACT":
             survey.idle[here] = number
     if not survey.devices:
@@ -88,12 +80,7 @@ def _end(survey: Survey, number: int, texts: list[str]) -> Plug:
     name = (texts[4] or "").strip()
     device = Device(kind, guid, name, ports, lid if kind == "switch" else 0, number)
     known = survey.devices.get(guid)
-    if known is None or (known.kind, known.name, known.ports, known.lid) != (
-        kind,
-        name,
-        ports,
-        device.lid,
-    ):
+    if known is None or replace(known, line=number) != device:
         survey.add(device)
     plug = Plug(guid, port)
     if not 1 <= port <= ports:

@@ -1,19 +1,19 @@
-"""What a dump of a subnet tells, line by line, put together to a fabric.
+"""A fabric from what a dump of a subnet lists, line by line.
 
-Dumps tell every cable twice, once from each end: that is how a cut or edited file shows. A survey
+Dumps list every cable twice, once from each end: that is how a cut or edited file shows. A survey
 collects devices and ends of cables with their lines, then `fabric` checks that both ends agree.
 Switches are put in the order of their names (digits by value), hosts in the order of the switches
 and ports that they are on: `leaf00` port 1, port 2, …
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
+from daqloom.base.line_counts import MALFORMED, CountedLines
 from daqloom.base.words import counted, natural_key, printable
-from daqloom.scenario.link_rates import LANE_BPS, NEWER_THAN_KNOWN
+from daqloom.scenario.link_rates import LANE_BPS, NEWER_THAN_KNOWN, data_rate
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import (
     MOST_CABLES,
@@ -25,6 +25,7 @@ from daqloom.topology.fabric.fabric import (
     Node,
     checked,
 )
+from daqloom.topology.schedule.dump_lines import check_understood
 
 LONGEST_DESCRIPTION = 128
 """InfiniBand's are 64 bytes; a site's map of names may give longer ones."""
@@ -56,14 +57,14 @@ class Device:
 
 
 class PortNames(NamedTuple):
-    """How the subnet addresses the port of an adapter; 0 where that is not told."""
+    """GUID and LID of an adapter's port in the subnet; 0 where the dump lacks them."""
 
     guid: int
     lid: int
 
 
-class Told(NamedTuple):
-    """One end's word on a cable. A rate of 0: faster than what the tool has names for."""
+class Report(NamedTuple):
+    """One end's report of a cable. A rate of 0: faster than what the tool has names for."""
 
     line: int
     there: Plug
@@ -72,24 +73,23 @@ class Told(NamedTuple):
 
 @dataclass
 class Survey:
-    """Devices and cables as a file tells them; every error names file and line."""
+    """Devices and cables as a file lists them; every error names file and line."""
 
     path: Path
-    lines: Mapping[str, int]
-    """Lines of the file by fate."""
+    lines: CountedLines
     devices: dict[int, Device] = field(default_factory=dict)
     adapter_ports: dict[Plug, PortNames] = field(default_factory=dict)
-    told: dict[Plug, Told] = field(default_factory=dict)
+    reports: dict[Plug, Report] = field(default_factory=dict)
     idle: dict[Plug, int] = field(default_factory=dict)
     """Ports whose link is not active, and their line."""
     warnings: list[str] = field(default_factory=list)
 
     def fail(self, line: int, sentence: str) -> NoReturn:
-        """Raises the TopologyError of a line."""
+        """Raise the TopologyError of a line."""
         raise TopologyError(f"{self.path}, line {line}: {sentence}")
 
     def add(self, device: Device) -> None:
-        """A device that the file tells of for the first time."""
+        """Add a device that the file lists for the first time."""
         what = f'{device.kind} "{device.name}"'
         if other := self.devices.get(device.guid):
             self.fail(
@@ -98,8 +98,7 @@ class Survey:
                 f'{other.kind} "{other.name}"; GUIDs are unique',
             )
         if not 1 <= device.ports <= MOST_PORTS:
-            told = f"{what} has {device.ports} ports; expected 1 to {MOST_PORTS}"
-            self.fail(device.line, told)
+            self.fail(device.line, f"{what} has {device.ports} ports; expected 1 to {MOST_PORTS}")
         if (length := len(device.name)) > LONGEST_DESCRIPTION:
             self.fail(
                 device.line,
@@ -114,7 +113,7 @@ class Survey:
         self.devices[device.guid] = device
 
     def name_port(self, plug: Plug, names: PortNames, line: int) -> None:
-        """GUID and LID of an adapter's port."""
+        """Set GUID and LID of an adapter's port."""
         known = self.adapter_ports.setdefault(plug, names)
         if known != names:
             self.fail(
@@ -124,35 +123,49 @@ class Survey:
             )
         self._check_lid(names.lid, line)
 
-    def tell(self, here: Plug, told: Told) -> None:
-        """What a line about the port `here` says of its cable; `here` is a known device's."""
+    def add_link(self, line: int, here: Plug, there: Plug, width: str, speed: str) -> None:
+        """Add what a line reports of the link of a port; `?` in width or speed: without a name."""
+        rate_bps = data_rate(width, speed)
+        if rate_bps is None and "?" not in width + speed:
+            self.fail(line, f"{self.name(here)}: {width}x{speed} is no known speed of a link")
+        self.add_report(here, Report(line, there, rate_bps or 0))
+
+    def add_report(self, here: Plug, report: Report) -> None:
+        """Add a report of a cable at `here`, the port of a known device."""
         device = self.devices[here.guid]
         if not 1 <= here.port <= device.ports:
-            self.fail(told.line, f"{self.name(here)}: it has ports 1 to {device.ports}")
-        if here == told.there:
-            self.fail(told.line, f"{self.name(here)} is wired to itself")
-        if here in self.told:
-            self.fail(
-                told.line, f"{self.name(here)} appears again; line {self.told[here].line} told it"
+            self.fail(report.line, f"{self.name(here)}: it has ports 1 to {device.ports}")
+        if here == report.there:
+            self.fail(report.line, f"{self.name(here)} is wired to itself")
+        if here in self.reports:
+            first = self.reports[here].line
+            self.fail(report.line, f"{self.name(here)} is in line {first} already")
+        if len(self.reports) == 2 * MOST_CABLES:
+            self.fail(report.line, f"more than {MOST_CABLES} cables, more than any subnet")
+        self.reports[here] = report
+
+    def check_lines(self) -> None:
+        """Warn of malformed lines. Raise TopologyError where less than half was understood."""
+        check_understood(self.lines)
+        if number := self.lines.counts[MALFORMED]:
+            self.warnings.append(
+                f"{self.path}: {counted(number, 'line')} malformed and left out, first "
+                f"{self.lines.first_malformed}"
             )
-        if len(self.told) == 2 * MOST_CABLES:
-            self.fail(told.line, f"more than {MOST_CABLES} cables, more than any subnet")
-        self.told[here] = told
 
     def name(self, plug: Plug) -> str:
-        """A port for people: `switch "leaf00" port 21`."""
+        """Return a port for people: `switch "leaf00" port 21`."""
         device = self.devices.get(plug.guid)
         if device is None:
             return f"the device with GUID 0x{plug.guid:016x} port {plug.port}"
         return f'{device.kind} "{device.name}" port {plug.port}'
 
     def fabric(self) -> Fabric:
-        """What was told, as a fabric by the name of the file's folder. Raises TopologyError where
-        the ends contradict each other."""
+        """Return the fabric, named after the file's folder; raises TopologyError."""
         self._check_both_ends()
         self._check_lids()
         self._leave_out()
-        if not self.told or not any(d.kind == "switch" for d in self.devices.values()):
+        if not self.reports or not any(d.kind == "switch" for d in self.devices.values()):
             raise TopologyError(f"{self.path} has no switch with a cable; it may be truncated")
         folder = self.path.absolute().parent.name or self.path.stem
         return self._assemble(printable(folder)[:LONGEST_DESCRIPTION])
@@ -162,18 +175,18 @@ class Survey:
             self.fail(line, f"LID {lid} is not a unicast address; expected 1 to {MOST_NODES}")
 
     def _check_both_ends(self) -> None:
-        for here, told in self.told.items():
-            back = self.told.get(told.there)
+        for here, report in self.reports.items():
+            back = self.reports.get(report.there)
             if back is not None and back.there == here:
                 continue
-            way = f"{self.name(here)} leads to {self.name(told.there)}"
-            if told.there.guid not in self.devices:
-                way += ", which the file does not describe; it may be truncated"
+            way = f"{self.name(here)} leads to {self.name(report.there)}, which "
+            if report.there.guid not in self.devices:
+                way += "the file does not describe; it may be truncated"
             elif back is None:
-                way += ", which has no cable; the file may be truncated"
+                way += "has no cable; the file may be truncated"
             else:
-                way += f", but line {back.line} says that this leads to {self.name(back.there)}"
-            self.fail(told.line, way)
+                way += f"by line {back.line} leads to {self.name(back.there)}"
+            self.fail(report.line, way)
 
     def _check_lids(self) -> None:
         lines: dict[int, tuple[str, int]] = {}
@@ -186,11 +199,11 @@ class Survey:
         for device in self.devices.values():
             claim(device.lid, f'{device.kind} "{device.name}" (0x{device.guid:x})', device.line)
         for plug, names in self.adapter_ports.items():
-            line = self.told[plug].line if plug in self.told else self.devices[plug.guid].line
+            line = (self.reports.get(plug) or self.devices[plug.guid]).line
             claim(names.lid, f"{self.name(plug)} (0x{plug.guid:x})", line)
 
     def _leave_out(self) -> None:
-        """Drops routers, the switches' internal adapters and cables that carry nothing."""
+        """Leave out routers, the switches' internal adapters and cables that carry nothing."""
         devices = sorted(self.devices.values(), key=lambda device: device.line)
         adapters = [d for d in devices if d.kind == "adapter" and INTERNAL_ADAPTER in d.name]
         routers = [d for d in devices if d.kind == "router"]
@@ -202,20 +215,21 @@ class Survey:
                 )
         foreign = {device.guid for device in routers + adapters}
         self.devices = {guid: d for guid, d in self.devices.items() if guid not in foreign}
-        self.told = {
-            here: told
-            for here, told in self.told.items()
-            if not foreign & {here.guid, told.there.guid}
+        self.reports = {
+            here: report
+            for here, report in self.reports.items()
+            if not foreign & {here.guid, report.there.guid}
         }
-        down = {p for p, told in self.told.items() if p in self.idle or told.there in self.idle}
+        reports = self.reports.items()
+        down = {p for p, report in reports if p in self.idle or report.there in self.idle}
         if down:
-            first_plug = min(down, key=lambda plug: self.told[plug].line)
+            first_plug = min(down, key=lambda plug: self.reports[plug].line)
             cables = counted(len(down) // 2, "cable")
             self.warnings.append(
-                f"{self.path}, line {self.told[first_plug].line}: {cables} whose link is not "
+                f"{self.path}, line {self.reports[first_plug].line}: {cables} whose link is not "
                 f"active left out, first that of {self.name(first_plug)}"
             )
-            self.told = {here: told for here, told in self.told.items() if here not in down}
+            self.reports = {here: report for here, report in reports if here not in down}
 
     def _assemble(self, name: str) -> Fabric:
         switches = sorted(
@@ -223,10 +237,10 @@ class Survey:
             key=lambda d: (natural_key(d.name), d.guid),
         )
         rank = {device.guid: place for place, device in enumerate(switches)}
-        adapters = [plug for plug in self.told if plug.guid not in rank]
+        adapters = [plug for plug in self.reports if plug.guid not in rank]
 
         def place(plug: Plug) -> tuple[int, int, Plug]:
-            there = self.told[plug].there
+            there = self.reports[plug].there
             return rank.get(there.guid, len(rank)), there.port, plug
 
         adapters.sort(key=place)
@@ -240,16 +254,13 @@ class Survey:
             for name, device in zip(names[len(adapters) :], switches, strict=True)
         ]
         ends = {plug: End(host, 1) for host, plug in enumerate(adapters)}
-        ends |= {
-            plug: End(len(hosts) + rank[plug.guid], plug.port)
-            for plug in self.told
-            if plug.guid in rank
-        }
-        cables, lines = tuple(self._cables(ends)), {self.path.name: self.lines}
+        of_switches = (plug for plug in self.reports if plug.guid in rank)
+        ends |= {plug: End(len(hosts) + rank[plug.guid], plug.port) for plug in of_switches}
+        cables, lines = tuple(self._cables(ends)), {self.path.name: self.lines.counts}
         return checked(Fabric(name, tuple(hosts), tuple(nodes), cables, lines))
 
     def _unique_names(self, adapters: list[Plug], switches: list[Device]) -> list[str]:
-        """Hosts, then switches; several ports of an adapter by `/P1`, equal names by their GUID."""
+        """Return names of hosts, then switches, made unique by `/P1` (port) or GUID."""
         ports = Counter(plug.guid for plug in adapters)
         names = [
             self.devices[plug.guid].name + (f"/P{plug.port}" if ports[plug.guid] > 1 else "")
@@ -273,18 +284,18 @@ class Survey:
         return unique
 
     def _cables(self, ends: dict[Plug, End]) -> list[Cable]:
-        """Each cable once, from its lower end; the slower word counts where the ends differ."""
+        """Return each cable once, from its lower end; where the ends differ, at the lower rate."""
         cables, assumed, differing = [], [], []
-        for here, told in self.told.items():
-            if ends[here] > ends[told.there]:
+        for here, report in self.reports.items():
+            if ends[here] > ends[report.there]:
                 continue
-            rates = {told.rate_bps, self.told[told.there].rate_bps} - {0}
+            rates = {report.rate_bps, self.reports[report.there].rate_bps} - {0}
             if not rates:
-                assumed.append(told.line)
+                assumed.append(report.line)
             if len(rates) > 1:
-                differing.append(told.line)
+                differing.append(report.line)
             rate = min(rates, default=int(4 * LANE_BPS[NEWER_THAN_KNOWN]))
-            cables.append(Cable(ends[here], ends[told.there], rate))
+            cables.append(Cable(ends[here], ends[report.there], rate))
         if assumed:
             self.warnings.append(
                 f"{self.path}, line {min(assumed)}: the speed of {counted(len(assumed), 'cable')} "

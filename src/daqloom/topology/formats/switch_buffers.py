@@ -3,8 +3,7 @@ class-of-service shared-buffer` and its configuration.
 
 Both are a shared memory with dynamic thresholds: a queue may hold alpha times what is free of the
 pool, besides what is reserved for it. SONiC writes alpha as a power, `dynamic_th` n for 2^n; Junos
-as a number from 0 to 10, `dynamic-threshold` n for 2^(n - 7). Only the egress side is used, as
-`network.switch` has no other.
+as a number from 0 to 10, `dynamic-threshold` n for 2^(n - 7). Only the egress side is used.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Buffers:
     """Buffers of a switch as the keys of a table `network.switch.NAME`."""
 
     origin: str
-    """Where the numbers come from, in words."""
+    """Origin of the numbers, in words."""
     shared_bytes: int
     reserved_bytes: int
     """For all ports together."""
@@ -96,17 +95,16 @@ def read_buffers(paths: Sequence[Path], asked: Asked) -> Buffers:
 
 
 def _ask(where: str, asked: Asked, ports: int | None, missing: str = "") -> tuple[int, int]:
-    """Return the number of ports and the size of a cell (B). Raises TopologyError, one for all that
-    is missing."""
-    ports = asked.ports or ports
-    wanted = [missing] if missing else []
+    """Return number of ports and size of a cell (B); raises TopologyError if missing."""
+    ports, cell_bytes = asked.ports or ports, asked.cell_bytes
+    lacks = [missing] if missing else []
     if not ports:
-        wanted.append("the number of ports (--ports 33)")
-    if asked.cell_bytes is None:
-        wanted.append('the size of a cell (--cell-size "254 B", or "0 B" to count bytes)')
-    if wanted or not ports or asked.cell_bytes is None:
-        raise TopologyError(f"{where} does not tell {listed(wanted)}; give what is missing")
-    return ports, asked.cell_bytes
+        lacks.append("the number of ports (--ports 33)")
+    if cell_bytes is None:
+        lacks.append('the size of a cell (--cell-size "254 B", or "0 B" to count bytes)')
+    if lacks or not ports or cell_bytes is None:
+        raise TopologyError(f"{where} lacks {listed(lacks)}; give what is missing")
+    return ports, cell_bytes
 
 
 # ---- SONiC --------------------------------------------------------------------------------------
@@ -331,8 +329,7 @@ def _configuration(lines: CountedLines, *, has_buffers: bool) -> dict[str, int]:
 
 
 def _statements(lines: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each line and the words of its statement, as a path from the top: of lines that begin with
-    `set`, and of nested braces."""
+    """Yield each line and the words of its statement, of `set` lines or braces."""
     path: list[tuple[str, ...]] = []
     for line in lines:
         text = re.sub(r"/\*.*?\*/|##?.*$", "", line).strip()

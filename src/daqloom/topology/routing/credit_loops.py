@@ -1,8 +1,7 @@
 """Credit loops: circles of links on each of which a packet can wait for the buffer behind the next.
 
-On a network without drops a packet keeps the buffer behind one link until the buffer behind its
-next link has space. Routes on which these dependencies form a circle can block for good (Dally and
-Seitz 1987); without a circle they cannot.
+Without drops, a packet keeps the buffer behind a link until that behind its next link has space.
+Only routes with a circle of these dependencies can block for good (Dally and Seitz 1987).
 """
 
 from collections import defaultdict, deque

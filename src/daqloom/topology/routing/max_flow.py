@@ -27,8 +27,8 @@ def least_time(wiring: Wiring, hosts: NDArray[np.int32], sent: NDArray[np.float6
     count, switches = len(leaves), len(wiring.out) - len(wiring.leaf)
     if count < 2:
         return 0.0
-    wanted = np.zeros((count, switches))
-    wanted[:, leaves] = np.outer(np.bincount(leaf, sent), np.bincount(leaf))
+    demand = np.zeros((count, switches))
+    demand[:, leaves] = np.outer(np.bincount(leaf, sent), np.bincount(leaf))
     others = np.ones((count, switches), bool)
     others[np.arange(count), leaves] = False  # a leaf sends what all others get
     bundle = np.arange(len(tails))
@@ -41,7 +41,7 @@ def least_time(wiring: Wiring, hosts: NDArray[np.int32], sent: NDArray[np.float6
     cost[-1] = -1.0
     found = linprog(
         cost,
-        A_eq=hstack([balance, -wanted[others][:, None]]),
+        A_eq=hstack([balance, -demand[others][:, None]]),
         b_eq=np.zeros(balance.shape[0]),
         A_ub=hstack([eye(len(bundle))] * count + [csr_array((len(bundle), 1))]),
         b_ub=cables,

@@ -1,7 +1,6 @@
 """Shortest paths on any cabling: one, by a rule for the choice among equally short ones, or all.
 
-Of all, Ethernet switches pick one by a hash of the flow (ECMP), and so they do among the
-cables of a bundle (LAG).
+Ethernet switches pick one of all by a hash of the flow (ECMP), also within a bundle (LAG).
 """
 
 from collections.abc import Callable
@@ -36,8 +35,8 @@ def _lowest_port(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -
 def _modulo(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
     """The way whose number is the destination's port index mod the number of ways."""
     count = ways.cumsum(axis=1)
-    wanted = index % np.maximum(count[:, -1:], 1) + 1
-    port: NDArray[np.intp] = (ways & (count == wanted)).argmax(axis=1)
+    number = index % np.maximum(count[:, -1:], 1) + 1
+    port: NDArray[np.intp] = (ways & (count == number)).argmax(axis=1)
     return port
 
 
@@ -89,11 +88,9 @@ class EqualCost:
     """Forwarding tables in which a route may be a group of ports."""
 
     ports: NDArray[np.uint16]
-    """(switches, hosts): the port towards a host; 0 without route; for the n-th group of the
-    switch, n from 1, its number of ports + n."""
+    """(switches, hosts): the port to a host; 0: no route; above the ports: + n, its n-th group."""
     groups: tuple[tuple[int, tuple[int, ...]], ...]
-    """Switch, by its place in `fabric.switches`, and ports of each group; the groups of one switch
-    in the order of their numbers."""
+    """Place in `fabric.switches`, and ports, of each group; those of a switch by their numbers."""
 
     def first(self, fabric: Fabric) -> Routes:
         """Return tables with the first port of each group."""

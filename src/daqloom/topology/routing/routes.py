@@ -59,11 +59,9 @@ class Paths:
 
     wiring: Wiring
     rest: NDArray[np.int32]
-    """(hops, switches, hosts): the links from a switch to a host, `NONE` after arrival and where
-    the tables do not lead there."""
+    """(hops, switches, hosts): the links from a switch to a host, `NONE` after arrival or loss."""
     arrives: NDArray[np.bool_]
-    """(switches + 1, hosts): whether the tables lead from a switch to a host; the last row, False,
-    is for hosts that are cabled to no switch."""
+    """(switches + 1, hosts): whether packets arrive; last row, False: no switch."""
     defects: tuple[Defect, ...]
 
     @property
@@ -79,17 +77,16 @@ class Paths:
         return lost
 
     def links(self, sources: ArrayLike, destinations: ArrayLike) -> NDArray[np.int32]:
-        """The directed links of many pairs: shape (hops, *shape of the pairs broadcast). `NONE`
-        after arrival, for a host and itself, for a pair without path, and where a source or
-        destination is negative (nobody)."""
+        """Return the directed links of many pairs, (hops, *shape of the pairs broadcast): `NONE`
+        after arrival, without a path, for a host and itself, and for a negative host."""
         source, destination = np.broadcast_arrays(np.asarray(sources), np.asarray(destinations))
         links = np.empty((1 + len(self.rest), *source.shape), np.int32)
         links[0] = self.wiring.uplink[source]
         leaf = self.wiring.leaf[source]
         for hop, rest in enumerate(self.rest):
             links[1 + hop] = rest[leaf, destination]
-        nobody = (source < 0) | (destination < 0) | (source == destination)
-        links[:, nobody | ~self.arrives[leaf, destination]] = NONE
+        idle = (source < 0) | (destination < 0) | (source == destination)
+        links[:, idle | ~self.arrives[leaf, destination]] = NONE
         return links
 
 
@@ -118,9 +115,8 @@ def route(fabric: Fabric, routes: Routes, source: int, destination: int) -> list
                 raise TopologyError(f"{way}: {nodes[node].name} has no route to it")
             link = int(wiring.out[node, port]) if port < wiring.out.shape[1] else NONE
             if link == NONE:
-                raise TopologyError(
-                    f"{way}: {nodes[node].name} sends it by port {port}, which has no cable"
-                )
+                name = nodes[node].name
+                raise TopologyError(f"{way}: {name} sends it by port {port}, which has no cable")
         elif hops:
             raise TopologyError(
                 f"{way}: {nodes[hops[-1].node].name} port {hops[-1].out_port} leads to "
@@ -167,9 +163,8 @@ class _Step:
 def _step(wiring: Wiring, routes: Routes) -> _Step:
     switches, hosts = routes.ports.shape
     here = np.arange(switches, dtype=np.int32)[:, None]
-    ports = np.where(
-        (routes.ports > 0) & (routes.ports < wiring.out.shape[1]), routes.ports, 0
-    ).astype(np.int32)
+    exists = (routes.ports > 0) & (routes.ports < wiring.out.shape[1])
+    ports = np.where(exists, routes.ports, 0).astype(np.int32)
     link = np.where(ports > 0, wiring.out[hosts + here, ports], NONE)
     head = np.append(wiring.head, NONE)[link]
     towards = np.where(head >= hosts, head - hosts, here)
@@ -194,9 +189,7 @@ def _links(step: _Step, arrives: NDArray[np.bool_]) -> NDArray[np.int32]:
     hops: list[NDArray[np.int32]] = []
     while under_way.any():
         if len(hops) == MOST_HOPS:
-            raise TopologyError(
-                f"a path passes more than {MOST_HOPS} switches, the most that a fabric may have"
-            )
+            raise TopologyError(f"a path passes more than {MOST_HOPS} switches, the most allowed")
         hops.append(np.where(under_way, np.take_along_axis(step.link, here, axis=0), NONE))
         here = np.take_along_axis(step.towards, here, axis=0)
         under_way &= here < switches
@@ -220,9 +213,8 @@ def _defects(
     if not len(at):
         return tuple(found)
     ends = _least_of_circle(step.towards)[final[at, lost], lost]
-    places, which = np.unique(
-        np.stack([ends, routes.ports[ends, lost]]), axis=1, return_inverse=True
-    )
+    sent = np.stack([ends, routes.ports[ends, lost]])
+    places, which = np.unique(sent, axis=1, return_inverse=True)
     by_place = np.argsort(which.reshape(-1), kind="stable")
     groups = np.split(by_place, np.cumsum(np.bincount(which.reshape(-1)))[:-1])
     for (switch, port), here in zip(places.T.tolist(), groups, strict=True):
@@ -248,22 +240,22 @@ def _explain(
     fabric: Fabric, routes: Routes, step: _Step, switch: int, port: int, lost: tuple[int, ...]
 ) -> tuple[Kind, str]:
     name = fabric.switches[switch].name
-    whom = fabric.hosts[lost[0]].name
+    target_name = fabric.hosts[lost[0]].name
     if len(lost) > 1:
-        whom += f" and {len(lost) - 1} other host{'s' if len(lost) > 2 else ''}"
+        target_name += f" and {len(lost) - 1} other host{'s' if len(lost) > 2 else ''}"
     link = int(step.link[switch, lost[0]])
     if port <= 0:
-        return "no route", f"{name} has no route to {whom}"
+        return "no route", f"{name} has no route to {target_name}"
     if link == NONE:
-        return "uncabled port", f"{name} sends to {whom} by port {port}, which has no cable"
+        return "uncabled port", f"{name} sends to {target_name} by port {port}, which has no cable"
     head = int(step.wiring.head[link])
     if head < len(fabric.hosts):
         there = fabric.hosts[head].name
-        return "wrong host", f"{name} sends to {whom} by port {port}, which leads to {there}"
+        return "wrong host", f"{name} sends to {target_name} by port {port}, which leads to {there}"
     circle = [switch]
     while (ahead := int(step.towards[circle[-1], lost[0]])) != switch:
         circle.append(ahead)
     ports = [f"{fabric.switches[s].name} port {routes.ports[s, lost[0]]}" for s in circle[:8]]
     if len(circle) > 8:
         ports.append(f"… {len(circle) - 8} more")
-    return "loop", f"packets to {whom} loop: {', '.join(ports)}"
+    return "loop", f"packets to {target_name} loop: {', '.join(ports)}"

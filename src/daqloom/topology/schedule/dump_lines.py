@@ -33,9 +33,7 @@ def lines_of(
                         f"{path}, line {number} is longer than the {LONGEST_LINE} bytes of any dump"
                     )
                 if size > most:
-                    raise TopologyError(
-                        f"{path} is larger than {most >> 20} MiB, the largest size allowed"
-                    )
+                    raise TopologyError(f"{path} is larger than {most >> 20} MiB, the most allowed")
                 if not line:
                     return
                 text = _decoded(line).rstrip("\r\n").replace("\t", " ")
@@ -47,8 +45,7 @@ def lines_of(
 
 
 def whole_text(path: Path, largest_bytes: int, expected: str) -> str:
-    """The text of a file that is not read by lines. Raises TopologyError, for an empty file with
-    what was `expected`."""
+    """Return the text of a file; raises TopologyError, for an empty one with `expected`."""
     try:
         text = read_text(path, largest_bytes)
     except ValueError as error:

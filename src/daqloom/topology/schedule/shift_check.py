@@ -38,8 +38,7 @@ class ShiftCheck:
     histogram: NDArray[np.int64]
     """(worst flows + 1,): how many (phase, link) carry 0, 1, 2 … flows, of links ever used."""
     transfers: NDArray[np.float64]
-    """(phases,): the least time of a phase, in transfers by the slowest cable of a host: the most
-    of flows / rate over all links."""
+    """(phases,): most flows / rate of a link, in transfers by the slowest host's cable."""
     slowest_link: NDArray[np.int32]
     """(phases,): the link that takes so long; `NONE` in a phase without flows."""
     link_worst: NDArray[np.int32]
@@ -71,9 +70,8 @@ class ShiftCheck:
 
     @property
     def round_time(self) -> float:
-        """Time of a round with a barrier after each phase, in units of `transfers`. A lower bound:
-        a phase takes at least as long as its slowest link, and a phase without flows, such as 0, as
-        long as one transfer."""
+        """Least time of a round with a barrier after each phase, in units of `transfers`: that of
+        the slowest links, and one transfer for a phase without flows, such as 0."""
         return float(np.maximum(self.transfers, 1).sum())
 
     @property
@@ -112,15 +110,14 @@ def check(paths: Paths, hosts: list[int], batches: Iterable[Phases]) -> ShiftChe
     for senders, receivers in batches:
         flows = _flows(paths, senders, receivers)
         found.append((*_most(flows), *_most(flows * time)))
-        seen = np.bincount(flows.reshape(-1), minlength=len(histogram))
-        seen[: len(histogram)] += histogram
-        histogram = seen
+        counts = np.bincount(flows.reshape(-1), minlength=len(histogram))
+        counts[: len(histogram)] += histogram
+        histogram = counts
         link_worst = np.maximum(link_worst, flows.max(axis=0, initial=0))
         link_conflicts += (flows > 1).sum(axis=0, dtype=np.int32)
         lost += int(paths.broken(senders, receivers).sum())
-    worst, worst_link, transfers, slowest_link = (
-        np.concatenate(column) for column in zip(*found, strict=True)
-    )
+    columns = map(np.concatenate, zip(*found, strict=True))
+    worst, worst_link, transfers, slowest_link = columns
     histogram[0] -= len(worst) * int((link_worst == 0).sum())
     return ShiftCheck(
         worst.astype(np.int32),
@@ -165,8 +162,5 @@ def _flows(paths: Paths, senders: NDArray[np.int32], receivers: NDArray[np.int32
     phases, links = len(senders), paths.wiring.links
     used = paths.links(senders, receivers)
     counter = used + np.arange(phases)[None, :, None] * links
-    return (
-        np.bincount(counter[used != NONE], minlength=phases * links)
-        .reshape(phases, links)
-        .astype(np.int32)
-    )
+    flows = np.bincount(counter[used != NONE], minlength=phases * links)
+    return flows.reshape(phases, links).astype(np.int32)

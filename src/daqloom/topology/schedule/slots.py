@@ -86,17 +86,16 @@ def whole_pods(fabric: Fabric, wiring: Wiring, slots: Slots) -> Slots:
 
 
 def folded(slots: Slots) -> tuple[Slots, Slots]:
-    """The slots of readout units and those of builder units, where each node has both."""
+    """Return the slots of readout units and those of builder units, where each node has both."""
     return slots, slots
 
 
 def unfolded(slots: Slots) -> tuple[Slots, Slots]:
-    """The slots of readout units and those of builder units, by turns in the order of the nodes.
+    """Return the slots of readout units and of builder units, by turns in the order of the nodes.
 
     Two neighbouring slots become one, of a readout and a builder unit. Of an even number of slots
     without dummies, in phase n the node of slot 2i sends to that of slot 2(i + n) + 1: part of what
-    happens in phase 2n + 1 with units of both kinds on all nodes, so that no link gets more flows
-    than there.
+    happens in phase 2n + 1 with both units on all nodes, so that no link gets more flows.
     """
     places = np.flatnonzero(slots != DUMMY)
     units = np.full((2, -(-len(slots) // 2)), DUMMY, np.int32)
@@ -105,7 +104,7 @@ def unfolded(slots: Slots) -> tuple[Slots, Slots]:
 
 
 def by_role(slots: Slots, reads: Sequence[bool], builds: Sequence[bool]) -> tuple[Slots, Slots]:
-    """The slots of readout units and those of builder units, where each host has its role. A host
+    """Return the slots of readout units and of builder units, where each host has its role. A host
     with both units has one slot; the k-th of the others with a readout unit shares its slot with
     the k-th of those with a builder unit, in the place of the earlier one."""
     units: list[list[int]] = []
@@ -124,13 +123,11 @@ def by_role(slots: Slots, reads: Sequence[bool], builds: Sequence[bool]) -> tupl
     return readouts, builders
 
 
-def _grid(
-    wiring: Wiring, slots: Slots, leaves: list[int], ports: list[int], dummies: bool
-) -> Slots:
+def _grid(wiring: Wiring, slots: Slots, leaves: list[int], ports: list[int], full: bool) -> Slots:
     """A slot for each (leaf, port), leaves without any host of the schedule left out."""
     rows = _rows(wiring, slots, leaves, ports)
     grid: Slots = rows[(rows != DUMMY).any(axis=1)].reshape(-1)
-    return grid if dummies else grid[grid != DUMMY]
+    return grid if full else grid[grid != DUMMY]
 
 
 def _rows(wiring: Wiring, slots: Slots, leaves: list[int], ports: list[int]) -> Slots:
@@ -148,7 +145,7 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
     `opensm-ftree-ca-order.dump` has it, is ignored. Raises TopologyError that names the line."""
     known = HostNames([host.name for host in fabric.hosts], fabric.name)
     slots: list[int] = []
-    seen: dict[int, int] = {}
+    lines: dict[int, int] = {}
     for number, line in _order_lines(path):
         name = re.sub(r"^0x[0-9a-fA-F]{1,4}\s+", "", line.strip())
         if not name or name.startswith("#"):
@@ -161,14 +158,14 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
             host = known.place(each, where)
             if wiring.leaf[host] == NONE:
                 raise TopologyError(f"{where}: {each} is cabled to no switch; leave it out")
-            if host in seen:
+            if host in lines:
                 raise TopologyError(
-                    f"{where}: {each} already has a slot, from line {seen[host]}; give each host "
+                    f"{where}: {each} already has a slot, from line {lines[host]}; give each host "
                     "once"
                 )
-            seen[host] = number
+            lines[host] = number
             slots.append(host)
-    if not seen:
+    if not lines:
         raise TopologyError(f"order {path} has no hosts; give one host's name a line")
     return slots_of(slots)
 

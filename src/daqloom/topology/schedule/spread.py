@@ -13,6 +13,8 @@ NOWHERE = -1
 """The spine of a flow for which no cables are left."""
 
 Ints = NDArray[np.int64]
+_Limit = tuple[Ints, Ints, Ints]
+"""The row of each flow, and the least and the most flows of each row."""
 
 
 def spread(
@@ -21,8 +23,7 @@ def spread(
     """Return the spine of each flow, `NOWHERE` where none is left.
 
     `senders` and `receivers`, (flows,), are rows of `up` and `down`, (rows, spines): cables.
-    `alone`, (flows, spines): of flows with the same number a spine takes one. `worth`, (flows,
-    spines), above 0: by which a spine chooses.
+    (flows, spines): of flows with one number in `alone`, a spine takes one, by the largest `worth`.
     """
     chosen = np.full(len(senders), NOWHERE, np.int64)
     for spine in range(up.shape[1]):
@@ -31,10 +32,10 @@ def spread(
             break
         limits = []
         for rows, cables in (senders[left], up), (receivers[left], down):
-            wanted = np.bincount(rows, minlength=len(cables))
+            flows_of = np.bincount(rows, minlength=len(cables))
             later = cables[:, spine + 1 :].sum(axis=1)
-            most = np.minimum(wanted, cables[:, spine])
-            limits.append((rows, np.clip(wanted - later, 0, most), most))
+            most = np.minimum(flows_of, cables[:, spine])
+            limits.append((rows, np.clip(flows_of - later, 0, most), most))
         groups = np.unique(alone[left, spine], return_inverse=True)[1].reshape(-1)
         ones = np.ones(int(groups.max()) + 1, np.int64)
         limits.append((groups, 0 * ones, ones))
@@ -43,11 +44,8 @@ def spread(
     return chosen
 
 
-def _most_worth(
-    worth: NDArray[np.float64], limits: list[tuple[Ints, Ints, Ints]]
-) -> NDArray[np.bool_]:
-    """Return which flows to take so that they are worth most. `limits`: the row of each flow, and
-    the least and the most flows of each row. Without a solution the least are given up."""
+def _most_worth(worth: NDArray[np.float64], limits: list[_Limit]) -> NDArray[np.bool_]:
+    """Return which flows to take so that they are worth most, without a solution of any number."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, vstack
 

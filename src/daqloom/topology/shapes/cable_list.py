@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 
-from daqloom.scenario.schema.links import Cable as GivenCable
+from daqloom.scenario.schema.links import Cable as Entry
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import Fabric, Node, check_size
 from daqloom.topology.formats.named_ports import NamedCable, Plug, fabric_of_ports
@@ -16,33 +16,31 @@ _End = tuple[str, int]
 """A node and its port; 0 is the next free one."""
 
 
-def fabric_of_cables(switches: Sequence[str], given: Sequence[GivenCable], rate_bps: int) -> Fabric:
+def fabric_of_cables(switches: Sequence[str], entries: Sequence[Entry], rate_bps: int) -> Fabric:
     """Return the fabric of `network.switches` and `network.cables`.
 
-    Hosts are in the order in which cables name them. A switch's ports that no cable names are the
-    lowest free ones, in the order of the cables.
+    Hosts, and the lowest free ports of switches, are in the order in which cables name them.
 
-    `rate_bps`: of cables without a rate of their own. Raises TopologyError, with the cable, where
-    they contradict one another.
+    `rate_bps`: of cables without a rate of their own. Raises TopologyError for contradictions.
     """
     if twice := [name for name, times in Counter(switches).items() if times > 1]:
         raise TopologyError(f"network.switches names {twice[0]} twice; give each switch once")
-    check_size(NAME, len(switches), sum(cable.count for cable in given))
+    check_size(NAME, len(switches), sum(cable.count for cable in entries))
     known = frozenset(switches)
     every = [
         (f"network.cables.{place}", [_end(name, known) for name in cable.ends], cable.rate)
-        for place, cable in enumerate(given)
+        for place, cable in enumerate(entries)
         for _ in range(cable.count)
     ]
-    told = [end for _, ends, _ in every for end in ends]
-    used = Counter(node for node, _ in told)
-    taken = frozenset(told)
+    listed = [end for _, ends, _ in every for end in ends]
+    used = Counter(node for node, _ in listed)
+    taken = frozenset(listed)
     free = {node: _free_ports(node, taken) for node in used}
     cables = []
     for where, ends, own_bps in every:
         if not (own_bps or rate_bps):
             raise TopologyError(
-                f'{where} has no rate; give it a rate, such as "HDR", or network.links.rate'
+                f'{where} has no rate; give one such as "HDR", or network.links.rate'
             )
         if many := [node for node, _ in ends if used[node] > 1 and node not in known]:
             raise TopologyError(

@@ -4,8 +4,7 @@
     readout units ── router 1 ══╪══ top of rack 1 ── builder units
                                 ┊
 
-Readout unit i is cabled to router i mod routers; every top of rack (ToR) has `uplinks` cables to
-every router.
+Readout unit i is at router i mod routers; every ToR has `uplinks` cables to every router.
 """
 
 from collections.abc import Iterator
@@ -28,9 +27,8 @@ def racks(
     uplink_bps: int,
     access_bps: int,
 ) -> Fabric:
-    """Return the cables; `builders` are those of each rack. Hosts are the readout units, then the
-    builder units, rack after rack; switches are the routers, then the ToRs. Raises TopologyError
-    where a switch has too many ports."""
+    """Return the cables; `builders`: of each rack. Hosts are the readout units, then the builder
+    units by rack; switches are the routers, then the ToRs. Raises TopologyError."""
     hosts = readouts + racks * builders
     per_router = [len(range(router, readouts, routers)) for router in range(routers)]
     router_ports = [count + racks * uplinks for count in per_router]

@@ -36,64 +36,63 @@ class Cabled(NamedTuple):
 def cabled(scenario: Scenario) -> Cabled:
     """Cables, forwarding tables, and warnings of the import; with mended tables, those that they
     are made from. Raises TopologyError where there are none such."""
-    given = scenario.network
+    network = scenario.network
     fabric, warnings = cables(scenario)
     broken = scenario.faults.cables
-    if given.spreads:
+    if network.spreads:
         ways = equal_cost(fabric)
         return Cabled(fabric, ways.first(fabric), ways, warnings)
     tables: NDArray[np.int16] | None = None
-    if given.shape == "imported" and not broken:
+    if network.shape == "imported" and not broken:
         read: dict[str, Mapping[str, int]] = {}
-        tables, more = load_tables(given.folder, fabric, read)
+        tables, more = load_tables(network.folder, fabric, read)
         fabric, warnings = replace(fabric, lines={**fabric.lines, **read}), warnings + more
-    routes = routing(fabric, tables, tables_of(given, is_broken=broken > 0))
+    routes = routing(fabric, tables, tables_of(network, is_broken=broken > 0))
     return Cabled(fabric, routes, single(routes), warnings)
 
 
-def tables_of(given: Network, *, is_broken: bool) -> str | None:
+def tables_of(network: Network, *, is_broken: bool) -> str | None:
     """Return the name of the tables of a network, or of what is left of it; with mended ones, that
     of those that they are made from. None: the usual ones."""
-    usual = MINIMAL if given.shape in ("cables", "one-switch") or is_broken else None
-    if given.routing == MENDED or (is_broken and given.routing == IMPORTED):
+    usual = MINIMAL if network.shape in ("cables", "one-switch") or is_broken else None
+    if network.routing == MENDED or (is_broken and network.routing == IMPORTED):
         return usual
-    return given.routing or usual
+    return network.routing or usual
 
 
 def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
     """Hosts, switches and cables, and warnings of the import. Raises TopologyError."""
-    given = scenario.network
-    if given.is_racks:
+    network = scenario.network
+    if network.is_racks:
         return _racks(scenario), []
     try:
         fabric, warnings = _cables(scenario)
-        fabric = with_rates(given, fabric)
+        fabric = with_rates(network, fabric)
         faults = scenario.faults
         return with_broken(fabric, faults.cables, faults.seed), warnings
     except TopologyError as error:
-        if given.shape == "imported":
+        if network.shape == "imported":
             raise
         raise TopologyError(f"{scenario.name}: {error}") from None
 
 
 def _cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
-    given = scenario.network
-    if given.shape == "one-switch":
-        hosts = given.hosts or _hosts(scenario)
+    network = scenario.network
+    if network.shape == "one-switch":
+        hosts = network.hosts or _hosts(scenario)
         if hosts > MOST_PORTS:
             raise TopologyError(
                 f"one switch has at most {MOST_PORTS} ports, and the units take {hosts} hosts; "
                 'take network.shape = "fat-tree"'
             )
-        rate_bps = given.links.rate
-        tree = folded_clos(given.shape, leaves=1, spines=0, hosts_per_leaf=hosts, rate_bps=rate_bps)
-        return tree, []
-    if given.shape == "fat-tree":
-        return _regular(given), []
-    if given.shape == "cables":
-        return fabric_of_cables(given.switches, given.cables, given.links.rate), []
-    fabric, warnings = load_cabling(given.folder, given.links.rate)
-    return with_rate(fabric, given.links.rate) if given.links.rate else fabric, warnings
+        sizes = {"leaves": 1, "spines": 0, "hosts_per_leaf": hosts}
+        return folded_clos(network.shape, **sizes, rate_bps=network.links.rate), []
+    if network.shape == "fat-tree":
+        return _regular(network), []
+    if network.shape == "cables":
+        return fabric_of_cables(network.switches, network.cables, network.links.rate), []
+    fabric, warnings = load_cabling(network.folder, network.links.rate)
+    return with_rate(fabric, network.links.rate) if network.links.rate else fabric, warnings
 
 
 def _hosts(scenario: Scenario) -> int:
@@ -116,16 +115,16 @@ def _racks(scenario: Scenario) -> Fabric:
     )
 
 
-def _regular(given: Network) -> Fabric:
+def _regular(network: Network) -> Fabric:
     return folded_clos(
         "fat-tree",
-        leaves=given.leaves,
-        spines=given.spines,
-        hosts_per_leaf=given.hosts_per_leaf,
-        links=given.spine_links,
-        pods=given.pods or None,
-        cores=given.cores or None,
-        core_links=given.core_links if given.pods else None,
-        radix=given.switch.radix,
-        rate_bps=given.links.rate,
+        leaves=network.leaves,
+        spines=network.spines,
+        hosts_per_leaf=network.hosts_per_leaf,
+        links=network.spine_links,
+        pods=network.pods or None,
+        cores=network.cores or None,
+        core_links=network.core_links if network.pods else None,
+        radix=network.switch.radix,
+        rate_bps=network.links.rate,
     )

@@ -1,4 +1,4 @@
-"""The result of `daqloom topology check`: routes, schedule, suggestions."""
+"""Result of `daqloom topology check`: routes, schedule, suggestions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,24 +28,25 @@ from daqloom.topology.schedule.slots import (
 from daqloom.topology.system.summary import Summary, summarise
 
 SCHEMA = 1
+Progress = Callable[[float], None] | None
+"""Called with the share done."""
 MOST_SLOTS = 8192
 """A check takes phases × slots: some 15 s for so many, on each order that is tried."""
 MOST_MENDED = 4096
-"""Slots for which mended tables are tried: some seconds for so many, and more than a minute for
-twice as many."""
+"""Most slots for which mended tables are tried, in some seconds; twice as many take a minute."""
 WHOLE_PODS = "leaf after leaf, by port, dummies for whole pods"
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A node order and what the check says of linear shift over it."""
+    """A node order, and the check of linear shift over it."""
 
     what: str
     slots: Slots
     """The hosts that send."""
     check: ShiftCheck
     builders: Slots
-    """The hosts that receive; `slots` where each host does both."""
+    """The hosts that receive; `slots` if each host does both."""
     routing: str = ""
     """The name of its tables; empty: those that are checked."""
 
@@ -68,16 +69,15 @@ class Schedule:
     def rate_share(self) -> float:
         """Event rate as a share of what as many hosts reach where only their own cables bound it.
 
-        An upper bound: a round builds R events and takes at least `round_time` transfers by the
-        slowest of these cables, with a barrier after each phase; R + D where no other link takes
-        longer.
+        An upper bound: with a barrier after each phase, a round builds R events and takes at least
+        `round_time` transfers by the slowest of these cables, R + D if no other link takes longer.
         """
         return self.built / max(1, self.check.round_time)
 
 
 @dataclass(frozen=True)
 class FabricCheck:
-    """The paths of a fabric, its cabling, the schedule that was asked for, and better ones."""
+    """The paths of a fabric, its cabling, a schedule, and better ones."""
 
     fabric: Fabric
     paths: Paths
@@ -196,18 +196,18 @@ def check_fabric(
     routes: Routes,
     slots: Slots,
     what: str = "as given",
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
     builders: Slots | None = None,
     units: Units = folded,
     *,
     mends: bool = True,
 ) -> FabricCheck:
-    """Checks the routes of all pairs and linear shift over the slots; suggests where it conflicts.
+    """Check the routes of all pairs and linear shift over the slots; suggest schedules if it
+    conflicts.
 
-    `builders`: the slots of those who receive, where they are others. `units`: how an order of
-    nodes becomes slots of both. `mends`: whether mended tables are tried. Raises TopologyError for
-    a schedule without hosts, with a host that is cabled to no switch, or with more than
-    `MOST_SLOTS`."""
+    `builders`: the slots of receivers, if they differ. `units`: how an order of nodes becomes slots
+    of both. `mends`: whether mended tables are tried. Raises TopologyError for a schedule without
+    hosts, with an uncabled host, or with more than `MOST_SLOTS`."""
     if len(slots) > MOST_SLOTS:
         raise TopologyError(
             f"a schedule of {len(slots)} slots; at most {MOST_SLOTS} are checked: give an order of "
@@ -224,24 +224,24 @@ def check_fabric(
             f"{fabric.hosts[loose[0]].name} is cabled to no switch and cannot have a slot; give "
             "an order without it"
         )
-    given = check_order(what, paths, slots, progress, receivers)
-    better = suggest(fabric, paths, given, progress, units) if given.check.conflicting else []
+    checked = check_order(what, paths, slots, progress, receivers)
+    better = suggest(fabric, paths, checked, progress, units) if checked.check.conflicting else []
     mends = mends and len(slots) <= MOST_MENDED
-    if mends and given.check.conflicting:
-        best = better[0] if better else given
-        better = [*_mended(fabric, routes, given, best.rate_share), *better]
+    if mends and checked.check.conflicting:
+        best = better[0] if better else checked
+        better = [*_mended(fabric, routes, checked, best.rate_share), *better]
     loops = credit_loops(paths)
-    return FabricCheck(fabric, paths, summarise(fabric), given, better, loops, mends)
+    return FabricCheck(fabric, paths, summarise(fabric), checked, better, loops, mends)
 
 
 def check_order(
     what: str,
     paths: Paths,
     slots: Slots,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = None,
     builders: Slots | None = None,
 ) -> Schedule:
-    """A node order, checked. `builders`: the slots of those who receive, where they are others."""
+    """Return a node order, checked. `builders`: the slots of receivers, if they differ."""
     receivers = slots if builders is None else builders
     return Schedule(what, slots, check_shift(paths, slots, progress, receivers), receivers)
 
@@ -249,8 +249,8 @@ def check_order(
 def suggest(
     fabric: Fabric,
     paths: Paths,
-    given: Schedule,
-    progress: Callable[[float], None] | None = None,
+    checked: Schedule,
+    progress: Progress = None,
     units: Units = folded,
 ) -> list[Schedule]:
     """Other schedules of the same hosts with a higher `rate_share`, best first.
@@ -260,7 +260,7 @@ def suggest(
     conflict, dummies for the leaves that pods lack are tried too. Empty if none is better.
     """
     wiring = paths.wiring
-    by_slot = np.stack([given.slots, given.builders], axis=1).reshape(-1)
+    by_slot = np.stack([checked.slots, checked.builders], axis=1).reshape(-1)
     slots = slots_of(dict.fromkeys(hosts_of(by_slot)))
     orders = {
         "leaf after leaf, by port": by_port(fabric, wiring, slots, dummies=False),
@@ -279,20 +279,20 @@ def suggest(
     better: list[Schedule] = []
     for other in tried:
         new = not any(
-            np.array_equal(other.slots, seen.slots)
-            and np.array_equal(other.builders, seen.builders)
-            for seen in better
+            np.array_equal(other.slots, known.slots)
+            and np.array_equal(other.builders, known.builders)
+            for known in better
         )
-        if new and other.rate_share > given.rate_share:
+        if new and other.rate_share > checked.rate_share:
             better.append(other)
     return sorted(better, key=lambda other: -other.rate_share)
 
 
-def _mended(fabric: Fabric, routes: Routes, given: Schedule, best: float) -> list[Schedule]:
+def _mended(fabric: Fabric, routes: Routes, checked: Schedule, best: float) -> list[Schedule]:
     """The schedule of mended tables where its `rate_share` is above the best of node orders."""
     if best >= 1:
         return []
-    tables, readouts, builders = mend(fabric, routes, given.slots)
+    tables, readouts, builders = mend(fabric, routes, checked.slots)
     if tables is routes:
         return []
     check = check_shift(trace(fabric, tables), readouts, builders=builders)
@@ -301,7 +301,5 @@ def _mended(fabric: Fabric, routes: Routes, given: Schedule, best: float) -> lis
     return [found] if found.rate_share > best else []
 
 
-def _part(
-    progress: Callable[[float], None] | None, done: int, parts: int
-) -> Callable[[float], None] | None:
+def _part(progress: Progress, done: int, parts: int) -> Progress:
     return progress and (lambda share: progress((done + share) / parts))

@@ -1,4 +1,4 @@
-"""How long a simulation of a fabric lasts where `[run]` does not say."""
+"""Length of a simulation of a fabric without `[run]`."""
 
 import math
 from typing import NamedTuple
@@ -15,11 +15,10 @@ ROUNDS = 20
 MESSAGES = 1000
 """Messages counted of each source of a flow."""
 MOST_PACKETS = 1e7
-"""That cross a fabric in a run: some 30 million packet hops, ten seconds of a processor. Systems of
-which so many packets are less than these rounds have fewer counted, two with the warm-up at least
-if they are as much as that."""
+"""Most packets that cross a fabric in a run: some 30 million packet hops, ten seconds of a
+processor. Larger systems have fewer rounds counted, at least two if possible."""
 SWITCHES = 3
-"""On the way between two hosts, mostly."""
+"""Usual number on the way between two hosts."""
 
 
 class Round(NamedTuple):
@@ -28,19 +27,18 @@ class Round(NamedTuple):
     length_s: float
     packets: float
     begins_s: float = 0.0
-    """When the fragments for the first one are there."""
+    """Time when the fragments for the first one are there."""
 
 
 def run_length(scenario: Scenario) -> tuple[float, float]:
-    """Warm-up and the time counted behind it (s): rounds of event building, or messages. An
-    estimate without conflicts, chance and whatever keeps nodes waiting besides barriers; what a run
-    has really counted, its warnings say. Raises ScenarioError where fabric and nodes do not fit
-    together."""
+    """Return warm-up and the time counted behind it (s): rounds of event building, or messages. An
+    estimate without conflicts, chance and waiting other than at barriers. Raises ScenarioError
+    where fabric and nodes do not fit together."""
     fabric, _ = cables(scenario)
     slots = node_slots(scenario, fabric)
     nodes = int((slots != DUMMY).sum())
-    given_bps = 0 if scenario.network.is_racks else scenario.network.links.rate
-    rate_bps = given_bps or _slowest_bps(fabric)
+    set_bps = 0 if scenario.network.is_racks else scenario.network.links.rate
+    rate_bps = set_bps or _slowest_bps(fabric)
     if scenario.building.protocol == "none":
         return _of_flows(scenario, nodes, rate_bps)
     if scenario.building.protocol == "daqpipe":
@@ -49,7 +47,7 @@ def run_length(scenario: Scenario) -> tuple[float, float]:
 
 
 def _of_rounds(each: Round) -> tuple[float, float]:
-    """A round of warm-up, in which nodes find their step, or get out of it."""
+    """Return a round of warm-up, in which nodes settle, and the time counted."""
     affordable = MOST_PACKETS / max(1.0, each.packets)
     if affordable < 2:  # not even a round: a part of it, and a warning at the end
         return each.begins_s + affordable / 3 * each.length_s, affordable * 2 / 3 * each.length_s
@@ -58,7 +56,7 @@ def _of_rounds(each: Round) -> tuple[float, float]:
 
 
 def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round:
-    """Of linear shifting: a phase for each slot."""
+    """Round of linear shifting: a phase for each slot."""
     building, event = scenario.building, scenario.event
     readouts = scenario.readouts(nodes)
     builders = scenario.builder_units(nodes)
@@ -77,13 +75,12 @@ def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round
     filled_s = 0.0
     if event.rate:
         filled_s = builders * building.meps_per_phase * event.packing / event.rate
-    return Round(
-        max(round_s, filled_s), building.meps_per_phase * packets * max(1, builders - 1), filled_s
-    )
+    in_round = building.meps_per_phase * packets * max(1, builders - 1)
+    return Round(max(round_s, filled_s), in_round, filled_s)
 
 
 def _turn(scenario: Scenario, nodes: int, rate_bps: float) -> Round:
-    """Of DAQPIPE: what its credits take each builder unit, all at the same time."""
+    """Round of DAQPIPE: the time of a builder unit's credits, all at once."""
     building, event = scenario.building, scenario.event
     readouts = scenario.readouts(nodes)
     builders = max(1, scenario.builder_units(nodes))
@@ -104,15 +101,15 @@ def _turn(scenario: Scenario, nodes: int, rate_bps: float) -> Round:
 
 
 def _of_flows(scenario: Scenario, nodes: int, rate_bps: float) -> tuple[float, float]:
-    """So many messages of the slowest flow, behind the start of the last one."""
+    """Return the time of the counted messages of the slowest flow, from the last start on."""
     longest_s, packets_hz = 0.0, 0.0
     for flow in scenario.flows.values():
         sources = nodes if flow.source == EVERY else 1
         wire_s = 8 * scenario.wire_bytes(flow.size) / rate_bps
         sharing = 1 if flow.destination == RANDOM else sources
         each_s = flow.interval or wire_s / (flow.load or 1 / sharing)
-        wanted = min(flow.messages or MESSAGES, MESSAGES)
-        longest_s = max(longest_s, wanted * each_s + 10 * _message_s(scenario))
+        counted = min(flow.messages or MESSAGES, MESSAGES)
+        longest_s = max(longest_s, counted * each_s + 10 * _message_s(scenario))
         packets_hz += sources * math.ceil(flow.size / scenario.packet_payload) / each_s
     counted_s = min(longest_s, MOST_PACKETS / packets_hz)
     begun_s = max(flow.start for flow in scenario.flows.values())
@@ -121,14 +118,14 @@ def _of_flows(scenario: Scenario, nodes: int, rate_bps: float) -> tuple[float, f
 
 
 def _write_s(scenario: Scenario, size: float, rate_bps: float) -> float:
-    """Of data on a link, through PCIe and memory."""
+    """Return the time of data on a link, through PCIe and memory."""
     hosts = scenario.hosts
     limits = [rate_bps, hosts.pcie_rate, hosts.memory_rate / (2 * hosts.memory_passes)]
     return 8 * scenario.wire_bytes(math.ceil(size)) / min(each for each in limits if each)
 
 
 def _message_s(scenario: Scenario) -> float:
-    """Of a message of next to no bytes, from one processor to the other."""
+    """Return the time of a tiny message, from one processor to the other."""
     hosts, network = scenario.hosts, scenario.network
     passing_s = network.switch.latency if network.technology == "infiniband" else 0.0
     delay_s = network.links.access.delay if network.is_racks else network.links.delay
@@ -137,6 +134,6 @@ def _message_s(scenario: Scenario) -> float:
 
 
 def _slowest_bps(fabric: Fabric) -> float:
-    """Of the hosts' cables."""
+    """Return the rate of the slowest of the hosts' cables."""
     hosts = len(fabric.hosts)
     return min(cable.rate_bps for cable in fabric.cables if min(cable.a.node, cable.b.node) < hosts)

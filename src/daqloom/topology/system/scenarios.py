@@ -16,8 +16,7 @@ EVENTS_COUNTED = 1600
 NOT_POSSIBLE_YET = (2e-3, 8e-3)
 """Default warm-up, and time counted, of a system that no method takes so far (s)."""
 MOST_PACKETS = 2e8
-"""Most packets that cross the network in a run of default length: 600 million packet hops, about a
-minute of CPU time."""
+"""Most packets of a run of default length: 600 million hops, about a minute of CPU time."""
 MOST_TIME_S = 1000.0
 """Most virtual time of such a run."""
 
@@ -34,16 +33,15 @@ def override(scenario: Scenario, overrides: Overrides) -> Scenario:
 
 
 def settled(scenario: Scenario) -> Scenario:
-    """Return the scenario with the lengths of a run that it does not give. They do not count as set
-    by the user, as they change with other keys."""
-    given = scenario.run.model_fields_set
-    if {"duration", "warmup"} <= given:
+    """Return the scenario with the lengths of a run that it lacks; they do not count as set."""
+    set_keys = scenario.run.model_fields_set
+    if {"duration", "warmup"} <= set_keys:
         return scenario
     warmup_s, counted_s = usual_run(scenario)
-    warmup_s = scenario.run.warmup if "warmup" in given else _told(warmup_s)
-    duration_s = _told(warmup_s + counted_s, digits=6)
-    if "duration" in given:
-        warmup_s = _told(warmup_s * min(1.0, scenario.run.duration / duration_s))
+    warmup_s = scenario.run.warmup if "warmup" in set_keys else _rounded(warmup_s)
+    duration_s = _rounded(warmup_s + counted_s, digits=6)
+    if "duration" in set_keys:
+        warmup_s = _rounded(warmup_s * min(1.0, scenario.run.duration / duration_s))
         duration_s = scenario.run.duration
     run = scenario.run.model_copy()
     run.__dict__.update(duration=duration_s, warmup=warmup_s)
@@ -81,6 +79,6 @@ def usual_run(scenario: Scenario) -> tuple[float, float]:
     return share * warmup_s, share * counted_s
 
 
-def _told(time_s: float, digits: int = 3) -> float:
-    """Return a time as a scenario file writes it, with this number of digits."""
+def _rounded(time_s: float, digits: int = 3) -> float:
+    """Return a time as a scenario file writes it, with so many digits."""
     return float(TIME.parse(TIME.format(float(f"{min(time_s, TIME.maximum):.{digits}g}"))))

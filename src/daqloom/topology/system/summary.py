@@ -1,4 +1,4 @@
-"""What `daqloom topology show` says: levels, rates, capacity, irregularities, as one record."""
+"""Record of `daqloom topology show`: levels, rates, capacity, irregularities."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Summary:
 
     fabric: Fabric
     level: Sequence[int]
-    """Of each node; see `node_levels`."""
+    """Level of each node; see `node_levels`."""
     tree: Tree
     cables: list[Cables]
     anomalies: tuple[Anomaly, ...]
@@ -39,7 +39,7 @@ class Summary:
         return all(anomaly.kind == "missing host" for anomaly in self.anomalies)
 
     def record(self) -> dict[str, Any]:
-        """Everything, fit for JSON; ends are [node, port], port null where it is not known."""
+        """Return everything, fit for JSON; ends are [node, port], an unknown port is null."""
         nodes = self.fabric.nodes
         return {
             "schema": SCHEMA,

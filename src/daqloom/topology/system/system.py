@@ -1,4 +1,4 @@
-"""What a scenario says, as every method takes it: cabled, routed and scheduled."""
+"""A scenario as every method takes it: cabled, routed and scheduled."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,27 +44,23 @@ class FabricSystem:
     """The system that a scenario describes: cabled, routed and scheduled."""
 
     network: Network
-    """What the scenario says of it."""
+    """Its part of the scenario."""
     fabric: Fabric
     routes: Routes
     ways: EqualCost
-    """All ways of which switches choose; where there is one, that of `routes`."""
+    """All ways of which switches choose; without choice, that of `routes`."""
     slots: Slots
     readouts: Slots
-    """Host of the readout unit in each slot of the schedule; folded, `slots`. Pull building has no
-    schedule: the hosts of its readout units."""
+    """Host of the readout unit in each slot; folded, `slots`. Pull building: its readout hosts."""
     builders: Slots
-    """Host of the builder unit in each slot; as many as `readouts`, but of pull building. Folded,
-    `slots`, unless tables are mended."""
+    """Host of the builder unit in each slot, likewise; other slots where tables are mended."""
     spares: Slots
-    """Spare host in each slot, in the place of dummies and behind the others; as many as `readouts`
-    or more, or none."""
+    """Spare host in each slot, in place of dummies and behind the others; empty without spares."""
     mfp_bytes: list[int]
-    """Mean size of an MFP by readout unit, in the order of the slots, and stream; empty of pull
-    building."""
+    """Mean size of an MFP by readout unit (by slot) and stream; empty for pull building."""
     barrier_groups: list[int]
-    """Of linear shifting, the number of the group of each readout unit, in the order of the slots:
-    a barrier keeps a group in step; empty: all are one group."""
+    """Group of each readout unit of linear shifting, by slot: a barrier keeps a group in step;
+    empty: all are one group."""
     warnings: list[str]
     """Assumptions that the import of dumps had to make, as sentences."""
     faults: Faults
@@ -86,9 +82,9 @@ class FabricSystem:
 
     def switch_at(self, number: int) -> Switch:
         """The buffers of an Ethernet switch, by its place in `fabric.switches`."""
-        given, name = self.network.switch, self.fabric.switches[number].name
-        single = next((each for each in given.named if each.name == name), None)
-        return single or given.of(self.levels[number])
+        switches, name = self.network.switch, self.fabric.switches[number].name
+        single = next((each for each in switches.named if each.name == name), None)
+        return single or switches.of(self.levels[number])
 
     def with_rings(self, switch: Switch) -> list[int]:
         """Hosts that have a ring of their own in a software switch."""
@@ -127,8 +123,7 @@ class Scheduled(NamedTuple):
 
 
 def scheduled(scenario: Scenario) -> Scheduled:
-    """Cables, tables, and the slots of nodes, readout units and builder units. Raises ScenarioError
-    where they do not fit together."""
+    """Return cables, tables, and slots of nodes and units; raises ScenarioError."""
     network = cabled(scenario)
     slots = node_slots(scenario, network.fabric)
     if scenario.network.routing != MENDED:
@@ -144,7 +139,7 @@ def scheduled(scenario: Scenario) -> Scheduled:
 
 
 def fabric_system(scenario: Scenario) -> FabricSystem:
-    """Cables, routes, schedule. Raises ScenarioError where they do not fit together."""
+    """Return cables, routes, schedule. Raises ScenarioError where they do not fit together."""
     (fabric, routes, ways, notes), slots, readouts, builders = scheduled(scenario)
     sizes: list[int] = []
     if scenario.building.protocol != "pull":
@@ -152,44 +147,55 @@ def fabric_system(scenario: Scenario) -> FabricSystem:
     groups: list[int] = []
     if scenario.building.protocol == "shift":
         groups = barrier_groups(scenario.building.barrier_group, hosts_of(readouts), wire(fabric))
-    given, faults = scenario.network, scenario.faults
+    network, faults = scenario.network, scenario.faults
     spares = spare_slots(scenario, fabric, slots, len(readouts))
     return FabricSystem(
-        given, fabric, routes, ways, slots, readouts, builders, spares, sizes, groups, notes, faults
+        network,
+        fabric,
+        routes,
+        ways,
+        slots,
+        readouts,
+        builders,
+        spares,
+        sizes,
+        groups,
+        notes,
+        faults,
     )
 
 
 def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
-    """Which host has which slot. Raises ScenarioError where there are too few hosts."""
+    """Return the host in each slot. Raises ScenarioError where there are too few hosts."""
     hosts, dummies = scenario.hosts, scenario.building.dummies
     if scenario.network.is_racks:  # readout units first, then rack after rack
         return slots_of(range(len(fabric.hosts)))
     pulls = scenario.building.protocol == "pull"
     wiring = wire(fabric)
-    everyone = all_hosts(fabric, wiring)
+    hosts_by_port = all_hosts(fabric, wiring)
     if hosts.placement == "table":
-        told = units_by_host(scenario, fabric, everyone)
-        return slots_of(host for host, unit in told.items() if unit.role != "spare")
-    count = scenario.nodes or len(everyone)
-    if count > len(everyone):
+        units = units_by_host(scenario, fabric, hosts_by_port)
+        return slots_of(host for host, unit in units.items() if unit.role != "spare")
+    count = scenario.nodes or len(hosts_by_port)
+    if count > len(hosts_by_port):
         raise ScenarioError(
             f"{scenario.name}: {_counted(scenario)} {count} hosts, and the network has "
-            f"{len(everyone)}; use fewer units, {scenario.network.more_hosts}"
+            f"{len(hosts_by_port)}; use fewer units, {scenario.network.more_hosts}"
         )
-    taken = everyone[:count]
+    taken = hosts_by_port[:count]
     if hosts.placement == "spread":  # pull building: readout units evenly, then builder units
-        taken = _spread(everyone, wiring, count, in_turn=pulls)
+        taken = _spread(hosts_by_port, wiring, count, in_turn=pulls)
     if pulls:
         slots = taken
     elif dummies == "all-ports":
-        slots = np.where(np.isin(everyone, taken), everyone, DUMMY).astype(np.int32)
+        slots = np.where(np.isin(hosts_by_port, taken), hosts_by_port, DUMMY).astype(np.int32)
     else:
         slots = by_port(fabric, wiring, taken, dummies=dummies == "used-ports")
     return shuffled(slots, scenario.run.seed) if hosts.order == "shuffled" else slots
 
 
 def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
-    """Of the nodes' slots, those of readout units and those of builder units, as many."""
+    """Return the slots of readout units and as many of builder units, of the nodes' slots."""
     if scenario.folded:
         return slots, slots
     pulls = scenario.building.protocol == "pull"
@@ -252,14 +258,14 @@ def check_paths(name: str, paths: Paths, sources: ArrayLike, destinations: Array
     )
 
 
-def _spread(everyone: Slots, wiring: Wiring, count: int, *, in_turn: bool) -> Slots:
+def _spread(hosts_by_port: Slots, wiring: Wiring, count: int, *, in_turn: bool) -> Slots:
     """The first host of each leaf, the second of each, …; in that order, or by port."""
-    leaf = wiring.leaf[everyone]
-    place = np.zeros(len(everyone), int)
+    leaf = wiring.leaf[hosts_by_port]
+    place = np.zeros(len(hosts_by_port), int)
     for each in np.unique(leaf):
         place[leaf == each] = np.arange((leaf == each).sum())
-    order = np.lexsort((np.arange(len(everyone)), place))[:count]
-    spread: Slots = everyone[order if in_turn else np.sort(order)]
+    order = np.lexsort((np.arange(len(hosts_by_port)), place))[:count]
+    spread: Slots = hosts_by_port[order if in_turn else np.sort(order)]
     return spread
 
 
