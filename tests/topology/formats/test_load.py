@@ -148,7 +148,7 @@ def test_line_ends_of_other_systems_do_not_matter(dump):
     ("old", "new", "words"),
     [
         # An unknown vendor's lines, marks of a chassis.
-        ("vendid=0x2c9\n", "Chassis 1 (guid 0x7)\nSubnetAgent v9\n", "1 line malformed and left out"),
+        ("vendid=0x2c9\n", "Chassis 1 (guid 0x7)\nSubnetAgent v9\n", "1 line malformed"),
         ("4xEDR", "4x???", "the speed of 1 cable has no name there; assumed to be 4xHDR"),
         ("4xEDR", "??EDR", "assumed to be 4xHDR"),
         (

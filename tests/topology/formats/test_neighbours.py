@@ -87,7 +87,7 @@ def test_a_leaf_spine_comes_in_whole():
     assert {cable.rate_bps for cable in fabric.cables} == {neighbours.ASSUMED_BPS}
     management, forwarding, rates = warnings
     assert "leaf0 port eth0 is for management; left out (and 3 more)" in management
-    assert forwarding.startswith('"bu1.daq.example" reports itself as a bridge or a router, and has')
+    assert forwarding.startswith('"bu1.daq.example" reports itself as a bridge or a router, and')
     assert rates == "LLDP contains no rates: all cables are taken to run at 100 Gb/s"
 
 
