@@ -105,14 +105,10 @@ def test_what_the_formulas_leave_out_is_said() -> None:
     )
     assert [w for w in plain.warnings if not w.startswith("analysis.")] == []
 
-    for key in (
-        "event.arrivals=poisson",
-        "event.size_distribution=gamma",
-        "building.assignment=random",
-        "building.outstanding_fragments=10",
-        "network.links.uplink.count=8",
-        "readout.response.kind=exponential",
-    ):
+    chance = ("event.arrivals=poisson", "event.size_distribution=gamma")
+    credited = ("building.assignment=random", "building.outstanding_fragments=10")
+    links = ("network.links.uplink.count=8", "readout.response.kind=exponential")
+    for key in (*chance, *credited, *links):
         assert any(key.split("=")[0] in warning for warning in atlas(key).warnings), key
     assert any("expect drops" in w for w in atlas("network.switch.tor.model=qfx5120-48y").warnings)
     assert not any(

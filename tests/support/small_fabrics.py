@@ -25,6 +25,13 @@ SMALL = {
 """Four nodes that push 100 full packets to each other."""
 INFINIBAND = override(Scenario(), {"network.technology": "infiniband"})
 """The default of a fabric: linear shifting on LHCb's fat tree."""
+LATE = {"building__jitter__kind": "exponential", "building__jitter__mean": "2 us"}
+"""Random delays of nodes."""
+
+
+def harmonic(nodes: int) -> float:
+    """Return the mean of the longest of as many exponential delays with mean 1."""
+    return sum(1 / k for k in range(1, nodes + 1))
 
 
 def small(**changes: object) -> Scenario:

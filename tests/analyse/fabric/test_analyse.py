@@ -76,13 +76,10 @@ def test_the_slowest_of_many_uniform_delays_nears_the_longest(nodes: int) -> Non
 def test_the_slowest_of_many_gaussian_delays_is_the_tabulated_extreme() -> None:
     # Expected maxima of N standard Gaussian numbers (Tippett, Biometrika 17, 1925).
     for nodes, extreme in {2: 0.56419, 10: 1.53875, 100: 2.50759}.items():
-        delay = Delay("gaussian", 10e-6, 1e-6)
-        assert Chance([delay]).slowest_s(np.zeros(nodes)) == pytest.approx(
-            10e-6 + extreme * 1e-6, abs=1e-8
-        )
-        assert Chance([], 1e-6).slowest_s(np.zeros(nodes)) == pytest.approx(
-            extreme * 1e-6, abs=1e-8
-        )
+        still = np.zeros(nodes)
+        gaussian_s = Chance([Delay("gaussian", 10e-6, 1e-6)]).slowest_s(still)
+        assert gaussian_s == pytest.approx(10e-6 + extreme * 1e-6, abs=1e-8)
+        assert Chance([], 1e-6).slowest_s(still) == pytest.approx(extreme * 1e-6, abs=1e-8)
 
 
 def test_delays_add_up() -> None:
@@ -99,9 +96,7 @@ def test_who_is_far_behind_does_not_matter_and_who_is_close_does() -> None:
     assert chance.slowest_s(np.array([1e-3, 0.0])) == pytest.approx(1e-3 + 1e-6, abs=1e-8)
     # E[max(X + d, Y)] of unit Gaussian X, Y: d Φ(d/√2) + √2 φ(d/√2) (Clark 1961).
     d = 1.0
-    clark = d * 0.5 * math.erfc(-d / 2) + math.sqrt(2) * math.exp(-(d**2) / 4) / math.sqrt(
-        2 * math.pi
-    )
+    clark = d * math.erfc(-d / 2) / 2 + math.exp(-(d**2) / 4) / math.sqrt(math.pi)
     assert chance.slowest_s(np.array([1e-6, 0.0])) == pytest.approx(1e-6 * (1 + clark), abs=1e-8)
 
 
@@ -118,10 +113,8 @@ def test_a_barrier_costs_what_its_messages_cost(nodes: int) -> None:
     o = 100e-9
     # 16 B with a header, the address and immediate data, through one switch.
     m = 2 * o + wire_s(16 + 26 + 16 + 4) + way_s(1, 16 + 26 + 16 + 4) + 300e-9
-    cost = {
-        kind: barrier(kind, nodes, messages, lambda one, other: 1)
-        for kind in ("centralised", "tournament", "dissemination", "ideal")
-    }
+    kinds = ("centralised", "tournament", "dissemination", "ideal")
+    cost = {kind: barrier(kind, nodes, messages, lambda one, other: 1) for kind in kinds}
     assert cost["centralised"].cost_s == pytest.approx(2 * m + (nodes - 2) * o)
     assert cost["tournament"].cost_s == pytest.approx(2 * m * rounds)
     assert cost["dissemination"].cost_s == pytest.approx(m * rounds)
@@ -177,18 +170,16 @@ def test_the_largest_node_dictates_the_phase() -> None:
     longer = wire_s(160 * (4096 + 26 + 8) - 100 * (4096 + 26 + 8))
     # In one of the three phases it stays on its leaf, where all others wait for who does not.
     shorter = sum(way_s(3, size) - way_s(1, size) for size in (64, 30))
-    assert uneven["phase_s"] - even["phase_s"] == pytest.approx(
-        (3 * longer - shorter) / 4, rel=1e-6
-    )
+    later_s = uneven["phase_s"] - even["phase_s"]
+    assert later_s == pytest.approx((3 * longer - shorter) / 4, rel=1e-6)
     # Of four nodes three hold half as much, and wait as much longer.
     assert uneven["barrier_s.waiting"] > 0.9 * 3 / 4 * 3 / 4 * wire_s(80 * 4096)
 
 
 def test_dummies_cost_their_share() -> None:
-    full = analysed(small(building__barrier="ideal", hosts__local_rate="200 Gb/s"))
-    found = analysed(
-        small(building__barrier="ideal", hosts__local_rate="200 Gb/s", readout__units=3)
-    )
+    copied = {"building__barrier": "ideal", "hosts__local_rate": "200 Gb/s"}
+    full = analysed(small(**copied))
+    found = analysed(small(**copied, readout__units=3))
     assert found["dummy_share"] == 1 / 4
     assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=1e-9)
 
@@ -276,10 +267,9 @@ def test_as_many_packets_are_written_as_fit_into_a_window() -> None:
 
 def test_a_grace_period_shorter_than_the_way_is_told() -> None:
     def failing(grace: str, **more: object) -> object:
-        scenario = small(
-            building__change="window", building__window="20 us", building__grace=grace, **more
-        )
-        return methods.analyse(scenario).analysis["window"].get("failing")
+        window = {"building__change": "window", "building__window": "20 us"}
+        result = methods.analyse(small(**window, building__grace=grace, **more))
+        return result.analysis["window"].get("failing")
 
     assert failing("3 us") is None
     assert failing("0 s") is None  # no write begins that could not end by the link's rate
@@ -308,9 +298,8 @@ def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None
 def test_more_credits_are_bound_by_the_link() -> None:
     found = methods.analyse(daqpipe(readout__units=1, building__credits=8))
     assert found.analysis["event"]["limit"] == "host_link"
-    assert found.metric("throughput_bps") == pytest.approx(
-        200e9 * 409_600 / (MFP_WIRE + 30 + 16), rel=1e-9
-    )
+    expected = 200e9 * 409_600 / (MFP_WIRE + 30 + 16)
+    assert found.metric("throughput_bps") == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_timed_event_takes_a_slot_for_each_other_source() -> None:
@@ -342,11 +331,8 @@ def test_every_shipped_fabric_is_analysed_without_the_engine() -> None:
 def test_the_same_fabric_is_cabled_once() -> None:
     scenario = load("lhcb-run3-test")
     first = traffic(scenario)
-    other = {
-        "event.fragment_size": "100 B",
-        "network.links.delay": "200 ns",
-        "hosts.message_cost": "1 us",
-    }
+    other = {"event.fragment_size": "100 B", "hosts.message_cost": "1 us"}
+    other |= {"network.links.delay": "200 ns"}
     assert traffic(override(scenario, other)) is first
     assert traffic(override(scenario, {"network.hosts_per_leaf": 20})) is not first
 
@@ -354,9 +340,7 @@ def test_the_same_fabric_is_cabled_once() -> None:
 def test_what_cannot_be_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="nothing limits its rate"):
         methods.analyse(small(readout__units=1))
-    with pytest.raises(
-        ScenarioError, match=r"readout.units = 5 takes 5 hosts, and the network has 4"
-    ):
+    with pytest.raises(ScenarioError, match=r"readout.units = 5 takes 5 hosts, and the network"):
         methods.analyse(small(readout__units=5))
     with pytest.raises(ScenarioError, match="groups have 3 sources"):
         methods.analyse(small(event__groups=[{"sources": 3, "share": 1}]))
@@ -372,13 +356,10 @@ def test_what_an_import_took_for_granted_is_said_in_the_words_of_the_simulation(
     cabling = tmp_path / "ibnetdiscover.txt"
     cabling.write_text(cabling.read_text().replace("lid 11 4xHDR", "lid 11 4xEDR"))
     notes = fabric_system(scenario).warnings
-    assert any(
-        "the ends of 1 cable have different speeds; the slower one is used" in n for n in notes
-    )
-    assert (
-        methods.analyse(override(scenario, {"network.links.rate": "HDR"})).warnings[: len(notes)]
-        == notes
-    )
+    mixed = "the ends of 1 cable have different speeds; the slower one is used"
+    assert any(mixed in note for note in notes)
+    found = methods.analyse(override(scenario, {"network.links.rate": "HDR"}))
+    assert found.warnings[: len(notes)] == notes
 
 
 def test_what_was_kept_of_an_unfolded_system_is_not_taken_for_a_folded_one() -> None:

@@ -6,13 +6,8 @@ from daqloom.scenario import Scenario
 from daqloom.topology.system.scenarios import override
 from support.small_fabrics import analysed, simulated, small
 
-EIGHT = {
-    "network__spines": 4,
-    "network__hosts_per_leaf": 4,
-    "network__switch__radix": 8,
-    "network__switch__crossbar_speedup": 2,
-    "event__packing": 8192,
-}
+EIGHT = {"network__spines": 4, "network__hosts_per_leaf": 4, "network__switch__radix": 8}
+EIGHT |= {"network__switch__crossbar_speedup": 2, "event__packing": 8192}
 """Two leaves with four hosts each that push 200 full packets to each other."""
 COSTS = {"hosts__message_cost": "200 ns", "hosts__polling_delay": "300 ns"}
 ROUNDS = 24
@@ -32,38 +27,31 @@ def both(scenario: Scenario) -> tuple[dict[str, float], dict[str, float]]:
     return formula, simulated(override(scenario, lengths))
 
 
+IDEAL = {"building__barrier": "ideal"}
+TOURNAMENT = {"building__barrier": "tournament"} | COSTS
+TWO = {"building__meps_per_phase": 2}
+
+
 @pytest.mark.parametrize(
     "changes",
     [
-        {"building__barrier": "ideal"},
-        {"building__barrier": "ideal", "readout__streams": 3},
-        {
-            "building__barrier": "ideal",
-            "transport__mtu": "1024 B",
-            "network__switch__buffer": "32 KiB",
-        },
-        {"building__barrier": "ideal", "network__switch__credit_update_interval": "1 us"},
-        {"building__barrier": "ideal", "network__switch__credit_release": "per-block"},
-        {"building__barrier": "ideal", "hosts__pcie_rate": "100 Gb/s"},
-        {"building__barrier": "ideal", "hosts__memory_rate": "400 Gb/s"},
-        {"building__barrier": "ideal", "hosts__local_rate": "100 Gb/s"},
-        {"building__barrier": "ideal", "event__fragment_sizes": "poisson"},
-        {"building__barrier": "ideal", "building__meps_per_phase": 3},
-        {"building__barrier": "ideal", "building__meps_per_phase": 2, "readout__streams": 2},
-        {
-            "building__barrier": "ideal",
-            "building__meps_per_phase": 2,
-            "hosts__pcie_rate": "100 Gb/s",
-        },
-        {
-            "building__barrier": "ideal",
-            "building__meps_per_phase": 2,
-            "hosts__local_rate": "100 Gb/s",
-        },
-        {"building__barrier": "ideal", "network__spines": 1},  # up to four flows on a link
-        {"building__barrier": "tournament"} | COSTS,
-        {"building__barrier": "tournament", "network__links__delay": "1 us"} | COSTS,
-        {"building__barrier": "tournament", "building__meps_per_phase": 2} | COSTS,
+        IDEAL,
+        IDEAL | {"readout__streams": 3},
+        IDEAL | {"transport__mtu": "1024 B", "network__switch__buffer": "32 KiB"},
+        IDEAL | {"network__switch__credit_update_interval": "1 us"},
+        IDEAL | {"network__switch__credit_release": "per-block"},
+        IDEAL | {"hosts__pcie_rate": "100 Gb/s"},
+        IDEAL | {"hosts__memory_rate": "400 Gb/s"},
+        IDEAL | {"hosts__local_rate": "100 Gb/s"},
+        IDEAL | {"event__fragment_sizes": "poisson"},
+        IDEAL | {"building__meps_per_phase": 3},
+        IDEAL | TWO | {"readout__streams": 2},
+        IDEAL | TWO | {"hosts__pcie_rate": "100 Gb/s"},
+        IDEAL | TWO | {"hosts__local_rate": "100 Gb/s"},
+        IDEAL | {"network__spines": 1},  # up to four flows on a link
+        TOURNAMENT,
+        TOURNAMENT | {"network__links__delay": "1 us"},
+        TOURNAMENT | TWO,
         {"building__barrier": "centralised"} | COSTS,
         {"building__barrier": "dissemination"} | COSTS,
     ],
@@ -71,14 +59,9 @@ def both(scenario: Scenario) -> tuple[dict[str, float], dict[str, float]]:
 )
 def test_throughput_agrees_within_one_percent(changes: dict[str, object]) -> None:
     formula, found = both(eight(**changes))
-    for name in (
-        "written_event_rate_hz",
-        "written_throughput_bps",
-        "node_throughput_bps",
-        "phase_s",
-    ):
+    rates = ("written_event_rate_hz", "written_throughput_bps", "node_throughput_bps")
+    for name in (*rates, "phase_s", "processor_share"):
         assert formula[name] == pytest.approx(found[name], rel=0.01)
-    assert formula["processor_share"] == pytest.approx(found["processor_share"], rel=0.01)
 
 
 @pytest.mark.parametrize("kind", ["tournament", "centralised"])
@@ -90,25 +73,17 @@ def test_times_in_a_barrier_agree(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "jitter",
+    ("table", "delay"),
     [
-        {"building__jitter__kind": "exponential", "building__jitter__mean": "2 us"},
-        {
-            "building__jitter__kind": "gaussian",
-            "building__jitter__mean": "3 us",
-            "building__jitter__spread": "1 us",
-        },
-        {
-            "building__jitter__kind": "uniform",
-            "building__jitter__mean": "3 us",
-            "building__jitter__spread": "2 us",
-        },
-        {"hosts__latency__kind": "exponential", "hosts__latency__mean": "1 us"},
+        ("building__jitter", {"kind": "exponential", "mean": "2 us"}),
+        ("building__jitter", {"kind": "gaussian", "mean": "3 us", "spread": "1 us"}),
+        ("building__jitter", {"kind": "uniform", "mean": "3 us", "spread": "2 us"}),
+        ("hosts__latency", {"kind": "exponential", "mean": "1 us"}),
     ],
-    ids=str,
 )
-def test_chance_makes_phases_longer_by_what_the_slowest_draws(jitter: dict[str, object]) -> None:
-    formula, found = both(eight(building__barrier="ideal", **jitter))
+def test_chance_makes_phases_longer_by_what_the_slowest_draws(table, delay) -> None:
+    drawn = {f"{table}__{key}": value for key, value in delay.items()}
+    formula, found = both(eight(building__barrier="ideal", **drawn))
     # Of 192 phases the mean of the slowest draw is off by some percent of a spread of 2 us.
     assert formula["phase_s"] == pytest.approx(found["phase_s"], rel=0.015)
 
@@ -141,14 +116,9 @@ def test_a_full_output_buffer_lets_nearly_as_much_through() -> None:
     [("60 us", "20 us", 1), ("100 us", "10 us", 1), ("50 us", "5 us", 3)],
 )
 def test_windows_let_through_what_fits(window: str, grace: str, streams: int) -> None:
-    scenario = eight(
-        building__change="window",
-        building__window=window,
-        building__grace=grace,
-        readout__streams=streams,
-        run__duration="12 ms",
-        run__warmup="4 ms",
-    )
+    times = {"building__window": window, "building__grace": grace, "run__duration": "12 ms"}
+    times |= {"run__warmup": "4 ms", "building__change": "window"}
+    scenario = eight(**times, readout__streams=streams)
     formula, found = analysed(scenario), simulated(scenario)
     assert formula["event_rate_hz"] == pytest.approx(found["written_event_rate_hz"], rel=0.02)
     assert formula["phase_s"] == pytest.approx(found["phase_s"], rel=0.02)
@@ -161,9 +131,8 @@ def test_daqpipe_with_one_of_everything_is_the_sum_of_its_messages() -> None:
     alone = {"readout__units": 1, "building__credits": 1, "building__parallel_sends": 1}
     scenario = small(**PIPE, **alone)
     formula, found = analysed(scenario), simulated(scenario)
-    assert formula["collection_latency_s.min"] == pytest.approx(
-        found["collection_latency_s.min"], rel=1e-9
-    )
+    least_s = pytest.approx(found["collection_latency_s.min"], rel=1e-9)
+    assert formula["collection_latency_s.min"] == least_s
     assert formula["event_rate_hz"] == pytest.approx(found["written_event_rate_hz"], rel=0.01)
 
 

@@ -17,18 +17,13 @@ from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.transport import ADDRESS_BYTES, HEADER_BYTES, IMMEDIATE_BYTES
 from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import load
-from support.small_fabrics import analysed, metrics, simulated, small, way_s
+from support.small_fabrics import LATE, analysed, harmonic, metrics, simulated, small, way_s
 
 COSTS = {"hosts__message_cost": "200 ns", "hosts__polling_delay": "300 ns"}
 PACED = {"building__pace": "builder"} | COSTS
-ONE_LEAF = {
-    "network__leaves": 1,
-    "network__spines": 1,
-    "network__hosts_per_leaf": 4,
-    "network__switch__radix": 8,
-}
+ONE_LEAF = {"network__leaves": 1, "network__spines": 1, "network__hosts_per_leaf": 4}
+ONE_LEAF |= {"network__switch__radix": 8}
 """Four nodes, all as far apart."""
-LATE = {"building__jitter__kind": "exponential", "building__jitter__mean": "2 us"}
 NODES = 4
 
 
@@ -49,29 +44,21 @@ def asking_s(switches: int = 1) -> float:
     return total_s
 
 
-def harmonic(nodes: int) -> float:
-    return sum(1 / k for k in range(1, nodes + 1))
-
-
 # ---- what asking costs ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["ideal", "tournament", "dissemination"])
 def test_in_step_all_nodes_pay_for_asking_but_for_themselves(kind: str) -> None:
-    paced, scheduled = (
-        phase_s(building__barrier=kind, building__pace=pace) for pace in ("builder", "schedule")
-    )
-    others = (NODES - 1) / NODES
-    assert paced - scheduled == pytest.approx(others * asking_s(), rel=1e-6)
+    added_s = phase_s(**PACED, building__barrier=kind) - phase_s(building__barrier=kind)
+    assert added_s == pytest.approx((NODES - 1) / NODES * asking_s(), rel=1e-6)
 
 
 def test_asking_has_a_latency_for_each_of_two_messages() -> None:
     latency = {"hosts__latency__mean": "1 us", "building__barrier": "ideal"}
     entry = methods.analyse(one_leaf(**PACED, **latency)).analysis["phase"]
     assert entry["asking_s"] == pytest.approx(asking_s() + 2e-6, rel=1e-6)
-    paced, scheduled = (phase_s(building__pace=pace, **latency) for pace in ("builder", "schedule"))
-    expected = (NODES - 1) / NODES * (asking_s() + 2e-6)
-    assert paced - scheduled == pytest.approx(expected, rel=1e-6)
+    added_s = phase_s(**PACED, **latency) - phase_s(**latency)
+    assert added_s == pytest.approx((NODES - 1) / NODES * (asking_s() + 2e-6), rel=1e-6)
 
 
 def test_without_a_barrier_and_chance_the_slowest_node_never_waits() -> None:
@@ -85,20 +72,13 @@ def test_without_a_barrier_and_chance_the_slowest_node_never_waits() -> None:
 
 
 def test_a_kept_dummy_lasts_as_long_as_a_phase_and_a_skipped_one_no_time() -> None:
-    push = Push(one_leaf(**PACED, building__barrier="none"))
+    none = PACED | {"building__barrier": "none"}
     own_s = np.full(NODES, 30e-6)  # three transfers of 10 us
-    assert paced_round_s(push, own_s) == pytest.approx(30e-6)
+    assert paced_round_s(Push(one_leaf(**none)), own_s) == pytest.approx(30e-6)
+    wide = {"network__hosts_per_leaf": 6, "building__dummies": "all-ports", "readout__units": NODES}
     for dummies, phases in (("kept", 5), ("skipped", 3)):
-        spread = {"network__hosts_per_leaf": 6, "building__dummies": "all-ports"}
-        with_dummies = one_leaf(
-            **PACED,
-            building__barrier="none",
-            building__dummy_phases=dummies,
-            readout__units=NODES,
-            **spread,
-        )
-        found = paced_round_s(Push(with_dummies), own_s)
-        assert found == pytest.approx(phases * 10e-6)
+        push = Push(one_leaf(**none, **wide, building__dummy_phases=dummies))
+        assert paced_round_s(push, own_s) == pytest.approx(phases * 10e-6)
 
 
 # ---- the ring with what is certain ---------------------------------------------------------------
@@ -153,13 +133,9 @@ def test_each_group_has_the_barrier_of_so_many_nodes() -> None:
 @pytest.mark.parametrize("pace", ["schedule", "builder"])
 def test_a_barrier_of_two_costs_half_of_one_of_four(pace: str) -> None:
     def cost_s(group: object) -> float:
-        found = {
-            kind: phase_s(
-                building__barrier=kind, building__barrier_group=group, building__pace=pace
-            )
-            for kind in ("tournament", "ideal")
-        }
-        return found["tournament"] - found["ideal"]
+        grouped = {"building__barrier_group": group, "building__pace": pace}
+        ideal_s = phase_s(building__barrier="ideal", **grouped)
+        return phase_s(building__barrier="tournament", **grouped) - ideal_s
 
     assert cost_s(2) == pytest.approx(cost_s("all") / log2(NODES), rel=1e-6)
     assert cost_s("leaf") == pytest.approx(cost_s("all"), rel=1e-6)  # of the only leaf
@@ -199,19 +175,10 @@ def test_groups_that_are_not_in_step_with_each_other_have_no_time_in_barriers() 
         ({"building__barrier": "none", "building__writers": 2}, "let 2 write at a time"),
         ({"building__barrier": "none", "building__phases_under_way": 2}, "contend for links"),
         ({"building__phases_per_barrier": 2}, "once in 2 phases"),
-        (
-            {"building__barrier": "neighbour"},
-            "where nodes wait for their neighbours only, phases are those of nodes on",
-        ),
+        ({"building__barrier": "neighbour"}, "where nodes wait for their neighbours only, phases"),
         ({"building__barrier_slack": 2}, "a slack of 2 barriers, phases are those of nodes on"),
-        (
-            {"building__synchronise": "adaptive"},
-            "where nodes leave step (building.synchronise), phases are those of nodes on",
-        ),
-        (
-            {"building__change": "window", "building__window": "100 us"},
-            "asks anew for what is granted later",
-        ),
+        ({"building__synchronise": "adaptive"}, "nodes leave step (building.synchronise), phases"),
+        ({"building__change": "window", "building__window": "100 us"}, "asks anew for what is"),
     ],
 )
 def test_what_has_no_closed_form_is_said(changes: dict[str, object], said: str) -> None:
@@ -236,10 +203,8 @@ def test_messages_per_phase_are_those_of_barriers_and_of_asking() -> None:
 
 
 def test_a_barrier_with_slack_takes_messages_and_no_time() -> None:
-    loose, none = (
-        methods.analyse(one_leaf(**PACED, **LATE, **changes))
-        for changes in ({"building__barrier_slack": 1}, {"building__barrier": "none"})
-    )
+    loose = methods.analyse(one_leaf(**PACED, **LATE, building__barrier_slack=1))
+    none = methods.analyse(one_leaf(**PACED, **LATE, building__barrier="none"))
     assert metrics(loose)["phase_s"] == pytest.approx(metrics(none)["phase_s"])
     assert "barrier_share" not in metrics(loose)
     told = loose.analysis["phase"]["messages"] - none.analysis["phase"]["messages"]
@@ -249,39 +214,23 @@ def test_a_barrier_with_slack_takes_messages_and_no_time() -> None:
 
 
 def test_asking_takes_four_messages_of_processor_time_a_phase() -> None:
-    paced, scheduled = (
-        Push(one_leaf(building__pace=pace)).processor_s for pace in ("builder", "schedule")
-    )
-    assert paced - scheduled == pytest.approx((NODES - 1) * 4 * 200e-9)
+    added_s = Push(one_leaf(**PACED)).processor_s - Push(one_leaf()).processor_s
+    assert added_s == pytest.approx((NODES - 1) * 4 * 200e-9)
 
 
 # ---- against simulation --------------------------------------------------------------------------
 
-FORTY = {
-    "event.packing": 3000,
-    "event.groups": [{"sources": 120, "share": 1.0}],
-    "hosts.message_cost": "200 ns",
-    "hosts.polling_delay": "300 ns",
-    "building.pace": "builder",
-    "run.warmup": "1.5 ms",
-    "run.duration": "6 ms",
-}
+FORTY = {"event.packing": 3000, "event.groups": [{"sources": 120, "share": 1.0}]}
+FORTY |= {"hosts.message_cost": "200 ns", "hosts.polling_delay": "300 ns"}
+FORTY |= {"building.pace": "builder", "run.warmup": "1.5 ms", "run.duration": "6 ms"}
 """Forty equal nodes with short transfers, of 48 us: what asking costs is a larger part of them."""
 JITTER = {"building.jitter.kind": "exponential", "building.jitter.mean": "10 us"}
 NONE = {"building.barrier": "none"}
 OWN_QUEUE_PAIRS = {"transport.control_service_level": 1}
-OWN_LANE = OWN_QUEUE_PAIRS | {
-    "network.lanes.count": 2,
-    "network.lanes.service_levels": [0, 1],
-    "network.lanes.low": [[0, 64], [1, 64]],
-}
-LONG = FORTY | {
-    "readout.units": 20,
-    "event.groups": [{"sources": 60, "share": 1.0}],
-    "event.packing": 30_000,
-    "run.warmup": "10 ms",
-    "run.duration": "22 ms",
-}
+OWN_LANE = OWN_QUEUE_PAIRS | {"network.lanes.count": 2, "network.lanes.service_levels": [0, 1]}
+OWN_LANE |= {"network.lanes.low": [[0, 64], [1, 64]]}
+LONG = FORTY | {"event.groups": [{"sources": 60, "share": 1.0}], "event.packing": 30_000}
+LONG |= {"readout.units": 20, "run.warmup": "10 ms", "run.duration": "22 ms"}
 """Transfers of 483 us, over a round of 20 nodes: with the phase in which nodes write to each
 other."""
 
@@ -341,13 +290,8 @@ PARTED = {"transport.control_service_level": 1, "network.lanes.count": 2}
 
 def on_one_switch(nodes: int, changes: Mapping[str, object]) -> Scenario:
     """So many folded nodes at one switch, with fragments of one size."""
-    keys = {
-        "readout.units": nodes,
-        "network.hosts_per_leaf": nodes,
-        "network.switch.radix": 64,
-        "network.spine_links": 1,
-        "event.fragment_sizes": "fixed",
-    }
+    keys = {"readout.units": nodes, "network.hosts_per_leaf": nodes, "network.spine_links": 1}
+    keys |= {"network.switch.radix": 64, "event.fragment_sizes": "fixed"}
     return load("laptop", keys | changes)
 
 
@@ -355,17 +299,9 @@ def on_one_switch(nodes: int, changes: Mapping[str, object]) -> Scenario:
 @pytest.mark.parametrize("nodes", [6, 7, 8, 10, 20])
 @pytest.mark.parametrize("lanes", [{}, PARTED], ids=["one lane", "parted"])
 def test_a_phase_is_not_valid_where_the_simulated_one_is_5_percent_longer(nodes, barrier, lanes):
-    scenario = on_one_switch(
-        nodes,
-        {
-            "building.pace": "builder",
-            "building.barrier": barrier,
-            "hosts.message_cost": "800 ns",
-            "hosts.polling_delay": "1 us",
-            "run.duration": "20 ms",
-        }
-        | lanes,
-    )
+    keys = {"building.pace": "builder", "building.barrier": barrier, "run.duration": "20 ms"}
+    keys |= {"hosts.message_cost": "800 ns", "hosts.polling_delay": "1 us"}
+    scenario = on_one_switch(nodes, keys | lanes)
     formula, simulated = methods.analyse(scenario), methods.simulate(scenario)
     longer = metrics(simulated)["phase_s"] / metrics(formula)["phase_s"] - 1
     phase = formula.analysis["phase"]
@@ -381,8 +317,10 @@ def test_a_phase_is_not_valid_where_the_simulated_one_is_5_percent_longer(nodes,
         assert phase["valid"] != odd_one_out
 
 
+SAMPLE_KEYS = ("event.packing", "building.pace", "building.barrier")
+SAMPLE_KEYS += ("hosts.message_cost", "hosts.polling_delay", "building.meps_per_phase")
 SAMPLE = [
-    # nodes, packing, pace, barrier, message cost, polling delay, packets per phase; whether valid
+    # nodes, the keys above, whether valid
     (9, 100, "schedule", "dissemination", "2 us", "0 s", 1, False),
     (8, 1500, "schedule", "centralised", "2 us", "0 s", 1, False),
     (9, 100, "builder", "tournament", "400 ns", "0 s", 2, False),
@@ -421,19 +359,9 @@ def test_random_latency_lets_data_overtake_messages_on_their_lane(lanes, random)
 @pytest.mark.parametrize("case", SAMPLE, ids=lambda case: "-".join(map(str, case)))
 def test_the_length_of_a_phase_is_right_or_not_valid(case: tuple[object, ...]) -> None:
     """Random cases of all paces and barriers; those that are valid are within 5 %."""
-    nodes, packing, pace, barrier, cost, polling, meps, is_valid = case
-    scenario = on_one_switch(
-        nodes,
-        {
-            "event.packing": packing,
-            "building.pace": pace,
-            "building.barrier": barrier,
-            "building.meps_per_phase": meps,
-            "hosts.message_cost": cost,
-            "hosts.polling_delay": polling,
-            "run.duration": "10 ms",
-        },
-    )
+    nodes, *values, is_valid = case
+    keys = dict(zip(SAMPLE_KEYS, values, strict=True)) | {"run.duration": "10 ms"}
+    scenario = on_one_switch(nodes, keys)
     formula, simulated = methods.analyse(scenario), methods.simulate(scenario)
     longer = metrics(simulated)["phase_s"] / metrics(formula)["phase_s"] - 1
     assert formula.analysis["phase"]["valid"] == is_valid

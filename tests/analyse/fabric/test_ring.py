@@ -11,10 +11,9 @@ from daqloom.analyse.fabric.push import Push
 from daqloom.analyse.fabric.ring import EQUAL_SHARES, MOST_TRANSFERS, Ring, ring_of
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.study.methods import methods
-from support.small_fabrics import metrics, small
+from support.small_fabrics import LATE, harmonic, metrics, small
 
 T = 576e-6
-LATE = {"building__jitter__kind": "exponential", "building__jitter__mean": "2 us"}
 
 
 def exponential(mean_s: float) -> Distribution:
@@ -24,10 +23,6 @@ def exponential(mean_s: float) -> Distribution:
 def ring(nodes: int, delay_s: float) -> Ring:
     """Equal nodes."""
     return Ring(np.full(nodes, T), 0.0, exponential(delay_s), Distribution())
-
-
-def harmonic(nodes: int) -> float:
-    return sum(1 / k for k in range(1, nodes + 1))
 
 
 # ---- shares --------------------------------------------------------------------------------------
