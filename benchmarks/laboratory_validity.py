@@ -17,7 +17,7 @@ from contextlib import ExitStack
 
 from daqloom import load
 from daqloom.lab.validity import Evidence, Judgement, judge
-from daqloom.measure import run
+from daqloom.measure import result
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result
 
@@ -41,7 +41,7 @@ def trial(duration: str, loops: int) -> tuple[Result, Result, Evidence | None]:
         seen.append(evidence)
         return Judgement(dict(found))
 
-    run.judge = all_kept
+    result.judge = all_kept
     with ExitStack() as stack:
         for _ in range(loops):
             process = stack.enter_context(subprocess.Popen(LOOP))

@@ -1,4 +1,5 @@
-"""Who may call a run control: secrets are proved and never sent, and nobody keeps others out."""
+"""Admission to a run control: secrets are proved and never sent, and silent calls block no
+others."""
 
 import asyncio
 import contextlib
@@ -35,38 +36,36 @@ def greetings():
 def test_both_sides_prove_the_secret_by_hmac_over_both_nonces():
     control, caller = greetings(), Caller(JOIN, SECRET)
     ours = dict(caller.greeting)[NONCE_KEY]
-    told = control.greet(caller.greeting)
-    text = JOIN.encode() + b"\0" + ours + told[:32]  # the sides' names go before it
-    assert told[32:] == hmac.new(SECRET, b"run control\0" + text, hashlib.sha256).digest()
-    shown = dict(caller.admission(told))
-    assert shown[NONCE_KEY] == told[:32]
+    answer = control.greet(caller.greeting)
+    text = JOIN.encode() + b"\0" + ours + answer[:32]  # after the side's name
+    assert answer[32:] == hmac.new(SECRET, b"run control\0" + text, hashlib.sha256).digest()
+    shown = dict(caller.admission(answer))
+    assert shown[NONCE_KEY] == answer[:32]
     assert shown[PROOF_KEY] == hmac.new(SECRET, b"caller\0" + text, hashlib.sha256).digest()
     assert control.admits(JOIN, shown.items())
 
 
-def test_what_was_overheard_admits_nobody():
+def test_intercepted_proofs_are_not_admitted():
     control, caller = greetings(), Caller(JOIN, SECRET)
-    told = control.greet(caller.greeting)
-    shown = caller.admission(told)
+    shown = caller.admission(control.greet(caller.greeting))
     assert not control.admits(STEER, shown), "of another call"
-    told = control.greet(caller.greeting)
+    answer = control.greet(caller.greeting)
     assert not control.admits(JOIN, shown), "of another greeting"
-    shown = caller.admission(told)
+    shown = caller.admission(answer)
     assert control.admits(JOIN, shown)
     assert not control.admits(JOIN, shown), "once more"
-    told = control.greet(caller.greeting)
-    reflected = {NONCE_KEY: told[:32], PROOF_KEY: told[32:]}
+    answer = control.greet(caller.greeting)
+    reflected = {NONCE_KEY: answer[:32], PROOF_KEY: answer[32:]}
     assert not control.admits(JOIN, reflected.items())
 
 
 def test_a_control_without_the_secret_gets_no_proof():
     caller = Caller(JOIN, SECRET)
-    told = greetings().greet(caller.greeting)
-    assert caller.admission(Greetings({JOIN: OTHER}).greet(caller.greeting)) is None
-    assert caller.admission(told[:-1]) is None
-    assert caller.admission(told + b"\0") is None
-    assert caller.admission(b"") is None
-    assert Caller(JOIN, SECRET).admission(told) is None, "an answer to another nonce"
+    answer = greetings().greet(caller.greeting)
+    other = Greetings({JOIN: OTHER}).greet(caller.greeting)
+    for wrong in (other, answer[:-1], answer + b"\0", b""):
+        assert caller.admission(wrong) is None
+    assert Caller(JOIN, SECRET).admission(answer) is None, "an answer to another nonce"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,7 @@ def test_a_control_without_the_secret_gets_no_proof():
         {NONCE_KEY: bytes(32)},
     ],
 )
-def test_what_is_no_greeting_is_not_answered(greeting):
+def test_a_malformed_greeting_is_not_answered(greeting):
     assert greetings().greet(greeting.items()) is None
 
 
@@ -92,17 +91,17 @@ def test_greetings_without_a_call_are_forgotten_oldest_first(monkeypatch):
 
 
 class Impostor(grpc.GenericRpcHandler):
-    """Listens where a run control was, and would have a unit say who it is and obey."""
+    """Listener at the address of a former run control."""
 
     def __init__(self):
-        self.heard = []
+        self.received = []
 
     def service(self, details):
-        self.heard.append((details.method, dict(details.invocation_metadata)))
+        self.received.append((details.method, dict(details.invocation_metadata)))
 
         async def greet(requests, context):
             async for body in requests:
-                self.heard.append(body)
+                self.received.append(body)
             return secrets.token_bytes(64)
 
         return grpc.stream_unary_rpc_method_handler(greet)
@@ -120,25 +119,26 @@ async def an_impostor():
         await server.stop(grace=0)
 
 
-def names_secret(heard):
-    return any(text in repr(heard) for text in (SECRET.hex(), repr(SECRET)[2:-1]))
+def expect_a_greeting_alone(impostor):
+    received = impostor.received
+    assert [each[0] for each in received if isinstance(each, tuple)] == [GREET]
+    assert not any(text in repr(received) for text in (SECRET.hex(), repr(SECRET)[2:-1]))
 
 
-async def test_a_unit_tells_its_token_to_nobody_and_obeys_nobody_else():
+async def test_a_unit_sends_its_token_nowhere_and_does_not_obey_an_impostor():
     async with asyncio.timeout(HUNG_S), an_impostor() as (address, impostor):
         unit = await asyncio.create_subprocess_exec(
             *(*FAKE, "--control", address),
             stdin=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        _, said = await unit.communicate(SECRET.hex().encode() + b"\n")
+        _, errors = await unit.communicate(SECRET.hex().encode() + b"\n")
         assert unit.returncode == 1
-        assert f"the program that listens at {address} does not know the secret".encode() in said
-        assert [each[0] for each in impostor.heard if isinstance(each, tuple)] == [GREET]
-        assert not names_secret(impostor.heard)
+        assert f"the program that listens at {address} does not know the secret".encode() in errors
+        expect_a_greeting_alone(impostor)
 
 
-async def test_an_operator_tells_the_secret_to_nobody(tmp_path, monkeypatch):
+async def test_an_operator_sends_the_secret_nowhere(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     async with asyncio.timeout(HUNG_S), an_impostor() as (address, impostor):
         with (
@@ -146,8 +146,7 @@ async def test_an_operator_tells_the_secret_to_nobody(tmp_path, monkeypatch):
             pytest.raises(MeasureError, match=f"{address} does not know the secret"),
         ):
             await asyncio.to_thread(steer, Request(command="exit"), address)
-        assert [each[0] for each in impostor.heard if isinstance(each, tuple)] == [GREET]
-        assert not names_secret(impostor.heard)
+        expect_a_greeting_alone(impostor)
 
 
 # ---- places -------------------------------------------------------------------------------------
@@ -155,18 +154,18 @@ async def test_an_operator_tells_the_secret_to_nobody(tmp_path, monkeypatch):
 
 @contextlib.asynccontextmanager
 async def channels(make, count):
-    """Connections of their own, for a server limits the calls of each."""
+    """Separate connections, as a server limits the calls of each."""
     async with contextlib.AsyncExitStack() as stack:
         options = [("grpc.use_local_subchannel_pool", 1)]
         yield [await stack.enter_async_context(make(options)) for _ in range(count)]
 
 
-async def serves_everybody(control, channel, *, certificate=False):
-    """An operator is told how the run is, and a unit gets its orders."""
+async def expect_served(control, channel, *, certificate=False):
+    """An operator has the status of the run, and a unit gets its orders."""
     shown = () if certificate else await admission(channel, STEER, control.steering)
-    ask = channel.unary_unary(STEER)
-    told = await ask(Request(command="status").encode(), metadata=shown, timeout=HUNG_S)
-    assert Status.model_validate_json(told).run == "test"
+    call = channel.unary_unary(STEER)
+    answer = await call(Request(command="status").encode(), metadata=shown, timeout=HUNG_S)
+    assert Status.model_validate_json(answer).run == "test"
     shown = await admission(channel, JOIN, control.token)
     joining = channel.stream_stream(JOIN)(metadata=shown)
     await joining.write(hello())
@@ -190,11 +189,11 @@ async def test_calls_of_strangers_that_are_headers_alone_are_refused_at_once(tmp
             codes = [await call.code() for call in calls]
             assert codes == [grpc.StatusCode.UNAUTHENTICATED] * 200
             assert control.refused == {Refused.TOKEN: 200}
-            await serves_everybody(control, ours)
+            await expect_served(control, ours)
 
 
-async def test_units_and_operators_that_say_nothing_keep_nobody_out(tmp_path, monkeypatch):
-    """Though they are admitted, and nobody's patience ends."""
+async def test_silent_units_and_operators_block_no_others(tmp_path, monkeypatch):
+    """Although they are admitted, without any timeout."""
     monkeypatch.setattr(service, "FIRST_MESSAGE_S", NEVER_S)
     ours = tmp_path / "certificates"
     make_certificates(ours)
@@ -215,29 +214,29 @@ async def test_units_and_operators_that_say_nothing_keep_nobody_out(tmp_path, mo
                     admitted = await admission(unit, JOIN, control.token)
                     joins.append(unit.stream_stream(JOIN)(metadata=admitted))
             steers = [call for each in operators for call in silent_steers(each, 10)]
-            # Of each kind the last ones wait; the others have been refused.
+            # The last calls of each kind wait; the others have been refused.
             refused = (90 - service.MOST_SILENT) + (200 - service.MOST_SILENT)
             while control.refused[Refused.SILENT] < refused:
                 await asyncio.sleep(0)
-            await serves_everybody(control, operator, certificate=True)
+            await expect_served(control, operator, certificate=True)
             for call in joins + steers:
                 call.cancel()
 
 
 @pytest.mark.parametrize("method", [JOIN, STEER])
-async def test_an_admitted_call_says_something_in_time_or_is_refused(tmp_path, monkeypatch, method):
+async def test_a_silent_admitted_call_is_refused(tmp_path, monkeypatch, method):
     async with waiting(tmp_path) as control:
         secret = control.token if method == JOIN else control.steering
         async with grpc.aio.insecure_channel(control.address) as channel:
             admitted = await admission(channel, method, secret)
-            # Not before: the server would close the idle connection too, within the same time.
+            # Later than the connection, which the server would close after the same time.
             monkeypatch.setattr(service, "FIRST_MESSAGE_S", NO_TIME_S)
             call = channel.stream_stream(method)(metadata=admitted)
             assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         assert control.refused == {Refused.SILENT: 1}
 
 
-async def test_a_connection_on_which_nothing_is_said_is_closed(tmp_path, monkeypatch):
+async def test_a_silent_connection_is_closed(tmp_path, monkeypatch):
     monkeypatch.setattr(service, "FIRST_MESSAGE_S", 0.1)
     async with waiting(tmp_path) as control:
         host, port = control.address.split(":")
@@ -247,8 +246,8 @@ async def test_a_connection_on_which_nothing_is_said_is_closed(tmp_path, monkeyp
         writer.close()
 
 
-async def test_a_unit_that_plays_by_the_rules_stays(tmp_path):
-    """The time that a first message may take is not that of a call."""
+async def test_a_well_behaved_unit_stays(tmp_path):
+    """The time limit of a first message does not end a call."""
     async with waiting(tmp_path) as control, Player(control) as unit:
         await unit.joins()
         assert not any(control._service._silent.values())

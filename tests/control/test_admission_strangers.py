@@ -1,4 +1,4 @@
-"""Who is not part of a run: refused, counted, and the run is unharmed."""
+"""Strangers to a run: refused and counted, without harm to the run."""
 
 import asyncio
 import contextlib
@@ -30,55 +30,47 @@ from support.measure.played_units import Player, admission, credentials, hello, 
 pytestmark = pytest.mark.process
 
 NOT_OURS = bytes(32)
+DENIED = (grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN)
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def still_serves(control):
     """A unit of the run can join and is available."""
     async with Player(control) as unit:
         order = await unit.joins()
-        await unit.says(Answer(order=order.order, state=State.NOT_READY).encode())
+        await unit.sends(Answer(order=order.order, state=State.NOT_READY).encode())
         await control.until(lambda: control.run.units[0].standing is Standing.AVAILABLE)
     await control.until(lambda: control.run.units[0].standing is Standing.ABSENT)
 
 
 @pytest.mark.parametrize(
-    ("proof", "said", "code", "why"),
+    ("proof", "message", "code", "why"),
     [
-        (NOT_OURS, hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
-        (b"", hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
-        (b"xyz", hello(), grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN),
-        (None, hello(7), grpc.StatusCode.INVALID_ARGUMENT, Refused.UNKNOWN_UNIT),
-        (None, b"\x00\xff garbage", grpc.StatusCode.INVALID_ARGUMENT, Refused.MALFORMED),
-        (None, b"[" * 100_000, grpc.StatusCode.INVALID_ARGUMENT, Refused.MALFORMED),
-        (
-            None,
-            Answer(order=1, state=State.READY).encode(),
-            grpc.StatusCode.INVALID_ARGUMENT,
-            Refused.MALFORMED,
-        ),
-        (
-            None,
-            b" " * (LARGEST_REPORT_BYTES + 1),
-            grpc.StatusCode.INVALID_ARGUMENT,
-            Refused.OVERSIZED,
-        ),
+        (NOT_OURS, hello(), *DENIED),
+        (b"", hello(), *DENIED),
+        (b"xyz", hello(), *DENIED),
+        (None, hello(7), INVALID, Refused.UNKNOWN_UNIT),
+        (None, b"\x00\xff garbage", INVALID, Refused.MALFORMED),
+        (None, b"[" * 100_000, INVALID, Refused.MALFORMED),
+        (None, Answer(order=1, state=State.READY).encode(), INVALID, Refused.MALFORMED),
+        (None, b" " * (LARGEST_REPORT_BYTES + 1), INVALID, Refused.OVERSIZED),
     ],
     ids=lambda value: str(value)[:20],
 )
-async def test_a_stranger_is_refused_and_counted(tmp_path, proof, said, code, why):
+async def test_a_stranger_is_refused_and_counted(tmp_path, proof, message, code, why):
     async with waiting(tmp_path) as control:
         async with Player(control, proof) as stranger:
-            await stranger.says(said)
+            await stranger.sends(message)
             assert (await stranger.refused())[0] is code
         assert control.refused == {why: 1}
         assert control.status().counts[f"refused.{why}"] == 1
         await still_serves(control)
 
 
-async def test_more_than_grpc_takes_ends_the_connection_only(tmp_path):
+async def test_a_message_beyond_grpcs_limit_ends_only_the_connection(tmp_path):
     async with waiting(tmp_path) as control:
         async with Player(control) as stranger:
-            await stranger.says(b" " * (32 << 20))
+            await stranger.sends(b" " * (32 << 20))
             assert (await stranger.refused())[0] is not grpc.StatusCode.OK
         await still_serves(control)
 
@@ -87,29 +79,29 @@ async def test_a_second_process_for_a_unit_is_refused_and_the_first_stays(tmp_pa
     async with waiting(tmp_path) as control, Player(control) as first:
         order = await first.joins()
         async with Player(control) as second:
-            await second.says(hello())
+            await second.sends(hello())
             code, _ = await second.refused()
             assert code is grpc.StatusCode.ALREADY_EXISTS
         async with Player(control) as one_too_many:
-            await one_too_many.says(hello(None))
+            await one_too_many.sends(hello(None))
             await one_too_many.refused()
         assert control.refused == {Refused.OCCUPIED: 1, Refused.UNKNOWN_UNIT: 1}
-        await first.says(Answer(order=order.order, state=State.NOT_READY).encode())
+        await first.sends(Answer(order=order.order, state=State.NOT_READY).encode())
         await control.until(lambda: control.run.units[0].standing is Standing.AVAILABLE)
 
 
-async def test_reports_of_other_epochs_and_answers_to_nobody_are_counted(tmp_path):
+async def test_reports_of_other_epochs_and_unrequested_answers_are_counted(tmp_path):
     async with waiting(tmp_path) as control, Player(control) as unit:
         order = await unit.joins()
-        await unit.says(Answer(order=order.order, state=State.NOT_READY).encode())
-        await unit.says(Heartbeat(pulse=Pulse(epoch=9, state=State.RUNNING)).encode())
-        await unit.says(Answer(order=10**6, state=State.RUNNING).encode())
+        await unit.sends(Answer(order=order.order, state=State.NOT_READY).encode())
+        await unit.sends(Heartbeat(pulse=Pulse(epoch=9, state=State.RUNNING)).encode())
+        await unit.sends(Answer(order=10**6, state=State.RUNNING).encode())
         await control.until(lambda: sum(control.refused.values()) == 2)
         assert control.refused == {ReportRefusal.EPOCH: 1, ReportRefusal.UNASKED: 1}
         assert control.run.units[0].standing is Standing.AVAILABLE
 
 
-async def test_garbage_on_the_port_harms_nobody(tmp_path):
+async def test_garbage_on_the_port_does_no_harm(tmp_path):
     async with waiting(tmp_path) as control:
         host, port = control.address.split(":")
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(65536), b"PRI * HTTP/2.0\r\n"):
@@ -143,18 +135,24 @@ async def test_a_unit_cannot_steer_and_an_operator_can(tmp_path):
             async def ours():
                 return await admission(channel, STEER, control.steering)
 
-            told = Status.model_validate_json(await steer(request, metadata=await ours()))
-            assert told.goal is Goal.RUNNING
+            status = Status.model_validate_json(await steer(request, metadata=await ours()))
+            assert status.goal is Goal.RUNNING
             for wrong in (b"{}", b'{"command": "reset"}', b'{"command": "start", "unit": 0}'):
                 with pytest.raises(grpc.aio.AioRpcError, match="INVALID_ARGUMENT"):
                     await steer(wrong, metadata=await ours())
         assert control.refused == {Refused.TOKEN: 1, Refused.MALFORMED: 3}
 
 
-async def test_only_holders_of_certificates_get_through(tmp_path):
-    ours, others = tmp_path / "ours", tmp_path / "others"
-    make_certificates(ours)
-    make_certificates(others)
+def two_folders(folder):
+    """Folders with certificates of two authorities."""
+    folders = folder / "ours", folder / "others"
+    for each in folders:
+        make_certificates(each)
+    return folders
+
+
+async def test_only_holders_of_certificates_are_admitted(tmp_path):
+    ours, others = two_folders(tmp_path)
     shown = read_certificates(ours, "control")
     async with waiting(tmp_path, bind="0.0.0.0", certificates=shown) as control:
         address = f"localhost:{control.address.rpartition(':')[2]}"
@@ -170,12 +168,12 @@ async def test_only_holders_of_certificates_get_through(tmp_path):
         authority = (ours / "ca.pem").read_bytes()
         for stranger in (
             grpc.aio.insecure_channel(address),
-            secure(grpc.ssl_channel_credentials(authority)),  # shows nothing
+            secure(grpc.ssl_channel_credentials(authority)),  # without a certificate
             secure(credentials(others, "control")),
         ):
             with pytest.raises(grpc.aio.AioRpcError):
                 await steers(stranger)
-        assert not control.refused, "they do not get as far as that"
+        assert not control.refused, "TLS refuses them"
         with pytest.raises(grpc.aio.AioRpcError, match="UNAUTHENTICATED"):
             await steers(secure(credentials(ours, "unit")))
         assert control.refused == {Refused.TOKEN: 1}
@@ -196,9 +194,8 @@ def test_keys_are_their_owners_alone_and_are_never_overwritten(tmp_path):
     folder = tmp_path / "certificates"
     make_certificates(folder, ["daq1.site.org", "10.0.0.1"])
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
-    assert modes == dict.fromkeys(
-        ("ca.pem", "control.pem", "control.key", "unit.pem", "unit.key"), 0o600
-    )
+    names = ("ca.pem", "control.pem", "control.key", "unit.pem", "unit.key")
+    assert modes == dict.fromkeys(names, 0o600)
     with pytest.raises(MeasureError, match=r"already has a ca\.pem"):
         make_certificates(folder)
     with pytest.raises(MeasureError, match="is not the name or address"):
@@ -222,33 +219,28 @@ def test_a_certificate_names_the_hosts_it_was_made_for(tmp_path):
 
 
 async def test_units_with_certificates_join_and_those_with_others_do_not(tmp_path):
-    ours, others = tmp_path / "ours", tmp_path / "others"
-    make_certificates(ours)
-    make_certificates(others)
-    options = ("--certificates", str(ours))
+    ours, others = two_folders(tmp_path)
+    launcher = Local(FAKE, ("--certificates", str(ours)))
     shown = read_certificates(ours, "control")
     async with asyncio.timeout(HUNG_S):
         async with Control(
-            plan(tmp_path, 2), Local(FAKE, options), folder=tmp_path, certificates=shown
+            plan(tmp_path, 2), launcher, folder=tmp_path, certificates=shown
         ) as control:
             control.want(Goal.RUNNING)
             await running(control, {0, 1})
-            for folder, sentence in (
-                (others, b"has not answered"),
-                (None, b"has not answered"),
-            ):
+            for folder in (others, None):
                 given = ("--certificates", str(folder)) if folder else ()
                 stranger = await asyncio.create_subprocess_exec(
                     *(*FAKE, "--control", control.address, "--patience", "1", *given),
                     stdin=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
                 )
-                _, said = await stranger.communicate(control.token.hex().encode() + b"\n")
+                _, errors = await stranger.communicate(control.token.hex().encode() + b"\n")
                 assert stranger.returncode == 1
-                assert sentence in said
+                assert b"has not answered" in errors
             request = Request(command="status")
             with pytest.raises(MeasureError, match="does not answer"):
                 await asyncio.to_thread(steer, request, control.address, others)
-            told = await asyncio.to_thread(steer, request, control.address, ours)
-            assert [unit.member for unit in told.units] == [True, True]
+            status = await asyncio.to_thread(steer, request, control.address, ours)
+            assert [unit.member for unit in status.units] == [True, True]
             assert control.run.members == {0, 1}

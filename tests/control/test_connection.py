@@ -1,4 +1,4 @@
-"""Units tell others an address that leads to them."""
+"""Addresses of units for others."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from daqloom.topology.system.scenarios import load
 pytestmark = pytest.mark.process
 
 
-def test_who_reaches_the_run_control_over_loopback_is_reached_there() -> None:
+def test_a_unit_with_a_run_control_on_loopback_is_on_loopback() -> None:
     assert own_address("127.0.0.1:4000") == "127.0.0.1"
     assert own_address("localhost:4000") in ("127.0.0.1", "::1")
 
@@ -21,13 +21,13 @@ def test_loopback_is_no_address_for_other_machines() -> None:
     assert not load("laptop").measure.spans_machines
 
 
-def test_a_network_says_which_address() -> None:
+def test_a_network_selects_the_address() -> None:
     assert own_address("127.0.0.1:4000", "127.0.0.0/8").startswith("127.")
-    with pytest.raises(MeasureError, match=r"192\.0\.3\.0/24"):  # for documentation: nobody has it
+    with pytest.raises(MeasureError, match=r"192\.0\.3\.0/24"):  # reserved
         own_address("127.0.0.1:4000", "192.0.3.0/24")
 
 
-def test_what_is_no_network_is_refused() -> None:
+def test_an_invalid_network_is_refused() -> None:
     assert load("laptop", ["measure.network=10.1.0.0/16"]).measure.network == "10.1.0.0/16"
     with pytest.raises(ScenarioError, match="is not a network"):
         load("laptop", ["measure.network=ib0"])

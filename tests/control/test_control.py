@@ -1,4 +1,4 @@
-"""A run with real connections and real processes, which hold a node without an engine."""
+"""A run with real connections and processes, whose nodes have no engine."""
 
 import asyncio
 import os
@@ -61,7 +61,7 @@ async def test_a_killed_unit_is_left_out_and_comes_back(tmp_path):
         assert control.run.counts["units_lost"] == 1
 
 
-async def test_a_stopped_unit_is_expelled_and_returns_when_it_goes_on(tmp_path):
+async def test_a_stopped_unit_is_left_out_and_comes_back(tmp_path):
     async with started(tmp_path) as control:
         stopped = pid(control, 1)
         os.kill(stopped, signal.SIGSTOP)
@@ -71,7 +71,7 @@ async def test_a_stopped_unit_is_expelled_and_returns_when_it_goes_on(tmp_path):
         assert pid(control, 1) == stopped
 
 
-async def test_a_unit_that_does_not_come_back_from_a_halt_is_killed_and_replaced(tmp_path):
+async def test_a_unit_that_does_not_halt_is_killed_and_replaced(tmp_path):
     async with started(tmp_path, order_timeout_s=3.0) as control:
         hung = pid(control, 0)
         (tmp_path / "fault-0").write_text("never-halts")
@@ -82,7 +82,7 @@ async def test_a_unit_that_does_not_come_back_from_a_halt_is_killed_and_replaced
         assert pid(control, 0) != hung
 
 
-async def test_a_stuck_data_thread_costs_its_unit_the_membership(tmp_path):
+async def test_a_unit_with_a_stuck_data_thread_is_left_out(tmp_path):
     async with started(tmp_path, restart=False) as control:
         (tmp_path / "fault-1").write_text("stuck")
         await running(control, {0, 2})
@@ -101,7 +101,7 @@ async def test_a_unit_that_cannot_be_made_ends_the_run_with_its_sentence(tmp_pat
             await control.until_running()
 
 
-async def test_a_program_that_is_not_there_is_one_sentence(tmp_path):
+async def test_a_missing_program_is_one_sentence(tmp_path):
     async with controlled(tmp_path, Local(("/nowhere/unit",))) as control:
         control.want(Goal.RUNNING)
         with pytest.raises(MeasureError, match=r"/nowhere/unit: no such file"):
@@ -128,8 +128,8 @@ def test_units_die_with_the_run_control_even_if_that_is_killed(tmp_path):
 
 
 def test_a_unit_ends_when_the_run_control_is_gone(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
     ended = subprocess.run(
         [*FAKE, "--control", address, "--unit", "0", "--patience", "1"],
         input=b"00" * 16 + b"\n",
@@ -163,24 +163,24 @@ async def ready_again(folder, **kept):
         return control
 
 
-async def test_what_units_did_when_is_there_once_the_run_stands_still(tmp_path):
+async def test_stages_are_available_after_the_halt(tmp_path):
     assert (await ready_again(tmp_path)).stages == {}
     stages = (await ready_again(tmp_path, trace_stages=3000)).stages
     assert set(stages) == {0, 1}
     assert [step for _, _, step, _, _ in stages[1]] == list(range(1500, 4500))  # the last ones
 
 
-async def test_the_first_arrivals_are_there_once_the_run_stands_still(tmp_path):
+async def test_the_first_arrivals_are_available_after_the_halt(tmp_path):
     assert len((await ready_again(tmp_path)).arrivals.times_ns) == 0
-    # Of 4500, with 7 that the unit had no room for.
+    # 3000 of 4500, and 7 that the unit had no room for.
     log = (await ready_again(tmp_path, trace_arrivals=3000)).arrivals
     assert list(log.times_ns) == list(range(1000, 4000))
     assert (log.begin_ns, log.beyond) == (1000, 1507)
 
 
-async def test_what_a_killed_unit_had_counted_is_read_from_its_memory(tmp_path):
+async def test_the_counters_of_a_killed_unit_are_read_from_its_memory(tmp_path):
     class Memory:
-        """Of unit 1 alone."""
+        """Memory of unit 1 alone."""
 
         def watches(self, unit):
             return True

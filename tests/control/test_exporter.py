@@ -1,4 +1,4 @@
-"""A unit's counters as Prometheus reads them."""
+"""Counters of a unit for Prometheus."""
 
 import errno
 import socket
@@ -25,7 +25,7 @@ LABELS = {"run": "r1", "scenario": "mine", "unit": "3"}
 
 
 def bucket_of(duration_s: float) -> int:
-    """By its bounds."""
+    """Bucket of a duration, by its bounds."""
     for number in range(1000):
         lowest, width = latency_bucket(number)
         if lowest <= duration_s < lowest + width:
@@ -75,7 +75,7 @@ def page_of(server: Exporter, host: str = "127.0.0.1") -> str:
 
 
 def scraped(server: Exporter) -> dict[tuple[str, str], float]:
-    """Value by name and the label that is not on everything."""
+    """Values by name and the label of the metric alone."""
     found = {}
     for family in text_string_to_metric_families(page_of(server)):
         for sample in family.samples:
@@ -85,36 +85,30 @@ def scraped(server: Exporter) -> dict[tuple[str, str], float]:
     return found
 
 
-def test_everything_that_a_unit_counts_is_there_in_seconds_bytes_and_events(served) -> None:
+def test_all_counters_are_served_in_seconds_bytes_and_events(served) -> None:
     found = scraped(served[0])
-    assert found["daqloom_events_total", "built"] == 70  # ten events in a MEP
-    assert found["daqloom_events_total", "incomplete"] == 20
-    assert found["daqloom_events_total", "dropped"] == 10
-    assert found["daqloom_events_total", "discarded"] == 30
-    assert found["daqloom_waiting_seconds_total", "source"] == 1.5
-    assert found["daqloom_waiting_seconds_total", "barrier"] == 0.25
-    assert found["daqloom_mfp_written_bytes_total", ""] == 900
-    assert found["daqloom_in_barrier_seconds_total", ""] == 0.25
-    assert found["daqloom_waits", ""] == 1
-    assert found["daqloom_refused_total", "writes"] == 4
-    assert found["daqloom_transport_refused_total", "epoch"] == 5
-    assert found["daqloom_meps_wrong_by_cause_total", "alignment, version or type"] == 6
-
-
-def test_latencies_are_cumulative_histograms(served) -> None:
-    found = scraped(served[0])
-    assert found["daqloom_build_seconds_count", ""] == 10
-    assert found["daqloom_build_seconds_sum", ""] == 0.5
-    assert found["daqloom_build_seconds_bucket", "0.001"] == 0
-    assert found["daqloom_build_seconds_bucket", "0.002"] == 9
-    assert found["daqloom_build_seconds_bucket", "0.2"] == 9
-    assert found["daqloom_build_seconds_bucket", "0.5"] == 10
-    assert found["daqloom_build_seconds_bucket", "+Inf"] == 10
+    expected = {
+        # Ten events in a MEP.
+        "events_total": {"built": 70, "incomplete": 20, "dropped": 10, "discarded": 30},
+        "waiting_seconds_total": {"source": 1.5, "barrier": 0.25},
+        "mfp_written_bytes_total": {"": 900},
+        "in_barrier_seconds_total": {"": 0.25},
+        "waits": {"": 1},
+        "refused_total": {"writes": 4},
+        "transport_refused_total": {"epoch": 5},
+        "meps_wrong_by_cause_total": {"alignment, version or type": 6},
+        # Latencies are cumulative histograms.
+        "build_seconds_count": {"": 10},
+        "build_seconds_sum": {"": 0.5},
+        "build_seconds_bucket": {"0.001": 0, "0.002": 9, "0.2": 9, "0.5": 10, "+Inf": 10},
+        "barrier_seconds_count": {"": 0},
+    }
+    for name, values in expected.items():
+        assert {label: found[f"daqloom_{name}", label] for label in values} == values
     assert len(BOUNDS_S) == 21
-    assert found["daqloom_barrier_seconds_count", ""] == 0
 
 
-def test_counters_are_read_when_somebody_asks_and_never_otherwise(served) -> None:
+def test_counters_are_read_at_each_scrape_alone(served) -> None:
     server, reads = served
     assert reads == []
     scraped(server)
@@ -122,8 +116,8 @@ def test_counters_are_read_when_somebody_asks_and_never_otherwise(served) -> Non
     assert len(reads) == 2
 
 
-def hung_up_on(client: socket.socket) -> bool:
-    """Waits until it is."""
+def is_closed(client: socket.socket) -> bool:
+    """Waits until the server has closed the connection."""
     client.settimeout(HUNG_S)
     try:
         return client.recv(1) == b""
@@ -131,27 +125,27 @@ def hung_up_on(client: socket.socket) -> bool:
         return True
 
 
-def test_clients_that_say_nothing_keep_nobody_out(served, monkeypatch) -> None:
+def test_silent_clients_block_no_others(served, monkeypatch) -> None:
     monkeypatch.setattr(exporter_module, "CLIENT_S", HUNG_S)
     address = "127.0.0.1", served[0].port
     with ExitStack() as stack:
-        silent = [
-            stack.enter_context(socket.create_connection(address)) for _ in range(3 * MOST_CLIENTS)
-        ]
+        silent = [socket.create_connection(address) for _ in range(3 * MOST_CLIENTS)]
+        for client in silent:
+            stack.enter_context(client)
         assert scraped(served[0])["daqloom_events_total", "built"] == 70
-        # One of those who may be there at a time was the scrape.
-        assert all(hung_up_on(client) for client in silent[: 2 * MOST_CLIENTS + 1])
+        # The scrape was one of the clients at that time.
+        assert all(is_closed(client) for client in silent[: 2 * MOST_CLIENTS + 1])
 
 
-def test_a_client_that_says_half_is_hung_up_on_in_time(served, monkeypatch, capfd) -> None:
+def test_a_client_with_half_a_request_is_closed_in_time(served, monkeypatch, capfd) -> None:
     monkeypatch.setattr(exporter_module, "CLIENT_S", 0.05)
     with socket.create_connection(("127.0.0.1", served[0].port)) as client:
         client.sendall(b"GET /metr")
-        assert hung_up_on(client)
+        assert is_closed(client)
     assert capfd.readouterr().err == ""
 
 
-def test_it_listens_on_an_address_of_either_version() -> None:
+def test_it_listens_on_ipv6() -> None:
     try:
         server = Exporter(Collector(Counters, LABELS, 1), "::1", 0)
     except MeasureError:
@@ -160,7 +154,7 @@ def test_it_listens_on_an_address_of_either_version() -> None:
         assert "daqloom_events_total" in page_of(server, "[::1]")
 
 
-def test_a_scenario_says_on_which_port_and_units_add_their_number() -> None:
+def test_the_port_is_the_scenarios_plus_the_units_number() -> None:
     assert exporter({"name": "x"}, 0, "r", "127.0.0.1:1", dict) is None
     port = free_port()
     document = {"name": "x", "measure": {"prometheus_port": port - 2}}
@@ -179,13 +173,13 @@ def test_a_scenario_says_on_which_port_and_units_add_their_number() -> None:
     ],
     ids=["shift", "shift by default", "pull by default"],
 )
-def test_a_mep_has_as_many_events_as_the_scenario_packs(tables: dict, packing: int) -> None:
+def test_a_mep_has_the_scenarios_packing(tables: dict, packing: int) -> None:
     document = tables | {"name": "mine", "measure": {"prometheus_port": free_port() - 3}}
     with closing(exporter(document, 3, "r1", "127.0.0.1:1", lambda: Counters(COUNTERS))) as server:
         assert scraped(server)["daqloom_events_total", "built"] == 7 * packing  # MEPs built
 
 
-def test_a_client_that_cannot_be_accepted_is_waited_for_with_pauses(served, monkeypatch) -> None:
+def test_after_a_client_that_cannot_be_accepted_comes_a_pause(served, monkeypatch) -> None:
     server, _ = served
     tries: list[str] = []
     enough, again = threading.Event(), threading.Event()
@@ -214,6 +208,6 @@ def test_a_client_that_cannot_be_accepted_is_waited_for_with_pauses(served, monk
         assert client.recv(12) == b"HTTP/1.0 200"
 
 
-def test_a_port_that_there_is_not_is_refused() -> None:
+def test_an_invalid_port_is_refused() -> None:
     with pytest.raises(MeasureError, match=r":65537; set"):
         exporter({"measure": {"prometheus_port": 65535}}, 2, "r", "127.0.0.1:1", dict)

@@ -1,4 +1,4 @@
-"""Latency histograms of units, put together."""
+"""Latency histograms of units, merged."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from daqloom.control.metrics import latencies, merged, metrics, percentiles
 
 
 def bucket_of(duration_s: float) -> int:
-    """By halving: the buckets are in rising order."""
+    """Bucket of a duration, by bisection."""
     low, high = 0, 960
     while high - low > 1:
         middle = (low + high) // 2
@@ -16,16 +16,9 @@ def bucket_of(duration_s: float) -> int:
     return low
 
 
-def test_counters_are_told_from_histograms() -> None:
-    counted = Counters(
-        {
-            "phases": 3,
-            "building_bucket.17": 2,
-            "building_bucket.5": 1,
-            "building_bucket.6": 0,
-            "wrong.sizes": 4,
-        }
-    )
+def test_counters_are_separate_from_histograms() -> None:
+    buckets = {"building_bucket.17": 2, "building_bucket.5": 1, "building_bucket.6": 0}
+    counted = Counters({"phases": 3, **buckets, "wrong.sizes": 4})
     assert counted.numbers == {"phases": 3, "wrong.sizes": 4}
     assert counted.plain == {"phases": 3}
     assert list(counted.building.items()) == [(5, 1), (17, 2)]
@@ -36,7 +29,7 @@ durations = st.lists(st.floats(1e-9, 100), min_size=1, max_size=50)
 
 
 @given(durations, durations)
-def test_percentiles_of_several_units_are_those_of_all_that_they_counted(first, second) -> None:
+def test_percentiles_of_several_units_are_those_of_all_durations(first, second) -> None:
     def counted(all_s: list[float]) -> dict[int, int]:
         found: dict[int, int] = {}
         for each in all_s:
@@ -52,7 +45,7 @@ def test_percentiles_of_several_units_are_those_of_all_that_they_counted(first, 
     assert found["max"] <= every[-1] * (1 + 1 / 16) * (1 + 1e-9) + 1e-12
 
 
-def test_metrics_have_the_percentiles_of_what_was_counted_in_the_window() -> None:
+def test_metrics_have_the_percentiles_of_the_window() -> None:
     bucket = bucket_of(0.001)
     lowest, width = latency_bucket(bucket)
     unit = {f"building_bucket.{bucket}": 4, "building_s": 0.004, "meps_delivered": 4}
@@ -67,14 +60,14 @@ def test_metrics_have_the_percentiles_of_what_was_counted_in_the_window() -> Non
     assert found["barrier_s"]["p50"] == lowest + width / 2
 
 
-def test_the_skew_of_phases_is_between_those_who_wait_least_and_most() -> None:
+def test_the_skew_of_phases_is_between_the_least_and_the_longest_wait() -> None:
     waits = {0: (1.0, 10), 1: (4.0, 20), 2: (0.0, 0)}
     counted = {unit: Counters({"in_barrier_s": s, "barriers": n}) for unit, (s, n) in waits.items()}
     found = metrics(counted, packing=1)["barrier_s"]
     assert found == {"whole": 5 / 30, "least": 1 / 10, "most": 4 / 20}
 
 
-def test_what_no_unit_of_ours_counts_gives_no_percentiles() -> None:
+def test_invalid_buckets_have_no_percentiles() -> None:
     strange = ("99999", "x", "7x", "", "-1", "²")
     counted = Counters({f"building_bucket.{bucket}": 1 for bucket in strange})
     assert latencies([Counters(), counted]) == {}

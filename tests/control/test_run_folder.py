@@ -1,4 +1,4 @@
-"""What units print is kept while a run lives, or if it fails, and never longer."""
+"""Folder of the units' output, which exists during a run, and after a failure."""
 
 import os
 import signal

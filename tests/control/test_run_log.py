@@ -33,15 +33,8 @@ def machine(folder, load: str) -> Machine:
     ],
 )
 def test_a_unit_that_was_late_on_a_busy_machine(tmp_path, text, load, more):
-    event = SimpleNamespace(
-        time_s=1.0,
-        text=text,
-        about=None,
-        phase=Phase.HALTING,
-        members=2,
-        lost=3,
-        is_trouble=True,
-    )
+    loss = {"phase": Phase.HALTING, "members": 2, "lost": 3, "is_trouble": True}
+    event = SimpleNamespace(time_s=1.0, text=text, about=None, **loss)
     found = logged(event, machine(tmp_path, load))
     assert found.text == text + more
     assert (found.time_s, found.lost, found.members) == (1.0, 3, 2)

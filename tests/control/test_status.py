@@ -1,4 +1,4 @@
-"""Requests of an operator that wait until a run has done what it was asked for."""
+"""Requests of an operator that wait for the state of a run."""
 
 import pytest
 from rich.console import Console
@@ -40,18 +40,18 @@ def run_in(phase: Phase, goal: Goal, failure: str = "") -> Status:
 
 @pytest.fixture
 def answers(monkeypatch):
-    """Let the run control answer so, one answer after the other and the last one again."""
+    """Answers of the run control in turn, the last one repeatedly."""
 
-    def give(*told: Status) -> list[str]:
-        asked: list[str] = []
+    def give(*statuses: Status) -> list[str]:
+        requests: list[str] = []
 
         def steer(request, address, certificates):
-            asked.append(request.command)
-            return told[min(len(asked), len(told)) - 1]
+            requests.append(request.command)
+            return statuses[min(len(requests), len(statuses)) - 1]
 
         monkeypatch.setattr(status_module, "steer", steer)
         monkeypatch.setattr(status_module, "POLL_S", 0.0)
-        return asked
+        return requests
 
     return give
 
@@ -66,13 +66,13 @@ STEPS = {
 @pytest.mark.parametrize("command", STEPS)
 def test_it_returns_when_the_state_is_reached(answers, command):
     goal, phases = STEPS[command]
-    asked = answers(*(run_in(phase, goal) for phase in phases))
+    requests = answers(*(run_in(phase, goal) for phase in phases))
     assert f": {phases[-1]}, " in output("control", command, "--wait")
-    assert asked == [command] + ["status"] * (len(phases) - 1)
+    assert requests == [command] + ["status"] * (len(phases) - 1)
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("status", "sentence"),
     [
         (run_in(Phase.ERROR, Goal.RUNNING, "too few units"), "the run is error and will not be"),
         (run_in(Phase.ENDING, Goal.ENDED), "its goal is ended by now"),
@@ -80,11 +80,10 @@ def test_it_returns_when_the_state_is_reached(answers, command):
         (run_in(Phase.WAITING, Goal.RUNNING), "waiting and not running after 0 s; raise --timeout"),
     ],
 )
-def test_a_state_that_is_not_reached_is_a_failure(answers, told, sentence):
-    answers(run_in(Phase.STARTING, Goal.RUNNING), told)
-    wait = ["--wait", "--timeout", "0" if "after 0 s" in sentence else "60"]
-    if "after 0 s" in sentence:
-        answers(told)
+def test_a_state_that_is_not_reached_is_a_failure(answers, status, sentence):
+    times_out = "after 0 s" in sentence
+    answers(*([] if times_out else [run_in(Phase.STARTING, Goal.RUNNING)]), status)
+    wait = ["--wait", "--timeout", "0" if times_out else "60"]
     assert sentence in " ".join(output("control", "start", *wait, code=1).split())
 
 
@@ -98,8 +97,8 @@ def printed(shown, width: int) -> str:
 @pytest.mark.parametrize("width", [60, 80, 100, 10_000])
 def test_tables_break_no_word(width):
     words = {"running", "silent", "r5n0020.site.example", "incomplete", "yes", "discarded"}
-    told = run_in(Phase.HALTING, Goal.READY)
-    for shown in (unit_table(told, width), live_table(told, width)):
+    status = run_in(Phase.HALTING, Goal.READY)
+    for shown in (unit_table(status, width), live_table(status, width)):
         lines = printed(shown, width)
         assert words | {str(each) for each in Standing} - {"available"} <= set(lines.split())
         assert all(len(line) <= width for line in lines.splitlines())

@@ -1,4 +1,4 @@
-"""What file sinks could not write: counted, told, and a reason to stop."""
+"""Events that sinks did not process or write: accounts, warnings, and a reason to stop."""
 
 from collections.abc import Sequence
 
@@ -37,36 +37,25 @@ def test_events_not_written_are_a_fate_of_their_own() -> None:
     assert sum(fates.values()) == found["begun"] == 180 * PACKING
 
 
-def test_events_that_a_killed_unit_took_with_it_are_a_fate_of_their_own() -> None:
-    lost = {
-        "meps_built": 100,
-        "meps_incomplete": 20,
-        "meps_processed": 110,
-        "incomplete_meps_processed": 17,
-    }
+def test_unprocessed_events_of_a_killed_unit_are_a_fate_of_their_own() -> None:
+    lost = {"meps_built": 100, "meps_incomplete": 20}
+    lost |= {"meps_processed": 110, "incomplete_meps_processed": 17}
     whole = {"meps_built": 50, "meps_processed": 50}
     totals = {0: Counters(lost), 1: Counters(whole), 2: Counters()}
     found = accounts(totals, Balance(), 170, PACKING, "check")
-    assert found == {
-        "begun": 170 * PACKING,
-        "built": (100 - 7 + 50) * PACKING,
-        "incomplete": 17 * PACKING,
-        "dropped": 0,
-        "discarded": 0,
-        "not_processed": 10 * PACKING,
-        "unfinished": 0,
-        "skipped": 0,
-    }
-    [told] = lost_events(totals, PACKING, "check")
-    assert told == (
+    fates = {"begun": 170, "built": 100 - 7 + 50, "incomplete": 17, "not_processed": 10}
+    expected = {fate: count * PACKING for fate, count in fates.items()}
+    assert found == expected | dict.fromkeys(("dropped", "discarded", "unfinished", "skipped"), 0)
+    [warning] = lost_events(totals, PACKING, "check")
+    assert warning == (
         "100 events were built and then lost: unit 0 ended before the sink had processed them"
     )
 
 
 def test_replayed_events_without_a_checksum_are_a_warning() -> None:
     totals = {0: Counters({"meps_unchecked": 12}), 1: Counters({"meps_unchecked": 3})}
-    [told] = unchecked(totals, PACKING)
-    assert told.startswith("150 replayed events were not checked: ")
+    [warning] = unchecked(totals, PACKING)
+    assert warning.startswith("150 replayed events were not checked: ")
     assert list(unchecked({0: Counters({"meps_unchecked": 0}), 1: Counters()}, PACKING)) == []
 
 
@@ -82,15 +71,15 @@ def test_a_fate_that_is_counted_wrongly_is_a_failure() -> None:
     totals = {0: Counters({"meps_built": 10, "meps_processed": 11})}
     metrics = {"events_accounted": accounts(totals, Balance(), 10, PACKING, "check")}
     result = Result(scenario="x", scenario_hash="0", method="measure", metrics=metrics)
-    [told] = failures(result)
-    assert told == "not_processed is -10 events: they were not counted right"
+    [failure] = failures(result)
+    assert failure == "not_processed is -10 events: they were not counted right"
 
 
-def test_they_are_told_with_units_and_causes() -> None:
+def test_warnings_name_units_and_causes() -> None:
     totals = {0: Counters({"not_written.EIO": 0}), 2: Counters(FULL), 3: Counters(FULL)}
-    [told] = lost_events(totals, PACKING, "file")
-    assert "140 events were built, but not written" in told
-    assert told.endswith("by units 2, 3: No space left on device")
+    [warning] = lost_events(totals, PACKING, "file")
+    assert "140 events were built, but not written" in warning
+    assert warning.endswith("by units 2, 3: No space left on device")
     processed = Counters({"meps_built": 3, "meps_processed": 3})
     assert list(lost_events({0: processed}, PACKING, "file")) == []
 
@@ -106,21 +95,19 @@ def test_a_result_with_events_that_are_lost_or_wrong_is_a_failure(capsys, metric
     with pytest.raises(SystemExit) as ended:
         present(result(1200), json=True)
     assert ended.value.code == FAILED
-    said = capsys.readouterr()
-    assert Result.from_json(said.out).metrics == {metric: 1200}
-    assert said.err.startswith("daqloom: 1,200 events ")
+    printed = capsys.readouterr()
+    assert Result.from_json(printed.out).metrics == {metric: 1200}
+    assert printed.err.startswith("daqloom: 1,200 events ")
 
 
-def test_unfinished_files_are_told(tmp_path) -> None:
-    scenario = override(
-        load("laptop"), {"measure.sink": "file", "measure.sink_files": str(tmp_path)}
-    )
+def test_unfinished_files_have_a_warning(tmp_path) -> None:
+    sink = {"measure.sink": "file", "measure.sink_files": str(tmp_path)}
+    scenario = override(load("laptop"), sink)
     assert list(unfinished_files(scenario)) == []
     (tmp_path / "unit-0-source-0-0001.mfp.part").write_bytes(bytes(1_500_000))
-    [told] = unfinished_files(scenario)
-    assert "1 unfinished file in" in told
-    assert "1.5 MB" in told
-    assert f"`daqloom data recover {tmp_path}`" in told
+    [warning] = unfinished_files(scenario)
+    for part in ("1 unfinished file in", "1.5 MB", f"`daqloom data recover {tmp_path}`"):
+        assert part in warning
 
 
 class FinishingNode:
@@ -161,17 +148,16 @@ def report_full(world: World, lost: int) -> None:
     world.act()
 
 
-def test_a_unit_that_cannot_write_is_told_once_and_the_run_goes_on() -> None:
+def test_a_unit_that_cannot_write_has_one_log_entry_and_the_run_goes_on() -> None:
     world = running()
     for lost in (1, 2, 3):
         report_full(world, lost)
-    told = [event for event in world.control.events if event.is_trouble]
-    [text] = [event.text for event in told]
+    [text] = [event.text for event in world.control.events if event.is_trouble]
     assert text == "unit 1 cannot write what it builds: No space left on device"
     assert not world.run(5, lambda: world.control.phase is not Phase.RUNNING)
 
 
-def test_the_run_stops_if_it_is_to() -> None:
+def test_the_run_stops_if_configured() -> None:
     world = running(stops_when_unwritable=True)
     report_full(world, 0)
     assert not world.run(5, lambda: world.control.phase is not Phase.RUNNING)
@@ -179,7 +165,7 @@ def test_the_run_stops_if_it_is_to() -> None:
     assert world.run(5, lambda: world.control.phase is Phase.READY)
     assert world.control.events[-1].text.startswith("ready")
     assert any(event.text.endswith("; the run stops") for event in world.control.events)
-    # The operator made room and starts again: the same losses do not stop it.
+    # After a restart by the operator, the same losses do not stop it.
     world.want(Goal.RUNNING)
     assert world.run(5, lambda: world.control.phase is Phase.RUNNING)
     report_full(world, 1)

@@ -1,4 +1,4 @@
-"""The adapter of Linux: with FIFOs in a network namespace, and with programs that are not `tc`."""
+"""Adapter of Linux, with FIFOs in a network namespace, and with programs other than `tc`."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ import pytest
 from daqloom.device.adapter import PortBuffer
 from daqloom.device.linux import Linux
 from daqloom.device.tool import ToolOptions
-from daqloom.machine.namespace import hold
+from daqloom.machine.namespace import new_namespace
 from support.adapter_conformance import check_configures, check_counts, check_refuses
 from support.namespaces import can_make_networks
 
@@ -31,22 +31,20 @@ def within():
     """A namespace with two ports."""
     if not can_make_networks():
         pytest.skip("this machine allows no network namespaces")
-    from contextlib import ExitStack
-
-    with ExitStack() as stack:
-        held = hold(stack)
-        held.run(("ip", "-batch", "-"), ["link add name a type veth peer name b"])
-        held.run(("tc", "-batch", "-"), QUEUES)
-        yield held
+    with contextlib.ExitStack() as stack:
+        namespace = new_namespace(stack)
+        namespace.run(("ip", "-batch", "-"), ["link add name a type veth peer name b"])
+        namespace.run(("tc", "-batch", "-"), QUEUES)
+        yield namespace
 
 
-def linux(held, ports=PORTS):
-    return Linux(ToolOptions(through=held.enter), ports)
+def linux(namespace, ports=PORTS):
+    return Linux(ToolOptions(through=namespace.enter), ports)
 
 
-def queues(held):
-    """What tc says of each port, without counters."""
-    with linux(held) as adapter:
+def queues(namespace):
+    """Queues of each port, without counters."""
+    with linux(namespace) as adapter:
         return [
             [(each.kind, each.handle, each.at, each.limit) for each in adapter._disciplines(port)]
             for port in PORTS
@@ -93,7 +91,7 @@ def test_packets_that_a_queue_refuses_are_counted(within):
         before = adapter.read()["a"]
         within.run(("python3", "-"), [SEND])
         after = adapter.read()["a"]
-    # The bucket of 3100 B lets 3 of 1014 B go at once, and 19 wait; more may go meanwhile.
+    # The bucket of 3100 B releases 3 of 1014 B at once, and 19 wait; more may leave meanwhile.
     assert 90 - 3 - 19 - 40 <= after.dropped - before.dropped <= 90 - 3 - 19
 
 
@@ -104,7 +102,7 @@ def test_both_limits_at_once_are_refused(within):
         assert "leave one out" in check_refuses(lambda: adapter.plan(both))
 
 
-def test_a_port_that_is_not_there_and_one_without_a_fifo(within):
+def test_a_missing_port_and_one_without_a_fifo_are_refused(within):
     assert "swp9" in check_refuses(lambda: linux(within, ("swp9",)).__enter__())
     with linux(within, ("lo",)) as adapter:
         assert "expected one" in check_refuses(lambda: adapter.save())
@@ -130,11 +128,11 @@ def stand_in(folder, text, timeout="60 s"):
         ("kill -9 $$", "no reason given"),
     ],
 )
-def test_what_answers_something_else_is_refused(tmp_path, text, sentence):
+def test_another_answer_is_refused(tmp_path, text, sentence):
     assert sentence in check_refuses(lambda: stand_in(tmp_path, text).__enter__())
 
 
-def test_what_does_not_end_is_not_waited_for(tmp_path):
+def test_an_endless_program_is_ended(tmp_path):
     endless = stand_in(tmp_path, "exec sleep 60", timeout="0.5 s")
     assert "has not ended within 0.5 s" in check_refuses(endless.__enter__)
 
@@ -167,7 +165,7 @@ def sleeping(seconds):
 
 
 @pytest.mark.parametrize("text", CHILDREN.values(), ids=CHILDREN)
-def test_what_a_program_has_started_ends_with_its_time(tmp_path, text):
+def test_the_descendants_of_a_program_end_with_its_time(tmp_path, text):
     seconds = f"99{os.getpid()}{len(text)}"
     endless = stand_in(tmp_path, text.format(s=seconds), timeout="0.5 s")
     assert "has not ended within 0.5 s" in check_refuses(endless.__enter__)
@@ -176,8 +174,7 @@ def test_what_a_program_has_started_ends_with_its_time(tmp_path, text):
 
 def test_a_program_has_ended_although_its_child_keeps_its_pipes(tmp_path):
     seconds = f"98{os.getpid()}"
-    left = stand_in(tmp_path, f"sleep {seconds} & echo '[]'", timeout="60 s")
-    with left:
+    with stand_in(tmp_path, f"sleep {seconds} & echo '[]'", timeout="60 s"):
         pass
     assert not sleeping(seconds)
 
@@ -194,11 +191,11 @@ def test_two_ways_to_a_machine_are_one_identity(within):
 
 
 @pytest.mark.parametrize("text", ["echo; cat", "echo '../../etc'", "exec cat /dev/null"])
-def test_what_has_no_identity_is_refused(tmp_path, text):
+def test_a_machine_without_an_identity_is_refused(tmp_path, text):
     assert "exclude each other" in check_refuses(stand_in(tmp_path, text).identity)
 
 
-def test_a_program_that_is_not_there():
+def test_a_missing_program_is_refused():
     adapter = Linux(ToolOptions(through=("/no/such/program",)), ("a",))
     assert "/no/such/program" in check_refuses(lambda: adapter.__enter__())
 

@@ -1,4 +1,4 @@
-"""Adapters of other packages: a broken one costs itself, and none replaces one of daqloom."""
+"""Adapters of other packages: a broken one does no harm, and none replaces one of daqloom."""
 
 import sys
 from importlib.metadata import entry_points
@@ -37,7 +37,7 @@ BROKEN = {
 
 @pytest.fixture
 def plugins(tmp_path, monkeypatch):
-    """Packages of others, as pip installs them."""
+    """Other packages, as pip installs them."""
     texts = {name: text for name, (text, _) in BROKEN.items()} | {"linux": GOOD, "good": GOOD}
     for name, text in texts.items():
         (tmp_path / f"of_{name}.py").write_text(text)
@@ -62,22 +62,22 @@ def test_a_broken_adapter_is_a_sentence(plugins, name):
     assert text.isprintable()
 
 
-def test_all_others_are_listed_beside_broken_ones(plugins):
-    told = output("lab", "adapters")
+def test_all_others_are_listed_with_broken_ones(plugins):
+    printed = output("lab", "adapters")
     assert set(names()) == plugins
-    assert "Sets" in told
-    assert told.count("is broken") == len(BROKEN)
-    assert "\x1b" not in told
+    assert "Sets" in printed
+    assert printed.count("is broken") == len(BROKEN)
+    assert "\x1b" not in printed
 
 
 def test_an_adapter_of_daqloom_is_not_replaced(plugins):
     assert adapter_type("linux") is Linux
-    [told] = name_conflicts(["linux"])
-    assert told == (
+    [conflict] = name_conflicts(["linux"])
+    assert conflict == (
         'the adapter "linux" of the package pkg-linux is left out: the package daqloom has one of '
         "that name; rename its entry point"
     )
-    assert name_conflicts() == [told]
+    assert name_conflicts() == [conflict]
 
 
 def test_a_missing_adapter_names_the_package_to_install(monkeypatch):
@@ -95,9 +95,9 @@ def test_a_missing_adapter_names_the_package_to_install(monkeypatch):
     assert done.stderr == "daqloom: more adapters come with: pip install daqloom-adapters\n"
 
 
-def test_what_an_adapter_raises_when_it_is_made_is_a_sentence(plugins, tmp_path):
+def test_an_exception_of_a_new_adapter_is_a_sentence(plugins, tmp_path):
     file = tmp_path / "tor.toml"
     file.write_text('ports = ["p1"]\n[count]\nadapter = "good"\n')
-    told = output("lab", "show", file, code=2)
-    assert "Traceback" not in told
-    assert '"good" is broken: OSError: no \\x1b[31mway' in told
+    printed = output("lab", "show", file, code=2)
+    assert "Traceback" not in printed
+    assert '"good" is broken: OSError: no \\x1b[31mway' in printed

@@ -1,4 +1,4 @@
-"""A device under test: set, read back, set back, whatever happens meanwhile."""
+"""Device under test: set, read back and restored, also after failures."""
 
 import fcntl
 import gc
@@ -54,13 +54,13 @@ def limits(device):
     return {port: buffer.limit_bytes for port, buffer in device.buffers.items()}
 
 
-def test_a_device_has_what_the_scenario_says_and_then_what_it_had(device, tmp_path):
+def test_a_device_has_the_scenarios_buffers_and_then_its_own(device, tmp_path):
     with DeviceUnderTest(rack(tmp_path)) as under_test:
         assert limits(device) == {"p1": 50_000, "p2": 50_000}
         [kept] = saved_state.folder().glob("*.json")
         assert kept.stat().st_mode & 0o777 == 0o600
         assert json.loads(kept.read_text())["configuration"] == {"p1": 1000, "p2": 1000}
-        assert saved_state.leftovers() == [], "a process has it"
+        assert saved_state.leftovers() == [], "a process has locked it"
         assert under_test.wanted == PortBuffer(limit_bytes=50_000)
     assert limits(device) == {"p1": 1000, "p2": 1000}
     assert not list(saved_state.folder().glob("*.json"))
@@ -71,28 +71,29 @@ def test_a_device_may_round(device, tmp_path):
     with DeviceUnderTest(rack(tmp_path)):
         assert limits(device)["p1"] == 49_920
     device.rounds_to = 8192
-    with pytest.raises(MeasureError, match="took limit_bytes = 50000 and has 49152"):
+    with pytest.raises(MeasureError, match="accepted limit_bytes = 50000 and has 49152"):
         DeviceUnderTest(rack(tmp_path)).__enter__()
 
 
-def test_a_device_that_takes_a_value_and_does_not_have_it_is_found_out(device, tmp_path):
+def test_a_device_that_ignores_a_value_is_detected(device, tmp_path):
     device.ignores = True
-    with pytest.raises(MeasureError, match="p1: the device took limit_bytes = 50000 and has 1000"):
+    sentence = "p1: the device accepted limit_bytes = 50000 and has 1000"
+    with pytest.raises(MeasureError, match=sentence):
         DeviceUnderTest(rack(tmp_path)).__enter__()
     assert device.asked[2:] == ["apply 50000", "restore", "exit", "exit"]
     assert saved_state.leftovers() == []
 
 
 @pytest.mark.parametrize("before", [0, 1])
-def test_a_device_that_refuses_in_the_middle_is_set_back(device, tmp_path, before):
-    # One of two ports is set, and the rest of the changes fail: also those that set it back.
+def test_a_device_that_refuses_in_the_middle_is_restored(device, tmp_path, before):
+    # One of two ports is set; all further changes fail, also those that restore it.
     device.fails_after = before
-    with pytest.raises(MeasureError, match=r"has refused; besides, .*not set back.*lab restore"):
+    with pytest.raises(MeasureError, match=r"has refused; besides, .*not restored.*lab restore"):
         DeviceUnderTest(rack(tmp_path)).__enter__()
     [left] = saved_state.leftovers()
     with pytest.raises(MeasureError, match="run `daqloom lab restore` first"):
         DeviceUnderTest(rack(tmp_path)).__enter__()
-    with pytest.raises(MeasureError, match="was not set back"):
+    with pytest.raises(MeasureError, match="was not restored"):
         restore(left)
     device.fails_after = -1
     assert restore(left).old.source.endswith("tor.toml")
@@ -102,7 +103,7 @@ def test_a_device_that_refuses_in_the_middle_is_set_back(device, tmp_path, befor
         assert limits(device)["p2"] == 50_000
 
 
-def test_what_fails_meanwhile_sets_a_device_back(device, tmp_path):
+def test_a_failure_restores_a_device(device, tmp_path):
     with pytest.raises(ZeroDivisionError), DeviceUnderTest(rack(tmp_path)):
         _ = 1 / 0
     assert limits(device) == {"p1": 1000, "p2": 1000}
@@ -122,7 +123,7 @@ def test_one_measurement_at_a_time_has_a_device(device, tmp_path):
 
 
 @pytest.mark.parametrize("other", ['timeout = "7 s"', ""])
-def test_a_switch_is_what_answers_however_its_file_names_it(device, tmp_path, other):
+def test_a_switch_has_one_identity_in_all_files(device, tmp_path, other):
     table = f'ports = ["p1"]\n[configure]\nadapter = "memory"\n{other}'
     scenario = rack(tmp_path, FILE)
     (tmp_path / "other.toml").write_text(table)
@@ -137,20 +138,20 @@ def test_a_switch_is_what_answers_however_its_file_names_it(device, tmp_path, ot
 
 
 def left_by_kill(device, tmp_path, identity, ports, limit):
-    """A measurement that ends without setting its device back."""
+    """A measurement that ends without restoring its device."""
     device.identity = identity
     file = f'ports = {json.dumps(ports)}\n[configure]\nadapter = "memory"\n'
     (tmp_path / identity).mkdir()
     scenario = rack(tmp_path / identity, file, network__switch__tor__port_limit=f"{limit} B")
     under_test = DeviceUnderTest(scenario)
     under_test.__enter__()
-    under_test._stack.pop_all()  # not set back, and its lock is free
+    under_test._stack.pop_all()  # not restored, and unlocked
     assert device.buffers[ports[0]].limit_bytes == limit
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
-def test_devices_are_set_back_in_order_of_time(device, tmp_path, names):
-    # One switch that has no identity of its own, and is reached by two addresses.
+def test_devices_are_restored_in_order_of_time(device, tmp_path, names):
+    # One switch without a unique identity, at two addresses.
     for port in ("p1", "p2"):
         device.buffers[port] = PortBuffer(limit_bytes=123_456_789)
     left_by_kill(device, tmp_path, names[0], ["p1", "p2"], 60_000)
@@ -167,7 +168,7 @@ def test_devices_are_set_back_in_order_of_time(device, tmp_path, names):
     assert saved_state.leftovers() == []
 
 
-def test_a_device_that_is_changed_after_it_was_set_back_is_not_called_restored(device, tmp_path):
+def test_a_device_that_is_changed_after_its_restoration_is_a_failure(device, tmp_path):
     left_by_kill(device, tmp_path, "a", ["p1"], 60_000)
     gc.collect()
     device.after_restore = 70_000
@@ -176,7 +177,7 @@ def test_a_device_that_is_changed_after_it_was_set_back_is_not_called_restored(d
     assert "no longer has what it had" in failure
 
 
-def test_a_damaged_record_is_not_taken_for_a_configuration(device, tmp_path):
+def test_a_damaged_saved_state_is_refused(device, tmp_path):
     path = saved_state.file_of(device.identity)
     for text in ("{", "[]", '{"device": {}}', '{"device": 5, "configuration": {}}'):
         path.write_text(text)
@@ -202,7 +203,7 @@ def test_a_dry_run_prints_the_programs_of_a_device_and_runs_none(tmp_path):
     assert not mark.exists()
 
 
-def test_only_what_the_scenario_gives_is_set(device, tmp_path):
+def test_defaults_of_the_scenario_are_not_set(device, tmp_path):
     file = rack(tmp_path).measure.device
     plain = load("lab-rack", {"measure.lab": "none", "measure.device": file})
     with DeviceUnderTest(plain):
@@ -210,16 +211,16 @@ def test_only_what_the_scenario_gives_is_set(device, tmp_path):
     assert not [each for each in device.asked if each.startswith("apply")]
 
 
+TAIL = {"model": "drop-tail", "queue_packets": 40}
+
+
 @pytest.mark.parametrize(
     ("switch", "expected"),
     [
         ({"model": "infinite"}, PortBuffer()),
         ({"model": "drop-tail", "port_limit": "30 kB"}, PortBuffer(limit_bytes=30_000)),
-        ({"model": "drop-tail", "queue_packets": 40}, PortBuffer(limit_packets=40)),
-        (
-            {"model": "drop-tail", "port_limit": "90 kB", "queue_packets": 40},
-            PortBuffer(limit_bytes=90_000, limit_packets=40),
-        ),
+        (TAIL, PortBuffer(limit_packets=40)),
+        (TAIL | {"port_limit": "90 kB"}, PortBuffer(limit_bytes=90_000, limit_packets=40)),
         (
             {"model": "shared-memory", "buffer": "10 MB", "dedicated": "2 MB", "alpha": 0.5},
             PortBuffer(shared_bytes=8_000_000, reserved_bytes=500_000, alpha=0.5),
@@ -235,13 +236,13 @@ def test_only_what_the_scenario_gives_is_set(device, tmp_path):
         ),
     ],
 )
-def test_what_a_scenario_wants_of_ports(switch, expected):
+def test_the_desired_buffer_of_ports(switch, expected):
     keys = {f"network.switch.tor.{key}": value for key, value in switch.items()}
     everything = {field.name for field in fields(PortBuffer)}
     assert desired_buffer(load("lab-rack", keys), "tor", 4, everything) == expected
 
 
-def test_what_is_not_asked_for_need_not_be_settable():
+def test_keys_without_effect_need_not_be_settable():
     keys = {"model": "drop-tail", "port_limit": "30 kB", "buffer": "0 B", "ecn_threshold": "0 B"}
     scenario = load("lab-rack", {f"network.switch.tor.{key}": keys[key] for key in keys})
     assert desired_buffer(scenario, "tor", 4, {"limit_bytes"}) == PortBuffer(limit_bytes=30_000)
@@ -249,14 +250,14 @@ def test_what_is_not_asked_for_need_not_be_settable():
     assert desired_buffer(scenario, "tor", 4, {"limit_bytes", "ecn_bytes"}) == both
 
 
-def test_what_an_adapter_cannot_set_is_refused_before_anything_is_changed(device, tmp_path):
+def test_a_key_that_an_adapter_cannot_set_is_refused_before_any_change(device, tmp_path):
     scenario = rack(tmp_path, network__switch__tor__ecn_threshold="9 kB")
     with pytest.raises(ScenarioError, match=r"ecn_threshold cannot be set .* sets .*port_limit"):
         DeviceUnderTest(scenario)
     assert device.asked == []
 
 
-def test_metrics_are_what_ports_counted_meanwhile(device, tmp_path):
+def test_metrics_are_differences_of_the_ports_counters():
     begin = {"p1": PortCount(100, 1000, 5, 70), "p2": PortCount(10, 100, 0, 30)}
     end = {"p1": PortCount(190, 9000, 15, 700), "p2": PortCount(10, 100, 0, 300)}
     assert device_metrics(begin, end, "tor") == {
@@ -265,9 +266,8 @@ def test_metrics_are_what_ports_counted_meanwhile(device, tmp_path):
         "drop_fraction": 0.1,
         "buffer_peak_bytes": {"tor": 1000},
     }
-    assert "buffer_peak_bytes" not in device_metrics(
-        begin, {**end, "p2": PortCount(10, 1, 0)}, "tor"
-    )
+    without_peak = {**end, "p2": PortCount(10, 1, 0)}
+    assert "buffer_peak_bytes" not in device_metrics(begin, without_peak, "tor")
     assert device_metrics({}, {}, "tor") == {}
     with pytest.raises(MeasureError, match="p1: a counter of the device fell from 15 to 5"):
         device_metrics(end, begin, "tor")
@@ -285,15 +285,12 @@ def test_metrics_are_what_ports_counted_meanwhile(device, tmp_path):
         ('ports = ["a"]\nlevle = "tor"\n[count]\nadapter = "x"', 'unknown key "levle"'),
         ('ports = ["a"]\nlevel = "roof"\n[count]\nadapter = "x"', "level"),
         ('ports = ["a"]\nsettle = "1 d"\n[count]\nadapter = "x"', "settle"),
-        (
-            'ports = ["a"]\n[limits]\naddresses = ["ten"]\n[count]\nadapter = "x"',
-            "IP address or network",
-        ),
+        ('ports = ["a"]\n[limits]\naddresses = ["ten"]\n[count]\nadapter = "x"', "IP address or"),
         ("ports = [", "not valid TOML"),
         ("\0", "binary"),
     ],
 )
-def test_a_mistake_in_the_file_of_a_device_is_a_sentence(tmp_path, text, sentence):
+def test_an_error_in_the_file_of_a_device_is_a_sentence(tmp_path, text, sentence):
     file = tmp_path / "tor.toml"
     file.write_text(text)
     with pytest.raises(ScenarioError) as found:
@@ -312,7 +309,7 @@ def test_a_mistake_in_the_file_of_a_device_is_a_sentence(tmp_path, text, sentenc
         ('ports = ["p1"]\n[count]\nadapter = "memory"\ntimeout = 5', "count"),
     ],
 )
-def test_an_adapter_that_there_is_not_is_a_sentence(device, tmp_path, text, sentence):
+def test_an_unknown_adapter_is_a_sentence(device, tmp_path, text, sentence):
     with pytest.raises(ScenarioError) as found:
         DeviceUnderTest(rack(tmp_path, text))
     assert sentence in str(found.value)
@@ -343,7 +340,7 @@ def test_limits_hold_sources_to_a_rate_and_units_to_addresses(device, tmp_path):
     assert device.asked == []
 
 
-def test_credentials_are_of_the_environment_or_of_a_file_of_their_user_alone(tmp_path):
+def test_credentials_are_of_the_environment_or_of_a_private_file(tmp_path):
     given = {"DAQLOOM_DEVICE_USER": "daq", "DAQLOOM_DEVICE_PASSWORD": "hush", "USER": "other"}
     found = credentials_of(None, given)
     assert found == Credentials("daq", "hush")
@@ -379,7 +376,7 @@ def test_credentials_of_another_user_are_not_taken(tmp_path):
         credentials_of(file)
 
 
-def test_secrets_are_in_no_record_of_a_device(device, tmp_path, monkeypatch):
+def test_secrets_are_in_no_saved_state(device, tmp_path, monkeypatch):
     monkeypatch.setenv("DAQLOOM_DEVICE_PASSWORD", "open-sesame")
     with DeviceUnderTest(rack(tmp_path)):
         [kept] = saved_state.folder().glob("*.json")
@@ -394,7 +391,7 @@ def test_the_reference_page_is_that_of_the_adapters():
     assert page.read_text() == reference()
 
 
-def test_a_dry_run_of_a_laboratory_prints_what_makes_it():
+def test_a_dry_run_of_a_laboratory_prints_its_commands():
     scenario = load("lab-pair")
     lines = list(dry_run(scenario))
     units = scenario.readout.units + scenario.builders.units

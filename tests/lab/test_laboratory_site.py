@@ -1,5 +1,5 @@
-"""A site in a box: hosts behind a switch of their own, reached by ssh, and the switch as the device
-under test, which is set by way of another command."""
+"""Site in a laboratory: hosts behind a switch, reached by ssh, and the switch as the device under
+test, which is set through another command."""
 
 import json
 import os
@@ -42,51 +42,42 @@ exec nsenter --target "$host" {as_user} --net sh -c "$*"
 
 @dataclass(frozen=True)
 class Site:
-    """Where commands run, and what they are told."""
+    """Site with its folder and the environment of commands."""
 
     folder: Path
     laboratory: Laboratory
     environment: dict
     before: int = 0
-    """What the port of the builder may hold when nobody measures."""
+    """Limit of the builder's port without a measurement."""
 
     @property
     def port(self):
-        """The device at which the builder's port of the switch is."""
+        """Device of the switch's port towards the builder."""
         links = {queue.link.name: queue.device for queue in self.laboratory.network.queues}
         return links["access.0.down"]
 
     @property
     def limit(self):
-        """What that port may hold now."""
+        """Present limit of that port."""
         command = [*self.laboratory.switches.enter, "tc", "-j", "qdisc", "show", "dev", self.port]
-        told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-        return next(each["options"]["limit"] for each in told if each["kind"] == "bfifo")
+        queues = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        return next(each["options"]["limit"] for each in queues if each["kind"] == "bfifo")
 
     def command(self, *words):
-        """A command of a person who sits at the first host."""
+        """A command on the first host."""
         return [*self.laboratory.hosts[0].enter, *DAQLOOM, *words]
 
     def run(self, *words):
-        """Run one to its end."""
-        return subprocess.run(
-            self.command(*words), env=self.environment, capture_output=True, text=True
-        )
+        command = self.command(*words)
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True)
 
 
 @pytest.fixture
 def site(tmp_path):
-    made = load(
-        "lab-rack",
-        KEYS
-        | {
-            "network.switch.tor.model": "drop-tail",
-            "network.switch.tor.port_limit": "300 kB",
-            "network.switch.tor.queue_packets": 1_000_000,
-            "network.links.source.rate": "200 Mb/s",
-            "network.links.access.rate": "100 Mb/s",
-        },
-    )
+    tor = {"model": "drop-tail", "port_limit": "300 kB", "queue_packets": 1_000_000}
+    keys = {f"network.switch.tor.{key}": value for key, value in tor.items()}
+    links = {"network.links.source.rate": "200 Mb/s", "network.links.access.rate": "100 Mb/s"}
+    made = load("lab-rack", KEYS | keys | links)
     program = tmp_path / "bin" / "ssh"
     program.parent.mkdir()
     as_user = "" if os.geteuid() == 0 else "--user --preserve-credentials"
@@ -139,7 +130,7 @@ def limited(kilobytes):
     return ("--set", f"network.switch.tor.port_limit={kilobytes} kB")
 
 
-def test_a_measurement_sets_the_switch_reads_it_and_sets_it_back(site):
+def test_a_measurement_sets_reads_and_restores_the_switch(site):
     whole = site.run("measure", scenario(site), *limited(200), "--json")
     assert whole.returncode == 0, whole.stderr
     found = json.loads(whole.stdout)["metrics"]
@@ -174,20 +165,15 @@ def test_a_dry_run_prints_each_command_and_runs_none(site):
     assert not (site.folder / "state").exists() or not list((site.folder / "state").rglob("*.json"))
 
 
-def test_what_kill_leaves_is_refused_and_then_restored(site):
-    # Another file names the same switch differently.
+def test_a_switch_after_a_kill_is_refused_and_then_restored(site):
+    # Another file for the same switch.
     other = site.folder / "other.toml"
     text = (site.folder / "tor.toml").read_text()
     other.write_text(text.replace("through = [", 'timeout = "9 s"\nthrough = ["env", '))
     by_other = ("--set", f"measure.device={other}")
     command = site.command("measure", scenario(site), *limited(50), "--duration", "60 s")
-    running = subprocess.Popen(
-        command,
-        env=site.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    running = subprocess.Popen(command, env=site.environment, **quiet)
     try:
         deadline_s = time.monotonic() + 60
         while site.limit == site.before and running.poll() is None:
@@ -212,7 +198,7 @@ def test_what_kill_leaves_is_refused_and_then_restored(site):
     assert "no switch is left changed" in site.run("lab", "restore").stdout
 
 
-def test_show_tells_what_a_port_has(site):
+def test_show_prints_the_state_of_a_port(site):
     done = site.run("lab", "show", str(site.folder / "tor.toml"), "--json")
     assert done.returncode == 0, done.stderr
     port = json.loads(done.stdout)["ports"][site.port]
@@ -220,7 +206,7 @@ def test_show_tells_what_a_port_has(site):
     assert port["dropped"] == 0
 
 
-def test_a_host_that_is_lost_is_a_sentence(site):
+def test_a_lost_host_is_one_sentence(site):
     text = (site.folder / "site.toml").read_text()
     lost = str(site.laboratory.hosts[-1].holder)
     (site.folder / "site.toml").write_text(text.replace(f'"{lost}"', '"999999999"'))
@@ -250,7 +236,7 @@ seeds = 1
 """
 
 
-def test_a_study_searches_on_the_switch_and_leaves_it_as_it_was(site):
+def test_a_study_searches_on_the_switch_and_restores_it(site):
     file = site.folder / "search.toml"
     file.write_text(STUDY.format(scenario=scenario(site)))
     store = str(site.folder / "store")
@@ -258,7 +244,7 @@ def test_a_study_searches_on_the_switch_and_leaves_it_as_it_was(site):
     assert done.returncode == 0, done.stderr
     assert site.limit == site.before
     smallest = float(open_study(file, store=store)["boundary"].squeeze())
-    assert 6_000 < smallest <= 60_000, "of 30 kB, at half of the rate at which they come"
+    assert 6_000 < smallest <= 60_000, "events of 30 kB, which arrive at twice the rate"
 
 
 def test_a_cell_whose_switch_does_not_answer_is_failed_with_its_reason(site):

@@ -1,4 +1,4 @@
-"""What a laboratory is made of, by known answers: nothing is made here."""
+"""Plan of a laboratory, by known answers; no network is made."""
 
 import struct
 from dataclasses import replace
@@ -22,9 +22,9 @@ from daqloom.topology.system.scenarios import load
 FRAME = 1518
 """A full frame in a buffer: an IP packet of 1500 B, Ethernet header, check sequence."""
 SEEN = 1514
-"""What the kernel counts of it."""
+"""Bytes of it that the kernel counts."""
 WIRE_BITS = 8 * 1538
-"""With preamble and gap."""
+"""Bits of it on the wire, with preamble and gap."""
 
 
 def rack(**changes: object) -> Scenario:
@@ -56,24 +56,14 @@ def test_a_rack_has_its_hosts_switches_cables_and_ways() -> None:
     assert network.towards == (core, tor)
 
 
-def test_every_host_of_a_tree_is_reached_by_one_way_and_no_frame_goes_round() -> None:
-    scenario = load(
-        "lab-shift",
-        {
-            "network.shape": "fat-tree",
-            "network.leaves": 2,
-            "network.spines": 2,
-            "network.hosts_per_leaf": 3,
-            "network.links.rate": "40 Mb/s",
-        },
-    )
-    network = lab_network(scenario)
+def test_every_host_of_a_tree_has_one_way_without_a_loop() -> None:
+    tree = {"shape": "fat-tree", "leaves": 2, "spines": 2, "hosts_per_leaf": 3}
+    keys = {f"network.{key}": value for key, value in tree.items()}
+    network = lab_network(load("lab-shift", keys | {"network.links.rate": "40 Mb/s"}))
     leads_to = {}
     for cable in network.cables:
-        for near, far, host in (
-            (cable.a, cable.b, cable.hosts[1]),
-            (cable.b, cable.a, cable.hosts[0]),
-        ):
+        ends = ((cable.a, cable.b, cable.hosts[1]), (cable.b, cable.a, cable.hosts[0]))
+        for near, far, host in ends:
             leads_to[near.device] = ("host", host) if host >= 0 else ("switch", far.switch)
     for start in range(len(network.switches)):
         for host in range(len(network.hosts)):
@@ -90,10 +80,10 @@ def test_every_host_of_a_tree_is_reached_by_one_way_and_no_frame_goes_round() ->
         ({"network__links__access__delay": "1 ms"}, "access.0.down has 1 ms"),
         ({"network__switch__tor__model": "acx7100-48l"}, 'switch.tor.model = "acx7100-48l"'),
         ({"network__switch__tor__ecn_threshold": "10 kB"}, "no switch with ecn_threshold"),
-        ({"readout__units": 250}, "more than the 250"),
+        ({"readout__units": 250}, "more than 250"),
     ],
 )
-def test_what_cannot_be_made_is_refused_with_what_to_do(changes, sentence) -> None:
+def test_an_impossible_network_is_refused_with_a_remedy(changes, sentence) -> None:
     with pytest.raises(ScenarioError, match=sentence.replace(".", r"\.")):
         lab_network(rack(**changes))
 
@@ -107,19 +97,13 @@ def test_hosts_have_the_tcp_of_the_scenario() -> None:
     static = lab_network(small())
     assert "initcwnd 45 " in static.route  # 64 KiB are 45 segments of 1448 B
     assert static.settings["ipv4/tcp_slow_start_after_idle"] == "0"
-    cubic = rack(
-        transport__congestion="cubic",
-        transport__initial_window=7,
-        transport__rack=False,
-        transport__tail_loss_probe=False,
-        transport__rto_min="100 ms",
-    )
-    network = lab_network(cubic)
+    cubic = {"congestion": "cubic", "initial_window": 7, "rto_min": "100 ms"}
+    cubic |= {"rack": False, "tail_loss_probe": False}
+    network = lab_network(rack(**{f"transport__{key}": value for key, value in cubic.items()}))
     assert "initcwnd 7 " in network.route
     assert "rto_min 100ms" in network.route
-    assert network.settings["ipv4/tcp_slow_start_after_idle"] == "1"
-    assert network.settings["ipv4/tcp_recovery"] == "0"
-    assert network.settings["ipv4/tcp_early_retrans"] == "0"
+    names = ("slow_start_after_idle", "recovery", "early_retrans")
+    assert [network.settings[f"ipv4/tcp_{name}"] for name in names] == ["1", "0", "0"]
 
 
 def switch_of(network, folder: Path):
@@ -133,7 +117,7 @@ def port(rate_bps: int = 20_000_000, **limits: int) -> Queue:
     return Queue("s0p1", LinkName("access.0.down", "access.down"), rate_bps, 0, **limits)
 
 
-def test_a_bucket_holds_two_frames_or_what_a_late_timer_needs() -> None:
+def test_a_bucket_holds_two_frames_or_the_lateness_of_timers() -> None:
     assert kernel.burst_frames(port(), 1500) == 2
     assert kernel.bucket_s(port(), 1500) == pytest.approx(2 * WIRE_BITS / 20e6)
     # 50 us at 10 Gb/s are 500 000 bits: 40.6 frames.
@@ -146,7 +130,7 @@ def test_a_narrow_bucket_is_nearer_to_a_wire() -> None:
     narrow = replace(port(packets=10), bucket_frames=1.25)
     bucket, fifo = kernel.queues([narrow], 1500)
     assert f" burst {5 * WIRE_BITS // 32} " in bucket
-    assert fifo.endswith("pfifo limit 9")  # and the frame that a wire would be sending
+    assert fifo.endswith("pfifo limit 9")  # and one on the wire
 
 
 def test_a_shaper_has_the_bucket_of_the_scenario_and_all_of_its_buffer() -> None:
@@ -167,8 +151,8 @@ def test_a_shaper_lets_full_frames_pass() -> None:
 
 
 @pytest.mark.parametrize("frames", [3, 10, 80, 10_000])
-def test_bucket_and_fifo_hold_what_the_port_is_to_hold(frames: int) -> None:
-    """With 2 frames in the bucket, the FIFO takes the others and not one more."""
+def test_bucket_and_fifo_hold_the_buffer_of_the_port(frames: int) -> None:
+    """With 2 frames in the bucket, the FIFO holds exactly the others."""
     kind, _, limit = kernel.fifo(port(buffer_bytes=frames * FRAME), 1500).split()
     assert kind == "bfifo"
     assert (frames - 2) * SEEN <= int(limit) < (frames - 1) * SEEN
@@ -184,7 +168,7 @@ def test_a_buffer_that_is_smaller_than_the_bucket_is_refused() -> None:
 
 
 def reply(sent: tuple[int, int], queue: tuple[int, int, int]) -> bytes:
-    """What the kernel answers: bytes and packets sent; packets and bytes that wait, and drops."""
+    """Answer of the kernel: bytes and packets sent; packets and bytes that wait, and drops."""
 
     def attribute(kind: int, data: bytes) -> bytes:
         return struct.pack("=HH", 4 + len(data), kind) + data
@@ -197,40 +181,39 @@ def reply(sent: tuple[int, int], queue: tuple[int, int, int]) -> bytes:
 
 
 def watched_port(ahead_bytes: int = 2 * FRAME) -> Port:
-    """A port of 10 full frames a second, looked at ten times a second."""
+    """A port of 10 full frames a second, polled ten times a second."""
     return Port("access.0.down", 0, 4, ahead_bytes, 10 * FRAME, FRAME, request(7, 16))
 
 
-def test_a_port_counts_what_the_kernel_tells_and_what_it_does_not_see() -> None:
-    seen = watched_port()
-    seen.update(reply((3 * SEEN, 3), (5, 5 * SEEN, 2)), 0.1)
-    assert (seen.sent_bytes, seen.sent, seen.dropped, seen.waiting) == (3 * SEEN, 3, 2, 5)
-    assert seen.held_bytes == seen.peak_bytes == 7 * FRAME
-    seen.update(reply((8 * SEEN, 8), (0, 0, 2)), 0.5)
-    assert (seen.held_bytes, seen.peak_bytes) == (0, 7 * FRAME)
+def test_a_port_counts_kernel_counters_and_unseen_bytes() -> None:
+    port = watched_port()
+    port.update(reply((3 * SEEN, 3), (5, 5 * SEEN, 2)), 0.1)
+    assert (port.sent_bytes, port.sent, port.dropped, port.waiting) == (3 * SEEN, 3, 2, 5)
+    assert port.held_bytes == port.peak_bytes == 7 * FRAME
+    port.update(reply((8 * SEEN, 8), (0, 0, 2)), 0.5)
+    assert (port.held_bytes, port.peak_bytes) == (0, 7 * FRAME)
 
 
-def test_a_port_counts_what_it_would_hold_if_it_kept_its_rate() -> None:
+def test_a_port_counts_its_content_at_its_full_rate() -> None:
     """20 frames wait; in one second a port of 10 frames a second sends 10, a late one 4."""
-    for sent, punctual in ((10, 10), (4, 10)):
-        seen = watched_port(ahead_bytes=0)
-        seen.update(reply((0, 0), (20, 20 * SEEN, 0)), 0.0)
-        assert seen.punctual_bytes == 20 * FRAME
-        seen.update(reply((sent * SEEN, sent), (20 - sent, (20 - sent) * SEEN, 0)), 1.0)
-        assert seen.held_bytes == (20 - sent) * FRAME
-        assert seen.punctual_bytes == punctual * FRAME
-    seen.update(reply((20 * SEEN, 20), (0, 0, 0)), 0.1)
-    assert seen.punctual_bytes == 0
-    # Frames between two looks may have come last.
-    seen.update(reply((20 * SEEN, 20), (1, SEEN, 0)), 0.5)
-    assert seen.punctual_bytes == FRAME
+    for sent in (10, 4):
+        port = watched_port(ahead_bytes=0)
+        port.update(reply((0, 0), (20, 20 * SEEN, 0)), 0.0)
+        assert port.punctual_bytes == 20 * FRAME
+        port.update(reply((sent * SEEN, sent), (20 - sent, (20 - sent) * SEEN, 0)), 1.0)
+        assert port.held_bytes == (20 - sent) * FRAME
+        assert port.punctual_bytes == 10 * FRAME
+    port.update(reply((20 * SEEN, 20), (0, 0, 0)), 0.1)
+    assert port.punctual_bytes == 0
+    # Frames between two polls may have come last.
+    port.update(reply((20 * SEEN, 20), (1, SEEN, 0)), 0.5)
+    assert port.punctual_bytes == FRAME
 
 
-def test_an_error_of_the_kernel_is_told() -> None:
-    seen = watched_port()
+def test_an_error_of_the_kernel_is_raised() -> None:
     error = struct.pack("=IHHIIi", 36, 2, 0, 0, 0, -2) + bytes(16)
     with pytest.raises(FileNotFoundError):
-        seen.update(error, 0.1)
+        watched_port().update(error, 0.1)
 
 
 ZERO = PortCount(sent=0, sent_bytes=0, dropped=0, waiting=0, peak_bytes=0)
@@ -245,9 +228,8 @@ def counted(**of_ports: PortCount) -> LabCount:
 def test_metrics_are_those_of_the_time_between_two_counts() -> None:
     before = PortCount(sent=100, sent_bytes=100 * SEEN, dropped=4, waiting=0, peak_bytes=0)
     after = PortCount(sent=1_100, sent_bytes=1_100 * SEEN, dropped=7, waiting=0, peak_bytes=0)
-    found = lab_metrics(
-        lab_network(small()), counted(access_0_down=before), counted(access_0_down=after)
-    )
+    begin, end = counted(access_0_down=before), counted(access_0_down=after)
+    found = lab_metrics(lab_network(small()), begin, end)
     assert found["buffer_peak_bytes"] == {"core": 0, "tor": 7 * FRAME}
     assert (found["packets_dropped"], found["drops_by_port"]) == (3, {"access.0.down": 3})
     assert found["drop_fraction"] == pytest.approx(3 / 1003)
@@ -256,7 +238,7 @@ def test_metrics_are_those_of_the_time_between_two_counts() -> None:
     assert found["link_utilisation"]["access.down"] == pytest.approx(share)
 
 
-def test_the_balance_finds_each_packet_or_says_that_one_is_missing() -> None:
+def test_the_balance_finds_missing_packets() -> None:
     """A host sends 10 packets to the builder: the switch drops 3, its last cable 2."""
     network = lab_network(small())
     none = Device(0, 0, 0)
@@ -267,18 +249,17 @@ def test_the_balance_finds_each_packet_or_says_that_one_is_missing() -> None:
     switches[of["uplink.0.up"]] = Device(received=10, refused=0, sent=0)
     switches[of["access.0.down"]] = Device(received=0, refused=0, sent=7)
     hosts = [Device(0, 0, 10), none, Device(received=5, refused=2, sent=0)]
-    count = counted(
-        uplink_0_down=replace(ZERO, sent=10), access_0_down=replace(ZERO, sent=7, dropped=3)
-    )
-    found = balance(network, count, switches, hosts, 1)
+
+    def with_drops(drops: int) -> LabCount:
+        access = replace(ZERO, sent=7, dropped=drops)
+        return counted(uplink_0_down=replace(ZERO, sent=10), access_0_down=access)
+
+    found = balance(network, with_drops(3), switches, hosts, 1)
     assert (found.in_hosts, found.unaccounted) == ({"cable": 2, "socket": 1}, 0)
     hosts[2] = Device(received=4, refused=2, sent=0)
-    assert balance(network, count, switches, hosts, 0).unaccounted == 1
+    assert balance(network, with_drops(3), switches, hosts, 0).unaccounted == 1
     hosts[2] = Device(received=5, refused=2, sent=0)
-    count = counted(
-        uplink_0_down=replace(ZERO, sent=10), access_0_down=replace(ZERO, sent=7, dropped=2)
-    )
-    assert balance(network, count, switches, hosts, 0).unaccounted == 1
+    assert balance(network, with_drops(2), switches, hosts, 0).unaccounted == 1
 
 
 def test_the_kernels_tables_are_read() -> None:
@@ -296,7 +277,7 @@ SOFTWARE = {
 }
 
 
-def test_a_software_switch_has_its_file_and_ports_that_are_no_bridges(tmp_path: Path) -> None:
+def test_a_software_switch_has_its_file_and_ports_without_a_bridge(tmp_path: Path) -> None:
     network = lab_network(rack(readout__units=2, builders__units=1, **SOFTWARE))
     (rings,) = network.software
     assert (rings.switch, rings.hosts) == (1, (2,))
@@ -312,7 +293,7 @@ def test_a_software_switch_has_its_file_and_ports_that_are_no_bridges(tmp_path: 
     assert any("master s0 up" in line for line in lines)
 
 
-def test_a_switch_whose_ports_share_a_memory_is_stood_in_for(tmp_path: Path) -> None:
+def test_a_switch_with_shared_memory_is_replaced(tmp_path: Path) -> None:
     shared = {"buffer": "200 kB", "dedicated": "20 kB", "alpha": 0.5, "cell_size": "256 B"}
     keys = {f"network__switch__tor__{key}": value for key, value in shared.items()}
     keys["network__switch__tor__model"] = "shared-memory"
@@ -323,11 +304,11 @@ def test_a_switch_whose_ports_share_a_memory_is_stood_in_for(tmp_path: Path) -> 
     memory = switch.shared_memory
     assert (memory.buffer, memory.dedicated, memory.alpha) == (200_000, 20_000, 0.5)
     assert (memory.cell_size, memory.cell_metadata) == (256, 64)
-    # Each is paced as its link, so that what waits for it waits in the memory.
+    # Rings have the pace of their links, so that packets wait in the memory.
     assert [ring.rate for ring in switch.rings.values()] == [480_000_000] * 2 + [20_000_000] * 2
 
 
-def test_what_a_port_has_counted_includes_its_ring() -> None:
+def test_the_counters_of_a_port_include_its_ring() -> None:
     port = replace(ZERO, sent=7, dropped=1, waiting=2)
     whole = port.with_ring(RingCount(held=3, dropped=4, peak_bytes=5))
     assert (whole.sent, whole.dropped, whole.waiting, whole.peak_bytes) == (7, 5, 5, 5)

@@ -1,4 +1,4 @@
-"""The judgement of a laboratory's metrics, by runs whose errors are known and by made-up ones."""
+"""Judgement of a laboratory's metrics, by runs with known errors and by invented ones."""
 
 from dataclasses import replace
 
@@ -18,14 +18,13 @@ COUNT = LabCount({}, (0, 100_000), watched_s=2.0, late_s=0.1, punctual_peaks=(0,
 
 
 def kept(evidence: Evidence) -> set[str]:
-    """What is left of rate, mean, p99 and peak."""
+    """Those of rate, mean, p99 and peak that are left."""
     judgement = judge(FOUND, evidence)
     if judgement.refusal:
         return set()
     latency = judgement.metrics.get("collection_latency_s", {})
-    return {"rate", *(latency.keys() & {"mean", "p99"})} | (
-        {"peak"} if "buffer_peak_bytes" in judgement.metrics else set()
-    )
+    peak = {"peak"} if "buffer_peak_bytes" in judgement.metrics else set()
+    return {"rate", *(latency.keys() & {"mean", "p99"})} | peak
 
 
 ALL = {"rate", "mean", "p99", "peak"}
@@ -38,11 +37,11 @@ KNOWN = [
     (0.62, 0.040, 2.2, -1.3, 2.0),
     (0.41, 0.084, 6.3, 28.1, 31.8),
 ]
-"""Runs of lab-rack, 13 s long, beside up to one busy loop, against the simulation."""
+"""Runs of lab-rack, 13 s long, with up to one busy loop, against the simulation."""
 
 
 @pytest.mark.parametrize(("pressure", "lateness", "mean", "p99", "peak"), KNOWN)
-def test_what_is_kept_of_runs_with_known_errors_is_right(pressure, lateness, mean, p99, peak):
+def test_the_metrics_left_of_runs_with_known_errors_are_right(pressure, lateness, mean, p99, peak):
     left = kept(Evidence(lateness, pressure))
     assert "rate" in left
     assert "mean" not in left or abs(mean) <= 5
@@ -60,7 +59,7 @@ def test_a_late_run_keeps_its_rates(lateness: float) -> None:
     assert kept(Evidence(lateness, 0.6)) == {"rate"}
 
 
-def test_what_is_left_out_is_named_with_the_reason_and_what_to_do() -> None:
+def test_unsupported_metrics_are_named_with_reason_and_remedy() -> None:
     warning, *others = judge(FOUND, Evidence(0.06)).warnings
     assert others == []
     assert "percentiles and maxima of latencies and peaks of buffers are left out" in warning
@@ -75,18 +74,19 @@ def test_nothing_is_left_where_rates_do_not_hold() -> None:
 
 
 @pytest.mark.parametrize(("pressure", "lateness", "mean", "p99", "peak"), KNOWN)
-def test_watched_ports_tell_good_late_runs_from_bad_ones(pressure, lateness, mean, p99, peak):
-    """Ports that sent below their rates held what the peak has above that of the network."""
+def test_watched_ports_distinguish_good_late_runs_from_bad_ones(
+    pressure, lateness, mean, p99, peak
+):
+    """Ports that sent below their rates held the excess of the peak."""
     excess = max(0.0, 1 - 1 / (1 + peak / 100))
-    expected = (
-        {"rate"} | ({"mean", "p99"} if p99 < 10 else set()) | ({"peak"} if peak < 10 else set())
-    )
+    expected = {"rate"} | ({"mean", "p99"} if p99 < 10 else set())
+    expected |= {"peak"} if peak < 10 else set()
     assert kept(Evidence(lateness, pressure, excess)) == expected
     assert "mean" not in expected or abs(mean) <= 5
     assert "p99" not in expected or abs(p99) <= 10
 
 
-def test_a_late_machine_leaves_rates_whatever_its_ports_did() -> None:
+def test_a_late_machine_leaves_rates_for_any_ports() -> None:
     assert kept(Evidence(0.25, 0.6, 0.0)) == {"rate"}
     assert kept(Evidence(0.073, 0.99, 0.02)) == {"rate", "mean"}
     assert kept(Evidence(0.07, 0.99, 0.03)) == ALL
@@ -94,7 +94,7 @@ def test_a_late_machine_leaves_rates_whatever_its_ports_did() -> None:
     assert kept(Evidence(0.04, 0.85)) == {"rate"}
 
 
-def test_halves_that_chance_does_not_explain_speak_against_their_own_metric() -> None:
+def test_halves_that_differ_significantly_exclude_their_own_metric() -> None:
     apart, close = Halves((50.0, 40.0), 0.1), Halves((50.0, 40.0), 2.0)
     assert kept(Evidence(0.0, means=apart)) == ALL - {"mean"}
     assert kept(Evidence(0.0, means=close, rates=close)) == ALL
@@ -102,7 +102,7 @@ def test_halves_that_chance_does_not_explain_speak_against_their_own_metric() ->
 
 
 def test_a_percentile_between_two_kinds_of_events_is_left_out() -> None:
-    """As where the events that waited for another one are just one in a hundred."""
+    """One event in a hundred waited for another one."""
     assert kept(Evidence(0.0, tail_s=(0.051, 0.102))) == ALL - {"p99"}
     assert kept(Evidence(0.0, tail_s=(0.1, 0.105))) == ALL
 

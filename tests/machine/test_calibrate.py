@@ -102,9 +102,9 @@ def test_units_that_answer_at_once_tell_when_they_have_heard(monkeypatch) -> Non
     assert 'kind = "exponential"' in found.table()
 
 
-def test_a_latency_of_several_is_less_what_the_first_posts_before() -> None:
-    heard = [{"heard_s": [100e-6, 50e-6]}, {"heard_s": [100e-6]}, {"heard_s": [20e-6]}]
-    found = module._latencies({}, heard, 10e-6)
+def test_a_latency_of_several_is_without_the_earlier_posts_of_the_first() -> None:
+    others = [{"busy": {"latencies_s": s}} for s in ([100e-6, 50e-6], [100e-6], [20e-6])]
+    found = module._latencies("busy", {}, others, 10e-6)
     assert found == pytest.approx((80e-6, 30e-6, 70e-6, 0.0))
 
 

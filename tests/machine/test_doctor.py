@@ -9,7 +9,7 @@ import pytest
 from daqloom.machine.cards import CardSettings, settings_of
 from daqloom.machine.doctor import Finding, Needs, examine
 from daqloom.machine.machine import Machine
-from daqloom.measure.needs import needs_of
+from daqloom.measure.plan import needs_of
 from daqloom.topology.system.scenarios import load
 from support.command import invoke
 from support.measure.small_runs import DAQLOOM

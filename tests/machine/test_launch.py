@@ -13,7 +13,7 @@ import pytest
 from daqloom.control.unit_program import rank, read_token
 from daqloom.machine.launch import Local, Slurm, Ssh
 from daqloom.measure.configure import pin, share
-from daqloom.measure.run import launcher_of
+from daqloom.measure.plan import launcher_of
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.measure import Measure

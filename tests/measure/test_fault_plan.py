@@ -1,11 +1,11 @@
-"""What a measurement breaks and when, without processes."""
+"""Outages of a measurement, without processes."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.machine.namespaces import FRAME_BITS, Link, frame_loss
-from daqloom.measure.fault_plan import Condition, Planned, agenda, condition, planned
+from daqloom.measure.fault_plan import Condition, UnitOutage, agenda, condition, unit_outages
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.schema.faults import Faults
 from daqloom.scenario.schema.models import Scenario
@@ -24,35 +24,31 @@ def laptop(apart: bool = False, seed: int = 1, **faults: dict[str, object]) -> S
     return load("laptop", {"faults.seed": seed, **keys, **(APART if apart else {})})
 
 
-def units(plan: list[Planned]) -> list[int]:
-    return [unit for each in plan for unit in each.thing.units]
-
-
 KILL = {"what": "unit", "at": "2 s"}
 STOP = {"what": "unit", "how": "stopped", "which": 1, "at": "1 s", "lasts": "3 s"}
 
 
-def test_what_flaps_breaks_every_period() -> None:
+def test_a_flapping_fault_breaks_every_period() -> None:
     flap = {**STOP, "lasts": "500 ms", "repeats": 3, "period": "2 s"}
-    told = [(each.time_s, each.begins) for each in agenda(planned(laptop(flap=flap)))]
-    assert told == [(1.0, True), (1.5, False), (3.0, True), (3.5, False), (5.0, True), (5.5, False)]
+    changes = [change[:2] for change in agenda(unit_outages(laptop(flap=flap)))]
+    assert changes == [(at_s + end, not end) for at_s in (1.0, 3.0, 5.0) for end in (0, 0.5)]
 
 
-def test_what_is_not_mended_has_no_end() -> None:
-    (kill,) = agenda(planned(laptop(kill={**KILL, "which": 2})))
-    assert (kill.time_s, kill.begins, kill.planned.thing.units) == (2.0, True, (2,))
+def test_an_unmended_fault_has_no_end() -> None:
+    ((at_s, begins, kill),) = agenda(unit_outages(laptop(kill={**KILL, "which": 2})))
+    assert (at_s, begins, kill.units) == (2.0, True, (2,))
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(1, 9))
 def test_things_are_drawn_by_the_seed_and_none_twice(seed: int, count: int) -> None:
     some = {"what": "unit", "count": count}
-    alone, beside = (
+    alone, with_another = (
         Faults.model_validate({"seed": seed, "injected": {**others, "some": some}})
         for others in ({}, {"another": {"what": "host"}})
     )
     drawn = alone.drawn("some", range(9))
     assert len(set(drawn)) == len(drawn) == count
-    assert drawn == beside.drawn("some", range(9))
+    assert drawn == with_another.drawn("some", range(9))
 
 
 def test_seeds_and_names_draw_different_things() -> None:
@@ -66,22 +62,25 @@ def test_seeds_and_names_draw_different_things() -> None:
     assert len(set(map(str, drawn))) == 16
 
 
-def test_what_is_drawn_is_what_breaks() -> None:
+def test_the_drawn_things_are_those_that_break() -> None:
     scenario = laptop(seed=5, some={**KILL, "count": 3})
-    assert set(units(planned(scenario))) == set(scenario.faults.drawn("some", range(4)))
+    units = [unit for each in unit_outages(scenario) for unit in each.units]
+    assert sorted(units) == sorted(scenario.faults.drawn("some", range(4)))
 
 
 def test_units_have_numbers_and_hosts_have_names() -> None:
-    (unit,) = planned(laptop(a={**KILL, "which": 2}))
-    (host,) = planned(laptop(a={"what": "host", "which": "H00-02"}))
-    assert (unit.thing.which, host.thing.which) == ("2", "H00-02")
-    assert unit.thing.units == host.thing.units == (2,)
-    (drawn,) = planned(laptop(a={"what": "host"}))
-    assert drawn.thing.which == f"H00-0{drawn.thing.units[0]}"
+    for fault, which in (
+        ({**KILL, "which": 2}, "2"),
+        ({"what": "host", "which": "H00-02"}, "H00-02"),
+    ):
+        (outage,) = unit_outages(laptop(a=fault))
+        assert (outage.outage.which, outage.units) == (which, (2,))
+    (drawn,) = unit_outages(laptop(a={"what": "host"}))
+    assert drawn.outage.which == f"H00-0{drawn.units[0]}"
 
 
-def test_of_overlapping_faults_the_worse_one_counts() -> None:
-    plan = planned(
+def test_the_worse_of_overlapping_faults_counts() -> None:
+    outages = unit_outages(
         laptop(
             long={**STOP, "lasts": "8 s"},
             short={**STOP, "at": "2 s"},
@@ -89,12 +88,12 @@ def test_of_overlapping_faults_the_worse_one_counts() -> None:
             slower={**STOP, "how": "slow", "factor": 5, "at": "4 s", "lasts": "1 s"},
         )
     )
-    broken: list[Planned] = []
+    present: list[UnitOutage] = []
     course = []
-    for change in agenda(plan):
-        (broken.append if change.begins else broken.remove)(change.planned)
-        now = condition(broken)
-        course.append((change.time_s, now.stopped, now.factor))
+    for at_s, begins, outage in agenda(outages):
+        (present.append if begins else present.remove)(outage)
+        now = condition(present)
+        course.append((at_s, now.stopped, now.factor))
     assert course == [
         (1.0, True, 1),
         (2.0, True, 1),
@@ -108,32 +107,29 @@ def test_of_overlapping_faults_the_worse_one_counts() -> None:
     assert condition([]) == Condition()
 
 
-def test_a_cable_has_a_name_at_each_end_and_fails_towards_the_one_that_is_given() -> None:
-    one_way = {"what": "cable", "how": "one-way", "lasts": "1 s"}
-    for which, link in (
-        ("H00-02", Link(lost_to_unit=1)),
-        ("leaf00 port 3", Link(lost_from_unit=1)),
-    ):
-        (cable,) = planned(laptop(True, cut={**one_way, "which": which}))
-        assert cable.thing.units == (2,)
-        assert condition([cable]).link == link
+ONE_WAY = {"what": "cable", "how": "one-way", "lasts": "1 s"}
+BAD = {"what": "cable", "how": "degraded", "rate": "1 Gb/s", "bit_error_rate": 1e-9}
+LOST = frame_loss(1e-9)
 
 
-def test_a_switch_takes_the_links_of_its_hosts_with_it() -> None:
-    (switch,) = planned(laptop(True, dark={"what": "switch", "which": "leaf00"}))
-    assert switch.thing.units == (0, 1, 2, 3)
-    assert condition([switch]).link == Link(up=False)
+@pytest.mark.parametrize(
+    ("fault", "which", "units", "link"),
+    [
+        # A cable has a name at each end, and fails towards that end.
+        (ONE_WAY, "H00-02", (2,), Link(lost_to_unit=1)),
+        (ONE_WAY, "leaf00 port 3", (2,), Link(lost_from_unit=1)),
+        ({"what": "switch"}, "leaf00", (0, 1, 2, 3), Link(up=False)),
+        (BAD, "H00-00", (0,), Link(lost_to_unit=LOST, lost_from_unit=LOST, rate_bps=10**9)),
+    ],
+)
+def test_a_fault_of_links_changes_those_of_units(fault, which, units, link) -> None:
+    (outage,) = unit_outages(laptop(True, one={**fault, "which": which}))
+    assert (outage.units, condition([outage]).link) == (units, link)
 
 
 def test_a_bit_error_loses_a_frame() -> None:
     assert frame_loss(1e-9) == pytest.approx(1e-9 * FRAME_BITS, rel=1e-4)
     assert frame_loss(0.0) == 0
-    bad = {"what": "cable", "how": "degraded", "rate": "1 Gb/s", "bit_error_rate": 1e-9}
-    (cable,) = planned(laptop(True, bad={**bad, "which": "H00-00"}))
-    lost = frame_loss(1e-9)
-    assert condition([cable]).link == Link(
-        lost_to_unit=lost, lost_from_unit=lost, rate_bps=1_000_000_000
-    )
 
 
 @pytest.mark.parametrize(
@@ -155,9 +151,9 @@ def test_a_bit_error_loses_a_frame() -> None:
         ),
     ],
 )
-def test_what_a_measurement_cannot_break_is_told_in_a_sentence(apart, fault, sentence) -> None:
+def test_faults_that_cannot_be_measured_are_refused(apart, fault, sentence) -> None:
     with pytest.raises(ScenarioError, match=sentence):
-        planned(laptop(apart, one=fault))
+        unit_outages(laptop(apart, one=fault))
 
 
 @pytest.mark.parametrize(
@@ -167,6 +163,6 @@ def test_what_a_measurement_cannot_break_is_told_in_a_sentence(apart, fault, sen
         ({"measure.network": "10.0.0.0/8"}, "leaves no use for network and prometheus_port"),
     ],
 )
-def test_namespaces_need_what_they_need(change: dict[str, object], sentence: str) -> None:
+def test_keys_that_namespaces_exclude_are_refused(change: dict[str, object], sentence: str) -> None:
     with pytest.raises(ScenarioError, match=sentence):
         load("laptop", {**APART, **change})

@@ -1,4 +1,4 @@
-"""Faults of a measurement, done to its processes: what is counted, never how long it takes."""
+"""Faults of a measurement's processes: counts, but no durations."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ from daqloom.scenario import ScenarioError
 from daqloom.topology.system.scenarios import override
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop
-from support.measure.small_runs import DAQLOOM, small
+from support.measure.small_runs import DAQLOOM, daqloom, small
 from support.measure.transports import TRANSPORTS
 from support.namespaces import SBIN, can_make_networks
 from support.repository import ROOT
@@ -32,14 +32,13 @@ STOPPED = {"what": "unit", "which": 1, "how": "stopped", "at": "1 s"}
 
 
 def test_a_killed_and_a_stopped_unit_are_lost_and_every_event_is_accounted_for() -> None:
-    told = []
+    log = []
     result = measure(
         broken(laptop(), killed=KILLED, stopped=STOPPED),
-        on_event=lambda event: told.append(event.text),
+        on_event=lambda event: log.append(event.text),
     )
     expect_accounted(result)
     assert result.metric("faults_begun") == result.metric("faults_detected") == 2
-    # It was heard at most a heartbeat before it was stopped, and is lost a fault timeout later.
     assert result.metric("fault_detection_s.stopped") > 0
     assert result.metric("fault_detection_s.killed") > 0
     names = {metric.name for path in flatten(result.metrics) if (metric := described(path))}
@@ -53,7 +52,7 @@ def test_a_killed_and_a_stopped_unit_are_lost_and_every_event_is_accounted_for()
         (name, change) for name in ("killed", "stopped") for change in ("begins", "detected")
     ]
     assert faults["time_s"] == sorted(faults["time_s"])
-    assert any("killed at" in text and "unit 2 is killed" in text for text in told)
+    assert any("killed at" in text and "unit 2 is killed" in text for text in log)
     times_s = result.series["members"]["time_s"]
     assert times_s == sorted(times_s)
     assert times_s[0] == 0
@@ -77,36 +76,31 @@ def test_a_run_that_fails_after_the_warm_up_keeps_what_it_measured() -> None:
 
 
 def test_a_failed_measurement_prints_its_result_and_has_the_failing_exit_code(capsys) -> None:
-    result = Result(
-        scenario="small",
-        scenario_hash="0",
-        method="measure",
-        metrics={"events_built": 70},
-        failure="event building has stalled",
-    )
+    stalled = {"metrics": {"events_built": 70}, "failure": "event building has stalled"}
+    result = Result(scenario="small", scenario_hash="0", method="measure", **stalled)
 
     def fail() -> Result:
         raise MeasureError(result.failure, result)
 
     with pytest.raises(SystemExit) as ended:
         present(whole_or_stopped(fail), json=True)
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     assert ended.value.code == FAILED
-    assert json.loads(told.out)["metrics"] == {"events_built": 70}
-    assert result.failure in told.err
+    assert json.loads(printed.out)["metrics"] == {"events_built": 70}
+    assert result.failure in printed.err
 
 
 def test_a_host_that_is_down_starts_no_process_until_it_is_up() -> None:
     host = {"what": "host", "which": "H00-01", "at": "200 ms", "lasts": "2 s"}
     result = measure(broken(small(duration="4 s"), host=host), launcher=Local(FAKE))
     assert result.metric("faults_begun") == result.metric("faults_detected") == 1
-    told = result.series["run_events"]["text"]
+    log = result.series["run_events"]["text"]
     down, up = (
-        next(place for place, text in enumerate(told) if text.endswith(end))
+        next(place for place, text in enumerate(log) if text.endswith(end))
         for end in ("is down", "is mended")
     )
-    assert "unit 1 is lost" in " ".join(told[down:up])
-    assert "unit 1 is available" not in told[down:up]
+    assert "unit 1 is lost" in " ".join(log[down:up])
+    assert "unit 1 is available" not in log[down:up]
 
 
 def test_a_fault_of_a_lost_unit_is_none() -> None:
@@ -125,7 +119,7 @@ def test_a_slow_unit_goes_on() -> None:
     assert result.series["faults"]["change"] == ["begins", "ends"]
 
 
-def test_a_slow_unit_is_held_for_what_it_has_computed() -> None:
+def test_a_slow_unit_is_stopped_in_proportion_to_its_computing() -> None:
     # Of 5 ms it computed for 2 ms: four times as long are 8 ms, of which 6 ms are left.
     assert hold_s(4, used_s=0.002, passed_s=0.005) == pytest.approx(0.006)
     # Three threads at a time compute no longer than one.
@@ -138,11 +132,10 @@ def test_processes_that_others_start_are_not_broken() -> None:
         measure(broken(small(launch="slurm"), a=KILLED))
 
 
-def test_the_command_tells_faults_as_they_happen_and_what_they_cost() -> None:
+def test_the_command_prints_faults_and_their_costs() -> None:
     command = [*DAQLOOM, "measure", "laptop", "--duration", "4 s"]
-    keys = {**KILLED, "at": "1 s"}
-    for key, value in {f"faults.injected.one.{key}": value for key, value in keys.items()}.items():
-        command += ["--set", f"{key}={value}"]
+    for key, value in {**KILLED, "at": "1 s"}.items():
+        command += ["--set", f"faults.injected.one.{key}={value}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "daqloom: fault one at 1." in done.stderr
@@ -152,15 +145,14 @@ def test_the_command_tells_faults_as_they_happen_and_what_they_cost() -> None:
 
 
 def test_steering_by_hand_breaks_nothing() -> None:
-    command = [*DAQLOOM, "control", "laptop", "--set", "faults.injected.one.what=unit"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = daqloom("control", "laptop", "--set", "faults.injected.one.what=unit")
     assert done.returncode == 2
     assert "`daqloom measure`" in done.stderr
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
 @pytest.mark.parametrize("transport", ["tcp", "libfabric:tcp"])
-def test_a_dead_link_is_noticed_and_damages_nothing(transport: str) -> None:
+def test_a_dead_link_is_detected_and_damages_nothing(transport: str) -> None:
     port = {"what": "port", "which": "H00-02", "at": "1 s"}
     apart = laptop(namespaces=True, transport=transport, duration="5 s")
     result = measure(broken(apart, port=port))
@@ -169,8 +161,8 @@ def test_a_dead_link_is_noticed_and_damages_nothing(transport: str) -> None:
 
 
 @pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
-def test_the_recording_of_units_in_namespaces_is_what_the_books_say(tmp_path) -> None:
-    # The counters of a killed unit are read beyond its last heartbeat, whatever its namespace is.
+def test_the_recording_of_units_in_namespaces_agrees_with_the_accounts(tmp_path) -> None:
+    # The counters of a killed unit are read beyond its last heartbeat, in any namespace.
     apart = laptop(namespaces=True, transport="tcp", sink="file", sink_files=str(tmp_path))
     kills = {f"k{at}": {"what": "unit", "which": at, "at": f"{2 * at} s"} for at in (1, 2)}
     result = measure(broken(override(apart, {"event.packing": 20}), **kills))
@@ -187,7 +179,7 @@ def test_the_recording_of_units_in_namespaces_is_what_the_books_say(tmp_path) ->
 
 @pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
 @pytest.mark.skipif(shutil.which("nft", path=SBIN) is None, reason="nft, which loses, is not here")
-def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
+def test_losses_of_a_link_are_retransmissions_in_the_kernels_counters() -> None:
     sound = laptop(namespaces=True, transport="tcp", duration="3 s", fault_timeout=f"{HUNG_S} s")
     # A frame of 1500 B is lost with a probability of 1 %.
     cable = {"what": "cable", "which": "H00-02", "how": "degraded", "bit_error_rate": 1e-2 / 12_000}
@@ -196,15 +188,15 @@ def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
     assert lossy.metric("units_lost") == 0
     assert lossy.metric("retransmissions.all") > 10
     assert lossy.metric("retransmission_timeouts") <= lossy.metric("retransmissions.all")
-    told = lossy.series["connections"]
-    pairs = set(zip(told["from"], told["to"], strict=True))
+    columns = lossy.series["connections"]
+    pairs = set(zip(columns["from"], columns["to"], strict=True))
     units = {unit for pair in pairs for unit in pair}
     assert pairs == {(a, b) for a in units for b in units if a != b}
-    # Of the whole run, while metrics are of the time after the warm-up.
-    assert sum(told["segments_retransmitted"]) > 10
-    on_cable = [row for row in zip(*told.values(), strict=True) if 2 in row[:2]]
-    assert sum(row[3] for row in on_cable) > sum(told["segments_retransmitted"]) / 2
-    for row in zip(*told.values(), strict=True):
+    # Series count the whole run, metrics the time after the warm-up.
+    rows = list(zip(*columns.values(), strict=True))
+    assert sum(row[3] for row in rows) > 10
+    assert sum(row[3] for row in rows if 2 in row[:2]) > sum(row[3] for row in rows) / 2
+    for row in rows:
         assert 0 < row[6] <= row[5] < 10, "the shortest round trip, and the smoothed one (s)"
         assert row[7] > 0
     assert measure(laptop(duration="1 s")).metric("retransmissions.all") is None
@@ -212,8 +204,8 @@ def test_what_a_link_loses_tcp_sends_again_and_the_kernel_counts_it() -> None:
 
 def expect_no_damage(transport: str, *, faults: int, minutes: float, seed: int) -> None:
     command = [sys.executable, str(SOAK), "--minutes", str(minutes), "--faults", str(faults)]
-    command += ["--seed", str(seed)]
-    command += ["--units", "6", "--transport", transport, "--set", "measure.fault_timeout=1 s"]
+    command += ["--seed", str(seed), "--units", "6", "--transport", transport]
+    command += ["--set", "measure.fault_timeout=1 s"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     report = json.loads(done.stdout)
@@ -240,12 +232,9 @@ def test_a_measurement_assumes_nothing_that_only_a_simulation_uses() -> None:
 
 
 def test_a_key_that_only_the_given_transport_has_may_be_set() -> None:
-    command = [*DAQLOOM, "measure", "laptop", "--duration", "1 s", "--quiet"]
-    tcp = ["--transport", "libfabric:tcp", "--set", "measure.congestion=cubic"]
-    found = subprocess.run([*command, *tcp], capture_output=True, text=True, timeout=120)
+    command = ["measure", "laptop", "--duration", "1 s", "--quiet", "--transport"]
+    found = daqloom(*command, "libfabric:tcp", "--set", "measure.congestion=cubic")
     assert found.returncode == 0, found.stderr
-    wrong = subprocess.run(
-        [*command, "--transport", "udp"], capture_output=True, text=True, timeout=120
-    )
+    wrong = daqloom(*command, "udp")
     assert wrong.returncode != 0
     assert "--transport: measure.transport" in wrong.stderr

@@ -1,7 +1,5 @@
-"""All units are lost at once, or out of sight: nothing is recorded twice, nothing unaccounted for.
-
-By the program that does it for longer, benchmarks/event_building_soak.py --rounds 10.
-"""
+"""All units are lost or unreachable at once: nothing is recorded twice, nothing unaccounted for;
+benchmarks/event_building_soak.py --rounds 10 runs for longer."""
 
 import json
 import subprocess
@@ -26,7 +24,7 @@ def expect_recorded_once(transport: str, *options: str) -> None:
     assert report["recorded_twice"] == report["recorded_damage"] == 0
     accounts = report["events_accounted"]
     assert sum(n for fate, n in accounts.items() if fate != "begun") == accounts["begun"]
-    # What a killed unit did after its last heartbeat is in the files alone.
+    # Events of a killed unit after its last heartbeat are in the files alone.
     unknown = accounts["not_processed"] + accounts["unfinished"] + accounts["skipped"]
     assert 0 <= report["recorded_events"] - accounts["built"] - accounts["incomplete"] <= unknown
 
@@ -40,7 +38,7 @@ def test_units_that_are_killed_or_stopped_together(transport: str) -> None:
 
 
 @TRANSPORTS
-def test_a_run_control_that_is_stopped_or_out_of_sight(transport: str) -> None:
+def test_a_run_control_that_is_stopped_or_unreachable(transport: str) -> None:
     expect_recorded_once(transport, *SHORT, "--kinds", "control-stop", "control-cut")
 
 
@@ -51,5 +49,5 @@ def test_units_that_do_not_reach_each_other(transport: str) -> None:
 
 @pytest.mark.soak
 @TRANSPORTS
-def test_whatever_befalls_all_units_together(transport: str) -> None:
+def test_all_faults_of_all_units_together(transport: str) -> None:
     expect_recorded_once(transport)

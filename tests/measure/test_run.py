@@ -1,4 +1,4 @@
-"""Measurements and steered runs as a person has them, with nodes that have no engine."""
+"""Measurements and steered runs by commands and functions, with nodes without an engine."""
 
 import asyncio
 import json
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,9 @@ from daqloom.control.metrics import ROWS, Row, difference, metrics
 from daqloom.control.states import Phase
 from daqloom.control.status import Request, Status, steer
 from daqloom.machine.launch import Local
-from daqloom.measure import run
-from daqloom.measure.run import Progress, measure, plan_of
+from daqloom.measure import plan
+from daqloom.measure.plan import plan_of
+from daqloom.measure.run import Progress, measure
 from daqloom.results.errors import MeasureError
 from daqloom.results.metrics import declared
 from daqloom.results.result import StoppedError
@@ -57,12 +59,12 @@ def test_events_with_wrong_bytes_are_a_warning(tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.process
-def test_a_measurement_gives_the_record_that_all_methods_give() -> None:
-    told, shares = [], []
+def test_a_measurement_has_a_result_like_all_methods() -> None:
+    log, shares = [], []
     result = measure(
         small(fault_timeout=f"{HUNG_S} s"),
         launcher=Local(FAKE),
-        on_event=lambda event: told.append(event.text),
+        on_event=lambda event: log.append(event.text),
         progress=lambda how: shares.append(how.share),
     )
     assert result.method == "measure"
@@ -76,8 +78,8 @@ def test_a_measurement_gives_the_record_that_all_methods_give() -> None:
     assert result.metric("regroupings") == 0
     assert [text for text in result.warnings if not text.startswith("without effect")] == []
     assert shares == sorted(shares)
-    assert result.series["run_events"]["text"] == told
-    assert "running: from MEP 0" in told
+    assert result.series["run_events"]["text"] == log
+    assert "running: from MEP 0" in log
     assert json.loads(result.to_json())["metrics"]["events_built"] > 0
 
 
@@ -97,11 +99,11 @@ def test_a_measurement_ends_after_so_many_events() -> None:
 
 
 @pytest.mark.process
-def test_a_measurement_that_breaks_says_why_and_keeps_what_units_printed(tmp_path) -> None:
+def test_a_failed_measurement_has_a_reason_and_keeps_the_output_of_units(tmp_path) -> None:
     failing = (sys.executable, "-c", "print('no such license'); raise SystemExit(3)")
     with pytest.raises(MeasureError, match=r"could not start.*exit code 3.*no such license"):
         measure(small(), launcher=Local(failing), log_dir=tmp_path)
-    # The first that failed; the others may have been ended before they said anything.
+    # The first that failed has output; the others may have been ended before.
     assert "no such license" in "".join(log.read_text() for log in tmp_path.glob("unit-*.log"))
 
 
@@ -113,21 +115,15 @@ def test_a_measurement_that_breaks_says_why_and_keeps_what_units_printed(tmp_pat
         ({"congestion": "cubic"}, r"TCP connections only, and measure.transport = .shm. has none"),
     ],
 )
-def test_what_no_unit_could_run_is_refused_before_any_is_started(change, sentence) -> None:
+def test_a_plan_that_no_unit_can_run_is_refused_before_any_start(change, sentence) -> None:
     with pytest.raises(ScenarioError, match=sentence):
         measure(small(**change), launcher=NoLauncher())
 
 
-def test_what_is_no_event_builder_is_refused() -> None:
+def test_flows_alone_are_refused() -> None:
+    building = {"building": {"protocol": "none"}, "network": {"technology": "infiniband"}}
     flows = {"a": {"source": 0, "destination": 1}}
-    scenario = Scenario.model_validate(
-        {
-            "name": "x",
-            "building": {"protocol": "none"},
-            "network": {"technology": "infiniband"},
-            "flows": flows,
-        }
-    )
+    scenario = Scenario.model_validate({"name": "x", "flows": flows, **building})
     with pytest.raises(ScenarioError, match="does not describe an event builder"):
         measure(scenario)
 
@@ -142,11 +138,9 @@ def test_unfolded_nodes_need_a_readout_and_a_builder_unit() -> None:
 
 
 def test_options_stand_in_for_keys() -> None:
-    changed = with_options(
-        System(small()),
-        {"measure.duration": "3 s", "measure.events": 5, "measure.transport": "libfabric:tcp"},
-    )
-    measure = changed.scenario.measure
+    keys = {"duration": "3 s", "events": 5, "transport": "libfabric:tcp"}
+    options = {f"measure.{key}": value for key, value in keys.items()}
+    measure = with_options(System(small()), options).scenario.measure
     assert (measure.duration, measure.events) == (3.0, 5)
     with pytest.raises(ScenarioError, match=r"^--transport: .*is not a transport"):
         with_options(System(small()), {"measure.transport": "telepathy", "run.seed": None})
@@ -172,7 +166,7 @@ def test_metrics_are_differences_of_counters_over_each_units_own_time() -> None:
     assert "throughput_bps" not in found, "no unit counts that"
 
 
-def test_a_unit_that_was_away_adds_only_what_it_did() -> None:
+def test_an_absent_unit_adds_only_its_own_counts() -> None:
     counted = {
         0: Counters({"phases": 100, "elapsed_s": 10.0}),
         1: Counters({"phases": 10, "elapsed_s": 1.0}),
@@ -220,7 +214,7 @@ def test_a_tally_goes_on_when_counters_begin_anew(lives) -> None:
 # ---- [measure] of a scenario ---------------------------------------------------------------------
 
 
-def test_a_scenario_is_the_same_whether_it_says_the_usual_or_not() -> None:
+def test_explicit_defaults_do_not_change_a_scenario() -> None:
     plain = settled(Scenario.model_validate({key: SMALL[key] for key in SMALL if key != "measure"}))
     usual = override(plain, {"measure.heartbeat": "200 ms", "measure.port": 4711})
     assert usual.hash() == plain.hash()
@@ -244,7 +238,7 @@ def test_a_scenario_is_the_same_whether_it_says_the_usual_or_not() -> None:
         ("port", 70_000, "at most 65535"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(key, value, sentence) -> None:
+def test_an_impossible_measure_table_is_refused(key, value, sentence) -> None:
     with pytest.raises(ScenarioError, match=sentence):
         small(**{key: value})
 
@@ -278,19 +272,28 @@ def reading_until(stream, pattern):
     raise AssertionError(f"the program ended without {pattern}")
 
 
+@contextmanager
+def kept_up(scenario_file):
+    """The program that keeps a run up, for `HUNG_S` at most."""
+    pipe = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [*DAQLOOM, "control", str(scenario_file)]
+    with subprocess.Popen(command, text=True, **pipe) as process:
+        killer = threading.Timer(HUNG_S, process.kill)
+        killer.start()
+        try:
+            yield process
+        finally:
+            killer.cancel()
+            process.kill()
+
+
 @pytest.mark.process
 def test_a_run_is_kept_up_and_steered_from_two_terminals(tmp_path, scenario_file, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    pipe = subprocess.PIPE
-    ours = subprocess.Popen(
-        [*DAQLOOM, "control", str(scenario_file)], stdin=pipe, stdout=pipe, stderr=pipe, text=True
-    )
-    killer = threading.Timer(HUNG_S, ours.kill)
-    killer.start()
     units = []
-    try:
-        told = reading_until(ours.stderr, r"--control (\S+) --token-file (\S+)")
-        address, token = told.groups()
+    with kept_up(scenario_file) as ours:
+        found = reading_until(ours.stderr, r"--control (\S+) --token-file (\S+)")
+        address, token = found.groups()
         assert os.stat(token).st_mode & 0o777 == 0o600
         environment = os.environ | {"DAQLOOM_TOKEN": Path(token).read_text().strip()}
         for _ in range(3):  # without a number: any that is free
@@ -316,13 +319,6 @@ def test_a_run_is_kept_up_and_steered_from_two_terminals(tmp_path, scenario_file
         assert (gone.returncode, gone.stdout) == (1, "")
         assert "you have no run on port" in gone.stderr
         assert "you have no run on this machine" in daqloom("control", "status").stderr
-    finally:
-        killer.cancel()
-        for process in (ours, *units):
-            process.kill()
-            process.wait()
-        for stream in (ours.stdin, ours.stdout, ours.stderr):
-            stream.close()
 
 
 @pytest.mark.parametrize("command", ["measure", "compare"])
@@ -331,7 +327,7 @@ def test_units_by_hand_are_for_control_alone(scenario_file, command) -> None:
     done = daqloom(command, str(scenario_file))
     assert done.returncode == 2
     assert done.stdout == ""
-    assert 'measure.launch = "by-hand" leaves' in done.stderr
+    assert 'measure.launch = "by-hand" starts no units' in done.stderr
     assert "`daqloom control SCENARIO --start`" in done.stderr
 
 
@@ -339,21 +335,15 @@ def test_units_by_hand_are_for_control_alone(scenario_file, command) -> None:
 @pytest.mark.process
 def test_a_signal_ends_a_kept_run_cleanly(tmp_path, scenario_file, monkeypatch, number):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [*DAQLOOM, "control", str(scenario_file)], stdin=pipe, stderr=pipe, text=True
-    ) as ours:
-        killer = threading.Timer(HUNG_S, ours.kill)
-        killer.start()
+    with kept_up(scenario_file) as ours:
         reading_until(ours.stderr, "listens at")
         ours.send_signal(number)
         assert ours.wait() == 0
         assert ours.stderr.read().count("Traceback") == 0
-        killer.cancel()
 
 
 @pytest.mark.process
-def test_commands_say_in_one_sentence_what_is_wrong(tmp_path, monkeypatch):
+def test_commands_refuse_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     for arguments, code, sentence in (
         (("measure", "ib-uniform-64"), 2, "does not describe an event builder"),
@@ -362,11 +352,11 @@ def test_commands_say_in_one_sentence_what_is_wrong(tmp_path, monkeypatch):
         (("control", "status", "--address", "other.site:1"), 1, "no certificates are given"),
         (("unit", "--control", "127.0.0.1:1", "--patience", "1"), 1, "the run's token"),
     ):
-        said = daqloom(*arguments, input="")
-        assert said.returncode == code, said
-        assert sentence in said.stderr
-        assert said.stderr.count("\n") == 1, said.stderr
-        assert said.stdout == ""
+        done = daqloom(*arguments, input="")
+        assert done.returncode == code, done
+        assert sentence in done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert done.stdout == ""
 
 
 @pytest.mark.process
@@ -394,7 +384,7 @@ def test_ctrl_c_ends_a_measurement_and_all_its_processes(tmp_path) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_tally_knows_a_reading_of_another_process_by_its_shorter_life() -> None:
+def test_a_reading_of_another_process_has_a_shorter_life() -> None:
     tally = Tally()
     tally.read(Counters({"elapsed_s": 5.0, "meps_built": 10, "phases": 1}))
     assert tally.begins_anew(Counters({"elapsed_s": 4.0}))
@@ -406,12 +396,12 @@ def test_a_tally_knows_a_reading_of_another_process_by_its_shorter_life() -> Non
 
 @pytest.mark.parametrize("kept", [100, 10**6])
 @pytest.mark.process
-def test_a_timeline_that_lacks_the_beginning_says_so(tmp_path, monkeypatch, kept) -> None:
-    monkeypatch.setattr(run, "TRACE_STAGES", kept)  # the fake nodes tell 4500 and more
+def test_a_timeline_without_the_beginning_has_a_warning(tmp_path, monkeypatch, kept) -> None:
+    monkeypatch.setattr(plan, "TRACE_STAGES", kept)  # of 4500 and more
     result = measure(small(), launcher=Local(FAKE), trace=tmp_path / "trace.json")
-    told = [warning for warning in result.warnings if warning.startswith("the timeline shows ")]
-    assert len(told) == (kept == 100)
-    assert all("the last 100 stages" in warning for warning in told)
+    warnings = [each for each in result.warnings if each.startswith("the timeline shows ")]
+    assert len(warnings) == (kept == 100)
+    assert all("the last 100 stages" in warning for warning in warnings)
 
 
 @pytest.mark.process

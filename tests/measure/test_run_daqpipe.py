@@ -1,4 +1,4 @@
-"""DAQPIPE for real: processes of this machine, and how a scenario becomes theirs."""
+"""DAQPIPE with processes of this machine, and their configuration from a scenario."""
 
 import pytest
 
@@ -9,7 +9,12 @@ from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.system.scenarios import load
-from support.measure.tiny_runs import TINY_DAQPIPE, tiny_daqpipe
+from support.measure.tiny_runs import (
+    TINY_DAQPIPE,
+    expect_all_built,
+    expect_built_right,
+    tiny_daqpipe,
+)
 
 
 def test_a_readout_units_streams_travel_as_one_fragment() -> None:
@@ -21,9 +26,8 @@ def test_a_readout_units_streams_travel_as_one_fragment() -> None:
 
 def test_groups_are_summed_over_a_units_streams() -> None:
     groups = [{"sources": 1, "share": 0.5}, {"sources": 3, "share": 0.5}]
-    scenario = Scenario.model_validate(
-        TINY_DAQPIPE | {"event": {**TINY_DAQPIPE["event"], "groups": groups}}
-    )
+    event = {**TINY_DAQPIPE["event"], "groups": groups}
+    scenario = Scenario.model_validate(TINY_DAQPIPE | {"event": event})
     # 4 sources of 200 B: half of 800 B in the first, a sixth in each of the others.
     assert places(scenario).fragment_bytes == [round(400 + 800 / 6), round(2 * 800 / 6)]
 
@@ -33,18 +37,11 @@ def test_groups_are_summed_over_a_units_streams() -> None:
 @pytest.mark.process
 def test_every_event_is_built_right(mode: str, slot: str) -> None:
     result = measure(tiny_daqpipe(building__mode=mode, building__slot=slot))
-    assert result.metric("events_built") >= 2000
-    assert result.metric("events_wrong") == 0
-    assert result.metric("events_incomplete") == 0
-    assert result.metric("units_lost") == 0
-    accounted = result.metrics["events_accounted"]
-    assert accounted["begun"] == accounted["built"]
-    assert accounted["unfinished"] == 0
-    assert result.metric("node_throughput_bps") == result.metric("throughput_bps") / 2
-    assert "phases" not in result.metrics
+    expect_built_right(result, events=2000)
+    expect_all_built(result, readouts=2)
 
 
-def test_what_does_not_fit_is_told_in_a_sentence() -> None:
+def test_too_many_credits_are_refused() -> None:
     with pytest.raises(ScenarioError, match="give fewer credits or a larger output buffer"):
         measure(tiny_daqpipe(building__credits=1000))
 

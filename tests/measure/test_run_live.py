@@ -1,4 +1,4 @@
-"""Real runs with the engine: every event is checked, whatever becomes of the units."""
+"""Runs with the engine: every event is checked, also if units are lost."""
 
 import json
 import os
@@ -29,18 +29,18 @@ PACKED = (*SMALL, "event.packing=20", *BUFFERS)
 
 ENDLESS = "600 s"
 FAULTLESS = ("--set", f"measure.fault_timeout={HUNG_S} s")
-"""No unit is lost, even if the machine keeps it from its processor."""
+"""No unit is lost for lack of a processor."""
 PACED = ("--set", "event.rate=20 kHz")
-"""So that a recording stays small, and units that wait leave their cores to the others."""
+"""Recordings stay small, and waiting units leave their cores to others."""
 LOADED = (
     *("--set", "event.rate=200 kHz", "--set", "event.fragment_size=300 B"),
     *("--set", "measure.output_buffer=300 kB"),
 )
-"""So that sinks lag behind."""
+"""Sinks lag behind."""
 
 
 class Live:
-    """`daqloom measure laptop`, or another scenario with so many units, in a process of its own."""
+    """Process of `daqloom measure` with a scenario of `count` units."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Live:
         self._count = count
         keys = PACKED if scenario == "laptop" else SMALL
         sets = ["--json", *(part for each in keys for part in ("--set", each))]
-        self._said: list[str] = []
+        self._printed: list[str] = []
         self._news = threading.Condition()
         here, there = os.pipe()
         self.process = subprocess.Popen(
@@ -71,7 +71,7 @@ class Live:
         with open(end, errors="replace") as lines:
             for line in lines:
                 with self._news:
-                    self._said.append(line)
+                    self._printed.append(line)
                     self._news.notify_all()
 
     def __enter__(self) -> "Live":
@@ -87,10 +87,10 @@ class Live:
         return children(self.process.pid)
 
     def wait_for(self, what: Callable[[], bool]) -> None:
-        """Look at each line that it says, and ten times a second for what it does not say."""
+        """Check at each printed line, and ten times a second."""
         deadline = time.monotonic() + HUNG_S
         while not what():
-            assert self.process.poll() is None, self.said()[-2000:]
+            assert self.process.poll() is None, self.log()[-2000:]
             assert time.monotonic() < deadline
             with self._news:
                 self._news.wait(0.1)
@@ -102,28 +102,28 @@ class Live:
 
     def is_whole(self) -> bool:
         """Whether all units build events, since a unit was lost or left out."""
-        since = re.split("is lost|preparing", self.said())[-1]
+        since = re.split("is lost|preparing", self.log())[-1]
         return f"{self._count} of {self._count} units running" in since
 
     def lost(self) -> set[int]:
         """Units that were lost so far."""
-        return {int(unit) for unit in re.findall(r"unit (\d+) is lost", self.said())}
+        return {int(unit) for unit in re.findall(r"unit (\d+) is lost", self.log())}
 
-    def said(self) -> str:
+    def log(self) -> str:
         with self._news:
-            return "".join(self._said)
+            return "".join(self._printed)
 
     def result(self, code: int = 0) -> dict:
         out, _ = self.process.communicate(timeout=HUNG_S)
         self._listener.join(HUNG_S)
-        assert self.process.returncode == code, self.said()[-2000:]
+        assert self.process.returncode == code, self.log()[-2000:]
         return json.loads(out)
 
     def metrics(self) -> dict:
         return self.result()["metrics"]
 
     def metrics_once_whole(self) -> dict:
-        """Those until all units build events again, when Ctrl-C ends the run."""
+        """Metrics until all units build events again, when Ctrl-C ends the run."""
         self.wait_for(self.is_whole)
         os.kill(self.process.pid, signal.SIGINT)
         return self.result(code=130)["metrics"]
@@ -135,7 +135,7 @@ def expect_accounted(metrics: dict) -> dict[str, int]:
     assert metrics.get("events_wrong", 0) == 0
     assert min(fates.values()) >= 0
     assert sum(fates.values()) == accounts["begun"]
-    # On a machine that keeps units from their processors, some are always out.
+    # On a busy machine some units may always be lost.
     assert accounts["built"] + accounts["incomplete"] > 0
     return accounts
 
@@ -201,8 +201,8 @@ EVENTS_IN_A_MEP = 20
 
 
 def expect_recorded_once(folder: Path, accounts: dict[str, int], *, killed: int = 0) -> None:
-    """Read from the files alone, those too that killed units left. Each of these may have been
-    writing a MEP, which is not counted as processed."""
+    """Check the files, with those that killed units left. Each of these may have been writing a
+    MEP, which is not counted as processed."""
     recover(folder)
     recording = check_recording([folder], generated=True)
     assert recording.is_right, recording.record()
@@ -228,17 +228,13 @@ def test_nothing_is_built_twice_when_all_units_are_lost_together(fault, transpor
             for pid in victims:
                 os.kill(pid, signal.SIGSTOP)
             over = time.monotonic() + 3  # longer than the fault timeout
-            run.wait_for(
-                lambda: (
-                    run.lost() == {0, 1, 2, 3}
-                    if fault == "all stopped"
-                    else time.monotonic() > over
-                )
-            )
+            is_lost = lambda: run.lost() == {0, 1, 2, 3}  # noqa: E731
+            is_over = lambda: time.monotonic() > over  # noqa: E731
+            run.wait_for(is_lost if fault == "all stopped" else is_over)
             for pid in victims:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
-        # Perhaps it notices nothing, perhaps it has lost all of them.
+        # A stopped run control loses none or all.
         metrics = run.metrics() if is_control else run.metrics_once_whole()
     accounts = expect_accounted(metrics)
     assert metrics.get("events_repeated", 0) == 0
@@ -258,8 +254,8 @@ def test_a_stopped_unit_is_left_out_and_damages_nothing_when_it_goes_on() -> Non
 
 
 def test_a_replay_that_loops_is_checked_by_its_recording(tmp_path: Path) -> None:
-    """A recording from another seed than the run's and without indices: what a generator would make
-    of the event numbers, the sink does not expect."""
+    """A recording of another seed without indices: the sink expects its data, not generated
+    ones."""
     recorded, replay = tmp_path / "recorded", ("--set", "measure.source=replay")
     generate = ("data", "generate", "laptop", "-o", str(recorded), "--mfps", "7", "--seed", "9")
     packed = [word for given in PACKED for word in ("--set", given)]
@@ -293,14 +289,14 @@ def test_units_whose_connection_is_cut_meet_again() -> None:
             return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
         def sockets(*kind: str) -> Iterator[tuple[str, list[str]]]:
-            """Of the units: whose, and what `ss` says of each."""
+            """Sockets of units: their owners, and the fields of `ss`."""
             for line in ss(*kind).splitlines():
                 owner = re.search(r"pid=(\d+)", line)
                 if owner and int(owner[1]) in units:
                     yield owner[1], line.split()
 
         def cut() -> None:
-            """All connections between two units: of two that met halfway, one is not used."""
+            """Cut all connections between two units."""
             owners = {}
             for owner, fields in sockets("state", "established"):
                 here, there = (end.rpartition(":")[2] for end in fields[2:4])
@@ -311,13 +307,13 @@ def test_units_whose_connection_is_cut_meet_again() -> None:
                     ss("-K", "sport", "=", f":{here}", "and", "dport", "=", f":{there}")
 
         def listeners() -> set[str]:
-            """Those of a new epoch are others."""
+            """Listeners, which differ between epochs."""
             return {fields[3] for _, fields in sockets("-l")}
 
         first = listeners()
 
         def has_regrouped() -> bool:
-            """Cut with nothing on its way, libfabric connects again and nobody is told."""
+            """Cut again: without data under way, libfabric reconnects silently."""
             if listeners() == first:
                 cut()
             return listeners() != first
@@ -336,7 +332,7 @@ def recording_to(folder: Path) -> tuple[str, ...]:
 
 
 def expect_not_written(result: dict, folder: Path, reason: str) -> None:
-    """What the run says of its recording is what the recording has."""
+    """The run's accounts are those of its recording."""
     metrics = result["metrics"]
     accounts = expect_accounted(metrics)
     assert metrics["units_lost"] == 0
@@ -348,14 +344,14 @@ def expect_not_written(result: dict, folder: Path, reason: str) -> None:
     assert found.gaps.events - found.gaps.incomplete_events == accounts["built"]
 
 
-def test_what_files_do_not_take_is_counted_and_fails_the_command(tmp_path: Path) -> None:
+def test_unwritten_events_are_counted_and_fail_the_command(tmp_path: Path) -> None:
     with Live("2 s", *recording_to(tmp_path), *FAULTLESS, prefix=LIMITED) as run:
         result = run.result(code=1)
-        assert "cannot write what it builds: File too large" in run.said()
+        assert "cannot write what it builds: File too large" in run.log()
     expect_not_written(result, tmp_path, "File too large")
 
 
-def test_a_run_that_cannot_write_stops_if_it_is_to(tmp_path: Path) -> None:
+def test_a_run_that_cannot_write_stops_if_configured(tmp_path: Path) -> None:
     stop = ("--set", "measure.when_unwritable=stop")
     with Live("600 s", *recording_to(tmp_path), *stop, *FAULTLESS, prefix=LIMITED) as run:
         result = run.result(code=1)
@@ -365,7 +361,7 @@ def test_a_run_that_cannot_write_stops_if_it_is_to(tmp_path: Path) -> None:
 def test_a_full_disk_is_counted_and_fails_the_command(tmp_path: Path) -> None:
     disk = ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=2m disk {tmp_path} && exec "$@"')
     if subprocess.run([*disk, "sh", "true"], capture_output=True).returncode != 0:
-        pytest.skip("a disk of one's own that is full needs root")
+        pytest.skip("a full disk needs root")
     with Live("2 s", *recording_to(tmp_path), *FAULTLESS, prefix=(*disk, "sh")) as run:
         result = run.result(code=1)
     accounts = expect_accounted(result["metrics"])
@@ -375,15 +371,14 @@ def test_a_full_disk_is_counted_and_fails_the_command(tmp_path: Path) -> None:
     assert "No space left on device" in " ".join(result["warnings"])
 
 
-def test_what_a_killed_unit_did_not_finish_is_told_and_recovered(tmp_path: Path) -> None:
+def test_unfinished_files_of_a_killed_unit_are_recovered(tmp_path: Path) -> None:
     slow = ("--set", "event.rate=20 kHz", "--set", "measure.restart=false")
     with Live("4 s", *recording_to(tmp_path), *slow) as run:
         units = run.building()
         run.wait_for(lambda: any(each.nbytes > 0 for each in unfinished(tmp_path)))
         os.kill(units[0], signal.SIGKILL)
         result = run.result()
-    told = " ".join(result["warnings"])
-    assert f"`daqloom data recover {tmp_path}`" in told
+    assert f"`daqloom data recover {tmp_path}`" in " ".join(result["warnings"])
     left = unfinished(tmp_path)
     assert {each.in_use for each in left} == {False}
     assert all(each.outcome in ("finished", "dropped") for each in recover(tmp_path))

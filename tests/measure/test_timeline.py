@@ -1,4 +1,4 @@
-"""What units keep of their stages, and the timeline that comes of it."""
+"""Stages that units keep, and the timeline of them."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def test_stages_become_spans_with_the_wait_for_the_last_one_apart() -> None:
     assert sorted(found) == sorted(
         [
             Span(0, 0, "sending", first, 2, 3),
-            Span(0, 0, "waiting", first, 3, 5),  # until the second one has come
+            Span(0, 0, "waiting", first, 3, 5),  # for the second one
             Span(0, 0, "releasing", first, 5, 6),
             Span(1, 0, "sending", second, 2, 5),
             Span(1, 0, "waiting", second, 5, 5),
@@ -73,7 +73,7 @@ def test_steps_go_on_from_epoch_to_epoch_in_whole_rounds() -> None:
         0: [(NS, 1, step, 0, "sending") for step in range(3)]
         + [(2 * NS, 2, step, 0, "sending") for step in range(2)],
     }
-    # The last stage of an epoch has no end of its own: it ends with the last that was told.
+    # The last stage of an epoch ends with the last one reported.
     assert [span.step for span in measured_spans(stages, 0, two, LAPTOP)] == [0, 1, 2, 4, 5]
 
 
@@ -95,9 +95,9 @@ def test_units_without_a_readout_unit_and_none_at_all_have_no_timeline() -> None
 
 
 def test_event_building_without_phases_has_no_timeline(tmp_path: Path) -> None:
-    for wanted in ({"timeline": True}, {"trace": tmp_path / "trace.json"}):
+    for options in ({"timeline": True}, {"trace": tmp_path / "trace.json"}):
         with pytest.raises(ScenarioError, match='protocol = "daqpipe" has no phases'):
-            measure(load("laptop", ["building.protocol=daqpipe"]), **wanted)
+            measure(load("laptop", ["building.protocol=daqpipe"]), **options)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -111,7 +111,7 @@ def node(unit: int, run: str, kept: int) -> _engine.LiveNode:
     return _engine.LiveNode(config)
 
 
-def told_by(node: _engine.LiveNode) -> list[StageRow]:
+def stages_of(node: _engine.LiveNode) -> list[StageRow]:
     return [(*row, stage.name) for *row, stage in node.take_stages()]
 
 
@@ -139,20 +139,20 @@ def halted():
 def test_a_unit_keeps_the_stages_that_it_counts(halted, tmp_path: Path) -> None:
     nodes, _ = halted
     before_ns = time.time_ns()
-    told = {unit: told_by(each) for unit, each in enumerate(nodes)}
+    stages = {unit: stages_of(each) for unit, each in enumerate(nodes)}
     counted = nodes[0].counters()
-    names = Counter(what for *_, what in told[0])
-    if len(told[0]) < 100_000:  # else the oldest are gone
+    names = Counter(what for *_, what in stages[0])
+    if len(stages[0]) < 100_000:  # with all stages
         assert names["sending"] - counted.phases in (0, 1)  # the last one may not be over
         assert names["in_barrier"] - counted.barriers in (0, 1)
-    assert len(told[1]) == 50
-    assert all(begin_ns < before_ns for begin_ns, *_ in told[0])
-    assert told[0] == sorted(told[0], key=lambda row: row[0])
-    assert {to for _, _, _, to, _ in told[0]} == {0, 1}
+    assert len(stages[1]) == 50
+    assert all(begin_ns < before_ns for begin_ns, *_ in stages[0])
+    assert stages[0] == sorted(stages[0], key=lambda row: row[0])
+    assert {to for _, _, _, to, _ in stages[0]} == {0, 1}
     assert nodes[0].take_stages() == []
 
     two = system()
-    found = measured_spans(told, told[0][0][0], two, LAPTOP)
+    found = measured_spans(stages, stages[0][0][0], two, LAPTOP)
     assert all(span.end_s >= span.begin_s >= 0 for span in found if span.node == 0)
     assert set(phase_columns(found, two)["node"]) == {two.fabric.hosts[h].name for h in two.hosts}
     write_phases(tmp_path / "trace.json", found, two)
@@ -160,8 +160,8 @@ def test_a_unit_keeps_the_stages_that_it_counts(halted, tmp_path: Path) -> None:
     assert sum(event["ph"] == "X" for event in events) == len(found)
 
 
-def test_what_units_keep_comes_in_messages_of_bounded_size(halted) -> None:
-    rows = tuple(told_by(halted[0][0]))[:ROWS_AT_ONCE]
+def test_stages_come_in_messages_of_bounded_size(halted) -> None:
+    rows = tuple(stages_of(halted[0][0]))[:ROWS_AT_ONCE]
     report = read_report(Trace(stages=rows).encode())
     assert isinstance(report, Trace)
     assert report.stages == rows
@@ -171,14 +171,14 @@ def test_what_units_keep_comes_in_messages_of_bounded_size(halted) -> None:
             read_report(json.dumps({"kind": "trace", "stages": stages}).encode())
 
 
-def test_the_histograms_hold_what_the_counters_count(halted) -> None:
+def test_the_histograms_agree_with_the_counters(halted) -> None:
     for each in halted[0]:
         counted = each.counters()
         assert sum(counted.building.values()) == counted.meps_delivered > 0
         assert sum(counted.in_barrier.values()) == counted.barriers > 0
 
 
-def test_counters_are_there_when_the_unit_is_gone(halted) -> None:
+def test_counters_outlive_their_unit(halted) -> None:
     from daqloom.control.pages import Pages
 
     nodes, run = halted

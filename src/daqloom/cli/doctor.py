@@ -18,8 +18,7 @@ with lazy.imports():
 
     from daqloom.machine import doctor as machine_doctor
     from daqloom.machine import machine
-    from daqloom.measure import needs as measure_needs
-    from daqloom.measure import run
+    from daqloom.measure import plan
     from daqloom.topology.system import scenarios
 
 
@@ -47,7 +46,7 @@ def doctor(
       daqloom doctor laptop --set readout.units=16
     """
     needs = (
-        measure_needs.needs_of(run.of_a_fabric(scenarios.load(scenario, set_ or ())))
+        plan.needs_of(plan.check_measurable(scenarios.load(scenario, set_ or ())))
         if scenario
         else None
     )

@@ -48,7 +48,7 @@ with lazy.imports():
     from daqloom.control import certificates as control_certificates
     from daqloom.control import run_log, states, unit_program
     from daqloom.control import status as control_status
-    from daqloom.measure import configure
+    from daqloom.measure import configure, plan
     from daqloom.measure import dry_run as measure_dry_run
     from daqloom.measure import run as measure_run
     from daqloom.report.system import result_figure
@@ -187,7 +187,7 @@ def measure(
     carried = [f"{key}={value}" for key, value in chosen.items() if value]
     given = {"run.seed": seed, "measure.duration": duration, "measure.events": events}
     system = load_with(scenario, [*carried, *(set_ or ())], given)
-    measure_run.of_a_fabric(system.scenario)
+    plan.check_measurable(system.scenario)
     if connections and system.scenario.measure.transport != "tcp":
         raise ScenarioError(
             '--connections needs measure.transport = "tcp", whose sockets have counters; it is '
@@ -283,7 +283,7 @@ def up(
     are printed; the end of the input has no effect.
     """
     run_console.keep_up(
-        measure_run.of_a_fabric(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start
+        plan.check_measurable(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start
     )
 
 

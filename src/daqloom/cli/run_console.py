@@ -18,7 +18,8 @@ from daqloom.control.run_folder import run_folder
 from daqloom.control.states import Goal, Phase
 from daqloom.control.status import Request
 from daqloom.control.warnings import lost_events, unfinished_files
-from daqloom.measure.run import control_of, reading, stopped_by_signals
+from daqloom.measure.plan import control_of
+from daqloom.measure.signals import stopped_by_signals
 from daqloom.scenario.errors import ScenarioError
 
 with lazy.imports():
@@ -85,7 +86,7 @@ async def _keep_up(scenario: models.Scenario, folder: Path, start: bool) -> None
                 task.cancel()
             await asyncio.gather(shown, return_exceptions=True)
         packing, sink = scenario.event.packing, scenario.measure.sink
-        lost = lost_events(reading(control), packing, sink)
+        lost = lost_events(control.totals(), packing, sink)
         for sentence in (*lost, *unfinished_files(scenario)):
             print(f"daqloom: {sentence}", file=sys.stderr)
 

@@ -1,4 +1,6 @@
-"""The engine's rules of the building protocols, and its delays."""
+"""The engine's rules of the building protocols and of the run control, and its delays."""
+
+from typing import Any
 
 from daqloom import _engine
 from daqloom.configuration.settings import engine_delay, settings
@@ -6,6 +8,20 @@ from daqloom.scenario.schema.building import Building
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.event import Event
 from daqloom.scenario.schema.models import Scenario
+
+
+def run_plan(scenario: Scenario, **more: Any) -> _engine.RunPlan:
+    """Return the plan of a run control, with `more` of its fields."""
+    measure = scenario.measure
+    return _engine.RunPlan(
+        heartbeat_s=measure.heartbeat,
+        fault_timeout_s=measure.fault_timeout,
+        order_timeout_s=max(10.0, 3 * measure.fault_timeout),
+        restart=measure.restart,
+        moves_apart=scenario.hosts.spare_takes == "one",
+        fewest_members=measure.minimum,
+        **more,
+    )
 
 
 def shift_rules(building: Building, groups: list[int]) -> _engine.ShiftRules:

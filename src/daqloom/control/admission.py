@@ -1,13 +1,12 @@
-"""Both sides of a call prove that they know a secret of the run; the secret itself is never sent.
+"""Admission of calls: both sides prove that they know a secret of the run, which is never sent.
 
     caller → run control   Greet     the call's name, nonce C
     run control → caller             nonce S, HMAC-SHA256(secret, "run control", call, C, S)
     caller → run control   the call  nonce S, HMAC-SHA256(secret, "caller", call, C, S)
 
-The caller obeys nobody who has not answered its own nonce. The run control admits a call by its
-metadata alone, before any message of it; each S admits one call, so that nothing can be replayed,
-and the two sides' proofs differ, so that none can be sent back to who made it.
-"""
+The caller obeys only a run control that has answered its nonce. The run control admits a call by
+its metadata alone, before any message; each S admits one call, which prevents replays, and the
+proofs of the two sides differ, which prevents reflection."""
 
 import hmac
 import secrets
@@ -21,7 +20,7 @@ CALL_KEY, NONCE_KEY, PROOF_KEY = "call", "nonce-bin", "proof-bin"
 """Keys of the metadata; gRPC encodes the values of keys that end with -bin."""
 NONCE_BYTES = 32
 MOST_GREETED = 4096
-"""Greeted callers that the run control remembers until they call; it forgets older ones."""
+"""Greeted callers that the run control keeps until they call; older ones are dropped."""
 
 _CONTROL, _CALLER = b"run control", b"caller"
 
@@ -46,10 +45,9 @@ class Caller:
         """Return the metadata of `Greet`."""
         return ((CALL_KEY, self._call), (NONCE_KEY, self._nonce))
 
-    def admission(self, told: bytes) -> Metadata | None:
-        """Return the metadata of the call, from the answer to `Greet`; None: the answer is no
-        proof."""
-        nonce, proof = told[:NONCE_BYTES], told[NONCE_BYTES:]
+    def admission(self, answer: bytes) -> Metadata | None:
+        """Return the metadata of the call from the answer to `Greet`, if it is a proof."""
+        nonce, proof = answer[:NONCE_BYTES], answer[NONCE_BYTES:]
         expected = _proof(self._secret, _CONTROL, self._call, self._nonce, nonce)
         if not hmac.compare_digest(proof, expected):
             return None
@@ -58,12 +56,11 @@ class Caller:
 
 
 def greeted(channel: Any, address: str, call: str, secret: bytes, timeout_s: float) -> Metadata:
-    """Return the metadata that admits one call over `channel`, which leads to `address`.
-
-    Raises MeasureError where another program listens there, and gRPC's error."""
+    """Return the metadata that admits one call over `channel` to `address`. Raises MeasureError if
+    another program listens there, and gRPC's error."""
     caller = Caller(call, secret)
-    told = channel.unary_unary(GREET)(b"", timeout=timeout_s, metadata=caller.greeting)
-    admission = caller.admission(told)
+    answer = channel.unary_unary(GREET)(b"", timeout=timeout_s, metadata=caller.greeting)
+    admission = caller.admission(answer)
     if admission is None:
         raise MeasureError(
             f"the program that listens at {address} does not know the secret of this run: its run "
@@ -73,16 +70,16 @@ def greeted(channel: Any, address: str, call: str, secret: bytes, timeout_s: flo
 
 
 class Greetings:
-    """The run control's side of the handshake; `known` has the secret of each call."""
+    """Run control's side of the handshake, with the secret of each call."""
 
-    def __init__(self, known: Mapping[str, bytes]) -> None:
-        self._secrets = dict(known)
+    def __init__(self, secrets_of_calls: Mapping[str, bytes]) -> None:
+        self._secrets = dict(secrets_of_calls)
         self._greeted: dict[bytes, tuple[str, bytes]] = {}
 
     def greet(self, metadata: Iterable[Any]) -> bytes | None:
-        """Return the answer to `Greet`; None: the greeting is malformed."""
-        given = dict(metadata)
-        call, nonce = str(given.get(CALL_KEY)), given.get(NONCE_KEY)
+        """Return the answer to `Greet`, unless the greeting is malformed."""
+        values = dict(metadata)
+        call, nonce = str(values.get(CALL_KEY)), values.get(NONCE_KEY)
         secret = self._secrets.get(call)
         if secret is None or not isinstance(nonce, bytes) or len(nonce) != NONCE_BYTES:
             return None
@@ -94,8 +91,8 @@ class Greetings:
 
     def admits(self, call: str, metadata: Iterable[Any]) -> bool:
         """Return whether the caller has been greeted and knows the secret."""
-        given = dict(metadata)
-        ours, proof = given.get(NONCE_KEY), given.get(PROOF_KEY)
+        values = dict(metadata)
+        ours, proof = values.get(NONCE_KEY), values.get(PROOF_KEY)
         if not isinstance(ours, bytes) or not isinstance(proof, bytes):
             return False
         meant, nonce = self._greeted.pop(ours, ("", b""))

@@ -27,10 +27,9 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: int = LIFETIME_DAYS) -> None:
     """Write ca.pem, control.pem and unit.pem with their keys, which only their owner may read.
 
-    `hosts` are names and addresses under which the run control is reached, besides this machine's
-    own. The authority's key is not kept: nobody can add certificates, they are all made anew
-    instead. Raises MeasureError for an invalid host or a folder that already has certificates.
-    """
+    `hosts` are names and addresses of the run control, besides this machine's own. The authority's
+    key is not kept: no certificates can be added. Raises MeasureError for an invalid host or a
+    folder that already has certificates."""
     if present := [name for name in ("ca.pem", "control.pem") if (folder / name).exists()]:
         raise MeasureError(f"{folder} already has a {present[0]}; give another folder")
     names = [_name(host) for host in dict.fromkeys([*hosts, *LOCAL])]
@@ -105,7 +104,7 @@ def _certificate(
         )
     )
     if not authority:
-        # The run control serves and, for an operator, asks; a unit only asks.
+        # The run control is a server and, for operators, a client; a unit is a client.
         uses = [Usage.CLIENT_AUTH] + ([Usage.SERVER_AUTH] if common_name == CONTROL else [])
         builder = builder.add_extension(x509.ExtendedKeyUsage(uses), critical=False)
     if names:

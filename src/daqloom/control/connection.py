@@ -1,4 +1,4 @@
-"""How processes of a run connect to the run control: gRPC, its limits and TLS."""
+"""Connections to the run control: gRPC, its limits and TLS."""
 
 import os
 from dataclasses import dataclass
@@ -15,35 +15,35 @@ from daqloom.scenario.files import open_regular
 
 SERVICE = "daqloom.Run"
 JOIN = f"/{SERVICE}/Join"
-"""Call of a unit: it streams reports and receives a stream of orders."""
+"""Call of a unit: a stream of reports, answered by a stream of orders."""
 STEER = f"/{SERVICE}/Steer"
 """Call of an operator: one request, one answer."""
 GREET = f"/{SERVICE}/Greet"
-"""Call before either of them, in which both sides prove who they are."""
+"""Call before Join and Steer, by which both sides prove their identity."""
 
 CONTROL = "daqloom control"
 UNIT = "daqloom unit"
 """Common names of certificates. Only the holder of the first may steer a run off loopback."""
 
 SOCKET = "unix:"
-"""Begins the address of a run control at a socket in the file system of its machine."""
+"""Prefix of an address at a socket in the file system."""
 
 Option = tuple[str, int | str]
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """The certificate and key of a process, and the authority by which it knows the others; PEM."""
+    """Certificate and key of a process, and the authority for its peers; PEM."""
 
     authority: bytes
     certificate: bytes
     key: bytes
 
 
-def read_certificates(folder: Path, who: str) -> Certificates:
-    """Read the certificates of `who`, "control" or "unit". Raises MeasureError."""
+def read_certificates(folder: Path, holder: str) -> Certificates:
+    """Read the certificates of "control" or "unit". Raises MeasureError."""
     parts = []
-    for name in ("ca.pem", f"{who}.pem", f"{who}.key"):
+    for name in ("ca.pem", f"{holder}.pem", f"{holder}.key"):
         try:
             with open_regular(folder / name) as file:
                 parts.append(file.read(1 << 20))
@@ -56,13 +56,12 @@ def read_certificates(folder: Path, who: str) -> Certificates:
 
 
 def is_here(address: str) -> bool:
-    """Return whether only processes of this machine reach the run control at `address`."""
+    """Return whether only processes of this machine reach an address."""
     return address.startswith(SOCKET) or is_loopback(split_address(address)[0])
 
 
 def quiet() -> None:
-    """Stop gRPC from writing to standard error at each connection that ends; call before its first
-    use."""
+    """Silence gRPC's messages about ended connections; call before its first use."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
@@ -84,19 +83,19 @@ def channel(address: str, certificates: Certificates | None, patience_s: float) 
 
 
 def limits() -> list[Option]:
-    """Return gRPC's own limits; ours are narrower, so that what breaks them is counted."""
+    """Return gRPC's limits, above our own, whose violations are counted."""
     most = LARGEST_ORDER_BYTES + 4096
     return [
         ("grpc.max_receive_message_length", most),
         ("grpc.max_send_message_length", most),
         ("grpc.max_metadata_size", 16 * 1024),
-        ("grpc.enable_http_proxy", 0),  # an address of a site's own network
+        ("grpc.enable_http_proxy", 0),  # addresses are within a site
         ("grpc.enable_retries", 0),
     ]
 
 
 def keep_alive(patience_s: float) -> list[Option]:
-    """Return the keep-alive options: how soon the connection of a dead machine ends."""
+    """Return the keep-alive options, by which connections to dead machines end."""
     half_ms = max(1000, round(patience_s * 500))
     return [
         ("grpc.keepalive_time_ms", half_ms),
@@ -107,7 +106,7 @@ def keep_alive(patience_s: float) -> list[Option]:
 
 
 def refusals() -> tuple[Any, ...]:
-    """Return the status codes by which the run control refuses for good."""
+    """Return the status codes of final refusals."""
     code = grpc.StatusCode
     return (
         code.UNAUTHENTICATED,

@@ -1,4 +1,4 @@
-"""Connects the run control to connections, processes and the clock: one asyncio loop, no locks.
+"""Control of a run: its run control with connections, processes and a clock in one asyncio loop.
 
 >>> async with Control(plan, launcher) as control:  # doctest: +SKIP
 ...     control.want(Goal.RUNNING)
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from daqloom._engine import (
+    Counters,
     DropConnection,
     KillProcess,
     LaunchProcess,
@@ -41,7 +42,7 @@ from daqloom.control.plan import Plan
 from daqloom.control.run_log import RunEvent, logged
 from daqloom.control.service import Orders, Service
 from daqloom.control.states import Goal, Phase, Refused, ReportRefusal, State
-from daqloom.control.status import MOST_EVENTS_TOLD, Request, Status, UnitStatus, read_request
+from daqloom.control.status import MOST_EVENTS, Request, Status, UnitStatus, read_request
 from daqloom.machine.addresses import join_address
 from daqloom.machine.launch import Launcher
 from daqloom.machine.machine import Machine
@@ -56,12 +57,12 @@ GOALS = {
     "stop": Goal.READY,
     "exit": Goal.ENDED,
 }
-"""Goals that requests of an operator set."""
+"""Goals of an operator's requests."""
 
 
 @dataclass
-class _Guest:
-    """The process connected as a unit."""
+class _Connected:
+    """Process that is connected as a unit."""
 
     session: int
     orders: Orders
@@ -70,12 +71,11 @@ class _Guest:
 
 
 class Control:
-    """A run: an asynchronous context that owns the run's processes.
+    """A run: an asynchronous context with the run's processes.
 
-    It listens for units at `socket_file` as well, if there is one. `on_event` is called with each
-    entry of the run's log, `on_count` with each unit that has reported its counters. Raises
-    MeasureError on entering where it cannot listen.
-    """
+    It also listens at `socket_file`, if given. `on_event` is called with each entry of the run's
+    log, `on_count` with each unit that has reported its counters. Raises MeasureError on entering
+    if it cannot listen."""
 
     def __init__(
         self,
@@ -93,15 +93,15 @@ class Control:
     ) -> None:
         self.token = secrets.token_bytes(16)
         self.steering = secrets.token_bytes(16)
-        """The secret that an operator needs on loopback."""
+        """Secret of operators on loopback."""
         self.address = ""
-        """Its address, host:port."""
+        """Address, host:port."""
         self._socket = f"{SOCKET}{socket_file.absolute()}" if socket_file else ""
-        """Address for units that do not reach the other one."""
+        """Address of the socket for units in other namespaces."""
         self.refused: Counter[str] = Counter()
         self._began_s = time.monotonic()
         self.began_ns = time.time_ns()
-        """When the run control began, as wall-clock time (since 1970)."""
+        """Wall-clock time of the start (since 1970)."""
         self.plan = plan
         self.run = RunControl(plan.rules)
         self._name = name
@@ -111,14 +111,14 @@ class Control:
         self._on_event = on_event or (lambda event: None)
         self._on_count = on_count or (lambda unit: None)
         self.events: list[RunEvent] = []
-        """The log."""
-        self._guests: dict[int, _Guest] = {}
+        """Log of the run."""
+        self._guests: dict[int, _Connected] = {}
         self._sessions = 0
         self.stages: dict[int, deque[StageRow]] = {}
-        """The last stages of each unit, if the plan asks for any."""
+        """Last stages of each unit, if the plan has any."""
         self.arrivals = ArrivalLog(plan.trace_arrivals)
         self.connections: dict[tuple[int, int], ConnectionRow] = {}
-        """What the kernel told last of the connection from a unit to another one, over TCP."""
+        """Last kernel counters of the TCP connection from a unit to another one."""
         self._changed = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
         self._pages = Pages(plan.run)
@@ -142,7 +142,7 @@ class Control:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End the run if it has not ended, at once if it was cancelled; no process is left."""
+        """End the run, at once if it was cancelled; no process is left."""
         try:
             self.want(Goal.ENDED)
             rules = self.plan.rules
@@ -175,12 +175,12 @@ class Control:
         self._act()
 
     def injected(self, text: str) -> None:
-        """Log that something is broken on purpose, or mended."""
+        """Log the begin or end of an injected fault."""
         self.run.injected(self.now_s(), text)
         self._act()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until `holds()` is true; it is called whenever something may have changed."""
+        """Wait until `holds()`, which is called after each possible change."""
         while not holds():
             self._changed.clear()
             await self._changed.wait()
@@ -192,7 +192,7 @@ class Control:
             raise MeasureError(self.failure())
 
     def failure(self) -> str:
-        """Return why the run is in error, with the last output of the units concerned."""
+        """Return the reason of the error, with the last output of the units concerned."""
         sentence = self.run.failure or "the run has ended"
         lines = [
             f"unit {unit.number}: {line}"
@@ -201,6 +201,10 @@ class Control:
             for line in self.processes.last_lines(unit.number, 2)
         ]
         return sentence + (f" (last lines: {' | '.join(lines[:6])})" if lines else "")
+
+    def totals(self) -> dict[int, Counters]:
+        """Return the counters of each unit until now."""
+        return {unit.number: unit.tally.totals for unit in self.run.units}
 
     def status(self) -> Status:
         """Return the state of the run and of all its units."""
@@ -215,7 +219,7 @@ class Control:
             first_mep=run.first_mep,
             failure=run.failure[:1000],
             units=tuple(self._unit_status(unit, unit.number in members) for unit in run.units),
-            events=tuple((event.time_s, event.text) for event in self.events[-MOST_EVENTS_TOLD:]),
+            events=tuple((event.time_s, event.text) for event in self.events[-MOST_EVENTS:]),
             counts={**run.counts, **{f"refused.{why}": n for why, n in self.refused.items()}},
         )
 
@@ -231,10 +235,10 @@ class Control:
             self.reset(request.unit)
         return self.status()
 
-    # ---- what the world says -----------------------------------------------------------------
+    # ---- units -------------------------------------------------------------------------------
 
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
-        """Take in a process that wants to join: see `Desk`."""
+        """Admit a process that joins: see `Desk`."""
         run, unit, units = self.run, hello.unit, self.plan.rules.units
         if unit is None:
             unit = next((each for each in range(units) if run.is_free(each)), units)
@@ -244,7 +248,7 @@ class Control:
             return Refused.OCCUPIED
         self._sessions += 1
         before = self._guests.get(unit)
-        self._guests[unit] = _Guest(self._sessions, orders, hello.host, hello.pid)
+        self._guests[unit] = _Connected(self._sessions, orders, hello.host, hello.pid)
         run.joined(self.now_s(), unit, self._sessions)
         if before:
             before.orders.put_nowait(None)
@@ -254,7 +258,7 @@ class Control:
     def report(
         self, unit: int, session: int, report: Heartbeat | Answer | Trace
     ) -> ReportRefusal | None:
-        """Take in a report of a unit: see `Desk`."""
+        """Process a report of a unit: see `Desk`."""
         if isinstance(report, Trace):
             return self._keep(unit, session, report)
         self._look(unit, report)
@@ -275,13 +279,13 @@ class Control:
         return None
 
     def read_last(self, unit: int) -> None:
-        """Count what a unit of this machine that has ended counted up to its end."""
+        """Read the last counters of a unit of this machine that has ended."""
         if counted := self._pages.last(unit):
             self.run.counted(unit, counted)
             self._on_count(unit)
 
     def _look(self, unit: int, report: Heartbeat | Answer) -> None:
-        """Read the counters of a unit of this machine, as long as they are the same ones."""
+        """Read the counters of a unit of this machine before they begin anew."""
         if report.counters and self.run.unit(unit).tally.begins_anew(report.counted):
             self.read_last(unit)
         guest = self._guests.get(unit)
@@ -291,12 +295,12 @@ class Control:
                 self._pages.watch(unit, guest.pid)
 
     def leave(self, unit: int, session: int) -> None:
-        """Take in that a connection has ended: see `Desk`."""
+        """Process the end of a connection: see `Desk`."""
         if (guest := self._guests.get(unit)) and guest.session == session:
             del self._guests[unit]
         self.run.left(self.now_s(), unit, session)
         if self.processes.stands_for_several(unit) and self.run.unit(unit).session == 0:
-            self.run.exited(self.now_s(), unit, "its task has ended")  # nobody else would tell
+            self.run.exited(self.now_s(), unit, "its task has ended")  # srun does not report it
         self._act()
 
     def _exited(self, units: tuple[int, ...], how: str) -> None:
@@ -312,7 +316,7 @@ class Control:
             self.run.tick(self.now_s())
             self._act()
 
-    # ---- what the run control wants ----------------------------------------------------------
+    # ---- outputs of the run control ----------------------------------------------------------
 
     def _act(self) -> None:
         outputs = self.run.take()

@@ -1,8 +1,5 @@
-"""The reference of the counters of a unit.
-
-The engine describes them, once; `docs/reference/operations.md` has the table
-(`python -m daqloom.control.counters`).
-"""
+"""Reference of a unit's counters, from the engine's descriptions: `python -m
+daqloom.control.counters` writes the table in docs/reference/operations.md."""
 
 import sys
 from pathlib import Path
@@ -20,7 +17,7 @@ def table() -> str:
 
 
 def written_into(page: str) -> str:
-    """Return the page with the table between its marks. Raises ValueError where it has none."""
+    """Return the page with the table between its marks. Raises ValueError without marks."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):

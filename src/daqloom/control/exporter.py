@@ -1,7 +1,5 @@
-"""A unit's counters for Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats.
-
-They are read when somebody asks, and never otherwise.
-"""
+"""Exporter of a unit's counters for Prometheus, read at each scrape alone:
+https://prometheus.io/docs/instrumenting/exposition_formats."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 Read = Callable[[], Counters]
-"""Returns all counters as they stand now."""
+"""Reader of the present counters."""
 
 MEANINGS = {each.name: each.meaning for each in known_counters()}
 GAUGES = frozenset(each.name for each in known_counters() if each.is_gauge)
@@ -56,8 +54,8 @@ LABELLED: dict[str, tuple[str, str, str, dict[str, Count]]] = {
         },
     ),
 }
-"""Metrics that combine several counters under one label: HELP text, label, what is counted
-(a MEP counts as the number of events packed in it), and the counter for each label value."""
+"""Metrics of several counters under one label: HELP text, label, unit of counting (a MEP counts as
+its events), and the counter of each label value."""
 
 FAMILIES: dict[str, tuple[str, Callable[[Counters], Mapping[str, int]]]] = {
     "daqloom_refused": ("Messages and writes refused, by cause.", lambda c: c.refused),
@@ -68,7 +66,7 @@ FAMILIES: dict[str, tuple[str, Callable[[Counters], Mapping[str, int]]]] = {
     "daqloom_packets_lost": ("Packets not written to files, by error.", lambda c: c.not_written),
     "daqloom_meps_wrong_by_cause": ("Wrong MEPs, by the first error found.", lambda c: c.wrong),
 }
-"""Metrics of what is counted by cause, which becomes a label: HELP text and counters."""
+"""Metrics with the cause as a label: HELP text and counters."""
 
 HISTOGRAMS: dict[str, tuple[str, Callable[[Counters], Buckets], Count]] = {
     "daqloom_build_seconds": (
@@ -95,13 +93,13 @@ CLIENT_S = 10.0
 """Idle timeout of a client connection."""
 MOST_CLIENTS = 16
 ACCEPT_PAUSE_S = 0.2
-"""After a client that could not be accepted."""
+"""Pause after a client that could not be accepted (s)."""
 
 PORTS = "set measure.prometheus_port to the first of as many free ports as there are units"
 
 
 def exposed_name(counter: str) -> str:
-    """Return the metric's name, its unit last as Prometheus wants: daqloom_waiting_seconds."""
+    """Return the metric's name with its unit last, such as daqloom_waiting_seconds."""
     words = re.sub(r"[^A-Za-z0-9]+", "_", counter).split("_")
     if words[-1] == "s":
         words[-1] = "seconds"
@@ -112,7 +110,7 @@ def exposed_name(counter: str) -> str:
 
 
 class Collector:
-    """Collects the metrics of one unit: `labels` go on each of them, a MEP has `packing` events."""
+    """Collector of one unit's metrics with `labels`; a MEP has `packing` events."""
 
     def __init__(self, read: Read, labels: Mapping[str, str], packing: int) -> None:
         self._read, self._labels, self._packing = read, dict(labels), packing
@@ -159,8 +157,8 @@ class Collector:
 
 
 def _cumulative(buckets: Buckets) -> list[tuple[str, float]]:
-    """Return cumulative counts by upper bound, as Prometheus wants them. One of our buckets that
-    a bound divides counts above it."""
+    """Return cumulative counts by upper bound, for Prometheus. A bucket across a bound counts above
+    it."""
     ends_s = [(sum(latency_bucket(bucket)), count) for bucket, count in buckets.items()]
     found = [
         (f"{bound_s:g}", float(sum(n for end_s, n in ends_s if end_s <= bound_s * (1 + 1e-9))))
@@ -171,11 +169,11 @@ def _cumulative(buckets: Buckets) -> list[tuple[str, float]]:
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: a scrape is no news."""
+        """Log nothing."""
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """Serves each client in a thread of its own, so that a slow one blocks no other."""
+    """Server with a thread for each client, so that a slow one blocks no other."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -187,8 +185,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__((host, port), _Silent)
 
     def get_request(self) -> Any:
-        """Accept a client. Without a free descriptor none can be accepted and the listener stays
-        readable: the next try comes after a pause."""
+        """Accept a client. Without a free descriptor, the next try comes after a pause."""
         try:
             return super().get_request()
         except OSError:
@@ -201,7 +198,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         with self._changing:
             self._clients.append(request)
             if len(self._clients) > MOST_CLIENTS:
-                with suppress(OSError):  # it has just hung up itself
+                with suppress(OSError):  # the client has closed it
                     self._clients.pop(0).shutdown(socket.SHUT_RDWR)
         super().process_request(request, client_address)
 
@@ -223,10 +220,10 @@ class Collects(Protocol):
 
 
 class Exporter:
-    """Serves a collector over HTTP until it is closed."""
+    """HTTP server of a collector."""
 
     def __init__(self, collector: Collects, host: str, port: int, fix: str = PORTS) -> None:
-        """Raises MeasureError where it cannot listen; `fix` says what to do."""
+        """Start the server. Raises MeasureError, with the remedy `fix`, if it cannot listen."""
         from prometheus_client import CollectorRegistry, make_wsgi_app
 
         registry = CollectorRegistry(auto_describe=False)
@@ -252,9 +249,8 @@ class Exporter:
 def exporter(
     document: Mapping[str, Any], unit: int, run: str, control: str, read: Read
 ) -> Exporter | None:
-    """Start the exporter that the scenario's document asks for, or return None where it asks for
-    none. It listens on the address with which this machine reaches the run control at `control`,
-    which may be loopback. Raises MeasureError."""
+    """Start the exporter of the scenario's document, if it has one, on the address with which this
+    machine reaches the run control at `control`. Raises MeasureError."""
     port = document.get("measure", {}).get("prometheus_port", 0)
     if not port:
         return None

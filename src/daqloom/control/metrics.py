@@ -1,4 +1,4 @@
-"""Computes the metrics of a result from the counters of units."""
+"""Metrics of a result, from the counters of units."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,24 +13,24 @@ from daqloom.control.warnings import unprocessed
 from daqloom.results.metrics import Parts, declared
 
 Reading = Mapping[int, Counters]
-"""The total counters of each unit at one time."""
+"""Total counters of each unit at one time."""
 Count = Callable[[Counters], int | float | None]
-"""Reads one counter; None: the unit does not count that."""
+"""Reader of one counter; None: the unit lacks it."""
 Metrics = dict[str, int | float | dict[str, int | float]]
 MICRO = 1e6
 
 
 @dataclass(frozen=True)
 class Row:
-    """A metric, nested by a dot at most once, and the counter that it is computed from."""
+    """A metric, nested by a dot at most once, and its counter."""
 
     metric: str
     counter: Count
     kind: Literal["sum", "rate", "share", "each"]
-    """How the counter becomes a metric: summed over units; that sum per second; the mean share of
-    the time of the units that count it; or the sum divided by that of the counter `by`."""
+    """Sum over units; sum per second; mean share of the units' time; or sum divided by that of the
+    counter `by`."""
     factor: Literal["one", "bits", "events"] = "one"
-    """Whether the counter is of MEPs, each of which has as many events as are packed."""
+    """Factor: bits of a byte, or events packed in a MEP."""
     by: Count | None = None
 
 
@@ -62,8 +62,7 @@ ROWS: tuple[Row, ...] = (
     Row("source_buffer_full", lambda c: c.mfps_blocked, "sum"),
     Row("unit_cores", lambda c: c.cpu_s, "share"),
 )
-"""Metrics of all protocols; one whose counter no unit has is absent."""
-
+"""Metrics of all protocols; absent if no unit has the counter."""
 
 OVER_TCP: tuple[Row, ...] = (
     Row("retransmission_timeouts", lambda c: c.transport_retransmission_timeouts, "sum"),
@@ -71,7 +70,7 @@ OVER_TCP: tuple[Row, ...] = (
     Row("records_damaged", lambda c: c.transport_damaged_records, "sum"),
     Row("writes_damaged", lambda c: c.transport_damaged_writes, "sum"),
 )
-"""Metrics of `measure.transport = "tcp"`, whose sockets are ours to ask."""
+"""Metrics of `measure.transport = "tcp"`, from the units' own sockets."""
 
 
 def rows_of(protocol: str, transport: str = "shm") -> tuple[Row, ...]:
@@ -83,7 +82,7 @@ def rows_of(protocol: str, transport: str = "shm") -> tuple[Row, ...]:
 
 
 def difference(begin: Reading, end: Reading) -> dict[int, Counters]:
-    """Return what each unit counted between two readings."""
+    """Return the counts of each unit between two readings."""
     found = {}
     for unit, counted in end.items():
         before = begin[unit].by_name if unit in begin else {}
@@ -93,8 +92,8 @@ def difference(begin: Reading, end: Reading) -> dict[int, Counters]:
 
 
 def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metrics:
-    """Return the metrics, from counters of units with `packing` events in a MEP. A rate is the sum
-    of the rates of the units, each over its own time: no two are read at the same moment."""
+    """Return the metrics of units with `packing` events in a MEP. A rate is the sum of the units'
+    rates, each over its own time: readings of units are not simultaneous."""
     found: Metrics = {}
     factors = {"one": 1, "bits": 8, "events": packing}
     units = list(counted.values())
@@ -103,11 +102,10 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
         if value is None:
             continue
         name, _, inner = row.metric.partition(".")
-        scaled = value * factors[row.factor]
-        if not inner:
-            found[name] = scaled
+        if inner:
+            _nest(found, name)[inner] = value * factors[row.factor]
         else:
-            _nest(found, name)[inner] = scaled
+            found[name] = value * factors[row.factor]
     for name, percentiles in latencies(units).items():
         _nest(found, name).update(percentiles)
     if skew := _skew(units):
@@ -124,18 +122,16 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
 
 
 def connection_columns(
-    told: Mapping[tuple[int, int], ConnectionRow],
+    connections: Mapping[tuple[int, int], ConnectionRow],
 ) -> dict[str, list[int] | list[float]]:
-    """Return what the kernels told of connections as columns, by sending and receiving unit:
-    `sent_bytes`, `segments_retransmitted`, `retransmission_timeouts`, `round_trip_s` (smoothed) and
-    `least_round_trip_s`, and `delivery_rate_bps`."""
-    rows = sorted(told.items())
+    """Return the kernels' counters of connections as columns, by sending and receiving unit; the
+    round trip is smoothed."""
+    rows = sorted(connections.items())
+    names = ("sent_bytes", "segments_retransmitted", "retransmission_timeouts")
     return {
         "from": [unit for (unit, _), _ in rows],
         "to": [to for (_, to), _ in rows],
-        "sent_bytes": [row.sent_bytes for _, row in rows],
-        "segments_retransmitted": [row.segments_retransmitted for _, row in rows],
-        "retransmission_timeouts": [row.retransmission_timeouts for _, row in rows],
+        **{name: [getattr(row, name) for _, row in rows] for name in names},
         "round_trip_s": [row.round_trip_us / MICRO for _, row in rows],
         "least_round_trip_s": [row.least_round_trip_us / MICRO for _, row in rows],
         "delivery_rate_bps": [8 * row.delivery_rate_bytes_per_s for _, row in rows],
@@ -148,12 +144,12 @@ def window_s(counted: Reading) -> float:
 
 
 def waiting(totals: Reading) -> int:
-    """Return how many events no builder unit has been given yet, from readings of all units."""
+    """Return the number of events without a builder unit yet."""
     return sum(unit.events_waiting or 0 for unit in totals.values())
 
 
 def fragment_share(units: Sequence[Counters]) -> float | None:
-    """Return the share of fragments in the bytes of MFPs; only readout units count it."""
+    """Return the share of fragments in the bytes of MFPs, which readout units count."""
     taken = _total(units, lambda c: c.mfp_bytes_taken)
     return _total(units, lambda c: c.fragment_bytes_taken) / taken if taken else None
 
@@ -169,22 +165,22 @@ def _nest(found: Metrics, name: str) -> dict[str, int | float]:
 
 
 def _skew(units: Sequence[Counters]) -> dict[str, float]:
-    """Return the time per barrier of the unit that is last to enter them, and of the first."""
+    """Return the least and the most time per barrier of a unit."""
     means_s = [(unit.in_barrier_s or 0) / unit.barriers for unit in units if unit.barriers]
     return {"least": min(means_s), "most": max(means_s)} if means_s else {}
 
 
 def refused(counted: Reading) -> dict[str, int]:
-    """Return what all units refused, by cause; causes without any are left out."""
+    """Return the refusals of all units, by cause."""
     found: Counter[str] = Counter()
     for unit in counted.values():
-        found.update({cause: count for cause, count in unit.refused.items() if count})
-    return dict(found)
+        found.update(unit.refused)
+    return dict(+found)
 
 
 LATE = 0.1
-"""Share of the window by which a unit's own time may be shorter because of when it was read; a
-unit with less was absent for part of the window."""
+"""Share of the window by which a unit's time may be shorter due to the times of reading; a unit
+with less was absent for part of the window."""
 
 
 def _value(row: Row, units: Sequence[Counters], time_s: float) -> int | float | None:
@@ -208,12 +204,10 @@ def accounts(
 ) -> dict[str, int]:
     """Return the fates of all events of a run that has ended, as `events_accounted.*`.
 
-    `totals` are the counters of the whole run, `balance` the fates that no counter shows,
-    `next_mep` the first number that was assigned to no builder unit, `sink` the scenario's
-    `measure.sink`. Each fate is counted on its own: their sum is `begun`, unless events were built
-    twice. An event built, complete or not, and then not processed or not written is neither `built`
-    nor `incomplete`.
-    """
+    `totals` are the counters of the whole run, `balance` the fates without counters, `next_mep` the
+    first number without a builder unit, `sink` the scenario's `measure.sink`. Each fate is counted
+    on its own: their sum is `begun`, unless events were built twice. Built events, complete or not,
+    that are not processed or not written are neither `built` nor `incomplete`."""
 
     def meps(counter: Callable[[Counters], int | None]) -> int:
         return sum(counter(unit) or 0 for unit in totals.values())
@@ -224,17 +218,18 @@ def accounts(
         "dropped": meps(lambda c: c.meps_dropped),
         "discarded": meps(lambda c: c.meps_discarded),
     }
-    if sink != "user":
-        lost = [unprocessed(unit) for unit in totals.values()]
-        found["not_processed"] = sum(each.meps for each in lost)
-        found["incomplete"] -= sum(each.incomplete for each in lost)
-        found["built"] -= sum(each.meps - each.incomplete for each in lost)
-    if sink == "file":
-        not_written = meps(lambda c: c.meps_not_written)
-        incomplete = meps(lambda c: c.incomplete_meps_not_written)
-        found["not_written"] = not_written
+
+    def lost(fate: str, count: int, incomplete: int) -> None:
+        found[fate] = count
         found["incomplete"] -= incomplete
-        found["built"] -= not_written - incomplete
+        found["built"] -= count - incomplete
+
+    if sink != "user":
+        counts = [unprocessed(unit) for unit in totals.values()]
+        lost("not_processed", sum(meps for meps, _ in counts), sum(part for _, part in counts))
+    if sink == "file":
+        incomplete = meps(lambda c: c.incomplete_meps_not_written)
+        lost("not_written", meps(lambda c: c.meps_not_written), incomplete)
     found |= {"unfinished": balance.unfinished, "skipped": balance.skipped}
     return {fate: count * packing for fate, count in ({"begun": next_mep} | found).items()}
 
@@ -249,17 +244,17 @@ HISTOGRAMS: dict[str, Callable[[Counters], Buckets]] = {
 """Latency metrics and their histograms."""
 
 
-def merged(all_of_them: Iterable[Buckets]) -> Buckets:
+def merged(histograms: Iterable[Buckets]) -> Buckets:
     """Merge several histograms into one."""
     found: Counter[int] = Counter()
-    for buckets in all_of_them:
+    for buckets in histograms:
         found.update(buckets)
     return dict(sorted(found.items()))
 
 
 def percentiles(buckets: Buckets) -> dict[str, float]:
-    """Return p50 and p99 (s), at the middle of their buckets, so within 3 %; and max, the end of
-    the last bucket."""
+    """Return p50 and p99 (s), at the middle of their buckets, within 3 %, and max, the end of the
+    last bucket."""
     places = [latency_bucket(bucket) for bucket in buckets]
     if not places:
         return {}
@@ -273,8 +268,7 @@ def percentiles(buckets: Buckets) -> dict[str, float]:
 
 
 def latencies(counted: Sequence[Counters]) -> dict[str, dict[str, float]]:
-    """Return percentiles by metric, from the counters of all units; metrics without counts are left
-    out."""
+    """Return percentiles by metric, from the counters of all units, without empty metrics."""
     found = {
         metric: percentiles(merged(histogram(unit) for unit in counted))
         for metric, histogram in HISTOGRAMS.items()

@@ -1,4 +1,4 @@
-"""An operator asks a run control, or a switch, of this machine or another."""
+"""Requests of an operator to a run control or a switch."""
 
 from pathlib import Path
 
@@ -20,8 +20,8 @@ def ask(
     kind: Kind = RUN,
     patience_s: float = PATIENCE_S,
 ) -> bytes:
-    """Return the answer of what listens at `address` (None: the only one of this user on this
-    machine). Raises MeasureError."""
+    """Return the answer of the listener at `address`, the user's only one on this machine if None.
+    Raises MeasureError."""
     secret = b""
     if certificates is None and (address is None or is_loopback(split_address(address)[0])):
         address, secret = find_run(address, kind)
@@ -30,20 +30,15 @@ def ask(
     shown = read_certificates(certificates, "control") if certificates else None
     try:
         with channel(address, shown, patience_s) as connection:
-            # A certificate says who an operator is; without one, the secret does.
+            # An operator has a certificate or the secret.
             metadata: Metadata = ()
             if secret:
                 metadata = greeted(connection, address, STEER, secret, patience_s)
             call = connection.unary_unary(STEER)
             answer: bytes = call(request, timeout=patience_s, metadata=metadata)
     except grpc.RpcError as error:
+        reason = error.details() or error.code() if isinstance(error, grpc.Call) else error
         raise MeasureError(
-            f"the {kind.listener} at {address} does not answer: {_reason(error)}"
+            f"the {kind.listener} at {address} does not answer: {str(reason)[:300]}"
         ) from None
     return answer
-
-
-def _reason(error: object) -> str:
-    if isinstance(error, grpc.Call):
-        return (error.details() or str(error.code()))[:300]
-    return str(error)[:300]

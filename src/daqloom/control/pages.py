@@ -1,9 +1,8 @@
-"""The counter pages of units of this machine: shared memory, which outlives processes. It has what
-a unit counts between its last heartbeat and its end.
+"""Counter pages of this machine's units: shared memory that outlives processes, with the counts
+between the last heartbeat and the end.
 
-A unit is on this machine if its process is found here with a page of the unit's name, whatever its
-host's name and network namespace are.
-"""
+A unit is on this machine if its process exists here with a page of the unit's name, in any network
+namespace."""
 
 from daqloom._engine import Counters, UnitCounters
 
@@ -16,17 +15,17 @@ class Pages:
         self._pages: dict[int, UnitCounters | None] = {}
 
     def watch(self, unit: int, process: int) -> None:
-        """Begin to watch a unit in a process; where it has no page, heartbeats must do."""
+        """Watch the page of a unit in a process, if it has one."""
         try:
             self._pages[unit] = UnitCounters.attach(process, self._run, unit)
         except OSError:
             self._pages[unit] = None
 
     def watches(self, unit: int) -> bool:
-        """Return whether the unit has been watched, or the attempt failed."""
+        """Return whether the unit is watched, or has no page."""
         return unit in self._pages
 
     def last(self, unit: int) -> Counters | None:
-        """Return the unit's last counters and stop watching it; none if it had no page."""
+        """Return the unit's last counters, if it has a page, and stop watching."""
         page = self._pages.pop(unit, None)
         return page.read() if page is not None else None

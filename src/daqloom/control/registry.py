@@ -1,7 +1,6 @@
-"""Runs and switches of this user on this machine, for an operator in another terminal to find.
+"""Registry of this user's runs and switches on this machine, for operators in other terminals.
 
-The files hold the secrets that steer them, so only the user may read the folder.
-"""
+Its files contain the secrets of operators: only the user may read the folder."""
 
 import errno
 import os
@@ -24,22 +23,22 @@ LARGEST_FILE_BYTES = 1 << 12
 
 @dataclass(frozen=True)
 class Kind:
-    """What can be steered."""
+    """Kind of program that operators steer."""
 
     name: str
     listener: str
-    """What listens for operators."""
+    """Part of the program that listens."""
     suffix: str
-    """Of the file with its secret."""
+    """Suffix of the file with the secret."""
     command: str
-    """That starts one."""
+    """Command that starts one."""
 
 
 RUN = Kind("run", "run control", ".steer", "daqloom control SCENARIO")
 
 
 def runs_folder() -> Path:
-    """Return the folder, made if necessary. Raises MeasureError where others could read it."""
+    """Return the folder, made if necessary. Raises MeasureError for one that others can read."""
     base = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(base, "daqloom") if base else Path(f"/tmp/daqloom-{_user()}")
     try:
@@ -58,7 +57,7 @@ def runs_folder() -> Path:
 
 
 def _user() -> int:
-    """Return the number of this user, who in a user namespace of his own has another one."""
+    """Return the number of this user outside user namespaces."""
     user = os.getuid()
     with suppress(OSError):
         for line in Path("/proc/self/uid_map").read_text().splitlines():
@@ -70,14 +69,10 @@ def _user() -> int:
 
 @contextmanager
 def published(
-    address: str,
-    steering: bytes,
-    token: bytes | None = None,
-    kind: Kind = RUN,
-    socket: str = "",
+    address: str, steering: bytes, token: bytes | None = None, kind: Kind = RUN, socket: str = ""
 ) -> Iterator[Path]:
-    """Publish what listens at `address`, and at a `socket` of this machine if there is one; yield
-    the file with the token of units, if it has any."""
+    """Publish the listener at `address`, and at a `socket` of this machine, if given; yield the
+    file for the token of units."""
     port = split_address(address)[1]
     folder = runs_folder()
     _remove_abandoned(folder)
@@ -86,15 +81,15 @@ def published(
         secrets[folder / f"{port}.token"] = token
     with ExitStack() as stack:
         for path, secret in secrets.items():
-            told = (secret.hex(), socket or address, str(os.getpid()))
-            text = "\n".join(told if path.suffix == kind.suffix else told[:1])
+            lines = (secret.hex(), socket or address, str(os.getpid()))
+            text = "\n".join(lines if path.suffix == kind.suffix else lines[:1])
             stack.enter_context(claimed_file(path, text))
         yield folder / f"{port}.token"
 
 
 def find_run(address: str | None, kind: Kind = RUN) -> tuple[str, bytes]:
-    """Return the address of what can be steered on this machine, the only one unless given, and
-    the secret to do so. Raises MeasureError."""
+    """Return the address and the secret of a listener of this machine, the only one unless given.
+    Raises MeasureError."""
     folder = runs_folder()
     if address is None:
         files = [path for path in sorted(folder.glob(f"*{kind.suffix}")) if is_claimed(path)]
@@ -114,8 +109,8 @@ def find_run(address: str | None, kind: Kind = RUN) -> tuple[str, bytes]:
         return address or known, bytes.fromhex(secret)
     except ValueError:
         raise MeasureError(
-            f"you have no {kind.name} on port {path.stem} of this machine; `{kind.command}` starts "
-            "one"
+            f"you have no {kind.name} on port {path.stem} of this machine; "
+            f"`{kind.command}` starts one"
         ) from None
 
 
@@ -123,6 +118,6 @@ def _remove_abandoned(folder: Path) -> None:
     """Remove secrets and sockets of processes that were killed."""
     remove_abandoned(folder.glob("[0-9]*.*"))
     for path in folder.glob("*.socket"):
-        with suppress(OSError), Socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK) as asking:
-            if asking.connect_ex(str(path)) == errno.ECONNREFUSED:  # no listener
+        with suppress(OSError), Socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK) as probe:
+            if probe.connect_ex(str(path)) == errno.ECONNREFUSED:  # no listener
                 path.unlink()

@@ -1,8 +1,5 @@
-"""The folder for the output of a run's units.
-
-Unless the user names one, it is below TMPDIR, and removed at the end of the run control, or by the
-next run if the run control was killed.
-"""
+"""Folder for the output of a run's units: below TMPDIR unless named, and removed at the end of the
+run control, or by the next run."""
 
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +12,7 @@ from daqloom.base.words import reason_of
 from daqloom.results.errors import MeasureError
 
 KEPT = "daqloom-run-"
-"""Marks the folder of a failed run, which is kept for its user."""
+"""Prefix of the folder of a failed run, which is kept."""
 
 
 @contextmanager
@@ -30,9 +27,8 @@ def run_folder(log_dir: Path | None) -> Iterator[Path]:
                 log_dir.mkdir(parents=True, exist_ok=True)
                 folder = log_dir
         except OSError as error:
-            raise OutputError(
-                f"cannot write logs: {reason_of(error)}; name another folder"
-            ) from None
+            reason = f"cannot write logs: {reason_of(error)}; name another folder"
+            raise OutputError(reason) from None
         try:
             yield folder
         except MeasureError as error:

@@ -1,6 +1,6 @@
-"""The log of a run: that of the engine's run control, with the load of this machine."""
+"""Log of a run: the engine's log, with the load of this machine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from daqloom import _engine
 from daqloom.base.words import counted
@@ -8,12 +8,12 @@ from daqloom.machine.machine import Machine
 
 About = _engine.About
 LATE = ("silent for ", "is stuck", "no answer to ")
-"""Reasons of a loss that a busy machine can have."""
+"""Reasons of losses on a busy machine."""
 
 
 @dataclass(frozen=True)
 class RunEvent:
-    """An entry of the log: see that of the engine."""
+    """Entry of the log, as the engine's."""
 
     time_s: float
     text: str
@@ -25,22 +25,14 @@ class RunEvent:
 
 
 def logged(event: _engine.RunEvent, machine: Machine) -> RunEvent:
-    """Return an entry of the log; that of a unit which was late on a busy machine names the
-    load."""
+    """Return an entry of the log, with the load of a busy machine if a unit was late."""
     is_late = event.lost is not None and any(reason in event.text for reason in LATE)
-    return RunEvent(
-        time_s=event.time_s,
-        text=event.text + (_busy(machine) if is_late else ""),
-        about=event.about,
-        phase=event.phase,
-        members=event.members,
-        lost=event.lost,
-        is_trouble=event.is_trouble,
-    )
+    entry = RunEvent(**{field.name: getattr(event, field.name) for field in fields(RunEvent)})
+    return replace(entry, text=entry.text + _busy(machine)) if is_late else entry
 
 
 def _busy(machine: Machine) -> str:
-    """Return the end of a sentence about a busy machine; empty for one that is not."""
+    """Return the end of a sentence about a busy machine; empty for an idle one."""
     load, cores = machine.load()
     if load <= cores:
         return ""

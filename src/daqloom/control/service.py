@@ -1,5 +1,4 @@
-"""The run control's gRPC service: it admits calls, and refuses others before their messages are
-read."""
+"""gRPC service of a run control or a switch: calls are refused before their messages are read."""
 
 from __future__ import annotations
 
@@ -38,9 +37,9 @@ from daqloom.machine.addresses import is_loopback, join_address
 from daqloom.results.errors import MeasureError
 
 FIRST_MESSAGE_S = 5.0
-"""How long an admitted call may take for its first message, and a connection for HTTP/2 (s)."""
+"""Time limit for the first message of an admitted call, and for a connection's HTTP/2 (s)."""
 MOST_SILENT = 32
-"""Most admitted calls of a kind without a message; of more, the oldest is refused."""
+"""Admitted calls of a kind without a message, beyond which the oldest is refused."""
 CALLS_OF_A_CONNECTION = 16
 
 Orders = asyncio.Queue[Message | None]
@@ -48,34 +47,33 @@ Orders = asyncio.Queue[Message | None]
 
 
 class Steered(Protocol):
-    """What operators steer through the service."""
+    """Target of operators' requests."""
 
     def steer(self, body: bytes) -> bytes:
         """Answer a request of an operator. Raises MalformedError."""
 
 
 class Desk(Steered, Protocol):
-    """The run control behind the service."""
+    """Run control behind the service."""
 
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
-        """Take in a process that joins; return its unit and session."""
+        """Admit a process that joins; return its unit and session."""
 
     def report(
         self, unit: int, session: int, report: Heartbeat | Answer | Trace
     ) -> ReportRefusal | None:
-        """Take in a report of a unit."""
+        """Process a report of a unit."""
 
     def leave(self, unit: int, session: int) -> None:
-        """Take in that a unit's connection has ended."""
+        """Process the end of a unit's connection."""
 
 
 class Service:
-    """Listens for operators, who know `steering`, or off loopback show the run control's
-    certificate, and at a run control for units, which know `token`.
+    """Listener for operators, with the secret `steering` or, off loopback, the run control's
+    certificate, and at a run control for units, with the secret `token`.
 
-    A call without these is refused before any message is read. What an admitted call may withhold
-    from others is bounded: a silent one is refused soon, and a unit has one process.
-    """
+    Other calls are refused before any message is read. Admitted calls are bounded: a silent one is
+    refused soon, and a unit has one process."""
 
     def __init__(
         self,
@@ -102,9 +100,8 @@ class Service:
         *,
         keys: tuple[str, str] = ("measure.bind", "measure.certificates"),
     ) -> int:
-        """Start to listen, also at a `socket` of this machine if there is one; return the port,
-        which the system chooses for 0. Raises MeasureError, which names the keys of the address and
-        of the certificates."""
+        """Listen, also at a `socket` of this machine, if given; return the port, which the system
+        chooses for 0. Raises MeasureError with the `keys` of the address and the certificates."""
         quiet()
         if self._certificates is None and not is_loopback(host):
             raise MeasureError(
@@ -149,7 +146,7 @@ class Service:
 
     def _handler(self) -> grpc.GenericRpcHandler:
         known: dict[str, Any] = {
-            # A handler of a unary call would not be asked before the whole message has come.
+            # A handler of a unary call would run only after the whole message.
             GREET: grpc.stream_unary_rpc_method_handler(self._greet),
             STEER: grpc.stream_unary_rpc_method_handler(self._steer),
         }
@@ -167,13 +164,13 @@ class Service:
         return Handler()
 
     async def _greet(self, _: Any, context: Any) -> bytes:
-        """Answer a greeting, which is all in the metadata."""
-        told = self._greetings.greet(context.invocation_metadata())
-        if told is None:
+        """Answer a greeting in the metadata."""
+        answer = self._greetings.greet(context.invocation_metadata())
+        if answer is None:
             await self._refuse(
                 Refused.MALFORMED, "the metadata has no greeting of a unit or an operator", context
             )
-        return told
+        return answer
 
     async def _join(self, requests: Any, context: Any) -> None:
         """Serve a unit until it or the run control closes the connection."""
@@ -221,8 +218,8 @@ class Service:
         """Return the first message of an admitted call; empty if it ends without one."""
         silent, loop = self._silent[method], asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(FIRST_MESSAGE_S) as patience:
-                silent.append(patience)
+            async with asyncio.timeout(FIRST_MESSAGE_S) as timeout:
+                silent.append(timeout)
                 if len(silent) > MOST_SILENT and not (oldest := silent.popleft()).expired():
                     oldest.reschedule(loop.time())
                 body = await context.read()
@@ -230,7 +227,7 @@ class Service:
             await self._refuse(Refused.SILENT, "no message arrived in time", context)
         finally:
             with suppress(ValueError):
-                silent.remove(patience)
+                silent.remove(timeout)
         return body if isinstance(body, bytes) else b""
 
     async def _read(self, body: bytes, context: Any) -> AnyReport:
@@ -249,9 +246,7 @@ class Service:
                 for name in context.auth_context().get("x509_common_name", ())
             }
             if not names & ({CONTROL} if method == STEER else {CONTROL, UNIT}):
-                await self._refuse(
-                    Refused.TOKEN, "this certificate does not allow the call", context
-                )
+                await self._refuse(Refused.TOKEN, "this certificate forbids the call", context)
             if method == STEER:
                 return
         if not self._greetings.admits(method, context.invocation_metadata()):

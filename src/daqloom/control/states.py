@@ -1,5 +1,5 @@
-"""The states of a unit and of a run, of which the engine's run control decides, and causes of
-refusal. All are words: an entry of an enumeration is the word that messages carry."""
+"""States of units and runs, from the engine's run control, and causes of refusal; messages contain
+their words."""
 
 from enum import StrEnum
 
@@ -14,7 +14,7 @@ ReportRefusal = _engine.ReportRefusal
 
 
 class Refused(StrEnum):
-    """A cause of refusal of a call, counted as `refused.*`; the run goes on."""
+    """Cause of refusal of a call, counted as `refused.*`."""
 
     TOKEN = "token"
     """A call without the run's token, or with a certificate that does not allow it."""

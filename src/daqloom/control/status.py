@@ -11,11 +11,12 @@ from daqloom.control.operator import ask
 from daqloom.control.states import Goal, Phase, Standing, State
 from daqloom.results.errors import MeasureError
 
-MOST_EVENTS_TOLD = 100
+MOST_EVENTS = 100
+"""Log entries in a status."""
 LARGEST_REQUEST_BYTES = 4096
 POLL_S = 0.1
 REACHED = {"configure": Phase.READY, "start": Phase.RUNNING, "stop": Phase.READY}
-"""The state in which a run has done what it was asked for."""
+"""Phase that a request leads to."""
 
 
 class Request(Message):
@@ -23,7 +24,7 @@ class Request(Message):
 
     command: Literal["status", "configure", "start", "stop", "reset", "exit"]
     unit: UnitNumber | None = None
-    """Reset: the unit."""
+    """Unit to reset."""
 
     @model_validator(mode="after")
     def _reset_names_a_unit(self) -> Self:
@@ -42,7 +43,7 @@ class UnitStatus(Counting):
     host: Text = ""
     pid: Count = 0
     reason: Text = ""
-    """Why it was last lost."""
+    """Reason of the last loss."""
 
 
 class Status(Message):
@@ -59,7 +60,7 @@ class Status(Message):
     failure: Text
     units: tuple[UnitStatus, ...]
     events: tuple[tuple[float, str], ...]
-    """The last entries of the log: time (s), text."""
+    """Last entries of the log: time (s), text."""
     counts: Annotated[dict[str, int], Field(max_length=100)]
 
 
@@ -72,26 +73,26 @@ def read_request(body: bytes) -> Request:
 
 
 def steer(request: Request, address: str | None, certificates: Path | None = None) -> Status:
-    """Return the answer of the run control at `address` (None: the only one of this user on this
-    machine). Raises MeasureError."""
+    """Return the answer of the run control at `address`, the user's only one on this machine if
+    None. Raises MeasureError."""
     return Status.model_validate_json(ask(request.encode(), address, certificates))
 
 
 def steer_until(
     request: Request, address: str | None, certificates: Path | None, timeout_s: float
 ) -> Status:
-    """Ask the run control for a goal, and return its status when the run has reached it. Raises
-    MeasureError where it does not within `timeout_s`, or cannot any more."""
-    ends_s, wanted = time.monotonic() + timeout_s, REACHED[request.command]
+    """Request a goal of the run control, and return its status when the run has reached it. Raises
+    MeasureError if it does not within `timeout_s`."""
+    ends_s, target = time.monotonic() + timeout_s, REACHED[request.command]
     now = steer(request, address, certificates)
     goal = now.goal
-    while now.phase is not wanted:
+    while now.phase is not target:
         if now.phase in (Phase.ERROR, Phase.ENDING, Phase.ENDED) or now.goal is not goal:
             why = now.failure or f"its goal is {now.goal} by now"
-            raise MeasureError(f"the run is {now.phase} and will not be {wanted}: {why}")
+            raise MeasureError(f"the run is {now.phase} and will not be {target}: {why}")
         if (left_s := ends_s - time.monotonic()) <= 0:
             raise MeasureError(
-                f"the run is {now.phase} and not {wanted} after {timeout_s:g} s; raise --timeout, "
+                f"the run is {now.phase} and not {target} after {timeout_s:g} s; raise --timeout, "
                 "or look at `daqloom control status`"
             )
         time.sleep(min(POLL_S, left_s))

@@ -1,10 +1,9 @@
-"""Sentences about what a measurement has checked and lost, and about its failures."""
+"""Warnings of a measurement: checks, losses and failures, as sentences."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daqloom.results.metrics import with_unit
@@ -16,14 +15,12 @@ if TYPE_CHECKING:
 
 
 def checked(result: Result) -> Iterator[str]:
-    """Return a sentence on what was checked and what was wrong; none where nothing was checked."""
-    events, wrong, twice = (
-        result.metric(f"events_{name}") or 0 for name in ("checked", "wrong", "repeated")
-    )
+    """Return a sentence on the checks of events, if there were any."""
+    names = ("events_checked", "events_wrong", "events_repeated", "fragments_checked")
+    events, wrong, twice, fragments = (result.metric(name) or 0 for name in names)
+    size = result.metric("checked_bytes") or 0
     if not events and not wrong:
         return
-    fragments = result.metric("fragments_checked") or 0
-    size = result.metric("checked_bytes") or 0
     verdict = "none of them wrong" if not wrong else f"{wrong:,.0f} OTHER EVENTS WERE WRONG"
     verdict += f", {twice:,.0f} DUPLICATES" if twice else ", no duplicates"
     yield (
@@ -33,7 +30,7 @@ def checked(result: Result) -> Iterator[str]:
 
 
 def failures(result: Result) -> Iterator[str]:
-    """Return why the command failed although there is a result."""
+    """Return the failures of a run with a result."""
     if result.failure:
         yield result.failure
     yield from wrong(result)
@@ -43,12 +40,12 @@ def failures(result: Result) -> Iterator[str]:
 
 
 def damage(counted: Mapping[int, Counters]) -> Iterator[str]:
-    """Return what came damaged over the whole run, and was not used."""
+    """Return sentences on damaged data of the whole run, which was not used."""
     units = counted.values()
     if records := sum(each.transport_damaged_records or 0 for each in units):
         yield (
-            f"{records:,} records came damaged, and each ended its connection; look for what "
-            "changes bytes between the units"
+            f"{records:,} records came damaged, and each ended its connection; find what changes "
+            "bytes between the units"
         )
     if writes := sum(each.transport_damaged_writes or 0 for each in units):
         yield f"{writes:,} writes came damaged, and were sent again"
@@ -60,7 +57,7 @@ def damage(counted: Mapping[int, Counters]) -> Iterator[str]:
 
 
 def unchecked(counted: Mapping[int, Counters], packing: int) -> Iterator[str]:
-    """Return a sentence if the check could not judge some replayed events of the whole run."""
+    """Return a sentence on replayed events of the whole run that could not be checked."""
     if meps := sum(each.meps_unchecked or 0 for each in counted.values()):
         yield (
             f"{meps * packing:,} replayed events were not checked: their builder units lack files "
@@ -70,7 +67,7 @@ def unchecked(counted: Mapping[int, Counters], packing: int) -> Iterator[str]:
 
 
 def wrong(result: Result) -> Iterator[str]:
-    """Return the checks of built events that failed."""
+    """Return the failed checks of built events."""
     if damaged := result.metric("events_wrong"):
         yield (
             f"{damaged:,.0f} events had wrong bytes: they were damaged on their way, or the source "
@@ -94,14 +91,8 @@ def _unaccounted(result: Result) -> Iterator[str]:
 
 
 FATES = (
-    "incomplete",
-    "dropped",
-    "discarded",
-    "not_processed",
-    "not_written",
-    "unfinished",
-    "skipped",
-    "in_flight",
+    *("incomplete", "dropped", "discarded", "not_processed"),
+    *("not_written", "unfinished", "skipped", "in_flight"),
 )
 
 
@@ -121,29 +112,20 @@ def fates(result: Result) -> Iterator[str]:
 MOST_NAMED = 4
 
 
-@dataclass(frozen=True)
-class Unprocessed:
-    """MEPs that a unit built and its sink did not process."""
-
-    meps: int
-    incomplete: int
-    """MEPs of these that were incomplete."""
-
-
-def unprocessed(counters: Counters) -> Unprocessed:
-    """Return what a unit's processes, once all have ended, took with them from their output
-    buffers: a process that ends in good order leaves nothing there, a killed one does."""
+def unprocessed(counters: Counters) -> tuple[int, int]:
+    """Return the MEPs, and the incomplete ones among them, that a unit built and its sink did not
+    process: killed processes leave them in their output buffers."""
     incomplete = counters.meps_incomplete or 0
-    return Unprocessed(
+    return (
         (counters.meps_built or 0) + incomplete - (counters.meps_processed or 0),
         incomplete - (counters.incomplete_meps_processed or 0),
     )
 
 
 def lost_events(totals: Mapping[int, Counters], packing: int, sink: str) -> Iterator[str]:
-    """Return sentences if sinks (`measure.sink`) did not process or could not write everything,
-    from the counters of each unit at the end of a run."""
-    killed = {unit: unprocessed(each).meps for unit, each in totals.items()}
+    """Return sentences on events that sinks (`measure.sink`) did not process or write, from the
+    counters of each unit at the end of a run."""
+    killed = {unit: unprocessed(each)[0] for unit, each in totals.items()}
     if sink != "user" and any(killed.values()):
         yield (
             f"{sum(killed.values()) * packing:,} events were built and then lost: "
@@ -166,7 +148,7 @@ def _units(numbers: Iterable[int]) -> str:
 
 
 def unfinished_files(scenario: Scenario) -> Iterator[str]:
-    """Return a sentence if the folder of the recording has files that no unit will finish."""
+    """Return a sentence on files of the recording that no unit will finish."""
     from daqloom.data import unfinished
 
     folder = scenario.measure.sink_files

@@ -1,6 +1,5 @@
-"""Interface of an adapter: it sets the buffers of a switch's ports, or reads their counters, or
-both. The decision what to set, and when to restore it, is made in `under_test.py`.
-"""
+"""Interface of an adapter, which sets the buffers of a switch's ports, reads their counters, or
+both; `under_test.py` decides what to set and when to restore it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,8 +19,8 @@ from daqloom.scenario.schema.part import Part
 
 
 class AdapterError(MeasureError):
-    """Failure of a device to answer or to comply. The message is one sentence without secrets, one
-    line of printable characters."""
+    """Failure of a device to answer or to comply. The message is one printable line without
+    secrets."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(printable(sentence))
@@ -53,7 +52,7 @@ class PortBuffer:
 
 @dataclass(frozen=True)
 class PortCount:
-    """Counters of a port, which start at any moment."""
+    """Counters of a port since an arbitrary time."""
 
     sent: int
     sent_bytes: int
@@ -63,8 +62,8 @@ class PortCount:
     """Largest backlog since `begin`; None if the device does not report peaks."""
 
 
-def _resolved(given: str, info: ValidationInfo) -> str:
-    return str(resolve(os.path.expanduser(given), folder_of(info))) if given else ""
+def _resolved(name: str, info: ValidationInfo) -> str:
+    return str(resolve(os.path.expanduser(name), folder_of(info))) if name else ""
 
 
 def check_regular(*names: str) -> None:
@@ -87,8 +86,8 @@ class AdapterOptions(Part):
 
 
 class Adapter(Protocol):
-    """A connection to a device: a context. Entering raises AdapterError without an answer, and then
-    nothing has changed."""
+    """Connection to a device; a context. Entering changes nothing, and raises AdapterError without
+    an answer."""
 
     Options: ClassVar[type[AdapterOptions]]
     """Keys of the adapter's table."""
@@ -112,24 +111,24 @@ class Configures(Adapter, Protocol):
     """Relative rounding of values by the device; 0: exact."""
 
     def identity(self) -> str:
-        """Return which device answers, the same by whichever address or command it is reached: a
-        serial number, a chassis ID or the like, that no other device has."""
+        """Return the unique identity of the device, such as its serial number or chassis ID, which
+        does not depend on the address or command."""
 
     def plan(self, wanted: PortBuffer) -> list[str]:
-        """Return what `apply` would do, a line for each step in the device's own words, without
-        doing it."""
+        """Return the steps of `apply`, a line each in the device's own words, without any
+        effect."""
 
     def save(self) -> dict[str, Any]:
-        """Return the configuration as it is, as JSON: all that `restore` needs."""
+        """Return the present configuration as JSON, for `restore`."""
 
     def apply(self, wanted: PortBuffer) -> None:
         """Set each port."""
 
     def applied(self) -> Mapping[str, PortBuffer]:
-        """Return what the device says that each port has, by port."""
+        """Return the buffers that the device reports, by port."""
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Set the configuration back to what `save` has returned, also in another process."""
+        """Restore the result of `save`, also that of another process."""
 
 
 @runtime_checkable
@@ -140,7 +139,7 @@ class Counts(Adapter, Protocol):
         """Reset the peaks, if the device has any."""
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return what each port has counted, by port: all of them."""
+        """Return the counters of all ports, by port."""
 
 
 @runtime_checkable
@@ -148,5 +147,5 @@ class RunsPrograms(Protocol):
     """Adapter that runs programs named in the device's file."""
 
     def commands(self, wanted: PortBuffer) -> list[str]:
-        """Return, without running them, the command lines of a measurement that sets `wanted`, or,
-        if that is empty, reads counters."""
+        """Return the command lines of a measurement that sets `wanted`, or, if that is empty, reads
+        counters; none is run."""

@@ -1,4 +1,4 @@
-"""Who a device is told to be asking: from the environment or a file of its user alone, never from a
+"""Credentials for a device: from the environment or a file of the user alone, never from a
 scenario, and never in a result or a log."""
 
 import os
@@ -19,8 +19,8 @@ _KEYS = ("user", "password", "token", "key_file")
 
 @dataclass(frozen=True)
 class Credentials:
-    """What there is of a name, a password, a token (an SNMP community is one) and the file of a
-    private key."""
+    """Name, password, token (such as an SNMP community) and file of a private key; empty:
+    absent."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -35,21 +35,21 @@ class Credentials:
 
 
 def credentials_of(file: Path | None, environment: Mapping[str, str] = os.environ) -> Credentials:
-    """Return those of a file, or else those of DAQLOOM_DEVICE_USER, _PASSWORD, _TOKEN and
-    _KEY_FILE. Raises ScenarioError."""
+    """Return the credentials of a file, or without one those of DAQLOOM_DEVICE_USER, _PASSWORD,
+    _TOKEN and _KEY_FILE. Raises ScenarioError."""
     if file is None:
         return Credentials(**{key: environment.get(PREFIX + key.upper(), "") for key in _KEYS})
     text = _read_own(file)
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
-        # What the reader says of it could show a secret.
+        # The message of the parser could show a secret.
         raise ScenarioError(f"credentials: {file} is not TOML; expected {_EXAMPLE}") from None
     wrong = [key for key, value in document.items() if key not in _KEYS or type(value) is not str]
     if wrong:
+        expected = ", ".join(_KEYS)
         raise ScenarioError(
-            f"credentials: {file} has the key {wrong[0][:40]}; expected texts among "
-            + ", ".join(_KEYS)
+            f"credentials: {file} has the key {wrong[0][:40]}; expected texts among {expected}"
         )
     if document.get("key_file"):
         document["key_file"] = str(file.parent / Path(document["key_file"]).expanduser())
@@ -57,8 +57,7 @@ def credentials_of(file: Path | None, environment: Mapping[str, str] = os.enviro
 
 
 def _read_own(file: Path) -> str:
-    """Return the text of a file that this user owns, or root, and others cannot read. Raises
-    ScenarioError."""
+    """Return the text of a private file of this user or root. Raises ScenarioError."""
     try:
         with open_text(file) as opened:
             found = os.fstat(opened.fileno())

@@ -1,4 +1,4 @@
-"""The state that a scenario asks of a device: its keys of the switch's packet buffer."""
+"""Desired state of a device: the scenario's keys of the switch's packet buffer."""
 
 from collections.abc import Collection
 
@@ -24,7 +24,7 @@ NO_LIMIT = frozenset({"limit_bytes", "limit_packets", "shared_bytes"})
 def desired_buffer(
     scenario: Scenario, level: str, ports: int, settable: Collection[str]
 ) -> PortBuffer:
-    """Return the buffer of each of `ports` ports of a level, without defaults of the scenario.
+    """Return the buffer of each of `ports` ports of a level, without the scenario's defaults.
     Raises ScenarioError for a key that is not `settable` on the device."""
     buffer = scenario.network.switch.of(level)
     given = {

@@ -1,5 +1,4 @@
-"""The file of a device: which ports of which switch it has, how these are set and read, and what a
-measurement may not exceed."""
+"""File of a device: its ports, how they are set and read, and the limits of measurements."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -85,8 +84,7 @@ def load_device(path: str | PathLike[str]) -> DeviceFile:
 def build(
     model: type[T], document: Mapping[str, Any], source: str, folder: Path | None = None
 ) -> T:
-    """Return the table that a document describes, whose files are named from `folder` on. Raises
-    ScenarioError."""
+    """Return the table of a document with file names relative to `folder`. Raises ScenarioError."""
     try:
         return model.model_validate(dict(document), context={"folder": folder})
     except ValidationError as error:

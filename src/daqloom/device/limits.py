@@ -10,11 +10,11 @@ from daqloom.scenario.schema.models import Scenario
 
 def check_limits(scenario: Scenario, limits: Limits) -> None:
     """Raise ScenarioError if a scenario exceeds the limits of a device's file."""
-    given = scenario.measure
+    measure = scenario.measure
     if limits.rate:
         connections = scenario.readout.units * scenario.builders.units
         most = limits.rate // connections
-        if not 0 < given.pacing <= most:
+        if not 0 < measure.pacing <= most:
             rate, pacing = RATE.format(limits.rate), RATE.format(most)
             raise ScenarioError(
                 f"limits.rate = {rate} leaves each of {connections} connections {pacing}; give "
@@ -22,10 +22,10 @@ def check_limits(scenario: Scenario, limits: Limits) -> None:
             )
     if limits.addresses:
         allowed = [ipaddress.ip_network(each) for each in limits.addresses]
-        asked = ipaddress.ip_network(given.network) if given.network else None
-        if asked is None or not any(_within(asked, each) for each in allowed):
+        network = ipaddress.ip_network(measure.network) if measure.network else None
+        if network is None or not any(_within(network, each) for each in allowed):
             raise ScenarioError(
-                f'measure.network = "{given.network}" is not within limits.addresses '
+                f'measure.network = "{measure.network}" is not within limits.addresses '
                 f"({', '.join(limits.addresses)[:200]}); give a network of theirs, of which units "
                 "take their addresses"
             )

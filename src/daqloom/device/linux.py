@@ -19,7 +19,7 @@ _IDENTITY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12} net:\[[0-9]{1
 
 
 class _Discipline(BaseModel):
-    """A queueing discipline, as `tc -j -s` tells of it."""
+    """Queueing discipline, as `tc -j -s` prints it."""
 
     model_config = ConfigDict(strict=True)
 
@@ -33,13 +33,13 @@ class _Discipline(BaseModel):
 
     @property
     def limit(self) -> int:
-        """What it may hold."""
+        """Its limit in bytes or packets; -1: unknown."""
         found = self.options.get("limit")
         return found if isinstance(found, int) else -1
 
     @property
     def at(self) -> str:
-        """Its place below its device."""
+        """Place below the device, for `tc`."""
         return f"parent {self.parent}" if self.parent else "root"
 
 
@@ -47,7 +47,7 @@ _LIST = TypeAdapter(list[_Discipline])
 
 
 class Linux:
-    """The machine; nothing but the FIFOs of the ports that are named is touched."""
+    """The machine; only the FIFOs of the named ports are changed."""
 
     Options = ToolOptions
     settable: ClassVar[frozenset[str]] = frozenset(KINDS.values())
@@ -81,16 +81,16 @@ class Linux:
         return f"kernel {found}"
 
     def commands(self, wanted: PortBuffer) -> list[str]:
-        """Return the command lines that a measurement runs; none is run for it. What is set depends
-        on the queue that each port has."""
-        asked = [line(self._options, _shown(port)) for port in self._ports]
+        """Return the command lines of a measurement, without running any. The lines that set a
+        queue depend on the port's present one."""
+        reading = [line(self._options, _show(port)) for port in self._ports]
         if not wanted.given:
-            return asked
+            return reading
         kind, limit = _fifo(wanted)
         batch = line(self._options, BATCH)
         return [
             *(line(self._options, command) for command in (KERNEL, NAMESPACE)),
-            *asked,
+            *reading,
             *(f"{batch}    # {kind} limit {limit} for {port}" for port in self._ports),
         ]
 
@@ -101,10 +101,9 @@ class Linux:
 
     def save(self) -> dict[str, Any]:
         """Return kind, handle and limit of each FIFO."""
-        found = {port: self._buffer(port) for port in self._ports}
         return {
             port: {"kind": fifo.kind, "handle": fifo.handle, "limit": fifo.limit}
-            for port, fifo in found.items()
+            for port, fifo in self._buffers().items()
         }
 
     def apply(self, wanted: PortBuffer) -> None:
@@ -114,8 +113,8 @@ class Linux:
 
     def applied(self) -> Mapping[str, PortBuffer]:
         """Return the limit of each FIFO."""
-        found = {port: self._buffer(port) for port in self._ports}
-        return {port: PortBuffer(**{KINDS[at.kind]: at.limit}) for port, at in found.items()}
+        found = self._buffers().items()
+        return {port: PortBuffer(**{KINDS[fifo.kind]: fifo.limit}) for port, fifo in found}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Set kinds, handles and limits back."""
@@ -130,11 +129,12 @@ class Linux:
         """Do nothing: a FIFO has no peak."""
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return what each FIFO has counted."""
-        found = {port: self._buffer(port) for port in self._ports}
-        return {
-            port: PortCount(fifo.packets, fifo.bytes, fifo.drops) for port, fifo in found.items()
-        }
+        """Return the counters of each FIFO."""
+        found = self._buffers().items()
+        return {port: PortCount(fifo.packets, fifo.bytes, fifo.drops) for port, fifo in found}
+
+    def _buffers(self) -> dict[str, _Discipline]:
+        return {port: self._buffer(port) for port in self._ports}
 
     def _do(self, lines: Any) -> None:
         answer(self._options, BATCH, "\n".join(lines) + "\n", what="configure")
@@ -149,17 +149,17 @@ class Linux:
         return fifos[0]
 
     def _disciplines(self, port: str) -> list[_Discipline]:
-        told = answer(self._options, _shown(port), what=port)
+        output = answer(self._options, _show(port), what=port)
         try:
-            return _LIST.validate_python(json.loads(told))
+            return _LIST.validate_python(json.loads(output))
         except (ValidationError, ValueError, RecursionError):
             raise AdapterError(
-                f"{port}: `tc` prints what is not its JSON ({told.strip()[:60]!r}); expected that "
-                "of iproute2 5 or newer"
+                f"{port}: `tc` prints what is not its JSON ({output.strip()[:60]!r}); expected "
+                "that of iproute2 5 or newer"
             ) from None
 
 
-def _shown(port: str) -> tuple[str, ...]:
+def _show(port: str) -> tuple[str, ...]:
     return ("tc", "-j", "-s", "qdisc", "show", "dev", port)
 
 
@@ -174,7 +174,7 @@ def _fifo(wanted: PortBuffer) -> tuple[str, int]:
 
 
 def _line(port: str, fifo: _Discipline, kind: str, limit: int, handle: str = "") -> str:
-    """Return the line that makes `fifo` one of a kind and a limit."""
+    """Return the line that gives `fifo` a kind and a limit."""
     if kind == fifo.kind and handle in ("", fifo.handle):
         return f"qdisc change dev {port} {fifo.at} handle {fifo.handle} {kind} limit {limit}"
     named = f"handle {handle} " if handle else ""

@@ -8,8 +8,7 @@ from daqloom.device.registry import configuring, counting
 
 
 def port_states(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the limits and counters of each port, by name. Raises ScenarioError and
-    MeasureError."""
+    """Return limits and counters by port. Raises ScenarioError and MeasureError."""
     device, source = load_device(path), str(path)
     found: dict[str, dict[str, Any]] = {port: {} for port in device.ports}
     if (sets := configuring(device, source)) is not None:
@@ -20,6 +19,6 @@ def port_states(path: Path) -> dict[str, dict[str, Any]]:
         with counts:
             for port, count in counts.read().items():
                 found[port] |= {
-                    name: value for name, value in vars(count).items() if value is not None
+                    key: value for key, value in vars(count).items() if value is not None
                 }
     return found

@@ -1,4 +1,5 @@
-"""Writes docs/reference/device.md from the models: `python -m daqloom.device.reference`."""
+"""Reference page of a device's file (docs/reference/device.md): `python -m
+daqloom.device.reference`."""
 
 import sys
 from collections.abc import Iterator
@@ -40,18 +41,17 @@ def reference() -> str:
 def _adapters() -> Iterator[str]:
     for name in names():
         kind = adapter_type(name)
-        told = (sys.modules[kind.__module__].__doc__ or "").partition("\n\n")[0]
-        yield f"### `{name}`\n\n{' '.join(told.split())} {does(kind)}.\n"
+        about = (sys.modules[kind.__module__].__doc__ or "").partition("\n\n")[0]
+        yield f"### `{name}`\n\n{' '.join(about.split())} {does(kind)}.\n"
         yield from list(sections(kind.Options))[1:]
 
 
 def does(kind: type[Adapter]) -> str:
-    """Return what an adapter does, in words."""
+    """Return the functions of an adapter, in words."""
     keys = [KEYS[field] for field in KEYS if field in getattr(kind, "settable", ())]
     found = [f"sets {', '.join(keys)}"] if keys else []
-    return " and ".join(
-        [*found, *(["reads counters"] if hasattr(kind, "read") else [])]
-    ).capitalize()
+    found += ["reads counters"] if hasattr(kind, "read") else []
+    return " and ".join(found).capitalize()
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ def missing() -> list[str]:
 
 
 def name_conflicts(among: Collection[str] | None = None) -> list[str]:
-    """Return sentences on adapters that are ignored because another one has the same name: all of
-    them, or those with a name in `among`."""
+    """Return sentences on adapters that are ignored in favour of another of the same name: all, or
+    those with a name in `among`."""
     points = plugins.by_name(GROUP)
     return [
         f'the adapter "{printable(point.name)}" of {_package(point)} is left out: {_package(used)} '
@@ -85,7 +85,7 @@ def _broken(point: EntryPoint, why: str) -> ScenarioError:
 
 
 def configuring(device: DeviceFile, source: str) -> Configures | None:
-    """Return the adapter that sets a device's buffers, not yet entered; None if its file has none.
+    """Return the adapter that sets a device's buffers, not yet entered, if its file names one.
     Raises ScenarioError."""
     found = _made(device, "configure", source)
     if found is not None and not isinstance(found, Configures):
@@ -103,7 +103,7 @@ def configuring(device: DeviceFile, source: str) -> Configures | None:
 
 
 def counting(device: DeviceFile, source: str) -> Counts | None:
-    """Return the adapter that reads a device's counters; None if its file has none. Raises
+    """Return the adapter that reads a device's counters, if its file names one. Raises
     ScenarioError."""
     found = _made(device, "count", source)
     if found is not None and not isinstance(found, Counts):
@@ -120,8 +120,8 @@ def _made(device: DeviceFile, name: str, source: str) -> Adapter | None:
         return None
     kind = adapter_type(table["adapter"])
     credentials = credentials_of(Path(device.credentials) if device.credentials else None)
-    given = {key: table[key] for key in table if key != "adapter"}
-    options = build(kind.Options, given, f"{source}: {name}", Path(source).parent.absolute())
+    keys = {key: table[key] for key in table if key != "adapter"}
+    options = build(kind.Options, keys, f"{source}: {name}", Path(source).parent.absolute())
     try:
         return kind(options, device.ports, credentials)
     except (MeasureError, ScenarioError):

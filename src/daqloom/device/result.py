@@ -1,4 +1,4 @@
-"""The metrics of the ports of a device, under the names that a simulation gives them."""
+"""Metrics of a device's ports, by the names of those of a simulation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from daqloom.results.errors import MeasureError
 
 
 class DeviceWatch:
-    """What a device counts from now on."""
+    """Counters of a device from now on."""
 
     def __init__(self, device: DeviceUnderTest) -> None:
         """Begin. Raises MeasureError."""
@@ -23,9 +23,8 @@ class DeviceWatch:
 def device_metrics(
     begin: Mapping[str, PortCount], end: Mapping[str, PortCount], level: str
 ) -> dict[str, Any]:
-    """Return the metrics of ports between two counts; none where nothing is counted. The peak of
-    the switch is the sum of its ports', and thus at least what it was. Raises MeasureError where a
-    counter has fallen."""
+    """Return the metrics of ports between two counts, if anything is counted. The peak of the
+    switch is the sum of its ports', an upper bound. Raises MeasureError if a counter has fallen."""
     if not end:
         return {}
     dropped = {port: _since(port, begin[port].dropped, end[port].dropped) for port in end}
@@ -48,6 +47,6 @@ def _since(port: str, before: int, now: int) -> int:
     if now < before:
         raise MeasureError(
             f"{port}: a counter of the device fell from {before} to {now} during the measurement; "
-            "somebody has cleared it, or the device has restarted"
+            "it was cleared, or the device restarted"
         )
     return now - before

@@ -2,8 +2,7 @@
 restored, so that `daqloom lab restore` can repair the devices after a crash.
 
 One file per device, in $XDG_STATE_HOME/daqloom/devices, readable by its user alone and named by the
-identity that the device reports. A measuring process holds the lock of its device.
-"""
+identity that the device reports. A measuring process holds the lock of its device."""
 
 import fcntl
 import hashlib
@@ -48,8 +47,8 @@ def folder() -> Path:
         found.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise MeasureError(
-            f"cannot make {found}: {reason_of(error)}; what a device has is saved there before it "
-            "is changed: set XDG_STATE_HOME to a folder of yours"
+            f"cannot make {found}: {reason_of(error)}; configurations of devices are saved there "
+            "before a change: set XDG_STATE_HOME to a folder of yours"
         ) from None
     return found
 
@@ -68,7 +67,7 @@ def exclusive(identity: str, source: str) -> Iterator[Path]:
     with locked(path, source):
         if path.exists():
             raise MeasureError(
-                f"{source}: an earlier measurement has changed this device and not set it back; "
+                f"{source}: an earlier measurement has changed this device and not restored it; "
                 "run `daqloom lab restore` first"
             )
         yield path
@@ -104,8 +103,8 @@ def read(path: Path) -> SavedState:
         return SavedState(source, device, configuration, str(document["at"]))
     except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise MeasureError(
-            f"{path} is damaged, and no longer lists what a device had; set the device back by "
-            "hand, and remove the file"
+            f"{path} is damaged, and no longer lists a device's configuration; restore the device "
+            "by hand, and remove the file"
         ) from None
 
 

@@ -29,7 +29,7 @@ def line(options: ToolOptions, command: Sequence[str]) -> str:
 
 
 def answer(options: ToolOptions, command: Sequence[str], text: str = "", *, what: str) -> str:
-    """Return the output of a program. Raises AdapterError, whose sentence begins with `what`."""
+    """Return the output of a program. Raises AdapterError with `what` at its beginning."""
     whole = [*options.through, *command]
     shown = f"{what}: `{' '.join(whole)[:200]}`"
     try:

@@ -1,24 +1,18 @@
-"""A device for the time of a measurement: its buffers are what the scenario says, and afterwards
-what they were before."""
+"""Device under test: its buffers are the scenario's during a measurement, and are restored
+afterwards."""
 
 import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from daqloom.base.words import counted
 from daqloom.device import saved_state
-from daqloom.device.adapter import (
-    AdapterError,
-    Configures,
-    PortBuffer,
-    PortCount,
-    RunsPrograms,
-)
+from daqloom.device.adapter import AdapterError, Configures, PortBuffer, PortCount, RunsPrograms
 from daqloom.device.desired_state import desired_buffer
 from daqloom.device.document import DeviceFile, load_device
 from daqloom.device.limits import check_limits
@@ -29,13 +23,12 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 
 TINY = 1e-9
-"""Relative difference of two values that are the same."""
+"""Largest relative difference of equal values."""
 
 
 class DeviceUnderTest:
-    """The device; a context. Raises ScenarioError for what it cannot be set to, before anything is
-    changed, and MeasureError on entering where the device does not do as it is told, and is then
-    set back."""
+    """The device; a context. Raises ScenarioError for values that cannot be set, before any change,
+    and MeasureError on entering for a device that does not comply, and is then restored."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._source = scenario.measure.device
@@ -44,7 +37,7 @@ class DeviceUnderTest:
         self._configures = configuring(self.file, self._source)
         self._counts = counting(self.file, self._source)
         self.notes = name_conflicts([table["adapter"] for table in self.file.tables])
-        """Sentences on packages that have an adapter of the same name."""
+        """Sentences on packages with an adapter of the same name."""
         self._stack = ExitStack()
         self.wanted = PortBuffer()
         if self._configures is not None:
@@ -52,24 +45,24 @@ class DeviceUnderTest:
             self.wanted = desired_buffer(scenario, self.file.level, ports, settable)
 
     def plan(self) -> list[str]:
-        """Return what would be done to the device, a line for each step; it is asked, and nothing
-        is changed. Raises MeasureError."""
+        """Return the steps of a change, a line each, without any change. Raises MeasureError."""
         if self._configures is None or not self.wanted.given:
             return []
         with self._configures as adapter:
             return adapter.plan(self.wanted)
 
     def announced(self) -> Iterator[str]:
-        """Yield what a measurement does with the device, without asking it: headings that begin
-        with #, and the command lines of an adapter that runs programs. Raises MeasureError."""
+        """Yield the effects of a measurement on the device, without reaching it: headings that
+        begin with #, and the command lines of an adapter that runs programs. Raises
+        MeasureError."""
         ports = counted(len(self.file.ports), "port")
         if self._configures is not None and self.wanted.given:
             given = self.wanted.given
             values = ", ".join(f"{name} = {_shown(value)}" for name, value in given.items())
             yield (
                 f"# {self._source}: {self.file.configure['adapter']} sets {values} on {ports}; the "
-                "old values are saved before, and set back in the end (`daqloom lab plan` asks the "
-                "device for the steps)"
+                "old values are saved before, and restored in the end (`daqloom lab plan` requests "
+                "the steps from the device)"
             )
             if isinstance(self._configures, RunsPrograms):
                 yield from self._configures.commands(self.wanted)
@@ -88,11 +81,10 @@ class DeviceUnderTest:
             if self._configures is not None and self.wanted.given:
                 adapter = stack.enter_context(self._configures)
                 path = stack.enter_context(saved_state.exclusive(adapter.identity(), self._source))
-                old = SavedState(
-                    self._source, self.file, as_json(adapter.save()), saved_state.now()
-                )
+                found = as_json(adapter.save())
+                old = SavedState(self._source, self.file, found, saved_state.now())
                 saved_state.write(path, old)
-                stack.enter_context(_SetBack(adapter, old, path))
+                stack.push(partial(_restore_at_end, adapter, old, path))
                 adapter.apply(self.wanted)
                 check_applied(self.wanted, adapter.applied(), adapter.rounding, self.file.ports)
             self._stack = stack.pop_all()
@@ -102,93 +94,80 @@ class DeviceUnderTest:
         return self._stack.__exit__(*error)
 
     def begin(self) -> Mapping[str, PortCount]:
-        """Set peaks back, and return what the ports have counted; nothing without counters. Raises
-        MeasureError."""
+        """Reset peaks, and return the counters of the ports, if any. Raises MeasureError."""
         if self._counts is None:
             return {}
         self._counts.begin()
         return self._counts.read()
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return what the ports have counted. Raises MeasureError."""
+        """Return the counters of the ports. Raises MeasureError."""
         return {} if self._counts is None else self._counts.read()
 
 
-class _SetBack:
-    """What sets a device back at the end of a context, however that ends."""
-
-    def __init__(self, adapter: Configures, old: SavedState, path: Path) -> None:
-        self._adapter, self._old, self._path = adapter, old, path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            set_back(self._adapter, self._old, self._path)
-        except MeasureError as failed:
-            before = f"{error}; besides, " if isinstance(error, MeasureError) else ""
-            raise MeasureError(f"{before}{failed}") from None
+def _restore_at_end(
+    adapter: Configures, old: SavedState, path: Path, _: Any, error: BaseException | None, *__: Any
+) -> None:
+    """Restore a device at the end of a context, also after an error."""
+    try:
+        restore_saved(adapter, old, path)
+    except MeasureError as failed:
+        before = f"{error}; besides, " if isinstance(error, MeasureError) else ""
+        raise MeasureError(f"{before}{failed}") from None
 
 
-def set_back(adapter: Configures, old: SavedState, path: Path) -> None:
-    """Set a device back to what was saved of it, and forget that. Raises MeasureError."""
+def restore_saved(adapter: Configures, old: SavedState, path: Path) -> None:
+    """Restore the saved configuration of a device, and remove its file. Raises MeasureError."""
     try:
         adapter.restore(dict(old.configuration))
         found = as_json(adapter.save())
     except AdapterError as error:
         raise MeasureError(
-            f"{old.source}: the device was not set back to what it had before: {error}; `daqloom "
-            "lab restore` tries again"
+            f"{old.source}: the device was not restored: {error}; `daqloom lab restore` tries again"
         ) from None
     if found != old.configuration:
         raise MeasureError(
-            f"{old.source}: the device took what it had before and does not have it; look at its "
-            f"configuration: {path} has the one before"
+            f"{old.source}: the device accepted its old configuration and does not have it; "
+            f"compare its configuration with {path}"
         )
     path.unlink()
 
 
 def as_json(configuration: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration as it comes back from a file."""
+    """Return a configuration in the form that a file returns."""
     found: dict[str, Any] = json.loads(json.dumps(configuration))
     return found
 
 
 @dataclass(frozen=True)
 class Restored:
-    """A saved configuration that a device was set back to."""
+    """Saved configuration that a device was restored to."""
 
     old: SavedState
     identity: str
-    """Identity of the device that has answered."""
-    is_had: bool = True
-    """Whether the device has it; else it has that of an older one, which was restored later."""
+    """Identity of the device."""
+    is_current: bool = True
+    """Whether the device has it, and not an older configuration that was restored later."""
     ports: Mapping[str, PortBuffer] = field(default_factory=dict)
-    """Limits that the device has now, by port."""
+    """Present limits by port."""
 
     @property
     def sentence(self) -> str:
-        """The limits that the device has now, in words."""
+        """The present limits, in words."""
         by_buffer: dict[str, list[str]] = {}
         for port, buffer in self.ports.items():
             shown = ", ".join(f"{name} {_shown(value)}" for name, value in buffer.given.items())
             by_buffer.setdefault(shown or "no limits", []).append(port)
         has = "; ".join(f"{', '.join(ports)}: {each}" for each, ports in by_buffer.items())
         when = f"what it had at {self.old.at}"
-        if self.is_had:
+        if self.is_current:
             return f"{self.old.source} has again {when} ({has[:500]})"
         return f"{self.old.source} has what it had before {self.old.at} ({has[:500]})"
 
 
 def restore_left() -> tuple[list[Restored], list[str]]:
-    """Set back the devices that earlier processes have left; return what they have at the end, and
-    sentences about those that could not be set back. Raises MeasureError."""
+    """Restore the devices that earlier processes have left; return their configurations at the end,
+    and sentences about failures. Raises MeasureError."""
     done, failures = [], []
     for path in saved_state.leftovers():
         try:
@@ -199,9 +178,10 @@ def restore_left() -> tuple[list[Restored], list[str]]:
     for number, each in enumerate(done):
         try:
             found = _read_back(each)
-            if not found.is_had and each.identity not in {of.identity for of in done[number + 1 :]}:
+            later = {other.identity for other in done[number + 1 :]}
+            if not found.is_current and each.identity not in later:
                 raise MeasureError(
-                    f"{each.old.source}: the device was set back and no longer has what it had at "
+                    f"{each.old.source}: the device was restored and no longer has what it had at "
                     f"{each.old.at}; another program has changed it meanwhile"
                 )
             checked.append(found)
@@ -211,13 +191,13 @@ def restore_left() -> tuple[list[Restored], list[str]]:
 
 
 def restore(path: Path) -> Restored:
-    """Set a device back that an earlier process has left. Raises MeasureError, and ScenarioError
-    where its adapter is not there."""
+    """Restore a device that an earlier process has left. Raises MeasureError, and ScenarioError
+    without its adapter."""
     with saved_state.locked(path, str(path)):
         old = saved_state.read(path)
         with _adapter_of(old) as adapter:
             identity = adapter.identity()
-            set_back(adapter, old, path)
+            restore_saved(adapter, old, path)
     return Restored(old, identity)
 
 
@@ -229,27 +209,27 @@ def _adapter_of(old: SavedState) -> Configures:
 
 
 def _read_back(done: Restored) -> Restored:
-    """Return it with what its device has now. Raises MeasureError."""
+    """Return it with the present state of its device. Raises MeasureError."""
     with _adapter_of(done.old) as adapter:
-        is_had = as_json(adapter.save()) == done.old.configuration
-        return replace(done, is_had=is_had, ports=dict(adapter.applied()))
+        is_current = as_json(adapter.save()) == done.old.configuration
+        return replace(done, is_current=is_current, ports=dict(adapter.applied()))
 
 
 def check_applied(
     buffer: PortBuffer, found: Mapping[str, PortBuffer], rounding: float, ports: tuple[str, ...]
 ) -> None:
-    """Refuse a device that has taken values and does not have them. Raises MeasureError."""
+    """Raise MeasureError for a device that accepted values and does not have them."""
     for port in ports:
         has = found[port].given if port in found else {}
         for name, value in buffer.given.items():
             if name not in has or not math.isclose(has[name], value, rel_tol=max(rounding, TINY)):
                 raise MeasureError(
-                    f"{port}: the device took {name} = {_shown(value)} and has "
-                    f"{_shown(has[name]) if name in has else 'none'}; it is set back, and this "
+                    f"{port}: the device accepted {name} = {_shown(value)} and has "
+                    f"{_shown(has[name]) if name in has else 'none'}; it is restored, and this "
                     "value cannot be measured on it"
                 )
 
 
 def _shown(value: int | float) -> str:
-    """Return a value for people, whole numbers with all their digits."""
+    """Return a value as text, whole numbers with all digits."""
     return str(value) if isinstance(value, int) else f"{value:g}"

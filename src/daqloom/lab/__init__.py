@@ -1,2 +1,1 @@
-"""A network in a box: that of a scenario, made of network namespaces, veth cables and queues of
-this machine's kernel."""
+"""Laboratory: a scenario's network of network namespaces, veth cables and kernel queues."""

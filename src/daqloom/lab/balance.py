@@ -1,5 +1,4 @@
-"""The books of a laboratory: every packet that was sent has arrived, waits, or was dropped where
-that is counted."""
+"""Balance of a laboratory: every packet sent has arrived, waits, or was counted as dropped."""
 
 import time
 from collections import Counter
@@ -21,32 +20,32 @@ SOCKET_DROPS = (
     "RcvPruned",
     "TCPMinTTLDrop",
 )
-"""Counters of the kernel (TcpExt) of segments that a host had received and did not keep."""
+"""Kernel counters (TcpExt) of segments that a host received and dropped."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """What the end of a cable has counted."""
+    """Counters of the end of a cable."""
 
     received: int
     refused: int
-    """Received and dropped by the kernel before anybody has seen them."""
+    """Packets received and dropped at once by the kernel."""
     sent: int
 
 
 @dataclass(frozen=True)
 class Balance:
-    """What became of the packets since the laboratory was made."""
+    """Fates of packets since the laboratory was made."""
 
     in_hosts: Mapping[str, int]
-    """Dropped outside the switches' queues: `cable` by the kernel where a cable ends, `socket` by
-    the TCP of a host."""
+    """Packets dropped outside the switches' queues: at the end of a `cable` by the kernel, at a
+    `socket` by TCP."""
     unaccounted: int
-    """Of which nobody knows what became of them; 0, or a fault of the laboratory."""
+    """Packets of unknown fate; not 0: a fault of the laboratory."""
 
 
 def devices(text: str) -> dict[str, Device]:
-    """Return the devices of the text of /proc/net/dev."""
+    """Return the devices in the text of /proc/net/dev."""
     found = {}
     for line in text.splitlines()[2:]:
         name, _, numbers = line.partition(":")
@@ -56,7 +55,7 @@ def devices(text: str) -> dict[str, Device]:
 
 
 def socket_drops(text: str) -> int:
-    """Return the segments that TCP dropped, of the text of /proc/net/netstat."""
+    """Return the segments dropped by TCP in the text of /proc/net/netstat."""
     lines = text.splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=False):
         if names.startswith("TcpExt:"):
@@ -66,7 +65,7 @@ def socket_drops(text: str) -> int:
 
 
 def settle(laboratory: Laboratory) -> Balance:
-    """Return the balance once nothing moves any more, or after a while."""
+    """Return the balance when it no longer changes, or after `PATIENCE_S`."""
     deadline_s = time.monotonic() + PATIENCE_S
     before = _now(laboratory)
     while True:
@@ -91,7 +90,7 @@ def balance(
     at_hosts: list[Device],
     socket_drops: int,
 ) -> Balance:
-    """Return the balance of what queues and the ends of cables have counted."""
+    """Return the balance of the counters of queues and ends of cables."""
     in_cables, missing = 0, 0
     entered: Counter[int] = Counter()
     for cable in network.cables:

@@ -1,10 +1,8 @@
-"""What the ports of a laboratory's switches have counted, read in their namespace: a program of its
-own, as a process enters a namespace with a user namespace only while it has one thread.
+"""Program that reads the counters of a laboratory's switches in their namespace: only a process
+with one thread can enter a namespace with a user namespace.
 
-Its standard input has a JSON line of what to watch, and then a line for each question: `begin` sets
-all peaks back, `read` tells what there is. Meanwhile it looks at what waits at the ports again and
-again.
-"""
+Its standard input has a JSON line with the ports, then a line for each request: `begin` resets all
+peaks, `read` returns the counters. In between, it polls the queues of the ports."""
 
 import json
 import select
@@ -18,11 +16,11 @@ from typing import Any
 
 RTM_GETQDISC = 38
 NLM_F_REQUEST, NLM_F_ECHO = 1, 8
-"""A question, whose answer is for who asks and not for who listens to changes alone."""
+"""Flags of a request with an answer to the sender."""
 NLMSG_ERROR = 2
 TCA_STATS2, TCA_STATS_BASIC, TCA_STATS_QUEUE = 7, 1, 3
 ANSWER_S = 10.0
-"""How long the kernel may take to answer."""
+"""Time limit for an answer of the kernel (s)."""
 _HEADER = struct.Struct("=IHHII")
 _MESSAGE = struct.Struct("=BxxxiIII")
 _ATTRIBUTE = struct.Struct("=HH")
@@ -32,18 +30,18 @@ _QUEUE = struct.Struct("=IIIII")
 
 @dataclass
 class Port:
-    """One port, and what was seen of it."""
+    """Counters of one port."""
 
     name: str
     switch: int
     unseen_bytes: int
     """Bytes of a frame that the kernel does not count."""
     ahead_bytes: int
-    """What the port holds before anything waits in the queue."""
+    """Bytes that the port holds before the queue has any."""
     bytes_per_s: float
-    """The rate of the port in full frames, without what only the wire has."""
+    """Rate of the port in full frames, without the wire's overhead."""
     look_bytes: float
-    """Bytes sent between two looks: so many of those that came meanwhile may have come last."""
+    """Bytes sent from poll to poll; so many of those that came since may have come last."""
     request: bytes
     sent_bytes: int = 0
     sent: int = 0
@@ -52,7 +50,7 @@ class Port:
     held_bytes: int = 0
     peak_bytes: int = 0
     punctual_bytes: float = 0.0
-    """Bytes that the port would hold if it had sent at its rate."""
+    """Bytes that the port would hold, had it sent at its rate."""
 
     def update(self, reply: bytes, passed_s: float) -> None:
         """Process a reply of the kernel, `passed_s` after the previous one."""
@@ -68,7 +66,7 @@ class Port:
             self.punctual_bytes + came_bytes - self.bytes_per_s * passed_s,
             min(came_bytes, self.look_bytes),
         )
-        # A port that holds nothing has caught up; its bucket may let it send ahead of its rate.
+        # An empty port has caught up; its bucket may let it send ahead of its rate.
         self.punctual_bytes = min(punctual_bytes, self.held_bytes)
 
     def _taken_bytes(self) -> int:
@@ -83,7 +81,7 @@ def request(device: int, handle: int) -> bytes:
 
 
 def _statistics(reply: bytes) -> tuple[bytes, bytes]:
-    """Return what was sent, and what waits. Raises OSError for an error of the kernel."""
+    """Return the counters of sent and of queued packets. Raises OSError for a kernel error."""
     size, kind, _, _, _ = _HEADER.unpack_from(reply)
     if kind == NLMSG_ERROR:
         (code,) = struct.unpack_from("=i", reply, _HEADER.size)
@@ -106,7 +104,7 @@ def _attributes(data: bytes) -> dict[int, bytes]:
 
 
 class Counting:
-    """The ports, over one socket."""
+    """Counters of all ports, read over one socket."""
 
     def __init__(self, ports: Sequence[Port], late_s: float) -> None:
         self.ports = ports
@@ -117,9 +115,9 @@ class Counting:
         switches = 1 + max((port.switch for port in ports), default=-1)
         self.peaks = [0] * switches
         self.punctual_peaks = [0.0] * switches
-        """Peaks if each port had sent at its rate what came to it (B)."""
+        """Peaks, had each port sent at its rate (B)."""
         self.late_s = 0.0
-        """Sum of what looks were late, of those that were later than they may be (s)."""
+        """Sum of the delays of polls that were too late (s)."""
         self._last_s = self._began_s = self._looked_s = time.monotonic()
 
     def look(self) -> None:
@@ -132,18 +130,16 @@ class Counting:
             port.update(self._socket.recv(65536), passed_s)
             held[port.switch] += port.held_bytes
             punctual[port.switch] += port.punctual_bytes
-        self.peaks = [max(pair) for pair in zip(self.peaks, held, strict=True)]
-        self.punctual_peaks = [
-            max(pair) for pair in zip(self.punctual_peaks, punctual, strict=True)
-        ]
+        self.peaks = list(map(max, self.peaks, held))
+        self.punctual_peaks = list(map(max, self.punctual_peaks, punctual))
         self._last_s = time.monotonic()
 
     def woken(self, late_s: float) -> None:
-        """Count how late a look was due."""
+        """Count the delay of a poll."""
         self.late_s += late_s if late_s > self._late_s else 0.0
 
     def begin(self) -> None:
-        """Forget all peaks."""
+        """Reset all peaks."""
         self.peaks = [0] * len(self.peaks)
         self.punctual_peaks = [0.0] * len(self.peaks)
         self.late_s = 0.0
@@ -152,18 +148,12 @@ class Counting:
             port.peak_bytes = 0
         self.look()
 
-    def told(self) -> dict[str, Any]:
-        """Return what there is, for JSON."""
+    def report(self) -> dict[str, Any]:
+        """Return the counters, for JSON."""
+        names = ("sent", "sent_bytes", "dropped", "waiting", "peak_bytes")
         return {
             "ports": {
-                port.name: {
-                    "sent": port.sent,
-                    "sent_bytes": port.sent_bytes,
-                    "dropped": port.dropped,
-                    "waiting": port.waiting,
-                    "peak_bytes": port.peak_bytes,
-                }
-                for port in self.ports
+                port.name: {name: getattr(port, name) for name in names} for port in self.ports
             },
             "peaks": self.peaks,
             "punctual_peaks": [round(peak) for peak in self.punctual_peaks],
@@ -174,27 +164,17 @@ class Counting:
 
 def main() -> int:
     """Answer until the input ends."""
-    # Unbuffered: what is read ahead would not wake `select`.
+    # Unbuffered: `select` ignores lines read ahead.
     lines = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115
-    asked = json.loads(lines.readline())
-    counting = Counting(
-        [
-            Port(
-                each["name"],
-                each["switch"],
-                each["unseen_bytes"],
-                each["ahead_bytes"],
-                each["bytes_per_s"],
-                each["bytes_per_s"] * asked["every_s"],
-                request(socket.if_nametoindex(each["device"]), each["handle"]),
-            )
-            for each in asked["ports"]
-        ],
-        asked["late_s"],
-    )
+    plan = json.loads(lines.readline())
+    ports = []
+    for each in plan["ports"]:
+        each["request"] = request(socket.if_nametoindex(each.pop("device")), each.pop("handle"))
+        ports.append(Port(**each, look_bytes=each["bytes_per_s"] * plan["every_s"]))
+    counting = Counting(ports, plan["late_s"])
     while True:
-        due_s = time.monotonic() + asked["every_s"]
-        ready, _, _ = select.select([lines], [], [], asked["every_s"])
+        due_s = time.monotonic() + plan["every_s"]
+        ready, _, _ = select.select([lines], [], [], plan["every_s"])
         if not ready:
             counting.woken(time.monotonic() - due_s)
             counting.look()
@@ -206,7 +186,7 @@ def main() -> int:
             counting.begin()
         else:
             counting.look()
-        print(json.dumps(counting.told()), flush=True)
+        print(json.dumps(counting.report()), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The TCP of a laboratory's hosts: settings of the kernel that are what `[transport]` says."""
+"""TCP of a laboratory's hosts: kernel settings for `[transport]`."""
 
 import math
 
@@ -6,40 +6,36 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.transport import Transport
 
 LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES = 131_072, 6 << 20
-"""Linux's defaults of a receive buffer: at the beginning, and the most."""
+"""Linux's defaults of a receive buffer, initial and largest."""
 BUFFER_OF_WINDOW = 4
-"""A receive buffer has room for a window, with what the kernel spends on each packet besides."""
+"""Receive buffer per window, with the kernel's overhead of packets."""
 
 
 def settings(scenario: Scenario) -> dict[str, str]:
-    """Return the settings, by their places below /proc/sys/net."""
-    given = scenario.transport
-    room = BUFFER_OF_WINDOW * _window_bytes(given)
+    """Return the settings, by their paths below /proc/sys/net."""
+    transport = scenario.transport
+    room = BUFFER_OF_WINDOW * _window_bytes(transport)
+    restarts = transport.restart_after_idle and transport.congestion != "static"
     return {
-        "ipv4/tcp_timestamps": f"{int(given.timestamps)}",
-        "ipv4/tcp_recovery": f"{int(given.rack)}",
-        "ipv4/tcp_early_retrans": "3" if given.tail_loss_probe else "0",
-        "ipv4/tcp_slow_start_after_idle": f"{int(_restarts(given))}",
+        "ipv4/tcp_timestamps": f"{int(transport.timestamps)}",
+        "ipv4/tcp_recovery": f"{int(transport.rack)}",
+        "ipv4/tcp_early_retrans": "3" if transport.tail_loss_probe else "0",
+        "ipv4/tcp_slow_start_after_idle": f"{int(restarts)}",
         "ipv4/tcp_rmem": f"4096 {max(LEAST_BUFFER_BYTES, room)} {max(MOST_BUFFER_BYTES, room)}",
     }
 
 
 def route(scenario: Scenario) -> str:
     """Return the attributes of the route to the other hosts, for `ip`."""
-    given = scenario.transport
-    window = math.ceil(_window_bytes(given) / scenario.mss)
-    first = given.initial_window
-    if given.congestion == "static":
-        first = max(1, given.static_window // scenario.mss)
-    return (
-        f"initcwnd {first} initrwnd {max(10, window)} "
-        f"rto_min {max(1, round(1000 * given.rto_min))}ms"
-    )
+    transport = scenario.transport
+    window = math.ceil(_window_bytes(transport) / scenario.mss)
+    first = transport.initial_window
+    if transport.congestion == "static":
+        first = max(1, transport.static_window // scenario.mss)
+    rto_ms = max(1, round(1000 * transport.rto_min))
+    return f"initcwnd {first} initrwnd {max(10, window)} rto_min {rto_ms}ms"
 
 
-def _window_bytes(given: Transport) -> int:
-    return given.static_window if given.congestion == "static" else LEAST_BUFFER_BYTES // 2
-
-
-def _restarts(given: Transport) -> bool:
-    return given.restart_after_idle and given.congestion != "static"
+def _window_bytes(transport: Transport) -> int:
+    is_static = transport.congestion == "static"
+    return transport.static_window if is_static else LEAST_BUFFER_BYTES // 2

@@ -1,49 +1,42 @@
-"""The lines by which `ip`, `bridge` and `tc` make a network of a laboratory.
+"""Lines of `ip`, `bridge` and `tc` that make the network of a laboratory.
 
 A port of a switch is the end of a veth cable with a token bucket as the wire and a FIFO as its
-buffer. A bucket of b bytes lets b bytes go that a wire would still be sending; the FIFO is shorter
-by as much, so that what is in bucket and FIFO together is what a port holds, the frame on the wire
-included: see `Queue.buffer_bytes`. Where the scenario has a shaper, not a wire, the bucket is the
-shaper's, and the port's buffer is the FIFO.
-"""
+buffer. A bucket of b bytes releases b bytes that a wire would still be sending; the FIFO is shorter
+by b, so that bucket and FIFO together hold the port's buffer, the frame on the wire included: see
+`Queue.buffer_bytes`. For a shaper of the scenario, the bucket is the shaper's, and the FIFO the
+whole buffer."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from daqloom.lab.network import (
-    CHECK_SEQUENCE_BYTES,
-    Host,
-    LabNetwork,
-    Queue,
-    full_frame_bytes,
-)
+from daqloom.lab.network import CHECK_SEQUENCE_BYTES, Host, LabNetwork, Queue, full_frame_bytes
 from daqloom.machine.namespace import NETWORK
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
 
 BURST_S = 50e-6
-"""What a bucket of a fast link holds, as timers are late by that much anyway."""
+"""Content of a fast link's bucket: the usual lateness of timers."""
 UNSEEN_BYTES = CHECK_SEQUENCE_BYTES + WIRE_OVERHEAD_BYTES
-"""Of a frame on the wire: what the kernel does not count of it."""
+"""Bytes of a frame on the wire that the kernel does not count."""
 UNLIMITED_BYTES = 1_000_000_000
 BUCKET, FIFO = 1, 0x10
 """Handles of the two queueing disciplines of a port."""
 
 
 def burst_frames(queue: Queue, mtu_bytes: int) -> float:
-    """Return how many full frames the bucket of a port holds."""
+    """Return the size of a port's bucket in full frames."""
     if queue.bucket_bytes:
         return 8 * queue.bucket_bytes / _wire_bits(mtu_bytes)
     return max(queue.bucket_frames, math.ceil(BURST_S * queue.rate_bps / _wire_bits(mtu_bytes)))
 
 
 def ahead_frames(queue: Queue, mtu_bytes: int) -> float:
-    """Return how many full frames of a port's buffer its bucket has let go when something waits."""
+    """Return the full frames of a port's buffer that its bucket has released."""
     return 0.0 if queue.bucket_bytes else burst_frames(queue, mtu_bytes)
 
 
 def bucket_s(queue: Queue, mtu_bytes: int) -> float:
-    """Return how late a timer may be until the rate of a port is not kept (s)."""
+    """Return the lateness of timers up to which a port keeps its rate (s)."""
     return burst_frames(queue, mtu_bytes) * _wire_bits(mtu_bytes) / queue.rate_bps
 
 
@@ -52,9 +45,9 @@ def _wire_bits(mtu_bytes: int) -> int:
 
 
 def cables(network: LabNetwork, holders: Sequence[int | str]) -> Iterator[str]:
-    """Lines of `ip`, in the namespace of the switches: these and all cables. `holders` are the
-    processes that hold the namespaces of hosts."""
-    yield "link set lo up"  # on which software switches listen
+    """Lines of `ip` for switches and cables, in the namespace of the switches. `holders` are the
+    processes of the hosts' namespaces."""
+    yield "link set lo up"  # where software switches listen
     bridges = network.bridges
     for number in bridges:
         yield f"link add name s{number} type bridge stp_state 0 mcast_snooping 0"
@@ -74,13 +67,13 @@ def cables(network: LabNetwork, holders: Sequence[int | str]) -> Iterator[str]:
 
 
 def _port(queue: Queue, *, is_bridged: bool) -> str:
-    # One segment a packet: no packet of the kernel's is a burst on the wire.
+    # One segment a packet: the kernel sends no bursts.
     master = f" master s{queue.switch}" if is_bridged else ""
     return f"link set {queue.device} gso_max_segs 1{master} up"
 
 
 def forwarding(network: LabNetwork) -> Iterator[str]:
-    """Lines of `bridge`: forwarding tables, and switches that neither learn nor flood."""
+    """Lines of `bridge`: forwarding tables, without learning and flooding."""
     for switch in network.bridges:
         for queue in network.queues_of(switch):
             device = f"link set dev {queue.device}"
@@ -103,7 +96,7 @@ def own(network: LabNetwork, host: Host) -> Iterator[str]:
 
 
 def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
-    """Lines of `tc`: the rates and the buffers of ports, or of a host's one port."""
+    """Lines of `tc`: rates and buffers of ports."""
     for queue in queues:
         device = f"qdisc add dev {queue.device}"
         frame = full_frame_bytes(mtu_bytes) + WIRE_OVERHEAD_BYTES
@@ -121,7 +114,7 @@ def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
 
 
 def fifo(queue: Queue, mtu_bytes: int) -> str:
-    """Return the FIFO of a port. Raises ScenarioError where its buffer is less than the bucket."""
+    """Return the FIFO of a port. Raises ScenarioError for a buffer within the bucket."""
     frame = full_frame_bytes(mtu_bytes)
     burst = ahead_frames(queue, mtu_bytes)
     limits = [queue.buffer_bytes // frame] if queue.buffer_bytes else []

@@ -1,41 +1,36 @@
-"""A laboratory: the network of a scenario, made on this machine, watched, and gone afterwards."""
+"""Laboratory: the network of a scenario on this machine, for the time of a measurement."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from daqloom.lab import kernel
-from daqloom.lab.network import (
-    CHECK_SEQUENCE_BYTES,
-    LabNetwork,
-    Queue,
-    full_frame_bytes,
-)
+from daqloom.lab.network import CHECK_SEQUENCE_BYTES, LabNetwork, Queue, full_frame_bytes
 from daqloom.lab.software import RingCount, SoftwareSwitch
 from daqloom.machine.child import Child
 from daqloom.machine.launch import Launcher
-from daqloom.machine.namespace import Held, Within, hold, tool
+from daqloom.machine.namespace import Namespace, Within, new_namespace, tool
 from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
 
 LOOK_S = 500e-6
-"""Time from one look at all queues to the next."""
+"""Period of polling all queues (s)."""
 
 
 @dataclass(frozen=True)
 class PortCount:
-    """What a port has counted since it was made, and its peak since counting began."""
+    """Counters of a port since it was made, and its peak since `begin`."""
 
     sent: int
     sent_bytes: int
-    """As the kernel counts them: without check sequence, preamble and gap."""
+    """Bytes sent, without check sequence, preamble and gap, as the kernel counts."""
     dropped: int
     waiting: int
     peak_bytes: int
 
     def with_ring(self, ring: RingCount) -> "PortCount":
-        """Return it with the rings before it, which hold what a port holds."""
+        """Return the counters with those of the rings before the port."""
         return replace(
             self,
             dropped=self.dropped + ring.dropped,
@@ -46,32 +41,30 @@ class PortCount:
 
 @dataclass(frozen=True)
 class LabCount:
-    """What the switches have counted."""
+    """Counters of the switches."""
 
     ports: Mapping[str, PortCount]
-    """By the link that begins there."""
+    """Ports by the link that begins there."""
     peaks: tuple[int, ...]
-    """Most bytes in each switch, summed over its ports, since counting began."""
+    """Most bytes in each switch, summed over its ports, since `begin`."""
     watched_s: float
-    """Since counting began (s)."""
+    """Time since `begin` (s)."""
     late_s: float
-    """Sum of what looks were late, of those that were later than a bucket lasts (s)."""
+    """Sum of the delays of polls, where longer than a bucket lasts (s)."""
     punctual_peaks: tuple[int | None, ...]
-    """`peaks` if each port had sent at its rate what came to it; None of a software switch, whose
-    ports are not watched."""
+    """`peaks`, had each port sent at its rate; None for a software switch."""
 
 
 class Laboratory:
-    """The network; a context. Raises MeasureError on entering where this machine does not allow
-    it, or lacks a program."""
+    """The network; a context. Raises MeasureError on entering if this machine does not allow it, or
+    lacks a program."""
 
     def __init__(self, network: LabNetwork) -> None:
         self.network = network
         self._stack = ExitStack()
-        self.switches: Held
-        """The namespace of all switches."""
-        self.hosts: list[Held] = []
-        """The namespace of each host, by unit."""
+        self.switches: Namespace
+        self.hosts: list[Namespace] = []
+        """Namespace of each host, by unit."""
         self._counting: Child
         self._software: list[SoftwareSwitch] = []
 
@@ -80,27 +73,19 @@ class Laboratory:
             tool(name)
         network = self.network
         with ExitStack() as stack:
-            switches = self.switches = hold(stack)
-            self.hosts = [hold(stack, switches, network.settings) for _ in network.hosts]
+            switches = self.switches = new_namespace(stack)
+            self.hosts = [new_namespace(stack, switches, network.settings) for _ in network.hosts]
             holders = [host.holder for host in self.hosts]
-            switches.run(("ip", "-batch", "-"), list(kernel.cables(network, holders)))
-            switches.run(("bridge", "-batch", "-"), list(kernel.forwarding(network)))
-            switches.run(
-                ("tc", "-batch", "-"), list(kernel.queues(network.queues, network.mtu_bytes))
-            )
-            own = {
-                at: queue
-                for cable in network.cables
-                for queue, at in zip((cable.a, cable.b), cable.hosts, strict=True)
-            }
-            for number, (held, host) in enumerate(zip(self.hosts, network.hosts, strict=True)):
-                held.run(("ip", "-batch", "-"), list(kernel.own(network, host)))
-                lines = kernel.queues([own[number]], network.mtu_bytes)
-                held.run(("tc", "-batch", "-"), list(lines))
+            _batch(switches, "ip", kernel.cables(network, holders))
+            _batch(switches, "bridge", kernel.forwarding(network))
+            _batch(switches, "tc", kernel.queues(network.queues, network.mtu_bytes))
+            for place, (namespace, host) in enumerate(zip(self.hosts, network.hosts, strict=True)):
+                _batch(namespace, "ip", kernel.own(network, host))
+                own = network.queues_of_host(place)
+                _batch(namespace, "tc", kernel.queues(own, network.mtu_bytes))
+                if network.software:  # there is no network card for checksums
+                    namespace.run(("ethtool", "-K", "eth0", "tx", "off"), [])
             if network.software:
-                # Else hosts leave checksums to a network card, which there is none.
-                for held in self.hosts:
-                    held.run(("ethtool", "-K", "eth0", "tx", "off"), [])
                 self._software = [
                     stack.enter_context(SoftwareSwitch(network, rings, switches))
                     for rings in network.software
@@ -117,16 +102,16 @@ class Laboratory:
         return Within(launcher, self.hosts)
 
     def begin(self) -> LabCount:
-        """Set all peaks back, and return what there is. Raises MeasureError."""
+        """Reset all peaks, and return the counters. Raises MeasureError."""
         for switch in self._software:
-            switch.forget_peaks()
-        return self._ask("begin")
+            switch.reset_peaks()
+        return self._counters("begin")
 
     def read(self) -> LabCount:
-        """Return what there is. Raises MeasureError."""
-        return self._ask("read")
+        """Return the counters. Raises MeasureError."""
+        return self._counters("read")
 
-    def _watching(self, stack: ExitStack, switches: Held) -> Child:
+    def _watching(self, stack: ExitStack, switches: Namespace) -> Child:
         program = (sys.executable, "-m", "daqloom.lab.counting")
         what = "the queues of the laboratory cannot be read"
         child = stack.enter_context(Child([*switches.enter, *program], what))
@@ -149,13 +134,18 @@ class Laboratory:
             "ahead_bytes": round(kernel.ahead_frames(queue, mtu) * full_frame_bytes(mtu)),
         }
 
-    def _ask(self, what: str) -> LabCount:
-        self._counting.say(what)
-        told = self._counting.answer()
-        ports = {name: PortCount(**count) for name, count in told["ports"].items()}
-        peaks, punctual = list(told["peaks"]), list(told["punctual_peaks"])
+    def _counters(self, request: str) -> LabCount:
+        self._counting.write_line(request)
+        report = self._counting.answer()
+        ports = {name: PortCount(**count) for name, count in report["ports"].items()}
+        peaks, punctual = list(report["peaks"]), list(report["punctual_peaks"])
         for switch in self._software:
             of_port, peaks[switch.number] = switch.read()
             ports |= {name: ports[name].with_ring(ring) for name, ring in of_port.items()}
             punctual[switch.number] = None
-        return LabCount(ports, tuple(peaks), told["watched_s"], told["late_s"], tuple(punctual))
+        times_s = (report["watched_s"], report["late_s"])
+        return LabCount(ports, tuple(peaks), *times_s, tuple(punctual))
+
+
+def _batch(namespace: Namespace, program: str, lines: Iterable[str]) -> None:
+    namespace.run((program, "-batch", "-"), list(lines))

@@ -1,5 +1,5 @@
-"""What a scenario's network is made of in the laboratory: hosts, switches and cables, and the queue
-at each end of a cable. Nothing is made here."""
+"""Network of a scenario in the laboratory, as a plan: hosts, switches, cables, and the queue at
+each end of a cable."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping
@@ -17,30 +17,30 @@ from daqloom.topology.fabric.links import LinkName, buckets_bytes, delays_s
 from daqloom.topology.system.system import FabricSystem, fabric_system
 
 LONGEST_DELAY_S = 20e-6
-"""What a packet takes through a cable and the kernel anyway; nothing adds a longer delay."""
+"""Time of a packet through a cable and the kernel; longer delays are not made."""
 MOST_HOSTS = 250
 CHECK_SEQUENCE_BYTES = 4
-"""Of a frame; the kernel counts frames without it."""
+"""Check sequence of a frame, which the kernel does not count."""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """What waits at an end of a cable until it is sent."""
+    """Queue at an end of a cable."""
 
     device: str
     link: LinkName
-    """The directed link that begins here."""
+    """Directed link that begins here."""
     rate_bps: int
     switch: int = -1
-    """The switch, by its place; -1: a host."""
+    """Place of the switch; -1: a host."""
     buffer_bytes: int = 0
-    """Frames with headers and check sequence; 0: not limited by bytes."""
+    """Limit on frames with headers and check sequence; 0: none."""
     packets: int = 0
-    """0: not limited by packets."""
+    """Limit on packets; 0: none."""
     bucket_frames: float = 2
-    """Of a wire: what the bucket that stands for it holds at least, in full frames."""
+    """Least size of the bucket of a wire, in full frames."""
     bucket_bytes: int = 0
-    """The link is a shaper with that bucket; 0: a wire."""
+    """Bucket of a shaper; 0: the link is a wire."""
 
 
 @dataclass(frozen=True)
@@ -54,47 +54,47 @@ class Host:
 
 @dataclass(frozen=True)
 class Cable:
-    """Two queues, either of which sends to the other end; a host's device is in its namespace."""
+    """Cable with a queue at each end."""
 
     a: Queue
     b: Queue
     hosts: tuple[int, int]
-    """The host at either end, by its place; -1: a switch."""
+    """Place of the host at each end; -1: a switch."""
 
 
 @dataclass(frozen=True)
 class Rings:
-    """A software switch: a ring for each of some hosts."""
+    """Rings of a software switch, one for each of `hosts`."""
 
     switch: int
     hosts: tuple[int, ...]
     buffer: Switch
-    """What it has, or the switch with a memory of all ports for which it stands in."""
+    """Buffer of the switch, or of the switch with shared memory that it replaces."""
 
 
 @dataclass(frozen=True)
 class LabNetwork:
-    """The network of a laboratory."""
+    """Network of a laboratory."""
 
     hosts: tuple[Host, ...]
-    """By unit."""
+    """Hosts by unit."""
     switches: tuple[str, ...]
     levels: tuple[str, ...]
-    """Of each switch."""
+    """Level of each switch."""
     cables: tuple[Cable, ...]
     towards: tuple[tuple[str, ...], ...]
-    """By switch and host: the device that leads there; empty: none."""
+    """Device towards a host, by switch and host; empty: none."""
     software: tuple[Rings, ...]
-    """Of the switches that are software switches; the others are bridges."""
+    """Software switches; the other switches are bridges."""
     mtu_bytes: int
     settings: Mapping[str, str]
-    """Of the hosts' kernels, by their places below /proc/sys/net."""
+    """Settings of the hosts' kernels, by their paths below /proc/sys/net."""
     route: str
     """Attributes of the route to other hosts."""
 
     @property
     def queues(self) -> Iterator[Queue]:
-        """The queues of switches."""
+        """Queues of switches."""
         for cable in self.cables:
             yield from (queue for queue in (cable.a, cable.b) if queue.switch >= 0)
 
@@ -102,15 +102,24 @@ class LabNetwork:
         """Return the queues of one switch."""
         return [queue for queue in self.queues if queue.switch == switch]
 
+    def queues_of_host(self, host: int) -> list[Queue]:
+        """Return the queues of one host."""
+        return [
+            queue
+            for cable in self.cables
+            for queue, at in zip((cable.a, cable.b), cable.hosts, strict=True)
+            if at == host
+        ]
+
     @property
     def bridges(self) -> list[int]:
-        """The switches that are bridges."""
+        """Switches that are bridges."""
         software = {rings.switch for rings in self.software}
         return [number for number in range(len(self.switches)) if number not in software]
 
 
 def lab_network(scenario: Scenario) -> LabNetwork:
-    """Return the network of a scenario. Raises ScenarioError for what cannot be made here."""
+    """Return the network of a scenario. Raises ScenarioError if it cannot be made."""
     network = scenario.network
     if network.technology != "ethernet" or scenario.transport.kind != "tcp":
         raise ScenarioError(
@@ -121,8 +130,7 @@ def lab_network(scenario: Scenario) -> LabNetwork:
     units = {host: unit for unit, host in enumerate(system.hosts)}
     if len(units) > MOST_HOSTS:
         raise ScenarioError(
-            f"measure.lab: {len(units)} hosts are more than the {MOST_HOSTS} that it makes; use "
-            "fewer units"
+            f"measure.lab: {len(units)} hosts are more than {MOST_HOSTS}; use fewer units"
         )
     buffers = [system.switch_at(number) for number in range(len(system.fabric.switches))]
     for level, buffer in zip(system.levels, buffers, strict=True):
@@ -131,8 +139,8 @@ def lab_network(scenario: Scenario) -> LabNetwork:
         if delay_s > LONGEST_DELAY_S:
             raise ScenarioError(
                 f"measure.lab adds no delays: {link.name} has {TIME.format(delay_s)}, more than "
-                f"the {TIME.format(LONGEST_DELAY_S)} that the kernel's own way takes; simulate "
-                "the system, or shorten the cable"
+                f"the {TIME.format(LONGEST_DELAY_S)} of the kernel; simulate the system, or "
+                "shorten the cable"
             )
     subnet = ipaddress.ip_network(NETWORK)
     hosts = tuple(
@@ -201,7 +209,7 @@ def _cables(
     for number, cable in enumerate(system.fabric.cables):
         ends = (cable.a, cable.b)
         if any(end.node < hosts and end.node not in units for end in ends):
-            continue  # of a host without unit
+            continue  # the cable of a host without a unit
         queues = [
             replace(
                 _queue(system, end, system.links[2 * number + way], cable.rate_bps, buffers),
@@ -222,7 +230,7 @@ def _queue(
     if switch < 0:
         return Queue(device, link, rate_bps)
     buffer = buffers[switch]
-    if buffer.architecture in ("software", "shared-memory"):  # what waits, waits in rings
+    if buffer.architecture in ("software", "shared-memory"):  # packets wait in rings
         return Queue(device, link, rate_bps, switch)
     return Queue(device, link, rate_bps, switch, buffer.port_limit, buffer.queue_packets)
 
@@ -233,5 +241,5 @@ def _device(system: FabricSystem, end: End) -> str:
 
 
 def full_frame_bytes(mtu_bytes: int) -> int:
-    """Size of a full frame in a buffer."""
+    """Return the size of a full frame in a buffer."""
     return mtu_bytes + FRAME_OVERHEAD_BYTES

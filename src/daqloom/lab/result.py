@@ -1,38 +1,30 @@
-"""The metrics of the network of a laboratory, under the names that a simulation gives them."""
+"""Metrics of a laboratory's network, by the names of those of a simulation."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from daqloom.control.metrics import Reading
 from daqloom.lab.balance import Balance
 from daqloom.lab.kernel import UNSEEN_BYTES
 from daqloom.lab.laboratory import LabCount, Laboratory
 from daqloom.lab.network import LabNetwork
-from daqloom.lab.validity import Evidence, evidence_of, host_metrics, pressure_s
+from daqloom.lab.validity import host_metrics, pressure_s
 from daqloom.topology.fabric.links import means_by_kind, most_by_level
 
 
 class Watch:
-    """What happens in a laboratory from now on."""
+    """Counters of a laboratory from now on."""
 
     def __init__(self, laboratory: Laboratory) -> None:
         """Begin. Raises MeasureError."""
         self._laboratory, self._waited_s = laboratory, pressure_s()
-        self._begin = self._end = laboratory.begin()
+        self._begin = self.end = laboratory.begin()
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the time until now. Raises MeasureError."""
-        end, now_s = self._laboratory.read(), pressure_s()
+        self.end, now_s = self._laboratory.read(), pressure_s()
         waited_s = None if now_s is None or self._waited_s is None else now_s - self._waited_s
-        self._end = end
-        found = lab_metrics(self._laboratory.network, self._begin, end)
-        return {**found, **host_metrics(end, waited_s)}
-
-    def evidence(self, found: Mapping[str, Any], readings: Sequence[Reading]) -> Evidence:
-        """Return what speaks for and against the metrics `found`, of which some were returned last;
-        for `readings` see `validity.evidence_of`."""
-        return evidence_of(found, self._end, readings)
+        found = lab_metrics(self._laboratory.network, self._begin, self.end)
+        return {**found, **host_metrics(self.end, waited_s)}
 
 
 def lab_metrics(network: LabNetwork, begin: LabCount, end: LabCount) -> dict[str, Any]:
@@ -46,18 +38,14 @@ def lab_metrics(network: LabNetwork, begin: LabCount, end: LabCount) -> dict[str
         )
         for name, now in end.ports.items()
     }
-    queues = list(network.queues)
-    dropped = {
-        queue.link.name: counted[queue.link.name].dropped
-        for queue in queues
-        if counted[queue.link.name].dropped
-    }
+    ports = [(queue, counted[queue.link.name]) for queue in network.queues]
+    dropped = {queue.link.name: port.dropped for queue, port in ports if port.dropped}
     drops, sent = sum(dropped.values()), sum(port.sent for port in counted.values())
     busy = {
         queue.link: 8
-        * (counted[queue.link.name].sent_bytes + UNSEEN_BYTES * counted[queue.link.name].sent)
+        * (port.sent_bytes + UNSEEN_BYTES * port.sent)
         / (queue.rate_bps * end.watched_s)
-        for queue in queues
+        for queue, port in ports
     }
     of_each = {link.name: share for link, share in busy.items()}
     return {
@@ -70,7 +58,7 @@ def lab_metrics(network: LabNetwork, begin: LabCount, end: LabCount) -> dict[str
 
 
 def balance_metrics(balance: Balance) -> dict[str, Any]:
-    """Return the metrics of what became of all packets of a run."""
+    """Return the metrics of the fates of all packets."""
     dropped = {where: count for where, count in balance.in_hosts.items() if count}
     found: dict[str, Any] = {"packets_unaccounted": balance.unaccounted}
     return {**found, "host_drops": dropped} if dropped else found

@@ -1,8 +1,8 @@
-"""Which metrics of a laboratory are those of its network, and which of this machine's processors.
+"""Validity of a laboratory's metrics: which are those of its network, and which of this machine's
+processors.
 
-Each metric is judged by its own evidence. Rates and means average over what a late timer does;
-percentiles near the end and peaks are its worst moments, so that few late timers spoil them.
-"""
+Each metric is judged by its own evidence. Rates and means average over late timers; high
+percentiles and peaks are spoilt by few."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,26 +21,25 @@ from daqloom.results.metrics import with_unit
 AROUND_P99 = (0.9875, 0.9925)
 """Shares of events between which the 99th percentile may not jump."""
 MOST_SPREAD = 6.0
-"""Standard errors by which two halves of a run may differ: events that wait for one another are not
-independent."""
+"""Standard errors by which two halves of a run may differ: waiting events are not independent."""
 _PRESSURE = Path("/proc/pressure/cpu")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Most evidence against metrics with which they hold; see `Evidence`."""
+    """Limits of the evidence up to which metrics hold; see `Evidence`."""
 
     lateness: float
     excess: float
     lateness_unwatched: float
-    """`lateness` where no port is watched, so that only the machine gives evidence."""
+    """`lateness` without watched ports, where only the machine gives evidence."""
     pressure_unwatched: float
-    """A watched port may keep its rate beside any number of other processes."""
+    """Pressure without watched ports, which may keep their rates under any."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Metrics that need the same evidence."""
+    """Metrics with common evidence."""
 
     name: str
     """Plural noun, for messages."""
@@ -80,11 +79,11 @@ class Halves:
 
     values: tuple[float, float]
     error: float
-    """Standard error of their difference, in units of the metric."""
+    """Standard error of the difference, in units of the metric."""
 
     def differ(self, tolerance: float) -> bool:
-        """Whether the halves differ by more than chance explains, in a way that moves the whole
-        run's value by more than a relative `tolerance`."""
+        """Return whether the halves differ significantly, by more than a relative `tolerance` of
+        the whole run's value."""
         apart, middle = abs(self.values[0] - self.values[1]), sum(self.values) / 2
         return apart > 2 * tolerance * middle + MOST_SPREAD * self.error
 
@@ -96,25 +95,24 @@ class _Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What speaks for and against the metrics of a run."""
+    """Evidence for and against the metrics of a run."""
 
     lateness: float
     """Share of time by which timers were later than a port's token bucket lasts."""
     pressure: float | None = None
-    """Share of time in which some process waited for a core; None: the kernel does not report it.
-    """
+    """Share of time in which some process waited for a core; None: unknown."""
     excess: float | None = None
-    """Share of a switch's peak that its ports held because they sent below their rates; None: no
-    port was watched."""
+    """Share of a switch's peak due to ports that sent below their rates; None: no port was
+    watched."""
     rates: Halves | None = None
     means: Halves | None = None
     tail_s: tuple[float, float] | None = None
     """Percentiles of latency around the 99th, at `AROUND_P99` (s)."""
     tails_s: tuple[tuple[float, float], tuple[float, float]] | None = None
-    """What the 99th percentile of latency is at least and at most, in each half of the run (s)."""
+    """Bounds of the 99th percentile of latency in each half of the run (s)."""
 
     def against(self, kind: Kind) -> str:
-        """Return why metrics of a kind are not those of the network; empty where they are."""
+        """Return why metrics of a kind are not those of the network; empty if they are."""
         limits, is_watched = kind.limits, self.excess is not None
         if not is_watched and (self.pressure or 0.0) > limits.pressure_unwatched:
             return (
@@ -148,12 +146,12 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is left of a run."""
+    """Metrics that hold, with warnings."""
 
     metrics: dict[str, Any]
     warnings: tuple[str, ...] = ()
     refusal: str = ""
-    """Why nothing is left; empty where something is."""
+    """Reason why no metric holds, if none does."""
 
 
 def judge(found: Mapping[str, Any], evidence: Evidence) -> Judgement:
@@ -200,8 +198,8 @@ def _remedy() -> str:
 
 
 def evidence_of(found: Mapping[str, Any], count: LabCount, readings: Sequence[Reading]) -> Evidence:
-    """Return the evidence for the metrics `found` of a run: from what its ports counted, and from
-    what the units had counted at its begin, middle and end (none of the three: unknown)."""
+    """Return the evidence for the metrics `found` of a run, from the counters of its ports, and of
+    the units at its begin, middle and end (or none)."""
     watched = [
         1 - punctual / peak if peak else 0.0
         for peak, punctual in zip(count.peaks, count.punctual_peaks, strict=True)
@@ -233,7 +231,7 @@ def _compared(one: _Estimate | None, other: _Estimate | None) -> Halves | None:
 
 
 def _rate(half: Reading) -> _Estimate | None:
-    """The events per second; their counts vary as those of a Poisson process at most."""
+    """Return the events per second, with the variance of a Poisson process."""
     count, time_s = _delivered(half), window_s(half)
     return _Estimate(count / time_s, count / time_s**2) if count and time_s else None
 
@@ -243,7 +241,7 @@ def _delivered(half: Reading) -> int:
 
 
 def _bounds(half: Reading) -> tuple[float, float]:
-    """Shares of events between which the 99th percentile of many more lies (2 standard errors)."""
+    """Return the shares of events around the 99th percentile, by 2 standard errors."""
     error = 2 * sqrt(0.99 * 0.01 / max(_delivered(half), 1))
     return max(0.0, 0.99 - error), min(1.0, 0.99 + error)
 
@@ -253,7 +251,7 @@ def _latencies(part: Reading) -> Buckets:
 
 
 def _percentiles_s(part: Reading, *shares: float) -> tuple[float, float] | None:
-    """The latencies below which two shares of the events are; None without events."""
+    """Return the percentiles of latency for two shares of the events; None without events."""
     buckets = _latencies(part)
     up_to = list(accumulate(buckets.values()))
     if not up_to:
@@ -266,7 +264,7 @@ def _percentiles_s(part: Reading, *shares: float) -> tuple[float, float] | None:
 
 
 def _mean_s(half: Reading) -> _Estimate | None:
-    """The mean latency (s)."""
+    """Return the mean latency (s)."""
     buckets = _latencies(half)
     if not (count := sum(buckets.values())):
         return None
@@ -277,8 +275,8 @@ def _mean_s(half: Reading) -> _Estimate | None:
 
 
 def host_metrics(count: LabCount, waited_s: float | None) -> dict[str, float]:
-    """Return how busy this machine was while `count` was taken; `waited_s` is the time in which
-    some process waited for a core meanwhile."""
+    """Return the load of this machine while `count` was taken, in which some process waited for a
+    core for `waited_s`."""
     if not count.watched_s:
         return {}
     found = {"host_lateness": min(1.0, count.late_s / count.watched_s)}
@@ -288,8 +286,7 @@ def host_metrics(count: LabCount, waited_s: float | None) -> dict[str, float]:
 
 
 def pressure_s() -> float | None:
-    """Return for how long some process has waited for a core since this machine started (s); None
-    where its kernel does not report it."""
+    """Return the time in which some process waited for a core since boot (s), if it is known."""
     try:
         line = _PRESSURE.read_text().splitlines()[0]
         return int(line.rpartition("total=")[2]) / 1e6

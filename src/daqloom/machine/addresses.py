@@ -1,4 +1,4 @@
-"""Addresses of this machine, and host:port."""
+"""Addresses of this machine, and addresses as host:port."""
 
 import ipaddress
 import socket
@@ -36,24 +36,20 @@ ANY_PORT = 9
 
 def own_address(control: str, network: str = "", *, for_others: bool = False) -> str:
     """Return the address with which this machine reaches the run control at `control` (host:port),
-    or `network`. Raises MeasureError where there is none, or where it is loopback although other
-    machines have to reach it (`for_others`)."""
+    or `network`. Raises MeasureError without a route, or for loopback `for_others`, the other
+    machines of the run."""
     if not network:
         target = split_address(control)[0]
     else:
         known = ipaddress.ip_network(network)
         target = str(known[1] if known.num_addresses > 1 else known[0])
     try:
-        family, kind, _, _, address = socket.getaddrinfo(target, ANY_PORT, type=socket.SOCK_DGRAM)[
-            0
-        ]
-        with socket.socket(family, kind) as probe:
-            probe.connect(address)
+        found = socket.getaddrinfo(target, ANY_PORT, type=socket.SOCK_DGRAM)
+        with socket.socket(*found[0][:2]) as probe:
+            probe.connect(found[0][4])
             own = str(probe.getsockname()[0])
     except OSError as error:
-        raise MeasureError(
-            f"no route from here to {network or control}: {reason_of(error)}"
-        ) from None
+        raise MeasureError(f"no route to {network or control}: {reason_of(error)}") from None
     if network and ipaddress.ip_address(own) not in ipaddress.ip_network(network):
         raise MeasureError(
             f"measure.network = {network}: this machine has no address in this network; it "

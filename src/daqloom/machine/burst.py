@@ -1,11 +1,9 @@
-"""Sends and hears bursts of UDP packets on a host: a program that is told a JSON line for each step
-and answers with one.
+"""Program that sends and receives bursts of UDP packets on a host; it reads a JSON line for each
+step, and answers with one.
 
-`{"listen": NETWORK}` opens a socket and tells its address; `{"hear": N, "trial": T, "quiet_s": S}`
-counts packets of a trial until there are N of them or none has come for a while; `{"send": N,
-"trial": T, "to": [ADDRESS, PORT], "bytes": B}` sends N packets of B bytes of payload back to
-back.
-"""
+`{"listen": NETWORK}` opens a socket and returns its address; `{"hear": N, "trial": T, "quiet_s":
+S}` counts packets of a trial until there are N or none has come for S; `{"send": N, "trial": T,
+"to": [ADDRESS, PORT], "bytes": B}` sends N packets of B bytes of payload back to back."""
 
 import ipaddress
 import json
@@ -19,7 +17,7 @@ from daqloom.results.errors import MeasureError
 
 SO_RXQ_OVFL = 40
 UDP_SEGMENT = 103
-"""One call for many packets (udp(7)): a row that one call each would leave gaps in."""
+"""Option for many packets by one call (udp(7)); single calls would leave gaps."""
 MOST_CALL_BYTES = 60_000
 MOST_PACKETS = 1_000_000
 BUFFER_BYTES = 64 << 20
@@ -32,7 +30,7 @@ class Burst:
     def __init__(self) -> None:
         self._socket: socket.socket
         self._lost = 0
-        """Packets that found the socket's buffer full, since it was opened."""
+        """Packets dropped at the full buffer of the socket, since it was opened."""
 
     def listen(self, network: str) -> dict[str, Any]:
         """Open the socket at this host's address in a network. Raises MeasureError."""
@@ -45,16 +43,16 @@ class Burst:
         self._socket.bind((address, 0))
         return {"address": address, "port": self._socket.getsockname()[1]}
 
-    def hear(self, packets: int, trial: int, quiet_s: float) -> dict[str, Any]:
+    def receive(self, packets: int, trial: int, quiet_s: float) -> dict[str, Any]:
         """Count the packets of a trial."""
         self._socket.settimeout(quiet_s)
         lost, received = self._lost, 0
         while received < packets:
             try:
-                data, told, _, _ = self._socket.recvmsg(_TRIAL.size, 64)
+                data, ancillary, _, _ = self._socket.recvmsg(_TRIAL.size, 64)
             except TimeoutError:
                 break
-            for level, kind, value in told:
+            for level, kind, value in ancillary:
                 if (level, kind) == (socket.SOL_SOCKET, SO_RXQ_OVFL):
                     (self._lost,) = struct.unpack("=I", value[:4])
             received += data[: _TRIAL.size] == _TRIAL.pack(trial)
@@ -63,19 +61,19 @@ class Burst:
     def send(self, packets: int, trial: int, to: list[Any], size_bytes: int) -> dict[str, Any]:
         """Send the packets of a trial."""
         self._socket.settimeout(None)
-        one = _TRIAL.pack(trial).ljust(size_bytes, b"\0")
+        packet = _TRIAL.pack(trial).ljust(size_bytes, b"\0")
         at_once = max(1, MOST_CALL_BYTES // size_bytes)
         left, address = packets, (str(to[0]), int(to[1]))
         while left and at_once > 1:
             now = min(at_once, left)
             size = [(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("=H", size_bytes))]
             try:
-                self._socket.sendmsg([one * now], size, 0, address)
-            except OSError:  # a device that leaves no checksum to its card segments nothing
+                self._socket.sendmsg([packet * now], size, 0, address)
+            except OSError:  # devices without checksum offload cannot segment
                 break
             left -= now
         for _ in range(left):
-            self._socket.sendto(one, address)
+            self._socket.sendto(packet, address)
         return {"sent": packets}
 
 
@@ -83,14 +81,14 @@ def main() -> int:
     """Answer until the input ends."""
     burst = Burst()
     for line in sys.stdin:
-        told = json.loads(line)
-        if "listen" in told:
-            answer = burst.listen(told["listen"])
-        elif "hear" in told:
-            answer = burst.hear(told["hear"], told["trial"], told["quiet_s"])
+        step = json.loads(line)
+        if "listen" in step:
+            answer = burst.listen(step["listen"])
+        elif "hear" in step:
+            answer = burst.receive(step["hear"], step["trial"], step["quiet_s"])
         else:
-            packets = min(told["send"], MOST_PACKETS)
-            answer = burst.send(packets, told["trial"], told["to"], told["bytes"])
+            packets = min(step["send"], MOST_PACKETS)
+            answer = burst.send(packets, step["trial"], step["to"], step["bytes"])
         print(json.dumps(answer), flush=True)
     return 0
 

@@ -1,11 +1,9 @@
-"""What this machine's hosts cost a simulation: the time of messages and their bytes, of data that
-are made, copied and checked, of wake-ups and timers.
+"""Calibration of a simulation's hosts on this machine: CPU time of messages and bytes, rates of
+generating, copying and checking data, lateness of wake-ups and timers.
 
-Processes send a message to and fro by the transport of real units: two, or one that asks several
-others at once, as a builder unit asks readout units. Where the machine allows network namespaces,
-each is in one of its own, with a cable to one bridge, as units are in a laboratory; else they use
-loopback.
-"""
+Processes send a message to and fro by the transport of real units: two, or one that requests from
+several others at once, as a builder unit does. Each is in a network namespace with a cable to one
+bridge, as in a laboratory, if the machine allows it; else they use loopback."""
 
 import json
 import os
@@ -29,22 +27,26 @@ RESTED = 600
 PAUSE_S = 5e-3
 WARMUP_ROUNDS = 500
 MESSAGE_BYTES = 24
-"""A request, without what the transport adds."""
+"""Size of a request, without the transport's own bytes."""
 LONG_BYTES = 16_000
-"""A message that tells what its bytes cost."""
+"""Size of a message by which the cost of bytes is measured."""
 LONG_ROUNDS = 1000
 FRAGMENT_BYTES, PACKING = 1000, 500
-"""Of the data that are made and checked: as `laptop` has them."""
+"""Fragments of the generated and checked data: those of `laptop`."""
 MOST_CORES = 1024
 TIMEOUT_S = 60.0
 TIMER_S = 1e-3
 TIMERS = 300
 PROGRAM = (sys.executable, "-m", "daqloom.machine.calibrate")
+JSON_FIELDS = (
+    *("transport", "where", "units", "message_cost_s", "byte_cost_s", "latency_s"),
+    *("busy_latency_s", "copies_bps", "generated_bps", "checked_bps", "send_bps", "receive_bps"),
+)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured."""
+    """Result of a calibration."""
 
     transport: str
     where: str
@@ -52,22 +54,21 @@ class Calibration:
     message_cost_s: float
     """CPU time of a message, sent or received."""
     latencies_s: tuple[float, ...]
-    """From when a message is posted until the other unit has heard of it, without the CPU time of
-    both: the wake-up of a core that has rested, and the kernel's own way; with several units also
-    what each waits for the others, with whom it shares cores."""
+    """Times from post to notification, without the CPU time of both: the wake-up of an idle core
+    and the kernel's path; with several units also the wait for others on the same core."""
     busy_latency_s: float
-    """The median of the same where messages follow each other, so that no core falls asleep."""
+    """Median latency of messages in quick succession, with which no core falls asleep."""
     copies_bps: float
     """Rate at which a thread copies from memory to memory, while all cores do (bit/s)."""
     timer_lateness_s: tuple[float, ...]
-    """What a process is woken later than it has asked for, in ascending order."""
+    """Lateness of timers, in ascending order."""
     generated_bps: float
-    """Rate at which a source writes generated data, likewise (bit/s)."""
+    """Rate at which a source writes generated data, while all cores do (bit/s)."""
     checked_bps: float
-    """Rate at which a sink checks them, likewise (bit/s)."""
+    """Rate at which a sink checks data, while all cores do (bit/s)."""
     byte_cost_s: float | None = None
-    """CPU time of a byte of a message, sent or received; none in shared memory, where the sender
-    copies and nobody else does anything."""
+    """CPU time of a byte of a message, sent or received; None in shared memory, where only the
+    sender copies."""
     units: int = 2
 
     @property
@@ -77,54 +78,41 @@ class Calibration:
 
     @property
     def send_bps(self) -> float:
-        """Rate at which a core makes and sends data (bit/s)."""
+        """Rate at which a core generates and sends data (bit/s)."""
         sending_s = 1 / self.copies_bps if self.byte_cost_s is None else self.byte_cost_s / 8
         return 1 / (1 / self.generated_bps + sending_s)
 
     @property
     def receive_bps(self) -> float:
-        """Rate at which a core takes in and checks data (bit/s)."""
+        """Rate at which a core receives and checks data (bit/s)."""
         return 1 / (1 / self.checked_bps + (self.byte_cost_s or 0.0) / 8)
 
     def table(self, latencies: str = "") -> str:
-        """Return the `[hosts]` table of a scenario; `latencies` is a file that has them."""
-        latency = f'{{ kind = "histogram", file = "{latencies}" }}' if latencies else None
-        if not latency and self.units > 2:  # which vary
+        """Return the `[hosts]` table of a scenario; `latencies` names a file with them."""
+        if latencies:
+            latency = f'{{ kind = "histogram", file = "{latencies}" }}'
+        elif self.units > 2:  # latencies vary
             mean = _rounded(statistics.fmean(self.latencies_s))
             latency = f'{{ kind = "exponential", mean = "{mean}" }}'
-        latency = latency or f'{{ mean = "{_rounded(self.latency_s)}" }}'
-        return "\n".join(
-            [
-                "[hosts]",
-                f'message_cost = "{_rounded(self.message_cost_s)}"',
-                f'send_rate = "{_rounded_rate(self.send_bps)}"',
-                f'receive_rate = "{_rounded_rate(self.receive_bps)}"',
-                f"latency = {latency}",
-                f'local_rate = "{_rounded_rate(self.copies_bps)}"',
-            ]
-        )
+        else:
+            latency = f'{{ mean = "{_rounded(self.latency_s)}" }}'
+        return f"""\
+[hosts]
+message_cost = "{_rounded(self.message_cost_s)}"
+send_rate = "{_rounded_rate(self.send_bps)}"
+receive_rate = "{_rounded_rate(self.receive_bps)}"
+latency = {latency}
+local_rate = "{_rounded_rate(self.copies_bps)}\""""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, for JSON."""
-        late = self.timer_lateness_s
-        return {
-            "transport": self.transport,
-            "where": self.where,
-            "units": self.units,
-            "message_cost_s": self.message_cost_s,
-            "byte_cost_s": self.byte_cost_s,
-            "latency_s": _told(self.latencies_s),
-            "busy_latency_s": self.busy_latency_s,
-            "copies_bps": self.copies_bps,
-            "generated_bps": self.generated_bps,
-            "checked_bps": self.checked_bps,
-            "send_bps": self.send_bps,
-            "receive_bps": self.receive_bps,
-            "timer_lateness_s": _told(late),
-        }
+        found = {name: getattr(self, name) for name in JSON_FIELDS}
+        found["latency_s"] = _summary(self.latencies_s)
+        found["timer_lateness_s"] = _summary(self.timer_lateness_s)
+        return found
 
 
-def _told(values_s: Sequence[float]) -> dict[str, float]:
+def _summary(values_s: Sequence[float]) -> dict[str, float]:
     ordered = sorted(values_s)
     return {
         "p50": statistics.median(ordered),
@@ -151,43 +139,33 @@ def calibrate(
         enter: list[tuple[str, ...]] = [()] * units
         nodes, where = ["127.0.0.1"] * units, "loopback"
         over_network = transport != "shm"
-        if over_network:  # else units find each other by sockets of one namespace
+        if over_network:  # units with shared memory meet in one namespace
             with suppress(MeasureError):
                 spaces = stack.enter_context(Namespaces(units))
                 enter = [host.enter for host in spaces.hosts]
                 nodes, where = spaces.addresses, "namespaces"
         token = secrets.token_hex(16)
-        ends = [
-            stack.enter_context(
-                Child(
-                    [
-                        *enter[unit],
-                        *PROGRAM,
-                        *(transport, nodes[unit], congestion),
-                        *(str(units), str(unit)),
-                    ],
-                    "this machine could not be measured",
-                )
-            )
-            for unit in range(units)
-        ]
+        ends = []
+        for unit in range(units):
+            options = (transport, nodes[unit], congestion, str(units), str(unit))
+            child = Child((*enter[unit], *PROGRAM, *options), "this machine could not be measured")
+            ends.append(stack.enter_context(child))
         first, *others = _echo(ends, token, rounds)
     cost_s, long_s = (
-        (first[of] + statistics.fmean(other[of] for other in others)) / 2
-        for of in ("cost_s", "long_cost_s")
+        (first[key] + statistics.fmean(other[key] for other in others)) / 2
+        for key in ("cost_s", "long_cost_s")
     )
     cores = len(os.sched_getaffinity(0))
     data = measure_data_rates(min(cores, MOST_CORES), PACKING, FRAGMENT_BYTES)
-    # The kernel of each side copies each byte once: long messages cost at least so much more than
-    # short ones, whose wake-ups may hide it.
+    # Copying each byte once, by the kernel of each side, is the least: wake-ups may hide it.
     copied_s = 1 / data.copied_bytes_per_s
     byte_cost_s = max(copied_s, (long_s - cost_s) / (LONG_BYTES - MESSAGE_BYTES))
     return Calibration(
         transport,
         where,
         cost_s,
-        _latencies(first["rested"], [other["rested"] for other in others], cost_s),
-        statistics.median(_latencies(first["busy"], [other["busy"] for other in others], cost_s)),
+        _latencies("rested", first, others, cost_s),
+        statistics.median(_latencies("busy", first, others, cost_s)),
         8 * data.copied_bytes_per_s,
         timer_lateness(),
         8 * data.generated_bytes_per_s,
@@ -198,27 +176,26 @@ def calibrate(
 
 
 def _latencies(
-    first: Mapping[str, Any], others: Sequence[Mapping[str, Any]], cost_s: float
+    part: str, first: Mapping[str, Any], others: Sequence[Mapping[str, Any]], cost_s: float
 ) -> tuple[float, ...]:
-    """Return how long messages took besides the CPU time of both ends: half of round trips between
-    two units; of several, which answer at once, each tells when it has heard, and the first posts
-    to one after the other."""
+    """Return the latencies of messages without the CPU time of both ends: half of a round trip
+    between two units; several units report their own, and the first posts to one after another."""
     if len(others) == 1:
-        return one_way(first["times_s"], cost_s)
+        return one_way(first[part]["times_s"], cost_s)
     return tuple(
         max(0.0, each - (place + 2) * cost_s)
         for place, other in enumerate(others)
-        for each in other["heard_s"]
+        for each in other[part]["latencies_s"]
     )
 
 
 def one_way(round_trips_s: Sequence[float], cost_s: float) -> tuple[float, ...]:
-    """Return what half of each round trip takes besides the CPU time of its two messages."""
+    """Return half of each round trip without the CPU time of its two messages (s)."""
     return tuple(max(0.0, each / 2 - 2 * cost_s) for each in round_trips_s)
 
 
 def timer_lateness() -> tuple[float, ...]:
-    """Return what this process is woken later than asked for (s), in ascending order."""
+    """Return the lateness of timers of this process (s), in ascending order."""
     found = []
     for _ in range(TIMERS):
         due_s = time.monotonic() + TIMER_S
@@ -228,10 +205,10 @@ def timer_lateness() -> tuple[float, ...]:
 
 
 def _echo(ends: Sequence[Child], token: str, rounds: int) -> list[dict[str, Any]]:
-    """Let the units find each other, and send messages."""
+    """Connect the units, and let them send messages."""
     for end in ends:
-        end.say(token)
-    addresses = [end.hear() for end in ends]
+        end.write_line(token)
+    addresses = [end.read_line() for end in ends]
     for unit, end in enumerate(ends):
         others = addresses[:1] if unit else addresses[1:]
         end.tell({"others": others, "rounds": rounds, "rested": RESTED})
@@ -239,18 +216,18 @@ def _echo(ends: Sequence[Child], token: str, rounds: int) -> list[dict[str, Any]
 
 
 def main(transport: str, node: str, congestion: str, units: str, unit: str) -> int:
-    """Be one of the units."""
+    """Run one of the units."""
     from daqloom._engine import Echo
 
     token = bytes.fromhex(sys.stdin.readline())
     try:
         end = Echo.make(transport, node, congestion, token, int(units), int(unit), LONG_BYTES)
         print(end.address().hex(), flush=True)
-        asked = json.loads(sys.stdin.readline())
-        end.connect([bytes.fromhex(other) for other in asked["others"]], TIMEOUT_S)
+        plan = json.loads(sys.stdin.readline())
+        end.connect([bytes.fromhex(other) for other in plan["others"]], TIMEOUT_S)
         end.run(WARMUP_ROUNDS, MESSAGE_BYTES, 0.0, TIMEOUT_S)
-        busy = end.run(asked["rounds"], MESSAGE_BYTES, 0.0, TIMEOUT_S)
-        rested = end.run(asked["rested"], MESSAGE_BYTES, PAUSE_S, TIMEOUT_S)
+        busy = end.run(plan["rounds"], MESSAGE_BYTES, 0.0, TIMEOUT_S)
+        rested = end.run(plan["rested"], MESSAGE_BYTES, PAUSE_S, TIMEOUT_S)
         long = end.run(LONG_ROUNDS, LONG_BYTES, 0.0, TIMEOUT_S)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
@@ -259,12 +236,12 @@ def main(transport: str, node: str, congestion: str, units: str, unit: str) -> i
         "cost_s": busy.processor_s / busy.messages,
         "long_cost_s": long.processor_s / long.messages,
     }
-    told = {
-        name: {"times_s": found.times_s, "heard_s": found.latencies_s}
+    times = {
+        name: {"times_s": found.times_s, "latencies_s": found.latencies_s}
         for name, found in (("busy", busy), ("rested", rested))
     }
-    print(json.dumps(costs | told), flush=True)
-    sys.stdin.read()  # its connections end with it, and others may still be at their last rounds
+    print(json.dumps(costs | times), flush=True)
+    sys.stdin.read()  # connections stay open for the last rounds of others
     return 0
 
 

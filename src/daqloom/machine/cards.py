@@ -1,4 +1,4 @@
-"""What the doctor finds of network cards: where they are, and how they are connected and set."""
+"""Checks of network cards: their place, their connection and their settings."""
 
 import array
 import fcntl
@@ -17,12 +17,12 @@ _FLAGS = 0x25
 _LARGE_RECEIVE_OFFLOAD = 1 << 15
 
 SHORT_RING = 512
-"""Descriptors at which the queues of a card hold packets for about as long as a turn of a core."""
+"""Descriptors with which a card holds packets for about a turn of a core."""
 
 
 @dataclass(frozen=True)
 class CardSettings:
-    """How the driver of a card is set; None: it does not say."""
+    """Settings of a card's driver; None: not reported."""
 
     receive_descriptors: int | None = None
     most_receive_descriptors: int | None = None
@@ -32,23 +32,23 @@ class CardSettings:
 
 def settings_of(card: str) -> CardSettings:
     """Return the settings of a network card of this machine, as `ethtool -g` and `-k` do."""
-    rings = _ask(card, struct.pack("9I", _RING_PARAMETERS, *[0] * 8))
+    rings = _ethtool(card, struct.pack("9I", _RING_PARAMETERS, *[0] * 8))
     merges = [
-        bool(struct.unpack("2I", told)[1] & mask)
+        bool(struct.unpack("2I", answer)[1] & mask)
         for command, mask in ((_RECEIVE_OFFLOAD, 1), (_FLAGS, _LARGE_RECEIVE_OFFLOAD))
-        if (told := _ask(card, struct.pack("2I", command, 0))) is not None
+        if (answer := _ethtool(card, struct.pack("2I", command, 0))) is not None
     ]
     most, now = (None, None) if rings is None else struct.unpack("9I", rings)[1:6:4]
     return CardSettings(now, most, any(merges) if merges else None)
 
 
-def _ask(card: str, request: bytes) -> bytes | None:
-    """Return the driver's answer to a request of ethtool; None: it does not know it."""
+def _ethtool(card: str, request: bytes) -> bytes | None:
+    """Return the driver's answer to a request of ethtool; None if it does not support it."""
     answer = array.array("B", request)
     address, _ = answer.buffer_info()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
         try:
-            fcntl.ioctl(asked, _SIOCETHTOOL, struct.pack("16sP16x", card.encode(), address))
+            fcntl.ioctl(opened, _SIOCETHTOOL, struct.pack("16sP16x", card.encode(), address))
         except OSError:
             return None
     return answer.tobytes()
@@ -56,7 +56,7 @@ def _ask(card: str, request: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class CardFinding:
-    """What is there of a card, what it means, and what to do; see `daqloom.machine.doctor`."""
+    """Finding of a check of a card; see `daqloom.machine.doctor.Finding`."""
 
     check: str
     is_well: bool
@@ -93,10 +93,11 @@ def _pcie(machine: Machine, card: str, device: str) -> CardFinding | None:
     if now is None or most is None:
         return None
     shown = f"{now[0]:g} GT/s on {now[1]} lanes"
+    check = f"{card}: PCIe"
     if now >= most or now[0] * now[1] >= most[0] * most[1]:
-        return CardFinding(f"{card}: PCIe", True, f"{shown}, as much as the card can.")
+        return CardFinding(check, True, f"{shown}, as much as the card can.")
     return CardFinding(
-        f"{card}: PCIe",
+        check,
         False,
         f"{shown}, and the card can {most[0]:g} GT/s on {most[1]}: it cannot carry its full rate.",
         "Put the card into a slot with as many lanes of that speed, and check the firmware's "
@@ -105,18 +106,16 @@ def _pcie(machine: Machine, card: str, device: str) -> CardFinding | None:
 
 
 def _node(machine: Machine, card: str, device: str) -> CardFinding:
-    node = machine.text(f"{device}/numa_node")
+    check, node = f"{card}: NUMA node", machine.text(f"{device}/numa_node")
     if len(machine.cores("sys/devices/system/node/online")) <= 1 or node in ("", "-1"):
-        return CardFinding(f"{card}: NUMA node", True, "All cores are as close to it.")
+        return CardFinding(check, True, "All cores are as close to it.")
     cores = machine.text(f"sys/devices/system/node/node{node}/cpulist")
     isolated = set(machine.cores("sys/devices/system/cpu/isolated"))
     near = set(machine.cores(f"sys/devices/system/node/node{node}/cpulist"))
     if not isolated or not near or isolated & near:
-        return CardFinding(
-            f"{card}: NUMA node", True, f"Node {node}: use its cores, {cores}, for this card."
-        )
+        return CardFinding(check, True, f"Node {node}: use its cores, {cores}, for this card.")
     return CardFinding(
-        f"{card}: NUMA node",
+        check,
         False,
         f"It is on node {node}, and no isolated core is: each packet crosses between processors.",
         f"Isolate cores of node {node} ({cores}).",
@@ -124,13 +123,12 @@ def _node(machine: Machine, card: str, device: str) -> CardFinding:
 
 
 def _queues(machine: Machine, card: str) -> CardFinding:
+    check = f"{card}: receive queues"
     queues = [q for q in machine.names(f"sys/class/net/{card}/queues") if q.startswith("rx-")]
     if len(queues) != 1:
-        return CardFinding(
-            f"{card}: receive queues", True, f"{len(queues)}: flows are spread over cores (RSS)."
-        )
+        return CardFinding(check, True, f"{len(queues)}: flows are spread over cores (RSS).")
     return CardFinding(
-        f"{card}: receive queues",
+        check,
         False,
         "One: a single core receives all of its packets.",
         f"Run `ethtool -L {card} combined N`, if the card can spread flows (RSS).",

@@ -1,4 +1,4 @@
-"""A program of one's own that is told lines and answers with lines."""
+"""Child process that reads lines and answers with lines."""
 
 import json
 import subprocess
@@ -9,8 +9,8 @@ from daqloom.results.errors import MeasureError
 
 
 class Child:
-    """The program; a context, at whose end its input ends and it is waited for. `what` it is for
-    begins the sentence of a failure."""
+    """The process; a context that ends its input and waits for its end. `what` begins the message
+    of a failure."""
 
     def __init__(self, command: Sequence[str], what: str) -> None:
         self._command, self._what = command, what
@@ -23,7 +23,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # Ctrl-C is for who has started it
+            start_new_session=True,  # Ctrl-C is for the parent
         )
         return self
 
@@ -33,8 +33,8 @@ class Child:
             pipe.close()
         self._process.wait()
 
-    def say(self, line: str) -> None:
-        """Tell it a line. Raises MeasureError where it has ended."""
+    def write_line(self, line: str) -> None:
+        """Write a line to the process. Raises MeasureError if it has ended."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(line + "\n")
@@ -42,20 +42,21 @@ class Child:
         except BrokenPipeError:
             raise self._ended() from None
 
-    def hear(self) -> str:
-        """Return its next line. Raises MeasureError where it has ended."""
+    def read_line(self) -> str:
+        """Return the next line of the process. Raises MeasureError if it has ended."""
         assert self._process.stdout is not None
         if not (line := self._process.stdout.readline()):
             raise self._ended()
         return line.strip()
 
     def tell(self, what: Any) -> None:
-        """Tell it a line of JSON. Raises MeasureError where it has ended."""
-        self.say(json.dumps(what))
+        """Write a line of JSON. Raises MeasureError if the process has ended."""
+        self.write_line(json.dumps(what))
 
     def answer(self) -> Any:
-        """Return what its next line says in JSON. Raises MeasureError where it has ended."""
-        return json.loads(self.hear())
+        """Return the value of the next line of JSON. Raises MeasureError if the process has
+        ended."""
+        return json.loads(self.read_line())
 
     def _ended(self) -> MeasureError:
         assert self._process.stderr is not None

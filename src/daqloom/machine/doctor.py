@@ -1,4 +1,4 @@
-"""What a machine lacks for event building, and how to mend it."""
+"""Checks of a machine for event building, with remedies."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -32,21 +32,20 @@ class Finding:
 
     check: str
     state: State
-    """warn: events are built, but more slowly or less steadily; fail: they cannot be built, or
-    hardly."""
+    """warn: event building is slower or less steady; fail: it is hardly possible."""
     means: str
-    """One sentence: what is there and what follows from it."""
+    """One sentence: the fact and its consequence."""
     fix: str = ""
     """The remedy; empty where none is needed."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """The resources that a scenario needs on this machine."""
+    """Needs of a scenario on this machine."""
 
     transport: str
     open_files: int
-    """Open files of the process that has most."""
+    """Open files of the process with most."""
     units_here: int
     memory_bytes: int
     """Size of the buffers of this machine's units."""
@@ -68,9 +67,8 @@ def examine(
     needs: Needs | None = None,
     settings: Callable[[str], CardSettings] = settings_of,
 ) -> list[Finding]:
-    """Run all checks; without a scenario, those of its needs are left out.
-
-    `transports`: see `transports_here`; `settings`: of a network card, by its name."""
+    """Run all checks, without a scenario those that have no needs. `transports`: see
+    `transports_here`; `settings`: those of a network card, by its name."""
     found = {check: look(machine, needs) for check, look in CHECKS.items()}
     found["transport"] = _transport(needs, transports)
     found["RDMA"] = _rdma(machine, needs)
@@ -225,19 +223,14 @@ def _hugepages(machine: Machine, needs: Needs | None) -> Verdict:
 
 def _reserved_pages(machine: Machine, needs: Needs | None) -> Verdict:
     size, free = machine.memory("Hugepagesize"), machine.memory("HugePages_Free")
-    if size and free:
-        return (
-            "ok",
-            f"{free} free pages of {size >> 20} MiB for the software switch, "
-            f"{free * size / 1e6:.0f} MB.",
-            "",
-        )
-    return (
-        "ok",
-        "None is reserved; only the software switch needs them, or runs.huge_pages = false, with "
-        "which it is slower (echo 512 > /proc/sys/vm/nr_hugepages reserves 1 GiB).",
-        "",
+    means = (
+        f"{free} free pages of {size >> 20} MiB for the software switch, "
+        f"{free * size / 1e6:.0f} MB."
+        if size and free
+        else "None is reserved; only the software switch needs them, or runs.huge_pages = false, "
+        "with which it is slower (echo 512 > /proc/sys/vm/nr_hugepages reserves 1 GiB)."
     )
+    return "ok", means, ""
 
 
 def _locked_memory(machine: Machine, needs: Needs | None) -> Verdict:
@@ -319,8 +312,7 @@ def _transport(needs: Needs | None, transports: Sequence[str]) -> Verdict:
 
 
 def _is_there(transport: str, transports: Sequence[str]) -> bool:
-    """Return whether a transport is available; as in libfabric, a name includes providers layered
-    on it."""
+    """Return whether a transport is available; as in libfabric, a name includes its layers."""
     return any(name == transport or name.startswith(f"{transport};") for name in transports)
 
 
@@ -361,7 +353,7 @@ def _kernel(machine: Machine, needs: Needs | None) -> Verdict:
 
 
 def _open_files(machine: Machine, needs: Needs | None) -> Verdict:
-    limit = machine.limit("Max open files", hard=True)  # which every process of a run asks for
+    limit = machine.limit("Max open files", hard=True)  # every process raises its soft limit
     wanted = needs.open_files if needs else 1024
     if limit is None or limit >= wanted:
         return "ok", "A process may open as many files as it needs.", ""

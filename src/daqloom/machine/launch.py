@@ -1,7 +1,6 @@
-"""Starts the processes of units: as local children, by ssh, or under Slurm.
+"""Launchers of units: as local children, by ssh, under Slurm, or by hand.
 
-The run's token goes to a unit's standard input: no list of processes shows it.
-"""
+Units read the run's token from standard input: no list of processes shows it."""
 
 import os
 import shlex
@@ -13,12 +12,12 @@ from typing import Protocol
 from daqloom.results.errors import MeasureError
 
 COMMAND = (sys.executable, "-m", "daqloom", "unit")
-"""Command of a unit. On other hosts daqloom is expected at the same path."""
+"""Command of a unit, also on other hosts."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A local process that is, or starts, the processes of `units`."""
+    """Local process that is, or starts, the processes of `units`."""
 
     units: tuple[int, ...]
     command: tuple[str, ...]
@@ -27,20 +26,19 @@ class Task:
 
 
 class Launcher(Protocol):
-    """Starts units that connect to the run control at `control`, host:port."""
+    """Starter of units that connect to the run control at `control`, host:port."""
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
-        """Return the tasks for these units: all of a run at its beginning, one that comes back
-        later."""
+        """Return the tasks for these units: at the beginning all, later one that comes back."""
 
     def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the command that runs another program on the host of a unit. Raises MeasureError
-        where it is not known."""
+        if the host is unknown."""
 
 
 @dataclass(frozen=True)
 class Local:
-    """Starts units as children of this process, which end with it."""
+    """Launcher of children of this process, which end with it."""
 
     command: Sequence[str] = COMMAND
     options: Sequence[str] = ()
@@ -57,7 +55,7 @@ class Local:
 
 @dataclass(frozen=True)
 class Ssh:
-    """Starts units on `hosts` in turn. Keys have to be set up: no password is asked for."""
+    """Launcher on `hosts` in turn, by keys: a password cannot be entered."""
 
     hosts: Sequence[str]
     command: Sequence[str] = COMMAND
@@ -81,12 +79,12 @@ class Ssh:
 
 @dataclass(frozen=True)
 class Slurm:
-    """Starts units in this allocation: one srun for all units of a run, which get their numbers
-    from it, and one for each unit that comes back."""
+    """Launcher in this allocation: one srun for all units of a run, which numbers them, and one for
+    each unit that comes back."""
 
     command: Sequence[str] = COMMAND
     options: Sequence[str] = ()
-    # A task that ends takes no other with it: the run goes on without it.
+    # The run goes on without a task that ends.
     program: Sequence[str] = ("srun", "--kill-on-bad-exit=0", "--wait=0", "--overlap")
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
@@ -98,26 +96,26 @@ class Slurm:
         return [Task((unit,), (*alone, *_unit(self, control, unit))) for unit in units]
 
     def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Raise: Slurm decides on which node a unit runs."""
+        """Raise MeasureError: Slurm chooses the node of a unit."""
         raise _unknown("slurm")
 
 
 @dataclass(frozen=True)
 class ByHand:
-    """Starts nothing: the user starts the units."""
+    """Launcher of nothing: the user starts the units."""
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
         """Return no tasks."""
         return []
 
     def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Raise: the user knows where a unit runs."""
+        """Raise MeasureError: the user chooses the host of a unit."""
         raise _unknown("by-hand")
 
 
 def _unknown(launch: str) -> MeasureError:
     return MeasureError(
-        f'measure.launch = "{launch}" does not tell on which host a unit runs; use "ssh" and hosts'
+        f'measure.launch = "{launch}" leaves the host of a unit unknown; use "ssh" and hosts'
     )
 
 

@@ -1,4 +1,4 @@
-"""Programs that end when the process that has started them ends, however that ends."""
+"""Lifelines: a program ends when its parent process ends, however that ends."""
 
 import ctypes
 import os
@@ -8,7 +8,7 @@ import threading
 import time
 
 GRACE_S = 2.0
-"""How long a program may take to end in good order (s)."""
+"""Time limit for an orderly end (s)."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -20,8 +20,8 @@ def end_with_parent(parent: int) -> None:
 
 
 def end_with_input(*, grace_s: float = 0.0) -> None:
-    """End this process when its standard input ends: a pipe that the process at its other end has
-    to hold open. With `grace_s` it is sent SIGTERM first."""
+    """End this process when its standard input, a pipe of its parent, ends; with `grace_s`, after a
+    SIGTERM and that time."""
     threading.Thread(target=_end_with_input, args=(grace_s,), daemon=True).start()
 
 

@@ -1,4 +1,4 @@
-"""Reads /proc and /sys of a machine."""
+"""Machine: its /proc and /sys."""
 
 import re
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine's /proc and /sys below `root`; tests give a folder other than /."""
+    """/proc and /sys below `root`; tests have another folder than /."""
 
     root: Path = Path("/")
 
     def text(self, path: str) -> str:
-        """Return a file's text, stripped; empty where it cannot be read."""
+        """Return a file's text, stripped; empty if it cannot be read."""
         try:
             with (self.root / path).open("rb") as file:
                 return file.read(MOST_BYTES).decode(errors="replace").strip()
@@ -40,19 +40,19 @@ class Machine:
         return cores(self.text(path))
 
     def memory(self, key: str) -> int | None:
-        """Return a value of /proc/meminfo: bytes, or pages where it counts these."""
+        """Return a value of /proc/meminfo, in bytes or pages."""
         found = re.search(rf"^{re.escape(key)}:\s+(\d+)( kB)?$", self.text("proc/meminfo"), re.M)
         return int(found[1]) * (1024 if found[2] else 1) if found else None
 
     def limit(self, name: str, *, hard: bool = False) -> float | None:
-        """Return a limit of this process, such as "Max open files": the soft or the hard one;
-        infinite: unlimited."""
+        """Return the soft or hard limit of this process, such as "Max open files"; it may be
+        infinite."""
         pattern = rf"^{re.escape(name)}\s+(\S+)\s+(\S+)"
         found = re.search(pattern, self.text("proc/self/limits"), re.M)
         if not found:
             return None
-        given = found[2 if hard else 1]
-        return float("inf") if given == "unlimited" else float(given)
+        limit = found[2 if hard else 1]
+        return float("inf") if limit == "unlimited" else float(limit)
 
     def allowed_cores(self) -> list[int]:
         """Return the cores that this process may use."""
@@ -61,8 +61,8 @@ class Machine:
         return cores(found[1]) if found else []
 
     def load(self) -> tuple[float, int]:
-        """Return the mean number of programs that run or wait to run, over a minute (0.0 where it
-        is unknown), and the number of cores of the machine (at least 1)."""
+        """Return the mean number of programs that run or wait to run, over a minute (0.0 if
+        unknown), and the number of cores (at least 1)."""
         first = self.text("proc/loadavg").partition(" ")[0]
         number = float(first) if re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", first) else 0.0
         return number, max(1, len(self.cores("sys/devices/system/cpu/online")))
@@ -72,7 +72,7 @@ class Machine:
         return {self.text(f"proc/{n}/comm") for n in self.names("proc") if n.isdigit()}
 
     def size_of_tmpfs(self, place: str) -> int | None:
-        """Return the size of the tmpfs mounted there; None: unknown."""
+        """Return the size of the tmpfs mounted there, if it is known."""
         pattern = rf"^\S+ {re.escape(place)} tmpfs \S*?\bsize=(\d+)([kmg]?)\b"
         found = re.search(pattern, self.text("proc/mounts"), re.M)
         return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2]] if found else None

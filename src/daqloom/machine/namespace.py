@@ -1,8 +1,6 @@
-"""Network namespaces of one's own, each held by a process that ends with its input: nothing is left
-of them when this process ends, however it ends.
+"""Network namespaces, each of a process that ends with its input: none outlives this process.
 
-Root, or a user whom the kernel allows a user namespace.
-"""
+They need root, or a user to whom the kernel allows a user namespace."""
 
 import asyncio
 import os
@@ -16,7 +14,7 @@ from daqloom.machine.launch import Launcher, Task
 from daqloom.results.errors import MeasureError
 
 NETWORK = "10.113.0.0/16"
-"""Of the units' addresses."""
+"""Network of the units' addresses."""
 
 _PACKAGES = {
     "ethtool": "ethtool",
@@ -26,33 +24,33 @@ _PACKAGES = {
     "bridge": "iproute2",
 }
 _SETTINGS = {
-    "ipv6/conf/all/disable_ipv6": "1",  # nobody announces himself
-    "ipv4/tcp_no_metrics_save": "1",  # what one run found must not shape the next one
+    "ipv6/conf/all/disable_ipv6": "1",  # no announcements of addresses
+    "ipv4/tcp_no_metrics_save": "1",  # runs are independent
 }
 
 
 @dataclass(frozen=True)
-class Held:
+class Namespace:
     """A network namespace."""
 
     holder: int
-    """Process that holds it."""
+    """Process by which it exists."""
 
     @property
     def enter(self) -> tuple[str, ...]:
-        """The beginning of a command that runs in it."""
+        """Beginning of a command that runs in the namespace."""
         as_root = () if os.geteuid() == 0 else ("--user", "--preserve-credentials")
         return (tool("nsenter"), "--target", str(self.holder), *as_root, "--net")
 
     def run(self, command: Sequence[str], lines: Sequence[str]) -> None:
-        """Run a program in it with lines on its standard input. Raises MeasureError."""
+        """Run a program in the namespace, with input lines. Raises MeasureError."""
         whole = (*self.enter, tool(command[0]), *command[1:])
         done = subprocess.run(whole, input="\n".join(lines).encode(), capture_output=True)
         if done.returncode:
             raise refused(done.stderr)
 
-    async def do(self, command: Sequence[str], text: str = "") -> None:
-        """Run a program in it with a text on its standard input. Raises MeasureError."""
+    async def run_later(self, command: Sequence[str], text: str = "") -> None:
+        """Run a program in the namespace, with an input text. Raises MeasureError."""
         process = await asyncio.create_subprocess_exec(
             *self.enter,
             tool(command[0]),
@@ -66,16 +64,16 @@ class Held:
             raise refused(errors)
 
 
-def hold(
-    stack: ExitStack, outer: Held | None = None, settings: Mapping[str, str] | None = None
-) -> Held:
-    """Return a new namespace, which ends with the stack, or with this process; within the user
-    namespace of another one, or in a user namespace of its own. `settings` of its kernel are by
-    their places below /proc/sys/net. Raises MeasureError."""
+def new_namespace(
+    stack: ExitStack, outer: Namespace | None = None, settings: Mapping[str, str] | None = None
+) -> Namespace:
+    """Return a new namespace, which ends with the stack or with this process, in the user namespace
+    of `outer` or in a new one. `settings` are kernel settings by their paths below /proc/sys/net.
+    Raises MeasureError."""
     as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     unshare = (*outer.enter, tool("unshare")) if outer else (tool("unshare"), *as_root)
-    wanted = {**_SETTINGS, **(settings or {})}
-    write = "; ".join(f"echo {value} > /proc/sys/net/{key}" for key, value in wanted.items())
+    values = {**_SETTINGS, **(settings or {})}
+    write = "; ".join(f"echo {value} > /proc/sys/net/{key}" for key, value in values.items())
     holder = subprocess.Popen(
         [*unshare, "--net", "sh", "-c", f"({write}) 2> /dev/null; echo && exec cat"],
         stdin=subprocess.PIPE,
@@ -90,30 +88,30 @@ def hold(
     assert holder.stdout is not None
     if not holder.stdout.readline():
         raise refused(holder.communicate()[1])
-    return Held(holder.pid)
+    return Namespace(holder.pid)
 
 
 @dataclass(frozen=True)
 class Within:
-    """A launcher whose tasks run in the namespaces of their units."""
+    """Launcher whose tasks run in the namespaces of their units."""
 
     launcher: Launcher
-    of_unit: Sequence[Held]
+    namespaces: Sequence[Namespace]
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
         """Return the tasks that start units: see `Launcher`."""
         return [
-            replace(task, command=(*self.of_unit[task.units[0]].enter, *task.command))
+            replace(task, command=(*self.namespaces[task.units[0]].enter, *task.command))
             for task in self.launcher.tasks(units, control)
         ]
 
     def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the command within the namespace of a unit's host."""
-        return (*self.of_unit[unit].enter, *self.launcher.beside(unit, command))
+        return (*self.namespaces[unit].enter, *self.launcher.beside(unit, command))
 
 
 def tool(name: str) -> str:
-    """Return the path of a program, which may not be on the path of users. Raises MeasureError."""
+    """Return the path of a program, also of one for root. Raises MeasureError."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if found is None:
         raise MeasureError(
@@ -124,7 +122,7 @@ def tool(name: str) -> str:
 
 
 def refused(errors: bytes) -> MeasureError:
-    """Return the error of what the kernel has refused, with what a program said of it."""
+    """Return the error for a refusal of the kernel, with a program's message."""
     lines = errors.decode(errors="replace").strip().splitlines() or ["no reason given"]
     return MeasureError(
         f"this machine does not allow network namespaces ({lines[0][:200]}); run as root, or "

@@ -1,6 +1,5 @@
-"""A network of one's own for the units of this machine: each in a network namespace, with a link
-(a veth pair) to one bridge. Links go down, become slower and lose packets.
-"""
+"""Network of the units of this machine: each in a network namespace, with a link (a veth pair) to
+one bridge. Links go down, become slower and lose packets."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -9,29 +8,29 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from daqloom.machine.launch import Launcher
-from daqloom.machine.namespace import NETWORK, Held, Within, hold, tool
+from daqloom.machine.namespace import NETWORK, Namespace, Within, new_namespace, tool
 
 MTU_BYTES = 9000
 FRAME_BITS = 8 * (MTU_BYTES + 38)
-"""On the wire, with preamble and gap."""
+"""Size of a frame on the wire, with preamble and gap."""
 _PARTS = 1_000_000
-"""Packets are lost by so many parts."""
+"""Resolution of losses."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """The state of a unit's link."""
+    """State of a unit's link."""
 
     up: bool = True
     lost_to_unit: float = 0.0
-    """Share of the packets to the unit that are lost; 1: all."""
+    """Lost share of the packets to the unit."""
     lost_from_unit: float = 0.0
     rate_bps: int = 0
-    """In each direction; 0: as fast as the machine can."""
+    """Rate in each direction; 0: unlimited."""
 
 
 def tools_of(links: Iterable[Link]) -> list[str]:
-    """Return the programs that bring links into these states, besides `ip`."""
+    """Return the programs besides `ip` that bring links into these states."""
     found = set()
     for link in links:
         found |= {"tc"} if link.rate_bps else set()
@@ -40,27 +39,27 @@ def tools_of(links: Iterable[Link]) -> list[str]:
 
 
 class Namespaces:
-    """The network of `units` units; a context. Raises MeasureError on entering where this machine
-    does not allow it, or lacks one of the `tools` that break links."""
+    """Network of `units` units; a context. Raises MeasureError on entering if this machine does not
+    allow it, or lacks one of the `tools`."""
 
     def __init__(self, units: int, tools: Iterable[str] = ()) -> None:
         self._units, self._tools = units, tools
         self._stack = ExitStack()
-        self._bridge: Held
-        self.hosts: list[Held] = []
-        """The namespace of each unit."""
+        self._bridge: Namespace
+        self.hosts: list[Namespace] = []
+        """Namespace of each unit."""
 
     def __enter__(self) -> Self:
         for name in self._tools:
             tool(name)
         with ExitStack() as stack:
-            self._bridge = hold(stack)
+            self._bridge = new_namespace(stack)
             inside = ["link add name bridge type bridge", "link set bridge up"]
             for unit in range(self._units):
-                host = hold(stack, self._bridge)
+                host = new_namespace(stack, self._bridge)
                 self.hosts.append(host)
                 peer = f"peer name eth0 mtu {MTU_BYTES} netns {host.holder}"
-                # One segment a packet: else one of 64 kB would be lost as a whole.
+                # One segment a packet: losses do not hit 64 kB at once.
                 inside += [
                     f"link add name u{unit} mtu {MTU_BYTES} type veth {peer}",
                     f"link set u{unit} gso_max_segs 1 master bridge up",
@@ -89,13 +88,13 @@ class Namespaces:
         """Bring the link of a unit from one state to another. Raises MeasureError."""
         port = f"u{unit}"
         if now.up != before.up:
-            await self._bridge.do(("ip", "link", "set", port, "up" if now.up else "down"))
+            await self._bridge.run_later(("ip", "link", "set", port, "up" if now.up else "down"))
         if now.rate_bps != before.rate_bps:
             ends = ((self._bridge, port), (self.hosts[unit], "eth0"))
-            for within, device in ends:  # each sends in one direction
-                await within.do(("tc", *_shaping(device, now.rate_bps)))
+            for namespace, device in ends:  # each sends in one direction
+                await namespace.run_later(("tc", *_shaping(device, now.rate_bps)))
         if replace(now, up=True, rate_bps=0) != replace(before, up=True, rate_bps=0):
-            await self._bridge.do(("nft", "-f", "-"), _losing(port, now))
+            await self._bridge.run_later(("nft", "-f", "-"), _losing(port, now))
 
 
 def frame_loss(bit_error_rate: float) -> float:
@@ -106,13 +105,13 @@ def frame_loss(bit_error_rate: float) -> float:
 def _shaping(device: str, rate_bps: int) -> list[str]:
     if not rate_bps:
         return ["qdisc", "delete", "dev", device, "root"]
-    burst = max(4 * MTU_BYTES, rate_bps // 8 // 250)  # what passes in 4 ms, a tick of slow clocks
+    burst = max(4 * MTU_BYTES, rate_bps // 8 // 250)  # 4 ms, a tick of slow clocks
     shaper = f"tbf rate {rate_bps}bit burst {burst} limit {max(1_000_000, 2 * burst)}"
     return ["qdisc", "replace", "dev", device, "root", *shaper.split()]
 
 
 def _losing(port: str, link: Link) -> str:
-    """Return a script of nft that loses packets of a port of the bridge."""
+    """Return a script of nft that drops packets of a port of the bridge."""
     lines = [f"table netdev {port}", f"delete table netdev {port}", f"table netdev {port} {{"]
     for hook, share in (("egress", link.lost_to_unit), ("ingress", link.lost_from_unit)):
         parts = round(share * _PARTS)

@@ -1,4 +1,4 @@
-"""The processes that the run control starts; the output of each goes to a file."""
+"""Processes of the run control, with their output in files."""
 
 import asyncio
 import os
@@ -12,18 +12,16 @@ from daqloom.machine.launch import Task
 
 MOST_SHOWN_BYTES = 4096
 _CPUCLOCK_SCHED = 2
-"""Of the clock that clock_getcpuclockid(3) makes from a process's number."""
+"""Kind of clock in the number from clock_getcpuclockid(3)."""
 
 
 class Processes:
-    """Runs tasks in `folder`; `on_exit(units, how)` is called when one has ended."""
+    """Runner of tasks with logs in `folder`; `on_exit(units, how)` is called at the end of each."""
 
     def __init__(
         self, folder: Path, token: bytes, on_exit: Callable[[tuple[int, ...], str], None]
     ) -> None:
-        self._folder = folder
-        self._token = token
-        self._on_exit = on_exit
+        self._folder, self._token, self._on_exit = folder, token, on_exit
         self._ending = False
         self._running: dict[asyncio.subprocess.Process, tuple[int, ...]] = {}
         self._watchers: set[asyncio.Task[None]] = set()
@@ -35,7 +33,7 @@ class Processes:
         watcher.add_done_callback(self._watchers.discard)
 
     def stands_for_several(self, unit: int) -> bool:
-        """Return whether one local process, such as srun, stands for this unit's and others."""
+        """Return whether one local process, such as srun, has this unit and others."""
         return any(unit in units and len(units) > 1 for units in self._running.values())
 
     def kill(self, unit: int) -> None:
@@ -43,7 +41,7 @@ class Processes:
         self.signal(unit, signal.SIGKILL)
 
     def signal(self, unit: int, number: signal.Signals) -> None:
-        """Send a signal to the unit's process and to all that it started."""
+        """Send a signal to the unit's process and its descendants."""
         for process, units in self._running.items():
             if units == (unit,):
                 _signal(process, number)
@@ -52,7 +50,7 @@ class Processes:
         """Return the CPU time of the unit's process (s); None if it has none."""
         for process, units in self._running.items():
             if units == (unit,):
-                with suppress(OSError):  # it has just ended
+                with suppress(OSError):  # the process has ended
                     return time.clock_gettime(~process.pid << 3 | _CPUCLOCK_SCHED)
         return None
 

@@ -1,4 +1,4 @@
-"""Programs whose output and time are bounded while they run, and of which nothing is left."""
+"""Programs with bounded time and output, which leave no processes behind."""
 
 import os
 import secrets
@@ -8,37 +8,29 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 PIECE_BYTES = 1 << 16
 MARK = "DAQLOOM_PROGRAM"
-"""Environment variable by which the processes are known that a program has started."""
+"""Environment variable that marks the processes of a program."""
 PATIENCE_S = 5.0
-"""How long a killed process may take to end (s)."""
+"""Time limit for the end of a killed process (s)."""
 SWEEPS = 8
-"""Searches for processes that a session has started meanwhile."""
+"""Searches for further processes of a session."""
 
 
 class TooLongError(Exception):
-    """A program prints more than is read."""
+    """The output of a program is too long."""
 
 
-@dataclass(frozen=True)
-class Done:
-    """A program that has ended."""
-
-    returncode: int
-    stdout: bytes
-    stderr: bytes
-
-
-def run_program(command: Sequence[str], text: bytes, timeout_s: float, most_bytes: int) -> Done:
-    """Run a program with `text` on its standard input until it ends, and end all that it has
-    started, whether or not its pipes are open still; only what it has made a daemon stays, such as
-    the master connection of ssh. Raises TimeoutError, TooLongError for more than `most_bytes` on an
-    output, when daemons are ended too, and OSError where it does not start."""
+def run_program(
+    command: Sequence[str], text: bytes, timeout_s: float, most_bytes: int
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program with `text` on its standard input until it ends, and end its descendants, even
+    with open pipes; daemons stay, such as the master connection of ssh. Raises TimeoutError and
+    TooLongError for more than `most_bytes` on an output, after which daemons are ended too, and
+    OSError for a program that does not start."""
     ends_s, mark = time.monotonic() + timeout_s, secrets.token_hex(8)
     process = subprocess.Popen(
         command,
@@ -58,27 +50,26 @@ def run_program(command: Sequence[str], text: bytes, timeout_s: float, most_byte
             assert pipe is not None
             pipe.close()
         end_session(process, "" if is_whole else mark)
-    return Done(process.returncode, *outputs)
+    return subprocess.CompletedProcess(command, process.returncode, *outputs)
 
 
 def end_session(process: "subprocess.Popen[bytes]", mark: str = "") -> None:
-    """Kill a process that leads a session, with its descendants, all of that session and, where it
-    is given, all that have the mark in their environment."""
+    """Kill the leader of a session, its descendants, its session and all processes with the mark in
+    their environment."""
     for _ in range(SWEEPS):
-        # The leader is not waited for before: until then its number is that of no other session.
+        # The leader is reaped last: until then its number belongs to no other session.
         found = _session(process.pid, f"{MARK}={mark}" if mark else "")
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if not found - {process.pid}:
             break
-    with suppress(subprocess.TimeoutExpired):  # of another user, which cannot be killed
+    with suppress(subprocess.TimeoutExpired):  # processes of other users cannot be killed
         process.wait(PATIENCE_S)
 
 
 def _session(leader: int, mark: str) -> set[int]:
-    """Return the processes of a session that live, those with the mark, and the descendants of the
-    leader."""
+    """Return the live processes of a session, those with the mark, and the leader's descendants."""
     parents: dict[int, int] = {}
     found = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -102,7 +93,7 @@ def _environment(process: Path) -> list[str]:
 def _exchange(
     process: "subprocess.Popen[bytes]", text: bytes, ends_s: float, most_bytes: int
 ) -> tuple[bytes, bytes]:
-    """Return what a process prints on its standard output and error until it ends."""
+    """Return the standard output and error of a process until it ends."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -126,7 +117,7 @@ def _exchange(
                 if process.stdin in ready and not (left := _written(process.stdin, left)):
                     waiting.unregister(process.stdin)
                     process.stdin.close()
-                # The rest in a pipe is read at the end, whether or not the pipe is open still.
+                # At the end the rest is read, even from open pipes.
                 for pipe, printed in outputs.items():
                     is_due = pipe in (ready if is_running else waiting.get_map())
                     if is_due and _is_drained(pipe, printed, ends_s, most_bytes):
@@ -137,7 +128,7 @@ def _exchange(
 
 
 def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
-    """Write a piece; return what is left of it, nothing if the pipe is closed at its other end."""
+    """Write a piece; return the rest, nothing if the pipe is closed at its other end."""
     try:
         return left[os.write(pipe.fileno(), left[:PIECE_BYTES]) :]
     except BlockingIOError:
@@ -147,7 +138,7 @@ def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
 
 
 def _is_drained(pipe: IO[bytes], printed: bytearray, ends_s: float, most_bytes: int) -> bool:
-    """Read what a pipe has; return whether it has ended. Raises TooLongError and TimeoutError."""
+    """Read a pipe; return whether it has ended. Raises TooLongError and TimeoutError."""
     while piece := pipe.read(PIECE_BYTES):
         printed += piece
         if len(printed) > most_bytes:

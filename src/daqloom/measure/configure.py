@@ -46,25 +46,6 @@ class Places:
         return len({unit for unit in (*self.readouts, *self.builders, *self.spares) if unit >= 0})
 
 
-def launch_hosts(scenario: Scenario) -> list[str]:
-    """Return the machines on which ssh starts units: of a table of units and hosts, that of each
-    unit, else those that units take in turn. Raises ScenarioError for a host of the table that is
-    not among `measure.hosts`."""
-    given = scenario.measure.hosts
-    if scenario.hosts.placement != "table":
-        return list(given)
-    by_name = {host.rpartition("@")[2]: host for host in given}
-    system = fabric_system(scenario)
-    names = [system.fabric.hosts[host].name.partition(" ")[0] for host in system.hosts]
-    for unit, name in enumerate(names):
-        if name not in by_name:
-            raise ScenarioError(
-                f"hosts.units: unit {unit} is on {name}, which is not among measure.hosts; add it "
-                "there, by the name that the table and the network have"
-            )
-    return [by_name[name] for name in names]
-
-
 def places(scenario: Scenario) -> Places:
     """Return the places of units. Raises ScenarioError for a scenario that cannot be run live."""
     if scenario.flows:

@@ -1,7 +1,7 @@
-"""What a measurement breaks, and when: [faults.injected] as a plan, without processes."""
+"""Faults of a measurement: the outages of the fault plan, with the units that they concern."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 
 from daqloom.machine.namespaces import Link, frame_loss
@@ -12,59 +12,54 @@ from daqloom.topology.fabric.wiring import Wiring, wire
 from daqloom.topology.failures.plan import Outage
 from daqloom.topology.system.system import FabricSystem, fabric_system
 
-SOUND = Link()
-"""A link of which nothing is broken."""
-
-
-@dataclass(frozen=True)
-class Thing:
-    """A thing that can break, and which nodes it concerns."""
-
-    which: str
-    units: tuple[int, ...]
-    to_units: bool = True
-    """Of links: whether the direction towards the units breaks."""
-    from_units: bool = True
-
 
 @dataclass(frozen=True, eq=False)
-class Planned:
-    """A thing that breaks once; times are seconds from when units first build."""
+class UnitOutage:
+    """An outage, by the units that it concerns; its times count from when units first build."""
 
-    name: str
-    """That of its [faults.injected.NAME]."""
-    fault: Fault
-    thing: Thing
-    begin_s: float
-    end_s: float
-    """Infinity: it is not mended."""
+    outage: Outage
+    units: tuple[int, ...]
+    to_units: bool = True
+    """Links: whether the direction towards the units breaks."""
+    from_units: bool = True
 
+    @property
+    def name(self) -> str:
+        """The NAME of [faults.injected.NAME]."""
+        return self.outage.name
 
-@dataclass(frozen=True)
-class Change:
-    """A thing breaks or is mended."""
+    @property
+    def fault(self) -> Fault:
+        """The fault, of which this is one outage."""
+        return self.outage.fault
 
-    time_s: float
-    begins: bool
-    planned: Planned
+    @property
+    def link(self) -> Link:
+        """The state of the units' links under this outage alone."""
+        if self.fault.kind.breaks != "links":
+            return Link()
+        if self.fault.how == "down":
+            return Link(up=False)
+        if self.fault.how == "one-way":
+            return Link(lost_to_unit=self.to_units, lost_from_unit=self.from_units)
+        lost = frame_loss(self.fault.bit_error_rate)
+        return Link(lost_to_unit=lost, lost_from_unit=lost, rate_bps=round(self.fault.rate))
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What is broken of a node."""
+    """Condition of a node under all its outages."""
 
     stopped: bool = False
     factor: float = 1.0
-    """How many times longer its processor takes."""
+    """Factor by which its processor is slower."""
     host_down: bool = False
-    link: Link = SOUND
+    link: Link = field(default_factory=Link)
 
 
-def condition(broken: Collection[Planned]) -> Condition:
-    """Return the condition of a node of which all that is broken now; of two faults of a kind the
-    worse one counts."""
-    faults = [each.fault for each in broken]
-    links = [_link(each) for each in broken if each.fault.kind.breaks == "links"]
+def condition(outages: Collection[UnitOutage]) -> Condition:
+    """Return the condition of a node; of two faults of a kind the worse one counts."""
+    faults, links = [each.fault for each in outages], [each.link for each in outages]
     return Condition(
         stopped=any(fault.how == "stopped" for fault in faults),
         factor=max((fault.factor for fault in faults if fault.how == "slow"), default=1.0),
@@ -78,27 +73,25 @@ def condition(broken: Collection[Planned]) -> Condition:
     )
 
 
-def planned(scenario: Scenario) -> list[Planned]:
-    """Return all that breaks, in the order of its beginning. Raises ScenarioError for what a
-    measurement cannot break."""
-    faults = scenario.faults
-    if not faults.injected:
-        return []
-    for name, fault in faults.injected.items():
+def unit_outages(scenario: Scenario) -> list[UnitOutage]:
+    """Return the outages in the order of their beginning. Raises ScenarioError for a fault that
+    cannot be measured."""
+    faults = scenario.faults.injected
+    for name, fault in faults.items():
         _check(name, fault, scenario.measure.namespaces)
+    if not faults:
+        return []
     system = fabric_system(scenario)
     wiring = wire(system.fabric)
-    return [
-        Planned(each.name, each.fault, _thing(each, system, wiring), each.begin_s, each.end_s)
-        for each in system.fault_plan.outages
-    ]
+    return [_with_units(outage, system, wiring) for outage in system.fault_plan.outages]
 
 
-def agenda(plan: Collection[Planned]) -> list[Change]:
-    """Return what happens, in the order of time; what is mended comes before what breaks then."""
-    changes = [Change(each.begin_s, True, each) for each in plan]
-    changes += [Change(each.end_s, False, each) for each in plan if isfinite(each.end_s)]
-    return sorted(changes, key=lambda change: (change.time_s, change.begins))
+def agenda(outages: Collection[UnitOutage]) -> list[tuple[float, bool, UnitOutage]]:
+    """Return the changes in the order of time: the time (s), whether the outage begins, and the
+    outage. At one time, outages end before others begin."""
+    changes = [(each.outage.begin_s, True, each) for each in outages]
+    ends = [(each.outage.end_s, False, each) for each in outages if isfinite(each.outage.end_s)]
+    return sorted(changes + ends, key=lambda change: change[:2])
 
 
 def _check(name: str, fault: Fault, namespaces: bool) -> None:
@@ -118,35 +111,20 @@ def _check(name: str, fault: Fault, namespaces: bool) -> None:
         )
 
 
-def _thing(outage: Outage, system: FabricSystem, wiring: Wiring) -> Thing:
+def _with_units(outage: Outage, system: FabricSystem, wiring: Wiring) -> UnitOutage:
     if outage.node >= 0:
-        return Thing(outage.which, (outage.node,))
+        return UnitOutage(outage, (outage.node,))
     unit_of = {host: unit for unit, host in enumerate(system.hosts)}
     links = list(outage.links)
-    units, to_units, from_units = set(), False, False
-    for begin, end in zip(wiring.tail[links].tolist(), wiring.head[links].tolist(), strict=True):
-        if end in unit_of:
-            units.add(unit_of[end])
-            to_units = True
-        elif begin in unit_of:
-            units.add(unit_of[begin])
-            from_units = True
-    if not units:
+    to, by = (
+        {unit_of[host] for host in ends[links].tolist() if host in unit_of}
+        for ends in (wiring.head, wiring.tail)
+    )
+    if not to | by:
         host = system.fabric.hosts[system.hosts[0]].name
         raise ScenarioError(
             f"faults.injected.{outage.name}: {outage.fault.what} {outage.which} has no units, and "
             "those of a measurement are on one bridge; set which to one at a host such as "
             f'"{host}", or simulate the system'
         )
-    return Thing(outage.which, tuple(sorted(units)), to_units, from_units)
-
-
-def _link(planned: Planned) -> Link:
-    fault = planned.fault
-    if fault.how == "down":
-        return Link(up=False)
-    if fault.how == "one-way":
-        thing = planned.thing
-        return Link(lost_to_unit=float(thing.to_units), lost_from_unit=float(thing.from_units))
-    lost = frame_loss(fault.bit_error_rate)
-    return Link(lost_to_unit=lost, lost_from_unit=lost, rate_bps=round(fault.rate))
+    return UnitOutage(outage, tuple(sorted(to | by)), bool(to), bool(by))

@@ -1,9 +1,8 @@
-"""Breaks things during a measurement, on the loop of its run control: carries out the plan.
+"""Injector of faults: carries out the outages of a measurement on the loop of its run control.
 
-A slow unit is held (SIGSTOP, SIGCONT) for `factor` - 1 times as long as it has just used its
-processor, in slices of some milliseconds: what it waits for takes as long as before. A quota of its
-processor (cgroup cpu.max) would not slow a unit that needs less than the quota.
-"""
+A slow unit is stopped (SIGSTOP, SIGCONT) for `factor` - 1 times its last CPU time, in slices of
+some milliseconds: its waiting times stay as they are. A CPU quota (cgroup cpu.max) would not slow a
+unit that needs less than the quota."""
 
 import asyncio
 import signal
@@ -19,35 +18,33 @@ from daqloom.control.metrics import accounts
 from daqloom.control.run_log import RunEvent
 from daqloom.control.states import Goal, Phase, Standing
 from daqloom.machine.namespaces import Namespaces
-from daqloom.measure.fault_plan import Condition, Planned, agenda, condition
+from daqloom.measure.fault_plan import Condition, UnitOutage, agenda, condition
 from daqloom.results.course import LOST, Break
 from daqloom.scenario.schema.faults import KINDS
 
 SLICE_S = 0.005
-"""How long a slow unit runs before it is held."""
-WORDS = {"down": "is killed", "stopped": "is stopped", "slow": "is slow"}
-"""What happens to a unit."""
+"""Time for which a slow unit runs before it is stopped."""
+EFFECTS = {"down": "is killed", "stopped": "is stopped", "slow": "is slow"}
+"""Effects of faults on a unit, for the log."""
 
 
 class Injector:
-    """The faults of one run; `packing` events make a MEP, `namespaces` are those of its units."""
+    """Injector of one run; `packing` events make a MEP, `namespaces` are those of its units."""
 
     def __init__(
         self,
         control: Control,
-        plan: list[Planned],
+        outages: list[UnitOutage],
         packing: int,
         namespaces: Namespaces | None = None,
     ) -> None:
-        self.plan = plan
-        self._namespaces = namespaces
+        self._outages, self._namespaces = outages, namespaces
         self._control, self._packing = control, packing
-        self._breaks: list[Break] = []
-        """Those that have begun, in this order, by the clock."""
-        self._broken: dict[int, list[Planned]] = defaultdict(list)
-        """By unit."""
+        self._breaks: dict[UnitOutage, Break] = {}
+        """Breaks in the order of their beginning; times are the run control's."""
+        self._present: dict[int, list[UnitOutage]] = defaultdict(list)
+        """Present outages of each unit."""
         self._conditions: dict[int, Condition] = {}
-        self._of: dict[Planned, Break] = {}
         self._last: dict[int, Break] = {}
         """The last break of each unit."""
         self._slowing: dict[int, asyncio.Task[None]] = {}
@@ -56,54 +53,50 @@ class Injector:
         self._course: asyncio.Task[None] | None = None
 
     def begin(self, now: float) -> None:
-        """Begin to break things; the times of the plan count from `now`."""
+        """Begin; the times of outages count from `now`."""
         self._began_s = now
         self._course = asyncio.create_task(self._run())
 
     async def end(self) -> None:
-        """Break nothing more, and mend all. Raises MeasureError if a link could not be broken."""
+        """End all outages. Raises MeasureError if a link could not be broken."""
         course, self._course = self._course, None
         if course:
             course.cancel()
             with suppress(asyncio.CancelledError):
                 await course
-        for unit, things in self._broken.items():
-            things.clear()
+        for unit, outages in self._present.items():
+            outages.clear()
             await self._apply(unit)
 
     def since(self, began_s: float) -> list[Break]:
-        """Return what has broken, with times since `began_s`."""
-
-        def shifted(time_s: float | None) -> float | None:
-            return None if time_s is None else time_s - began_s
-
+        """Return the breaks, with times since `began_s`."""
         return [
             replace(
                 each,
                 begin_s=each.begin_s - began_s,
-                detected_s=shifted(each.detected_s),
-                end_s=shifted(each.end_s),
+                detected_s=None if each.detected_s is None else each.detected_s - began_s,
+                end_s=None if each.end_s is None else each.end_s - began_s,
             )
-            for each in self._breaks
+            for each in self._breaks.values()
         ]
 
     def on_event(self, event: RunEvent) -> None:
-        """Take in an entry of the run's log: a unit is declared lost, or all regroup because
-        something between them is broken."""
-        known = [self._last[event.lost]] if event.lost in self._last else []
+        """Note the detection of a break: a unit is declared lost, or all regroup because of a
+        broken link."""
+        detected = [self._last[event.lost]] if event.lost in self._last else []
         begins_to_halt = event.phase is Phase.HALTING and self._phase is not Phase.HALTING
         if begins_to_halt and self._is_trouble():
-            known += [each for each in self._last.values() if KINDS[each.what].breaks == "links"]
+            detected += [each for each in self._last.values() if KINDS[each.what].breaks == "links"]
         self._phase = event.phase
         late_s = 2 * self._control.run.plan.fault_timeout_s
-        for each in known:
+        for each in detected:
             over = each.end_s is not None and event.time_s > each.end_s + late_s
             if each.detected_s is None and not over:
                 each.detected_s = event.time_s
 
     def _is_trouble(self) -> bool:
-        """Return whether the members halt for no better reason: that the run ends, or that a unit
-        comes back."""
+        """Return whether the members halt neither for the end of the run nor for a unit that comes
+        back."""
         run = self._control.run
         return run.goal is Goal.RUNNING and all(
             unit.standing is not Standing.AVAILABLE or unit.number in run.members
@@ -111,61 +104,61 @@ class Injector:
         )
 
     def events_lost(self, balance: Balance) -> int:
-        """Return how many events were not built whole until now."""
-        totals = {unit.number: unit.tally.totals for unit in self._control.run.units}
+        """Return the number of events that were not built whole until now."""
         # Losses in sinks, of events that were built, are not counted: "user".
-        ends = accounts(totals, balance, 0, self._packing, "user")
+        ends = accounts(self._control.totals(), balance, 0, self._packing, "user")
         return sum(ends[fate] for fate in LOST)
 
     async def _run(self) -> None:
-        for due_s, changes in groupby(agenda(self.plan), lambda change: change.time_s):
+        for due_s, changes in groupby(agenda(self._outages), lambda change: change[0]):
             await asyncio.sleep(max(0.0, self._began_s + due_s - self._control.now_s()))
             now = self._control.now_s()
-            # Of the MEPs in flight nobody knows yet.
+            # The fate of MEPs in flight is unknown yet.
             lost = self.events_lost(self._control.run.balance_of_ended())
-            for change in changes:
-                if change.begins:
-                    self._break(change.planned, now, lost)
+            for _, begins, outage in changes:
+                if begins:
+                    self._break(outage, now, lost)
                 else:
-                    self._mend(change.planned, now)
-                for unit in change.planned.thing.units:
+                    self._mend(outage, now)
+                for unit in outage.units:
                     await self._apply(unit)
 
-    def _break(self, planned: Planned, now: float, lost: int) -> None:
-        fault, thing = planned.fault, planned.thing
-        views = [self._control.run.units[unit] for unit in thing.units]
-        is_lost = all(view.standing in (Standing.ABSENT, Standing.LOST) for view in views)
+    def _break(self, outage: UnitOutage, now: float, lost: int) -> None:
+        fault, units = outage.fault, self._control.run.units
+        is_lost = all(
+            units[unit].standing in (Standing.ABSENT, Standing.LOST) for unit in outage.units
+        )
         if is_lost and fault.what == "unit" and fault.how != "slow":
-            self._tell(planned, "is lost already")
+            self._log(outage, "is lost already")
             return
-        broken = Break(planned.name, fault.what, thing.which, fault.how, now, lost)
-        self._breaks.append(broken)
-        self._of[planned] = broken
-        self._last |= dict.fromkeys(thing.units, broken)
-        self._tell(planned, WORDS[fault.how] if fault.what == "unit" else f"is {fault.how}")
-        for unit in thing.units:
+        which = outage.outage.which
+        broken = Break(outage.name, fault.what, which, fault.how, now, lost)
+        self._breaks[outage] = broken
+        self._last |= dict.fromkeys(outage.units, broken)
+        self._log(outage, EFFECTS[fault.how] if fault.what == "unit" else f"is {fault.how}")
+        for unit in outage.units:
             if fault.what == "unit" and fault.how == "down":
                 self._control.processes.kill(unit)
             else:
-                self._broken[unit].append(planned)
+                self._present[unit].append(outage)
 
-    def _mend(self, planned: Planned, now: float) -> None:
-        for unit in planned.thing.units:
-            if planned not in self._broken[unit]:
+    def _mend(self, outage: UnitOutage, now: float) -> None:
+        for unit in outage.units:
+            if outage not in self._present[unit]:
                 return
-            self._broken[unit].remove(planned)
-        self._of[planned].end_s = now
-        self._tell(planned, "goes on" if planned.fault.what == "unit" else "is mended")
+            self._present[unit].remove(outage)
+        self._breaks[outage].end_s = now
+        self._log(outage, "goes on" if outage.fault.what == "unit" else "is mended")
 
-    def _tell(self, planned: Planned, what: str) -> None:
+    def _log(self, outage: UnitOutage, effect: str) -> None:
         at_s = self._control.now_s() - self._began_s
-        thing = f"{planned.fault.what} {planned.thing.which}"
-        self._control.injected(f"fault {planned.name} at {at_s:.2f} s: {thing} {what}")
+        thing = f"{outage.fault.what} {outage.outage.which}"
+        self._control.injected(f"fault {outage.name} at {at_s:.2f} s: {thing} {effect}")
 
     async def _apply(self, unit: int) -> None:
-        """Make the node of a unit what it is to be."""
+        """Bring the node of a unit into the condition of its present outages."""
         before = self._conditions.get(unit, Condition())
-        now = self._conditions[unit] = condition(self._broken[unit])
+        now = self._conditions[unit] = condition(self._present[unit])
         processes = self._control.processes
         if now.host_down != before.host_down:
             self._control.run.hold(unit, now.host_down)
@@ -184,25 +177,26 @@ class Injector:
 
     async def _slow(self, unit: int, factor: float) -> None:
         processes = self._control.processes
-
-        def is_stopped() -> bool:
-            return self._conditions[unit].stopped
-
         while True:
             began_s, before_s = time.monotonic(), processes.cpu_s(unit)
             await asyncio.sleep(SLICE_S)
             after_s, passed_s = processes.cpu_s(unit), time.monotonic() - began_s
-            if before_s is None or after_s is None or after_s <= before_s or is_stopped():
+            if (
+                before_s is None
+                or after_s is None
+                or after_s <= before_s
+                or self._conditions[unit].stopped
+            ):
                 continue  # it has no process, or another one
             processes.signal(unit, signal.SIGSTOP)
             try:
                 await asyncio.sleep(hold_s(factor, after_s - before_s, passed_s))
             finally:
-                if not is_stopped():
+                if not self._conditions[unit].stopped:
                     processes.signal(unit, signal.SIGCONT)
 
 
 def hold_s(factor: float, used_s: float, passed_s: float) -> float:
-    """Return how long to hold a unit that used so much CPU time while a time passed: several of its
+    """Return how long to stop a unit that used `used_s` of CPU time in `passed_s`: several of its
     threads at once take no longer than one."""
     return (factor - 1) * min(used_s, passed_s)

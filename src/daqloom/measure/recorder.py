@@ -1,4 +1,4 @@
-"""Records what a result shows against time: throughput and members."""
+"""Recorder of throughput and members against time."""
 
 from collections.abc import Iterable
 
@@ -9,17 +9,17 @@ from daqloom.results.course import Bins
 
 
 class Recorder:
-    """Bytes built against time. What a unit has built between two reports counts as built evenly
-    between them; a bin is as long as a `heartbeat_s`."""
+    """Bytes built against time, in bins of `heartbeat_s`. Bytes that a unit has built between two
+    reports count as built evenly between them."""
 
     def __init__(self, heartbeat_s: float) -> None:
         self.began_s: float | None = None
-        """When units first build, by the clock; nothing is recorded before."""
+        """Time when units first build (s); nothing is recorded before."""
         self.bytes_built = Bins(heartbeat_s)
         self._last: dict[int, tuple[float, int]] = {}
 
     def count(self, now: float, unit: int, totals: Counters) -> None:
-        """Take in the counters of a unit over the whole run."""
+        """Record the counters of a unit, which count the whole run."""
         if self.began_s is None:
             return
         last_s, last = self._last.get(unit, (0.0, 0))
@@ -30,7 +30,7 @@ class Recorder:
 
 
 def members(events: Iterable[RunEvent], began_s: float) -> list[tuple[float, int]]:
-    """Return how many units build from which time on, since `began_s`; see
+    """Return how many units build from each time on, since `began_s`, as
     `daqloom.results.course.Members`."""
     found: list[tuple[float, int]] = []
     for event in events:

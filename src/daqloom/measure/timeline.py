@@ -1,4 +1,4 @@
-"""The timeline of a measured run, in the same spans as that of a simulated one."""
+"""Timeline of a measured run, in the same spans as that of a simulated one."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,20 +16,18 @@ def measured_spans(
     building: Building,
 ) -> list[Span]:
     """Return the spans from the stages of readout units; times are seconds from `began_ns` (since
-    1970). The steps of an epoch continue those of the previous one, in whole rounds. The last
-    steps, which not all units began because the epoch ended, are left out."""
+    1970). The steps of an epoch continue those of the previous one, in whole rounds; steps that
+    not all units began before its end are left out."""
     unit_of = {host: unit for unit, host in enumerate(system.hosts)}
     node_of = {unit_of[host]: node for node, host in enumerate(hosts_of(system.readouts))}
-    rows = [
-        (row, node_of[unit]) for unit, told in stages.items() if unit in node_of for row in told
-    ]
+    rows = [(row, node_of[unit]) for unit in stages if unit in node_of for row in stages[unit]]
     found: list[Span] = []
     first_step, rounds = 0, len(system.readouts)
     for epoch in sorted({row[1] for row, _ in rows}):
         here = _begun_by_all([(row, node) for row, node in rows if row[1] == epoch])
         if not here:
             continue
-        told: list[Stage] = sorted(
+        begun: list[Stage] = sorted(
             ((begin_ns - began_ns) / 1e9, first_step + step, node, what)
             for (begin_ns, _, step, _, what), node in here
         )
@@ -39,8 +37,8 @@ def measured_spans(
         }
         members = {node for _, node in here}
         waits = barrier_waits(building, system.barrier_groups, members)
-        found += spans(told, told[-1][0], members, lambda *place, to=partners: to[place], waits)
-        first_step = -(-(1 + max(step for _, step, _, _ in told)) // rounds) * rounds
+        found += spans(begun, begun[-1][0], members, lambda *place, to=partners: to[place], waits)
+        first_step = -(-(1 + max(step for _, step, _, _ in begun)) // rounds) * rounds
     return found
 
 

@@ -1,4 +1,4 @@
-"""Tells the engine what breaks during a run, and when other tables apply."""
+"""Faults of a simulation: changes of links, tables and nodes in the engine's configuration."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from daqloom import _engine
+from daqloom.configuration.rules import run_plan
 from daqloom.configuration.settings import named
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
@@ -22,12 +23,12 @@ NetworkConfig = _engine.EthernetConfig | _engine.InfinibandConfig
 
 
 class Change(NamedTuple):
-    """What happens to a directed link."""
+    """Change of a directed link."""
 
     at_s: float
     link: int
     what: str
-    """dark, down, up: see the engine's LinkState; or rate, errors."""
+    """dark, down, up (see the engine's LinkState), rate or errors."""
     rate_bps: int = 0
     bit_errors: float = 0.0
     link_retry_s: float = 0.0
@@ -36,8 +37,8 @@ class Change(NamedTuple):
 def set_link_faults(
     config: NetworkConfig, scenario: Scenario, system: FabricSystem
 ) -> list[Rerouting]:
-    """Set changes of links and tables; return the latter. Raises ScenarioError for what the network
-    does not have, or what is not simulated."""
+    """Set changes of links and tables; return the latter. Raises ScenarioError for a fault that the
+    network cannot have, or that is not simulated."""
     duration_s = scenario.run.duration
     if not scenario.faults.injected:
         return []
@@ -63,10 +64,8 @@ def set_link_faults(
 
 
 def link_changes(plan: FaultPlan, fabric: Fabric) -> list[Change]:
-    """Return what happens to all links, in the order of time.
-
-    A broken link is dark until the detection; then both links of its cable are down until the last
-    break is over."""
+    """Return the changes of all links in the order of time: a broken link is dark until the
+    detection; then both links of its cable are down until the last break is over."""
     changes = [
         change
         for outage in plan.outages
@@ -108,14 +107,8 @@ def _states(found: Sequence[Outage], link: int) -> Iterator[Change]:
 
 def _add(config: NetworkConfig, change: Change, begins_at_host: bool) -> None:
     if isinstance(config, _engine.InfinibandConfig):
-        config.add_change(
-            change.at_s,
-            change.link,
-            named(_engine.InfinibandLinkChange, change.what),
-            change.rate_bps,
-            change.bit_errors,
-            change.link_retry_s,
-        )
+        kind = named(_engine.InfinibandLinkChange, change.what)
+        config.add_change(change.at_s, change.link, kind, *change[3:])
         return
     what = "down" if change.what == "dark" else change.what
     config.add_change(
@@ -129,8 +122,8 @@ def _add(config: NetworkConfig, change: Change, begins_at_host: bool) -> None:
 
 
 def set_node_faults(config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem) -> None:
-    """Set when processors stop or are slow, when units are killed or their hosts fail, and when the
-    cards of readout units acknowledge nothing. Raises ScenarioError."""
+    """Set the times at which processors stop or are slow, units are killed, hosts fail, and cards
+    of readout units send no acknowledgements. Raises ScenarioError."""
     duration_s = scenario.run.duration
     for outage in system.fault_plan.outages:
         fault, end_s = outage.fault, min(outage.end_s, 2 * duration_s)
@@ -166,34 +159,24 @@ def set_run_control(
     scenario: Scenario,
     system: FabricSystem,
 ) -> None:
-    """Set the run control under which units regroup without those that are lost, if any are."""
+    """Set the run control under which units regroup without lost ones, if any can be lost."""
     if not regroups(scenario):
         return
-    given = scenario.measure
-    config.set_run(
-        _engine.RunPlan(
-            heartbeat_s=given.heartbeat,
-            fault_timeout_s=given.fault_timeout,
-            order_timeout_s=max(10.0, 3 * given.fault_timeout),
-            restart=given.restart,
-            moves_apart=scenario.hosts.spare_takes == "one",
-            fewest_members=given.minimum,
-        )
-    )
-    config.launch_s = given.join_time
+    config.set_run(run_plan(scenario))
+    config.launch_s = scenario.measure.join_time
     config.spare_slots = system.spares.tolist()
     config.keeps_lost_slots = scenario.building.dummies != "none"
 
 
 def set_schedules(config: _engine.ShiftConfig, tables: Sequence[Rerouting]) -> None:
-    """Set the orders of units that go with tables, from the end of an epoch on."""
+    """Set the orders of units for new tables, each from the end of an epoch on."""
     for at_s, _, order in tables:
         if order:
             config.add_schedule(at_s, order.readouts.tolist(), order.builders.tolist())
 
 
 def _check(scenario: Scenario) -> None:
-    """Raise ScenarioError for what is not simulated, or has no effect."""
+    """Raise ScenarioError for a fault that is not simulated, or has no effect."""
     for name, fault in scenario.faults.injected.items():
         where = f"{scenario.name}: faults.injected.{name}"
         if fault.what == "unit" and fault.how == "down" and not regroups(scenario):
@@ -202,16 +185,14 @@ def _check(scenario: Scenario) -> None:
                 'readout.card.buffer; otherwise it is only measured; expected "stopped" or "slow"'
             )
         hosts = scenario.hosts
-        if fault.how == "slow" and not (
-            hosts.message_cost or hosts.send_rate or hosts.receive_rate
-        ):
+        takes_time = hosts.message_cost or hosts.send_rate or hosts.receive_rate
+        if fault.how == "slow" and not takes_time:
             raise ScenarioError(
                 f'{where}: how = "slow" has no effect on hosts that take no time; set '
                 'hosts.message_cost, such as "1 us", or send_rate or receive_rate'
             )
-        if fault.what == "card" and not (
-            scenario.building.protocol == "shift" and scenario.readout.card.buffer
-        ):
+        has_card = scenario.building.protocol == "shift" and scenario.readout.card.buffer
+        if fault.what == "card" and not has_card:
             raise ScenarioError(
                 f'{where}: what = "card" requires building.protocol = "shift" and '
                 'readout.card.buffer, such as "1 MB"; without it no card waits for anything'

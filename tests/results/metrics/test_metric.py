@@ -33,7 +33,7 @@ from support.measure.tiny_runs import tiny_daqpipe
 from support.namespaces import can_make_networks
 from support.small_fabrics import daqpipe, small
 
-RUNNING = live._running
+RUNNING = live._until_running
 RETRIES = {"transport__retry_timeout": "100 us", "network__switch__head_of_queue_lifetime": "5 us"}
 
 
@@ -217,7 +217,7 @@ async def visited(control: Control, *more: Any) -> None:
 def test_measure_gives_what_it_declares(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "_running", visited)
+    monkeypatch.setattr(live, "_until_running", visited)
     to_file = {"measure__sink": "file", "measure__sink_files": str(tmp_path)}
     if protocol == "shift":
         to_file["building__pace"] = "builder"
@@ -231,7 +231,7 @@ def test_measure_gives_what_it_declares(
 def test_a_laboratory_gives_what_it_declares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "_running", visited)
+    monkeypatch.setattr(live, "_until_running", visited)
     monkeypatch.setattr(validity, "KINDS", ())
     small = {"readout.units": 2, "builders.units": 1, "measure.duration": "2 s"}
     shallow = {"network.switch.tor.model": "drop-tail", "network.switch.tor.queue_packets": 4}

@@ -18,8 +18,8 @@ from daqloom import _engine
 from daqloom.control.unit import RunInfo
 from daqloom.lab.network import lab_network
 from daqloom.measure.configure import _config
-from daqloom.measure.fault_plan import planned
-from daqloom.measure.run import plan_of
+from daqloom.measure.fault_plan import unit_outages
+from daqloom.measure.plan import plan_of
 from daqloom.scenario.document import look
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.unused import UNUSED, Method, unused, unused_warnings
@@ -246,7 +246,7 @@ def measured(scenario: Scenario) -> Any:
     run = RunInfo("run", bytes(16), 0)
     units = [content(_config(scenario, unit, run)) for unit in range(plan.rules.units)]
     lab = content(lab_network(scenario)) if scenario.measure.has_lab else None
-    return content(plan.rules), units, content(planned(scenario)), lab
+    return content(plan.rules), units, content(unit_outages(scenario)), lab
 
 
 INPUTS: dict[Method, Callable[[Scenario], Any]] = {

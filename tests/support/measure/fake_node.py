@@ -1,8 +1,7 @@
 """A node without an engine, which can be told to misbehave, and the program of units that hold it.
 
 Units of a run meet in a folder, a file per unit and epoch: who does not write its file in time is
-missing. A file `fault-N` in that folder says what unit N does wrong: see `Faults`.
-"""
+missing. A file `fault-N` in that folder says what unit N does wrong: see `Faults`."""
 
 import argparse
 import os

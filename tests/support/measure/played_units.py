@@ -1,4 +1,4 @@
-"""A run control whose units a test plays itself."""
+"""Run control whose units a test plays itself."""
 
 import asyncio
 import contextlib
@@ -9,22 +9,16 @@ import grpc
 from daqloom.control.admission import PROOF_KEY, Caller
 from daqloom.control.connection import GREET, JOIN, read_certificates
 from daqloom.control.control import Control
-from daqloom.control.messages import (
-    Configure,
-    Hello,
-    read_order,
-)
+from daqloom.control.messages import Configure, Hello, read_order
 from daqloom.machine.launch import ByHand
 from support.measure.controlled_runs import HUNG_S, plan
 
 
 @contextlib.asynccontextmanager
 async def waiting(folder, units=1, **changes):
-    """A run control whose units the test plays itself."""
-    given = plan(folder, units, launches=False, fault_timeout_s=HUNG_S, heartbeat_s=0.5)
+    rules = plan(folder, units, launches=False, fault_timeout_s=HUNG_S, heartbeat_s=0.5)
     async with asyncio.timeout(HUNG_S):
-        control = Control(given, ByHand(), folder=folder, **changes)
-        async with control:
+        async with Control(rules, ByHand(), folder=folder, **changes) as control:
             yield control
             for guest in control._guests.values():
                 guest.orders.put_nowait(None)
@@ -35,14 +29,13 @@ def hello(unit=0):
 
 
 async def admission(channel, call, secret):
-    """What admits a call of who knows `secret`."""
+    """Metadata that admits a call with `secret`."""
     caller = Caller(call, secret)
-    told = await channel.unary_unary(GREET)(b"", metadata=caller.greeting)
-    return caller.admission(told)
+    return caller.admission(await channel.unary_unary(GREET)(b"", metadata=caller.greeting))
 
 
 class Player:
-    """A unit's end of a connection; `proof` replaces the one that it could give."""
+    """A unit's end of a connection; `proof` replaces its own."""
 
     def __init__(self, control, proof=None):
         self.channel = grpc.aio.insecure_channel(
@@ -61,19 +54,19 @@ class Player:
     async def __aexit__(self, *_):
         await self.channel.close()
 
-    async def says(self, body):
-        with contextlib.suppress(grpc.aio.AioRpcError):  # refused sooner than all was said
+    async def sends(self, body):
+        with contextlib.suppress(grpc.aio.AioRpcError):  # refused before the end
             await self.call.write(body)
 
     async def refused(self):
-        """The status code with which the connection ends, and why."""
+        """Status code and reason of the end of the connection."""
         with contextlib.suppress(grpc.aio.AioRpcError):
             while await self.call.read() is not grpc.aio.EOF:
                 pass
         return await self.call.code(), await self.call.details()
 
     async def joins(self, unit=0):
-        await self.says(hello(unit))
+        await self.sends(hello(unit))
         order = read_order(await self.call.read())
         assert isinstance(order, Configure)
         return order

@@ -1,7 +1,8 @@
-"""For tests: runs of a few processes that end after some events."""
+"""Runs of a few processes that end after some events, and their results."""
 
 from collections.abc import Mapping
 
+from daqloom.results.result import Result
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.system.scenarios import override
 from support.measure.controlled_runs import HUNG_S
@@ -9,7 +10,7 @@ from support.measure.controlled_runs import HUNG_S
 MEASURED = {
     "warmup": "50 ms",
     "duration": f"{HUNG_S} s",
-    # A unit that the machine keeps from its processor is not lost.
+    # No unit is lost for lack of a processor.
     "fault_timeout": f"{HUNG_S} s",
     "stream_buffer": "1 MB",
     "output_buffer": "1 MB",
@@ -18,9 +19,23 @@ MEASURED = {
 
 
 def changed(tiny: Mapping[str, object], changes: Mapping[str, object]) -> Scenario:
-    """The scenario with some keys changed; `__` stands for a dot."""
+    """The scenario with changed keys; `__` stands for a dot."""
     keys = {key.replace("__", "."): value for key, value in changes.items()}
     return override(Scenario.model_validate(tiny), keys)
+
+
+def expect_built_right(result: Result, events: int = 1000) -> None:
+    assert result.metric("events_built") >= events
+    for name in ("events_wrong", "events_incomplete", "units_lost"):
+        assert result.metric(name) == 0
+
+
+def expect_all_built(result: Result, readouts: int) -> None:
+    """All events of a run without phases are built."""
+    accounted = result.metrics["events_accounted"]
+    assert accounted["begun"] == accounted["built"]
+    assert result.metric("node_throughput_bps") == result.metric("throughput_bps") / readouts
+    assert "phases" not in result.metrics
 
 
 TINY_DAQPIPE = {

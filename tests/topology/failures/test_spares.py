@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from daqloom.measure.configure import places
-from daqloom.measure.run import measure, plan_of
+from daqloom.measure.plan import plan_of
+from daqloom.measure.run import measure
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.simulate.run import simulate
 from daqloom.topology.schedule.slots import DUMMY

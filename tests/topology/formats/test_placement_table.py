@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from daqloom.measure.configure import places
-from daqloom.measure.run import plan_of
+from daqloom.measure.plan import plan_of
 from daqloom.scenario import Scenario, ScenarioError, to_toml
 from daqloom.study.methods import methods
 from daqloom.topology.schedule.slots import DUMMY

@@ -463,9 +463,9 @@ def _check(study: Study) -> None:
 
 
 def _check_measured(base: Scenario) -> None:
-    from daqloom.measure.run import of_a_fabric  # heavy: it speaks gRPC
+    from daqloom.measure.plan import check_measurable  # heavy: it speaks gRPC
 
-    of_a_fabric(base)
+    check_measurable(base)
 
 
 def _tried_at_once(study: Study) -> set[tuple[int, ...]]:

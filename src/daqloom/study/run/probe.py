@@ -19,7 +19,8 @@ from daqloom.lab.network import lab_network
 from daqloom.machine.child import Child
 from daqloom.machine.launch import Launcher
 from daqloom.machine.namespace import NETWORK
-from daqloom.measure.run import launcher_of, measure, of_a_fabric
+from daqloom.measure.plan import check_measurable, launcher_of
+from daqloom.measure.run import measure
 from daqloom.results.errors import MeasureError
 from daqloom.results.metrics import Parts
 from daqloom.scenario.errors import ScenarioError
@@ -68,7 +69,7 @@ def probe(scenario: Scenario, say: Say) -> dict[str, Estimate]:
     """Probe the port of a builder in a rack, of a laboratory or behind a device under test; `say`
     hears the share done, and of which probe. Raises ScenarioError where the scenario has no such
     port, and MeasureError."""
-    _check(of_a_fabric(scenario))
+    _check(check_measurable(scenario))
     found = {"incast": _incast(scenario, lambda share: say(share / 2, "incast"))}
     found["bursts"] = _bursts(scenario, lambda share: say(0.5 + share / 2, "bursts"))
     return found

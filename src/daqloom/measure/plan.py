@@ -1,0 +1,201 @@
+"""Plan of a measurement: which programs start where, what breaks, what the machine must offer."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from daqloom.configuration.rules import run_plan
+from daqloom.control.connection import read_certificates
+from daqloom.control.control import Control
+from daqloom.control.messages import MOST_ARRIVALS
+from daqloom.control.plan import Plan
+from daqloom.control.run_log import RunEvent
+from daqloom.machine.doctor import Needs
+from daqloom.machine.launch import ByHand, Launcher, Local, Slurm, Ssh
+from daqloom.machine.open_files import check_open_files, files_of_a_control
+from daqloom.measure.configure import check_live, files_of_a_unit, places, slots_of_run
+from daqloom.measure.fault_plan import UnitOutage, unit_outages
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.building import BUILT
+from daqloom.scenario.schema.check import check_possible
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.system.scenarios import override
+from daqloom.topology.system.system import fabric_system
+
+FINISH_S = 60.0
+"""Time limit for writing the files of a recording (s)."""
+TRACE_STAGES = 50_000
+"""Stages that a unit keeps for a timeline: its last ones."""
+
+
+@dataclass(frozen=True)
+class MeasurementPlan:
+    """Plan of one measurement."""
+
+    scenario: Scenario
+    outages: list[UnitOutage]
+    launcher: Launcher
+    stages: int
+    """Stages kept of each unit; 0: no timeline."""
+    arrivals: int
+    """Arrivals kept of the event manager."""
+
+
+def measurement_plan(
+    scenario: Scenario, *, seed: int | None, launcher: Launcher | None, traced: bool, arrivals: bool
+) -> MeasurementPlan:
+    """Return the plan of a measurement with `seed` and `launcher` in place of the scenario's.
+    Raises ScenarioError for what cannot be measured."""
+    check_measurable(scenario)
+    launch, protocol = scenario.measure.launch, scenario.building.protocol
+    if launch == "by-hand" and launcher is None:
+        raise ScenarioError(
+            'measure.launch = "by-hand" starts no units, and units started by hand need the '
+            "address and the token; `daqloom control SCENARIO --start` prints the command that "
+            "starts units, and builds events with them"
+        )
+    if seed is not None and seed != scenario.run.seed:
+        scenario = override(scenario, {"run.seed": seed})
+    if traced and protocol != "shift":
+        raise ScenarioError(
+            f'building.protocol = "{protocol}" has no phases, which the timeline of a measurement '
+            "shows; measure it without a timeline"
+        )
+    if arrivals and protocol != "pull":
+        raise ScenarioError(
+            f'building.protocol = "{protocol}" has no event manager at which events arrive; '
+            'use "pull", or measure without arrivals'
+        )
+    outages = unit_outages(scenario)
+    if outages and launch != "local" and launcher is None:
+        raise ScenarioError(
+            f"faults.injected.{outages[0].name}: a measurement breaks only processes that it has "
+            f'started itself, and measure.launch = "{launch}" starts them elsewhere; use "local", '
+            "or simulate the system"
+        )
+    return MeasurementPlan(
+        scenario,
+        outages,
+        launcher or launcher_of(scenario),
+        TRACE_STAGES if traced else 0,
+        MOST_ARRIVALS if arrivals else 0,
+    )
+
+
+def check_measurable(scenario: Scenario) -> Scenario:
+    """Return the scenario if its events can be built. Raises ScenarioError otherwise."""
+    check_possible(scenario)
+    if scenario.building.protocol not in BUILT.among:
+        raise ScenarioError(
+            f"{scenario.name} does not describe an event builder that can be measured; expected "
+            f"building.protocol = " + " or ".join(f'"{each}"' for each in BUILT.among)
+        )
+    return scenario
+
+
+def plan_of(scenario: Scenario) -> Plan:
+    """Return the run control's plan. Raises ScenarioError for what no unit could run."""
+    check_live(scenario)
+    measure = scenario.measure
+    where = places(scenario)
+    rules = run_plan(
+        scenario,
+        units=where.units,
+        finish_timeout_s=FINISH_S if measure.sink == "file" else 0.0,
+        stops_when_unwritable=measure.when_unwritable == "stop",
+        launches=measure.launch != "by-hand",
+        slots=slots_of_run(scenario, where),
+        takes_turns=scenario.building.protocol == "shift",
+    )
+    document = scenario.model_dump(mode="json", exclude_unset=True)
+    return Plan(run=secrets.token_hex(4), rules=rules, scenario=document)
+
+
+def launcher_of(scenario: Scenario) -> Launcher:
+    """Return the launcher that `measure.launch` names. Raises ScenarioError for a host of
+    `hosts.units` that is not among `measure.hosts`."""
+    measure = scenario.measure
+    options = ("--certificates", measure.certificates) if measure.certificates else ()
+    match measure.launch:
+        case "local":
+            return Local(options=options)
+        case "ssh":
+            return Ssh(_ssh_hosts(scenario), options=options)
+        case "slurm":
+            return Slurm(options=options)
+    return ByHand()
+
+
+def _ssh_hosts(scenario: Scenario) -> list[str]:
+    """Return the machines on which ssh starts units: the host of each unit from the placement
+    table, otherwise the hosts that units take in turn."""
+    hosts = list(scenario.measure.hosts)
+    if scenario.hosts.placement != "table":
+        return hosts
+    by_name = {host.rpartition("@")[2]: host for host in hosts}
+    system = fabric_system(scenario)
+    names = [system.fabric.hosts[host].name.partition(" ")[0] for host in system.hosts]
+    for unit, name in enumerate(names):
+        if name not in by_name:
+            raise ScenarioError(
+                f"hosts.units: unit {unit} is on {name}, which is not among measure.hosts; add it "
+                "there, by the name that the table and the network have"
+            )
+    return [by_name[name] for name in names]
+
+
+def control_of(
+    scenario: Scenario,
+    folder: Path,
+    *,
+    launcher: Launcher | None = None,
+    on_event: Callable[[RunEvent], None] | None = None,
+    on_count: Callable[[int], None] | None = None,
+    socket_file: Path | None = None,
+    trace_stages: int = 0,
+    trace_arrivals: int = 0,
+) -> Control:
+    """Return the run control of a scenario, to be entered. Raises ScenarioError, and MeasureError
+    for a limit of this machine."""
+    measure = scenario.measure
+    plan = replace(plan_of(scenario), trace_stages=trace_stages, trace_arrivals=trace_arrivals)
+    units = plan.rules.units
+    check_open_files(files_of_a_control(units), f"the run control of {units} units")
+    if measure.launch == "local":
+        check_open_files(files_of_a_unit(scenario), f"each of {units} units")
+    own = measure.certificates
+    return Control(
+        plan,
+        launcher or launcher_of(scenario),
+        folder=folder,
+        name=scenario.name,
+        bind=measure.bind,
+        port=measure.port,
+        socket_file=socket_file,
+        certificates=read_certificates(Path(own), "control") if own else None,
+        on_event=on_event,
+        on_count=on_count,
+    )
+
+
+def needs_of(scenario: Scenario) -> Needs:
+    """Return the needs of a scenario. Raises ScenarioError for one that cannot be measured."""
+    measure, where = scenario.measure, places(scenario)
+    hosts = len(set(measure.hosts)) if measure.launch == "ssh" else 1
+    readouts, builders = (
+        sum(unit >= 0 for unit in units) for units in (where.readouts, where.builders)
+    )
+    stream_bytes = min(scenario.readout.buffer, measure.stream_buffer)
+    output_bytes = min(scenario.builders.buffer, measure.output_buffer)
+    total_bytes = readouts * scenario.readout.streams * stream_bytes + builders * output_bytes
+    return Needs(
+        transport=measure.transport,
+        open_files=max(files_of_a_control(where.units), files_of_a_unit(scenario)),
+        units_here=-(-where.units // hosts),
+        memory_bytes=-(-total_bytes // hosts),
+        windows=scenario.building.change == "window",
+        hosts=hosts,
+        spinning=measure.waiting == "spinning",
+        pinned=bool(measure.cores),
+    )
