@@ -14,29 +14,28 @@ from support.small_fabrics import daqpipe, metrics, ring, simulated, way_s
 
 PAYLOAD_BYTES = 100 * 4096
 WIRE_BYTES = 100 * (4096 + 26) + 16 + 4
-"""Of a fragment: a header of 26 B on each packet, address 16 B, immediate data 4 B."""
+"""Wire bytes of a fragment: a header of 26 B on each packet, address 16 B, immediate data 4 B."""
 COST_S = 100e-9
 POLLING_S = 300e-9
 
 
 def message_s(switches: int, wire_bytes: int) -> float:
-    """Sent, on its way, noticed, taken in."""
+    """Time of a message: sending, the way, polling, processing."""
     return 2 * COST_S + way_s(switches, wire_bytes) + wire_bytes * 8 / 200e9 + POLLING_S
 
 
 def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None:
     # One node of a leaf reads out, its neighbour builds.
     found = simulated(daqpipe(readout__units=1))
-    told = message_s(1, 16 + 26 + 16 + 4)
-    asked = message_s(1, 16 + 8 + 26 + 16 + 4)
-    written = message_s(1, WIRE_BYTES)
-    assert found["collection_latency_s.min"] == pytest.approx(told + asked + written, rel=1e-9)
-    assert found["collection_latency_s.max"] == pytest.approx(told + asked + written, rel=1e-9)
+    assignment_s = report_s = message_s(1, 16 + 26 + 16 + 4)
+    latency_s = assignment_s + message_s(1, 16 + 8 + 26 + 16 + 4) + message_s(1, WIRE_BYTES)
+    assert found["collection_latency_s.min"] == pytest.approx(latency_s, rel=1e-9)
+    assert found["collection_latency_s.max"] == pytest.approx(latency_s, rel=1e-9)
     # Then the builder reports. Over 1.5 ms, one event more or less of some eighty.
-    period_s = told + asked + written + told
+    period_s = latency_s + report_s
     assert found["event_rate_hz"] == pytest.approx(4096 / period_s, rel=1 / 80)
     assert found["node_throughput_bps"] == pytest.approx(8 * PAYLOAD_BYTES / period_s, rel=1 / 80)
-    # An assignment, a request, a report, and the fragment: sent by one, taken in by the other.
+    # Both ends process an assignment, a request, a report, and the fragment.
     assert found["control_messages"] == pytest.approx(3 * 1.5e-3 / period_s, abs=3)
     assert found["processor_share"] == pytest.approx(4 * 2 * COST_S / (2 * period_s), rel=1 / 80)
 
@@ -57,26 +56,19 @@ def test_more_credits_approach_the_payload_rate_of_the_builders_link() -> None:
 @pytest.mark.parametrize("slot", ["0 s", "25 us"])
 @pytest.mark.parametrize("folded", [True, False])
 def test_every_variant_builds_events_of_all_their_fragments(mode, slot, folded) -> None:
-    scenario = daqpipe(
-        building__mode=mode,
-        building__slot=slot,
-        builders__folded=folded,
-        building__credits=2,
-        event__fragment_sizes="poisson",
-        hosts__latency__kind="exponential",
-        hosts__latency__mean="500 ns",
-    )
+    building = {"building__mode": mode, "building__slot": slot, "building__credits": 2}
+    latency = {"hosts__latency__kind": "exponential", "hosts__latency__mean": "500 ns"}
+    random = {"event__fragment_sizes": "poisson", **latency}
+    scenario = daqpipe(**building, **random, builders__folded=folded)
     first, again, other = (methods.simulate(scenario, seed=seed) for seed in (1, 1, 2))
     found = metrics(first)  # a run whose books do not balance is refused
     assert first.warnings == []
     assert found["events_built"] > 20 * 4096
     readouts = 4 if folded else 2
-    assert found["throughput_bps"] == pytest.approx(
-        8 * 100 * found["event_rate_hz"] * readouts, rel=1e-3
-    )
+    carried_bps = 8 * 100 * found["event_rate_hz"] * readouts
+    assert found["throughput_bps"] == pytest.approx(carried_bps, rel=1e-3)
     assert found["node_throughput_bps"] == pytest.approx(found["written_throughput_bps"] / readouts)
-    assert first.metrics == again.metrics
-    assert first.metrics != other.metrics
+    assert first.metrics == again.metrics != other.metrics
 
 
 def test_all_streams_of_a_node_are_one_fragment() -> None:
@@ -85,9 +77,8 @@ def test_all_streams_of_a_node_are_one_fragment() -> None:
     sizes = fabric_system(together).mfp_bytes
     assert len(sizes) == 2 * 4  # two of the four nodes read out
     found = simulated(together)
-    assert found["throughput_bps"] == pytest.approx(
-        8 * sum(sizes) / 4096 * found["event_rate_hz"], rel=0.02
-    )
+    carried_bps = 8 * sum(sizes) / 4096 * found["event_rate_hz"]
+    assert found["throughput_bps"] == pytest.approx(carried_bps, rel=0.02)
 
 
 def test_a_rate_is_kept_if_the_network_can() -> None:
@@ -95,7 +86,7 @@ def test_a_rate_is_kept_if_the_network_can() -> None:
     assert found["event_rate_hz"] == pytest.approx(100e6, rel=0.06)
 
 
-def test_the_timeline_shows_who_collects_which_event(tmp_path: Path) -> None:
+def test_the_timeline_has_the_events_of_each_builder(tmp_path: Path) -> None:
     file = tmp_path / "events.json"
     scenario = daqpipe()
     methods.simulate(scenario, seed=1, trace=file)
@@ -111,10 +102,9 @@ def test_the_timeline_shows_who_collects_which_event(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slot", ["0 s", "10 us"])
 def test_a_deadlock_is_named_by_its_circle_though_clocks_go_on(tmp_path: Path, slot: str) -> None:
-    scenario = override(
-        ring(tmp_path),
-        {"building.protocol": "daqpipe", "building.credits": 8, "building.slot": slot},
-    )
+    building = {"protocol": "daqpipe", "credits": 8, "slot": slot}
+    keys = {f"building.{key}": value for key, value in building.items()}
+    scenario = override(ring(tmp_path), keys)
     with pytest.raises(SimulationError, match=r"deadlock: .*sw1 port 2 → sw2 port 2"):
         methods.simulate(scenario, seed=1)
 
@@ -130,7 +120,7 @@ def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "sentence"),
     [
         ({"building.credits": 0}, "building.credits = 0 is too small"),
         ({"building.parallel_sends": "four"}, "is not a whole number"),
@@ -141,26 +131,25 @@ def test_the_shipped_cluster_is_slower_than_the_clean_tree() -> None:
         ({"hosts.clock_drift": 0.5}, "is too large"),
     ],
 )
-def test_what_is_no_daqpipe_is_refused_in_one_sentence(overrides, said) -> None:
-    with pytest.raises(ScenarioError, match=said):
+def test_invalid_keys_are_refused_in_one_sentence(overrides, sentence) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
         override(daqpipe(), overrides)
 
 
 def test_its_keys_alone_do_not_choose_it(tmp_path: Path) -> None:
     file, network = tmp_path / "mine.toml", '[network]\ntechnology = "infiniband"\n'
     file.write_text(network + "[building]\ncredits = 2\n")
-    with pytest.raises(
-        ScenarioError,
-        match=r'building.credits means nothing with building.protocol = "shift"; leave it out, or '
-        r'set building.protocol to "daqpipe"$',
-    ):
+    sentence = (
+        r'building.credits means nothing with building.protocol = "shift"; leave it out, or '
+        r'set building.protocol to "daqpipe"$'
+    )
+    with pytest.raises(ScenarioError, match=sentence):
         load(file)
     file.write_text(network + '[building]\ncredits = 2\nprotocol = "daqpipe"\n')
     assert load(file).building.protocol == "daqpipe"
 
 
-def test_what_cannot_be_built_is_refused_in_one_sentence() -> None:
-    with pytest.raises(
-        ScenarioError, match=r"groups have 4 sources; expected .* of 2 readout units, 2"
-    ):
+def test_wrong_groups_are_refused_in_one_sentence() -> None:
+    sentence = r"groups have 4 sources; expected .* of 2 readout units, 2"
+    with pytest.raises(ScenarioError, match=sentence):
         methods.simulate(daqpipe(event__groups=[{"sources": 4, "share": 1}]))

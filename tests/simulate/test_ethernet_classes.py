@@ -1,4 +1,4 @@
-"""Classes of an Ethernet in scenarios: known answers, what is reported, what is refused."""
+"""Classes of an Ethernet in scenarios: known answers, reports and refusals."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from support.small_fabrics import metrics, simulated, small
 
 RATE_BPS = 200e9
 FRAME_BYTES = 1024 + 20 + 62 + 20
-"""The largest on the wire: a packet with headers, address, immediate data, preamble and gap."""
+"""Largest frame on the wire: a packet with headers, address, immediate data, preamble and gap."""
 SHORT_BYTES = 32 + 20 + 62 + 20
 FLOW: dict[str, Any] = {
     "building__protocol": "none",
@@ -34,12 +34,12 @@ BY_CREDITS = {"network__technology": "infiniband", "hosts__scheduling": "strict"
 
 
 def flows(**changes: object) -> Scenario:
-    """From host 0 to its neighbour on the leaf as fast as it can, by RoCE."""
+    """Flow at full rate from host 0 to its neighbour on the leaf, by RoCE."""
     return small(**(FLOW | changes))
 
 
 def second(**changes: object) -> dict[str, object]:
-    """Another flow to the same host, from the other leaf, unless told otherwise."""
+    """Another flow to the same host from the other leaf, with changes."""
     flow: dict[str, object] = {"source": 2, "destination": 1, "size": "64 KiB", "outstanding": 8}
     return {f"flows__b__{key}": value for key, value in (flow | changes).items()}
 
@@ -58,7 +58,7 @@ def test_classes_share_a_port_by_their_weights(weights: list[int], share: float)
     _, found = run(flows(**second(service_level=5), **keys))
     rates = found["flow_throughput_bps.a"], found["flow_throughput_bps.b"]
     assert rates[0] / rates[1] == pytest.approx(share, rel=0.05)
-    # The one link of flow a from a port that is scheduled; flow b has another, up from its leaf.
+    # Flow a has one link from a scheduled port; flow b another, up from its leaf.
     assert found["class_bytes.0"] == pytest.approx(rates[0] / 8 * 500e-6 * 1126 / 1024, rel=0.03)
     assert found["class_drops.0"] == found["class_drops.5"] == 0
 
@@ -90,7 +90,7 @@ def test_strict_priority_gives_the_high_class_its_latency() -> None:
     assert found["message_latency_s.level_0.mean"] == found["flow_latency_s.a.mean"]
 
 
-def test_levels_that_no_port_tells_apart_make_no_difference() -> None:
+def test_levels_without_scheduled_ports_make_no_difference() -> None:
     result, found = run(flows(**second(service_level=7)))
     (warning,) = result.warnings
     assert "all ports send first-in first-out" in warning
@@ -99,13 +99,9 @@ def test_levels_that_no_port_tells_apart_make_no_difference() -> None:
 
 
 def test_requests_of_a_high_class_pass_a_copy_that_fills_the_links() -> None:
-    """What docs/how-to/give-messages-priority.md tells."""
-    copy: dict[str, object] = {
-        "flows.copy.source": "every",
-        "flows.copy.destination": 0,
-        "flows.copy.size": "1 MB",
-        "flows.copy.outstanding": 2,
-    }
+    """The case of docs/how-to/give-messages-priority.md."""
+    flow = {"source": "every", "destination": 0, "size": "1 MB", "outstanding": 2}
+    copy: dict[str, object] = {f"flows.copy.{key}": value for key, value in flow.items()}
     run_of: dict[str, object] = {"run.duration": "150 ms", "run.warmup": "50 ms"}
     strict: dict[str, object] = {
         "transport.data_service_level": 5,
@@ -118,9 +114,8 @@ def test_requests_of_a_high_class_pass_a_copy_that_fills_the_links() -> None:
         simulated(load("small-rack", run_of | keys)) for keys in ({}, copy, copy | strict)
     )
     assert beside["collection_latency_s.mean"] > 20 * alone["collection_latency_s.mean"]
-    assert first["collection_latency_s.p50"] == pytest.approx(
-        alone["collection_latency_s.p50"], rel=0.01
-    )
+    median_s = alone["collection_latency_s.p50"]
+    assert first["collection_latency_s.p50"] == pytest.approx(median_s, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +131,7 @@ def test_requests_of_a_high_class_pass_a_copy_that_fills_the_links() -> None:
         (BY_CREDITS, 'hosts.scheduling means nothing with network.technology = "infiniband"'),
     ],
 )
-def test_what_cannot_be_is_refused(keys: dict[str, object], sentence: str) -> None:
+def test_impossible_classes_are_refused(keys: dict[str, object], sentence: str) -> None:
     with pytest.raises(ScenarioError, match=sentence):
         flows(**keys)
 

@@ -9,7 +9,7 @@ from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import load, override
 
 
-def test_the_links_that_leave_a_switch_say_what_it_forwarded() -> None:
+def test_the_links_from_a_switch_count_forwarded_packets() -> None:
     frames = {
         "source.0.up": 1000,  # from a host
         "source.0.down": 20,
@@ -32,19 +32,12 @@ def test_without_packets_there_is_no_share() -> None:
 
 
 def test_a_run_agrees_with_its_own_counts() -> None:
-    """Laptop: every frame a host sends crosses two switches unless it is dropped at one.
-
-    With everything counted from the start (no warm-up), arrivals at the outputs of switches are
-    packet hops less those of the hosts' links. Acknowledgements and data alike take one link from
-    a host and two from switches, so about two thirds of the hops are the switches'.
-    """
-    overrides = {
-        "network.switch.tor.model": "drop-tail",
-        "network.switch.tor.queue_packets": 8,
-        "run.duration": "200 ms",
-        "run.warmup": "0 s",
-    }
-    result = methods.simulate(override(load("small-rack"), overrides))
+    """Every frame of a host crosses two switches unless it is dropped at one. Without a warm-up,
+    arrivals at the outputs of switches are packet hops less those of the hosts' links: about two
+    thirds, as acknowledgements and data take one link from a host and two from switches."""
+    tor = {"network.switch.tor.model": "drop-tail", "network.switch.tor.queue_packets": 8}
+    times = {"run.duration": "200 ms", "run.warmup": "0 s"}
+    result = methods.simulate(override(load("small-rack"), tor | times))
     dropped, hops = result.metric("packets_dropped"), result.metric("packet_hops")
     fraction = result.metric("drop_fraction")
     assert hops is not None

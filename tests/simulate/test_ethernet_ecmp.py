@@ -1,4 +1,4 @@
-"""Equal-cost multipath in scenarios: which links flows take, and the seeds of the hash."""
+"""Equal-cost multipath in scenarios: links of flows, and seeds of the hash."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def bytes_of_ports(**changes: object) -> dict[str, int]:
 
 
 def used(carried: dict[str, int]) -> list[str]:
-    """The ports from spines of the first pod to cores that carry something."""
+    """Ports in use from spines of the first pod to cores."""
     up = {f"spine{spine:02} port {port}" for spine in range(SPINES) for port in range(13, 17)}
     return sorted(up & {name for name, size in carried.items() if size})
 

@@ -11,7 +11,7 @@ from daqloom.scenario import Scenario
 from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import load, override
 
-STAR = {
+STAR: dict[str, object] = {
     "building.protocol": "none",
     "network.technology": "ethernet",
     "network.shape": "fat-tree",
@@ -28,6 +28,8 @@ STAR = {
 }
 UDP: dict[str, object] = {"transport": "udp", "size": "1 KiB", "outstanding": 512}
 LOCKSTEP = {"hosts.jitter": 0.0}
+JITTER = {"hosts.jitter": "4.0"}
+INFINITE = {"network.switch.leaf.model": "infinite"}
 
 
 def star(
@@ -35,13 +37,8 @@ def star(
 ) -> Scenario:
     """Equal flows from each of so many hosts to one more, at times in nanoseconds; further keys
     with two underscores for a dot."""
-    keys: dict[str, object] = {
-        **STAR,
-        "hosts.count": senders + 1,
-        "network.hosts_per_leaf": senders + 1,
-        "network.switch.radix": senders + 2,
-        "run.duration": duration,
-    }
+    hosts = {"hosts.count": senders + 1, "network.hosts_per_leaf": senders + 1}
+    keys = STAR | hosts | {"network.switch.radix": senders + 2, "run.duration": duration}
     for n in range(senders):
         start = f"{starts[n]} ns" if starts else "0 s"
         whole = {"source": n, "destination": senders, "start": start, **flow}
@@ -84,7 +81,7 @@ def test_equal_senders_over_udp_lose_the_same_share(senders: int, load_: float) 
     assert worst_deviation(star(senders, flow, "1 ms"), 5) < 3
 
 
-def test_so_do_eight_at_a_fifth_of_their_links_and_senders_that_start_at_any_time() -> None:
+def test_eight_senders_at_low_load_and_with_any_starts_lose_the_same_share() -> None:
     assert worst_deviation(star(8, UDP | {"load": 0.2}, "2 ms"), 5) < 3
     starts = (0, 37, 411, 902, 77, 650, 333, 120)
     assert worst_deviation(star(8, UDP, "2 ms", starts), 5) < 3
@@ -138,27 +135,19 @@ def test_writers_share_a_port_over_twenty_seeds(senders: int, port: dict[str, st
 
 def test_long_connections_share_a_port_though_clocks_differ() -> None:
     """Rates of 10 Gb/s less and more 50 ppm: without jitter one of three gets a tenth."""
-    named = [
-        {"end": f"H00-0{n}", "rate": f"{10**10 + ppm * 10**4} b/s"}
-        for n, ppm in enumerate((-50, 7, 50))
-    ]
+    ppm = enumerate((-50, 7, 50))
+    named = [{"end": f"H00-0{n}", "rate": f"{10**10 + each * 10**4} b/s"} for n, each in ppm]
+    links = {"network__links__rate": "10 Gb/s", "network__links__named": named}
     flow = {"size": "1 MiB", "outstanding": 4}
     for congestion in ("cubic", "newreno"):
-        scenario = star(
-            3,
-            flow,
-            "0.5 s",
-            transport__kind="tcp",
-            transport__congestion=congestion,
-            network__links__rate="10 Gb/s",
-            network__links__named=named,
-        )
+        transport = {"transport__kind": "tcp", "transport__congestion": congestion}
+        scenario = star(3, flow, "0.5 s", **transport, **links)
         assert jain(of_flows(methods.simulate(scenario, seed=1), "flow_messages")) > 0.98
         alike = methods.simulate(override(scenario, LOCKSTEP), seed=1)
         assert jain(of_flows(alike, "flow_messages")) < 0.95
 
 
-def test_where_nothing_can_be_dropped_hosts_have_no_jitter() -> None:
+def test_without_drops_hosts_have_no_jitter() -> None:
     """The same metrics, events and fingerprint as with none, on Ethernet and on InfiniBand."""
     for name in ("small-rack", "pull-infiniband"):
         scenario = load(name, ["run.duration=20 ms", "run.warmup=5 ms"])
@@ -181,27 +170,18 @@ def test_jitter_does_not_reorder_the_frames_of_a_host() -> None:
 @pytest.mark.parametrize(
     ("changes", "assumed"),
     [
-        ({}, {"hosts.jitter": "4.0"}),
-        (
-            {"transport.retry_timeout": "1 ms"},
-            {"hosts.jitter": "4.0", "transport.retry_spread": "2.0"},
-        ),
-        ({"transport.kind": "tcp"}, {"hosts.jitter": "4.0"}),
+        ({}, JITTER),
+        ({"transport.retry_timeout": "1 ms"}, JITTER | {"transport.retry_spread": "2.0"}),
+        ({"transport.kind": "tcp"}, JITTER),
         ({"hosts.jitter": 0.5}, {}),
         ({"hosts.jitter": 0.0}, {}),
-        ({"network.switch.leaf.model": "infinite"}, {}),
-        ({"network.links.rate": "1 Gb/s"}, {"hosts.jitter": "4.0"}),
+        (INFINITE, {}),
+        ({"network.links.rate": "1 Gb/s"}, JITTER),
         ({"network.links.rate": "40 Mb/s"}, {}),
-        (
-            {
-                "network.switch.leaf.model": "infinite",
-                "network.switch.named": [{"name": "spine00", "model": "voq"}],
-            },
-            {"hosts.jitter": "4.0"},
-        ),
+        (INFINITE | {"network.switch.named": [{"name": "spine00", "model": "voq"}]}, JITTER),
     ],
 )
-def test_what_is_guessed_of_hosts_at_ports_that_drop_is_assumed(changes, assumed) -> None:
+def test_guesses_about_hosts_at_ports_that_drop_are_assumptions(changes, assumed) -> None:
     scenario = override(star(2, UDP, "1 ms"), changes)
     guesses = {"hosts.jitter", "transport.retry_spread"}
     found = scenario.assumed()

@@ -1,4 +1,4 @@
-"""Links that are shapers, and hosts that take time for a packet, in simulation: known answers."""
+"""Shapers as links, and packet latency of hosts, in simulation: known answers."""
 
 import pytest
 

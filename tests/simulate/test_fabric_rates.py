@@ -1,4 +1,4 @@
-"""Event rates: what was built in the time that is counted, by every protocol."""
+"""Event rates: events built in the time that is counted, by every protocol."""
 
 import re
 
@@ -46,32 +46,22 @@ def test_the_event_rate_is_events_built_over_the_time_counted(scenario: Scenario
     assert found["events_built"] % scenario.event.packing == 0
     if scenario.event.fragment_sizes == "fixed":  # then payload is events times fragments
         nodes = scenario.network.hosts_per_leaf * scenario.network.leaves
-        event = 100 * scenario.readouts(nodes) * scenario.readout.streams
-        assert found["throughput_bps"] * window_s / 8 == pytest.approx(
-            found["events_built"] * event, rel=1e-9
-        )
+        size = found["events_built"] * 100 * scenario.readouts(nodes) * scenario.readout.streams
+        assert found["throughput_bps"] * window_s / 8 == pytest.approx(size, rel=1e-9)
 
 
 @settings(max_examples=5, deadline=None)
 @given(rate=st.integers(100, 4000), builders=st.integers(1, 4))
-def test_so_it_is_in_a_rack(rate: int, builders: int) -> None:
-    scenario = override(
-        Scenario(),
-        {
-            "event.size": "100 kB",
-            "event.rate": f"{rate} Hz",
-            "builders.units": builders,
-            "run.duration": "20 ms",
-            "run.warmup": "3 ms",
-        },
-    )
-    found = simulated(scenario)
+def test_the_event_rate_of_a_rack_is_events_built_over_the_time(rate: int, builders: int) -> None:
+    event = {"event.size": "100 kB", "event.rate": f"{rate} Hz", "builders.units": builders}
+    times = {"run.duration": "20 ms", "run.warmup": "3 ms"}
+    found = simulated(override(Scenario(), event | times))
     assert found["event_rate_hz"] * 17e-3 == pytest.approx(found["events_built"], rel=1e-9)
 
 
-def test_what_is_written_tells_the_rate_before_anything_is_built() -> None:
-    # Four nodes: a round is a phase in which each copies within itself, which takes next to no
-    # time, and three in which all write to each other. At its end all four build.
+def test_written_fragments_have_the_rate_before_events_are_built() -> None:
+    # Four nodes: a round is a phase of copies within nodes, which takes next to no time, and three
+    # in which all write to each other. At its end all four build.
     long = simulated(small(run__warmup="200 us", run__duration="2 ms"))
     round_s = 4 * long["phase_s"]
     # In the second round, between the copies and the last writes: two writes of each node.
@@ -99,7 +89,7 @@ STAR = {
 }
 """Eight hosts on a switch that write 90 MB to each other in a phase."""
 STAR_ROUND_S = 7 * 8 * 90e6 / 100e9
-"""At least: seven of eight phases are writes over a link, without headers 7.2 ms each."""
+"""Least time of a round: seven of eight phases are writes of 7.2 ms over a link."""
 
 
 def star(**changes: object) -> Scenario:
@@ -109,15 +99,15 @@ def star(**changes: object) -> Scenario:
     return override(INFINIBAND, fixed | changed)
 
 
-def test_a_run_of_a_phase_says_that_it_is_too_short_and_which_length_would_do() -> None:
+def test_a_run_of_a_phase_has_a_warning_with_a_longer_duration() -> None:
     short = star(run__duration="10 ms", run__warmup="2 ms")
     result = methods.simulate(short, seed=1)
     found = metrics(result)
     bound_hz = analysed(short)["event_rate_bound_hz"]
     # Eight MEPs of 30 000 events in a round.
     assert 0.98 * 8 * 30_000 / STAR_ROUND_S < bound_hz < 8 * 30_000 / STAR_ROUND_S
-    # The 8 ms counted end within the round: nothing is built. A write that began in the warm-up
-    # counts as a whole: two writes of 30 MB end in the time in which a link carries one.
+    # The 8 ms end within the round: nothing is built. A write that began in the warm-up counts as a
+    # whole: two writes of 30 MB end in the time of one.
     assert found["events_built"] == found["event_rate_hz"] == 0
     assert found["written_event_rate_hz"] > 1.05 * bound_hz
     too_short, beyond = result.warnings
@@ -130,7 +120,7 @@ def test_a_run_of_a_phase_says_that_it_is_too_short_and_which_length_would_do() 
     assert counted_s == pytest.approx(10 * STAR_ROUND_S, rel=0.3)  # of one phase it is an estimate
 
 
-def test_a_run_of_phases_but_not_of_a_round_says_which_rate_to_read() -> None:
+def test_a_run_of_phases_but_not_of_a_round_has_a_warning_with_a_rate() -> None:
     # 20 of the 40 phases of a round, and none of its events.
     short = load("lhcb-10-percent", {"run.duration": "12 ms", "run.warmup": "1 ms"})
     (warning,) = methods.simulate(short, seed=1).warnings
@@ -138,7 +128,6 @@ def test_a_run_of_phases_but_not_of_a_round_says_which_rate_to_read() -> None:
 
 
 def test_a_run_of_some_rounds_has_no_warning() -> None:
-    few = methods.simulate(small(run__warmup="70 us", run__duration="740 us"), seed=1)
-    assert few.warnings == []
-    pipe = methods.simulate(daqpipe(**DAQPIPE, run__warmup="200 us"), seed=1)
-    assert pipe.warnings == []
+    few = small(run__warmup="70 us", run__duration="740 us")
+    for scenario in (few, daqpipe(**DAQPIPE, run__warmup="200 us")):
+        assert methods.simulate(scenario, seed=1).warnings == []

@@ -1,5 +1,4 @@
-"""Units that are killed or stopped in a simulated run: the others regroup, as the run control of a
-measured run has them."""
+"""Killed and stopped units in a simulated run: the others regroup, as in a measured run."""
 
 from __future__ import annotations
 
@@ -13,39 +12,52 @@ from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.simulate.run import simulate
 from daqloom.topology.system.scenarios import load
-from support.regrouping import SMALL, fault, members, scenario_of, sums_up
+from support.regrouping import SMALL, fault, members, rate_bps, scenario_of, sums_up
 
 HEARTBEAT_S, TIMEOUT_S = 0.2e-3, 1e-3
+
+
+GONE = {"measure.restart": False}
+AFTER_S = 6e-3
+"""Time after the first fault (s)."""
 
 
 def run(*tables: dict[str, Any], seed: int = 1) -> Result:
     return simulate(scenario_of(SMALL, *tables), seed=seed)
 
 
-def test_the_others_go_on_without_a_killed_unit() -> None:
-    """Of n MFPs in a round of each of n nodes, one stays there: n² are written in n - 1 times that
-    of one on a wire. The slot of the lost unit is left out: 9 / 2 in place of 16 / 3."""
-    result = run(fault(how="down"), {"measure.restart": False})
-    assert members(result) == [4, 0, 3]
-    assert result.metric("units_lost") == result.metric("regroupings") == 1
-    assert result.metric("fault_detection_s.x") == 0, "its process is seen to end"
-    assert result.metric("fault_events_lost.x") > 0
+def expect_regrouped(result: Result, *counts: int) -> None:
+    """So many units build, one after the other, and each event has one fate."""
+    assert members(result) == list(counts)
     assert sums_up(result)
-    throughput = result.series["throughput"]
-    rates = dict(zip(throughput["begin_s"], throughput["throughput_bps"], strict=True))
-    before = [rate for begin_s, rate in rates.items() if 1e-3 <= begin_s < 4.7e-3]
-    after = [rate for begin_s, rate in rates.items() if begin_s > 6e-3]
-    share = sum(after) / len(after) / (sum(before) / len(before))
+
+
+def expect_detected_stop(result: Result) -> None:
+    """A unit last reports up to a heartbeat before it stops, and is lost when it was silent for
+    more than the fault timeout; the run control looks twice a heartbeat."""
+    detected_s = result.metric("fault_detection_s.x")
+    assert TIMEOUT_S - HEARTBEAT_S <= detected_s <= TIMEOUT_S + HEARTBEAT_S / 2 + 1e-9
+    expect_regrouped(result, 4, 0, 3, 0, 4)
+
+
+def test_the_others_go_on_without_a_killed_unit() -> None:
+    """One of n MFPs in a round of each of n nodes stays there: n² are written in n - 1 times that
+    of one on a wire. The slot of the lost unit is left out: 9 / 2 in place of 16 / 3."""
+    result = run(fault(how="down"), GONE)
+    expect_regrouped(result, 4, 0, 3)
+    assert result.metric("units_lost") == result.metric("regroupings") == 1
+    assert result.metric("fault_detection_s.x") == 0, "the end of its process is reported"
+    assert result.metric("fault_events_lost.x") > 0
+    share = rate_bps(result, AFTER_S) / rate_bps(result, 1e-3, 4.7e-3)
     assert share == pytest.approx(27 / 32, rel=0.03)
     assert result.metric("fault_recovery_s.x") < 1e-3
 
 
 def test_each_fault_has_the_events_that_were_lost_until_the_next() -> None:
-    """The first costs what it costs alone until then, and both together all that were lost."""
-    gone = {"measure.restart": False}
+    """The first costs the same as alone until then, and both together all lost events."""
     first, second = fault(how="down"), fault("y", how="down", which="3", at="12 ms")
-    alone = run(first, gone, {"run.duration": "12 ms"}).metric("fault_events_lost.x")
-    both = run(first, second, gone)
+    alone = run(first, GONE, {"run.duration": "12 ms"}).metric("fault_events_lost.x")
+    both = run(first, second, GONE)
     assert both.metric("fault_events_lost.x") == alone > 0
     assert both.metric("fault_events_lost.y") > 0
     fates = ("incomplete", "dropped", "discarded", "unfinished", "skipped")
@@ -54,53 +66,46 @@ def test_each_fault_has_the_events_that_were_lost_until_the_next() -> None:
 
 
 def test_a_killed_unit_returns_after_the_pause_of_the_run_control() -> None:
-    """That is a fault timeout after its first loss; the run control looks twice a heartbeat."""
+    """The pause is a fault timeout after its first loss, checked twice a heartbeat."""
     result = run(fault(how="down"))
-    assert members(result) == [4, 0, 3, 0, 4]
+    expect_regrouped(result, 4, 0, 3, 0, 4)
     back_s = result.series["members"]["time_s"][3] - 5e-3
     assert TIMEOUT_S <= back_s <= TIMEOUT_S + HEARTBEAT_S / 2 + 1e-9
-    assert sums_up(result)
 
 
 def test_a_stop_is_detected_within_the_bounds_of_the_live_run_control() -> None:
-    """A unit last reports up to a heartbeat before it stops, and is lost when it was silent for
-    more than the fault timeout; the run control looks twice a heartbeat."""
     for at_us in (5000, 5070, 5130):
-        result = run(fault(how="stopped", at=f"{at_us} us", lasts="4 ms"))
-        detected_s = result.metric("fault_detection_s.x")
-        assert TIMEOUT_S - HEARTBEAT_S <= detected_s <= TIMEOUT_S + HEARTBEAT_S / 2 + 1e-9
-        assert members(result) == [4, 0, 3, 0, 4]
-        assert sums_up(result)
+        expect_detected_stop(run(fault(how="stopped", at=f"{at_us} us", lasts="4 ms")))
 
 
 def test_a_short_stop_is_not_detected() -> None:
     result = run(fault(how="stopped", lasts="400 us"))
-    assert members(result) == [4]
+    expect_regrouped(result, 4)
     assert result.metric("faults_begun") == 1
     assert result.metric("faults_detected") == 0
     assert result.metric("fault_events_lost.x") == 0
-    assert sums_up(result)
 
 
-def test_who_is_lost_already_is_not_killed_again() -> None:
+def test_a_lost_unit_is_not_killed_again() -> None:
     twice = (fault(how="down"), fault("y", how="down", at="5.5 ms"))
     result = run(*twice)
     assert result.metric("faults_begun") == 1
     assert "fault_detection_s.y" not in result.metrics
 
 
+KILLS = [fault(f"k{unit}", which=str(unit), how="down") for unit in range(3)]
+"""Three of four units are killed at 5 ms."""
+
+
 def test_too_few_units_left_wait_for_the_others() -> None:
-    kills = [fault(f"k{unit}", which=str(unit), how="down") for unit in range(3)]
-    result = run(*kills, {"measure.minimum": 4})
-    assert members(result) == [4, 0, 4]
+    result = run(*KILLS, {"measure.minimum": 4})
+    expect_regrouped(result, 4, 0, 4)
     assert result.metric("units_lost") == 3
-    assert sums_up(result)
 
 
-def test_a_run_that_cannot_go_on_says_so() -> None:
-    """At 5 ms three of four units are killed; the fourth one waits for them for a fault timeout."""
-    kills = [fault(f"k{unit}", which=str(unit), how="down") for unit in range(3)]
-    result = run(*kills, {"measure.minimum": 4, "measure.restart": False})
+def test_a_run_that_cannot_go_on_has_a_warning() -> None:
+    """The fourth unit waits for a fault timeout."""
+    result = run(*KILLS, {"measure.minimum": 4}, GONE)
     assert members(result) == [4, 0]
     assert result.metric("faults_recovered") == 0
     (warning,) = (each for each in result.warnings if each.startswith("nothing is built from 6 ms"))
@@ -147,7 +152,7 @@ def changed(*tables: dict[str, Any]) -> dict[str, Any]:
         {"flows.x.source": 0, "flows.x.destination": 1, "flows.x.size": "1 kB"},
     ],
 )
-def test_what_does_not_regroup_is_refused(keys: dict[str, Any]) -> None:
+def test_a_killed_unit_that_cannot_regroup_is_refused(keys: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError, match=r"faults\.injected\.x: how = \"down\""):
         run(keys, fault(how="down"))
 
@@ -155,31 +160,24 @@ def test_what_does_not_regroup_is_refused(keys: dict[str, Any]) -> None:
 @pytest.mark.parametrize("unit", [0, 1, 2, 3])
 @pytest.mark.parametrize("transport", [{}, TCP], ids=["rdma", "tcp"])
 def test_units_of_pull_building_go_on_without_a_killed_one(unit, transport) -> None:
-    """Units 0 and 1 are readout units, 2 and 3 builder units. Events come each 100 us. Those that
-    come between two epochs wait; the killed builder unit had one at most. Without a readout unit
-    all events of 15 ms lack its fragments, one at the end is in flight."""
+    """Units 0 and 1 are readout units, 2 and 3 builder units. Events come each 100 us, and wait
+    between two epochs; the killed builder unit had one at most. Without a readout unit all events
+    of 15 ms lack its fragments, one at the end is in flight."""
     document = changed(SMALL, PULL, transport)
-    result = simulate(
-        scenario_of(document, fault(how="down", which=str(unit)), {"measure.restart": False}),
-        seed=1,
-    )
-    assert members(result) == [4, 0, 3]
+    result = simulate(scenario_of(document, fault(how="down", which=str(unit)), GONE), seed=1)
+    expect_regrouped(result, 4, 0, 3)
     assert result.metric("units_lost") == 1
-    assert result.metric("fault_detection_s.x") == 0, "its process is seen to end"
-    assert sums_up(result)
+    assert result.metric("fault_detection_s.x") == 0, "the end of its process is reported"
     assert result.metric("events_accounted.begun") in (199, 200)
     assert result.metric("events_accounted.skipped") == 0
     incomplete = 0 if unit > 1 else 150
     assert result.metric("fault_events_lost.x") == pytest.approx(incomplete, abs=1)
     size = 60_000 if unit > 1 else 30_000
-    throughput = result.series["throughput"]
-    rates = dict(zip(throughput["begin_s"], throughput["throughput_bps"], strict=True))
-    after = [rate for begin_s, rate in rates.items() if begin_s > 6e-3]
-    assert sum(after) / len(after) == pytest.approx(8 * size * 10e3, rel=0.02)
+    assert rate_bps(result, AFTER_S) == pytest.approx(8 * size * 10e3, rel=0.02)
 
 
-def test_a_fault_at_any_time_is_seen_as_the_loss_of_its_unit() -> None:
-    """1.6 ms from the engine is a number below 1.6 ms."""
+def test_a_fault_at_any_time_is_the_loss_of_its_unit() -> None:
+    """1.6 ms of the engine is a number below 1.6 ms."""
     document = changed(SMALL, PULL, {"event.rate": "100 kHz"})
     for at_us in range(1000, 2000, 100):
         result = simulate(scenario_of(document, fault(how="down", at=f"{at_us} us")), seed=1)
@@ -187,12 +185,9 @@ def test_a_fault_at_any_time_is_seen_as_the_loss_of_its_unit() -> None:
 
 
 def test_linear_shifting_goes_on_over_tcp_without_a_killed_unit() -> None:
-    result = simulate(
-        scenario_of(changed(SMALL, TCP), fault(how="down"), {"measure.restart": False}), seed=1
-    )
-    assert members(result) == [4, 0, 3]
+    result = simulate(scenario_of(changed(SMALL, TCP), fault(how="down"), GONE), seed=1)
+    expect_regrouped(result, 4, 0, 3)
     assert result.metric("units_lost") == 1
-    assert sums_up(result)
     assert result.metric("fault_recovery_s.x") < 2e-3
 
 
@@ -207,15 +202,14 @@ DAQPIPE = {key: value for key, value in SMALL.items() if key != "building.dummie
 @pytest.mark.parametrize("unit", [0, 2])
 @pytest.mark.parametrize("mode", ["pull", "push"])
 def test_units_of_daqpipe_go_on_without_a_killed_one(unit: int, mode: str) -> None:
-    """Even the first, on whose node the event manager is; it comes back after a fault timeout. What
+    """Even the first, with the event manager; it comes back after a fault timeout. Data that
     sources deliver meanwhile is built later."""
     keys = {"building.mode": mode}
     killed = fault(how="down", which=str(unit), at="5.02 ms")
     result = simulate(scenario_of(DAQPIPE, keys, killed), seed=1)
-    assert members(result) == [4, 0, 3, 0, 4]
+    expect_regrouped(result, 4, 0, 3, 0, 4)
     assert result.metric("units_lost") == 1
-    assert result.metric("fault_detection_s.x") == 0, "its process is seen to end"
-    assert sums_up(result)
+    assert result.metric("fault_detection_s.x") == 0, "the end of its process is reported"
     back_s = result.series["members"]["time_s"][3] - 5.02e-3
     lost = result.metric("fault_events_lost.x")
     assert lost == pytest.approx(6e6 * back_s, abs=300 * 10)
@@ -223,28 +217,24 @@ def test_units_of_daqpipe_go_on_without_a_killed_one(unit: int, mode: str) -> No
 
 
 def test_a_stop_of_daqpipe_is_detected_like_that_of_linear_shifting() -> None:
-    result = simulate(scenario_of(DAQPIPE, fault(how="stopped", lasts="4 ms")), seed=1)
-    detected_s = result.metric("fault_detection_s.x")
-    assert TIMEOUT_S - HEARTBEAT_S <= detected_s <= TIMEOUT_S + HEARTBEAT_S / 2 + 1e-9
-    assert members(result) == [4, 0, 3, 0, 4]
-    assert sums_up(result)
+    stop = fault(how="stopped", lasts="4 ms")
+    expect_detected_stop(simulate(scenario_of(DAQPIPE, stop), seed=1))
 
 
 def host_of(number: int) -> dict[str, Any]:
     return {"what": "host", "which": f"H{number // 2:02}-{number % 2:02}"}
 
 
-def test_of_a_host_that_fails_the_unit_is_lost_until_it_is_up_again() -> None:
-    """The run control starts the unit again as soon as it may, a fault timeout after the loss at
-    the earliest, and looks twice a heartbeat."""
+def test_the_unit_of_a_failed_host_is_lost_until_the_host_is_up() -> None:
+    """The run control restarts the unit at its next look, twice a heartbeat, a fault timeout after
+    the loss at the earliest."""
     result = run(fault(**host_of(2), lasts="6 ms"))
-    assert members(result) == [4, 0, 3, 0, 4]
+    expect_regrouped(result, 4, 0, 3, 0, 4)
     assert result.metric("units_lost") == 1
     assert result.metric("fault_detection_s.x") == 0
     back_s = result.series["members"]["time_s"][3]
     assert 11e-3 <= back_s <= 11e-3 + HEARTBEAT_S
     assert result.metric("fault_events_lost.x") > 0
-    assert sums_up(result)
 
 
 def test_a_process_takes_its_time_to_join() -> None:
@@ -256,9 +246,8 @@ def test_a_process_takes_its_time_to_join() -> None:
 
 def test_a_host_that_stays_down_does_not_come_back() -> None:
     result = run(fault(**host_of(2)))
-    assert members(result) == [4, 0, 3]
+    expect_regrouped(result, 4, 0, 3)
     assert result.metric("faults_recovered") == 1
-    assert sums_up(result)
 
 
 def test_two_failures_of_a_host_end_with_the_later_one() -> None:
@@ -270,8 +259,7 @@ def test_two_failures_of_a_host_end_with_the_later_one() -> None:
 
 
 def expect_as_live(result: Result) -> None:
-    """Each event has one fate; what is lost is lost to the faults; no recovery is known before its
-    fault."""
+    """Each event has one fate; all losses are the faults'; no recovery precedes its detection."""
     assert sums_up(result)
     accounts = dict(result.metrics["events_accounted"])
     lost = accounts["begun"] - accounts["built"] - accounts["in_flight"]
@@ -294,17 +282,16 @@ ROUND = 4 * 500
 
 
 def test_without_a_stopped_unit_all_events_lack_its_fragments() -> None:
-    """All that the sources deliver while it stands still are incomplete: what they deliver before
-    it is declared lost is built afterwards. The result says so, too."""
+    """Events of the time in which it stands still are incomplete: those from before it is declared
+    lost are built afterwards."""
     result = laptop(how="stopped", lasts="4 s")
     expect_as_live(result)
     assert result.metric("fault_events_lost.x") == pytest.approx(4 * 20e3, abs=ROUND)
     assert result.metric("events_incomplete") == result.metric("fault_events_lost.x")
     assert result.metric("events_built") == pytest.approx(6 * 20e3, abs=ROUND)
     assert result.metric("event_rate_hz") == pytest.approx(20e3, abs=ROUND / 10)
-    assert result.metric("fault_recovery_s.x") == pytest.approx(
-        result.metric("fault_detection_s.x"), abs=0.1
-    )
+    detected_s = result.metric("fault_detection_s.x")
+    assert result.metric("fault_recovery_s.x") == pytest.approx(detected_s, abs=0.1)
     assert "80,000 incomplete" in " ".join(fates(result))
     assert not result.warnings
 
@@ -324,10 +311,10 @@ PORT = {"what": "port", "how": "down", "which": "H00-01"}
 
 
 def test_units_that_do_not_reach_each_other_regroup_and_lose_nothing() -> None:
-    """Nothing is retransmitted, so that all stand still until connections are new. The run control
-    halts them when there was no progress for a fault timeout, 1 s, and takes another one to find
-    out that they do not drain: again and again, until the port is up after 4 s. The last such
-    attempt may begin just before that."""
+    """Without retransmissions all stand still until connections are new. The run control halts them
+    after a fault timeout, 1 s, without progress, and needs another one to find that they do not
+    drain, again and again until the port is up after 4 s; the last attempt may begin just
+    before."""
     result = laptop(**PORT, lasts="4 s")
     expect_as_live(result)
     assert result.metric("regroupings") >= 1
@@ -338,7 +325,7 @@ def test_units_that_do_not_reach_each_other_regroup_and_lose_nothing() -> None:
 
 def test_a_unit_that_cannot_be_reached_is_lost_and_its_fragments_with_it() -> None:
     """Its queue pairs give up after 8 retries, 1.6 ms; then it is left out for good."""
-    result = run(fault(**PORT), {"measure.restart": False})
+    result = run(fault(**PORT), GONE)
     expect_as_live(result)
     assert result.metric("units_lost") == 1
     assert members(result)[:1] + members(result)[-1:] == [4, 3]
@@ -360,7 +347,7 @@ def test_a_run_shorter_than_the_fault_timeout_needs_no_run_control() -> None:
 def test_a_spare_has_the_fragments_of_the_unit_whose_place_it_takes() -> None:
     """Events lack nothing then, but for those in flight: two rounds of five units."""
     spare = {"network.hosts_per_leaf": 3, "network.switch.radix": 6, "hosts.spares": 1}
-    result = run(fault(how="down"), spare, {"measure.restart": False})
+    result = run(fault(how="down"), spare, GONE)
     assert members(result) == [4, 0, 4]
     expect_as_live(result)
     assert 0 < result.metric("fault_events_lost.x") <= 300 * 2 * 5
@@ -370,7 +357,7 @@ def test_a_spare_has_the_fragments_of_the_unit_whose_place_it_takes() -> None:
 @pytest.mark.parametrize(
     "building", [SMALL, changed(SMALL, PULL), DAQPIPE], ids=["shift", "pull", "daqpipe"]
 )
-def test_any_faults_cost_what_is_lost_and_are_known_before_a_recovery(building, seed) -> None:
+def test_any_faults_cost_all_losses_and_are_detected_before_a_recovery(building, seed) -> None:
     draw = random.Random(seed)
     faults = {}
     for name in "abc"[: draw.randint(1, 3)]:

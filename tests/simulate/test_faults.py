@@ -1,5 +1,5 @@
-"""Links that break during a simulated run: what is lost, how soon other ways are found, and what is
-left, on every network and transport."""
+"""Faults of a simulated run: losses, rerouting and the remaining throughput, on every network and
+transport."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from daqloom.results.result import Result
-from daqloom.scenario.document import put
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.run import simulate
+from support.regrouping import scenario_of
 
 TREE = {
     "network.shape": "fat-tree",
@@ -51,11 +50,8 @@ SHIFT = {
 
 
 def run(*tables: dict[str, Any], seed: int = 1, **more: Any) -> Result:
-    document: dict[str, Any] = {}
-    for table in (*tables, {key.replace("__", "."): value for key, value in more.items()}):
-        for key, value in table.items():
-            put(document, key, value)
-    return simulate(Scenario.model_validate(document), seed=seed)
+    keys = {key.replace("__", "."): value for key, value in more.items()}
+    return simulate(scenario_of(*tables, keys), seed=seed)
 
 
 def broken(name: str = "a", **keys: Any) -> dict[str, Any]:
@@ -64,7 +60,7 @@ def broken(name: str = "a", **keys: Any) -> dict[str, Any]:
 
 
 def cables_down(*ports: int) -> dict[str, Any]:
-    """From 2 ms on, at these ports of the first leaf."""
+    """Cables at these ports of the first leaf are down from 2 ms on."""
     down = [broken(str(port), which=f"leaf00 port {port}") for port in ports]
     return {key: value for each in down for key, value in each.items()}
 
@@ -78,9 +74,9 @@ def share_after(result: Result, flow_bps: float, begin_s: float, end_s: float) -
 
 @pytest.mark.parametrize("down", [1, 2, 3])
 def test_with_some_of_parallel_cables_down_the_others_share_the_flows(down: int) -> None:
-    """Four flows fill four cables. The flows of broken ones go on by the next, one after the
-    other: of four cables with one down two flows share one, with two down two share each, with
-    three down all share the last. Flow 0 alone keeps a whole cable in any case."""
+    """Four flows fill four cables. The flows of broken cables go on by the next ones: with one of
+    four down two flows share one, with two down two share each, with three down all share the
+    last. Flow 0 alone keeps a whole cable."""
     cables = cables_down(*range(5, 5 + down)) | LOCAL
     one_bps = run(INFINIBAND, FLOWS).metric("flow_throughput_bps.f0")
     result = run(INFINIBAND, FLOWS, cables)
@@ -92,7 +88,7 @@ def test_with_some_of_parallel_cables_down_the_others_share_the_flows(down: int)
     assert share_after(single, one_bps, 6e-3, 10e-3) == pytest.approx(1, rel=0.01)
 
 
-def test_a_link_that_is_back_before_anybody_notices_costs_what_was_on_it() -> None:
+def test_a_link_that_is_back_before_the_detection_costs_its_packets() -> None:
     """170 ns at 25 Gb/s are 531 B, of packets of 4122 B: one is under way in each direction of a
     full link at most, of an idle one none."""
     result = run(INFINIBAND, FLOWS, broken(lasts="50 us"))
@@ -100,26 +96,20 @@ def test_a_link_that_is_back_before_anybody_notices_costs_what_was_on_it() -> No
     assert 1 <= lost <= 2 + 2
     assert result.metric("packets_lost.link_down") == 0
     assert result.metric("faults_detected") == 0
-    # A NAK as the next packet comes: nobody waits for a timer, but for an acknowledge that is lost.
+    # The next packet has a NAK: only a lost acknowledgement needs a timeout.
     assert result.metric("retransmission_timeouts") <= 1
     assert result.metric("writes_failed") == 0
 
 
-def test_other_ways_are_found_when_their_reaction_says() -> None:
-    """With 0.1 ms until the detection: each switch at once, the subnet manager 2 ms later, nobody
+def test_other_ways_are_found_after_the_time_of_the_routing() -> None:
+    """With 0.1 ms until the detection: each switch at once, the subnet manager 2 ms later, neither
     until the link is back after 6 ms; then at the next retry, which are 1 ms apart."""
     for routing, known_s in (("local", 0.1e-3), ("sweep", 2.1e-3), ("none", 6e-3)):
-        result = run(
-            INFINIBAND,
-            ALONE,
-            broken(lasts="6 ms"),
-            faults__routing=routing,
-            faults__detection="100 us",
-            faults__sweep="2 ms",
-            network__routing="minimal:balanced",
-            transport__retry_timeout="1 ms",
-            run__duration="12 ms",
-        )
+        keys = {"routing": routing, "detection": "100 us", "sweep": "2 ms"}
+        keys = {f"faults.{key}": value for key, value in keys.items()}
+        keys |= {"network.routing": "minimal:balanced", "transport.retry_timeout": "1 ms"}
+        keys |= {"run.duration": "12 ms"}
+        result = run(INFINIBAND, ALONE, broken(lasts="6 ms"), keys)
         assert result.metric("writes_failed") == 0
         assert result.metric("fault_detection_s.a") == pytest.approx(1e-4)
         bin_s = 0.12e-3
@@ -127,13 +117,10 @@ def test_other_ways_are_found_when_their_reaction_says() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_poisson_traffic_a_short_outage_is_no_dip_and_a_long_one_is_found(seed: int) -> None:
-    """Half of each cable is used; a bin is 0.2 ms. What is lost is sent again within 1 ms."""
-    poisson = {
-        f"flows.f{flow}.{key}": value
-        for flow in range(4)
-        for key, value in {"load": 0.5, "arrivals": "poisson", "size": "2 KiB"}.items()
-    }
+def test_a_short_outage_of_poisson_traffic_is_no_dip_and_a_long_one_is(seed: int) -> None:
+    """Half of each cable is used; a bin is 0.2 ms. Losses are retransmitted within 1 ms."""
+    flow = {"load": 0.5, "arrivals": "poisson", "size": "2 KiB"}
+    poisson = {f"flows.f{i}.{key}": value for i in range(4) for key, value in flow.items()}
     given = {"run.duration": "20 ms", "transport.retry_timeout": "1 ms"}
     for lasts, expected_s, within_s in (("30 us", 0, 0), ("2 ms", 2e-3, 1.2e-3)):
         result = run(INFINIBAND, FLOWS, poisson, given, broken(at="8 ms", lasts=lasts), seed=seed)
@@ -152,8 +139,8 @@ def test_flows_that_end_before_the_run_are_not_waited_for(messages: tuple[int, .
 
 
 def test_events_are_built_all_the_same() -> None:
-    """A shift in step over a cable that flaps four times: connections send again what was lost, no
-    unit is lost, and the last half of the time is as in a run without faults."""
+    """A shift in step over a cable that flaps four times: losses are retransmitted, no unit is
+    lost, and the last half of the time is as in a run without faults."""
     whole = run(INFINIBAND, SHIFT)
     flapping = broken(lasts="100 us", repeats=4, period="1 ms")
     result = run(INFINIBAND, SHIFT, flapping, faults__detection="20 us", faults__routing="local")
@@ -166,13 +153,13 @@ def test_events_are_built_all_the_same() -> None:
     assert half_bps == pytest.approx(share_after(usual, 1.0, 10e-3, 19e-3), rel=0.01)
 
 
-def test_without_retries_a_loss_blocks_and_is_said() -> None:
+def test_without_retries_a_loss_blocks_with_a_warning() -> None:
     result = run(INFINIBAND, SHIFT, broken(lasts="100 us"), transport__retry_timeout="0 s")
     assert "packets were lost and none is retransmitted" in " ".join(result.warnings)
     assert "the event builder has stalled" in " ".join(result.warnings)
 
 
-def test_a_degraded_cable_is_as_fast_as_it_says_and_then_as_before() -> None:
+def test_a_degraded_cable_has_its_rate_for_a_while() -> None:
     """Only the flow on that cable is slower: 3 + 1/5."""
     result = run(INFINIBAND, FLOWS, broken(how="degraded", rate="5 Gb/s", lasts="4 ms"))
     one_bps = run(INFINIBAND, FLOWS).metric("flow_throughput_bps.f0")
@@ -181,7 +168,7 @@ def test_a_degraded_cable_is_as_fast_as_it_says_and_then_as_before() -> None:
     assert result.metric("packets_lost.on_wire") == 0
 
 
-def test_a_link_that_sends_again_loses_nothing() -> None:
+def test_a_link_that_retransmits_loses_nothing() -> None:
     errors = broken(how="degraded", bit_error_rate=1e-6)
     lossy = run(INFINIBAND, FLOWS, errors)
     again = run(INFINIBAND, FLOWS, {**errors, "faults.injected.a.link_retry": "1 us"})
@@ -196,8 +183,8 @@ ETHERNET = {**TREE, "network.technology": "ethernet", "network.links.delay": "1 
 
 @pytest.mark.parametrize("kind", ["tcp", "rdma"])
 def test_on_ethernet_a_port_leaves_its_group(kind: str) -> None:
-    """Half of the cables are down: the flows of the others share them, whatever their hash. On one
-    cable, all that is outstanding takes 1.4 ms, which a timeout must exceed."""
+    """Half of the cables are down: all flows share the others, whatever their hash. On one cable,
+    all outstanding data take 1.4 ms, which a timeout must exceed."""
     keys = {
         "tcp": {"transport.rto_min": "1 ms"},
         "rdma": {"transport.retry_timeout": "2 ms", "transport.mtu": "1 KiB"},
@@ -210,30 +197,21 @@ def test_on_ethernet_a_port_leaves_its_group(kind: str) -> None:
 
 
 def test_racks_survive_the_loss_of_an_uplink() -> None:
-    result = run(
-        {
-            "event.size": "100 kB",
-            "event.rate": "2 kHz",
-            "event.arrivals": "deterministic",
-            "readout.units": 6,
-            "builders.units": 4,
-            "network.links.uplink.count": 2,
-            "network.links.uplink.rate": "100 Gb/s",
-            "transport.rto_min": "2 ms",
-            "run.duration": "100 ms",
-            "run.warmup": "10 ms",
-        },
-        {"faults.injected.a.count": 1, "faults.injected.a.at": "40 ms", "faults.routing": "local"},
-    )
+    event = {"event.size": "100 kB", "event.rate": "2 kHz", "event.arrivals": "deterministic"}
+    units = {"readout.units": 6, "builders.units": 4, "transport.rto_min": "2 ms"}
+    uplink = {"network.links.uplink.count": 2, "network.links.uplink.rate": "100 Gb/s"}
+    times = {"run.duration": "100 ms", "run.warmup": "10 ms"}
+    fault = {"faults.injected.a.count": 1, "faults.injected.a.at": "40 ms"}
+    result = run(event, units, uplink, times, fault, {"faults.routing": "local"})
     assert result.metric("event_rate_hz") == pytest.approx(2000, rel=0.01)
     assert result.metric("events_waiting") == 0
     assert result.metric("faults_detected") == 1
 
 
 def test_a_stopped_unit_sends_nothing_and_then_goes_on() -> None:
-    """Flow 0's sender stops after 2 ms for 4 ms; its adapter still sends the 128 messages that are
-    posted, 2.8 us each, and nobody notices that they are complete. A stopped receiver, that of flow
-    1, takes nothing in, but its adapter acknowledges, so that its sender goes on."""
+    """Flow 0's sender stops after 2 ms for 4 ms; its adapter still sends the 128 posted messages,
+    2.8 us each, without completions. The stopped receiver of flow 1 processes nothing, but its
+    adapter acknowledges, so that the sender goes on."""
     stop = {"what": "unit", "how": "stopped", "lasts": "4 ms"}
     stops = (broken("a", which="0", **stop), broken("b", which="5", **stop))
     result = run(INFINIBAND, FLOWS, *stops)
@@ -258,7 +236,7 @@ def test_all_in_step_wait_for_a_stopped_unit() -> None:
 
 
 def test_a_slow_unit_sends_as_many_fewer_messages() -> None:
-    """A message at a time, of which the processor takes 20 us, and then 60 us more."""
+    """One message at a time, of 20 us for the processor, and then 60 us more."""
     costs = {"hosts.message_cost": "20 us", "flows.f0.outstanding": 1}
     slow = broken(what="unit", which="0", how="slow", factor=4, lasts="8 ms", at="10 ms")
     long = {"run__duration": "30 ms"}
@@ -270,15 +248,10 @@ def test_a_slow_unit_sends_as_many_fewer_messages() -> None:
     assert expected < 0.9 * usual
 
 
-def test_a_card_that_acknowledges_nothing_stops_the_trigger_when_it_is_full() -> None:
+def test_a_full_card_without_acknowledgements_stops_the_trigger() -> None:
     """MFPs of 300 fragments of 133 B at 1 MHz, three streams: a buffer of 399 kB holds ten of a
     stream, which come in 3 ms. After a stop of 8 ms, the trigger was off for the other 5 ms."""
-    cards = {
-        "event.rate": "1 MHz",
-        "readout.card.buffer": "399 kB",
-        "run.duration": "40 ms",
-        "building.protocol": "shift",
-    }
+    cards = {"event.rate": "1 MHz", "readout.card.buffer": "399 kB", "run.duration": "40 ms"}
     usual = run(INFINIBAND, SHIFT, cards)
     assert usual.metric("trigger_stopped_share.acknowledge") == 0
     stop = broken(what="card", which="2", at="20 ms", lasts="8 ms")
@@ -297,26 +270,22 @@ def test_the_same_seeds_give_the_same_run_and_draws_are_not_runs() -> None:
     assert other_draw.series["faults"]["which"] != first.series["faults"]["which"]
 
 
-def test_what_is_not_simulated_is_said() -> None:
+def test_a_link_retry_on_ethernet_is_refused() -> None:
     with pytest.raises(ScenarioError, match="link_retry means nothing"):
         run(ETHERNET, FLOWS, broken(how="degraded", bit_error_rate=1e-6, link_retry="1 us"))
 
 
 def test_packets_that_are_overtaken_when_a_cable_is_back_are_named() -> None:
-    """Two flows share a cable until the other one is back: what the one flow has queued there comes
-    after what it then sends by the other. Nothing is lost; without retries the connection ends."""
+    """Two flows share a cable until the other one is back: packets queued there arrive after later
+    ones by the other cable. Nothing is lost; without retries the connection ends."""
     flows = {**FLOWS, "flows.f0.start": "10 us"}
     keys = {"faults.routing": "local", "faults.detection": "1 ps"}
     for_a_while = broken(at="0 s", lasts="2 ms")
     repaired = run(INFINIBAND, flows, keys, for_a_while)
     assert repaired.metric("retransmissions.nak") > 0
     assert repaired.warnings == []
-    stopped = run(
-        {key: value for key, value in INFINIBAND.items() if key != "transport.retry_timeout"},
-        flows,
-        keys,
-        for_a_while,
-    )
+    network = {key: INFINIBAND[key] for key in INFINIBAND if key != "transport.retry_timeout"}
+    stopped = run(network, flows, keys, for_a_while)
     assert sum(stopped.metrics["packets_lost"].values()) == 0
     (warning,) = (each for each in stopped.warnings if "out of sequence" in each)
     assert warning.endswith("set transport.retry_timeout")

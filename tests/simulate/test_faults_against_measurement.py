@@ -1,4 +1,4 @@
-"""What a fault does to a simulated run and to a measured one, under the same run control."""
+"""Faults of a simulated run and of a measured one, under the same run control."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ HEARTBEAT_S, TIMEOUT_S = 1.0, 3.0
 
 
 def within_a_heartbeat_and_a_fifth(one: float, other: float) -> bool:
-    """The run control hears of a unit each heartbeat, and looks twice as often."""
+    """The run control has a report of a unit each heartbeat, and checks twice as often."""
     return abs(one - other) <= HEARTBEAT_S + 0.2 * max(one, other)
 
 
 def regrouping_s(result: Result) -> list[float]:
-    """How long each regrouping took, from the loss of a unit to the next epoch."""
+    """Times of regroupings, from the loss of a unit to the next epoch (s)."""
     log: dict[str, Any] = result.series["run_events"]
-    told = list(zip(log["time_s"], log["text"], strict=True))
-    halts = [at_s for at_s, text in told if text.startswith("halting: unit")]
-    starts = [at_s for at_s, text in told if text.startswith("running: from MEP")]
+    entries = list(zip(log["time_s"], log["text"], strict=True))
+    halts = [at_s for at_s, text in entries if text.startswith("halting: unit")]
+    starts = [at_s for at_s, text in entries if text.startswith("running: from MEP")]
     return [min(start for start in starts if start > halt) - halt for halt in halts]
 
 
 def lost(result: Result) -> int:
-    """Events that all faults together cost."""
+    """Events lost by all faults together."""
     return int(sum(result.metrics["fault_events_lost"].values()))
 
 
@@ -51,16 +51,15 @@ def scenario() -> Scenario:
         fault_timeout=f"{TIMEOUT_S} s",
         duration="9 s",
         restart=False,
-        stream_buffer="64 MB",  # what sources deliver until the next epoch begins
+        stream_buffer="64 MB",  # data of sources until the next epoch begins
     )
     kill = {"what": "unit", "which": 1, "at": "1 s"}
     stop = {"what": "unit", "which": 2, "how": "stopped", "at": "3.3 s", "lasts": "10 s"}
-    return broken(
-        override(given, {"run.duration": "9 s", "run.warmup": "0 s"}), kill=kill, stop=stop
-    )
+    times = {"run.duration": "9 s", "run.warmup": "0 s"}
+    return broken(override(given, times), kill=kill, stop=stop)
 
 
-def test_a_kill_and_a_stop_are_noticed_and_survived_alike() -> None:
+def test_a_kill_and_a_stop_have_the_same_consequences() -> None:
     given = scenario()
     simulated, measured = methods.simulate(given, seed=1), methods.measure(given)
     expect_accounted(measured)

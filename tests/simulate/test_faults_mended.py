@@ -8,7 +8,7 @@ import pytest
 
 from daqloom.results.result import Result
 from daqloom.simulate.run import simulate
-from support.regrouping import SMALL, members, scenario_of, sums_up
+from support.regrouping import SMALL, members, rate_bps, scenario_of, sums_up
 
 TREE = {
     **SMALL,
@@ -32,16 +32,9 @@ def run(**keys: Any) -> Result:
     return simulate(scenario_of(TREE, fault), seed=1)
 
 
-def throughput(result: Result, begin_s: float, end_s: float) -> float:
-    columns = result.series["throughput"]
-    rates = zip(columns["begin_s"], columns["throughput_bps"], strict=True)
-    kept = [rate for at_s, rate in rates if begin_s <= at_s < end_s]
-    return float(sum(kept) / len(kept))
-
-
 def test_the_schedule_changes_with_the_tables() -> None:
-    """Of six nodes of a leaf, five uplinks carry all that the mended order sends at a time. It has
-    twelve phases, of which none is a copy within all nodes, where the usual one has eleven."""
+    """Five uplinks carry all writes of six nodes of a leaf in the mended order, which has twelve
+    phases, none of copies within all nodes, in place of eleven."""
     result = run()
     assert members(result) == [12, 0, 12]
     columns = result.series["run_events"]
@@ -50,7 +43,7 @@ def test_the_schedule_changes_with_the_tables() -> None:
     assert result.metric("units_lost") == 0
     assert result.metric("regroupings") == 1
     assert sums_up(result)
-    before, after = throughput(result, 1e-3, 4.7e-3), throughput(result, 10e-3, 20e-3)
+    before, after = rate_bps(result, 1e-3, 4.7e-3), rate_bps(result, 10e-3)
     assert after == pytest.approx(before * 11 / 12, rel=0.02)
 
 
@@ -60,7 +53,7 @@ def test_without_it_the_other_tables_cost_more() -> None:
     scenario = scenario_of(TREE, tables, fault)
     usual = simulate(scenario, seed=1)
     assert members(usual) == [12]
-    assert throughput(usual, 10e-3, 20e-3) < 0.9 * throughput(run(), 10e-3, 20e-3)
+    assert rate_bps(usual, 10e-3) < 0.9 * rate_bps(run(), 10e-3)
 
 
 def test_with_the_cable_the_first_schedule_comes_back() -> None:
@@ -71,11 +64,11 @@ def test_with_the_cable_the_first_schedule_comes_back() -> None:
     halts = [at_s for text, at_s in log if text == "halting: there is another schedule"]
     assert halts == [pytest.approx(5.5e-3), pytest.approx(11.5e-3)]
     assert sums_up(result)
-    before, again = throughput(result, 1e-3, 4.7e-3), throughput(result, 14e-3, 20e-3)
+    before, again = rate_bps(result, 1e-3, 4.7e-3), rate_bps(result, 14e-3)
     assert again == pytest.approx(before, rel=0.03)
 
 
-def test_what_is_mended_before_it_is_known_changes_nothing() -> None:
+def test_a_fault_that_ends_before_its_detection_changes_nothing() -> None:
     result = run(lasts="90 us")
     assert members(result) == [12]
     assert result.metric("regroupings") == 0

@@ -29,7 +29,14 @@ before = peak_bytes()
 cost = run(UNITS).engine
 print(peak_bytes() - before, sum(cost[name] for name in cost if name.endswith("memory_bytes")))
 """
-"""Prints how much more memory a large system takes than a small one, and what it says of it."""
+"""Prints the additional memory of a large system, measured and reported."""
+
+
+def growth(name: str, keys: str, number: int, overrides: list[str]) -> list[int]:
+    command = [sys.executable, "-c", GROWTH, name, keys, str(number), *overrides]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [int(each) for each in done.stdout.split()]
+
 
 FABRIC = [
     "network.shape=fat-tree",
@@ -65,13 +72,11 @@ FABRIC = [
     ],
 )
 @pytest.mark.process
-def test_the_estimate_is_what_the_engine_takes(name, keys, units, overrides) -> None:
+def test_the_estimate_is_the_memory_of_the_engine(name, keys, units, overrides) -> None:
     scenario = load_scenario(name, [*overrides, *(key.format(units) for key in keys.split(";"))])
-    command = [sys.executable, "-c", GROWTH, name, keys, str(units), *overrides]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    grown, in_parts = (int(number) for number in done.stdout.split())
+    grown, in_parts = growth(name, keys, units, overrides)
     assert LEAST_SHARE * grown < needed_bytes(scenario, scenario.nodes) < MOST_SHARE * grown
-    # Shifting and DAQPIPE have books of each pair of units besides.
+    # Shifting and DAQPIPE also have state of each pair of units.
     assert (0.7 * grown if name == "atlas-lab" else 0) < in_parts < 1.1 * grown
 
 
@@ -88,14 +93,12 @@ FLOW = ["flows.a.source=every", "flows.a.destination=0", "flows.a.size=1 kB"]
 )
 @pytest.mark.process
 def test_outstanding_messages_of_flows_are_counted(name: str, overrides: list[str]) -> None:
-    """Beside event building, which is the same with few of them and with many."""
+    """Event building takes the same memory with few and with many of them."""
     keys, many = "flows.a.outstanding={0}", 2000
     short = ["run.duration=60 us", "run.warmup=1 us", *FLOW, *overrides]
-    few, all_of_them = (load_scenario(name, [*short, keys.format(n)]) for n in (24, many))
-    command = [sys.executable, "-c", GROWTH, name, keys, str(many), *short]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    grown = int(done.stdout.split()[0])
-    more = needed_bytes(all_of_them, few.nodes) - needed_bytes(few, few.nodes)
+    few, most = (load_scenario(name, [*short, keys.format(n)]) for n in (24, many))
+    grown = growth(name, keys, many, short)[0]
+    more = needed_bytes(most, few.nodes) - needed_bytes(few, few.nodes)
     assert LEAST_SHARE * grown < more < MOST_SHARE * grown
 
 
@@ -109,17 +112,16 @@ def test_connections_of_flows_are_counted() -> None:
 
 
 @pytest.mark.process
-def test_the_peak_is_that_of_the_process_and_not_of_the_one_that_started_it() -> None:
+def test_the_peak_is_that_of_the_process_and_not_of_its_parent() -> None:
     ballast = b"x" * 400_000_000
     code = "from daqloom.simulate.memory import peak_bytes; print(peak_bytes())"
-    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert 5_000_000 < int(told.stdout) < len(ballast) <= peak_bytes()
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert 5_000_000 < int(done.stdout) < len(ballast) <= peak_bytes()
 
 
 def test_events_that_wait_at_an_overloaded_rack_are_counted() -> None:
-    rack = load_scenario(
-        "atlas-lab", ["event.rate=100 MHz", "event.size=48 B", "run.duration=10 s"]
-    )
+    keys = ["event.rate=100 MHz", "event.size=48 B", "run.duration=10 s"]
+    rack = load_scenario("atlas-lab", keys)
     idle = override(rack, ["event.rate=1 MHz"])
     # 32 links of 25 Gb/s carry 32 × 25e9 / (8 × 48) = 2.083 GHz of such events.
     assert needed_bytes(rack, rack.nodes) == needed_bytes(idle, idle.nodes)
@@ -130,7 +132,7 @@ def test_events_that_wait_at_an_overloaded_rack_are_counted() -> None:
 
 
 @pytest.mark.parametrize("scenario", [load_scenario("small-rack"), small()])
-def test_what_does_not_fit_is_refused_with_the_estimate(scenario, monkeypatch) -> None:
+def test_a_too_large_simulation_is_refused_with_the_estimate(scenario, monkeypatch) -> None:
     monkeypatch.setattr(memory, "machine_bytes", lambda: 1000)
     with pytest.raises(ScenarioError, match=r"needs about .*B of memory .* this machine has 1 kB"):
         methods.simulate(scenario)

@@ -100,10 +100,10 @@ def test_a_person_may_use_the_formula_alone() -> None:
     packet_s = 4122 * 8 / 100e9
     waited_s = 100 * packet_s - (15 * packet_s - 1e-6)
     probe = Probe(100e9, 4122, 100 * 4122, loop_s=1e-6, outstanding=128)
-    assert probe.holds(waited_s) == (15 * 65 * 64, (16 * 65 - 1) * 64)
+    assert probe.bounds(waited_s) == (15 * 65 * 64, (16 * 65 - 1) * 64)
     vague = Probe(100e9, 4122, 100 * 4122, loop_s=1e-6, outstanding=128, error_s=0.4e-6)
-    assert vague.holds(waited_s) == (14 * 65 * 64, (17 * 65 - 1) * 64)
-    assert probe.holds(0) == ((100 + 4) * 65 * 64, None)
+    assert vague.bounds(waited_s) == (14 * 65 * 64, (17 * 65 - 1) * 64)
+    assert probe.bounds(0) == ((100 + 4) * 65 * 64, None)
 
 
 def test_other_flows_are_no_probe() -> None:

@@ -1,4 +1,4 @@
-"""What a simulation answers: numbers with a known value, the same again from the same seed."""
+"""Results of a simulation: known answers, and the same numbers from the same seed."""
 
 import json
 import subprocess
@@ -52,7 +52,7 @@ def test_a_system_with_room_builds_every_event(periodic: Result) -> None:
         assert periodic.metric(name) == 0
 
 
-def test_a_rate_of_few_events_is_told_of_with_the_duration_that_would_do() -> None:
+def test_a_rate_of_few_events_has_a_warning_with_a_longer_duration() -> None:
     # One event each 2 ms after 10 ms of warm-up: 10 events in 20 ms, 100 in 200 ms.
     short = methods.simulate(small_rack(**PERIODIC, **{"run.duration": "30 ms"}))
     (warning,) = short.warnings
@@ -87,11 +87,9 @@ def test_a_random_system_keeps_its_mean_rate() -> None:
 
 def test_the_plotted_occupancy_reaches_the_peak_and_not_more() -> None:
     result = methods.simulate(small_rack())
-    occupancy = result.series["tor_occupancy"]
-    assert max(occupancy["max_bytes"]) == pytest.approx(
-        result.metric("buffer_peak_bytes.tor"), rel=1 / 256
-    )
-    assert max(occupancy["max_bytes"]) <= result.metric("buffer_peak_bytes.tor")
+    most, peak = max(result.series["tor_occupancy"]["max_bytes"]), "buffer_peak_bytes.tor"
+    assert most == pytest.approx(result.metric(peak), rel=1 / 256)
+    assert most <= result.metric(peak)
     latency = result.series["collection_latency"]
     assert sum(latency["count"]) == result.metric("events_built")
 
@@ -111,13 +109,11 @@ def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
     assert weighted / sum(rates) == pytest.approx(result.metric("collection_latency_s.mean"))
 
 
-def test_a_course_with_a_slice_that_gives_no_number_is_left_out() -> None:
+def test_a_course_lacks_metrics_that_a_slice_lacks() -> None:
     result = methods.simulate(small_rack())
     assert 0 in result.series["course"]["event_rate_hz"]
-    assert set(result.series["course"]) == {"time_s", *COURSES} - {
-        NEEDED,
-        "collection_latency_s.mean",
-    }
+    absent = {NEEDED, "collection_latency_s.mean"}
+    assert set(result.series["course"]) == {"time_s", *COURSES} - absent
 
 
 SHARED_MEMORY = {
@@ -131,15 +127,13 @@ SHARED_MEMORY = {
 @pytest.mark.parametrize("alpha", [0.5, 1, 8])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_buffer_that_a_run_needed_is_the_smallest_that_drops_nothing(alpha, seed) -> None:
-    """Nothing is dropped in a large buffer and in one that is just large enough: it is the same
-    run. A cell less, and something is."""
+    """A large buffer and one that is just large enough drop nothing: the runs are the same. One
+    cell less, and packets are dropped."""
 
     def run(buffer_bytes: int) -> Result:
-        changes = SHARED_MEMORY | {
-            "network.switch.tor.alpha": alpha,
-            "network.switch.tor.buffer": f"{buffer_bytes} B",
-        }
-        return methods.simulate(small_rack(**changes), seed=seed)
+        tor = {"alpha": alpha, "buffer": f"{buffer_bytes} B"}
+        changes = {f"network.switch.tor.{key}": value for key, value in tor.items()}
+        return methods.simulate(small_rack(**SHARED_MEMORY, **changes), seed=seed)
 
     large = run(1_000_000_000)
     needed = large.metric(NEEDED)
@@ -153,22 +147,14 @@ def test_the_buffer_that_a_run_needed_is_the_smallest_that_drops_nothing(alpha, 
     assert "buffer_needed_bytes" not in short.metrics
 
 
-def test_only_shared_memory_tells_what_it_needed() -> None:
+def test_only_shared_memory_has_a_needed_buffer() -> None:
     assert "buffer_needed_bytes" not in methods.simulate(small_rack()).metrics
 
 
-def test_a_ring_without_room_drops_and_waits_for_time_outs() -> None:
-    result = methods.simulate(
-        small_rack(
-            **{
-                "network.switch.tor.model": "drop-tail",
-                "network.switch.tor.queue_packets": 8,
-                "transport.tail_loss_probe": False,
-                "transport.rack": False,
-                "run.duration": "1 s",
-            }
-        )
-    )
+def test_a_full_ring_drops_packets_and_causes_timeouts() -> None:
+    tor = {"network.switch.tor.model": "drop-tail", "network.switch.tor.queue_packets": 8}
+    keys = {"transport.tail_loss_probe": False, "transport.rack": False, "run.duration": "1 s"}
+    result = methods.simulate(small_rack(**tor, **keys))
     assert result.metric("packets_dropped") > 100
     assert result.metric("retransmission_timeouts") > 10
     assert result.metric("collection_latency_s.max") > 0.2

@@ -1,4 +1,4 @@
-"""Valid random small systems through the simulator: whatever is described can be run."""
+"""Random small systems through the simulator: every valid one can be run."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

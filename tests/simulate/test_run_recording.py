@@ -1,4 +1,4 @@
-"""What `--pcap` and `--trace` leave behind: files that tshark and a JSON parser read, or none."""
+"""Files of `--pcap` and `--trace`, read by tshark and a JSON parser."""
 
 import json
 import shutil
@@ -49,10 +49,8 @@ def command(overrides: dict[str, Any], *arguments: str) -> list[str]:
 def tshark(capture: Path, *arguments: str) -> list[str]:
     assert shutil.which("tshark"), "these tests need tshark: apt-get install tshark"
     checks = [f"-o{name}:TRUE" for name in ("tcp.check_checksum", "ip.check_checksum")]
-    done = subprocess.run(
-        ["tshark", "-r", capture, *checks, *arguments], capture_output=True, text=True, check=True
-    )
-    return done.stdout.splitlines()
+    command = ["tshark", "-r", capture, *checks, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def fields(capture: Path, *names: str, only: str = "frame") -> list[list[str]]:
@@ -63,15 +61,11 @@ def fields(capture: Path, *names: str, only: str = "frame") -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A folder with what the command recorded of a lossless run, and the metrics it printed."""
+    """A folder with the recordings of a lossless run, and the metrics that the command printed."""
     folder = tmp_path_factory.mktemp("recorded")
     arguments = [f"--pcap={link}={folder}/{link}" for link in (LINK, "access.0.up", "uplink.0.up")]
-    done = subprocess.run(
-        command(LOSSLESS, *arguments, f"--trace={folder}/trace.json", "--json"),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    whole = command(LOSSLESS, *arguments, f"--trace={folder}/trace.json", "--json")
+    done = subprocess.run(whole, capture_output=True, text=True, check=True)
     metrics: dict[str, Any] = json.loads(done.stdout)["metrics"]
     return folder, metrics
 
@@ -88,7 +82,7 @@ def test_tshark_finds_nothing_wrong_with_a_run_without_losses(recorded) -> None:
         frames = fields(folder / link, "ip.checksum.status", "tcp.checksum.status", "tcp.len")
         assert len(frames) > 100
         assert {ip for ip, _, _ in frames} == {"1"}
-        # What is longer than the 96 bytes kept cannot be checked.
+        # Only 96 bytes are kept: longer packets cannot be checked.
         assert all(tcp == ("1" if int(length) == 0 else "2") for _, tcp, length in frames)
         wrong = tshark(folder / link, "-Y", "tcp.analysis.flags || _ws.malformed || _ws.expert")
         assert wrong == []
@@ -119,7 +113,7 @@ def test_a_timeline_has_a_slice_for_every_event(recorded: tuple[Path, dict[str, 
     assert groups == {"top of rack", *(f"builder {i}" for i in range(4))}
 
 
-def test_tshark_misses_what_was_dropped_and_sees_what_was_repeated(tmp_path: Path) -> None:
+def test_tshark_finds_drops_and_retransmissions(tmp_path: Path) -> None:
     files = {LINK: tmp_path / "down", "uplink.0.down": tmp_path / "uplink"}
     trace = tmp_path / "trace.json"
     metrics = methods.simulate(small_rack(**LOSSY), pcap=files, trace=trace).metrics
@@ -129,7 +123,7 @@ def test_tshark_misses_what_was_dropped_and_sees_what_was_repeated(tmp_path: Pat
     timeouts = kinds["timeout of a fragment"] + kinds["timeout of a request"]
     assert timeouts == metrics["retransmission_timeouts"] > 0
 
-    # In front of the switch everything is there once more for each repetition; behind it are gaps.
+    # Before the switch retransmissions are duplicates; behind it are gaps.
     assert fields(files["uplink.0.down"], "tcp.seq", only="tcp.analysis.lost_segment") == []
     assert len(fields(files[LINK], "tcp.seq", only="tcp.analysis.lost_segment")) > 10
     frames = fields(files["uplink.0.down"], "tcp.stream", "tcp.seq", only="tcp.len > 0")
@@ -153,33 +147,31 @@ def test_a_capture_shows_the_datagrams_of_a_flow_over_udp(tmp_path: Path) -> Non
     assert fields(tmp_path / "a", "tcp.len", only="tcp")
 
 
-def test_a_link_that_does_not_exist_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r'no link "access.9.down".*source.0.up to access.3.up'):
-        methods.simulate(small_rack(), pcap={"access.9.down": tmp_path / "a"}, trace=tmp_path / "b")
+@pytest.mark.parametrize(
+    ("link", "trace", "sentence"),
+    [
+        ("access.9.down", "b", r'no link "access.9.down".*source.0.up to access.3.up'),
+        (LINK, "a", "another recording goes there"),
+    ],
+)
+def test_impossible_recordings_are_refused_without_files(tmp_path, link, trace, sentence) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        methods.simulate(small_rack(), pcap={link: tmp_path / "a"}, trace=tmp_path / trace)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_link_that_does_not_exist_is_bad_input(tmp_path: Path) -> None:
+def test_an_unknown_link_is_bad_input(tmp_path: Path) -> None:
     arguments = command(LOSSLESS, "--pcap", f"access.9.down={tmp_path}/a")
     done = subprocess.run(arguments, capture_output=True, text=True)
     assert done.returncode == 2
     assert 'no link "access.9.down"' in done.stderr
 
 
-def test_two_recordings_in_one_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="another recording goes there"):
-        methods.simulate(small_rack(), pcap={LINK: tmp_path / "a"}, trace=tmp_path / "a")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_disk_that_fills_is_one_sentence(tmp_path: Path) -> None:
     # A file may grow to 64 kB and no further; the kernel refuses the rest.
     limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 128; exec "$@"', "sh"]
-    done = subprocess.run(
-        [*limited, *command(LOSSLESS, "--pcap", f"{LINK}={tmp_path}/a")],
-        capture_output=True,
-        text=True,
-    )
+    whole = [*limited, *command(LOSSLESS, "--pcap", f"{LINK}={tmp_path}/a")]
+    done = subprocess.run(whole, capture_output=True, text=True)
     assert done.returncode == 1
     [sentence] = done.stderr.splitlines()
     assert sentence.startswith(f"daqloom: cannot write {tmp_path}/a: File too large")

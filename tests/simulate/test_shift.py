@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
+from daqloom.results.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.simulate import SimulationError
 from daqloom.simulate.infiniband import infiniband_config
@@ -20,29 +21,37 @@ WIDE = {"network__hosts_per_leaf": 4, "network__spines": 4, "network__switch__ra
 
 
 def wire_s() -> float:
-    """Of one MFP at 200 Gb/s: 100 packets of 4096 and 26 B, RDMA header 16, immediate 4."""
+    """Time of one MFP at 200 Gb/s: 100 packets of 4096 and 26 B, RDMA header 16, immediate 4."""
     return (100 * (4096 + 26) + 16 + 4) * 8 / 200e9
+
+
+def write_s(switches: int, meps: int = 1) -> float:
+    """Time of writes over so many switches, and of the acknowledgement of the last one."""
+    back_s = way_s(switches, 30) + 30 * 8 / 200e9
+    return wire_s() * meps + way_s(switches, 64) + back_s
+
+
+def with_seeds(scenario: Scenario) -> list[Result]:
+    """Results of the seeds 1, 1 and 2."""
+    return [methods.simulate(scenario, seed=seed) for seed in (1, 1, 2)]
 
 
 def test_phases_behind_an_ideal_barrier_take_as_long_as_a_write_and_its_acknowledge() -> None:
     found = simulated(small(building__barrier="ideal"))
-    # Three phases of four: one to the neighbour on the leaf, two over the spines; the fourth is a
-    # copy within the node and takes no time. Behind the last byte the acknowledge comes back.
-    there = wire_s() + way_s(3, 64)
-    back = way_s(3, 30) + 30 * 8 / 200e9
-    # Besides, credit updates and the few messages about sizes and offsets share the wires.
-    assert there + back < 4 / 3 * found["phase_s"] < 1.02 * (there + back)
+    # Three phases of four take time: one to the neighbour on the leaf, two over the spines; the
+    # fourth is a copy within the node. Credit updates and a few messages share the wires.
+    assert write_s(3) < 4 / 3 * found["phase_s"] < 1.02 * write_s(3)
     payload = 8 * 100 * 4096
     assert found["node_throughput_bps"] == pytest.approx(payload / found["phase_s"], rel=1e-3)
     assert found["event_rate_hz"] == pytest.approx(4096 / found["phase_s"], rel=0.02)
-    assert found["barrier_share"] < 0.03  # who is done first waits for the others
+    assert found["barrier_share"] < 0.03
 
 
 def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
     free = simulated(small(building__barrier="ideal"))
     cost_s = 2e-6
     paid = simulated(small(building__barrier="centralised", hosts__message_cost="2 us"))
-    # Three arrive at the master, who takes them in one after the other and releases as many.
+    # The master processes three arrivals one by one, and releases as many.
     assert paid["barrier_s.releasing"] > 3 * cost_s
     assert paid["phase_s"] > free["phase_s"] + 8 * cost_s
     assert paid["processor_share"] > 0.1
@@ -97,23 +106,18 @@ def test_a_card_stops_the_trigger_for_what_an_acknowledge_takes_longer_than_it_h
 
 def test_cards_draw_spikes_node_by_node_and_by_the_seed() -> None:
     scenario = carded("150 us", readout__card__spike__kind="exponential")
-    one, again, other = (methods.simulate(scenario, seed=seed).metrics for seed in (1, 1, 2))
+    one, again, other = (result.metrics for result in with_seeds(scenario))
     assert one == again
     assert one["trigger_stopped_share"] != other["trigger_stopped_share"]
 
 
-def test_a_run_too_short_for_its_rate_says_so() -> None:
+def test_a_run_too_short_for_its_rate_has_a_warning() -> None:
     short = small(event__rate="5 MHz")
     result = methods.simulate(short, seed=1)
     (warning,) = result.warnings
     assert "are ready only after 0.00328 s" in warning
-    rates = {
-        "event_rate_hz",
-        "written_event_rate_hz",
-        "throughput_bps",
-        "node_throughput_bps",
-        "phase_s",
-    }
+    rates = {"event_rate_hz", "written_event_rate_hz", "phase_s"}
+    rates |= {"throughput_bps", "node_throughput_bps"}
     assert not rates & result.metrics.keys()
     # 31 rounds of 205 us.
     long_enough = methods.simulate(small(event__rate="20 MHz", run__duration="7 ms"), seed=1)
@@ -134,14 +138,9 @@ def test_pcie_and_memory_bound_what_a_node_sends_and_receives() -> None:
 
 
 def test_the_same_seed_gives_the_same_metrics() -> None:
-    scenario = small(
-        event__fragment_sizes="poisson",
-        building__jitter__kind="exponential",
-        building__jitter__mean="1 us",
-    )
-    first, again, other = (methods.simulate(scenario, seed=seed) for seed in (1, 1, 2))
-    assert first.metrics == again.metrics
-    assert first.metrics != other.metrics
+    jitter = {"building__jitter__kind": "exponential", "building__jitter__mean": "1 us"}
+    first, again, other = with_seeds(small(event__fragment_sizes="poisson", **jitter))
+    assert first.metrics == again.metrics != other.metrics
 
 
 def test_groups_share_the_event() -> None:
@@ -171,10 +170,7 @@ def test_the_placement_decides_the_dummies(changes, slots, dummies) -> None:
 def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
     result = methods.simulate(small(building__barrier="ideal"), seed=1)
     found = metrics(result)
-    # To the neighbour on the leaf over one switch, to the others over three.
-    near, far = (
-        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9 for switches in (1, 3)
-    )
+    near, far = write_s(1), write_s(3)  # the neighbour on the leaf, and others
     assert near < found["write_latency_s.min"] < 1.02 * near
     assert far < found["write_latency_s.max"] < 1.02 * far
     assert found["write_latency_s.mean"] == pytest.approx((near + 2 * far) / 3, rel=0.02)
@@ -187,21 +183,13 @@ def test_a_write_takes_its_way_and_that_of_its_acknowledge() -> None:
 def test_a_write_crosses_three_levels() -> None:
     # Two pods of two leaves and two spines, two cores of two cables above each spine: eight hosts,
     # of which one is the neighbour, two are in the same pod and four in the other.
-    pods = {
-        "network.pods": 2,
-        "network.cores": 2,
-        "network.core_links": 2,
-        "network.switch.radix": 6,
-    }
-    scenario = override(small(building__barrier="ideal"), pods)
+    pods = {"network.pods": 2, "network.cores": 2, "network.core_links": 2}
+    scenario = override(small(building__barrier="ideal"), pods | {"network.switch.radix": 6})
     fabric = fabric_system(scenario).fabric
     assert len(fabric.switches) == 4 + 4 + 2 * 2
     assert len(fabric.cables) == 8 + 4 * 2 + 4 * 2 * 2
     found = simulated(scenario)
-    ways = [
-        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9
-        for switches in (1, 3, 5)
-    ]
+    ways = [write_s(switches) for switches in (1, 3, 5)]
     assert ways[0] < found["write_latency_s.min"] < 1.02 * ways[0]
     assert ways[2] < found["write_latency_s.max"] < 1.02 * ways[2]
     mean = (ways[0] + 2 * ways[1] + 4 * ways[2]) / 7
@@ -241,7 +229,7 @@ def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None
 
     file.write_text("#, usec\n1, 1\n2, 1\n3, 1\n4, 101\n")
     scenario = small(**changes, building__barrier="ideal", run__duration="20 ms")
-    first, again, other = (methods.simulate(scenario, seed=seed) for seed in (1, 1, 2))
+    first, again, other = with_seeds(scenario)
     assert first.metrics == again.metrics != other.metrics
     # Of the writes a quarter waits for 100 us more.
     latency = first.series["write_latency"]
@@ -270,20 +258,11 @@ def test_the_timeline_has_a_track_for_each_node(tmp_path: Path) -> None:
 
 
 def test_an_imported_fabric_runs_by_its_own_tables() -> None:
-    scenario = override(
-        INFINIBAND,
-        {
-            "network.shape": "imported",
-            "network.dumps": "cluster64",
-            "network.links.rate": "100 Gb/s",
-            "event.packing": 5000,
-            "readout.streams": 1,
-            "building.dummies": "none",
-            "building.barrier": "ideal",
-            "run.duration": "2 ms",
-            "run.warmup": "0.2 ms",
-        },
-    )
+    network = {"shape": "imported", "dumps": "cluster64", "links.rate": "100 Gb/s"}
+    keys = {"event.packing": 5000, "readout.streams": 1, "run.duration": "2 ms"}
+    keys |= {"building.dummies": "none", "building.barrier": "ideal", "run.warmup": "0.2 ms"}
+    keys |= {f"network.{key}": value for key, value in network.items()}
+    scenario = override(INFINIBAND, keys)
     assert fabric_system(scenario).nodes == 64
     imported = simulated(scenario)
     clean = simulated(override(scenario, {"network.dumps": "fattree72"}))
@@ -292,76 +271,64 @@ def test_an_imported_fabric_runs_by_its_own_tables() -> None:
 
 
 @pytest.mark.parametrize(("speed", "rate_bps"), [("HDR", 200e9), ("EDR", 100e9)])
-def test_imported_cables_keep_their_rates_and_what_is_assumed_is_said(tmp_path, speed, rate_bps):
-    flow = {
-        "building.protocol": "none",
-        "transport.connection": "unreliable",
-        "network.switch.buffer": "64 KiB",
-        "flows.a.source": "h0",
-        "flows.a.destination": "h1",
-        "flows.a.size": "4 MB",
-    }
-    scenario = override(ring(tmp_path), flow)
+def test_imported_cables_keep_their_rates_and_assumptions_are_warnings(tmp_path, speed, rate_bps):
+    flow = {"flows.a.source": "h0", "flows.a.destination": "h1", "flows.a.size": "4 MB"}
+    scenario = override(ring(tmp_path), FLOWS_ALONE | flow | {"network.switch.buffer": "64 KiB"})
     cables = tmp_path / "ibnetdiscover.txt"
-    # One end of h0's cable tells another speed than the other end.
-    told = cables.read_text().replace('"h0" lid 11 4xHDR', f'"h0" lid 11 4x{speed}', 1)
-    cables.write_text(told)
+    # The ends of h0's cable report different speeds.
+    text = cables.read_text().replace('"h0" lid 11 4xHDR', f'"h0" lid 11 4x{speed}', 1)
+    cables.write_text(text)
     result = methods.simulate(scenario, seed=1)
     payload_bps = rate_bps * 4096 / (4096 + 26)
     assert metrics(result)["flow_throughput_bps.a"] == pytest.approx(payload_bps, rel=0.05)
-    said = [] if speed == "HDR" else ["have different speeds; the slower one is used"]
-    assert len(result.warnings) == len(said)
-    assert all(each in result.warnings[0] for each in said)
+    warnings = [] if speed == "HDR" else ["have different speeds; the slower one is used"]
+    assert len(result.warnings) == len(warnings)
+    assert all(each in result.warnings[0] for each in warnings)
 
 
 def test_more_nodes_than_hosts_are_refused() -> None:
-    with pytest.raises(
-        ScenarioError, match=r"readout.units = 5 takes 5 hosts, and the network has 4"
-    ):
+    sentence = r"readout.units = 5 takes 5 hosts, and the network has 4"
+    with pytest.raises(ScenarioError, match=sentence):
         methods.simulate(small(readout__units=5))
 
 
+FLOWS_ALONE = {"building.protocol": "none", "transport.connection": "unreliable"}
+TO_H0 = (
+    "0x000b {} # Channel Adapter portguid 0x0000000000000010: 'h0'\n0x000c 002 # Channel Adapter "
+    "portguid 0x0000000000000011: 'h1'\n0x000d 001"
+)
 LOST = (
-    # sw0 sends packets for h1 nowhere; sw2 sends those for h0 back to sw1, whose way is by sw2.
+    # sw0 has no route to h1; sw2 sends packets for h0 back to sw1, whose way is by sw2.
     ("0x000c 002", "0x000c 000", 0, "sw0 has no route to h1"),
     (
-        "0x000b 002 # Channel Adapter portguid 0x0000000000000010: 'h0'\n0x000c 002 # Channel "
-        "Adapter portguid 0x0000000000000011: 'h1'\n0x000d 001",
-        "0x000b 003 # Channel Adapter portguid 0x0000000000000010: 'h0'\n0x000c 002 # Channel "
-        "Adapter portguid 0x0000000000000011: 'h1'\n0x000d 001",
+        TO_H0.format("002"),
+        TO_H0.format("003"),
         2,
         "packets to h0 loop: sw1 port 2, sw2 port 3",
     ),
 )
 
 
-@pytest.mark.parametrize(("old", "new", "destination", "said"), LOST)
-def test_tables_that_lead_nowhere_are_refused_at_once(tmp_path, old, new, destination, said):
+@pytest.mark.parametrize(("old", "new", "destination", "sentence"), LOST)
+def test_tables_without_a_way_are_refused_at_once(tmp_path, old, new, destination, sentence):
     scenario = ring(tmp_path)
     tables = tmp_path / "opensm-lfts.dump"
     assert old in tables.read_text()
     tables.write_text(tables.read_text().replace(old, new, 1))
     for protocol in ("shift", "daqpipe"):
-        with pytest.raises(ScenarioError, match=said):
+        with pytest.raises(ScenarioError, match=sentence):
             methods.simulate(override(scenario, {"building.protocol": protocol}), seed=1)
-    # A flow only asks for its own way, and for that of its acknowledges.
-    changes = {
-        "transport.connection": "unreliable",
-        "building.protocol": "none",
-        "flows.a.source": "every",
-        "flows.a.destination": destination,
-        "flows.a.messages": 1,
-        "flows.a.start": "3 ms",  # behind the warm-up
-    }
+    # A flow only needs its own way, and that of its acknowledgements.
+    flow = {"source": "every", "destination": destination, "messages": 1}
+    flow["start"] = "3 ms"  # after the warm-up
+    changes = FLOWS_ALONE | {f"flows.a.{key}": value for key, value in flow.items()}
     found = simulated(override(scenario, changes))
     assert found["flow_messages.a"] == 2
-    with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
-        methods.simulate(override(scenario, changes | {"flows.a.destination": "random"}), seed=1)
-    if destination == 0:
-        with pytest.raises(ScenarioError, match=rf"flows.a: .*{said}"):
-            methods.simulate(
-                override(scenario, changes | {"transport.connection": "reliable"}), seed=1
-            )
+    lost = [{"flows.a.destination": "random"}]
+    lost += [{"transport.connection": "reliable"}] if destination == 0 else []
+    for more in lost:
+        with pytest.raises(ScenarioError, match=rf"flows.a: .*{sentence}"):
+            methods.simulate(override(scenario, changes | more), seed=1)
 
 
 def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:
@@ -369,15 +336,13 @@ def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:
         methods.simulate(ring(tmp_path), seed=1)
 
 
+def in_ring(folder: Path, lifetime: str, keys: dict[str, object] | None = None) -> Result:
+    changes = {"network.switch.head_of_queue_lifetime": lifetime} | (keys or {})
+    return methods.simulate(override(ring(folder), changes), seed=1)
+
+
 def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
-    scenario = override(
-        ring(tmp_path),
-        {
-            "network.switch.head_of_queue_lifetime": "5 us",
-            "transport.retry_timeout": "100 us",
-        },
-    )
-    result = methods.simulate(scenario, seed=1)
+    result = in_ring(tmp_path, "5 us", {"transport.retry_timeout": "100 us"})
     found = metrics(result)
     assert found["packets_discarded"] > 0
     assert found["packets_discarded"] == sum(result.series["ports"]["discards"])
@@ -387,25 +352,17 @@ def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
     assert result.warnings == []
 
 
-def test_losses_without_retries_are_said(tmp_path: Path) -> None:
-    scenario = override(ring(tmp_path), {"network.switch.head_of_queue_lifetime": "20 us"})
-    result = methods.simulate(scenario, seed=1)
+def test_losses_without_retries_have_warnings(tmp_path: Path) -> None:
+    result = in_ring(tmp_path, "20 us")
     assert metrics(result)["packets_discarded"] > 0
-    said = " ".join(result.warnings)
-    assert "packets were discarded and none is retransmitted" in said
-    assert "the event builder has stalled at the end" in said
+    warnings = " ".join(result.warnings)
+    assert "packets were discarded and none is retransmitted" in warnings
+    assert "the event builder has stalled at the end" in warnings
 
 
-def test_connections_that_give_up_are_said(tmp_path: Path) -> None:
-    scenario = override(
-        ring(tmp_path),
-        {
-            "network.switch.head_of_queue_lifetime": "1 us",
-            "transport.retry_timeout": "20 us",
-            "transport.retry_count": 0,
-        },
-    )
-    result = methods.simulate(scenario, seed=1)
+def test_connections_that_give_up_have_a_warning(tmp_path: Path) -> None:
+    retries = {"transport.retry_timeout": "20 us", "transport.retry_count": 0}
+    result = in_ring(tmp_path, "1 us", retries)
     failed = metrics(result)["writes_failed"]
     assert failed > 0
     assert any(f"{failed} writes failed: their connections gave up" in w for w in result.warnings)
@@ -432,13 +389,12 @@ def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() ->
         assert node_bps(nodes, "skipped") > 1.05 * alone * nodes / 8
 
 
-def test_a_crossbar_is_matched_as_the_scenario_says() -> None:
+def test_a_crossbar_is_matched_as_in_the_scenario() -> None:
     keys = ("crossbar_speedup", "crossbar_arbiter", "crossbar_iterations")
 
     def with_crossbar(*values: object) -> Scenario:
-        changes = {
-            f"network__switch__{key}": value for key, value in zip(keys, values, strict=False)
-        }
+        given = zip(keys, values, strict=False)
+        changes = {f"network__switch__{key}": value for key, value in given}
         return small(building__barrier="none", **changes)
 
     config = infiniband_config(fabric_system(with_crossbar(1, "islip", 3)), seed=1)
@@ -457,84 +413,54 @@ def test_several_multi_event_packets_a_phase_share_its_barrier() -> None:
     # follow each other on the wire.
     costs = {"hosts__message_cost": "1 us", "network__switch__crossbar_speedup": 2}
     for meps in (1, 2, 4):
-        runs = {
-            barrier: simulated(
-                small(
-                    building__barrier=barrier,
-                    building__meps_per_phase=meps,
-                    run__duration="6 ms",
-                    **(costs if barrier == "centralised" else {}),
-                )
-            )
-            for barrier in ("ideal", "centralised")
-        }
-        ideal, paid = runs["ideal"], runs["centralised"]
-        there_and_back = wire_s() * meps + way_s(3, 64) + way_s(3, 30) + 30 * 8 / 200e9
-        assert 4 / 3 * ideal["phase_s"] == pytest.approx(there_and_back, rel=0.02)
+        keys = {"building__meps_per_phase": meps, "run__duration": "6 ms"}
+        ideal = simulated(small(building__barrier="ideal", **keys))
+        paid = simulated(small(building__barrier="centralised", **keys, **costs))
+        assert 4 / 3 * ideal["phase_s"] == pytest.approx(write_s(3, meps), rel=0.02)
         payload = 8 * 100 * 4096 * meps
         assert ideal["node_throughput_bps"] == pytest.approx(payload / ideal["phase_s"], rel=0.01)
         assert ideal["event_rate_hz"] == pytest.approx(4096 * meps / ideal["phase_s"], rel=0.02)
-        # What a barrier costs, it costs once a phase: 1/meps for each packet.
+        # A barrier has its cost once a phase: 1/meps for each packet.
         assert paid["barrier_rate_hz"] == pytest.approx(1 / paid["phase_s"], rel=0.02)
-        assert paid["event_rate_hz"] == pytest.approx(
-            4096 * meps * paid["barrier_rate_hz"], rel=0.02
-        )
+        rate_hz = 4096 * meps * paid["barrier_rate_hz"]
+        assert paid["event_rate_hz"] == pytest.approx(rate_hz, rel=0.02)
         assert paid["phase_s"] - ideal["phase_s"] == pytest.approx(12e-6, abs=4e-6)
 
 
 def test_a_window_has_no_number_of_multi_event_packets() -> None:
-    with pytest.raises(
-        ScenarioError,
-        match=r"building.meps_per_phase means nothing with building.change = .window.",
-    ):
+    sentence = r"building.meps_per_phase means nothing with building.change = .window."
+    with pytest.raises(ScenarioError, match=sentence):
         small(building__change="window", building__meps_per_phase=2)
     with pytest.raises(ScenarioError, match=r"a round takes 12 MFPs, and room for 13"):
         methods.simulate(small(building__meps_per_phase=3, readout__buffer="4 MB"))
 
 
 def test_nodes_that_read_out_or_build_use_their_links_in_one_direction() -> None:
-    scenario = small(
-        **WIDE,
-        building__barrier="ideal",
-        builders__folded=False,
-        run__duration="6 ms",
-    )
-    result = methods.simulate(
-        scenario, seed=1, timeline=True
-    )  # books that do not balance are refused
+    keys = {"builders__folded": False, "run__duration": "6 ms"}
+    scenario = small(**WIDE, building__barrier="ideal", **keys)
+    result = methods.simulate(scenario, seed=1, timeline=True)
     found = metrics(result)
-    # Of four phases one goes to the neighbour, over one switch.
-    ways = [
-        wire_s() + way_s(switches, 64) + way_s(switches, 30) + 30 * 8 / 200e9
-        for switches in (1, 3, 3, 3)
-    ]
-    assert found["phase_s"] == pytest.approx(sum(ways) / 4, rel=0.01)
+    # One phase of four goes to the neighbour, over one switch.
+    assert found["phase_s"] == pytest.approx((write_s(1) + 3 * write_s(3)) / 4, rel=0.01)
     payload = 8 * 100 * 4096
     assert found["node_throughput_bps"] == pytest.approx(payload / found["phase_s"], rel=0.01)
     assert found["throughput_bps"] == pytest.approx(4 * found["node_throughput_bps"], rel=0.02)
     assert found["written_event_rate_hz"] == pytest.approx(4096 / found["phase_s"], rel=0.01)
-    assert found["events_built"] == pytest.approx(
-        found["written_event_rate_hz"] * 5.5e-3, abs=4 * 4096
-    )
+    written = found["written_event_rate_hz"] * 5.5e-3
+    assert found["events_built"] == pytest.approx(written, abs=4 * 4096)
     assert found["dummy_share"] == 0
     hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
     ports = result.series["ports"]
-    sent = {
-        name.split()[0]: count
-        for name, count in zip(ports["name"], ports["bytes"], strict=True)
-        if name.split()[0] in hosts
-    }
+    bytes_of = dict(zip((n.split()[0] for n in ports["name"]), ports["bytes"], strict=True))
+    sent = {name: bytes_of[name] for name in hosts}
     most = max(sent.values())
     assert all(sent[name] > 0.99 * most for name in hosts[0::2])
     assert all(sent[name] < 0.02 * most for name in hosts[1::2])
     # In phase n the readout unit of slot i writes to the builder unit of slot i + n.
     phases = result.series["phases"]
     assert set(phases["node"]) == set(hosts[0::2])
-    met = {
-        (phases["node"][i], phases["step"][i] % 4): phases["to"][i]
-        for i in range(len(phases["node"]))
-        if phases["what"][i] == "sending"
-    }
+    rows = zip(*(phases[name] for name in ("node", "step", "to", "what")), strict=True)
+    met = {(node, step % 4): to for node, step, to, what in rows if what == "sending"}
     assert met == {
         (hosts[2 * slot], n): hosts[2 * ((slot + n) % 4) + 1] for slot in range(4) for n in range(4)
     }
@@ -542,19 +468,10 @@ def test_nodes_that_read_out_or_build_use_their_links_in_one_direction() -> None
 
 def test_unfolded_a_large_tree_stays_without_conflicts_also_with_dummies() -> None:
     def in_step(**changes: object) -> float:
-        scenario = small(
-            network__leaves=4,
-            network__spines=4,
-            network__hosts_per_leaf=4,
-            network__switch__radix=8,
-            builders__folded=False,
-            building__barrier="ideal",
-            run__duration="4 ms",
-            **changes,
-        )
-        return simulated(scenario)["phase_s"]
+        keys = {"builders__folded": False, "building__barrier": "ideal", "run__duration": "4 ms"}
+        return simulated(small(**WIDE, network__leaves=4, **keys, **changes))["phase_s"]
 
-    far = wire_s() + way_s(3, 64) + way_s(3, 30) + 30 * 8 / 200e9
+    far = write_s(3)
     assert in_step() == pytest.approx(far, rel=0.02)
     # Three nodes of each leaf: every second pair of slots lacks one, but no phase has a conflict.
     assert in_step(readout__units=6, hosts__placement="spread") < 1.02 * far
@@ -584,12 +501,10 @@ def test_any_number_of_nodes_reads_out_and_builds_by_turns(nodes: int, change: s
     assert found["dummy_share"] == pytest.approx(1 - builders / len(system.builders))
 
 
-def test_unfolded_units_are_as_many_as_one_another() -> None:
-    with pytest.raises(
-        ScenarioError, match=r"builders.units = 1 and readout.units = 3; without pull, unfolded"
-    ):
-        small(readout__units=3, builders__units=1, builders__folded=False)
-    with pytest.raises(ScenarioError, match=r"builders.units = 1 and readout.units = 3; folded"):
-        small(readout__units=3, builders__units=1)
+def test_readout_and_builder_units_are_equally_many() -> None:
+    for folded, more in ((False, "without pull, unfolded"), (True, "folded")):
+        sentence = f"builders.units = 1 and readout.units = 3; {more}"
+        with pytest.raises(ScenarioError, match=sentence):
+            small(readout__units=3, builders__units=1, builders__folded=folded)
     with pytest.raises(ScenarioError, match=r"units that are not folded has no closed form"):
         methods.analyse(small(builders__folded=False))

@@ -1,7 +1,8 @@
-"""Simulated runs that lose units and regroup: their scenario, and what is read off them."""
+"""Simulated runs that lose units and regroup: their scenario, and parts of their results."""
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Any
 
 from daqloom.results.result import Result
@@ -47,6 +48,12 @@ def fault(name: str = "x", **keys: Any) -> dict[str, Any]:
 
 def members(result: Result) -> list[int]:
     return list(result.series["members"]["members"])
+
+
+def rate_bps(result: Result, begin_s: float, end_s: float = 1.0) -> float:
+    """Mean throughput of the bins that begin in a time."""
+    columns = (result.series["throughput"][name] for name in ("begin_s", "throughput_bps"))
+    return fmean(bps for at_s, bps in zip(*columns, strict=True) if begin_s <= at_s < end_s)
 
 
 def sums_up(result: Result) -> bool:

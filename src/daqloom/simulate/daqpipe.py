@@ -1,4 +1,4 @@
-"""A simulated run of DAQPIPE: its metrics and its timeline."""
+"""Simulated run of DAQPIPE: its configuration, metrics and timeline."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -19,8 +19,7 @@ from daqloom.topology.system.system import FabricSystem
 
 
 def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.DaqpipeConfig:
-    """Return the configuration of a simulated DAQPIPE, where a readout unit's streams are one
-    fragment."""
+    """Return the configuration; the streams of a readout unit are one fragment."""
     streams = scenario.readout.streams
     config = _engine.DaqpipeConfig()
     set_system(config, scenario, system, seed)
@@ -54,30 +53,29 @@ class DaqpipeRun:
         return self.engine.report()
 
     def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
-        """Record what the timeline needs. Raises ValueError for captures of frames."""
+        """Record events for the timeline. Raises ValueError for captures of frames."""
         no_frames(captures)
         self._trace = trace
         self.engine.record_events()
 
     def finish_recording(self) -> None:
-        """Write which event each builder unit collected when."""
-        if self._trace is None:
-            return
-        write_events(self._trace, self._built(), self._names())
+        """Write the events that builder units collected."""
+        if self._trace is not None:
+            write_events(self._trace, self._built(), self._names())
 
     def series(self, *, timeline: bool) -> dict[str, Any]:
         """Return, with the timeline, the series `events`."""
         if not timeline:
             return {}
         events = self.engine.events_under_way()
-        columns = (events.assigned_s.tolist(), events.builder.tolist(), events.event.tolist())
-        under_way = list(zip(*columns, strict=True))
+        columns = (events.assigned_s, events.builder, events.event)
+        under_way = list(zip(*(column.tolist() for column in columns), strict=True))
         return {"events": event_columns(self._built(), under_way, self.end_s, self._names())}
 
     def _built(self) -> list[Collected]:
         events = self.engine.events_built()
-        columns = events.assigned_s.tolist(), events.built_s.tolist()
-        return list(zip(*columns, events.builder.tolist(), events.event.tolist(), strict=True))
+        columns = (events.assigned_s, events.built_s, events.builder, events.event)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def _names(self) -> list[str]:
         return [self.system.fabric.hosts[host].name for host in self._built_on]

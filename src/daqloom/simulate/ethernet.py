@@ -1,4 +1,4 @@
-"""The engine's configuration of an Ethernet, and its metrics."""
+"""Ethernet of a simulation: its configuration in the engine, and its metrics."""
 
 import zlib
 from collections.abc import Mapping
@@ -78,19 +78,17 @@ def ethernet_metrics(
 ) -> dict[str, Any]:
     """Return the metrics of the network in the `window_s` after the warm-up."""
     links = counted.links
-    dropped = zip(system.links, links.drops.tolist(), strict=True)
+    names = [link.name for link in system.links]
+    dropped = zip(names, links.drops.tolist(), strict=True)
+    by_port = {name: drops for name, drops in dropped if drops}
     return {
         "buffer_peak_bytes": most_by_level(system.levels, counted.switches.peak_bytes.tolist()),
         **_needed(system, counted),
         "packets_dropped": counted.drops,
-        **(
-            {"drops_by_port": {link.name: drops for link, drops in dropped if drops}}
-            if system.network.is_racks
-            else {}
-        ),
+        **({"drops_by_port": by_port} if system.network.is_racks else {}),
         **_drop_fraction(
             counted.drops,
-            dict(zip((link.name for link in system.links), links.frames.tolist(), strict=True)),
+            dict(zip(names, links.frames.tolist(), strict=True)),
             {link.name for link in system.links if link.kind in FROM_HOSTS},
         ),
         **_by_class(counted.classes),
@@ -103,7 +101,7 @@ def ethernet_metrics(
 
 
 def _pauses(system: FabricSystem) -> bool:
-    """Return whether a switch may pause those that send to it."""
+    """Return whether a switch may send pause frames."""
     return any(system.switch_at(number).pause_at for number in range(len(system.fabric.switches)))
 
 
@@ -112,14 +110,14 @@ FROM_HOSTS = ("source.up", "access.up", "host.up")
 
 
 def _needed(system: FabricSystem, counted: _engine.RunReport) -> dict[str, Any]:
-    """Return the buffers with which shared-memory switches drop nothing; none where some did."""
+    """Return the buffers of shared-memory switches that dropped nothing; empty after drops."""
     needed = most_by_level(system.levels, counted.switches.needed_bytes.tolist())
     needed = {level: size for level, size in needed.items() if size}
     return {} if counted.drops or not needed else {"buffer_needed_bytes": needed}
 
 
 def _by_class(classes: _engine.Classes) -> dict[str, dict[str, int]]:
-    """Return bytes and drops of each class; nothing where there is one."""
+    """Return bytes and drops of each class; empty with a single class."""
     summed: dict[str, dict[str, int]] = {}
     columns = {"class_bytes": classes.wire_bytes, "class_drops": classes.drops}
     for name, column in columns.items():
@@ -130,7 +128,7 @@ def _by_class(classes: _engine.Classes) -> dict[str, dict[str, int]]:
 
 
 def class_warnings(scenario: Scenario) -> list[str]:
-    """Return a warning where messages have several classes and no port tells them apart."""
+    """Return a warning where messages have several classes that no port distinguishes."""
     if scenario.network.technology != "ethernet" or scenario.has_classes or not scenario.has_levels:
         return []
     return [
@@ -140,18 +138,15 @@ def class_warnings(scenario: Scenario) -> list[str]:
 
 
 def _drop_fraction(drops: int, frames: Mapping[str, int], from_hosts: set[str]) -> dict[str, float]:
-    """Return dropped / (dropped + forwarded), from the frames of each link; those of links that
-    leave a host do not count.
-
-    Frames queued or on the wire when counting begins or ends are an error of that number.
-    """
+    """Return dropped / (dropped + forwarded), from the frames of all links but those from hosts.
+    Frames under way when counting begins or ends are an error of this number."""
     forwarded = sum(count for name, count in frames.items() if name not in from_hosts)
     arrived = drops + forwarded
     return {"drop_fraction": drops / arrived} if arrived else {}
 
 
 def _utilisation(system: FabricSystem, links: _engine.Links, window_s: float) -> dict[str, float]:
-    """Return the mean utilisation of all links of a kind and direction, and in racks of each."""
+    """Return the mean utilisation of links by kind and direction, and in racks of each link."""
     columns = zip(links.wire_bytes.tolist(), links.rate_bps.tolist(), strict=True)
     busy = [8 * nbytes / (rate_bps * window_s) for nbytes, rate_bps in columns]
     means = means_by_kind(system.links, busy)
@@ -161,7 +156,7 @@ def _utilisation(system: FabricSystem, links: _engine.Links, window_s: float) ->
 
 
 def ethernet_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
-    """Return what each output has counted after the warm-up, by its name."""
+    """Return names and counters of all outputs after the warm-up."""
     ends = (end for cable in system.fabric.cables for end in (cable.a, cable.b))
     return {
         "name": [system.fabric.end_name(end) for end in ends],

@@ -1,4 +1,4 @@
-"""Two rates of linear shifting and DAQPIPE: of events built, and of fragments written."""
+"""Rates of linear shifting and DAQPIPE: of events built, and of fragments written."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,12 +15,11 @@ def rates(
     bytes_written: int,
     readouts: int,
 ) -> dict[str, float]:
-    """Return both rates, from what was counted in `window_s`.
+    """Return both rates, from the counters of `window_s`.
 
-    Events are completed in whole packets, by all builder units at the end of a round: their rate in
-    a window of few rounds can be wrong by one round. Fragments are written all the time, and their
-    rate, divided by the fragments of an event, converges to the same within a few phases.
-    """
+    All builder units complete their events at the end of a round: in a window of few rounds the
+    event rate can be wrong by one round. Fragments are written all the time; their rate, divided by
+    the fragments of an event, converges to the event rate within a few phases."""
     return {
         "event_rate_hz": events_delivered / window_s,
         "written_event_rate_hz": events_written / window_s,
@@ -48,11 +47,8 @@ def too_short(
     phases: float,
     warmup_s: float,
 ) -> list[str]:
-    """Return warnings about `rates` where the window has few rounds or few phases.
-
-    A round is the time in which each builder unit builds an event in each of its places, and
-    `phases` is the number of consecutive writes of each readout unit in the window.
-    """
+    """Return warnings about `rates` of few rounds, in which each builder unit builds an event in
+    each of its places, or few phases, the consecutive writes of each readout unit."""
     built, written = (metrics[name] for name in ("event_rate_hz", "written_event_rate_hz"))
     # Events without the fragments of a lost unit have fewer fragments written.
     is_apart = not metrics.get("events_incomplete") and abs(built - written) > APART * written
@@ -63,13 +59,13 @@ def too_short(
         TIME.format(float(f"{time_s:.3g}"))
         for time_s in (window_s, warmup_s, warmup_s + ENOUGH_ROUNDS * round_s)
     )
-    told = (
+    advice = (
         "use written_event_rate_hz, which is already meaningful"
         if phases >= FEWEST_PHASES
         else "no rate of so short a run is the long-term rate"
     )
     return [
         f"the {window} counted have {rounds:.2g} rounds of event building, and {BUILT_AT_ONCE}: "
-        f'{told}; run.duration = "{needed}" with run.warmup = "{warmup}" measures {ENOUGH_ROUNDS} '
-        "rounds"
+        f'{advice}; run.duration = "{needed}" with run.warmup = "{warmup}" measures '
+        f"{ENOUGH_ROUNDS} rounds"
     ]

@@ -1,4 +1,4 @@
-"""A simulated run in which something breaks: its throughput against time, and what faults cost."""
+"""Course of a simulated run with faults: its throughput against time, and the cost of faults."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from daqloom.topology.system.system import FabricSystem
 
 BINS = 100
 """Number of bins of a run."""
+LOG_COLUMNS = ("time_s", "text")
 GIVES_UP = f"{_engine.RunPhase.ERROR.name.lower()}: "
-"""Beginning of an entry of the log: see `RunPhase`."""
+"""Beginning of the log entry of a run control that gives up."""
 BEFORE_S = 1e-12
-"""The engine counts from the warm-up on; what was counted before is read so much earlier."""
+"""Time before the end of the warm-up, when the engine's counters begin anew, at which they are
+read (s)."""
 
 
 class Engine(Protocol):
@@ -59,14 +61,14 @@ class _Counter:
         self._before = 0
 
     def add(self, begin_s: float, end_s: float, count: int, *, begins_anew: bool) -> None:
-        """Add what was counted until `end_s`; after that, the counter begins anew or goes on."""
+        """Add the count at `end_s`, after which the counter begins anew or goes on."""
         self.bins.add(begin_s, end_s, count - self._before)
         self.total += count - self._before
         self._before = 0 if begins_anew else count
 
 
 class _Flow:
-    """The bytes of a flow against time, and when it has delivered all its messages."""
+    """The bytes of a flow against time, and the time at which all messages are delivered."""
 
     def __init__(self, duration_s: float, messages: int) -> None:
         self.messages = messages
@@ -85,8 +87,8 @@ class _Flow:
 
 
 class Course:
-    """What is written against time, while the engine runs bin by bin; of a system whose units
-    regroup also who builds, and what became of every event."""
+    """Bytes written against time, while the engine runs bin by bin; of a system whose units
+    regroup also its members and the fates of events."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem) -> None:
         self._scenario, self._system = scenario, system
@@ -115,7 +117,7 @@ class Course:
         for edge_s in edges:
             engine.run(progress, edge_s)
             if self._regrouped:
-                self._regrouped.look(edge_s)
+                self._regrouped.record(edge_s)
             counted, is_warm = engine.report(), edge_s == warm_s
             self._written.add(self._end_s, edge_s, _written(counted), begins_anew=is_warm)
             for flow, count in zip(self._flows, counted.flows, strict=False):
@@ -170,61 +172,46 @@ class Course:
             for outage in self._outages
             if outage.begin_s < self._end_s
         ]
-        return self._regrouped.told(found) if self._regrouped else found
+        return self._regrouped.detected(found) if self._regrouped else found
 
 
 class Regrouped:
-    """What the run control of a simulated system knows."""
+    """Record of the run control of a simulated system."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        system: FabricSystem,
-        engine: RegroupingEngine,
-    ) -> None:
+    def __init__(self, scenario: Scenario, system: FabricSystem, engine: RegroupingEngine) -> None:
         self._scenario, self._system, self._engine = scenario, system, engine
         self._lost_at: dict[float, int] = {}
         """Events lost until a time."""
 
-    def look(self, now_s: float) -> None:
-        """Note what has been lost until now, as the clock of the run says."""
+    def record(self, now_s: float) -> None:
+        """Record the events lost until now, by the clock of the run."""
         self._lost_at[now_s] = self.events_lost()
 
     def events_lost(self) -> int:
-        """Return how many events are lost until now, without those in flight."""
-        all_of = self._engine.accounts()
-        lost: int = sum(getattr(all_of, fate) for fate in LOST)
+        """Return the number of events lost until now, without those in flight."""
+        fates = self._engine.accounts()
+        lost: int = sum(getattr(fates, fate) for fate in LOST)
         return self._scenario.packing * lost
 
     def members(self) -> list[tuple[float, int]]:
-        """Return how many units build, from which time on."""
+        """Return how many units build from each time on."""
         found = self._engine.members()
         return list(zip(found.at_s.tolist(), found.members.tolist(), strict=True))
 
-    def told(self, breaks: list[Break]) -> list[Break]:
-        """Return the breaks as the run control saw them: when each unit was declared lost. Who was
-        lost already when it was to be killed did not break."""
-        # To the picosecond, as the engine has them: 0.4 s from it is the number below 0.4.
+    def detected(self, breaks: list[Break]) -> list[Break]:
+        """Return the breaks with the times at which units were declared lost, without those of
+        units that were lost before they were killed."""
+        # Rounded to the engine's picoseconds: 0.4 s from it is the number below 0.4.
         losses = [(round(at_s, 12), lost) for at_s, lost in self._engine.losses()]
         names = self._names()
         found = []
         for each in breaks:
             if each.what == "host" or (each.what == "unit" and each.how in ("down", "stopped")):
                 host = names.get(each.which)
-                begins_s = [
-                    other.begin_s
-                    for other in breaks
-                    if names.get(other.which) == host and other.begin_s > each.begin_s
-                ]
-                until_s = min(begins_s, default=float("inf"))
-                detected_s = next(
-                    (
-                        at_s
-                        for at_s, lost in losses
-                        if lost == host and each.begin_s <= at_s < until_s
-                    ),
-                    None,
-                )
+                later_s = (o.begin_s for o in breaks if names.get(o.which) == host)
+                until_s = min((s for s in later_s if s > each.begin_s), default=float("inf"))
+                times_s = (at_s for at_s, lost in losses if lost == host)
+                detected_s = next((s for s in times_s if each.begin_s <= s < until_s), None)
                 is_killed = each.what == "unit" and each.how == "down"
                 if is_killed and detected_s is None:
                     continue
@@ -235,19 +222,19 @@ class Regrouped:
         return found
 
     def _names(self) -> dict[str, int]:
-        """Return hosts by what faults call them and their units."""
+        """Return hosts by the names that faults have for them and their units."""
         system = self._system
         by_unit = {str(node): host for node, host in enumerate(system.hosts)}
         return by_unit | {system.fabric.hosts[host].name: host for host in system.hosts}
 
     def metrics(self) -> dict[str, Any]:
-        """Return what has become of all events, and how often units were lost."""
-        all_of, packing = self._engine.accounts(), self._scenario.packing
+        """Return the fates of all events, and how often units were lost."""
+        accounts, packing = self._engine.accounts(), self._scenario.packing
         fates = ("begun", "built", *LOST, "in_flight")
         return {
-            "events_accounted": {fate: packing * getattr(all_of, fate) for fate in fates},
-            "units_lost": all_of.units_lost,
-            "regroupings": all_of.regroupings,
+            "events_accounted": {fate: packing * getattr(accounts, fate) for fate in fates},
+            "units_lost": accounts.units_lost,
+            "regroupings": accounts.regroupings,
         }
 
     def warnings(self) -> list[str]:
@@ -261,23 +248,17 @@ class Regrouped:
     def series(self) -> dict[str, Any]:
         """Return the log of the run control, as that of a measured run."""
         log = self._engine.run_log()
-        return {
-            "run_events": {
-                "time_s": [time_s for time_s, _ in log],
-                "text": [text for _, text in log],
-            }
-        }
+        columns = {name: [entry[place] for entry in log] for place, name in enumerate(LOG_COLUMNS)}
+        return {"run_events": columns}
 
 
 def incomplete(scenario: Scenario, events: int) -> dict[str, int]:
-    """Return the metric of events delivered with fragments missing: without a unit that can be lost
-    there are none."""
+    """Return the metric of events delivered incomplete; empty where no unit can be lost."""
     return {"events_incomplete": events} if regroups(scenario) else {}
 
 
 def _written(counted: _engine.RunReport) -> int:
-    """Return the bytes of data at their destinations: fragments written, where units push them or
-    are written to, else events built, or messages of flows."""
+    """Return the bytes that arrived: fragments written, else events built or messages of flows."""
     for name in ("bytes_written", "bytes_built"):
         if (found := getattr(counted, name, None)) is not None:
             return int(found)
@@ -296,7 +277,7 @@ def losses(scenario: Scenario, counted: _engine.RunReport) -> dict[str, int]:
 
 
 def packets_lost(counted: _engine.RunReport) -> int:
-    """Return the packets that were lost in the network, by whatever cause."""
+    """Return the packets lost in the network, for all causes."""
     ports = counted.ports
     on_infiniband = sum(map(sum, (c.tolist() for c in (ports.discards, ports.cut, ports.dropped))))
     return on_infiniband + counted.unrouted + counted.drops + counted.cut

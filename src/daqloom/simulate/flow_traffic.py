@@ -1,5 +1,5 @@
-"""The flows of a simulated system, alone or beside a building protocol: the engine's configuration
-of them, and their metrics."""
+"""Flows of a simulated system, alone or with a building protocol: their configuration in the
+engine, and their metrics."""
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from daqloom.topology.system.system import FabricSystem, check_paths
 
 
 def flow_hosts(scenario: Scenario, system: FabricSystem) -> list[int]:
-    """Return the hosts between which flows are: those of the nodes, in their order; then, beside a
-    building protocol, others that flows name."""
+    """Return the hosts of flows: those of the nodes, in their order, then, with a building
+    protocol, others that flows name."""
     hosts = system.hosts
     if scenario.building.protocol == "none":
         return hosts
@@ -25,8 +25,8 @@ def flow_hosts(scenario: Scenario, system: FabricSystem) -> list[int]:
 
 
 def flow_sources(scenario: Scenario, system: FabricSystem) -> dict[str, list[int]]:
-    """Return the sources of each flow, in the order in which the engine has the flows, as places in
-    `flow_hosts`. Raises ScenarioError for an unknown host."""
+    """Return the sources of each flow, as places in `flow_hosts`, in the engine's order of flows.
+    Raises ScenarioError for an unknown host."""
     places = _places(system, flow_hosts(scenario, system))
     sources: dict[str, list[int]] = {}
     for name, given in sorted(scenario.flows.items()):
@@ -46,10 +46,8 @@ def flow_sources(scenario: Scenario, system: FabricSystem) -> dict[str, list[int
 
 
 def flows_of(scenario: Scenario, system: FabricSystem) -> tuple[list[int], list[_engine.Flow]]:
-    """Return the hosts between which flows are, and the flows; none of either without flows.
-
-    Raises ScenarioError for an unknown host, and for one that is not reached.
-    """
+    """Return the hosts of flows, and the flows; both may be empty. Raises ScenarioError for an
+    unknown host, and for one that is not reached."""
     if not scenario.flows:
         return [], []
     hosts = np.array(flow_hosts(scenario, system))
@@ -85,7 +83,7 @@ def _places(system: FabricSystem, hosts: list[int]) -> dict[str, int]:
 
 
 def _place(key: str, host: int | str, places: dict[str, int]) -> int:
-    """Return the place of a host given by it or by its name."""
+    """Return the place of a host, given as a place or as a name."""
     if isinstance(host, int) and host < len(places):
         return host
     if host not in places:
@@ -115,7 +113,7 @@ def flow_metrics(
 
 
 def flow_warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
-    """Return a warning for each flow of which nothing has arrived."""
+    """Return a warning for each flow without an arrived message."""
     flows = zip(sorted(scenario.flows), counted.flows, strict=True)
     silent = [name for name, flow in flows if flow.messages == 0]
     return [f"no message of flows.{name} arrived after the warm-up" for name in silent]

@@ -1,4 +1,4 @@
-"""A simulated run of flows alone: its metrics and its timeline."""
+"""Simulated run of flows alone: its metrics and its timeline."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -32,13 +32,13 @@ class FlowsRun:
         return self.engine.report()
 
     def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
-        """Record what the timeline needs. Raises ValueError for captures of frames."""
+        """Record messages for the timeline. Raises ValueError for captures of frames."""
         no_frames(captures)
         self._trace = trace
         self.engine.record_messages()
 
     def finish_recording(self) -> None:
-        """Write which messages each host had in flight when."""
+        """Write the messages that each host had in flight."""
         if self._trace is None:
             return
         hosts = [self.system.fabric.hosts[host].name for host in self.system.hosts]
@@ -56,43 +56,32 @@ class FlowsRun:
         counted = self.counted
         window_s, nodes = counted.window_s, self.system.nodes
         flows = dict(zip(self.sources, counted.flows, strict=True))
-        waiting: dict[str, Any] = {}
-        if self.scenario.network.technology == "infiniband":
-            waits = self._waits(counted)
-            waiting = {
-                "flow_wait_s": waits,
-                "inferred_buffer_bytes": self._buffer(waits, flows),
-            }
-        return {
-            "throughput_bps": 8 * sum(flow.bytes for flow in flows.values()) / window_s,
-            **waiting,
-            "processor_share": counted.processor_s / (nodes * window_s),
+        metrics: dict[str, Any] = {
+            "throughput_bps": 8 * sum(flow.bytes for flow in flows.values()) / window_s
         }
+        if self.scenario.network.technology == "infiniband":
+            waits = metrics["flow_wait_s"] = self._waits(counted)
+            metrics["inferred_buffer_bytes"] = self._buffer(waits, flows)
+        return metrics | {"processor_share": counted.processor_s / (nodes * window_s)}
 
     def _buffer(
         self, waits: dict[str, float], flows: dict[str, _engine.FlowCount]
     ) -> dict[str, int]:
-        """Return the size of the buffer behind a stream's port, if the flows are set up to find
-        it."""
+        """Return the size of the buffer behind a stream's port, if the flows are a probe of it."""
         if (found := probe_of(self.scenario)) is None:
             return {}
         stream, burst, probe = found
         if flows[burst].messages < self.scenario.flows[burst].messages:
             return {}
-        if (held := probe.holds(waits[stream])) is None:
-            return {}
-        least, most = held
-        return {"least": least} | ({} if most is None else {"most": most})
+        bounds = zip(("least", "most"), probe.bounds(waits[stream]), strict=True)
+        return {name: bound for name, bound in bounds if bound is not None}
 
     def _waits(self, counted: _engine.RunReport) -> dict[str, float]:
         """Return the waiting time of the ports of each flow's sources."""
         hosts, ports = len(self.system.fabric.hosts), counted.ports
         waits_s = (ports.wait_credits_s + ports.wait_crossbar_s).tolist()
-        waited = {
-            node: wait_s
-            for node, wait_s in zip(ports.node.tolist(), waits_s, strict=True)
-            if node < hosts
-        }
+        at_nodes = zip(ports.node.tolist(), waits_s, strict=True)
+        waited = {node: wait_s for node, wait_s in at_nodes if node < hosts}
         return {
             name: sum(waited.get(self.system.hosts[node], 0.0) for node in nodes)
             for name, nodes in self.sources.items()

@@ -1,4 +1,4 @@
-"""The graph of a network in the engine's configurations of both technologies."""
+"""Graph of a network in the engine's configurations of both technologies."""
 
 import numpy as np
 
@@ -14,8 +14,7 @@ def graph_fields(fabric: Fabric) -> dict[str, object]:
 
 
 def set_graph(
-    config: _engine.EthernetConfig | _engine.InfinibandConfig,
-    system: FabricSystem,
+    config: _engine.EthernetConfig | _engine.InfinibandConfig, system: FabricSystem
 ) -> None:
     """Set cables with their delays, and forwarding tables (switches, hosts)."""
     fabric = system.fabric

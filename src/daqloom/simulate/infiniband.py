@@ -1,4 +1,4 @@
-"""The engine's configuration of an InfiniBand fabric, and its metrics."""
+"""InfiniBand fabric of a simulation: its configuration in the engine, and its metrics."""
 
 from typing import Any
 
@@ -59,15 +59,15 @@ def discarded(counted: _engine.RunReport) -> int:
 
 
 def infiniband_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
-    """Return what each output has counted, by its name."""
+    """Return names and counters of all outputs."""
     ports, lanes = counted.ports, counted.lanes
     ends = zip(ports.node.tolist(), ports.port.tolist(), strict=True)
     return {
         "name": [system.fabric.end_name(End(*end)) for end in ends],
-        "bytes": ports.bytes.tolist(),
-        "wait_credits_s": ports.wait_credits_s.tolist(),
-        "wait_crossbar_s": ports.wait_crossbar_s.tolist(),
-        "discards": ports.discards.tolist(),
+        **{
+            name: getattr(ports, name).tolist()
+            for name in ("bytes", "wait_credits_s", "wait_crossbar_s", "discards")
+        },
         "lane_bytes": lanes.bytes.tolist(),
         "lane_wait_s": lanes.wait_s.tolist(),
     }

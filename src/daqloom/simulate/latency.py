@@ -1,4 +1,4 @@
-"""A simulated distribution of durations as metrics and as a series."""
+"""Distribution of simulated durations, as metrics and as a series."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ def summary(durations: Histogram) -> dict[str, float]:
 
 
 def summaries(durations: Mapping[str, Histogram]) -> dict[str, float]:
-    """Return the same of several distributions, by name: `NAME.mean`, …"""
+    """Return the summaries of several distributions, by name: `NAME.mean`, …"""
     return {
         f"{name}.{which}": value
         for name, each in durations.items()
@@ -28,10 +28,6 @@ def summaries(durations: Mapping[str, Histogram]) -> dict[str, float]:
 
 
 def columns(durations: Histogram) -> dict[str, list[float]]:
-    """Return the buckets that hold something: `lowest_s`, `width_s` and `count`."""
-    buckets = durations.buckets
-    return {
-        "lowest_s": buckets.lowest_s.tolist(),
-        "width_s": buckets.width_s.tolist(),
-        "count": buckets.count.tolist(),
-    }
+    """Return the buckets that are not empty: `lowest_s`, `width_s` and `count`."""
+    names = ("lowest_s", "width_s", "count")
+    return {name: getattr(durations.buckets, name).tolist() for name in names}

@@ -1,9 +1,8 @@
-"""Memory that a simulation takes, estimated before it begins.
+"""Memory of a simulation, estimated before it begins.
 
-What grows without bound is the state of each pair of hosts that write to each other, the events
-that wait at an overloaded rack, and the outstanding messages of flows. Bytes are those of the
-engine's structures, measured; see the test.
-"""
+The state of each pair of hosts that write to each other, the events that wait at an overloaded
+rack, and the outstanding messages of flows grow without bound. Sizes are those of the engine's
+structures, measured; see the test."""
 
 import math
 import os
@@ -30,10 +29,8 @@ LIMIT_FILE = Path("/sys/fs/cgroup/memory.max")
 
 
 def check_memory(scenario: Scenario, nodes: int) -> None:
-    """Raise ScenarioError where the simulation would need more memory than the machine has.
-
-    `nodes`: number of hosts with a unit.
-    """
+    """Raise ScenarioError where the simulation of `nodes` hosts with a unit would need more memory
+    than the machine has."""
     needed, has = needed_bytes(scenario, nodes), machine_bytes()
     if needed > has:
         pairs = _pairs(scenario, nodes) + sum(_flow_pairs(scenario, nodes).values())
@@ -45,7 +42,7 @@ def check_memory(scenario: Scenario, nodes: int) -> None:
 
 
 def needed_bytes(scenario: Scenario, nodes: int) -> int:
-    """Return the estimate: of all pairs of units, and of the events that wait; and of flows."""
+    """Return the estimate for all pairs of units, waiting events and flows."""
     pairs, protocol = _pairs(scenario, nodes), scenario.building.protocol
     if protocol == "pull":
         building = CONNECTION_BYTES * pairs + WAITING_EVENT_BYTES * _waiting(scenario, nodes)
@@ -86,24 +83,23 @@ def _flow_bytes(scenario: Scenario, nodes: int) -> int:
 
 
 def _waiting(scenario: Scenario, nodes: int) -> float:
-    """Return the number of events at the end that come faster than the builders' links carry."""
+    """Return the number of events that wait at the end, as builders' links are too slow."""
     links = scenario.network.links
     rate_bps = links.access.rate if scenario.network.is_racks else links.rate
-    if not rate_bps:  # of each cable its own
+    if not rate_bps:  # a rate for each cable
         return 0.0
     carried_hz = rate_bps * scenario.builder_units(nodes) / (8 * scenario.event.size)
     return max(0.0, scenario.event.rate - carried_hz) * scenario.run.duration
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process has had; ru_maxrss would be that of the process that
-    started it, where that had more."""
+    """Return the peak memory of this process; ru_maxrss may be that of its parent process."""
     peak = re.search(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
     return 1024 * int(peak[1]) if peak else 0
 
 
 def machine_bytes() -> int:
-    """Return the memory of this machine, or what its container may use of it."""
+    """Return the memory of this machine, or the limit of its container."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         return min(physical, int(LIMIT_FILE.read_text()))

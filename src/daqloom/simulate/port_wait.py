@@ -1,9 +1,9 @@
-"""The size of a switch's input buffer, from how long a port that fills it waited (PortXmitWait).
+"""Size of a switch's input buffer, from the waiting time of a port that fills it (PortXmitWait).
 
-A stream takes all of an output; a burst from elsewhere takes its share of the same output, and as
-much of the stream piles up in the buffer behind the stream's link. Where n packets of the stream
-fit, packet j starts when the credits of packet j − n are back: `loop` after that one's start, and
-later by the time that the burst takes on the wire. So, as soon as there is any waiting,
+A stream fills an output; a burst from another host takes its share of that output, and as much of
+the stream piles up in the buffer behind the stream's link. If n packets of the stream fit, packet j
+starts when the credits of packet j − n are back: `loop` after the start of packet j − n, and later
+by the time of the burst on the wire. As soon as there is any waiting,
 
     waited = burst − (n · packet − loop)        all in time on the wire
 
@@ -17,7 +17,7 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.transport import BLOCK_BYTES
 
 ROUNDING = 1e-3
-"""Rounding error of a packet's time (s): the engine counts whole picoseconds."""
+"""Rounding error, relative to a packet's time: the engine counts whole picoseconds."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,18 @@ class Probe:
     error_s: float = 0.0
     """Error of `loop_s` and of the waiting time, either way."""
 
-    def holds(self, waited_s: float) -> tuple[int, int | None] | None:
+    def bounds(self, waited_s: float) -> tuple[int | None, int | None]:
         """Return the lower and upper bound of the buffer (B), from the port's total waiting time.
 
-        A buffer is whole blocks, and a remainder that holds no further packet of the stream cannot
-        be measured. Without any waiting there is no upper bound. None where the port waits without
-        a burst too, because the buffer does not cover the loop, or if the source may have run dry.
-        """
+        A buffer is whole blocks; a remainder that holds no packet of the stream cannot be measured.
+        Without waiting there is no upper bound. Neither bound is known if the port waits without a
+        burst too, as the buffer does not cover the loop, or if the source may have run dry."""
         packet_s = 8 * self.packet_bytes / self.rate_bps
         loop = self.loop_s / packet_s
         fitting = (8 * self.burst_bytes / self.rate_bps - waited_s) / packet_s + loop
         error = self.error_s / packet_s + ROUNDING
         if fitting < loop - error or fitting + 2 * loop > self.outstanding:
-            return None
+            return None, None
         blocks = -(-self.packet_bytes // BLOCK_BYTES)
         least = math.ceil(fitting - error)
         if waited_s <= 0:
@@ -58,12 +57,12 @@ class Probe:
 
 
 def probe_of(scenario: Scenario) -> tuple[str, str, Probe] | None:
-    """Return the names of stream and burst and their probe, if the flows are such a pair.
+    """Return the names of stream and burst and their probe; None for other flows, or with
+    acknowledgements.
 
-    The stream is endless, at full speed, and each message is one packet; the burst goes to the
-    same host on the same lane, all at once. None where acknowledges interfere, or for any other
-    flows. The caller has to ensure that both share the one switch behind their links.
-    """
+    The stream is endless, at full speed, one packet a message; the burst goes to the same host on
+    the same lane, all at once. The caller ensures that both share the one switch behind their
+    links."""
     network, transport, flows = scenario.network, scenario.transport, scenario.flows
     if network.technology != "infiniband":
         return None
@@ -75,13 +74,8 @@ def probe_of(scenario: Scenario) -> tuple[str, str, Probe] | None:
     lanes = {network.lanes.of(flow.service_level) for flow in (stream, burst)}
     if stream.destination != burst.destination or len(lanes) > 1:
         return None
-    if (
-        stream.interval
-        or stream.load
-        or burst.interval
-        or burst.load
-        or stream.size > transport.mtu
-    ):
+    is_paced = any(flow.interval or flow.load for flow in (stream, burst))
+    if is_paced or stream.size > transport.mtu:
         return None
     packet = transport.write_bytes(stream.size)
     on_wire = min(packet, BLOCK_BYTES) + packet + network.switch.credit_update_size

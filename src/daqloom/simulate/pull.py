@@ -1,4 +1,4 @@
-"""A simulated run of pull building: its configuration, its metrics and its timeline."""
+"""Simulated run of pull building: its configuration, metrics and timeline."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,7 +22,7 @@ ENOUGH_EVENTS = 100
 
 
 def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.PullConfig:
-    """Return the configuration of simulated pull building; attributes have units in their names."""
+    """Return the configuration of the simulated event builder."""
     config = _engine.PullConfig()
     set_system(config, scenario, system, seed)
     config.readouts = system.readouts.tolist()
@@ -51,39 +51,33 @@ class PullRun:
         return self.engine.report()
 
     def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
-        """Record frames by the name of their link, and the timeline.
-
-        Raises ValueError for an unknown link, OSError for a file that cannot be written.
-        """
+        """Record frames by the name of their link, and the timeline. Raises ValueError for an
+        unknown link, OSError for a file that cannot be written."""
         for file in [*captures.values(), *([trace] if trace else [])]:
-            with suppress(OSError):  # the engine says which file cannot be written, and why
+            with suppress(OSError):  # the engine reports a file that cannot be written
                 file.parent.mkdir(parents=True, exist_ok=True)
-        self.engine.record(
-            {link: str(path) for link, path in captures.items()},
-            "" if trace is None else str(trace),
-        )
+        frames = {link: str(path) for link, path in captures.items()}
+        self.engine.record(frames, "" if trace is None else str(trace))
 
     def finish_recording(self) -> None:
         """Complete the files. Raises OSError."""
         self.engine.finish_recording()
 
     def series(self, *, timeline: bool) -> dict[str, Any]:
-        """Return latency, and in racks the occupancy of the fullest top-of-rack switch and the
-        course of some metrics."""
+        """Return latencies, and in racks the occupancy of the fullest top-of-rack switch and the
+        course."""
         series: dict[str, Any] = {"collection_latency": latency.columns(self.engine.latency)}
         if (tor := self._tor) is not None:
             occupancy = self.engine.occupancy(tor)
-            series["tor_occupancy"] = {
-                "time_s": occupancy.time_s.tolist(),
-                "max_bytes": occupancy.max_bytes.tolist(),
-            }
+            columns = {"time_s": occupancy.time_s, "max_bytes": occupancy.max_bytes}
+            series["tor_occupancy"] = {name: each.tolist() for name, each in columns.items()}
             if self.end_s == self.scenario.run.duration:
                 series["course"] = course(self.engine, self.counted, tor)
         return series
 
     @property
     def _tor(self) -> int | None:
-        """The number of the top-of-rack switch with the highest peak; None where there is none."""
+        """Number of the top-of-rack switch with the highest peak, if there is one."""
         peaks = self.counted.switches.peak_bytes.tolist()
         tors = [number for number, level in enumerate(self.system.levels) if level == "tor"]
         return max(tors, key=lambda tor: peaks[tor], default=None)

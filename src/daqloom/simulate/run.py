@@ -1,8 +1,10 @@
-"""Simulates a scenario and returns the result."""
+"""Simulation of a scenario, packet by packet, up to its result."""
+
+from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -55,50 +57,72 @@ def simulate(
     """Simulate `scenario` packet by packet for `run.duration` virtual seconds.
 
     `seed` replaces `run.seed`. `trace` is a timeline for Perfetto. Of pull building over TCP,
-    `pcap` names links (`access.3.down`, `uplink.0.up`, `source.7.up`; outside racks,
-    `leaf0 port 3`) and the pcapng files that record their frames. `progress` is called with the
-    fraction done, 0 to 1, some ten times a second.
+    `pcap` names links (`access.3.down`, `uplink.0.up`, `source.7.up`; outside racks, `leaf0 port
+    3`) and the pcapng files that record their frames. `progress` is called with the fraction done,
+    0 to 1, some ten times a second.
 
-    The result carries `series`. Of pull building, `collection_latency` (`lowest_s`, `width_s`,
-    `count`), and in racks `tor_occupancy` (`time_s`, `max_bytes`, one entry per bin of the time
-    after the warm-up) and the `course` of some metrics (see `daqloom.simulate.course`); of the
-    other protocols, `write_latency` likewise. Outside racks `ports`: of every output its
-    name and bytes sent; on Ethernet packets dropped, after the warm-up; on InfiniBand, over the
-    whole run, seconds it waited for credits or the crossbar, packets discarded, and bytes and
-    waiting (for either) of each virtual lane. With `timeline` the data
-    of its figures, `phases` of linear shifting and `events` of DAQPIPE; see
-    `daqloom.results.timeline`.
+    Series of the result: for pull building, `collection_latency` (`lowest_s`, `width_s`, `count`),
+    and in racks `tor_occupancy` (`time_s`, `max_bytes`, one entry per bin of the time after the
+    warm-up) and the `course` of some metrics (see `daqloom.simulate.course`); for other protocols,
+    `write_latency`. Outside racks, `ports`: name and bytes sent of every output; on Ethernet
+    packets dropped, after the warm-up; on InfiniBand, over the whole run, seconds of waiting for
+    credits or the crossbar, packets discarded, and bytes and waiting of each virtual lane. With
+    `timeline`, `phases` of linear shifting and `events` of DAQPIPE; see `daqloom.results.timeline`.
 
-    Same scenario, seed and version: the same metrics, bit for bit.
+    The same scenario, seed and version give the same metrics, bit for bit.
 
     Raises ScenarioError where network, units, routes and buffers do not fit together, or not into
     the machine's memory, SimulationError for a deadlock and for files that cannot be written; after
     Ctrl-C `StoppedError`, with the result of the time simulated until then. Files are complete in
-    that case too. Losses that block the event builder for good are a warning.
-    """
+    that case too. Losses that block the event builder for good are a warning."""
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()
     system = fabric_system(scenario)
     check_memory(scenario, system.nodes)
-    blocking = _check_paths(scenario, system)
+    loops = _check_paths(scenario, system)
+    run, ran, course = _simulated(scenario, system, seed, pcap or {}, trace, timeline, progress)
+    check_books(run.engine)
+    ran.check_warm(scenario.run.warmup)
+    result = _result(run, ran, course, seed, timeline)
+    result = replace(
+        result,
+        engine=cost(started_s, ran, run.counted),
+        warnings=[*ran.warnings(), *system.warnings, *loops, *result.warnings],
+    )
+    return ran.whole(result)
+
+
+def _simulated(
+    scenario: Scenario,
+    system: FabricSystem,
+    seed: int,
+    pcap: Mapping[str, Path],
+    trace: Path | None,
+    timeline: bool,
+    progress: Callable[[float], None] | None,
+) -> tuple[ProtocolRun, Ran, Course | None]:
+    """Return the run of the protocol after its end, its extent, and its course with faults."""
     try:
         run = RUNS[scenario.building.protocol](scenario, system, seed)
         if pcap or trace is not None or timeline:
-            run.record(pcap or {}, trace)
+            run.record(pcap, trace)
         course = Course(scenario, system) if scenario.faults.injected else None
         ran = run_engine(run.engine, scenario.run.duration, progress, course)
         run.end_s = ran.end_s
-        counted = run.counted
-        _check_stall(run.engine, system, counted)
+        _check_stall(run.engine, system, run.counted)
         if pcap or trace is not None:
             run.finish_recording()
     except ValueError as error:
         raise ScenarioError(f"this scenario cannot be simulated: {error}") from None
     except OSError as error:
         raise SimulationError(str(error)) from None
-    check_books(run.engine)
-    ran.check_warm(scenario.run.warmup)
-    result = Result(
+    return run, ran, course
+
+
+def _result(run: ProtocolRun, ran: Ran, course: Course | None, seed: int, timeline: bool) -> Result:
+    """Return the result without the cost of the run."""
+    scenario, counted = run.scenario, run.counted
+    return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
         assumed=scenario.assumed(),
@@ -107,23 +131,18 @@ def simulate(
         fingerprint=f"{counted.fingerprint:016x}",
         metrics=run.metrics() | _metrics(run, ran.end_s) | (course.metrics() if course else {}),
         interrupted=ran.interrupted,
-        engine=cost(started_s, ran, counted),
         warnings=[
-            *ran.warnings(),
-            *system.warnings,
-            *blocking,
             *run.warnings(),
             *_warnings(scenario, counted),
             *(course.warnings() if course else ()),
         ],
         series=run.series(timeline=timeline) | _series(run) | (course.series() if course else {}),
     )
-    return ran.whole(result)
 
 
 @dataclass(frozen=True)
 class Ran:
-    """How far a simulation got."""
+    """Extent of a simulation."""
 
     cpu_s: float
     end_s: float
@@ -133,7 +152,7 @@ class Ran:
     interrupted: bool
 
     def check_warm(self, warmup_s: float) -> None:
-        """Raise StoppedError where Ctrl-C came before the end of the warm-up."""
+        """Raise StoppedError after Ctrl-C during the warm-up."""
         if self.interrupted and self.end_s <= warmup_s:
             raise StoppedError("interrupted before the end of the warm-up; there is no result")
 
@@ -145,15 +164,14 @@ class Ran:
         return [f"interrupted after {end} of {duration}: the numbers cover only that time"]
 
     def whole(self, result: Result) -> Result:
-        """Return the result of a run that was not interrupted. Raises StoppedError with any
-        other."""
+        """Return the result; raise StoppedError with it if the run was interrupted."""
         if self.interrupted:
             raise StoppedError(self.warnings()[0], result)
         return result
 
 
 def _check_paths(scenario: Scenario, system: FabricSystem) -> list[str]:
-    """Return a warning of a credit loop. Raise ScenarioError where a node cannot reach another;
+    """Return warnings of credit loops. Raises ScenarioError where a node cannot reach another;
     flows check this themselves."""
     network = scenario.network
     if scenario.building.protocol == "none" or network.is_racks:
@@ -171,8 +189,8 @@ def run_engine(
     progress: Callable[[float], None] | None,
     course: Course | None = None,
 ) -> Ran:
-    """Simulate to the end, or to Ctrl-C; `progress` is called with the share done. A `course`
-    follows the run."""
+    """Simulate to the end, or to Ctrl-C, with a `course`; `progress` is called with the share
+    done."""
     began_s = time.thread_time()
     interrupted = False
     share = None if progress is None else lambda now_s: progress(now_s / duration_s)
@@ -203,10 +221,10 @@ def cost(started_s: float, ran: Ran, counted: _engine.RunReport) -> dict[str, An
         "packet_hops_per_cpu_s": counted.packet_hops / ran.cpu_s,
         "pending_events_peak": counted.pending_peak,
         "peak_rss_bytes": peak_bytes(),
-        "connection_memory_bytes": counted.memory.connections,
-        "packet_memory_bytes": counted.memory.packets,
-        "message_memory_bytes": counted.memory.messages,
-        "event_memory_bytes": counted.memory.events,
+        **{
+            f"{name}_memory_bytes": getattr(counted.memory, f"{name}s")
+            for name in ("connection", "packet", "message", "event")
+        },
     }
 
 
@@ -242,7 +260,7 @@ def _series(run: ProtocolRun) -> dict[str, Any]:
 
 
 def _check_stall(engine: Engine, system: FabricSystem, counted: _engine.RunReport) -> None:
-    """Raise SimulationError where units wait for what will not come, and nothing was lost."""
+    """Raise SimulationError for units that wait forever although nothing was lost."""
     if not counted.stalled:
         return
     retries = counted.retries

@@ -1,4 +1,4 @@
-"""A simulated run of linear shifting: its metrics and its timeline."""
+"""Simulated run of linear shifting: its configuration, metrics and timeline."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -26,8 +26,7 @@ from daqloom.topology.system.system import FabricSystem
 
 
 def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:
-    """Return the configuration of the simulated event builder; attributes have units in their
-    names."""
+    """Return the configuration of the simulated event builder."""
     config = _engine.ShiftConfig()
     tables = set_system(config, scenario, system, seed)
     config.slots = system.readouts.tolist()
@@ -64,16 +63,15 @@ class ShiftRun:
         return self.engine.report()
 
     def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
-        """Record what the timeline needs. Raises ValueError for captures of frames."""
+        """Record stages for the timeline. Raises ValueError for captures of frames."""
         no_frames(captures)
         self._trace = trace
         self.engine.record_stages()
 
     def finish_recording(self) -> None:
-        """Write what each node does in which phase."""
-        if self._trace is None:
-            return
-        write_phases(self._trace, self._spans(), self.system)
+        """Write the stages of each node."""
+        if self._trace is not None:
+            write_phases(self._trace, self._spans(), self.system)
 
     def series(self, *, timeline: bool) -> dict[str, Any]:
         """Return, with the timeline, the series `phases`."""
@@ -82,8 +80,7 @@ class ShiftRun:
     def _spans(self) -> list[Span]:
         nodes = range(len(hosts_of(self.system.readouts)))
         stages = self.engine.stages()
-        words = {stage.value: stage.name for stage in _engine.ShiftStage}
-        what = [words[stage] for stage in stages.stage.tolist()]
+        what = [_engine.ShiftStage(stage).name for stage in stages.stage.tolist()]
         columns = stages.begin_s.tolist(), stages.step.tolist(), stages.unit.tolist()
         rows = list(zip(*columns, what, strict=True))
         waits = barrier_waits(self.scenario.building, self.system.barrier_groups, nodes)
@@ -164,7 +161,7 @@ class ShiftRun:
 
     @property
     def _round_s(self) -> float:
-        """Time in which the sources fill the MFPs of a round; 0: as fast as they are consumed."""
+        """Time in which the sources fill the MFPs of a round (s); 0: at the rate of consumption."""
         event, meps = self.scenario.event, self.scenario.building.meps_per_phase
         return self._builders * meps * event.packing / event.rate if event.rate else 0.0
 

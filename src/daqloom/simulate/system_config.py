@@ -1,5 +1,4 @@
-"""The engine's configuration of what every simulated system has: network, transport, hosts, flows,
-a run."""
+"""Configuration of every simulated system in the engine: network, transport, hosts, flows, run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from daqloom.topology.system.system import FabricSystem
 
 
 def no_frames(captures: Mapping[str, Path]) -> None:
-    """Raise ValueError where frames are to be captured."""
+    """Raise ValueError if frames are to be captured."""
     if captures:
         raise ValueError(
             f"frames of {next(iter(captures))} cannot be recorded: pcapng files are written of "
@@ -32,8 +31,8 @@ def no_frames(captures: Mapping[str, Path]) -> None:
 def set_system(
     config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem, seed: int
 ) -> list[Rerouting]:
-    """Set the part of the configuration that is common to all protocols; return the tables that
-    replace those of the beginning."""
+    """Set the configuration that all protocols share; return the tables that replace the first
+    ones."""
     network: _engine.EthernetConfig | _engine.InfinibandConfig
     if scenario.network.technology == "ethernet":
         network = ethernet_config(scenario, system, seed)
@@ -65,12 +64,12 @@ def set_system(
 
 
 def interval_s(event: Event) -> float:
-    """Return the time between two MFPs of a source; 0: as fast as they are consumed."""
+    """Return the time between two MFPs of a source (s); 0: the rate of consumption."""
     return event.packing / event.rate if event.rate else 0.0
 
 
 def processing_of(stages: Sequence[Distribution]) -> _engine.Delay:
-    """Return the one delay that a builder unit has. Raises ScenarioError for a chain of them."""
+    """Return the single delay of a builder unit. Raises ScenarioError for several."""
     if len(stages) > 1:
         raise ScenarioError(
             f"builders.processing has {len(stages)} delays, which only pull building "

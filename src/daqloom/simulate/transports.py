@@ -1,4 +1,4 @@
-"""The engine's configurations of TCP and RDMA, and their metrics."""
+"""TCP and RDMA of a simulation: their configurations in the engine, and their metrics."""
 
 from typing import Any
 
