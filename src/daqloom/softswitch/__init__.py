@@ -1,2 +1,2 @@
-"""The lossless software switch: it forwards frames between the devices of a server, with a paced
-ring for each destination that suffers from incast."""
+"""Software switch without losses: it forwards frames between the devices of a server, with a paced
+ring for each destination of incast."""

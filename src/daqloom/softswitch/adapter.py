@@ -11,13 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from daqloom.base.words import printable
 from daqloom.control.operator import ask
-from daqloom.device.adapter import (
-    AdapterError,
-    AdapterOptions,
-    FileName,
-    PortBuffer,
-    PortCount,
-)
+from daqloom.device.adapter import AdapterError, AdapterOptions, FileName, PortBuffer, PortCount
 from daqloom.device.credentials import Credentials
 from daqloom.results.errors import MeasureError
 from daqloom.softswitch.status import (
@@ -57,8 +51,8 @@ class SoftwareOptions(AdapterOptions):
 
 
 class Software:
-    """The switch. A buffer is that of each ring of a port, those without a match of their own
-    apart: these cannot change while the switch runs."""
+    """The switch. A buffer is that of each ring of a port with a match of its own; the others
+    cannot change while the switch runs."""
 
     Options = SoftwareOptions
     settable: ClassVar[frozenset[str]] = frozenset(KEYS)
@@ -77,20 +71,20 @@ class Software:
         pass
 
     def identity(self) -> str:
-        """Return the identity that the switch drew at its start."""
+        """Return the identity of this start of the switch."""
         if not (found := self._ask(Ask()).identity):
             raise self._other_version("without its identity")
         return f"switch {found}"
 
     def plan(self, wanted: PortBuffer) -> list[str]:
-        """Return the commands that would do the same; `apply` sends their keys at once."""
+        """Return equivalent commands; `apply` sends their keys at once."""
         return [
             f"daqloom switch set {shlex.quote(f'{path}={json.dumps(value)}')}"
             for path, value in self._keys(wanted).items()
         ]
 
     def save(self) -> dict[str, Any]:
-        """Return limits and pace of each ring, by its name."""
+        """Return limits and pace of each ring, by name."""
         rings = [ring for of_port in self._own_rings().values() for ring in of_port]
         return {ring.name: _buffer(ring).given for ring in rings}
 
@@ -99,19 +93,19 @@ class Software:
         self._change(self._keys(wanted))
 
     def applied(self) -> Mapping[str, PortBuffer]:
-        """Return what the rings of each port have, where all of them have the same."""
+        """Return the values that all rings of a port have in common."""
         return {
             port: PortBuffer(**_common([_buffer(ring).given for ring in rings]))
             for port, rings in self._own_rings().items()
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Set each ring back, all between two turns of the switch."""
+        """Restore each ring, all between two turns of the switch."""
         try:
             buffers = _SAVED.validate_python(saved)
         except ValidationError:
             raise AdapterError(
-                f"{self._where}: what was saved of its rings is damaged; set them back with "
+                f"{self._where}: the saved values of its rings are damaged; restore them with "
                 "`daqloom switch set`"
             ) from None
         keys: dict[str, Any] = {}
@@ -120,13 +114,12 @@ class Software:
         self._change(keys)
 
     def begin(self) -> None:
-        """Let the switch count peaks from here on."""
+        """Reset the peaks."""
         self._ask(ForgetPeaks())
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return the sums over all rings of each port: what has left them, and what was dropped as
-        they were full or no memory was left; of peaks, which thus are the most that a port may have
-        held."""
+        """Return the sums over all rings of each port: packets sent, packets dropped for lack of
+        room or memory, and peaks, an upper bound of the port's peak."""
         try:
             return {port: _count(rings) for port, rings in self._rings().items()}
         except (KeyError, ValueError):
@@ -144,10 +137,8 @@ class Software:
         return keys
 
     def _own_rings(self) -> dict[str, list[RingStatus]]:
-        found = {
-            port: [ring for ring in rings if not ring.is_of_port]
-            for port, rings in self._rings().items()
-        }
+        all_rings = self._rings().items()
+        found = {port: [r for r in rings if not r.is_of_port] for port, rings in all_rings}
         if bare := next((port for port in found if not found[port]), None):
             raise AdapterError(
                 f"{bare} has no rings of its own, and those of ports cannot change while the "
@@ -199,8 +190,8 @@ def _buffer(ring: RingStatus) -> PortBuffer:
 
 
 def _count(rings: list[RingStatus]) -> PortCount:
-    """Return what the rings of a port have counted together. Raises ValueError where one holds more
-    than it has taken in, and KeyError where a counter is missing."""
+    """Return the sums of the counters of a port's rings. Raises ValueError for a ring that holds
+    more than it received, and KeyError for a missing counter."""
     for ring in rings:
         if ring.packets > ring.counts["packets"] or ring.bytes > ring.counts["bytes"]:
             raise ValueError
@@ -213,7 +204,7 @@ def _count(rings: list[RingStatus]) -> PortCount:
 
 
 def _keys_of(ring: str, buffer: PortBuffer) -> dict[str, Any]:
-    """Return the keys that make a ring have what is given."""
+    """Return the keys of a ring for the given fields of a buffer."""
     return {
         f"rings.{ring}.{KEYS[name][0]}": f"{value}{KEYS[name][1]}" if KEYS[name][1] else value
         for name, value in buffer.given.items()
@@ -221,10 +212,6 @@ def _keys_of(ring: str, buffer: PortBuffer) -> dict[str, Any]:
 
 
 def _common(given: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what is the same in all of them."""
+    """Return the values that all have in common."""
     first, *others = given
-    return {
-        name: value
-        for name, value in first.items()
-        if all(other[name] == value for other in others)
-    }
+    return {k: v for k, v in first.items() if all(other[k] == v for other in others)}

@@ -1,8 +1,7 @@
-"""How many frames a second the switch forwards without loss on this machine, by MLRsearch
-(draft-ietf-bmwg-mlrsearch): trials at loads that a search chooses, until the highest load is known
-at which at least half of the trials lose nothing. A search whose time is up, or whose trials lose
-frames while the machine takes the cores away, ends with a lower bound.
-"""
+"""Throughput of the switch on this machine without loss, by MLRsearch (draft-ietf-bmwg-mlrsearch):
+trials at chosen loads, until the highest load at which at least half of the trials lose nothing is
+known. A search ends with a lower bound when its time is up, or if trials lose frames while cores
+are taken away."""
 
 import os
 import time
@@ -26,110 +25,105 @@ from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
 from daqloom.softswitch.energy import Energy
 
 STRETCHED = 0.001
-"""Share by which what was sent may differ from what was to be sent, or a trial is not one."""
+"""Share by which sent and intended frames of a valid trial may differ."""
 MOST_REPEATS = 3
-"""Trials at a load, if they are not what was asked for."""
+"""Trials at a load, if they are not valid."""
 MOST_INVALID = 20
-"""Trials that are not valid after which a search gives up where they are more than half of all."""
+"""Invalid trials after which a search gives up, if more than half of all are."""
 CAN_SEND = 0.9
-"""Share of the highest rate that the generator has reached up to which it can send any load: it was
-held up where it did not."""
+"""Share of the generator's highest rate up to which it can send any load, unless it is held up."""
 AWAY_LOSS = 2.0
-"""Share of the frames due while a core was taken away up to which a loss is due to that: those of
-the time itself, and as many while the switch catches up."""
+"""Largest loss due to a core that was taken away, in frames of that time: those of the time, and as
+many while the switch catches up."""
 MOST_AWAY = 0.01
-"""Share of a trial's time for which cores may be taken away, or its loss proves no limit."""
+"""Share of a trial's time without cores up to which its loss proves a limit."""
 LEAST_HZ, MOST_HZ = 10_000.0, 200e6
 TRIAL_S, SHORTEST_TRIAL_S = 0.5, 0.02
 """Length of a trial (s), and the shortest one of a short search."""
 TRIALS = 40
-"""Trials that fit into the time of a search, about."""
+"""Approximate number of trials in a search."""
 
 
-@dataclass
-class Trial:
-    """A trial and what came of it."""
+@dataclass(kw_only=True)
+class Outcome:
+    """Counts of a trial."""
 
     load_hz: float
-    intended: int
+    duration_s: float
     offered: int
     missed: int
     forwarded: int
     rejected: bool
-    """What was sent differed from what was to be sent by more than a thousandth."""
-    was_held_up: bool
-    """Whether it lost frames, or was rejected, because a core was taken away."""
-    forwarded_hz: float
-    duration_s: float
+    """Whether sent and intended frames differed by more than a thousandth."""
     away_s: float
     """Time in which the switch or the generator did not run, both together."""
 
+
+@dataclass(kw_only=True)
+class Trial(Outcome):
+    """A trial of a search."""
+
+    intended: int
+    was_held_up: bool
+    """Whether it lost frames, or was rejected, because a core was taken away."""
+    forwarded_hz: float
+
     @property
     def proves_a_limit(self) -> bool:
-        """Whether its loss is that of a switch that had its core."""
+        """Whether its loss is that of a switch with its core."""
         return not self.was_held_up and self.away_s <= MOST_AWAY * self.duration_s
 
 
 SOAK_SHARE = 0.9
-"""Of the loss-free rate, at which a long trial has to lose nothing."""
-SAYS_EVERY_S = 20.0
-"""How often a long trial says how far it is (s)."""
+"""Share of the loss-free rate at which a long trial has to lose nothing."""
+PROGRESS_S = 20.0
+"""Period of a long trial's progress reports (s)."""
 CHANGE_EVERY_S = 1.0
-"""How often it changes the paces of all rings (s)."""
+"""Period of its changes of all paces (s)."""
 
 
-@dataclass
-class Soak:
-    """A long trial below the loss-free rate, with paces changed under way."""
+@dataclass(kw_only=True)
+class Soak(Outcome):
+    """A long trial below the loss-free rate, with changes of paces."""
 
-    load_hz: float
-    duration_s: float
     changes: int
-    """Times that all rings got another pace."""
-    offered: int
-    missed: int
-    forwarded: int
-    rejected: bool
-    """What was sent differed from what was to be sent by more than a thousandth."""
-    away_s: float
-    """Time in which the switch or the generator did not run, both together."""
+    """Number of changes of all paces."""
     power_w: float | None = None
-    """Mean power of all processor packages (W); None: this machine does not count it."""
+    """Mean power of all processor packages (W); None: not counted by this machine."""
 
     @property
     def lost(self) -> int:
-        """Frames that did not come back."""
+        """Number of lost frames."""
         return self.offered - self.forwarded
 
 
 @dataclass
 class Throughput:
-    """The result of a search."""
+    """Result of a search."""
 
     frame_bytes: int
     loss_ratio: float
     forwarded_hz: float
-    """Frames forwarded a second at the highest load with at most that loss, the conditional
-    throughput of the draft; 0: there is no such load."""
+    """Frames forwarded a second at the highest load with at most that loss (the draft's conditional
+    throughput); 0: no such load."""
     trials: list[Trial] = field(default_factory=list)
     soak: Soak | None = None
     is_lower_bound: bool = False
-    """Whether the search ended before the highest load was known, or cores were taken away in the
-    trials that it rests on."""
+    """Whether the search ended early, or cores were taken away in decisive trials."""
     is_busy: bool = False
     """Whether it is a lower bound because cores were taken away."""
     load_average: float = 0.0
-    """Threads of this machine that ran or waited for a core in the minute before (getloadavg)."""
+    """Threads that ran or waited for a core in the minute before (getloadavg)."""
 
     @property
     def away_share(self) -> float:
-        """Share of the trials' time for which the cores of switch and generator were taken away."""
+        """Share of the trials' time without the cores of switch and generator."""
         time_s = 2 * sum(trial.duration_s for trial in self.trials)
         return sum(trial.away_s for trial in self.trials) / time_s if time_s else 0.0
 
     @property
     def reason(self) -> str:
-        """Why the result is a lower bound; empty: it is none."""
+        """Reason of a lower bound; empty for an exact result."""
         if not self.is_lower_bound:
             return ""
         if not self.is_busy:
@@ -143,11 +137,11 @@ class Throughput:
 
     @property
     def wire_bps(self) -> float:
-        """Bits a second on the wire, preambles and gaps included."""
+        """Bits a second on the wire, with preambles and gaps."""
         return 8 * (self.frame_bytes + WIRE_OVERHEAD_BYTES) * self.forwarded_hz
 
     def document(self) -> dict[str, Any]:
-        """Return the result as JSON has it."""
+        """Return the result for JSON."""
         return {
             "schema": 1,
             "method": "MLRsearch, draft-ietf-bmwg-mlrsearch",
@@ -168,35 +162,32 @@ def soak(
     rig: Trials,
     loss_free_hz: float,
     seconds: float,
-    said: Callable[[float], None] = lambda seconds: None,
+    progress: Callable[[float], None] = lambda seconds: None,
 ) -> Soak:
-    """Run a long trial at 90 % of the loss-free rate. `said`: is told now and then how long it has
-    run. Ctrl-C ends it early."""
+    """Run a long trial at 90 % of the loss-free rate. `progress` is called with the time so far
+    (s). Ctrl-C ends it early."""
     load_hz = SOAK_SHARE * loss_free_hz
     begin_s = time.monotonic()
     energy = Energy()
-    # The engine is deaf to signals as long as it runs: this thread hears them.
+    # The engine does not handle signals while it runs; this thread does.
     with ThreadPoolExecutor(1) as thread:
         trial = thread.submit(rig.run, load_hz, seconds, CHANGE_EVERY_S)
         try:
-            while not wait([trial], SAYS_EVERY_S).done:
+            while not wait([trial], PROGRESS_S).done:
                 energy.read()
-                said(time.monotonic() - begin_s)
+                progress(time.monotonic() - begin_s)
         except KeyboardInterrupt:
             rig.stop()
     result = trial.result()
-    power_w = energy.power_w()
-    return Soak(
-        load_hz=load_hz,
-        duration_s=result.duration_s,
-        changes=result.changes,
-        offered=result.offered,
-        missed=result.missed,
-        forwarded=result.forwarded,
-        rejected=_differs(result),
-        away_s=result.away_s,
-        power_w=power_w,
-    )
+    outcome = _outcome(result, load_hz)
+    return Soak(**outcome, changes=result.changes, power_w=energy.power_w())
+
+
+def _outcome(result: Any, load_hz: float) -> dict[str, Any]:
+    """Return the fields of `Outcome` from a result of the engine."""
+    names = ("duration_s", "offered", "missed", "forwarded", "away_s")
+    found = {name: getattr(result, name) for name in names}
+    return {"load_hz": load_hz, "rejected": _differs(result), **found}
 
 
 def _differs(result: Any) -> bool:
@@ -204,17 +195,17 @@ def _differs(result: Any) -> bool:
 
 
 def _is_lost_by_pauses(result: Any, load_hz: float) -> bool:
-    """Return whether frames were lost, no more than pauses of the cores explain."""
+    """Return whether frames were lost by pauses of the cores alone."""
     lost = result.intended - result.forwarded
     return bool(0 < lost <= AWAY_LOSS * load_hz * result.away_s)
 
 
 Run = Callable[[float, float], Any]
-"""Runs a trial: frames a second, length (s) → a result of the engine."""
+"""Runner of a trial: frames a second, length (s) → a result of the engine."""
 
 
 class _EndedError(Exception):
-    """The search ends before it is done."""
+    """The search ends early."""
 
 
 class _Measurer(AbstractMeasurer):  # type: ignore[misc]
@@ -222,43 +213,36 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
         self,
         run: Run,
         found: Throughput,
-        said: Callable[[Trial], None],
+        on_trial: Callable[[Trial], None],
         is_time: Callable[[], bool],
     ) -> None:
-        self._run, self._found, self._said, self._is_time = run, found, said, is_time
+        self._run, self._found, self._on_trial, self._is_time = run, found, on_trial, is_time
         self._most_hz = 0.0
-        """Highest rate that the generator has reached."""
+        """Highest rate of the generator."""
         self.counted: list[Trial] = []
-        """Trials that the search knows: the last at its load of those in a row."""
+        """Trials of the search: the last of each row at a load."""
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
-        """Run a trial until it is the one that was asked for. Raises _EndedError."""
+        """Run trials until one is valid. Raises _EndedError."""
         for _ in range(MOST_REPEATS):
             held_up = sum(trial.was_held_up for trial in self._found.trials)
             if not self._is_time() or held_up >= max(MOST_INVALID, len(self._found.trials) / 2):
                 raise _EndedError
             result = self._run(intended_load, intended_duration)
             self._most_hz = max(self._most_hz, result.offered / max(1e-9, result.duration_s))
-            differs = _differs(result)
-            is_held_up = differs and intended_load < CAN_SEND * self._most_hz
+            is_held_up = _differs(result) and intended_load < CAN_SEND * self._most_hz
             trial = Trial(
-                intended_load,
-                result.intended,
-                result.offered,
-                result.missed,
-                result.forwarded,
-                rejected=differs,
+                **_outcome(result, intended_load),
+                intended=result.intended,
                 was_held_up=is_held_up or _is_lost_by_pauses(result, intended_load),
                 forwarded_hz=result.forwarded / max(1e-9, result.duration_s),
-                duration_s=result.duration_s,
-                away_s=result.away_s,
             )
             self._found.trials.append(trial)
-            self._said(trial)
+            self._on_trial(trial)
             if not trial.was_held_up:
                 break
         self.counted.append(trial)
-        # A trial that was never as asked for counts what was not sent as lost.
+        # In an invalid trial, unsent frames count as lost.
         return MeasurementResult(
             intended_duration=intended_duration,
             intended_load=intended_load,
@@ -276,11 +260,11 @@ def search(
     loss_ratio: float = 0.0,
     seconds: float = 60.0,
     width: float = 0.02,
-    said: Callable[[Trial], None] = lambda trial: None,
+    on_trial: Callable[[Trial], None] = lambda trial: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Throughput:
     """Search the highest load with at most `loss_ratio`, to within `width` of it, in `seconds` at
-    most. `said`: called after each trial. Raises MeasureError."""
+    most. `on_trial` is called after each trial. Raises MeasureError."""
     found = Throughput(frame_bytes, loss_ratio, 0.0, load_average=os.getloadavg()[0])
     trial_s = min(TRIAL_S, max(SHORTEST_TRIAL_S, seconds / TRIALS))
     goal = SearchGoal(
@@ -297,10 +281,10 @@ def search(
     config = Config()
     config.goals = [goal]
     config.max_load, config.min_load = MOST_HZ, LEAST_HZ
-    config.search_duration_max = 120 + 20 * seconds  # it ends before that
+    config.search_duration_max = 120 + 20 * seconds  # never reached
     config.warmup_duration = trial_s
     end_s = clock() + seconds
-    measurer = _Measurer(run, found, said, lambda: clock() + trial_s <= end_s)
+    measurer = _Measurer(run, found, on_trial, lambda: clock() + trial_s <= end_s)
     try:
         result = MultipleLossRatioSearch(config).search(measurer)
     except _EndedError:
@@ -321,8 +305,8 @@ def search(
 
 
 def _is_proven(best: Any, counted: list[Trial], loss_ratio: float) -> bool:
-    """Return whether, of the trials that lost frames and decided on a bound, most prove a limit:
-    those that lost too many at the upper bound, those that passed at the lower one."""
+    """Return whether most of the lossy trials that decided on a bound prove a limit: those with too
+    much loss at the upper bound, those that passed at the lower one."""
     bounds = ((best.relevant_lower_bound, True), (best.relevant_upper_bound, False))
     for bound, passes in bounds:
         lossy = [
@@ -339,9 +323,8 @@ def _is_proven(best: Any, counted: list[Trial], loss_ratio: float) -> bool:
 
 
 def _lower_bound_hz(found: Throughput) -> float:
-    """Return the most that was forwarded at a load at which at least half of the trials lost no
-    more than they may of what was sent, be it less than was asked for. Trials that were held up and
-    lost more do not count."""
+    """Return the highest rate forwarded at a load at which at least half of the trials lost no more
+    of the sent frames than `loss_ratio`; trials that were held up and lost more do not count."""
     passed_hz: dict[float, list[float]] = {}
     failed: Counter[float] = Counter()
     for trial in found.trials:

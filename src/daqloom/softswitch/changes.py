@@ -1,4 +1,4 @@
-"""What differs between two files of a switch, as steps that the engine takes between two turns."""
+"""Changes between two files of a switch, as steps of the engine between two turns."""
 
 from daqloom._switch import EVERY_VLAN, Changes, PortLimits
 from daqloom.configuration.settings import settings
@@ -13,9 +13,9 @@ ADDRESSES_FULL = "addresses.fixed.{}: the table of addresses is full; raise addr
 
 
 def changes_between(before: SwitchFile, after: SwitchFile) -> tuple[Changes, dict[int, str]]:
-    """Return the steps from one file to the other, and by the number of a step that may be refused
-    why it was. The two have the same ports, and `before` the rings of `after` or none: the engine's
-    configuration has their rates and sizes already."""
+    """Return the steps from one file to the other, and the reasons of possible refusals by the
+    number of the step. Both have the same ports, and `before` the rings of `after` or none: then
+    the engine's configuration already has their rates and sizes."""
     changes, refusals = Changes(), dict[int, str]()
     for number, (name, port) in enumerate(after.ports.items()):
         old_port = before.ports[name]
@@ -23,15 +23,17 @@ def changes_between(before: SwitchFile, after: SwitchFile) -> tuple[Changes, dic
             changes.set_port_limits(number, settings(PortLimits, port))
     for number, (name, ring) in enumerate(after.rings.items(), first_ring(after)):
         old = before.rings.get(name)
-        if ring.pause_at != (0 if old is None else old.pause_at):
+        if ring.pause_at != (old.pause_at if old else 0):
             changes.set_pause(number, ring.pause_at)
-        if ring.mirrored != (old is not None and old.mirrored):
+        if ring.mirrored != (old.mirrored if old else False):
             changes.set_mirrored(number, ring.mirrored)
-        if old is not None and ring.rate != old.rate:
+        if not old:
+            continue
+        if ring.rate != old.rate:
             changes.set_rate(number, ring.rate)
-        if old is not None and (ring.packets, ring.bytes) != (old.packets, old.bytes):
+        if (ring.packets, ring.bytes) != (old.packets, old.bytes):
             changes.set_limits(number, ring.packets, ring.bytes)
-        if old is not None and ring.ecn_threshold != old.ecn_threshold:
+        if ring.ecn_threshold != old.ecn_threshold:
             changes.set_mark(number, ring.ecn_threshold)
     old_entries, entries = entries_of(before), entries_of(after)
     for name, entry in old_entries.items():

@@ -1,4 +1,4 @@
-"""The engine's configuration of a switch, from its file."""
+"""Configuration of a switch in the engine, from its file."""
 
 import ipaddress
 import os
@@ -23,27 +23,27 @@ from daqloom.softswitch.document import MOST_BYTES, Matching, Rule, SwitchFile
 from daqloom.softswitch.sizes import buffers_of, memory_of
 
 OVERHEAD_BYTES = {"wire": 24, "ip": -14}
-"""Of each frame beside its bytes without check sequence, in the bits to which paces refer."""
+"""Bytes of a frame besides those without check sequence, for paces."""
 MOST_ENTRIES, MOST_METERS = 16_384, 1024
-"""Of controllers of OpenFlow."""
+"""Limits of OpenFlow controllers."""
 UNLIMITED: Mapping[str, object] = {"rate_bps": 0, "bytes": MOST_BYTES, "mark_bytes": 0}
-"""Rings of ports have no pace, no mark and no limit but that on packets."""
+"""Rings of ports: only the number of packets is limited."""
 PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A rule as the engine takes it; equal to another one that says the same."""
+    """A rule for the engine, compared by its keys."""
 
     match: Match = field(compare=False)
     priority: int
     action: Action = field(compare=False)
-    said: tuple[object, ...]
-    """What matches, and what is done."""
+    keys: tuple[object, ...]
+    """Match and action."""
 
 
 def config_of(switch: SwitchFile) -> SwitchConfig:
-    """Return what the engine starts with, rules and fixed addresses apart."""
+    """Return the initial configuration, without rules and fixed addresses."""
     runs = switch.runs
     return settings(
         SwitchConfig,
@@ -77,13 +77,13 @@ def cores_of(switch: SwitchFile) -> int:
 
 
 def meters_of(switch: SwitchFile) -> int:
-    """Return how many meters controllers may have: none with several cores, each of which would
-    have its own."""
+    """Return the limit on controllers' meters: none with several cores, whose meters would
+    differ."""
     return MOST_METERS if cores_of(switch) == 1 else 0
 
 
 def _output(switch: SwitchFile) -> OutputConfig:
-    """Return the rings: those of ports first, for each of their classes."""
+    """Return the rings, those of ports first, for each of their classes."""
     memory = switch.shared_memory
     of_ports = [
         settings(RingConfig, port=number, priority=each, packets=port.packets, **UNLIMITED)
@@ -110,14 +110,13 @@ def _output(switch: SwitchFile) -> OutputConfig:
 
 
 def keep_dpdk_apart() -> None:
-    """Let DPDK have its folder in that of this user, before it starts: the one of its choice, in
-    /var/run, is closed to the root of a user namespace. Raises MeasureError."""
+    """Give DPDK a folder of this user before it starts: root of a user namespace cannot write to
+    its default in /var/run. Raises MeasureError."""
     os.environ.setdefault("RUNTIME_DIRECTORY", str(runs_folder()))
 
 
 def eal_options(switch: SwitchFile) -> Iterator[str]:
-    """Yield the arguments of DPDK's environment. It writes no files, so that a killed switch leaves
-    none."""
+    """Yield the arguments of DPDK's environment, which writes no files."""
     runs = switch.runs
     yield from ("--no-telemetry", "--log-level=error")
     yield from ("--in-memory",) if runs.huge_pages else ("--no-huge", "--no-shconf")
@@ -143,13 +142,12 @@ def port_number(switch: SwitchFile, name: str) -> int:
 
 
 def first_ring(switch: SwitchFile) -> int:
-    """Return the engine's number of the first ring: before it are those of ports."""
+    """Return the engine's number of the first ring, after those of ports."""
     return switch.classes * len(switch.ports)
 
 
 def ring_names(switch: SwitchFile) -> list[str]:
-    """Return the names of all rings in the engine's order: those of ports first, for each of their
-    classes."""
+    """Return the names of all rings in the engine's order, those of ports first."""
     of_ports = [
         f"port {name}" if switch.classes == 1 else f"port {name} class {traffic_class}"
         for name in switch.ports
@@ -159,7 +157,7 @@ def ring_names(switch: SwitchFile) -> list[str]:
 
 
 def entries_of(switch: SwitchFile) -> dict[str, Entry]:
-    """Return all rules, those of rings included, by the dotted names of their tables."""
+    """Return all rules, with those of rings, by the dotted names of their tables."""
     found = {}
     for number, (name, ring) in enumerate(switch.rings.items(), first_ring(switch)):
         found[f"rings.{name}"] = _entry(switch, ring, Action.queue(number), number)
@@ -169,9 +167,9 @@ def entries_of(switch: SwitchFile) -> dict[str, Entry]:
     return found
 
 
-def _entry(switch: SwitchFile, given: Matching, action: Action, *said: object) -> Entry:
+def _entry(switch: SwitchFile, given: Matching, action: Action, *more: object) -> Entry:
     keys = (getattr(given, key) for key in Matching.model_fields)
-    return Entry(match_of(switch, given), given.priority, action, (*keys, *said))
+    return Entry(match_of(switch, given), given.priority, action, (*keys, *more))
 
 
 def _action(switch: SwitchFile, rule: Rule) -> Action:
@@ -181,7 +179,7 @@ def _action(switch: SwitchFile, rule: Rule) -> Action:
 
 
 def match_of(switch: SwitchFile, given: Matching) -> Match:
-    """Return what a frame must have as the engine takes it."""
+    """Return the engine's match of frames."""
     match = Match()
     match.destination = None if given.destination is None else address_number(given.destination)
     match.vlan, match.ethertype = given.vlan, given.ethertype

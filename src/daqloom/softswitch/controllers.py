@@ -1,4 +1,4 @@
-"""Controllers of a switch by their names: the entry points `daqloom.switch_controllers`."""
+"""Controllers of a switch by name: entry points of the group `daqloom.switch_controllers`."""
 
 from typing import Any, Protocol
 
@@ -13,22 +13,21 @@ PACKAGE = "daqloom-sdn"
 
 
 class Controller(Protocol):
-    """Steers a running switch, as the keys of the same name in `[control]` describe it, until it is
-    closed."""
+    """Controller of a running switch until it is closed, by the keys of its name in `[control]`."""
 
     def __init__(self, running: RunningSwitch) -> None:
-        """Raises MeasureError where it cannot start."""
+        """Start. Raises MeasureError."""
 
     def status(self) -> dict[str, Any]:
-        """Return fields of SwitchStatus; from any thread."""
+        """Return fields of SwitchStatus, in any thread."""
 
     def close(self) -> None:
-        """End it soon, whatever its peers do."""
+        """End soon, without waiting for peers."""
 
 
 def controller_type(name: str, user: str) -> Any:
-    """Return the class of a controller that `user`, a key or a command, needs; daqloom's own if
-    several have the name. Raises MeasureError."""
+    """Return the class of a controller for `user`, a key or a command; daqloom's own if several
+    have the name. Raises MeasureError."""
     point = plugins.by_name(GROUP).get(name)
     if point is None:
         raise MeasureError(

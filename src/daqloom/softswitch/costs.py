@@ -1,9 +1,8 @@
-"""What a packet and a batch cost a core of the real program on this machine, for the simulated
-switch, whose turn takes a time for each batch and one for each packet.
+"""Costs of a packet and of a batch on a core of this machine, for the simulated switch, whose turn
+takes a time for each batch and each packet.
 
-The turns have one batch that comes and one that leaves, of 1 to 32 packets, and a line is fitted to
-their times.
-"""
+The turns have one incoming and one outgoing batch of 1 to 32 packets; a line is fitted to their
+times."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +14,11 @@ from numpy.typing import NDArray
 TURNS = 2_000
 """Turns of which a time is the mean of the middle half."""
 ROUNDS = 10
-"""Of each number of packets the least of so many times counts: what else runs only adds."""
+"""Repetitions, of which the least time counts: other programs only add."""
 BATCH = 32
 """Most packets of a batch."""
 IN_CACHES, IN_MEMORY = 64, 40_000
-"""Buffers that frames are in by turns: 150 kB, and 90 MB, which no cache of a core holds."""
+"""Buffers in use by turns: 150 kB, and 90 MB, which exceed the caches of a core."""
 DESTINATIONS, RING_PACKETS = 144, 512
 
 TurnTime = Callable[[int, int, int], float]
@@ -28,16 +27,16 @@ TurnTime = Callable[[int, int, int], float]
 
 @dataclass
 class Costs:
-    """Costs of a core, and how well they tell the times of its turns."""
+    """Costs of a core, with the quality of the fit."""
 
     buffers: int
-    """Buffers that frames were in by turns."""
+    """Buffers in use by turns."""
     packet_s: float
     batch_s: float
     idle_turn_s: float
-    """Time of a turn in which nothing comes, over two ports (s)."""
+    """Time of a turn over two ports without packets (s)."""
     largest_residual_s: float
-    """Largest difference of a turn's time and the line."""
+    """Largest difference of a turn's time and the line (s)."""
     turn_times_s: list[float]
     """Times of turns with 1 to 32 packets (s)."""
 
@@ -47,7 +46,7 @@ class Costs:
         return BATCH / (BATCH * self.packet_s + 2 * self.batch_s)
 
     def document(self) -> dict[str, Any]:
-        """Return the costs as JSON has them."""
+        """Return the costs for JSON."""
         return vars(self) | {"full_batches_hz": self.full_batches_hz}
 
 
@@ -67,7 +66,7 @@ def fit(turn_times_s: NDArray[np.float64], idle_turn_s: float, buffers: int) -> 
 
 
 def measure(turn_time_s: TurnTime, buffers: int) -> Costs:
-    """Measure turns whose frames are in so many buffers, and fit their costs."""
+    """Measure turns with so many buffers, and fit their costs."""
     rounds = [
         [turn_time_s(packets, TURNS, buffers) for packets in range(BATCH + 1)]
         for _ in range(ROUNDS)

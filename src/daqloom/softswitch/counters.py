@@ -1,94 +1,74 @@
-"""A switch's counters for Prometheus."""
+"""Counters of a switch for Prometheus."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from daqloom.softswitch.status import DROPS, SwitchStatus
+from daqloom.softswitch.status import DROPS, PortStatus, RingStatus, SwitchStatus
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+OF_PORTS: dict[str, tuple[str, Callable[[PortStatus], float]]] = {
+    "frames": ("Frames that came in by a port.", lambda port: port.frames["packets"]),
+    "bytes": ("Bytes of frames that came in by a port.", lambda port: port.frames["bytes"]),
+    "sent_frames": ("Frames given to a port's device.", lambda port: port.device_counts["sent"]),
+    "missed_frames": ("Frames that a port's device could not take in.", lambda port: port.missed),
+    "unlearned_frames": (
+        "Frames whose source was not learned, as the port or the table was full.",
+        lambda port: port.frames["not_learned"],
+    ),
+    "addresses": ("Addresses learned behind a port.", lambda port: port.addresses),
+    "up": ("Whether a port's link is up.", lambda port: port.is_up),
+}
+OF_RINGS: dict[str, tuple[str, Callable[[RingStatus], float]]] = {
+    "ring_packets": ("Packets that a ring holds.", lambda ring: ring.packets),
+    "ring_peak_packets": (
+        "Most packets that a ring has held.",
+        lambda ring: ring.counts["peak_packets"],
+    ),
+    "ring_frames": ("Packets taken into a ring.", lambda ring: ring.counts["packets"]),
+    "ring_dropped_frames": ("Packets dropped, as a ring was full.", lambda ring: ring.dropped),
+}
+GAUGES = frozenset({"addresses", "up", "ovsdb_up", "ring_packets", "ring_peak_packets"})
+
 
 class SwitchCollector:
-    """Collects the metrics of a switch."""
+    """Collector of the metrics of a switch."""
 
     def __init__(self, read: Callable[[], SwitchStatus]) -> None:
         self._read = read
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics; called at each scrape."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
         status = self._read()
-        of_port, of_ring = ["port"], ["ring", "port"]
-        frames = CounterMetricFamily(
-            "daqloom_switch_frames", "Frames that came in by a port.", labels=of_port
+        for name, (text, of_port) in OF_PORTS.items():
+            yield _family(name, text, {(port.name,): of_port(port) for port in status.ports})
+        yield _family(
+            "dropped_frames",
+            "Frames dropped, by cause.",
+            {(port.name, cause): port.frames[cause] for port in status.ports for cause in DROPS},
+            ("port", "cause"),
         )
-        size = CounterMetricFamily(
-            "daqloom_switch_bytes", "Bytes of frames that came in by a port.", labels=of_port
-        )
-        dropped = CounterMetricFamily(
-            "daqloom_switch_dropped_frames", "Frames dropped, by cause.", labels=["port", "cause"]
-        )
-        sent = CounterMetricFamily(
-            "daqloom_switch_sent_frames", "Frames given to a port's device.", labels=of_port
-        )
-        missed = CounterMetricFamily(
-            "daqloom_switch_missed_frames",
-            "Frames that a port's device could not take in.",
-            labels=of_port,
-        )
-        unlearned = CounterMetricFamily(
-            "daqloom_switch_unlearned_frames",
-            "Frames whose source was not learned, as the port or the table was full.",
-            labels=of_port,
-        )
-        addresses = GaugeMetricFamily(
-            "daqloom_switch_addresses", "Addresses learned behind a port.", labels=of_port
-        )
-        up = GaugeMetricFamily("daqloom_switch_up", "Whether a port's link is up.", labels=of_port)
-        for port in status.ports:
-            frames.add_metric([port.name], port.frames["packets"])
-            size.add_metric([port.name], port.frames["bytes"])
-            sent.add_metric([port.name], port.device_counts["sent"])
-            missed.add_metric([port.name], port.missed)
-            unlearned.add_metric([port.name], port.frames["not_learned"])
-            addresses.add_metric([port.name], port.addresses)
-            up.add_metric([port.name], float(port.is_up))
-            for cause in DROPS:
-                dropped.add_metric([port.name, cause], port.frames[cause])
-        yield from (frames, size, dropped, sent, missed, unlearned, addresses, up)
-        yield CounterMetricFamily(
-            "daqloom_switch_behind_frames",
-            "Frames dropped, as the core of their ring was behind with those of others.",
-            value=status.loop["behind"],
-        )
+        behind = "Frames dropped, as the core of their ring was behind with those of others."
+        yield _family("behind_frames", behind, {(): status.loop["behind"]}, ())
         if status.ovsdb is not None:
-            yield GaugeMetricFamily(
-                "daqloom_switch_ovsdb_up",
-                "Whether the switch follows Open vSwitch's database.",
-                value=float(not status.ovsdb.failure),
-            )
-        held = GaugeMetricFamily(
-            "daqloom_switch_ring_packets", "Packets that a ring holds.", labels=of_ring
-        )
-        peak = GaugeMetricFamily(
-            "daqloom_switch_ring_peak_packets", "Most packets that a ring has held.", labels=of_ring
-        )
-        taken = CounterMetricFamily(
-            "daqloom_switch_ring_frames", "Packets taken into a ring.", labels=of_ring
-        )
-        drops = CounterMetricFamily(
-            "daqloom_switch_ring_dropped_frames",
-            "Packets dropped, as a ring was full.",
-            labels=of_ring,
-        )
-        for ring in status.rings:
-            labels = [ring.name, ring.port]
-            held.add_metric(labels, ring.packets)
-            peak.add_metric(labels, ring.counts["peak_packets"])
-            taken.add_metric(labels, ring.counts["packets"])
-            drops.add_metric(labels, ring.dropped)
-        yield from (held, peak, taken, drops)
+            follows = "Whether the switch follows Open vSwitch's database."
+            yield _family("ovsdb_up", follows, {(): not status.ovsdb.failure}, ())
+        for name, (text, of_ring) in OF_RINGS.items():
+            values = {(ring.name, ring.port): of_ring(ring) for ring in status.rings}
+            yield _family(name, text, values, ("ring", "port"))
+
+
+def _family(
+    name: str, text: str, values: dict[Any, float], labels: tuple[str, ...] = ("port",)
+) -> Metric:
+    """Return a metric with a value for each tuple of label values."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    kind = GaugeMetricFamily if name in GAUGES else CounterMetricFamily
+    family = kind(f"daqloom_switch_{name}", text, labels=labels)
+    for of_labels, value in values.items():
+        family.add_metric(of_labels, float(value))
+    return family

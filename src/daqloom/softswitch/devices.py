@@ -1,8 +1,7 @@
-"""One lock for each device of a switch: two switches on one would send every frame twice.
+"""Locks of a switch's devices: two switches on one would send every frame twice.
 
 A lock is an abstract socket: it belongs to the network namespace, as interfaces do, and ends with
-its process, however that ends.
-"""
+its process."""
 
 import hashlib
 import os
@@ -21,8 +20,8 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def identities(device: str) -> Iterator[str]:
-    """Yield the resources that a device of DPDK uses alone: a card, interfaces, written files, and
-    its end of a socket; devices in memory have none."""
+    """Yield the exclusive resources of a DPDK device: a card, interfaces, written files, its end of
+    a socket; devices in memory have none."""
     driver, _, text = device.partition(",")
     if pci := _PCI.fullmatch(driver):
         yield f"card {(pci[1] or '0000').lower()}:{pci[2].lower()}"
@@ -48,8 +47,8 @@ def identities(device: str) -> Iterator[str]:
 
 @contextmanager
 def locked(devices: Mapping[str, str]) -> Iterator[None]:
-    """Hold the locks of the devices of ports, by the names of the ports. Raises MeasureError where
-    another switch, or another port, has one."""
+    """Hold the locks of devices, by the names of their ports. Raises MeasureError if another switch
+    or port has one."""
     with ExitStack() as stack:
         taken: dict[str, str] = {}
         for port, device in devices.items():
@@ -60,15 +59,14 @@ def locked(devices: Mapping[str, str]) -> Iterator[None]:
                         "port needs one of its own"
                     )
                 taken[identity] = port
-                stack.enter_context(
-                    locked_as(f"device {identity}", f"ports.{port}.device = {device[:80]}")
-                )
+                where = f"ports.{port}.device = {device[:80]}"
+                stack.enter_context(locked_as(f"device {identity}", where))
         yield
 
 
 @contextmanager
 def locked_as(name: str, where: str) -> Iterator[None]:
-    """Hold the lock of this name. Raises MeasureError, which begins with `where`."""
+    """Hold the lock of a name. Raises MeasureError, which begins with `where`."""
     address = b"\0daqloom/switch/" + hashlib.sha256(name.encode()).hexdigest()[:32].encode()
     with socket.socket(socket.AF_UNIX) as lock:
         try:
@@ -78,12 +76,12 @@ def locked_as(name: str, where: str) -> Iterator[None]:
                 f"{where} is in use by another switch, {_holder(address)}; stop that one, or "
                 "choose another one here"
             ) from None
-        lock.listen(4096)  # connections that ask for the holder; none is accepted
+        lock.listen(4096)  # connections that identify the holder; none is accepted
         yield
 
 
 def process_and_user(connection: socket.socket) -> tuple[int, int]:
-    """Return those at the other end of a socket of this machine. Raises OSError."""
+    """Return process and user at the other end of a local socket. Raises OSError."""
     size = _CREDENTIALS.size
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     process, user, _ = _CREDENTIALS.unpack(found)
@@ -95,14 +93,14 @@ def _interface(name: str) -> str:
     try:
         return f"number {socket.if_nametoindex(name)}"
     except OSError:
-        return name  # which the driver makes, or refuses
+        return name  # the driver makes or refuses it
 
 
 def _holder(address: bytes) -> str:
-    with socket.socket(socket.AF_UNIX) as asking:
-        asking.setblocking(False)
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
         try:
-            asking.connect(address)
-            return f"process {process_and_user(asking)[0]}"
+            probe.connect(address)
+            return f"process {process_and_user(probe)[0]}"
         except OSError:
             return "whose process is not known"

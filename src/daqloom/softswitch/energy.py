@@ -1,17 +1,16 @@
-"""What the processors of this machine consume, as they count it themselves (RAPL)."""
+"""Energy of this machine's processors, by their own counters (RAPL)."""
 
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 POWERCAP = Path("/sys/class/powercap")
-"""Where Linux has the counters: a folder for each processor package, intel-rapl:0 and so on, also
-for those of AMD."""
+"""Folder of the counters, with one for each processor package: intel-rapl:0 and so on, also on
+AMD."""
 
 
 class Energy:
-    """The energy since it was made. The counters begin again after minutes, so that `read` has to
-    be called now and then: once a minute is often enough."""
+    """Energy since the construction. The counters wrap after minutes: call `read` once a minute."""
 
     def __init__(self, powercap: Path = POWERCAP) -> None:
         self._begin_s = time.monotonic()
@@ -20,7 +19,7 @@ class Energy:
         self._joules = 0.0
 
     def read(self) -> float | None:
-        """Return the energy of all packages (J); None: it is not counted, or nobody may read it."""
+        """Return the energy of all packages (J); None: not counted, or not readable."""
         for package, most in self._ranges.items():
             now = _count(package)
             self._joules += (now - self._at[package]) % (most + 1) * 1e-6
@@ -37,7 +36,7 @@ def _packages(powercap: Path) -> Iterator[tuple[Path, int]]:
     """Yield the folder of each package that can be read, and the largest count (µJ)."""
     for package in sorted(powercap.glob("intel-rapl:[0-9]*")):
         if ":" in package.name.removeprefix("intel-rapl:"):
-            continue  # a part of a package
+            continue  # part of a package
         try:
             _count(package)
             yield package, int((package / "max_energy_range_uj").read_text())

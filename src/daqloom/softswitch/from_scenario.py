@@ -1,5 +1,4 @@
-"""The file of a software switch that a scenario describes, or that stands in for one of its
-shallow switches."""
+"""File of a software switch of a scenario, or of one that replaces a switch with shared memory."""
 
 import ipaddress
 from collections import Counter
@@ -16,10 +15,10 @@ from daqloom.topology.system.system import FabricSystem, fabric_system
 
 
 def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, Any]:
-    """Return the file, as a document, of a software switch of a scenario, the only one unless named
-    by `switch`, which may also be one whose outputs share a memory. Its ports are named after the
-    nodes at the other ends of their cables, and have no devices; the first host has the first
-    address of the network `hosts`, the next one the next. Raises ScenarioError."""
+    """Return the file, as a document, of a scenario's software switch, the only one unless named by
+    `switch`, which may also have outputs with shared memory. Ports have the names of the nodes at
+    the other ends of their cables, and no devices; hosts have the addresses of the network `hosts`
+    in their order. Raises ScenarioError."""
     system = fabric_system(scenario)
     number, of = _chosen(scenario, system, switch)
     addresses = _addresses(hosts, len(system.fabric.hosts))
@@ -32,15 +31,14 @@ def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, A
     for host in system.with_rings(of):
         port = towards[host]
         if port in names:
-            ring: dict[str, Any] = {"port": names[port], "to": addresses[host]}
-            ring["packets"] = of.queue_packets
-            if of.pace:
-                ring["rate"] = RATE.format(of.pace)
-            if of.pause_at:
-                ring["pause_at"] = of.pause_at
-            if of.ecn_threshold:
-                ring["ecn_threshold"] = SIZE.format(of.ecn_threshold)
-            rings[system.fabric.hosts[host].name.replace(".", "-")] = ring
+            rings[system.fabric.hosts[host].name.replace(".", "-")] = {
+                "port": names[port],
+                "to": addresses[host],
+                "packets": of.queue_packets,
+                **({"rate": RATE.format(of.pace)} if of.pace else {}),
+                **({"pause_at": of.pause_at} if of.pause_at else {}),
+                **({"ecn_threshold": SIZE.format(of.ecn_threshold)} if of.ecn_threshold else {}),
+            }
     return {
         "title": title,
         "pace_counts": of.pace_counts,
@@ -51,7 +49,7 @@ def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, A
 
 
 def _stand_in(of: Switch, ports: list[str]) -> dict[str, Any]:
-    """Return the file of a switch without rings, which drops what the memory of `of` would."""
+    """Return the file of a switch without rings that drops packets as the memory of `of` does."""
     packets = of.buffer // (of.cell_size or SMALLEST_FRAME_BYTES)  # each takes a cell at least
     return {
         "runs": {"buffers": packets + 2 * len(ports) * Runs().descriptors + IN_FLIGHT},

@@ -1,4 +1,4 @@
-"""Loads the file of a software switch, with overrides; each mistake is a ScenarioError."""
+"""Loader of a software switch's file, with overrides; errors are ScenarioErrors."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -24,8 +24,8 @@ def load(path: str | PathLike[str], overrides: Overrides = ()) -> SwitchFile:
 
 
 def altered(switch: SwitchFile, keys: Mapping[str, Any]) -> SwitchFile:
-    """Return a switch with keys changed: dotted path → value, None: without this key or table.
-    Raises ScenarioError."""
+    """Return a switch with changed keys: dotted path → value, None: remove the key or table. Raises
+    ScenarioError."""
     document = switch.model_dump(mode="json", exclude_unset=True)
     for path, value in keys.items():
         if value is None:

@@ -1,4 +1,4 @@
-"""The program of a switch: it runs until it is stopped, by a signal or an operator."""
+"""Program of a switch, which runs until a signal or an operator stops it."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from daqloom.softswitch.status import (
 )
 
 SIOCGIFFLAGS = 0x8913
-"""Request for the flags of an interface, the first of which is set while it is up: netdevice(7)."""
+"""Request for the flags of an interface: netdevice(7); bit 0: it is up."""
 DRAIN_S = 0.8
-"""How long a switch that is stopped by a signal may drain (s); a second signal ends that."""
+"""Time limit for draining after a signal (s); a second signal ends it."""
 DRAIN_STEP_S = 0.1
 GRACE_S = 0.2
-"""How long operators may take in the last answers (s)."""
+"""Time for operators' last answers (s)."""
 
 
 def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> SwitchStatus:
-    """Run a switch until SIGINT, SIGTERM or a request to stop; return its last status. To be called
-    in the main thread. `on_start`: called with the address of the service. Raises MeasureError."""
+    """Run a switch in the main thread until SIGINT, SIGTERM or a request to stop; return its last
+    status. `on_start` is called with the address of the service. Raises MeasureError."""
     with (
         watched_signals() as signals,
         locked({name: port.device for name, port in file.ports.items()}),
@@ -66,20 +66,20 @@ def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> Swit
 
 
 def warnings(control: Control) -> Iterator[str]:
-    """Yield a sentence for each address that cannot be reached."""
+    """Yield warnings of addresses that cannot be reached."""
     address = control.prometheus
     if address and is_loopback(split_address(address)[0]) and not _is_up("lo"):
         yield (
             f"control.prometheus = {address} cannot be reached, as lo is down in this network "
-            "namespace; `ip link set lo up` mends it"
+            "namespace; run `ip link set lo up`"
         )
 
 
 def _is_up(interface: str) -> bool:
     request = struct.pack("16sH14x", interface.encode(), 0)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
         try:
-            return bool(struct.unpack("16sH14x", fcntl.ioctl(asking, SIOCGIFFLAGS, request))[1] & 1)
+            return bool(struct.unpack("16sH14x", fcntl.ioctl(opened, SIOCGIFFLAGS, request))[1] & 1)
         except OSError:
             return False
 
@@ -92,7 +92,7 @@ def _certificates(control: Control) -> Certificates | None:
 
 @contextmanager
 def _socket() -> Iterator[str]:
-    """The address of a socket that only this user reaches."""
+    """Yield the address of a socket for this user alone."""
     path = runs_folder() / f"{os.getpid()}.socket"
     path.unlink(missing_ok=True)
     try:
@@ -102,7 +102,7 @@ def _socket() -> Iterator[str]:
 
 
 class _Program:
-    """A running switch with what listens for operators."""
+    """Running switch with its service for operators."""
 
     def __init__(
         self,
@@ -125,9 +125,9 @@ class _Program:
         )
         host, port = split_address(control.listen)
         async with AsyncExitStack() as stack:
-            # The answer reaches the operator who stopped the switch.
+            # The operator who stopped the switch gets an answer.
             stack.push_async_callback(service.close, grace_s=GRACE_S)
-            # Loopback is another one in each network namespace; a socket is the same.
+            # Network namespaces differ in loopback, not in sockets.
             path = "" if self._certificates else stack.enter_context(_socket())
             bound = await service.listen(
                 host, port, path, keys=("control.listen", "control.certificates")
@@ -147,7 +147,7 @@ class _Program:
             self._signals.end = lambda: loop.call_soon_threadsafe(self._interrupt)
             on_start(address, self._status())
             await self._stop.wait()
-            # The service goes on: others may watch it drain.
+            # The service goes on while the switch drains.
             while not await asyncio.to_thread(self._running.drain, self._step_s()):
                 if time.monotonic() >= self._drained_by_s:
                     break
@@ -183,5 +183,5 @@ class _Program:
         return min(DRAIN_STEP_S, max(0.0, self._drained_by_s - time.monotonic()))
 
     def _interrupt(self) -> None:
-        """End after a signal; after one more without waiting for what is held."""
+        """End after a signal, after a second one without draining."""
         self._end(0.0 if self._stop.is_set() else DRAIN_S)

@@ -1,4 +1,4 @@
-"""Writes docs/reference/software-switch.md from the models: `python -m
+"""Reference page of a switch's file (docs/reference/software-switch.md): `python -m
 daqloom.softswitch.reference`."""
 
 from daqloom.scenario.file.reference import sections

@@ -1,4 +1,4 @@
-"""A running switch: DPDK's, as its file describes it, changed while it runs."""
+"""Running switch on DPDK, by its file, which may change while it runs."""
 
 import os
 import secrets
@@ -16,20 +16,19 @@ from daqloom.softswitch.load import altered
 from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
 
 CHANGEABLE = "rates, sizes and matches of rings, limits of ports, rules, addresses.fixed"
-"""What may change while the switch runs."""
+"""Keys that may change while the switch runs."""
 
 
 class RunningSwitch:
-    """A switch from its start to its end: one for a process. Its methods may be called from any
-    thread."""
+    """Switch from its start to its end: one for a process. Its methods are thread-safe."""
 
     def __init__(self, switch: SwitchFile) -> None:
-        """Start it. Raises MeasureError."""
+        """Start the switch. Raises MeasureError."""
         self.file = switch
         self._identity = secrets.token_hex(16)
         self._changing = threading.Lock()
         self._owners: dict[str, str] = {}
-        """Who owns the pace of a ring, by its name; the file owns all others."""
+        """Owners of paces by ring; the file owns all others."""
         self._stopping = False
         keep_dpdk_apart()
         try:
@@ -44,8 +43,8 @@ class RunningSwitch:
         self._switch.open()
 
     def change(self, keys: Mapping[str, Any]) -> None:
-        """Change keys of its file: dotted path → value, None: without this key or table. Raises
-        ScenarioError; then nothing has changed."""
+        """Change keys of the file: dotted path → value, None: remove the key or table. Raises
+        ScenarioError without any change."""
         with self._changing:
             changed = altered(self.file, keys)
             self._check(changed)
@@ -59,8 +58,8 @@ class RunningSwitch:
             self.file = changed
 
     def set_owned_rates(self, rates: Mapping[str, int], owners: Mapping[str, str]) -> None:
-        """Let others own the paces of rings, and set some of them (b/s); all other paces belong to
-        the file from here on. Raises ScenarioError; then nothing has changed."""
+        """Set owners of paces, and some paces (b/s); the file owns all others from now on. Raises
+        ScenarioError without any change."""
         with self._changing:
             keys = {
                 f"rings.{name}.rate": f"{rate} b/s"
@@ -74,7 +73,7 @@ class RunningSwitch:
                 self.file = changed
 
     def status(self, failure: str = "") -> SwitchStatus:
-        """Return what it has counted up to now."""
+        """Return the present counters."""
         state = self._switch.state()
         return SwitchStatus(
             title=self.file.title,
@@ -99,12 +98,12 @@ class RunningSwitch:
         )
 
     def apply(self, changes: Changes) -> int:
-        """Make changes between two turns that are none of its file; return the number of the step
-        that was refused, or -1."""
+        """Make changes beyond the file between two turns; return the number of the refused step, or
+        -1."""
         return self._switch.apply(changes)
 
     def forget_peaks(self) -> None:
-        """Count the peaks of rings from here on."""
+        """Reset the peaks of rings."""
         changes = Changes()
         changes.forget_peaks()
         self.apply(changes)
@@ -114,32 +113,29 @@ class RunningSwitch:
         return [(packets, size) for packets, size in self._switch.flow_counts(indices)]
 
     def meter_counts(self, indices: list[int]) -> list[tuple[int, int, int, int]]:
-        """Return packets and bytes of meters, and those of both that were dropped."""
-        return [
-            (packets, size, dropped, dropped_size)
-            for packets, size, dropped, dropped_size in self._switch.meter_counts(indices)
-        ]
+        """Return packets, bytes, dropped packets and dropped bytes of meters."""
+        return [(p, b, dp, db) for p, b, dp, db in self._switch.meter_counts(indices)]
 
     def links(self) -> list[bool]:
-        """Return whether the link of each port is up; the switch is not held up for it."""
+        """Return whether the link of each port is up, without delaying the switch."""
         return self._switch.links()
 
     def ring_of(self, port: int, queue: int) -> int | None:
-        """Return the engine's number of the ring that is a queue of a port."""
+        """Return the engine's number of the ring of a port's queue."""
         name = self.file.queues(list(self.file.ports)[port]).get(queue)
         return None if name is None else first_ring(self.file) + list(self.file.rings).index(name)
 
     def drain(self, timeout_s: float) -> bool:
-        """Take no more frames, and wait until those held have left. False: some are left."""
+        """Accept no more frames, and wait until all have left; return whether they have."""
         self._stopping = True
         return self._switch.drain(timeout_s)
 
     def stop(self) -> None:
-        """End it; what it still holds is dropped."""
+        """End the switch, and drop its packets."""
         self._switch.stop()
 
     def _check(self, changed: SwitchFile) -> None:
-        """Raise ScenarioError for a change that needs a new start."""
+        """Raise ScenarioError for a change that requires a new start."""
         before, after = _fixed_part(self.file), _fixed_part(changed)
         for key in sorted(before | after):
             if before.get(key) != after.get(key):
@@ -149,8 +145,8 @@ class RunningSwitch:
                 )
 
     def _enter(self, before: SwitchFile, after: SwitchFile) -> None:
-        """Tell the engine what differs, all of it between the same two turns. Raises ScenarioError
-        where a table is full; then it is as before."""
+        """Make all changes between the same two turns. Raises ScenarioError for a full table,
+        without any change."""
         changes, refusals = changes_between(before, after)
         if (refused := self._switch.apply(changes)) >= 0:
             self._switch.apply(changes_between(after, before)[0])
@@ -202,7 +198,7 @@ class RunningSwitch:
 
 
 def _counts(report: Any) -> dict[str, int]:
-    """Return the whole numbers of a report of the engine by their names."""
+    """Return the whole numbers of an engine's report by name."""
     return {
         name: value
         for name in dir(report)
@@ -218,7 +214,7 @@ def _emptied(switch: SwitchFile) -> dict[str, Any]:
 
 
 def _fixed_part(switch: SwitchFile) -> dict[str, Any]:
-    """Return what cannot change, by key."""
+    """Return the keys that cannot change, with values."""
     document = switch.model_dump(mode="json")
     del document["rules"], document["addresses"]["fixed"], document["title"]
     for port in document["ports"].values():

@@ -1,16 +1,16 @@
-"""What a switch takes: packet buffers and memory."""
+"""Sizes of a switch: packet buffers and memory."""
 
 from daqloom.softswitch.document import SwitchFile
 
 BUFFER_OVERHEAD_BYTES = 128 + 128 + 128
-"""Of a packet buffer beside its frame: DPDK's own head, room before the frame, and the pool's."""
+"""Bytes of a packet buffer besides its frame: DPDK's header, headroom, and the pool's header."""
 PAGE_BYTES = 4096
 DPDK_BYTES = 48 << 20
-"""What DPDK takes beside buffers."""
+"""Memory of DPDK besides buffers."""
 BETWEEN_CORES = 4096
-"""Buffers on their way from one core to another one."""
+"""Buffers between two cores."""
 MESSAGE_BYTES = 24
-"""Of a message between cores."""
+"""Size of a message between cores."""
 IN_FLIGHT = 1024
 """Buffers between devices and rings, and in DPDK's caches."""
 
@@ -26,7 +26,7 @@ def buffers_of(switch: SwitchFile) -> int:
 
 
 def memory_of(switch: SwitchFile) -> int:
-    """Return the memory that DPDK takes for the buffers and itself (B)."""
+    """Return the memory of DPDK with its buffers (B)."""
     queues = 4096 * switch.runs.descriptors * len(switch.ports)
     of_one = memory_of_a_buffer(switch.runs.buffer_size, huge_pages=switch.runs.huge_pages)
     between_cores = MESSAGE_BYTES * _between_cores(switch)
@@ -34,12 +34,12 @@ def memory_of(switch: SwitchFile) -> int:
 
 
 def _between_cores(switch: SwitchFile) -> int:
-    """Return how many messages the rings between cores hold."""
+    """Return the capacity of the rings between cores, in messages."""
     cores = max(1, len(switch.runs.cores))
     return BETWEEN_CORES * cores * (cores - 1)
 
 
 def memory_of_a_buffer(buffer_bytes: int, *, huge_pages: bool) -> int:
-    """Return what a packet buffer takes (B); without huge pages it shares none of its pages."""
+    """Return the memory of a packet buffer (B); without huge pages, whole pages."""
     size = buffer_bytes + BUFFER_OVERHEAD_BYTES
     return size if huge_pages else -(-size // PAGE_BYTES) * PAGE_BYTES

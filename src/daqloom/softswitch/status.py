@@ -1,4 +1,4 @@
-"""What a switch tells of itself, and what it can be asked for."""
+"""Status of a switch, and requests of operators."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,20 +14,20 @@ LARGEST_REQUEST_BYTES = 16 << 20
 Counts = dict[str, Count]
 
 DROPS = ("malformed", "link_local", "by_rule", "metered", "unknown", "storm", "back", "full")
-"""Why a frame that came in by a port was dropped."""
+"""Causes of drops of frames that came in by a port."""
 
 
 class PortStatus(Message):
-    """A port: frames that came in by it, and what its device counts."""
+    """A port: frames that came in by it, and its device's counters."""
 
     name: Text
     device: Text
     is_up: bool
     frames: Counts
-    """By what became of them; see the operations page."""
+    """Frames by fate; see the operations page."""
     device_counts: Counts
     addresses: Count = 0
-    """Learned behind it, those too old included until their place is needed."""
+    """Addresses learned behind it, with old ones until their place is needed."""
 
     @property
     def dropped(self) -> int:
@@ -36,58 +36,57 @@ class PortStatus(Message):
 
     @property
     def missed(self) -> int:
-        """Frames that the device could not take in."""
+        """Frames missed by the device."""
         return self.device_counts["missed"] + self.device_counts["no_buffers"]
 
 
 class RingStatus(Message):
-    """A ring: its limits and pace, what it holds, and what it has counted."""
+    """A ring: limits, pace, content and counters."""
 
     name: Text
     port: Text
     is_of_port: bool
-    """Whether it is one of its port, for frames without a ring of their own."""
+    """Whether it is the port's, for frames without a ring of their own."""
     rate_bps: Count
     rate_owner: Text = ""
-    """Who sets the pace, such as a queue in control.ovsdb; empty: the file and `switch set`."""
+    """Owner of the pace, such as a queue in control.ovsdb; empty: the file and `switch set`."""
     most_packets: Count
     packets: Count
-    """Held now."""
+    """Packets in the ring."""
     bytes: Count
     most_bytes: Count = MOST_BYTES
     mark_bytes: Count = 0
-    """A packet that finds more bytes held is marked; 0: none is."""
+    """Bytes in the ring above which packets are marked; 0: never."""
     counts: Counts
     waits: tuple[Count, ...]
-    """Packets, one in eight, by the time that they waited: below 2^16 ps, and in each bucket twice
-    as long."""
+    """Waiting times of packets, one in eight: below 2^16 ps, and in each bucket twice as long."""
 
     @property
     def dropped(self) -> int:
-        """Packets that found it full, or no memory."""
+        """Packets dropped at a full ring or for lack of memory."""
         return self.counts["drops"] + self.counts["memory_drops"]
 
 
 class OvsdbStatus(Message):
-    """The client of Open vSwitch's database."""
+    """Client of Open vSwitch's database."""
 
     state: Text
     failure: Text = ""
-    """Why it does not follow the database; it tries again."""
+    """Reason for not following the database; it tries again."""
     restarts: Count = 0
     refusals: tuple[Text, ...] = ()
-    """Why rates in the database were refused; the rings keep those they have."""
+    """Reasons of refused rates in the database; the rings keep theirs."""
 
 
 class SwitchStatus(Message):
-    """A switch at a moment between two turns."""
+    """Status between two turns."""
 
     title: Text
     pid: Count
     identity: Text = ""
-    """Random text of this start of the switch, the same at each of its addresses."""
+    """Random text of this start of the switch."""
     time_s: float
-    """Since its start (s)."""
+    """Time since its start (s)."""
     stopping: bool
     ports: tuple[PortStatus, ...]
     rings: tuple[RingStatus, ...]
@@ -97,10 +96,10 @@ class SwitchStatus(Message):
     openflow: Counts = Field(default_factory=dict)
     """Controllers, entries and meters; empty: the switch has no OpenFlow."""
     openflow_failure: Text = ""
-    """Why controllers are not served; it is tried again."""
+    """Reason for not serving controllers; the switch tries again."""
     ovsdb: OvsdbStatus | None = None
     failure: Text = ""
-    """Why a request was refused; empty: it was not."""
+    """Reason of a refused request; empty: none."""
 
 
 class Ask(Message):
@@ -110,20 +109,20 @@ class Ask(Message):
 
 
 class Change(Message):
-    """Request to change keys: dotted path → value, None: without this table or key."""
+    """Request to change keys: dotted path → value, None: remove the table or key."""
 
     command: Literal["change"] = "change"
     keys: Annotated[dict[str, Any], Field(max_length=100_000)]
 
 
 class ForgetPeaks(Message):
-    """Request to count the peaks of rings from here on."""
+    """Request to reset the peaks of rings."""
 
     command: Literal["forget-peaks"] = "forget-peaks"
 
 
 class Stop(Message):
-    """Request to stop: after what is held has left, but not later than after `drain_s`."""
+    """Request to stop when the rings are empty, after `drain_s` at the latest."""
 
     command: Literal["stop"] = "stop"
     drain_s: Annotated[float, Field(ge=0, le=3600, strict=False)] = 10.0

@@ -1,4 +1,4 @@
-"""A switch between two wires in memory, and a generator: what is measured on this machine."""
+"""Trials on this machine: a switch between two wires in memory, and a generator."""
 
 from daqloom._switch import TrialConfig, Trials
 from daqloom.configuration.settings import settings
