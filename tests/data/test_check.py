@@ -6,7 +6,7 @@ from daqloom.data.check import check_file
 from support.small_packets import EXAMPLE, small
 
 
-def test_check_names_what_is_wrong_with_an_mfp():
+def test_check_names_the_fault_of_an_mfp():
     source = generators(small())[0]
     packet = bytearray(source.generate(100))
     right = _engine.check_mfp(source, 100, packet)
@@ -41,27 +41,19 @@ def mep_file(path, change=lambda number, mfps: mfps):
     return packets
 
 
-def test_check_reads_meps_and_counts_what_they_lack(tmp_path):
+def test_check_counts_the_mfps_that_meps_lack(tmp_path):
     path = tmp_path / "a.mep"
-    mep_file(
-        path,
-        lambda number, mfps: [
-            *mfps[:number],
-            *[(m[0], MepState.MISSING, b"") for m in mfps[number:]],
-        ],
-    )
+    absent = [(source, MepState.MISSING, b"") for source in range(8)]
+    mep_file(path, lambda number, mfps: [*mfps[:number], *absent[number:]])
     checked = check_file(path)
     assert (checked.packets, checked.mfps, checked.missing) == (3, 3, 21)
-    assert checked.is_generated
-    assert checked.fault_count == 0
+    assert (checked.is_generated, checked.fault_count) == (True, 0)
 
 
-def test_check_sees_mfps_in_the_wrong_mep(tmp_path):
+def test_check_finds_mfps_in_the_wrong_mep(tmp_path):
     path = tmp_path / "a.mep"
     later = generators(small())[5].generate(100)
-    packets = mep_file(
-        path, lambda number, mfps: [*mfps[:5], (5, MepState.COMPLETE, later), *mfps[6:]]
-    )
+    packets = mep_file(path, lambda _, mfps: [*mfps[:5], (5, MepState.COMPLETE, later), *mfps[6:]])
     checked = check_file(path)
     assert checked.fault_count == 2
     [first, second] = checked.faults

@@ -1,4 +1,4 @@
-"""Files of packets: what is read back, and what is skipped as damaged."""
+"""Files of packets: packets read back, and damaged places skipped."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,13 @@ def test_a_file_gives_back_its_packets(tmp_path):
     expected = [source.generate(50 * number) for number in range(4)]
     assert path.name == "source-2.mfp"
     assert [packet for _, packet in packets(path)] == expected
-    assert [offset for offset, _ in packets(path)] == np.cumsum(
-        [0, *map(len, expected[:3])]
-    ).tolist()
+    starts = np.cumsum([0, *map(len, expected[:3])]).tolist()
+    assert [offset for offset, _ in packets(path)] == starts
     assert path.read_bytes() == b"".join(expected)
 
 
 @given(st.data())
-def test_of_a_file_of_anything_each_byte_is_read_or_skipped(tmp_path_factory, data):
+def test_each_byte_of_any_file_is_read_or_skipped(tmp_path_factory, data):
     whole = b"".join(Mfp(event, 3, [(1, b"fragment")] * 2).encode() for event in range(0, 8, 2))
     cut = data.draw(st.integers(0, len(whole)))
     damaged = bytearray(whole[:cut])
@@ -36,13 +35,9 @@ def test_of_a_file_of_anything_each_byte_is_read_or_skipped(tmp_path_factory, da
     pieces: list[tuple[int, bytes]] = []
     read = packets(path, skip=lambda left: pieces.append(piece(damaged, left)))
     try:
-        pieces += [(offset, packet) for offset, packet in read]
-    except ValueError as error:
-        sentence = str(error)
-    else:
-        sentence = ""
-    if sentence:  # it has no whole packet
-        assert sentence.startswith(f"{path}, byte 0: ")
+        pieces += list(read)
+    except ValueError as error:  # without a whole packet
+        assert str(error).startswith(f"{path}, byte 0: ")  # noqa: PT017
         assert not pieces
         return
     assert b"".join(bytes_ for _, bytes_ in sorted(pieces)) == damaged
@@ -53,7 +48,7 @@ def piece(whole: bytearray, left: Skipped) -> tuple[int, bytes]:
     return left.offset, bytes(whole[left.offset : left.offset + left.nbytes])
 
 
-def test_what_is_behind_a_damaged_packet_is_read_with_a_warning(tmp_path):
+def test_packets_behind_a_damaged_one_are_read_with_a_warning(tmp_path):
     path = tmp_path / "a.mfp"
     each = [Mfp(event, 3, [(1, b"fragment")] * 2).encode() for event in range(0, 20, 2)]
     damaged = bytearray(b"".join(each))

@@ -48,24 +48,18 @@ def test_sizes_follow_the_seed():
 
 
 @pytest.mark.parametrize(
-    ("overrides", "sentence"),
+    ("override", "sentence"),
     [
-        (
-            ["event.packing=65536"],
-            "event.packing = 65536: an MFP counts its fragments in",
-        ),
-        (
-            ["event.fragment_size=70 kB"],
-            "event.fragment_size: a source's fragments have 70000 bytes",
-        ),
+        ("event.packing=65536", "event.packing = 65536: an MFP counts its fragments in"),
+        ("event.fragment_size=70 kB", "event.fragment_size: a source's fragments have 70000 bytes"),
     ],
 )
-def test_a_scenario_whose_mfps_cannot_be_is_refused(overrides, sentence):
+def test_a_scenario_whose_mfps_cannot_be_is_refused(override, sentence):
     with pytest.raises(ScenarioError, match=sentence):
-        generators(small(*overrides))
+        generators(small(override))
 
 
-def test_the_largest_mfps_that_a_scenario_can_say_have_a_packet_size():
+def test_the_largest_mfps_of_a_scenario_have_a_packet_size():
     scenario = small("event.fragment_size=60 kB", "event.packing=65535")
     assert 65_535 * 60_000 < generators(scenario)[0].largest < 2**32
 

@@ -1,4 +1,4 @@
-"""Multi-event packets: encoded and decoded, and what is refused."""
+"""Multi-event packets: encoding, decoding, and refused values."""
 
 import pytest
 from hypothesis import given
@@ -9,16 +9,9 @@ from support.small_packets import EXAMPLE
 
 
 def example_mep() -> Mep:
-    return Mep(
-        number=7,
-        event_id=0x1000,
-        events=3,
-        mfps=[
-            (0x2801, MepState.COMPLETE, EXAMPLE),
-            (0x2802, MepState.MISSING, b""),
-            (0x2803, MepState.EMPTY, b""),
-        ],
-    )
+    states = MepState.COMPLETE, MepState.MISSING, MepState.EMPTY
+    mfps = zip((0x2801, 0x2802, 0x2803), states, (EXAMPLE, b"", b""), strict=True)
+    return Mep(number=7, event_id=0x1000, events=3, mfps=mfps)
 
 
 def test_a_mep_has_its_mfps_in_a_table():

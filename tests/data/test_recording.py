@@ -1,4 +1,4 @@
-"""A recording, over all its files: what is twice, what is lost and what is incomplete."""
+"""Recordings over all their files: duplicate, lost and incomplete events."""
 
 import json
 from collections import Counter
@@ -30,7 +30,7 @@ def write(path, source, meps):
 
 @pytest.fixture
 def recorded(tmp_path):
-    """Two units that took turns wrote events 0 to 79 of sources 0 and 1."""
+    """Events 0 to 79 of sources 0 and 1, written by two units that took turns."""
     for unit in (0, 1):
         for source in (0, 1):
             write(tmp_path / f"unit-{unit}-source-{source}-0001.mfp", source, range(unit, 8, 2))
@@ -40,7 +40,7 @@ def recorded(tmp_path):
 check = partial(invoke, "data", "check")
 
 
-def test_a_recording_that_has_everything_once(recorded):
+def test_a_recording_of_every_event_once(recorded):
     found = check_recording(str(recorded))
     assert found.is_right
     assert found.is_complete
@@ -53,7 +53,7 @@ def test_a_recording_that_has_everything_once(recorded):
     assert "gaps: none" in done.stdout
 
 
-def test_what_another_unit_has_recorded_again_is_a_duplicate(recorded):
+def test_events_that_two_units_recorded_are_duplicates(recorded):
     # Of source 1, unit 1 wrote MEPs 1, 3, 5 and 7; a third file has 3 and 4 again.
     again = write(recorded / "unit-1-source-1-0002.mfp", 1, [3, 4])
     found = check_recording(recorded)
@@ -80,7 +80,7 @@ def test_a_duplicate_within_one_file(tmp_path):
     assert found.duplicate_examples == [Duplicate(10, 19, 0, str(tmp_path / "a.mfp"))]
 
 
-def test_what_overlaps_in_part_is_a_duplicate_in_part(tmp_path):
+def test_packets_that_overlap_in_part_are_duplicates_in_part(tmp_path):
     (tmp_path / "a.mfp").write_bytes(mfp(0, 0) + Mfp(7, 0, [(0, b"")] * 5).encode())
     found = check_recording(tmp_path)
     assert found.duplicates == 3  # events 7, 8 and 9
@@ -114,12 +114,12 @@ def test_events_that_some_source_lacks_are_incomplete(recorded):
     assert found.gaps.incomplete_events == 30
     assert found.gaps.missing == 40
     assert found.gaps.lost_events == 0
-    said = check(recorded).stdout
-    assert "30 events are incomplete: 40 (source, event) pairs are missing" in said
-    assert "events 70 to 79: without sources 1, 2\n" in said
+    printed = check(recorded).stdout
+    assert "30 events are incomplete: 40 (source, event) pairs are missing" in printed
+    assert "events 70 to 79: without sources 1, 2\n" in printed
 
 
-def test_meps_say_which_source_is_missing_and_which_had_nothing(tmp_path):
+def test_meps_distinguish_missing_from_empty_sources(tmp_path):
     def mep(number, *entries):
         return Mep(number, number * PACKING, PACKING, entries).encode()
 
@@ -143,7 +143,7 @@ def test_folders_of_several_machines_are_one_recording(recorded, tmp_path):
     assert check_recording([recorded, recorded / ".." / recorded.name, there]).is_right
 
 
-def test_damage_is_named_and_the_rest_still_counts(recorded):
+def test_damage_is_listed_and_the_rest_counts(recorded):
     path = recorded / "unit-1-source-1-0001.mfp"
     path.write_bytes(path.read_bytes()[:-1])  # of MEP 7
     found = check_recording(recorded)
@@ -159,7 +159,7 @@ def test_damage_is_named_and_the_rest_still_counts(recorded):
     ]
 
 
-def test_files_that_a_unit_did_not_finish_are_told_and_not_read(recorded):
+def test_unfinished_files_are_listed_and_not_read(recorded):
     (recorded / "unit-0-source-0-0002.mfp.77.part").write_bytes(mfp(0, 0))
     found = check_recording(recorded)
     assert found.is_right
@@ -190,8 +190,8 @@ def test_event_numbers_at_the_end_of_64_bits_are_a_fault(tmp_path):
         max_size=60,
     )
 )
-def test_intervals_count_what_sets_of_events_count(added):
-    """Against a counter with one entry for each event, however often intervals are merged."""
+def test_intervals_count_as_sets_of_events_do(added):
+    """Reference: a counter with one entry for each event, however often intervals are merged."""
     found = Coverage()
     counted: Counter[tuple[int, int]] = Counter()
     for number, (source, first, events, merges) in enumerate(added):
@@ -230,7 +230,7 @@ def test_intervals_count_what_sets_of_events_count(added):
         assert not events_seen & set(range(each.first, each.last + 1))
 
 
-def test_what_is_kept_does_not_grow_with_the_events(monkeypatch):
+def test_memory_does_not_grow_with_the_events(monkeypatch):
     # Two units take turns, each in files of 1 000 MEPs: when both have come, one interval is left.
     monkeypatch.setattr(coverage_module, "PENDING", 100)
     found = Coverage()

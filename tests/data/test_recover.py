@@ -1,4 +1,4 @@
-"""What a killed unit left of a file: finished, dropped, or left alone while somebody writes it."""
+"""Files that a killed unit left: finished, dropped, or left alone while a process writes them."""
 
 import fcntl
 import json
@@ -27,8 +27,8 @@ def part(tmp_path):
 
 
 @contextmanager
-def written_by_somebody(path):
-    """As a unit has it for as long as it writes."""
+def locked(path):
+    """Lock a file as the unit that writes it does."""
     with path.open("r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -82,7 +82,7 @@ def test_drop_deletes(part):
 @pytest.mark.parametrize("drop", [(), ("--drop",)])
 def test_a_file_that_a_unit_still_writes_is_left_alone(part, drop):
     before = part.read_bytes()
-    with written_by_somebody(part):
+    with locked(part):
         assert [each.in_use for each in unfinished(part.parent)] == [True]
         done = run(part.parent, *drop)
     assert done.exit_code == FAILED

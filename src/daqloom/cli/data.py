@@ -85,7 +85,7 @@ def inspect_(
     with readable(file):
         skipped: list[data_files.Skipped] = []
         kind, packets = inspect.inspect_file(file, skipped.append)
-        listed: list[inspect.Seen] = []
+        listed: list[inspect.PacketSummary] = []
         sums = Counter(packets=0, events=0, parts=0, missing=0, nbytes=0, part_bytes=0)
         damage = None
         try:
@@ -180,7 +180,9 @@ def check(
         raise typer.Exit(FAILED)
 
 
-def _print_packets(kind: data_files.Kind, packets: list[inspect.Seen], sums: Counter[str]) -> None:
+def _print_packets(
+    kind: data_files.Kind, packets: list[inspect.PacketSummary], sums: Counter[str]
+) -> None:
     of_mfps = kind == "mfp"
     heads = ["MFP", "source", "first event", "fragments", "size"]
     if not of_mfps:

@@ -302,7 +302,7 @@ def benchmark(
             report(share, f"{trial.load_hz / 1e6:.3f} million frames a second")
 
         found = mlr.search(
-            rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, said=on_trial
+            rig.run, frame_size, loss_ratio=loss, seconds=seconds, width=width, on_trial=on_trial
         )
     if soak and found.forwarded_hz:
 

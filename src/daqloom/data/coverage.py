@@ -1,5 +1,4 @@
-"""Which events each source has in a recording: kept as intervals, so that memory grows with the
-holes and not with the events."""
+"""Events of each source in a recording, as intervals: memory grows with gaps, not with events."""
 
 from __future__ import annotations
 
@@ -11,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 LAST_EVENT = 2**64 - 2
-"""The end of an interval, one more, has 64 bits."""
+"""Last event number, so that the end of an interval fits into 64 bits."""
 MOST_EXAMPLES = 10
-"""So many places of a kind are named; all are counted."""
+"""Limit on the places listed of each kind; all are counted."""
 PENDING = 1 << 16
-"""Intervals that are collected before they are merged."""
+"""Intervals that are collected before a merge."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +30,22 @@ class EventRange:
 
 @dataclass(frozen=True)
 class Duplicate(EventRange):
-    """Events of one source that are there more than once."""
+    """Events of one source that occur more than once."""
 
     source: int
     file: str
-    """One of those that have them again."""
+    """A file with a further copy."""
 
 
 @dataclass(frozen=True)
 class Incomplete(EventRange):
-    """Events that some sources have and these lack."""
+    """Events that some sources have and `missing_sources` lack."""
 
     missing_sources: tuple[int, ...]
 
 
 class _Source:
-    """The events of one source: disjoint intervals [first, end), ascending, and what is pending."""
+    """Events of one source: disjoint ascending intervals [first, end), and pending ones."""
 
     def __init__(self) -> None:
         self.firsts: NDArray[np.uint64] = np.empty(0, np.uint64)
@@ -54,7 +53,7 @@ class _Source:
         self.new_firsts, self.new_ends, self.new_files = array("Q"), array("Q"), array("q")
 
     def add(self, first: int, end: int, file: int) -> bool:
-        """Whether that is an interval more."""
+        """Add an interval; return whether it does not continue the last one."""
         if self.new_ends and self.new_ends[-1] == first and self.new_files[-1] == file:
             self.new_ends[-1] = end
             return False
@@ -64,7 +63,8 @@ class _Source:
         return True
 
     def merge(self) -> tuple[int, list[tuple[int, int, int]]]:
-        """Events that are there again, and the first of them as (first, end, file)."""
+        """Merge the pending intervals; return the number of repeated events, and the first of them
+        as (first, end, file)."""
         if not self.new_firsts:
             return 0, []
         firsts = np.concatenate((self.firsts, np.array(self.new_firsts, np.uint64)))
@@ -73,13 +73,13 @@ class _Source:
         del self.new_firsts[:], self.new_ends[:], self.new_files[:]
         order = np.argsort(firsts, kind="stable")
         firsts, ends, files = firsts[order], ends[order], files[order]
-        covered = np.maximum.accumulate(ends)  # by all up to here, without a hole from firsts on
+        covered = np.maximum.accumulate(ends)  # largest end so far
         overlaps = np.flatnonzero(firsts[1:] < covered[:-1]) + 1
-        again_ends = np.minimum(covered[overlaps - 1], ends[overlaps])
-        count = int((again_ends - firsts[overlaps]).sum())
+        repeat_ends = np.minimum(covered[overlaps - 1], ends[overlaps])
+        count = int((repeat_ends - firsts[overlaps]).sum())
         examples = []
-        for place, end in zip(overlaps[:MOST_EXAMPLES], again_ends, strict=False):
-            # What was merged before overlaps nothing that was merged before: one of both is new.
+        for place, end in zip(overlaps[:MOST_EXAMPLES], repeat_ends, strict=False):
+            # Intervals of earlier merges are disjoint: one of the two that overlap is new.
             file = files[place] if files[place] >= 0 else files[np.argmax(ends[:place])]
             examples.append((int(firsts[place]), int(end), int(file)))
         starts = np.concatenate(([0], np.flatnonzero(firsts[1:] > covered[:-1]) + 1))
@@ -90,7 +90,7 @@ class _Source:
 
 @dataclass
 class Gaps:
-    """What is not there, between the first and the last event of a recording."""
+    """Events that are missing between the first and the last of a recording."""
 
     events: int = 0
     """Number of events that some source has."""
@@ -99,15 +99,14 @@ class Gaps:
     incomplete_events: int = 0
     """Number of events that some sources have and others lack."""
     missing: int = 0
-    """(source, event) pairs of the latter."""
+    """(source, event) pairs that are lacking in incomplete events."""
     lost: list[EventRange] = field(default_factory=list)
-    """The first few."""
     incomplete: list[Incomplete] = field(default_factory=list)
-    """The first few."""
+    """The first few of each kind."""
 
 
 class Coverage:
-    """Collects what a recording has, in any order."""
+    """Collector of the events of a recording, in any order."""
 
     def __init__(self) -> None:
         self._sources: dict[int, _Source] = {}
@@ -118,11 +117,11 @@ class Coverage:
         self._examples: list[Duplicate] = []
 
     def begin_file(self, file: str) -> None:
-        """Begin a file: what is added next is from there."""
+        """Attribute all later events to `file`."""
         self._files.append(file)
 
     def add(self, source: int, first: int, events: int) -> None:
-        """That source has `events` events from `first` on; 0: it is known to exist."""
+        """Add `events` events of a source from `first` on; 0 only registers the source."""
         found = self._sources.get(source)
         if found is None:
             found = self._sources[source] = _Source()
@@ -133,16 +132,16 @@ class Coverage:
 
     @property
     def sources(self) -> list[int]:
-        """All that were named, ascending."""
+        """Source ids, ascending."""
         return sorted(self._sources)
 
     def duplicates(self) -> tuple[int, list[Duplicate]]:
-        """(source, event) pairs that are there again, and the first few places."""
+        """Return the number of repeated (source, event) pairs, and the first few places."""
         self._merge()
         return self._duplicates, self._examples
 
     def span(self) -> EventRange | None:
-        """From the first to the last event that any source has."""
+        """Return the range from the first to the last event of any source; None without events."""
         self._merge()
         held = [each for each in self._sources.values() if len(each.firsts)]
         if not held:
@@ -151,15 +150,15 @@ class Coverage:
         return EventRange(first, max(int(each.ends[-1]) for each in held) - 1)
 
     def gaps(self) -> Gaps:
-        """What is missing within `span`."""
+        """Return the events that are missing within `span`."""
         self._merge()
         found = Gaps()
-        everybody = self._sources.values()
+        sources = self._sources.values()
         if self.span() is None:
             return found
-        firsts = np.sort(np.concatenate([each.firsts for each in everybody]))
-        ends = np.sort(np.concatenate([each.ends for each in everybody]))
-        # Between two such points the sources that have the events are the same.
+        firsts = np.sort(np.concatenate([each.firsts for each in sources]))
+        ends = np.sort(np.concatenate([each.ends for each in sources]))
+        # The same sources have all events between two neighbouring points.
         points = np.unique(np.concatenate((firsts, ends)))
         having = np.searchsorted(firsts, points, "right") - np.searchsorted(ends, points, "right")
         having, lengths = having[:-1], np.diff(points)
@@ -168,7 +167,7 @@ class Coverage:
         found.events = int(lengths[~lost].sum())
         found.lost_events = int(lengths[lost].sum())
         found.incomplete_events = int(lengths[partial].sum())
-        present = sum(int((each.ends - each.firsts).sum()) for each in everybody)
+        present = sum(int((each.ends - each.firsts).sum()) for each in sources)
         found.missing = len(self._sources) * found.events - present
         for place in np.flatnonzero(lost)[:MOST_EXAMPLES]:
             found.lost.append(EventRange(int(points[place]), int(points[place + 1]) - 1))
@@ -193,5 +192,5 @@ class Coverage:
             for first, end, file in examples[: MOST_EXAMPLES - len(self._examples)]:
                 self._examples.append(Duplicate(first, end - 1, source, self._files[file]))
         self._pending = 0
-        # So that merging costs no more than so often what is kept.
+        # The next merge waits for as many new intervals as are kept: linear cost overall.
         self._merge_at = max(PENDING, sum(len(each.firsts) for each in self._sources.values()))

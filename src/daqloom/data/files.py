@@ -12,7 +12,7 @@ from daqloom.scenario.files import open_regular
 Kind = Literal["mfp", "mep"]
 ENDINGS: dict[str, Kind] = {".mfp": "mfp", ".mep": "mep"}
 MAGIC_BYTES = 2
-"""So many of a file's first bytes tell its kind."""
+"""Length of the beginning of a file that identifies its kind (B)."""
 MAGICS: dict[bytes, Kind] = {
     _engine.MFP_MAGIC.to_bytes(2, "little")[:MAGIC_BYTES]: "mfp",
     _engine.MEP_MAGIC.to_bytes(4, "little")[:MAGIC_BYTES]: "mep",
@@ -20,8 +20,8 @@ MAGICS: dict[bytes, Kind] = {
 
 
 def kind_of(path: Path) -> Kind:
-    """By the ending of its name, .mfp or .mep, else by its first bytes. Raises OSError where it
-    cannot be read, ValueError where it is neither."""
+    """Return the kind by the ending of the name, .mfp or .mep, else by the first bytes. Raises
+    OSError where the file cannot be read, ValueError where it is of neither kind."""
     with open_regular(path) as file:
         magic = file.read(MAGIC_BYTES)
     if path.suffix in ENDINGS:
@@ -36,28 +36,27 @@ def kind_of(path: Path) -> Kind:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A damaged place of a file, which was left out: one packet, or more without an index."""
+    """A damaged place of a file: one packet, or several without an index."""
 
     offset: int
     """Place in the file (B)."""
     nbytes: int
-    """Bytes left out: up to the next whole packet or the end of the file (B)."""
+    """Size, up to the next whole packet or the end of the file (B)."""
     reason: str
-    """Fault at the first of them, in one sentence with file and offset."""
+    """First fault, in one sentence with file and offset."""
 
 
 def warn(skipped: Skipped) -> None:
-    """Issue a warning of what was left out."""
+    """Issue a warning of a skipped place."""
     warnings.warn(f"{skipped.reason}; {skipped.nbytes:,} bytes were skipped", stacklevel=3)
 
 
 def packets(
     path: str | Path, kind: Kind | None = None, skip: Callable[[Skipped], None] = warn
 ) -> Iterator[tuple[int, bytes]]:
-    """(offset in the file, packet) one after the other, each well-formed. `kind` is told from the
-    file if it is not given. What is damaged is left out, and `skip` is called for it. Raises
-    ValueError, in one sentence with file and offset, where the file has no whole packet at all,
-    OSError where it cannot be read."""
+    """Yield (offset in the file, packet) of each well-formed packet; `skip` is called for each
+    damaged place. Raises ValueError, in one sentence with file and offset, where no packet is
+    whole, OSError where the file cannot be read."""
     file = Path(path)
     reader = (_engine.MfpFile if (kind or kind_of(file)) == "mfp" else _engine.MepFile)(str(file))
     left_out: list[Skipped] = []

@@ -1,4 +1,4 @@
-"""The sources of a scenario, with generated fragments whose every byte can be checked."""
+"""Sources of a scenario: generators of fragments whose every byte can be checked."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ ALIGN = 2
 
 
 def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpGenerator]:
-    """One for each source: readout unit after readout unit, its streams in order; the source id is
-    that place. `generate(event)` gives the MFP whose first fragment is of that event.
+    """Return a generator for each source: unit after unit, its streams in order; the place is the
+    source id. `generate(event)` returns the MFP that begins with that event.
 
-    Sizes follow [event], the mean of each source rounded to whole bytes, and `seed` (run.seed
-    if it is not given). Raises ScenarioError for what an MFP cannot say.
+    Sizes follow [event], the mean of each source rounded to whole bytes, and `seed` (default:
+    run.seed). Raises ScenarioError where a value does not fit an MFP.
     """
     from daqloom.topology.system.system import fabric_system
 
@@ -44,8 +44,7 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
 
 
 def check_packets(packing: int, means: Sequence[int]) -> None:
-    """Raise ScenarioError for so many fragments, or such mean sizes of them (B), as an MFP cannot
-    have."""
+    """Raise ScenarioError where a number of fragments, or a mean size (B), does not fit an MFP."""
     if packing > _engine.MOST_MFP_FRAGMENTS:
         raise ScenarioError(
             f"event.packing = {packing}: an MFP counts its fragments in 16 bits; give at most "
@@ -64,9 +63,8 @@ def write_files(
     mfps: int,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[Path]:
-    """Write `mfps` successive MFPs of each source, from event 0 on, to a file of its own. A file
-    appears when it is complete. Raises OutputError where the folder cannot be written or has too
-    little room."""
+    """Write `mfps` successive MFPs of each source, from event 0 on, to a file each, which appears
+    when it is complete. Raises OutputError where the folder cannot be written or is too small."""
     needed = sum(mfps * each.bytes_of(0) for each in sources)
     _check_room(folder, needed)
     paths = []

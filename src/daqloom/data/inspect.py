@@ -1,4 +1,4 @@
-"""What a file of packets holds."""
+"""Summaries of the packets of a file."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -11,11 +11,11 @@ from daqloom.data.mfp import Mfp
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A packet, in numbers. Of a MEP, `source` is None, and sizes are those of its MFPs."""
+class PacketSummary:
+    """Numbers of a packet. For a MEP, `source` is None and sizes are those of its MFPs."""
 
     number: int
-    """Place in the file; of a MEP, its own number."""
+    """Place in the file; for a MEP its own number."""
     offset: int
     source: int | None
     first_event: int
@@ -29,50 +29,37 @@ class Seen:
     largest: int
 
     def record(self) -> dict[str, Any]:
-        """For JSON; `None` left out."""
+        """Return a JSON object, without absent values."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def inspect_file(path: Path, skip: Callable[[Skipped], None] = warn) -> tuple[Kind, Iterator[Seen]]:
-    """Its packets, one after the other; `skip` is called for what is damaged. Raises OSError where
-    the file cannot be read; it or the iterator ValueError, in one sentence with file and offset,
-    where there is no packet."""
+def inspect_file(
+    path: Path, skip: Callable[[Skipped], None] = warn
+) -> tuple[Kind, Iterator[PacketSummary]]:
+    """Return the kind of a file and its packets; `skip` is called for damaged places. Raises
+    OSError where the file cannot be read; the iterator raises ValueError, in one sentence with file
+    and offset, where there is no packet."""
     kind = kind_of(path)
-    see = _of_mfp if kind == "mfp" else _of_mep
-    return kind, (see(number, *each) for number, each in enumerate(packets(path, kind, skip)))
+    summary = _mfp_summary if kind == "mfp" else _mep_summary
+    return kind, (summary(number, *each) for number, each in enumerate(packets(path, kind, skip)))
 
 
-def _of_mfp(number: int, offset: int, packet: bytes) -> Seen:
+def _mfp_summary(number: int, offset: int, packet: bytes) -> PacketSummary:
     mfp = Mfp.decode(packet)
-    sizes = mfp.sizes
-    return Seen(
-        number,
-        offset,
-        source=mfp.source_id,
-        first_event=mfp.event_id,
-        events=len(mfp),
-        parts=len(mfp),
-        missing=0,
-        nbytes=mfp.nbytes,
-        smallest=int(sizes.min(initial=65_535)) if len(sizes) else 0,
-        mean=float(sizes.mean()) if len(sizes) else 0.0,
-        largest=int(sizes.max(initial=0)),
-    )
+    head = (number, offset, mfp.source_id, mfp.event_id, len(mfp))
+    return _summary(head, mfp.sizes.tolist(), 0, mfp.nbytes)
 
 
-def _of_mep(number: int, offset: int, packet: bytes) -> Seen:
+def _mep_summary(_number: int, offset: int, packet: bytes) -> PacketSummary:
     mep = Mep.decode(packet)
     sizes = [len(mep.place(source)) for source, entry in enumerate(mep.entries) if not entry.state]
-    return Seen(
-        mep.number,
-        offset,
-        source=None,
-        first_event=mep.event_id,
-        events=mep.events,
-        parts=len(sizes),
-        missing=len(mep) - len(sizes),
-        nbytes=mep.nbytes,
-        smallest=min(sizes, default=0),
-        mean=sum(sizes) / len(sizes) if sizes else 0.0,
-        largest=max(sizes, default=0),
-    )
+    head = (mep.number, offset, None, mep.event_id, mep.events)
+    return _summary(head, sizes, len(mep) - len(sizes), mep.nbytes)
+
+
+def _summary(
+    head: tuple[int, int, int | None, int, int], sizes: list[int], missing: int, nbytes: int
+) -> PacketSummary:
+    mean = sum(sizes) / len(sizes) if sizes else 0.0
+    spread = min(sizes, default=0), mean, max(sizes, default=0)
+    return PacketSummary(*head, len(sizes), missing, nbytes, *spread)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 HEADER_BYTES = _engine.MFP_HEADER_BYTES
 BITS = {"event_id": 64, "source_id": 16, "align": 8, "version": 8, "type": 8}
-"""Bits of the numbers in a packet."""
+"""Width of each number in a packet."""
 
 
 def check_numbers(packet: str, bits: Mapping[str, int], **given: int) -> None:
-    """Raise ValueError for a number that does not fit into so many bits of the packet."""
+    """Raise ValueError for a number that does not fit its width."""
     for name, value in given.items():
         if not isinstance(value, int) or not 0 <= value < 1 << bits[name]:
             most = (1 << bits[name]) - 1
@@ -27,8 +27,8 @@ def check_numbers(packet: str, bits: Mapping[str, int], **given: int) -> None:
 
 
 class Fragments(Sequence[tuple[int, memoryview]]):
-    """(type, payload) by event; payloads are views into the packet, without padding. So are all
-    `types`, and `sizes` (B)."""
+    """(type, payload) by event, and all `types` and `sizes` (B): views into the packet, without
+    padding."""
 
     def __init__(self, packet: memoryview, count: int, align: int) -> None:
         sizes_at = HEADER_BYTES + (count + 3 & ~3)
@@ -56,9 +56,35 @@ class Fragments(Sequence[tuple[int, memoryview]]):
         return int(self.types[index]), self._packet[start : start + int(self.sizes[index])]
 
 
-class Mfp:
-    """An MFP: `event_id` of its first fragment, `source_id`, and its fragments. `align` is the
-    base-2 logarithm of what each payload is padded to, 0 to 16."""
+class Packet:
+    """A packet, which is a read-only view of the bytes that it was decoded from."""
+
+    _packet: memoryview
+
+    @classmethod
+    def decode(cls, data: Buffer) -> Self:
+        """Return the packet at the front of `data`; nothing is copied. Raises ValueError unless all
+        of it is present and well-formed."""
+        packet = cls.__new__(cls)
+        packet._read(data)
+        return packet
+
+    def _read(self, data: Buffer) -> None:
+        raise NotImplementedError
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the packet (B)."""
+        return len(self._packet)
+
+    def encode(self) -> bytes:
+        """Return the bytes of the packet."""
+        return bytes(self._packet)
+
+
+class Mfp(Packet):
+    """An MFP: `event_id` of its first fragment, `source_id`, and its fragments. Payloads are padded
+    to 2^`align` bytes, `align` from 0 to 16."""
 
     def __init__(
         self,
@@ -68,8 +94,8 @@ class Mfp:
         align: int = 2,
         version: int = 3,
     ) -> None:
-        """`fragments`: (type, payload) each; up to 65 535 of them with up to 65 535 bytes. Raises
-        ValueError for what an MFP cannot say."""
+        """`fragments`: up to 65 535 (type, payload), of up to 65 535 bytes each. Raises ValueError
+        where a number does not fit."""
         check_numbers(
             "MFP", BITS, event_id=event_id, source_id=source_id, align=align, version=version
         )
@@ -78,33 +104,14 @@ class Mfp:
             check_numbers("MFP", BITS, type=kind)
         self._read(_engine.encode_mfp(event_id, source_id, align, version, listed))
 
-    @classmethod
-    def decode(cls, data: Buffer) -> Mfp:
-        """The MFP at the front of `data`, which it keeps a view of; nothing is copied. Raises
-        ValueError, whatever the bytes are, unless all of it is there and well-formed."""
-        mfp = cls.__new__(cls)
-        mfp._read(data)
-        return mfp
-
     def _read(self, data: Buffer) -> None:
         whole = memoryview(data).cast("B")
         header = _engine.decode_mfp(whole)
-        self.event_id = header.event_id
-        self.source_id = header.source_id
-        self.align = header.align
-        self.version = header.version
+        self.event_id, self.source_id = header.event_id, header.source_id
+        self.align, self.version = header.align, header.version
         self._packet = whole[: header.nbytes].toreadonly()
         self.fragments = Fragments(self._packet, header.count, self.align)
         self.types, self.sizes = self.fragments.types, self.fragments.sizes
-
-    def encode(self) -> bytes:
-        """Return the bytes of the packet."""
-        return bytes(self._packet)
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the packet (B)."""
-        return len(self._packet)
 
     def __iter__(self) -> Iterator[tuple[int, memoryview]]:
         return iter(self.fragments)

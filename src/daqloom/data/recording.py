@@ -1,4 +1,4 @@
-"""Whether a recording has every event once: over all files that the units of a run have written."""
+"""Checks of a recording: every event once, over all files that the units of a run wrote."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -10,17 +10,16 @@ from daqloom.data.coverage import Coverage, Duplicate, EventRange, Gaps
 from daqloom.data.files import ENDINGS
 
 UNFINISHED = ".part"
-"""Ending of a file that a unit is writing, or did not finish."""
+"""Ending of a file that a unit is writing, or left unfinished."""
 
 
 @dataclass(frozen=True)
 class CheckedRecording:
-    """What the files of a recording have together.
+    """Findings over all files of a recording.
 
-    A *duplicate* is a (source, event) pair that is there again. An event is *lost* if no source has
-    it, though it is between the first and the last event of the recording; *incomplete* if some
-    sources have it and others, of those in the recording, do not. Of each only the first few are
-    listed; all are counted.
+    A (source, event) pair that occurs again is a *duplicate*. An event between the first and the
+    last is *lost* if no source has it, *incomplete* if only some of the sources have it. The first
+    few are listed; all are counted.
     """
 
     folders: list[str]
@@ -29,7 +28,7 @@ class CheckedRecording:
     """Files that were not read: a unit was killed, or still writes them."""
     sources: int
     span: EventRange | None
-    """From the first to the last event; None where there is none."""
+    """From the first to the last event; None without events."""
     duplicates: int
     duplicate_examples: list[Duplicate]
     gaps: Gaps
@@ -41,38 +40,39 @@ class CheckedRecording:
 
     @property
     def fault_count(self) -> int:
-        """Damaged places in all files; `files` tells which."""
+        """Damaged places in all files."""
         return sum(each.fault_count for each in self.files)
 
     @property
     def is_right(self) -> bool:
-        """Nothing is damaged and nothing is there twice."""
+        """Whether nothing is damaged and nothing occurs twice."""
         return not self.fault_count and not self.duplicates
 
     @property
     def is_complete(self) -> bool:
-        """Every source has every event, from the first to the last."""
+        """Whether every source has every event, from the first to the last."""
         return not self.gaps.lost_events and not self.gaps.missing
 
     def record(self) -> dict[str, Any]:
-        """For JSON, without the files."""
+        """Return a JSON object, without the files."""
+        gaps, span = self.gaps, self.span
         return {
             "folders": self.folders,
             "files": len(self.files),
             "unfinished": self.unfinished,
             "sources": self.sources,
             "mfps": self.mfps,
-            "events": self.gaps.events,
-            "first_event": self.span.first if self.span else None,
-            "last_event": self.span.last if self.span else None,
+            "events": gaps.events,
+            "first_event": span.first if span else None,
+            "last_event": span.last if span else None,
             "fault_count": self.fault_count,
             "duplicates": self.duplicates,
             "duplicate_examples": [asdict(each) for each in self.duplicate_examples],
-            "lost_events": self.gaps.lost_events,
-            "lost_examples": [asdict(each) for each in self.gaps.lost],
-            "incomplete_events": self.gaps.incomplete_events,
-            "missing_fragments": self.gaps.missing,
-            "incomplete_examples": [asdict(each) for each in self.gaps.incomplete],
+            "lost_events": gaps.lost_events,
+            "lost_examples": [asdict(each) for each in gaps.lost],
+            "incomplete_events": gaps.incomplete_events,
+            "missing_fragments": gaps.missing,
+            "incomplete_examples": [asdict(each) for each in gaps.incomplete],
             "is_right": self.is_right,
             "is_complete": self.is_complete,
         }
@@ -84,11 +84,10 @@ def check_recording(
     generated: bool = False,
     progress: Callable[[float], None] = lambda share: None,
 ) -> CheckedRecording:
-    """Reads all .mfp and .mep files in the folders, which one run has written: on several machines,
-    say. Each file is checked as `check_file` does. Raises OSError where a folder or file cannot be
-    read, ValueError where a folder has no such file."""
-    given = [folders] if isinstance(folders, str | Path) else folders
-    listed = [Path(folder) for folder in given]
+    """Check all .mfp and .mep files of one run, in several folders if several machines wrote them.
+    Each file is checked as by `check_file`. Raises OSError where a folder or file cannot be read,
+    ValueError where a folder has no such file."""
+    listed = [Path(each) for each in ([folders] if isinstance(folders, str | Path) else folders)]
     paths, unfinished = _files_of(listed)
     coverage = Coverage()
     total = max(sum(path.stat().st_size for path in paths), 1)
@@ -97,31 +96,23 @@ def check_recording(
     for path in sorted(paths, key=_first_event):
         coverage.begin_file(str(path))
         size = path.stat().st_size
-        files.append(
-            check_file(
-                path,
-                generated=generated,
-                progress=_part(progress, done / total, size / total),
-                seen=coverage.add,
-            )
-        )
+        part = _part(progress, done / total, size / total)
+        files.append(check_file(path, generated=generated, progress=part, visit=coverage.add))
         done += size
-    duplicates, examples = coverage.duplicates()
     return CheckedRecording(
-        folders=[str(folder) for folder in listed],
-        files=sorted(files, key=lambda each: each.file),
-        unfinished=[str(path) for path in unfinished],
-        sources=len(coverage.sources),
-        span=coverage.span(),
-        duplicates=duplicates,
-        duplicate_examples=examples,
-        gaps=coverage.gaps(),
+        [str(folder) for folder in listed],
+        sorted(files, key=lambda each: each.file),
+        [str(path) for path in unfinished],
+        len(coverage.sources),
+        coverage.span(),
+        *coverage.duplicates(),
+        coverage.gaps(),
     )
 
 
 def _files_of(folders: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Those to read, and those unfinished."""
-    paths: dict[Path, Path] = {}  # however it is called, a file is read once
+    """Return the files to read, each once under any name, and the unfinished ones."""
+    paths: dict[Path, Path] = {}
     unfinished: set[Path] = set()
     for folder in folders:
         entries = sorted(folder.iterdir())
@@ -136,11 +127,11 @@ def _files_of(folders: list[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _first_event(path: Path) -> int:
-    """In this order, what is not yet there is filled soon: little has to be kept."""
+    """Sort key: in the order of events, gaps are filled soon, and few intervals are kept."""
     from daqloom.data.inspect import inspect_file
 
     try:
-        return next((seen.first_event for seen in inspect_file(path, lambda _: None)[1]), 0)
+        return next((each.first_event for each in inspect_file(path, lambda _: None)[1]), 0)
     except ValueError:
         return 0
 

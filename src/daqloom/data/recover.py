@@ -1,8 +1,7 @@
-"""Files of a recording that a unit did not finish, as it was killed or the disk failed.
+"""Recovery of files of a recording that a unit left unfinished: killed, or stopped by a full disk.
 
-A file is called NAME.part, and locked by its unit, until it is complete. What a process that ended
-left there are whole packets and at most one that is cut off. What a damaged disk left out between
-them stays, and readers skip it.
+A unit writes to NAME.part, which it locks until the file is complete. An abandoned file has whole
+packets and at most one that is cut off; damaged packets between them stay, and readers skip them.
 """
 
 import errno
@@ -26,30 +25,30 @@ class Unfinished:
     file: str
     nbytes: int
     in_use: bool
-    """A process still writes it."""
+    """Whether a process still writes it."""
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """What has become of an unfinished file."""
+    """Outcome for an unfinished file."""
 
     file: str
     nbytes: int
     outcome: Literal["finished", "dropped", "in use", "name taken"]
-    """Dropped, too, if it had no whole packet. The last two are left as they were."""
+    """`dropped` also without a whole packet; the last two leave the file unchanged."""
     finished_as: str | None = None
     packets: int = 0
     kept_bytes: int = 0
-    """Size of the whole packets that were kept (B); the rest was cut off."""
+    """Size of the whole packets (B); the rest was cut off."""
 
     @property
     def is_left(self) -> bool:
-        """Whether nothing was done with it."""
+        """Whether the file is unchanged."""
         return self.outcome in ("in use", "name taken")
 
 
 def unfinished(folder: str | Path) -> list[Unfinished]:
-    """The files of the folder that are not complete, by name. Raises OSError."""
+    """Return the unfinished files of a folder, by name. Raises OSError."""
     return [
         Unfinished(str(path), os.fstat(file).st_size, in_use)
         for path, file, in_use in _parts(Path(folder))
@@ -62,33 +61,27 @@ def recover(
     drop: bool = False,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[Recovered]:
-    """Cuts each file that no process writes any more behind its last whole packet, and gives it its
-    name; with `drop` deletes it instead. Raises OSError."""
+    """Truncate each abandoned file behind its last whole packet and rename it; with `drop` delete
+    it instead. Raises OSError."""
     total = max(sum(each.nbytes for each in unfinished(folder)), 1)
     done: list[Recovered] = []
     for path, file, in_use in _parts(Path(folder)):
-        size = os.fstat(file).st_size
-        done.append(
-            Recovered(str(path), size, "in use") if in_use else _recovered(path, file, drop)
-        )
+        done.append(_recovered(path, file, drop, in_use))
         progress(min(1.0, sum(each.nbytes for each in done) / total))
     return done
 
 
-def _recovered(path: Path, file: int, drop: bool) -> Recovered:
+def _recovered(path: Path, file: int, drop: bool, in_use: bool) -> Recovered:
     size = os.fstat(file).st_size
-    if drop:
-        path.unlink()
-        return Recovered(str(path), size, "dropped")
+    if in_use:
+        return Recovered(str(path), size, "in use")
     name = path.with_suffix("")
-    if name.exists():
+    if not drop and name.exists():
         return Recovered(str(path), size, "name taken", str(name))
     count = kept = 0
-    try:
-        for offset, packet in packets(path, ENDINGS[name.suffix], lambda _: None):
+    with suppress(ValueError):  # without a whole packet
+        for offset, packet in () if drop else packets(path, ENDINGS[name.suffix], lambda _: None):
             count, kept = count + 1, offset + len(packet)
-    except ValueError:
-        pass  # there is no whole packet
     if not count:
         path.unlink()
         return Recovered(str(path), size, "dropped")
@@ -100,15 +93,15 @@ def _recovered(path: Path, file: int, drop: bool) -> Recovered:
 
 
 def _parts(folder: Path) -> Iterator[tuple[Path, int, bool]]:
-    """Regular files NAME.mfp.part and NAME.mep.part, each opened, and locked for as long as the
-    caller looks at it; or true: a process writes it."""
+    """Yield path, descriptor and whether a process writes it, of each regular NAME.mfp.part and
+    NAME.mep.part; the file is locked while the caller uses it."""
     for path in sorted(folder.iterdir()):
         if path.suffix != UNFINISHED or path.with_suffix("").suffix not in ENDINGS:
             continue
         try:
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ELOOP):  # finished meanwhile, or a link
+            if error.errno in (errno.ENOENT, errno.ELOOP):  # finished meanwhile, or a symlink
                 continue
             raise
         try:
@@ -128,7 +121,7 @@ def _lock(file: int) -> bool:
 
 
 def _is_at(path: Path, file: int) -> bool:
-    """Whether the file still has that name: its unit may just have finished it."""
+    """Whether the file still has that name: its unit may have finished it meanwhile."""
     with suppress(FileNotFoundError):
         return os.path.samestat(path.lstat(), os.fstat(file))
     return False
