@@ -113,7 +113,7 @@ def test_json_is_one_object_and_what_python_gives(usual: list[str], folder: Path
     found = failures_of(read_logs([folder / "log.csv"]), network.links)
     month = variants(found, [], 60, len(network.links.names))[MERGED]
     reached, _ = throughputs(system, (1, 2), 2, store=folder / "store")
-    assert cost(month, network, reached).ways[0].hours.value == lost["value"]
+    assert cost(month, network, reached).ways[0].hours_lost.value == lost["value"]
 
 
 @pytest.mark.parametrize("command", ["cost", "draw"])
@@ -184,7 +184,7 @@ def test_the_figure_has_a_line_for_each_way(folder: Path) -> None:
         (["ib-uniform-64", "--log", "LOG"], 'ib-uniform-64 has building.protocol = "none"'),
         (["nowhere", "--log", "LOG"], 'there is no scenario "nowhere"'),
         (["SCENARIO", "--log", "missing.csv"], "cannot read missing.csv: no such file"),
-        (["SCENARIO", "--log", "EMPTY"], "tell no failure of a link of this network (16 links)"),
+        (["SCENARIO", "--log", "EMPTY"], "have no failure of a link of this network (16 links)"),
         (["SCENARIO", "--log", "OTHER"], "the network has none of the ports of the logs"),
         (["SCENARIO", "--log", "ONE"], "cover no time outside test periods"),
         (["SCENARIO", "--log", "LOG", "--failures", "9"], "--failures 9: expected numbers"),

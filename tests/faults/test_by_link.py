@@ -1,13 +1,11 @@
-"""Failures link by link: how links differ, and which are worst."""
+"""Failures by link: dispersion, and the worst links."""
 
 from __future__ import annotations
 
 import pytest
 
 from daqloom.faults.by_link import LinkTotal, by_link, dispersion, most_of
-from daqloom.faults.failure import (
-    Failure,
-)
+from daqloom.faults.failure import Failure
 
 
 def totals(*counts: int) -> list[LinkTotal]:
@@ -28,13 +26,8 @@ def test_links_that_differ_have_a_variance_above_the_mean() -> None:
 
 
 def test_the_worst_links_come_first() -> None:
-    failures = [
-        Failure(0, 1, "a"),
-        Failure(2, 4, "b", "x"),
-        Failure(5, None, "b"),
-        Failure(1, 9, "c"),
-    ]
-    worst = by_link(failures, 10)
+    of_b = Failure(2, 4, "b", "x"), Failure(5, None, "b")
+    worst = by_link([Failure(0, 1, "a"), *of_b, Failure(1, 9, "c")], 10)
     assert [(it.link, it.failures, it.down_s) for it in worst] == [
         ("b", 2, 7), ("c", 1, 8), ("a", 1, 1),
     ]  # fmt: skip

@@ -33,7 +33,7 @@ def month(number: int = 3000, mean_s: float = 864.0, shape: float = 1.0) -> Vari
     return Variant("", failures, Period(0.0, float(begins[-1])), 2)
 
 
-def test_as_many_fail_as_the_log_says_and_for_as_long() -> None:
+def test_numbers_and_durations_are_those_of_the_log() -> None:
     """A second stands for 10^6 s, in which 1157 fail: 10^6 / 864. In 0.1 s that is 115.7 on
     average, over 50 seeds within four standard deviations of a Poisson law."""
     log = month()
@@ -68,7 +68,7 @@ def test_a_link_that_is_down_does_not_fail_again_and_seeds_repeat() -> None:
     assert all(each.lasts_s >= SHORTEST_S for each in draw(log, span_s=1e-7, compress=1e11))
 
 
-def test_too_many_and_too_few_are_said() -> None:
+def test_too_many_and_too_few_failures_are_refused() -> None:
     with pytest.raises(FaultsError, match="more than 256 failures"):
         draw(month(), span_s=10.0, compress=1e6)
     with pytest.raises(FaultsError, match="too few for a distribution"):
@@ -83,10 +83,10 @@ def test_the_scenario_that_is_written_has_the_failures(tmp_path: Path) -> None:
     run("generate", "lhcb-10-percent", "-o", str(log))
     tests = str(tmp_path / "month.tests.txt")
     arguments = ["--log", str(log), "--tests", tests, "--compress", "1e6", "--span", "200 ms"]
-    told = run("draw", "lhcb-10-percent", *arguments, "-o", str(out), "--quiet")
+    printed = run("draw", "lhcb-10-percent", *arguments, "-o", str(out), "--quiet")
     scenario = load(str(out))
     injected = scenario.faults.injected
-    assert f"{len(injected)} failures" in told
+    assert f"{len(injected)} failures" in printed
     assert len(injected) > 20
     system = fabric_system(scenario)
     found = system.fault_plan.outages
@@ -104,11 +104,11 @@ def test_the_scenario_that_is_written_has_the_failures(tmp_path: Path) -> None:
         (["--compress", "1e7", "--span", "soon"], "--span soon is not a time"),
     ],
 )
-def test_mistakes_are_told_in_one_sentence(
+def test_mistakes_are_refused_in_one_sentence(
     arguments: list[str], sentence: str, tmp_path: Path
 ) -> None:
     log = tmp_path / "month.csv"
     run("generate", "lhcb-10-percent", "-o", str(log))
     out = str(tmp_path / "failing.toml")
-    told = run("draw", "lhcb-10-percent", "--log", str(log), "-o", out, *arguments, code=2)
-    assert sentence in " ".join(told.split())
+    printed = run("draw", "lhcb-10-percent", "--log", str(log), "-o", out, *arguments, code=2)
+    assert sentence in " ".join(printed.split())

@@ -1,4 +1,4 @@
-"""Durations of failures, against answers derived here and known distributions."""
+"""Durations of failures: derived shares, and bands of known distributions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from daqloom.faults.durations import distribution
-from daqloom.faults.failure import (
-    Failure,
-)
+from daqloom.faults.failure import Failure
 
 
 def test_shares_of_durations_are_those_of_kaplan_and_meier() -> None:
@@ -32,7 +30,7 @@ def test_where_all_have_ended_the_band_is_the_binomial_one() -> None:
     assert found.outlasting(0.1) == pytest.approx((1, 1 - exact.high, 1))
 
 
-def test_what_a_log_is_too_short_for_is_not_known() -> None:
+def test_shares_beyond_a_short_log_are_unknown() -> None:
     assert distribution([], 0).outlasting(1) is None
     just_begun = distribution([Failure(5, None, "a")], 7)
     assert just_begun.outlasting(2) == pytest.approx((1, 0.025, 1))
@@ -42,7 +40,7 @@ def test_what_a_log_is_too_short_for_is_not_known() -> None:
     assert one_ended.outlasting(8) is None
 
 
-def test_bands_hold_the_truth_as_often_as_they_say() -> None:
+def test_bands_have_their_confidence() -> None:
     """Of 200 logs of 60 exponential durations, the band at the median holds 1/2 in 95 % (±3 σ)."""
     random = np.random.default_rng(1)
     held = 0

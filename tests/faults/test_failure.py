@@ -1,8 +1,9 @@
-"""Failures of links, from what a log says: paired, merged, and outside of tests."""
+"""Failures of links: paired changes, merged flaps, and failures outside test periods."""
 
 from __future__ import annotations
 
-from daqloom.faults.change import Change, Outage, Port, Told
+from daqloom.faults.change import Change, LogContent, Outage, Port
+from daqloom.faults.clock import Calendar
 from daqloom.faults.failure import (
     Failure,
     Period,
@@ -11,28 +12,24 @@ from daqloom.faults.failure import (
     merged,
     outside,
     time_without,
-)
+)  # fmt: skip
 from daqloom.faults.links import Links
 from daqloom.topology.shapes.clos import folded_clos
 
 
-def told(*changes: tuple[float, str, str]) -> Told:
-    found = Told()
-    for at_s, node, state in changes:
-        found.changes.append(Change(at_s, Port(node, "1"), state == "up"))
-        found.seen(at_s)
-    return found
-
-
 def test_a_failure_lasts_from_down_to_up() -> None:
-    found = failures_of(told((1, "a", "down"), (2, "b", "down"), (4, "a", "up")), Links())
+    log, calendar = LogContent(), Calendar(1970)
+    for at_s, node, is_up in ((1, "a", False), (2, "b", False), (4, "a", True)):
+        log.changes.append(Change(at_s, Port(node, "1"), is_up))
+        log.cover(at_s, calendar)
+    found = failures_of(log, Links())
     assert found.failures == (Failure(1, 4, "a port 1"), Failure(2, None, "b port 1"))
     assert found.observed == Period(1, 4)
 
 
-def test_both_ends_of_a_cable_tell_one_failure() -> None:
+def test_reports_of_both_ends_are_one_failure() -> None:
     fabric = folded_clos("tree", leaves=2, spines=1, hosts_per_leaf=2, rate_bps=10**11)
-    log = Told()
+    log = LogContent()
     for at_s, port, is_up in (
         (1, Port("leaf00", "3"), False),
         (1.1, Port("spine00", "1"), False),
@@ -47,15 +44,13 @@ def test_both_ends_of_a_cable_tell_one_failure() -> None:
     assert found.unpaired == {"down twice": 1, "up twice": 1, "unknown port": 1}
 
 
-def test_failures_told_as_a_whole_count_as_they_are() -> None:
-    log = Told(outages=[Outage(5, 7, Port("a", ""), "dirty"), Outage(1, None, Port("b", ""))])
-    assert failures_of(log, Links()).failures == (
-        Failure(1, None, "b"),
-        Failure(5, 7, "a", "dirty"),
-    )
+def test_outages_are_failures() -> None:
+    log = LogContent(outages=[Outage(5, 7, Port("a", ""), "dirty"), Outage(1, None, Port("b", ""))])
+    expected = Failure(1, None, "b"), Failure(5, 7, "a", "dirty")
+    assert failures_of(log, Links()).failures == expected
 
 
-def test_of_a_flapping_link_failures_within_the_gap_are_one() -> None:
+def test_failures_of_a_flapping_link_within_the_gap_are_merged() -> None:
     apart = [Failure(0, 1, "a", "x"), Failure(3, 4, "a"), Failure(4.5, 9, "b"), Failure(7, 8, "a")]
     assert merged(apart, 2) == (
         Failure(0, 4, "a", "x", 2), Failure(4.5, 9, "b"), Failure(7, 8, "a"),
@@ -67,15 +62,9 @@ def test_of_a_flapping_link_failures_within_the_gap_are_one() -> None:
 def test_failures_in_test_periods_are_left_out_and_so_is_their_time() -> None:
     tests = [Period(10, 20), Period(15, 30), Period(50, 60)]
     begins = (5, 10, 19, 29.9, 30, 55, 60)
-    assert [f.begin_s for f in outside([Failure(at, at + 1, "a") for at in begins], tests)] == [
-        5, 30, 60,
-    ]  # fmt: skip
-    assert joined(tests) == [Period(10, 30), Period(50, 60)]
-    assert [time_without(at, joined(tests)) for at in (5, 10, 20, 30, 55, 70)] == [
-        5,
-        10,
-        10,
-        10,
-        30,
-        40,
-    ]
+    real = outside([Failure(at, at + 1, "a") for at in begins], tests)
+    assert [failure.begin_s for failure in real] == [5, 30, 60]
+    apart = joined(tests)
+    assert apart == [Period(10, 30), Period(50, 60)]
+    stopped = [time_without(at, apart) for at in (5, 10, 20, 30, 55, 70)]
+    assert stopped == [5, 10, 10, 10, 30, 40]

@@ -1,4 +1,4 @@
-"""Logs that are drawn: their links, their seeds, their order."""
+"""Generated logs: their links, seeds and order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from daqloom.faults.generate import Truth, generate, link_rates
 LINKS = [f"link {n}" for n in range(200)]
 
 
-def test_links_that_fail_alike_are_told_so() -> None:
+def test_links_that_fail_alike_have_no_dispersion() -> None:
     truth = Truth(failures=2000, in_tests=0, flapping=0, link_shape=1e6, repair_median_s=1)
     found = generate(LINKS, truth, 5)
     differ = dispersion(by_link(found, truth.end_s), len(LINKS))
@@ -29,6 +29,6 @@ def test_the_same_seed_gives_the_same_log() -> None:
         assert earlier.begin_s <= later.begin_s
 
 
-def test_what_cannot_be_drawn_is_refused() -> None:
+def test_a_log_without_links_is_refused() -> None:
     with pytest.raises(FaultsError, match="at least one link"):
         generate([], Truth(), 1)

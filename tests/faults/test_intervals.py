@@ -1,4 +1,4 @@
-"""Intervals between failures, fitted: against samples whose distribution is known."""
+"""Fits of the intervals between failures, for samples of known distributions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_intervals_are_fitted(shape: float) -> None:
     assert (exponential.p_value > 0.01) == (found.burst_p_value > 0.01) == (shape == 1)
 
 
-def test_a_fit_of_the_right_kind_is_refused_as_often_as_it_says() -> None:
+def test_p_values_of_a_fit_of_the_right_kind_are_uniform() -> None:
     """Of 200 exponential logs, one in ten has a p-value below 0.1 (± 4 σ).
 
     Four are fitted whole: the Weibull's samples, which have no part in it, take the time.

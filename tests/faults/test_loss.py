@@ -1,8 +1,8 @@
-"""What failures cost, against sums by hand, laws that are known, and single simulations."""
+"""Cost of failures: sums by hand, known distributions, and single simulations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -30,8 +30,8 @@ from daqloom.study.run.cable_failures import (
     broken_study,
     throughputs,
     usual_numbers,
-)
-from daqloom.study.run.program import Task, tasks
+)  # fmt: skip
+from daqloom.study.run.program import Outcome, Run, Task, tasks
 from daqloom.topology.shapes.clos import folded_clos
 from daqloom.topology.system.scenarios import override
 from support.small_fabrics import pods, small
@@ -60,11 +60,15 @@ def month(
     return Variant(MERGED, tuple(failures), observed, 5, tests)
 
 
+def between_switches(names: Iterable[str]) -> Network:
+    return Network(Links(), dict.fromkeys(names, "leaf - spine"), {})
+
+
 def of_hand(**options: object) -> Cost:
     return cost(month(OUTAGES), HAND, {AS_IT_IS: CURVE}, **options)  # type: ignore[arg-type]
 
 
-def test_times_with_so_many_down_are_swept_from_begins_and_ends() -> None:
+def test_times_with_a_number_of_links_down() -> None:
     found = overlap(OUTAGES, HAND, OBSERVED)
     # a alone for 50 s, with b for 50 s, b alone for 50 s; c alone to the end, 100 s.
     assert found.time_s.tolist() == [[1000 - 250, 200, 50]]
@@ -73,7 +77,7 @@ def test_times_with_so_many_down_are_swept_from_begins_and_ends() -> None:
     assert found.length_s == 1000
 
 
-def test_test_periods_are_no_time() -> None:
+def test_test_periods_do_not_count_as_time() -> None:
     # 60 to 70 s have a and b down, 200 to 300 s have none; h begins 40 s before.
     tests = (Period(60, 70), Period(200, 300))
     found = overlap(OUTAGES, HAND, OBSERVED, tests)
@@ -82,7 +86,7 @@ def test_test_periods_are_no_time() -> None:
     assert found.cut_s == pytest.approx(np.array([[50 / 4, 10 / 4, 0]]))
 
 
-def test_days_are_blocks_and_long_logs_have_blocks_of_several() -> None:
+def test_blocks_are_days_or_several_in_long_logs() -> None:
     observed = Period(5.0, 5.0 + 2.5 * DAY_S)
     down = [Failure(5 + 0.75 * DAY_S, 5 + 1.25 * DAY_S, "a")]
     found = overlap(down, HAND, observed)
@@ -100,41 +104,39 @@ def test_links_that_change_at_the_same_time_are_down_at_no_time_together() -> No
 
 def test_very_many_links_down_at_once_are_counted_together() -> None:
     names = [f"link {n}" for n in range(MOST_AT_ONCE + 5)]
-    network = Network(Links(), dict.fromkeys(names, "leaf - spine"), {})
+    network = between_switches(names)
     found = overlap([Failure(0, 1, name) for name in names], network, Period(0, 2))
     assert found.time_s.shape == (1, MOST_AT_ONCE + 1)
     assert (found.time_s[0, 0], found.time_s[0, -1]) == (1, 1)
 
 
-def test_the_loss_is_the_sum_over_what_is_down() -> None:
+def test_the_loss_is_the_sum_over_links_that_are_down() -> None:
     found = of_hand()
     # 1 broken for 200 s costs 0.3, 2 for 50 s 0.5; h costs a quarter of all for 90 s and of 0.7
     # for 10 s.
     cables_s, host_s = 200 * 0.3 + 50 * 0.5, 90 / 4 + 0.7 * 10 / 4
     assert found.lost == Estimate(pytest.approx((cables_s + host_s) / 1000))
-    assert found.ways[0].hours.value == pytest.approx(MONTH_H * (cables_s + host_s) / 1000)
+    assert found.ways[0].hours_lost.value == pytest.approx(MONTH_H * (cables_s + host_s) / 1000)
     assert found.ways[0].mean_bps.value == pytest.approx(10 * (1 - (cables_s + host_s) / 1000))
-    by_kind = {kind.name: kind for kind in found.kinds}
-    assert by_kind["leaf - spine"].hours == pytest.approx(MONTH_H * cables_s / 1000)
-    assert by_kind[HOST_LINK].hours == pytest.approx(MONTH_H * host_s / 1000)
+    by_kind = {kind.kind: kind for kind in found.kinds}
+    assert by_kind["leaf - spine"].hours_lost == pytest.approx(MONTH_H * cables_s / 1000)
+    assert by_kind[HOST_LINK].hours_lost == pytest.approx(MONTH_H * host_s / 1000)
     assert (by_kind["leaf - spine"].links, by_kind["leaf - spine"].failures) == (3, 3)
     assert by_kind["leaf - spine"].mean_s == pytest.approx(100)
-    told = record(found)["lost"]
-    lost_s = MONTH_H * 3600 * (cables_s + host_s) / 1000
-    assert told["events"]["value"] == pytest.approx(4 * lost_s)
-    assert told["bytes"]["value"] == pytest.approx(10 / 8 * lost_s)
+    lost, lost_s = record(found)["lost"], MONTH_H * 3600 * (cables_s + host_s) / 1000
+    assert lost["events"]["value"] == pytest.approx(4 * lost_s)
+    assert lost["bytes"]["value"] == pytest.approx(10 / 8 * lost_s)
 
 
-def test_links_share_what_is_lost_while_several_are_down() -> None:
+def test_links_that_are_down_together_share_the_loss() -> None:
     worst = {each.total.link: each for each in of_hand().worst}
     per_s = MONTH_H / 1000
-    assert worst["a"].hours == pytest.approx((50 * 0.3 + 50 * 0.5 / 2) * per_s)
-    assert worst["b"].hours == pytest.approx((50 * 0.5 / 2 + 50 * 0.3) * per_s)
-    assert worst["c"].hours == pytest.approx(100 * 0.3 * per_s)
-    assert worst["h"].hours == pytest.approx((90 + 0.7 * 10) / 4 * per_s)
-    assert sum(each.hours for each in worst.values()) == pytest.approx(
-        of_hand().ways[0].hours.value
-    )
+    assert worst["a"].hours_lost == pytest.approx((50 * 0.3 + 50 * 0.5 / 2) * per_s)
+    assert worst["b"].hours_lost == pytest.approx((50 * 0.5 / 2 + 50 * 0.3) * per_s)
+    assert worst["c"].hours_lost == pytest.approx(100 * 0.3 * per_s)
+    assert worst["h"].hours_lost == pytest.approx((90 + 0.7 * 10) / 4 * per_s)
+    total = sum(each.hours_lost for each in worst.values())
+    assert total == pytest.approx(of_hand().ways[0].hours_lost.value)
 
 
 def test_a_host_without_units_costs_nothing() -> None:
@@ -148,23 +150,23 @@ def test_repairs_within_a_time_cost_that_time() -> None:
     times = dict(found.repaired)
     # a and b no longer meet, nor b and h.
     expected = 3 * 10 * 0.3 + 10 / 4
-    assert times[10].hours.value == pytest.approx(MONTH_H * expected / 1000)
-    assert found.hours_repaired(1e9) == pytest.approx(found.ways[0].hours.value)
+    assert times[10].hours_lost.value == pytest.approx(MONTH_H * expected / 1000)
+    assert found.hours_repaired(1e9) == pytest.approx(found.ways[0].hours_lost.value)
     assert list(times) == [10.0]  # none outlasts 100 s, their median
 
 
 def test_links_that_are_mended_fail_no_more() -> None:
-    assert of_hand().mended.hours.value == pytest.approx(0)
+    assert of_hand().mended.hours_lost.value == pytest.approx(0)
     names = [f"link {n}" for n in range(12)]
-    network = Network(Links(), dict.fromkeys(names, "leaf - spine"), {})
+    network = between_switches(names)
     apart = [Failure(50 * n, 50 * n + 10 + n, name) for n, name in enumerate(names)]
     found = cost(month(apart), network, {AS_IT_IS: CURVE})
     # The ten with most downtime are all but the first two, which are down for 10 and 11 s.
-    assert found.mended.hours.value == pytest.approx(MONTH_H * 21 * 0.3 / 1000)
+    assert found.mended.hours_lost.value == pytest.approx(MONTH_H * 21 * 0.3 / 1000)
     assert found.worst[0].total.link == "link 11"
 
 
-def test_every_flap_of_a_cable_may_wait_for_a_sweep() -> None:
+def test_every_flap_of_a_cable_costs_a_sweep() -> None:
     assert of_hand(sweep_s=0.5).sweeps_h == pytest.approx(MONTH_H * (1 + 1 + 4) * 0.5 / 1000)
     assert of_hand().sweep_s == pytest.approx(2 * 0.35e-3)  # two hosts
 
@@ -182,11 +184,11 @@ def test_other_ways_are_measured_by_the_full_throughput_as_it_is() -> None:
     found = cost(month(OUTAGES), HAND, {AS_IT_IS: CURVE, "other": other})
     up_s = 1000 - 100 / 4  # all but what h takes away
     by_name = {way.name: way for way in found.ways}
-    assert by_name["other"].hours.value == pytest.approx(MONTH_H * (1 - 0.9 * up_s / 1000))
+    assert by_name["other"].hours_lost.value == pytest.approx(MONTH_H * (1 - 0.9 * up_s / 1000))
     both = by_name[f"{AS_IT_IS}; while a cable is broken: other"]
     # As it is for 660 s with all up and 90 s without h; the other for 240 s, and 10 s without h.
     mean = (660 + 90 * 0.75 + 0.9 * (240 + 10 * 0.75)) / 1000
-    assert both.hours.value == pytest.approx(MONTH_H * (1 - mean))
+    assert both.hours_lost.value == pytest.approx(MONTH_H * (1 - mean))
     assert both.full_bps == 10
 
 
@@ -212,10 +214,9 @@ def drawn_month(seed: int, days: int, per_day: float, mean_s: float) -> Variant:
     return month(failures, Period(0.0, length_s))
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+def test_intervals_have_their_confidence() -> None:
     """Failures that begin at a constant rate are so many at once by a Poisson distribution."""
-    names = [f"link {n}" for n in range(5000)]
-    network = Network(Links(), dict.fromkeys(names, "leaf - spine"), {})
+    network = between_switches(f"link {n}" for n in range(5000))
     per_day, mean_s = 20.0, 1200.0
     at_once = per_day * mean_s / DAY_S
     none = np.exp(-at_once)
@@ -225,8 +226,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     held = {"none": 0, "one": 0, "lost": 0}
     for seed in range(100):
         found = cost(drawn_month(seed, 40, per_day, mean_s), network, {AS_IT_IS: sharp})
-        told = {"none": found.at_once[0], "one": found.at_once[1], "lost": found.lost}
-        for (name, each), truth in zip(told.items(), (none, one, lost), strict=True):
+        estimates = {"none": found.at_once[0], "one": found.at_once[1], "lost": found.lost}
+        for (name, each), truth in zip(estimates.items(), (none, one, lost), strict=True):
             assert each.low is not None
             assert each.high is not None
             assert each.low < each.value < each.high
@@ -237,8 +238,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 def test_draws_of_cables_widen_the_interval() -> None:
     drawn = drawn_month(1, 60, 20.0, 1200.0)
-    names = {each.link for each in drawn.failures}
-    network = Network(Links(), dict.fromkeys(names, "leaf - spine"), {})
+    network = between_switches(each.link for each in drawn.failures)
     wide = Throughput({0: (10.0,), 1: (9.0, 7.0, 5.0), 2: (5.0,)})
     narrow = Throughput({0: (10.0,), 1: (7.0,), 2: (5.0,)})
     found = [cost(drawn, network, {AS_IT_IS: each}).lost for each in (narrow, wide)]
@@ -249,7 +249,7 @@ def test_draws_of_cables_widen_the_interval() -> None:
 
 def test_the_same_seed_draws_the_same_intervals() -> None:
     drawn = drawn_month(2, 30, 20.0, 1200.0)
-    network = Network(Links(), {each.link: "leaf - spine" for each in drawn.failures}, {})
+    network = between_switches(each.link for each in drawn.failures)
     first, again, other = (
         cost(drawn, network, {AS_IT_IS: CURVE}, seed=seed).lost for seed in (1, 1, 2)
     )
@@ -258,10 +258,10 @@ def test_the_same_seed_draws_the_same_intervals() -> None:
     assert (other.low, other.high) != (first.low, first.high)
 
 
-def test_a_generated_log_has_as_much_down_as_its_truth_says() -> None:
+def test_a_generated_log_has_the_downtime_of_its_parameters() -> None:
     truth = Truth(failures=4000, in_tests=0, tests=(), flapping=0.0, repair_spread=0.5)
     names = [f"link {n}" for n in range(400)]
-    network = Network(Links(), dict.fromkeys(names, "leaf - spine"), {})
+    network = between_switches(names)
     drawn = generate(names, truth, seed=3)
     observed = Period(truth.begin_s, truth.end_s)
     found = variants(Found(tuple(drawn), observed, {}), [], 0)[MERGED]  # type: ignore[arg-type]
@@ -274,13 +274,13 @@ def test_a_generated_log_has_as_much_down_as_its_truth_says() -> None:
     assert course.time_s.sum() == pytest.approx(31 * DAY_S)
 
 
-def test_short_logs_have_no_intervals_and_say_so() -> None:
+def test_short_logs_have_no_intervals_but_a_note() -> None:
     found = of_hand()
     assert found.lost.low is found.lost.high is None
     assert any("1 day is too short for intervals" in each for each in notes(found))
 
 
-def test_what_a_result_rests_on_is_told() -> None:
+def test_notes_name_the_assumptions() -> None:
     curve = Throughput({0: (10.0,), 1: (8.0,)})
     found = cost(month(OUTAGES), HAND, {AS_IT_IS: curve})
     [beyond, _] = notes(found)
@@ -291,7 +291,7 @@ def test_what_a_result_rests_on_is_told() -> None:
     assert any("1 failure outlasted 1 d" in each for each in notes(long))
 
 
-def test_links_have_kinds_by_what_they_connect() -> None:
+def test_links_have_kinds_by_the_levels_that_they_connect() -> None:
     fabric = pods(64)
     links = Links(fabric)
     found = kinds(fabric, links.cables)
@@ -395,15 +395,14 @@ def test_ways_are_those_that_differ_from_the_scenario() -> None:
     assert ways(single) == {"no barrier", paced, REORDERED}
     left_out = broken_study(single, (1,)).notes[-1]
     assert "is left out, as some of the draws have no such tables: D-mod-K requires" in left_out
-    [told] = broken_study(load("daqpipe-cluster64"), (1,)).notes
-    assert "imported tables do not know what is broken" in told
+    [note] = broken_study(load("daqpipe-cluster64"), (1,)).notes
+    assert "imported tables do not know what is broken" in note
 
 
 def test_throughputs_are_those_of_single_simulations() -> None:
     system = small(run__duration="1 ms", run__warmup="0.2 ms")
-    found, told = throughputs(system, (1,), draws=2, others=False)
-    assert list(found) == [AS_IT_IS]
-    assert len(told) == 1
+    found, notes = throughputs(system, (1,), draws=2, others=False)
+    assert (list(found), len(notes)) == ([AS_IT_IS], 1)
     for number, seeds in ((0, (1,)), (1, (1, 2))):
         expected = []
         for seed in seeds:
@@ -416,25 +415,23 @@ def test_throughputs_are_those_of_single_simulations() -> None:
     assert found[AS_IT_IS].event_rate_hz == whole.metric("written_event_rate_hz")
 
 
-def test_draws_without_a_path_do_not_count_and_are_told() -> None:
+def test_no_draw_with_a_path_is_refused() -> None:
     # Four cables, two to each leaf: three broken leave a leaf without any, or do not.
     system = small(run__duration="1 ms", run__warmup="0.2 ms")
     with pytest.raises(StudyError, match=r'"as it is" has no throughput with .* broken: .*no path'):
         throughputs(system, (4,), draws=1, others=False)
 
 
-def test_missing_draws_are_told_and_others_count() -> None:
+def test_missing_draws_are_noted_and_others_count() -> None:
     system = small(run__duration="1 ms", run__warmup="0.2 ms")
     planned = broken_study(system, (1,), draws=2, others=False)
     found = list(tasks(planned.study))
     result = methods.simulate(override(system, {"faults.cables": 0}))
-    from daqloom.study.run.program import Outcome, Run
-
     done = Outcome(Run(result))
     failures: dict[Task, str] = {found[2]: "it broke"}
     outcomes = [(found[0], done), (found[1], done), (found[2], None)]
-    told, sentences = planned.throughputs(outcomes, failures)
-    assert len(told[AS_IT_IS].found_bps[1]) == 1
+    by_way, sentences = planned.throughputs(outcomes, failures)
+    assert len(by_way[AS_IT_IS].found_bps[1]) == 1
     assert sentences == [
         '"as it is": 1 of 2 draws with 1 broken have no throughput and do not count: it broke'
     ]

@@ -1,4 +1,4 @@
-"""Periods of tests, read from a file."""
+"""Test periods, read from a file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from daqloom.faults import FaultsError
-from daqloom.faults.failure import (
-    Period,
-)
+from daqloom.faults.failure import Period
 from daqloom.faults.periods import period, read_periods
 
 

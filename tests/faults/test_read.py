@@ -1,4 +1,4 @@
-"""Logs of link failures: what each format says, and that nothing in a log is fatal."""
+"""Logs of link failures: the content of each format, and logs with damage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from daqloom.faults import FaultsError, read
-from daqloom.faults.change import Change, Outage, Port, PortCounters, Told
+from daqloom.faults.change import LogContent, Outage, Port, PortCounters
 from daqloom.faults.clock import Calendar, iso_s
 from daqloom.faults.dataset import errors_dataset
 from daqloom.faults.errors import LinkErrors, errors_by_link
@@ -28,7 +28,7 @@ LOGS = DATA / "faults"
 CASES = LOGS / "cases"
 
 
-def told(folder: Path, text: str, name: str = "log", year: int = 2024) -> Told:
+def content(folder: Path, text: str, name: str = "log", year: int = 2024) -> LogContent:
     path = folder / name
     path.write_text(text)
     return read_logs([path], year)
@@ -54,7 +54,7 @@ def test_opensm_names_the_links_that_were_taken_down_and_up() -> None:
     assert failures[0].begin_s == at_s("2026-11-25 18:54:38.230539")
 
 
-def test_without_a_network_opensm_itself_says_which_ports_are_one_link() -> None:
+def test_opensm_names_the_ports_of_a_link_without_a_network() -> None:
     found = read_logs([LOGS / "opensm-debug.log"], 2026)
     failures = failures_of(found, Links(cables=found.cables)).failures
     assert [f.link for f in failures if f.link.startswith("0x200001")] == [
@@ -65,58 +65,9 @@ def test_without_a_network_opensm_itself_says_which_ports_are_one_link() -> None
 
 def test_by_default_opensm_names_hosts_only() -> None:
     found = read_logs([LOGS / "opensm.log"], 2026)
-    assert [(change.port.node, change.is_up) for change in found.changes] == [
-        ("host3", False),
-        ("host3", True),
-    ]
+    changes = [(change.port.node, change.is_up) for change in found.changes]
+    assert changes == [("host3", False), ("host3", True)]
     assert found.lines[NAMELESS] == 16
-
-
-@pytest.mark.parametrize(
-    ("line", "port", "is_up"),
-    [
-        (
-            "Mar  4 08:00:00.250000 leaf1 NOTICE swss#orchagent: :- updatePortOperStatus: "
-            "Port Ethernet48 oper state set from up to down",
-            Port("leaf1", "Ethernet48"),
-            False,
-        ),
-        (
-            "2024 Mar  4 08:00:00.250000 leaf1 NOTICE swss#orchagent: :- updatePortOperStatus: "
-            "Port Ethernet0 oper state set from down to up",
-            Port("leaf1", "Ethernet0"),
-            True,
-        ),
-        (
-            "<6>Mar  4 08:00:00.25 ru7 kernel: [12.3] mlx5_core 0000:3b:00.0 ens3f0: Link down",
-            Port("ru7", "ens3f0"),
-            False,
-        ),
-        (
-            "2024-03-04T08:00:00.250+00:00 ru7 kernel: igb 0000:01:00.0 eno1: igb: eno1 NIC Link "
-            "is Up 1000 Mbps Full Duplex",
-            Port("ru7", "eno1"),
-            True,
-        ),
-        (
-            "2024-03-04T09:00:00.250+01:00 ru7 kernel: bond0: link status definitely down for "
-            "interface ens1f0, disabling it",
-            Port("ru7", "ens1f0"),
-            False,
-        ),
-        (
-            "Mar 04 08:00:00.25 ru7 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): eth0: link "
-            "becomes ready",
-            Port("ru7", "eth0"),
-            True,
-        ),
-    ],
-)  # fmt: skip
-def test_syslog(tmp_path: Path, line: str, port: Port, is_up: bool) -> None:
-    other = "Mar  4 08:00:00 ru7 systemd[1]: Started Daily apt upgrade and clean activities."
-    found = told(tmp_path, f"{other}\n{line}\n")
-    assert found.changes == [Change(at_s("2024-03-04 08:00:00.25"), port, is_up)]
-    assert (found.lines["used"], found.lines["ignored"]) == (1, 1)
 
 
 def test_lines_without_a_year_go_on_into_the_next_one() -> None:
@@ -130,7 +81,7 @@ def test_lines_without_a_year_go_on_into_the_next_one() -> None:
 
 def test_a_clock_that_is_set_back_is_counted(tmp_path: Path) -> None:
     rows = "1000,a,down\n1010,a,up\n400,a,down\n410,a,up\n"
-    assert told(tmp_path, "time,port,state\n" + rows).lines["clock step"] == 1
+    assert content(tmp_path, "time,port,state\n" + rows).lines["clock step"] == 1
 
 
 @pytest.mark.parametrize(
@@ -143,21 +94,25 @@ def test_a_clock_that_is_set_back_is_counted(tmp_path: Path) -> None:
     ],
 )
 def test_a_table_of_failures(tmp_path: Path, head: str, row: str) -> None:
-    found = told(tmp_path, f"{head}\n{row}\n")
+    found = content(tmp_path, f"{head}\n{row}\n")
     assert found.outages == [Outage(1000, 1090, Port("leaf0", "3"), "dirty")]
 
 
-def test_a_table_without_an_end_tells_that_it_had_not_ended(tmp_path: Path) -> None:
-    assert told(tmp_path, "begin,end,link\n1000,,a\n").outages[0].end_s is None
+def test_an_empty_end_is_a_failure_that_had_not_ended(tmp_path: Path) -> None:
+    assert content(tmp_path, "begin,end,link\n1000,,a\n").outages[0].end_s is None
 
 
-def test_rows_that_make_no_sense_are_counted(tmp_path: Path) -> None:
+def test_malformed_rows_are_counted(tmp_path: Path) -> None:
     rows = "x,a,down\n1000,,down\n1000,a,sideways\n1000,a\n" + 4 * "1000,a,down\n"
-    found = told(tmp_path, "time,port,state\n" + rows)
+    found = content(tmp_path, "time,port,state\n" + rows)
     assert (found.lines["malformed"], found.lines["used"]) == (4, 4)
-    assert found.first_malformed == (
-        'line 2: "x,a,down"; expected a time, a port, and a state, a duration or an end'
-    )
+    expected = "a time, a port, and a state, a duration or an end"
+    assert found.first_malformed == f'line 2: "x,a,down"; expected {expected}'
+
+
+def counts(symbol: int, downed: int, recovery: int) -> dict[str, int]:
+    names = "SymbolErrorCounter", "LinkDownedCounter", "LinkErrorRecoveryCounter"
+    return dict(zip(names, (symbol, downed, recovery), strict=True))
 
 
 def test_counters(tmp_path: Path) -> None:
@@ -167,18 +122,9 @@ def test_counters(tmp_path: Path) -> None:
         "   GUID 0x200011 port 21: [SymbolErrorCounter == 5] [LinkDownedCounter == 3] "
         "[LinkErrorRecoveryCounter == 1] [VL15Dropped == 7]\n"
     )
-    found = told(tmp_path, queried)
-    assert found.counters == [
-        PortCounters(
-            Port("0x200011", "21"),
-            {
-                "SymbolErrorCounter": 5,
-                "LinkDownedCounter": 3,
-                "LinkErrorRecoveryCounter": 1,
-                "VL15Dropped": 7,
-            },
-        )
-    ]
+    found = content(tmp_path, queried)
+    expected = counts(5, 3, 1) | {"VL15Dropped": 7}
+    assert found.counters == [PortCounters(Port("0x200011", "21"), expected)]
     assert found.names == {"0x200011": "leaf17"}
     printed = (
         "# Port counters: Lid 43 port 21 (CapMask: 0x5A00)\nPortSelect:......................21\n"
@@ -186,13 +132,9 @@ def test_counters(tmp_path: Path) -> None:
         "SymbolErrorCounter:..............7\nLinkErrorRecoveryCounter:........0\n"
         "LinkDownedCounter:...............2\nPortXmitData:....................178791657\n"
     )
-    [port] = told(tmp_path, printed).counters
+    [port] = content(tmp_path, printed).counters
     assert port.port == Port("lid 43", "21")
-    assert port.counts == {
-        "SymbolErrorCounter": 7,
-        "LinkErrorRecoveryCounter": 0,
-        "LinkDownedCounter": 2,
-    }
+    assert port.counts == counts(7, 2, 0)
 
 
 def test_a_port_known_by_its_lid_is_that_of_the_network() -> None:
@@ -201,34 +143,23 @@ def test_a_port_known_by_its_lid_is_that_of_the_network() -> None:
     fabric, _ = load_cabling(folder / "net")
     links = Links(fabric)
     found = read_logs([folder / "perf.txt"])
-    assert errors_by_link(found.counters, links) == [
-        LinkErrors(
-            "MF0;sw1:SX6036/U1 port 6 - hostC mlx4_0",
-            {"SymbolErrorCounter": 12, "LinkErrorRecoveryCounter": 3, "LinkDownedCounter": 1},
-        )
-    ]
+    expected = LinkErrors("MF0;sw1:SX6036/U1 port 6 - hostC mlx4_0", counts(12, 1, 3))
+    assert errors_by_link(found.counters, links) == [expected]
 
 
 def test_errors_are_those_of_both_ends_of_a_link() -> None:
     """A link that went down was down at both ends; each end counts what it receives."""
     ends = {Port("leaf0", "21"): Port("spine0", "1"), Port("spine0", "1"): Port("leaf0", "21")}
 
-    def port(node: str, number: str, symbol: int, downed: int, recovery: int) -> PortCounters:
-        return PortCounters(Port(node, number), counts(symbol, downed, recovery))
-
-    def counts(symbol: int, downed: int, recovery: int) -> dict[str, int]:
-        return {
-            "SymbolErrorCounter": symbol,
-            "LinkDownedCounter": downed,
-            "LinkErrorRecoveryCounter": recovery,
-        }
-
     counters = [
-        port("leaf0", "1", 40, 0, 0),
-        port("leaf0", "21", 99, 9, 9),
-        port("leaf0", "21", 30, 3, 1),
-        port("spine0", "1", 12, 3, 2),
-        port("leaf0", "2", 0, 0, 0),
+        PortCounters(Port(node, number), counts(*values))
+        for node, number, *values in (
+            ("leaf0", "1", 40, 0, 0),
+            ("leaf0", "21", 99, 9, 9),
+            ("leaf0", "21", 30, 3, 1),
+            ("spine0", "1", 12, 3, 2),
+            ("leaf0", "2", 0, 0, 0),
+        )
     ]
     errors = errors_by_link(counters, Links(cables=ends))
     assert errors == [
@@ -252,9 +183,9 @@ def test_several_files_packed_or_not_are_one_log(tmp_path: Path) -> None:
 
 def test_files_that_are_no_logs_are_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(FaultsError, match="is no log that daqloom knows; the first line is"):
-        told(tmp_path, "Lorem ipsum\n")
+        content(tmp_path, "Lorem ipsum\n")
     with pytest.raises(FaultsError, match=r"the table with the columns time, port, colour has no"):
-        told(tmp_path, "time,port,colour\n")
+        content(tmp_path, "time,port,colour\n")
     with pytest.raises(FaultsError, match=r"cannot read .*: no such file"):
         read_logs([tmp_path / "missing"])
     packed = gzip.compress(b"time,port,state\n" * 99)
@@ -279,9 +210,7 @@ def test_only_regular_files_are_opened(tmp_path: Path, name: str) -> None:
             read_periods(path)
 
 
-def test_what_unpacks_without_end_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with gzip.open(tmp_path / "letters.gz", "wb") as file:
         for _ in range(24):
             file.write(b"x" * (1 << 20))
@@ -296,7 +225,7 @@ def test_what_unpacks_without_end_is_refused(
 
 def test_a_line_without_end_is_cut_and_counted(tmp_path: Path) -> None:
     long = "x" * (3 * LONGEST_LINE)
-    found = told(tmp_path, f"time,port,state\n1000,a,down\n{long}\n1030,a,up\n")
+    found = content(tmp_path, f"time,port,state\n1000,a,down\n{long}\n1030,a,up\n")
     assert found.lines["too long"] == 1
     assert len(found.changes) == 2
 
@@ -314,7 +243,7 @@ SAMPLES = [
 )
 @given(data=st.data())
 def test_damaged_logs_are_never_fatal(tmp_path: Path, data: st.DataObject) -> None:
-    """Bytes are replaced, cut out and repeated; of all lines that were read the fate is told."""
+    """Bytes are replaced, cut out and repeated."""
     text = bytearray(data.draw(st.sampled_from(SAMPLES)))
     for _ in range(data.draw(st.integers(0, 20))):
         place = data.draw(st.integers(0, len(text)))

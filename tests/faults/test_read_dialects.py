@@ -1,5 +1,4 @@
-"""Dialects of logs: each form of a link change is read, and a log that is not understood is refused
-rather than answered with zero failures."""
+"""Dialects of logs: every form of a link change is read, and unknown logs are refused."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from daqloom.faults import FaultsError
-from daqloom.faults.change import Change, Port, Told
+from daqloom.faults.change import Change, LogContent, Port
 from daqloom.faults.failure import failures_of
 from daqloom.faults.links import Links
 from daqloom.faults.opensm_log import NAMELESS
@@ -21,7 +20,7 @@ _, _, printed, _, refused = commands("faults", "log")
 CASES = DATA / "faults" / "cases"
 
 
-def told(folder: Path, *lines: str, year: int = 2024, dates: str = "") -> Told:
+def content(folder: Path, *lines: str, year: int = 2024, dates: str = "") -> LogContent:
     path = folder / "log"
     path.write_text("".join(f"{line}\n" for line in lines))
     return read_logs([path], year, dates=dates)
@@ -75,10 +74,10 @@ def test_a_change_without_a_port_is_counted() -> None:
     assert read_logs([CASES / "10-opensm-vendor-log/opensm.log"], 2024).lines[NAMELESS] == 1
 
 
-def test_only_the_first_sweep_of_a_start_is_no_change(tmp_path: Path) -> None:
+def test_the_first_sweep_after_a_start_is_no_change(tmp_path: Path) -> None:
     """A restarted subnet manager finds the whole fabric again: a port that is up by then ends the
     failure that was open."""
-    found = told(
+    found = content(
         tmp_path,
         "Jan 11 09:00:00 100000 [3DA006C0] 0x03 -> OpenSM 3.3.23",
         "Jan 11 09:00:00 200000 [3DA006C0] 0x02 -> state_mgr_report_new_ports: Discovered new port "
@@ -97,97 +96,62 @@ def test_only_the_first_sweep_of_a_start_is_no_change(tmp_path: Path) -> None:
 
 
 AT_S = datetime(2024, 3, 4, 8, tzinfo=UTC).timestamp()
+OTHER = "Mar  4 08:00:00 ru7 systemd[1]: Started Daily apt upgrade and clean activities."
 
 
 @pytest.mark.parametrize(
-    ("line", "port", "is_up"),
+    ("line", "node", "port", "is_up"),
     [
-        (
-            "2024 Mar  4 08:00:00 n9k-1 %ETHPORT-5-IF_DOWN_LINK_FAILURE: Interface Ethernet1/1 is "
-            "down (Link failure)",
-            Port("n9k-1", "Ethernet1/1"),
-            False,
-        ),
-        (
-            "2024 Mar  4 08:00:00.000 n9k-1 %$ VDC-1 %$ %ETHPORT-5-IF_UP: Interface Ethernet1/2 is "
-            "up in mode trunk",
-            Port("n9k-1", "Ethernet1/2"),
-            True,
-        ),
-        (
-            "000123: *Mar  4 08:00:00.000 UTC: %LINK-3-UPDOWN: Interface GigabitEthernet0/1, "
-            "changed state to down",
-            Port("GigabitEthernet0/1", ""),
-            False,
-        ),
-        (
-            "Mar  4 2024 08:00:00 asr : %LINEPROTO-5-UPDOWN: Line protocol on Interface "
-            "TenGigE0/0/0/1, changed state to Up",
-            Port("asr", "TenGigE0/0/0/1"),
-            True,
-        ),
-        (
-            "Mon Mar  4 08:00:00 2024 kern.info kernel: [   12.345678] mt7530 mdio-bus:1f lan1: "
-            "Link is Down",
-            Port("lan1", ""),
-            False,
-        ),
-        (
-            "Mon Mar  4 08:00:00 2024 daemon.notice netifd: Network device 'eth1' link is up",
-            Port("eth1", ""),
-            True,
-        ),
-        (
-            "Mar  4 08:00:00 tor2 mib2d[4086]: SNMP_TRAP_LINK_DOWN: ifIndex 551, ifAdminStatus "
-            "up(1), ifOperStatus down(2), ifName et-0/0/12.0",
-            Port("tor2", "et-0/0/12"),
-            False,
-        ),
-        (
-            "<189>Mar  4 08:00:00 os10 dn_ifm[5]: Node.1-Unit.1:PRI [event], %IFM_OSTATE_DN: "
-            "Interface operational state is down :ethernet1/1/1",
-            Port("os10", "ethernet1/1/1"),
-            False,
-        ),
-        (
-            "2024-03-04T08:00:00+00:00 ce68 %%01IFNET/4/IF_STATE(l)[1]:Interface 100GE1/0/1 has "
-            "turned into DOWN state.",
-            None,
-            False,
-        ),
-        (
-            "Mar  4 08:00:00 ru7 kernel: qede 0000:3b:00.0: [qede_link_update:2424(ens1f0)]Link is "
-            "down",
-            Port("ru7", "ens1f0"),
-            False,
-        ),
-        (
-            "Mar  4 08:00:00 ru7 kernel: r8169 0000:02:00.0 uplink: Link is Down",
-            Port("ru7", "uplink"),
-            False,
-        ),
+        ("Mar  4 08:00:00.250000 leaf1 NOTICE swss#orchagent: :- updatePortOperStatus: Port "
+         "Ethernet48 oper state set from up to down", "leaf1", "Ethernet48", False),
+        ("2024 Mar  4 08:00:00.250000 leaf1 NOTICE swss#orchagent: :- updatePortOperStatus: Port "
+         "Ethernet0 oper state set from down to up", "leaf1", "Ethernet0", True),
+        ("<6>Mar  4 08:00:00.25 ru7 kernel: [12.3] mlx5_core 0000:3b:00.0 ens3f0: Link down",
+         "ru7", "ens3f0", False),
+        ("2024-03-04T08:00:00.250+00:00 ru7 kernel: igb 0000:01:00.0 eno1: igb: eno1 NIC Link "
+         "is Up 1000 Mbps Full Duplex", "ru7", "eno1", True),
+        ("2024-03-04T09:00:00.250+01:00 ru7 kernel: bond0: link status definitely down for "
+         "interface ens1f0, disabling it", "ru7", "ens1f0", False),
+        ("Mar 04 08:00:00.25 ru7 kernel: IPv6: ADDRCONF(NETDEV_CHANGE): eth0: link becomes ready",
+         "ru7", "eth0", True),
+        ("2024 Mar  4 08:00:00 n9k-1 %ETHPORT-5-IF_DOWN_LINK_FAILURE: Interface Ethernet1/1 is "
+         "down (Link failure)", "n9k-1", "Ethernet1/1", False),
+        ("2024 Mar  4 08:00:00.000 n9k-1 %$ VDC-1 %$ %ETHPORT-5-IF_UP: Interface Ethernet1/2 is "
+         "up in mode trunk", "n9k-1", "Ethernet1/2", True),
+        ("000123: *Mar  4 08:00:00.000 UTC: %LINK-3-UPDOWN: Interface GigabitEthernet0/1, "
+         "changed state to down", "GigabitEthernet0/1", "", False),
+        ("Mar  4 2024 08:00:00 asr : %LINEPROTO-5-UPDOWN: Line protocol on Interface "
+         "TenGigE0/0/0/1, changed state to Up", "asr", "TenGigE0/0/0/1", True),
+        ("Mon Mar  4 08:00:00 2024 kern.info kernel: [   12.345678] mt7530 mdio-bus:1f lan1: "
+         "Link is Down", "lan1", "", False),
+        ("Mon Mar  4 08:00:00 2024 daemon.notice netifd: Network device 'eth1' link is up",
+         "eth1", "", True),
+        ("Mar  4 08:00:00 tor2 mib2d[4086]: SNMP_TRAP_LINK_DOWN: ifIndex 551, ifAdminStatus "
+         "up(1), ifOperStatus down(2), ifName et-0/0/12.0", "tor2", "et-0/0/12", False),
+        ("<189>Mar  4 08:00:00 os10 dn_ifm[5]: Node.1-Unit.1:PRI [event], %IFM_OSTATE_DN: "
+         "Interface operational state is down :ethernet1/1/1", "os10", "ethernet1/1/1", False),
+        ("2024-03-04T08:00:00+00:00 ce68 %%01IFNET/4/IF_STATE(l)[1]:Interface 100GE1/0/1 has "
+         "turned into DOWN state.", "ce68", "100GE1/0/1", False),
+        ("Mar  4 08:00:00 ru7 kernel: qede 0000:3b:00.0: [qede_link_update:2424(ens1f0)]Link is "
+         "down", "ru7", "ens1f0", False),
+        ("Mar  4 08:00:00 ru7 kernel: r8169 0000:02:00.0 uplink: Link is Down",
+         "ru7", "uplink", False),
         *(
-            (f"Mar  4 08:00:00 ru7 kernel: [131.4] {text}", Port("ru7", "ens1f0"), is_up)
+            (f"Mar  4 08:00:00 ru7 kernel: [131.4] {text}", "ru7", "ens1f0", is_up)
             for text, is_up in (
                 ("bond0: (slave ens1f0): link status definitely down, disabling slave", False),
-                (
-                    "bond0: (slave ens1f0): link status definitely up, 25000 Mbps full duplex",
-                    True,
-                ),
+                ("bond0: (slave ens1f0): link status definitely up, 25000 Mbps full duplex", True),
                 ("bond0: (slave ens1f0): interface is now down", False),
                 ("bond0: interface ens1f0 is now up", True),
             )
         ),
-        (
-            "<30>1 2024-03-04T08:00:00Z ru7 kernel - - - mlx5_core 0000:3b:00.0 ens1f0: Link up",
-            Port("ru7", "ens1f0"),
-            True,
-        ),
-        ("2024-03-04 08:00:00 ru7 kernel: eno1: Link is Down", Port("ru7", "eno1"), False),
-        ("2024-03-04T08:00:00+0000 kernel: eno1: Link is Down", Port("eno1", ""), False),
-        ("Mar  4 08:00:00 ru7 kern.info kernel: eth1: link down", Port("ru7", "eth1"), False),
+        ("<30>1 2024-03-04T08:00:00Z ru7 kernel - - - mlx5_core 0000:3b:00.0 ens1f0: Link up",
+         "ru7", "ens1f0", True),
+        ("2024-03-04 08:00:00 ru7 kernel: eno1: Link is Down", "ru7", "eno1", False),
+        ("2024-03-04T08:00:00+0000 kernel: eno1: Link is Down", "eno1", "", False),
+        ("Mar  4 08:00:00 ru7 kern.info kernel: eth1: link down", "ru7", "eth1", False),
         *(
-            (f"Mar  4 08:00:00 sw1 {text}", Port("sw1", port), is_up)
+            (f"Mar  4 08:00:00 sw1 {text}", "sw1", port, is_up)
             for text, port, is_up in (
                 ("00077 ports: port 3 is now off-line", "3", False),
                 ("00077 ports: port A3 is now on-line", "A3", True),
@@ -206,37 +170,25 @@ AT_S = datetime(2024, 3, 4, 8, tzinfo=UTC).timestamp()
                 ("rpd[7]: EVENT <UpDown> et-0/0/1.0 index 70 <Up Broadcast>", "et-0/0/1", True),
             )
         ),
-        (
-            "Mar  4 08:00:00.000 2024  tor2 mib2d[4086]: SNMP_TRAP_LINK_UP: ifIndex 551, "
-            "ifOperStatus up(1), ifName et-0/0/12",
-            Port("tor2", "et-0/0/12"),
-            True,
-        ),
-        (
-            "2024-03-04T08:00:00,000000+00:00 mlx5_core 0000:3b:00.0 ens3f0: Link down",
-            Port("ens3f0", ""),
-            False,
-        ),
-        (
-            "Mar  4 08:00:00 sm1 opensm[7]: osm_spst_rcv_process: Switch 0xb1 leaf0 port 3(Port 3) "
-            "changed state from ACTIVE to DOWN",
-            Port("0xb1", "3"),
-            False,
-        ),
-        ("Mar  4 08:00:00 ru7 teamd_t0[7]: eno1: ethtool-link went up.", Port("ru7", "eno1"), True),
+        ("Mar  4 08:00:00.000 2024  tor2 mib2d[4086]: SNMP_TRAP_LINK_UP: ifIndex 551, "
+         "ifOperStatus up(1), ifName et-0/0/12", "tor2", "et-0/0/12", True),
+        ("2024-03-04T08:00:00,000000+00:00 mlx5_core 0000:3b:00.0 ens3f0: Link down",
+         "ens3f0", "", False),
+        ("Mar  4 08:00:00 sm1 opensm[7]: osm_spst_rcv_process: Switch 0xb1 leaf0 port 3(Port 3) "
+         "changed state from ACTIVE to DOWN", "0xb1", "3", False),
+        ("Mar  4 08:00:00 ru7 teamd_t0[7]: eno1: ethtool-link went up.", "ru7", "eno1", True),
     ],
 )  # fmt: skip
-def test_dialects(tmp_path: Path, line: str, port: Port | None, is_up: bool) -> None:
-    if port is None:  # a name that begins with a digit
-        port = Port("ce68", "100GE1/0/1")
-    found = told(tmp_path, line)
-    assert found.changes == [Change(AT_S, port, is_up)]
-    assert (found.lines["used"], found.lines["malformed"]) == (1, 0)
+def test_dialects(tmp_path: Path, line: str, node: str, port: str, is_up: bool) -> None:
+    found = content(tmp_path, OTHER, line)
+    at_s = AT_S + 0.25 * (".25" in line)
+    assert found.changes == [Change(at_s, Port(node, port), is_up)]
+    assert [found.lines[fate] for fate in ("used", "ignored", "malformed")] == [1, 1, 0]
 
 
-def test_daemons_count_where_the_kernel_is_silent(tmp_path: Path) -> None:
+def test_daemons_count_for_ports_without_reports_of_the_kernel(tmp_path: Path) -> None:
     """`Lost carrier` of a port that the kernel reports too is a repetition."""
-    found = told(
+    found = content(
         tmp_path,
         "Mar  4 08:00:00 ru7 kernel: mlx5_core 0000:3b:00.0 ens3f0: Link down",
         "Mar  4 08:00:00 ru7 systemd-networkd[812]: ens3f0: Lost carrier",
@@ -248,7 +200,7 @@ def test_daemons_count_where_the_kernel_is_silent(tmp_path: Path) -> None:
 
 QUIET = {
     "syslog": [
-        "Mar  4 08:00:00 ru7 systemd[1]: Started Daily apt upgrade and clean activities.",
+        OTHER,
         "Mar  4 08:00:01 ru7 CRON[123]: (root) CMD (run-parts /etc/cron.hourly)",
         "Mar  4 08:00:02 ru7 kernel: ata1: SATA link down (SStatus 0 SControl 300)",
         "Mar  4 08:00:03 ru7 kernel: pcieport 0000:3a:00.0: pciehp: Slot(34): Link Down",
@@ -274,15 +226,12 @@ QUIET = {
     "logical and virtual interfaces": [
         f"Jul  7 07:42:49 leaf3 {text}"
         for text in (
-            *(
-                f"Ebra: %LINK-3-UPDOWN: Interface {name}, changed state to down"
-                for name in ("Vlan100", "Management1", "Loopback0", "Port-Channel7", "Tunnel3")
+            *map(
+                "Ebra: %LINK-3-UPDOWN: Interface {}, changed state to down".format,
+                ("Vlan100", "Management1", "Loopback0", "Port-Channel7", "Tunnel3"),
             ),
             "mib2d[7]: SNMP_TRAP_LINK_DOWN: ifIndex 550, ifOperStatus down(2), ifName ae0",
-            *(
-                f"kernel: {name}: link down"
-                for name in ("docker0", "veth1a2b3c4d", "wlan0", "usb0")
-            ),
+            *map("kernel: {}: link down".format, ("docker0", "veth1a2b3c4d", "wlan0", "usb0")),
         )
     ],
     "links that are not of the network, and changes that are none": [
@@ -329,7 +278,7 @@ QUIET = {
 
 
 @pytest.mark.parametrize("kind", QUIET)
-def test_a_quiet_log_has_no_failures_and_says_how_many_lines(tmp_path: Path, kind: str) -> None:
+def test_a_quiet_log_has_no_failures_and_counts_its_lines(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "quiet.log"
     path.write_text("\n".join(QUIET[kind]) + "\n")
     assert f"0 lines used, {len(QUIET[kind])} ignored, 0 malformed" in printed(path)
@@ -409,13 +358,13 @@ def test_logs_of_other_programs_are_refused(tmp_path: Path, kind: str) -> None:
     """A date alone makes no syslog: the answer is no count of zero failures."""
     for line in FOREIGN[kind]:
         with pytest.raises(FaultsError, match="is no log that daqloom knows"):
-            told(tmp_path, *[line] * 3)
+            content(tmp_path, *[line] * 3)
     with pytest.raises(FaultsError, match=r"no log that daqloom knows|were not understood"):
-        told(tmp_path, "2024-03-04T08:00:00Z ru7 cron[7]: started", *FOREIGN[kind] * 4)
+        content(tmp_path, "2024-03-04T08:00:00Z ru7 cron[7]: started", *FOREIGN[kind] * 4)
 
 
-def test_only_what_is_malformed_is_left_out(tmp_path: Path) -> None:
-    found = told(
+def test_malformed_lines_are_left_out(tmp_path: Path) -> None:
+    found = content(
         tmp_path,
         "Mar  4 08:00:00 sw1 kernel: eth0: Link is Down",
         "Mar  4 08:00:10 sw1 kernel: eth0: Link is Up",
@@ -443,27 +392,27 @@ def test_only_what_is_malformed_is_left_out(tmp_path: Path) -> None:
     ],
 )
 def test_dates(tmp_path: Path, rows: list[str], dates: str, begin: str) -> None:
-    outage = told(tmp_path, "start_time,interface,duration_s", *rows, dates=dates).outages[0]
+    outage = content(tmp_path, "start_time,interface,duration_s", *rows, dates=dates).outages[0]
     assert outage.begin_s == datetime.fromisoformat(begin).replace(tzinfo=UTC).timestamp()
     assert outage.end_s == outage.begin_s + 60
 
 
 def test_states_of_snmp_below_a_comment(tmp_path: Path) -> None:
     rows = ("# from ifOperStatus", "", "time,port,event", "1000,leaf0/1,2", "1060,leaf0/1,1")
-    down, up = told(tmp_path, *rows).changes
+    down, up = content(tmp_path, *rows).changes
     assert (down.is_up, up.is_up, up.at_s - down.at_s) == (False, True, 60)
 
 
 def test_a_row_whose_date_is_read_later_keeps_its_line(tmp_path: Path) -> None:
     """Line 3 has two readings until line 4 has one; its duration makes no sense."""
     rows = "13/03/2024 9:00,a,60", "02/03/2024 9:00,a,60"
-    found = told(tmp_path, "time,port,duration", rows[1], "02/03/2024 9:00,a,soon", *rows)
+    found = content(tmp_path, "time,port,duration", rows[1], "02/03/2024 9:00,a,soon", *rows)
     assert found.first_malformed.startswith('line 3: "02/03/2024 9:00,a,soon"')
 
 
-def test_a_date_with_two_readings_is_asked_for(tmp_path: Path) -> None:
+def test_dates_that_fit_both_orders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FaultsError, match=r"such as 02/03/2024 10:00:00, can be read in two ways"):
-        told(tmp_path, "time,port,duration", "02/03/2024 10:00:00,a,60")
+        content(tmp_path, "time,port,duration", "02/03/2024 10:00:00,a,60")
 
 
 def test_counters_are_a_table_of_counters() -> None:
@@ -478,5 +427,5 @@ def test_counters_are_a_table_of_counters() -> None:
 
 def test_a_network_that_has_none_of_the_ports_is_refused() -> None:
     path = CASES / "20-syslogs" / "eos.log"
-    said = refused(path, "--network", "lhcb")
-    assert "the network has none of the ports of the logs, and no leaf3 port" in said
+    sentence = refused(path, "--network", "lhcb")
+    assert "the network has none of the ports of the logs, and no leaf3 port" in sentence

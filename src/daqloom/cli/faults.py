@@ -377,7 +377,7 @@ def _factor(compress: float) -> float:
     raise FaultsError(f"--compress {compress:g}: expected a number from 1e-6 to 1e15")
 
 
-def _read(files: list[Path], year: int | None, dates: str, quiet: bool) -> change.Told:
+def _read(files: list[Path], year: int | None, dates: str, quiet: bool) -> change.LogContent:
     """Read logs, with progress. Raises FaultsError."""
     if dates not in ("", table_log.DAY_FIRST, table_log.MONTH_FIRST):
         raise FaultsError(
@@ -388,7 +388,7 @@ def _read(files: list[Path], year: int | None, dates: str, quiet: bool) -> chang
 
 
 def _merged(
-    logs: change.Told,
+    logs: change.LogContent,
     links: faults_links.Links,
     periods: list[failure.Period],
     gap_s: float,
@@ -409,7 +409,7 @@ def _merged(
     return found, summary.variants(found, periods, gap_s, len(links.names))[summary.MERGED]
 
 
-def _check_ports(logs: change.Told, links: faults_links.Links, least: float = 0.0) -> None:
+def _check_ports(logs: change.LogContent, links: faults_links.Links, least: float = 0.0) -> None:
     """Raises FaultsError where the network has none of the ports that the logs name, or less than a
     share of them."""
     ports = {each.port: links.of(each.port) for each in logs.changes}
@@ -455,7 +455,9 @@ def _numbers(text: str, network: faults_network.Network) -> tuple[int, ...]:
     )
 
 
-def _note_omissions(logs: change.Told, found: failure.Found, links: faults_links.Links) -> None:
+def _note_omissions(
+    logs: change.LogContent, found: failure.Found, links: faults_links.Links
+) -> None:
     """Notes on what of the logs could not be used, or has two readings."""
     odd = {name: number for name, number in logs.lines.items() if number}
     if number := odd.get(MALFORMED):

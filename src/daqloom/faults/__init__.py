@@ -1,6 +1,6 @@
-"""Failures of links: logs of a site, what they tell, and what they cost.
+"""Failures of links: logs of a site, their statistics, and the cost of failures.
 
-`daqloom.faults.cost` is that of `daqloom.faults.loss`, imported when it is first asked for.
+`daqloom.faults.cost` is `daqloom.faults.loss.cost`, which is imported at its first use.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from daqloom.base.lazy import names_of
 
 if TYPE_CHECKING:
     cost: Any
-else:  # a type checker would take any name of this module to exist
+else:  # a type checker would accept any name of this module
     __getattr__ = names_of(__name__, {"cost": "daqloom.faults.loss"})
 
 
 class FaultsError(Exception):
-    """A log or an option that cannot be used, in one sentence."""
+    """An unusable log or option, in one sentence."""

@@ -1,25 +1,28 @@
-"""Which links fail: counts, downtime, whether links differ, and the few that make most of it."""
+"""Failures by link: counts, downtime, dispersion, and the few links that cause most of them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import bisect
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from daqloom.base.words import natural_key
 from daqloom.faults.failure import Failure
 
 NO_CAUSE = "not told"
+"""Name of a missing cause."""
 
 
 @dataclass(frozen=True)
 class LinkTotal:
-    """What one link contributes."""
+    """Failures of one link."""
 
     link: str
     failures: int
     down_s: float
-    """Cumulative (s); of a failure that had not ended, until the log's end."""
+    """Total downtime (s), to the end of the log for a failure that had not ended."""
     causes: dict[str, int]
 
     @property
@@ -30,33 +33,31 @@ class LinkTotal:
 
 @dataclass(frozen=True)
 class Dispersion:
-    """Whether all links fail alike: the variance of their counts over its mean, 1 if they do."""
+    """Variance of the links' failure counts over its mean: 1 if all links fail alike."""
 
     links: int
     index: float
     p_value: float
-    """How likely an index as large is among links that fail alike (χ² with links − 1 degrees of
+    """Probability of an index as large among links that fail alike (χ² with links − 1 degrees of
     freedom; Fisher 1950)."""
 
 
 def by_link(failures: Sequence[Failure], end_s: float) -> tuple[LinkTotal, ...]:
-    """Return the links that failed, most failures first, of equal ones the longest down."""
+    """Return the links that failed: most failures first, then the longest downtime."""
     of_link: dict[str, list[Failure]] = defaultdict(list)
     for failure in failures:
         of_link[failure.link].append(failure)
     totals = []
     for link, own in of_link.items():
-        causes: dict[str, int] = defaultdict(int)
-        for failure in own:
-            causes[failure.cause] += 1
         down_s = sum(each.lasts_s(end_s) for each in own)
-        totals.append(LinkTotal(link, len(own), down_s, dict(causes)))
+        causes = dict(Counter(failure.cause for failure in own))
+        totals.append(LinkTotal(link, len(own), down_s, causes))
     return tuple(sorted(totals, key=lambda it: (-it.failures, -it.down_s, natural_key(it.link))))
 
 
 def dispersion(totals: Sequence[LinkTotal], links: int) -> Dispersion | None:
-    """Return how much `links` differ, those that never failed included; None where there is no
-    failure or only one link."""
+    """Return the dispersion of `links` links, including those that never failed; None without
+    failures or with a single link."""
     from scipy.stats import chi2
 
     failures = sum(total.failures for total in totals)
@@ -70,11 +71,6 @@ def dispersion(totals: Sequence[LinkTotal], links: int) -> Dispersion | None:
 
 
 def most_of(totals: Sequence[LinkTotal], share: float) -> int:
-    """Return how many links, the worst ones, make at least this share of all failures."""
-    wanted = share * sum(total.failures for total in totals)
-    made = 0
-    for place, total in enumerate(totals):
-        if made >= wanted:
-            return place
-        made += total.failures
-    return len(totals)
+    """Return the least number of links, the worst ones, that have this share of all failures."""
+    made = list(accumulate(total.failures for total in totals))
+    return bisect.bisect_left(made, share * made[-1]) + 1 if made else 0

@@ -1,4 +1,4 @@
-"""What a log says: a port that goes down or comes up, a failure with its duration, counters."""
+"""Contents of logs: changes of ports, failures with a duration, error counters."""
 
 from __future__ import annotations
 
@@ -6,66 +6,67 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from daqloom.faults.clock import Calendar
+
 COUNTERS = "counters"
-"""Name of the format of files that have counters and no times."""
+"""Format of files that have counters and no times."""
 
 
 class Port(NamedTuple):
-    """One end of a link, as a log names it."""
+    """One end of a link, with the names of a log."""
 
     node: str
     """Name of a host or switch, or its GUID as `0x…`."""
     port: str
-    """Number or name; empty where the node has only one, or where `node` names the link."""
+    """Number or name; empty for a node with a single port, or where `node` names the link."""
 
 
 class Change(NamedTuple):
-    """A port has gone down or come up."""
+    """A port that went down or came up."""
 
     at_s: float
-    """Since 1970, by the log's own clock."""
+    """Seconds since 1970 by the log's clock."""
     port: Port
     is_up: bool
     cause: str = ""
 
 
 class Outage(NamedTuple):
-    """A failure that a log tells as a whole."""
+    """A failure that a log lists with its begin and end."""
 
     begin_s: float
     end_s: float | None
-    """None: it had not ended."""
+    """None if it had not ended."""
     port: Port
     cause: str = ""
 
 
 class PortCounters(NamedTuple):
-    """Error counters of a port, at some time."""
+    """Error counters of a port."""
 
     port: Port
     counts: dict[str, int]
-    """By the name that the specification of InfiniBand gives, such as `SymbolErrorCounter`."""
+    """By the name in the InfiniBand specification, such as `SymbolErrorCounter`."""
 
 
 @dataclass
-class Told:
-    """All that the logs of a site say."""
+class LogContent:
+    """Contents of all logs of a site."""
 
     changes: list[Change] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
     counters: list[PortCounters] = field(default_factory=list)
     repeated: list[Change] = field(default_factory=list)
-    """Changes that a second source reports; they count for ports without changes of their own."""
+    """Changes reported by a second source; they count for ports without changes of their own."""
     cables: dict[Port, Port] = field(default_factory=dict)
-    """The other end of a port, both ways, where a log names it."""
+    """Other end of a port, both ways, where a log names it."""
     names: dict[str, str] = field(default_factory=dict)
-    """Name of the node with a GUID, `0x…`, where a log has both."""
+    """Name of the node with a GUID, `0x…`."""
     begin_s: float = float("inf")
-    """Of the first line with a time, and of the last."""
+    """Time of the first line that has one; `end_s`: of the last."""
     end_s: float = float("-inf")
     lines: Counter[str] = field(default_factory=Counter)
-    """Lines by fate: `used`, `ignored`, `malformed`, as `daqloom.base.line_counts` has them; also
-    `too long`, with a `clock step` back, and further notes of readers."""
+    """Lines by fate (`daqloom.base.line_counts`), and those `too long` or behind a `clock step`."""
     first_malformed: str = ""
     """Number, text and expected form of the first malformed line."""
     formats: Counter[str] = field(default_factory=Counter)
@@ -73,10 +74,11 @@ class Told:
 
     @property
     def has_only_counters(self) -> bool:
-        """Whether no file is a log: counters have no times."""
+        """Whether no file has times."""
         return set(self.formats) == {COUNTERS}
 
-    def seen(self, at_s: float) -> None:
-        """Note a time of the log."""
+    def cover(self, at_s: float, calendar: Calendar) -> None:
+        """Extend the log to a time, and count a step back of the clock."""
+        self.lines["clock step"] += calendar.steps_back(at_s)
         self.begin_s = min(self.begin_s, at_s)
         self.end_s = max(self.end_s, at_s)

@@ -1,4 +1,4 @@
-"""Error counters of InfiniBand ports, as `ibqueryerrors` and `perfquery` print them."""
+"""Reader of error counters of InfiniBand ports, as printed by `ibqueryerrors` and `perfquery`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 
 from daqloom.base.line_counts import CountedLines
-from daqloom.faults.change import Port, PortCounters, Told
+from daqloom.faults.change import LogContent, Port, PortCounters
 
 _NODE = re.compile(r'Errors for (?:(0x[0-9a-f]{1,16}) )?"(.{0,200})"')
 _PORT = re.compile(r"\s+GUID (0x[0-9a-f]{1,16}) port (\d{1,3}|ALL):(.*)")
@@ -16,20 +16,19 @@ _FIELD = re.compile(r"(\w{1,40}):\.*(\d{1,20})\s*")
 _OTHER_FIELD = re.compile(r"\w{1,40}:\.*0x[0-9a-fA-F]{1,16}\s*")
 _SUMMARY = re.compile(r"##|#|ibqueryerrors|.*\bports? checked\b|.*\bbad nodes found\b")
 _NO_ERRORS = ("PortSelect", "CounterSelect", "PortXmit", "PortRcvData", "PortRcvPkts")
-"""First letters of the fields of perfquery that count no errors; `PortXmitDiscards` and others of
-`_ERRORS` do."""
+"""First letters of fields of perfquery that count no errors, except those of `_ERRORS`."""
 _ERRORS = ("PortXmitDiscards", "PortXmitConstraintErrors", "PortXmitWait")
 SUBJECT = "counters of ports"
 
 
 def is_it(line: str) -> bool:
-    """Return whether a line is of such a dump."""
+    """Whether a line belongs to such a dump."""
     begins = any(each.match(line) for each in (_NODE, _PORT, _LID))
     return begins or "ibqueryerrors" in line or "bad nodes found" in line
 
 
-def read(lines: CountedLines, told: Told, _year: int = 0, _dates: str = "") -> None:
-    """Add the error counters of all ports that the dump names."""
+def read(lines: CountedLines, log: LogContent, _year: int = 0, _dates: str = "") -> None:
+    """Add the error counters of all ports of the dump."""
     found: dict[Port, dict[str, int]] = defaultdict(dict)
     port: Port | None = None
     name = ""
@@ -37,7 +36,7 @@ def read(lines: CountedLines, told: Told, _year: int = 0, _dates: str = "") -> N
         if hit := _PORT.match(line):
             port = None
             if name:
-                told.names.setdefault(hit[1], name)
+                log.names.setdefault(hit[1], name)
             counted = {name: int(value) for name, value in _COUNTER.findall(hit[3])}
             if not counted:
                 lines.malformed(line, "[COUNTER == number]")
@@ -60,4 +59,4 @@ def read(lines: CountedLines, told: Told, _year: int = 0, _dates: str = "") -> N
             lines.ignore()
         else:
             lines.outside(line, "GUID 0x… port N: [COUNTER == number]")
-    told.counters += [PortCounters(port, each) for port, each in found.items()]
+    log.counters += [PortCounters(port, each) for port, each in found.items()]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from daqloom.base.output import written_whole
+from daqloom.faults.errors import NAMED
 from daqloom.faults.failure import Failure
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 def failures_dataset(kinds: Mapping[str, Variant]) -> xr.Dataset:
     """Return all failures of the first variant (dimension `failure`): begin (UTC), duration (s;
-    NaN: not ended), link, cause, and for each other variant whether it counts them, or the first of
-    those merged into one."""
+    NaN: not ended), link, cause, and for each other variant whether it counts the failure, or the
+    first of those merged into one."""
     import xarray as xr
 
     every = next(iter(kinds.values())).failures
@@ -43,20 +44,14 @@ def failures_dataset(kinds: Mapping[str, Variant]) -> xr.Dataset:
 
 
 def errors_dataset(errors: Sequence[LinkErrors]) -> xr.Dataset:
-    """Return the errors of each link (dimension `link`; numbers), a variable for each counter."""
+    """Return the errors of each link (dimension `link`), a variable for each counter."""
     import xarray as xr
 
-    names = {
-        "symbol_errors": "symbol errors of both ends",
-        "link_error_recoveries": "recoveries of the link",
-        "link_downed": "times that the link went down",
-    }
+    names = NAMED | {name: (name, name) for each in errors for name in each.counts}
     columns = {
-        name: ("link", [getattr(each, name) for each in errors], {"long_name": meaning})
-        for name, meaning in names.items()
+        name: ("link", [each.counts.get(counter, 0) for each in errors], {"long_name": meaning})
+        for name, (counter, meaning) in names.items()
     }
-    for name in dict.fromkeys(name for each in errors for name in each.counts):
-        columns[name] = ("link", [each.counts.get(name, 0) for each in errors], {"long_name": name})
     return xr.Dataset(columns, coords={"link": [each.link for each in errors]})
 
 
@@ -66,7 +61,7 @@ def _times(failures: Sequence[Failure]) -> np.ndarray[tuple[int], np.dtype[np.da
 
 
 def write_parquet(path: Path, kinds: Mapping[str, Variant]) -> None:
-    """Write the same as a table. Raises OutputError where the file cannot be written."""
+    """Write all failures as a table. Raises OutputError where the file cannot be written."""
     table = failures_dataset(kinds).to_dataframe().reset_index(drop=True)
     with written_whole(path) as scratch:
         table.to_parquet(scratch, index=False)

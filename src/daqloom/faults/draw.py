@@ -1,8 +1,7 @@
-"""Faults for a simulation, drawn from what a log tells, with its time compressed.
+"""Faults of a simulation, drawn from the failures of a log with its time compressed.
 
-Times from one failure to the next are drawn from the distribution that fits those of the log:
-exponential, or Weibull where failures come in bursts. Links fail as often, relative to each other,
-as in the log, and stay down for a duration of the log.
+Times between failures are drawn from the distribution that fits the log's: exponential, or Weibull
+where failures come in bursts. Relative failure rates of links, and durations, are those of the log.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from daqloom.scenario.quantities import TIME
 from daqloom.scenario.schema.faults import MOST_INJECTED
 
 BURSTS = 0.01
-"""A constant rate less likely than this is given up for the Weibull distribution."""
+"""p-value of a constant rate below which the Weibull distribution is taken."""
 SHORTEST_S = 1e-6
-"""Of a failure after compression: shorter ones would end before what was on the wire has."""
+"""Least duration after compression (s): shorter than the flight of packets on the wire."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ class Drawn:
 
 
 def law(variant: Variant) -> Fit:
-    """Return the distribution of the times between failures. Raises FaultsError where there are too
-    few of them."""
+    """Return the distribution of the times between failures. Raises FaultsError where the log has
+    too few."""
     times = variant.intervals
     if not times.fits:
         raise FaultsError(
@@ -47,11 +46,9 @@ def law(variant: Variant) -> Fit:
 
 
 def draw(variant: Variant, *, span_s: float, compress: float, seed: int = 1) -> list[Drawn]:
-    """Return failures within `span_s` of a simulation, in the order of time, each second of which
-    stands for `compress` seconds of the log. A link that is down does not fail again meanwhile.
-
-    Raises FaultsError where there are more than a scenario can have, or the log tells too little.
-    """
+    """Return failures within `span_s` of a simulation, by time; a second stands for `compress`
+    seconds of the log. A link that is down does not fail again meanwhile. Raises FaultsError where
+    there are more than a scenario can have, or too few in the log."""
     ended = np.array([f.end_s - f.begin_s for f in variant.failures if f.end_s is not None])
     fit = law(variant)
     if not len(ended):

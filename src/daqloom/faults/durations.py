@@ -1,9 +1,8 @@
-"""How long failures last: distribution with confidence bands, and what outlasts a time-out.
+"""Durations of failures: distribution with confidence bands, and the share that outlasts a time.
 
-A failure that had not ended when the log did has lasted for at least that long (right-censored):
-shares are Kaplan and Meier's (1958), and their pointwise bands those of Greenwood's variance on the
-scale log(−log), which stay between 0 and 1 (Kalbfleisch and Prentice 1980); where all or none have
-ended, the binomial one.
+A failure that had not ended by the end of the log is right-censored. Shares are those of Kaplan and
+Meier (1958); their pointwise bands use Greenwood's variance on the scale log(−log), which keeps
+them between 0 and 1 (Kalbfleisch and Prentice 1980), or are binomial where all or none have ended.
 """
 
 from __future__ import annotations
@@ -23,25 +22,23 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Distribution:
-    """Share of failures that have ended by a duration."""
+    """Share of failures that have ended by a duration, with its confidence band."""
 
     duration_s: Array
-    """At which the share grows, ascending (s)."""
+    """Durations at which the share grows, ascending (s)."""
     share: Array
     low: Array
-    """Of the band, of `CONFIDENCE`."""
     high: Array
+    """Ends of the band, with `CONFIDENCE`."""
     failures: int
-    """Of which they are shares."""
-    seen_s: float
-    """Longest time for which a failure was seen; shares of longer ones are not known unless all
-    have ended."""
+    longest_s: float
+    """Longest known time of a failure (s); beyond it, shares are unknown unless all have ended."""
 
     def outlasting(self, time_s: float) -> tuple[float, float, float] | None:
-        """Return the share of failures that last longer than `time_s`, and its band; None where the
-        log does not tell."""
+        """Return the share of failures longer than `time_s`, and its band; None where the log is
+        too short."""
         has_all_ended = len(self.share) > 0 and self.share[-1] == 1
-        if time_s > self.seen_s and not has_all_ended:
+        if time_s > self.longest_s and not has_all_ended:
             return None
         place = int(np.searchsorted(self.duration_s, time_s, side="right")) - 1
         if place < 0:
@@ -63,9 +60,9 @@ def distribution(failures: Sequence[Failure], end_s: float) -> Distribution:
         return Distribution(none, none, none, none, len(still), still.max(initial=0.0))
     found = ecdf(CensoredData(uncensored=ended, right=still))
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # that a band is NaN at its ends
+        warnings.simplefilter("ignore", RuntimeWarning)  # the band is NaN at its ends
         band = found.cdf.confidence_interval(CONFIDENCE, method="log-log")
-    # Where only censored ones have a duration, the share does not grow.
+    # The share does not grow at durations of censored failures alone.
     grows = np.isin(found.cdf.quantiles, ended)
     low, high = band.low.probabilities[grows], band.high.probabilities[grows]
     count = len(ended) + len(still)
@@ -80,6 +77,6 @@ def distribution(failures: Sequence[Failure], end_s: float) -> Distribution:
 
 
 def _least(failures: int) -> float:
-    """Return the share that has ended at least where all of so many have: what is left is below it
-    with half of what `CONFIDENCE` leaves open (Clopper and Pearson 1934)."""
+    """Return the lower bound of the share that has ended where all have: that with which half of
+    1 − `CONFIDENCE` is left for such a sample (Clopper and Pearson 1934)."""
     return float(((1 - CONFIDENCE) / 2) ** (1 / failures)) if failures else 0.0

@@ -1,4 +1,4 @@
-"""Errors that the ports of a link have counted."""
+"""Errors counted by the ports of links."""
 
 from __future__ import annotations
 
@@ -11,65 +11,49 @@ if TYPE_CHECKING:
     from daqloom.faults.links import Links
 
 SYMBOL, RECOVERY, DOWNED = "SymbolErrorCounter", "LinkErrorRecoveryCounter", "LinkDownedCounter"
+NAMED = {
+    "symbol_errors": (SYMBOL, "symbol errors of both ends"),
+    "link_error_recoveries": (RECOVERY, "recoveries of the link"),
+    "link_downed": (DOWNED, "times that the link went down"),
+}
+"""Counters that every record has: the counter and its meaning, by name."""
 _OF_THE_LINK = (RECOVERY, DOWNED)
-"""Counters of events that both ends count; all others count what one end receives or sends."""
+"""Counters of events that both ends count; the others count what one end receives or sends."""
 
 
 @dataclass(frozen=True)
 class LinkErrors:
-    """Counters of both ends, as far as a dump names them."""
+    """Error counters of a link."""
 
     link: str
     counts: dict[str, int]
-    """By the name of InfiniBand's specification: the sum of both ends; of recoveries and of times
-    that the link went down, which both ends count, the larger number."""
-
-    @property
-    def symbol_errors(self) -> int:
-        """Minor errors on the wire, of both directions."""
-        return self.counts.get(SYMBOL, 0)
-
-    @property
-    def link_error_recoveries(self) -> int:
-        """Times that the link trained anew and stayed up."""
-        return self.counts.get(RECOVERY, 0)
-
-    @property
-    def link_downed(self) -> int:
-        """Times that the link went down."""
-        return self.counts.get(DOWNED, 0)
+    """By the name in the InfiniBand specification: the sum of both ends, or the larger number for
+    events that both ends count."""
 
     def record(self) -> dict[str, Any]:
-        """Return what is printed with --json."""
-        return {
-            "link": self.link,
-            "symbol_errors": self.symbol_errors,
-            "link_error_recoveries": self.link_error_recoveries,
-            "link_downed": self.link_downed,
-            "counters": self.counts,
-        }
+        """Return the object that `--json` prints."""
+        named = {name: self.counts.get(counter, 0) for name, (counter, _) in NAMED.items()}
+        return {"link": self.link, **named, "counters": self.counts}
 
 
 def errors_by_link(counters: Sequence[PortCounters], links: Links) -> list[LinkErrors]:
-    """Return the errors of each link with any: those that went down most often first, then by
-    symbol errors and recoveries. If several dumps name a port, the last one counts; ports that the
-    network does not have are left out."""
+    """Return the links with errors: most often down first, then by symbol errors and recoveries.
+    The last dump of a port counts; ports outside the network are left out."""
     last = {each.port: each for each in counters}
     by_link: dict[str, list[PortCounters]] = {}
     for port, each in last.items():
         if link := links.of(port):
             by_link.setdefault(link, []).append(each)
     found = [LinkErrors(link, _counts(ends)) for link, ends in by_link.items()]
-    return sorted(
-        (each for each in found if each.counts),
-        key=lambda e: (-e.link_downed, -e.symbol_errors, -e.link_error_recoveries, e.link),
-    )
+
+    def rank(errors: LinkErrors) -> tuple[int | str, ...]:
+        return *(-errors.counts.get(name, 0) for name in (DOWNED, SYMBOL, RECOVERY)), errors.link
+
+    return sorted((each for each in found if each.counts), key=rank)
 
 
 def _counts(ends: Sequence[PortCounters]) -> dict[str, int]:
     names = dict.fromkeys(name for end in ends for name in end.counts)
-    counts = {}
-    for name in names:
-        values = [end.counts.get(name, 0) for end in ends]
-        counts[name] = max(values) if name in _OF_THE_LINK else sum(values)
+    values = {name: [end.counts.get(name, 0) for end in ends] for name in names}
+    counts = {name: (max if name in _OF_THE_LINK else sum)(each) for name, each in values.items()}
     return {name: count for name, count in counts.items() if count}

@@ -1,4 +1,4 @@
-"""Failures of links, from changes of their ports; test periods; flapping links."""
+"""Failures of links, from changes of ports; test periods; merging of flapping links."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from daqloom.faults.change import Told
+from daqloom.faults.change import LogContent
 from daqloom.faults.links import Links
 
 
 class Failure(NamedTuple):
-    """A link was down."""
+    """A time during which a link was down."""
 
     begin_s: float
-    """Since 1970."""
+    """Seconds since 1970."""
     end_s: float | None
-    """None: until the end of the log or beyond."""
+    """None: not before the end of the log."""
     link: str
     cause: str = ""
     flaps: int = 1
-    """Failures that were merged into this one."""
+    """Number of failures merged into this one."""
 
     def lasts_s(self, until_s: float) -> float:
-        """Return how long the link was down in a log that ends at `until_s`."""
+        """Return the downtime in a log that ends at `until_s`."""
         return max(0.0, (until_s if self.end_s is None else self.end_s) - self.begin_s)
 
 
@@ -38,22 +38,21 @@ class Period(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """The failures of a log, by begin, and what did not fit together."""
+    """Failures of a log, by begin, and changes that do not pair up."""
 
     failures: tuple[Failure, ...]
     observed: Period
     unpaired: Counter[str]
-    """`down twice`, `up twice` (the other end of a link says the same, or a line is missing),
-    `unknown port`."""
+    """`down twice`, `up twice` (a report of the other end, or a lost line), and `unknown port`."""
 
 
-def failures_of(told: Told, links: Links) -> Found:
-    """Return the failures: from a port's going down until one end of its link comes up. A link is
-    down for both ends, so that what the second one says is a repetition."""
+def failures_of(log: LogContent, links: Links) -> Found:
+    """Return the failures of a log: from the first report that a port went down until the first
+    that an end of its link came up. Reports of the other end are repetitions."""
     odd: Counter[str] = Counter()
     found: list[Failure] = []
     down: dict[str, tuple[float, str]] = {}
-    for change in sorted(told.changes, key=lambda each: each.at_s):
+    for change in sorted(log.changes, key=lambda each: each.at_s):
         link = links.of(change.port)
         if link is None:
             odd["unknown port"] += 1
@@ -65,14 +64,14 @@ def failures_of(told: Told, links: Links) -> Found:
         else:
             down[link] = (change.at_s, change.cause)
     found += [Failure(begin_s, None, link, cause) for link, (begin_s, cause) in down.items()]
-    for outage in told.outages:
+    for outage in log.outages:
         link = links.of(outage.port)
         if link is None:
             odd["unknown port"] += 1
         else:
             found.append(Failure(outage.begin_s, outage.end_s, link, outage.cause))
-    begin_s = min([told.begin_s, *(each.begin_s for each in found)])
-    end_s = max([told.end_s, *(each.end_s or each.begin_s for each in found)])
+    begin_s = min([log.begin_s, *(each.begin_s for each in found)])
+    end_s = max([log.end_s, *(each.end_s or each.begin_s for each in found)])
     observed = Period(begin_s, end_s) if begin_s <= end_s else Period(0.0, 0.0)
     return Found(tuple(sorted(found, key=_by_begin)), observed, odd)
 
@@ -82,7 +81,7 @@ def _by_begin(failure: Failure) -> tuple[float, str]:
 
 
 def joined(periods: Iterable[Period]) -> list[Period]:
-    """Return the same time as periods that neither overlap nor touch, in ascending order."""
+    """Return periods of the same total time that neither overlap nor touch, ascending."""
     found: list[Period] = []
     for period in sorted(periods):
         if found and period.begin_s <= found[-1].end_s:
@@ -93,7 +92,7 @@ def joined(periods: Iterable[Period]) -> list[Period]:
 
 
 def outside(failures: Iterable[Failure], tests: Sequence[Period]) -> tuple[Failure, ...]:
-    """Return the failures that do not begin in a test period."""
+    """Return the failures that begin outside test periods."""
     periods = joined(tests)
     begins = [period.begin_s for period in periods]
 
@@ -105,13 +104,12 @@ def outside(failures: Iterable[Failure], tests: Sequence[Period]) -> tuple[Failu
 
 
 def time_without(at_s: float, tests: Sequence[Period]) -> float:
-    """Return a time on a clock that stands still in test periods, which do not overlap."""
+    """Return the time on a clock that stops during test periods, which do not overlap."""
     return at_s - sum(max(0.0, min(at_s, end_s) - begin_s) for begin_s, end_s in tests)
 
 
 def merged(failures: Iterable[Failure], gap_s: float) -> tuple[Failure, ...]:
-    """Return them with those of a flapping link as one: each that begins no later than `gap_s`
-    after the one before has ended."""
+    """Return the failures, merged where a link fails again at most `gap_s` after the last end."""
     of_link: dict[str, list[Failure]] = defaultdict(list)
     for failure in sorted(failures, key=_by_begin):
         earlier = of_link[failure.link]

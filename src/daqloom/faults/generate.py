@@ -1,8 +1,8 @@
-"""A log whose truth is known: failures drawn for the links of a network.
+"""Generator of logs: failures drawn for the links of a network from known distributions.
 
-Incidents come to links at rates of their own (gamma distributed around the mean); each is repaired
-after a log-normal time, or flaps: it comes back at once and fails again a few times. Test periods
-have failures of their own, on any link, which end soon.
+Links have incidents at gamma-distributed rates; each is repaired after a log-normal time, or flaps:
+the link comes back at once and fails again a few times. Test periods have further short failures on
+any link.
 """
 
 from __future__ import annotations
@@ -27,23 +27,22 @@ TEST = "performance test"
 
 @dataclass(frozen=True)
 class Truth:
-    """What a generated log is drawn from; by default that of LHCb's poster on failures for its
-    counts: 1384 failures of the month of March 2024, and 549 in test periods. All else is assumed.
-    """
+    """Parameters of a generated log. Default counts are those of LHCb's poster on failures: 1384 in
+    March 2024, and 549 in test periods. All other defaults are assumed."""
 
     begin_s: float = datetime(2024, 3, 1, tzinfo=UTC).timestamp()
     days: int = 31
     failures: int = 1384
-    """Outside test periods, those of flapping links included."""
+    """Number outside test periods, including those of flapping links."""
     in_tests: int = 549
     tests: tuple[tuple[float, float], ...] = ((5, 8), (12.25, 10), (19.5, 6), (26, 12))
     """Day (from 0) at which a test period begins, and its length (h)."""
     link_shape: float = 0.25
-    """Of the gamma distribution of the rates of links: the smaller, the more they differ."""
+    """Shape of the gamma distribution of link rates: the smaller, the more they differ."""
     flapping: float = 0.3
     """Share of incidents that flap."""
     flaps: float = 6.0
-    """Failures of one that flaps, on average at least 2 (2 and a geometric number)."""
+    """Mean number of failures of a flapping incident: 2 and a geometric number."""
     flap_gap_s: float = 8.0
     """Mean time between two of them (exponential)."""
     flap_s: float = 2.0
@@ -56,7 +55,7 @@ class Truth:
 
     @property
     def periods(self) -> tuple[Period, ...]:
-        """The test periods."""
+        """Test periods."""
         begins = [(self.begin_s + DAY_S * day, hours) for day, hours in self.tests]
         return tuple(Period(begin_s, begin_s + HOUR_S * hours) for begin_s, hours in begins)
 
@@ -67,20 +66,20 @@ class Truth:
 
 
 def within(truth: Truth) -> Truth:
-    """Return it with the test periods that lie in its days."""
+    """Return parameters with only those test periods that lie within the log."""
     tests = tuple((day, hours) for day, hours in truth.tests if day + hours / 24 <= truth.days)
     return replace(truth, tests=tests)
 
 
 def link_rates(links: int, truth: Truth, random: np.random.Generator) -> np.ndarray:
-    """Return the share of all incidents that each link has."""
+    """Return each link's share of all incidents."""
     rates = random.gamma(truth.link_shape, size=links) + 1e-12
     return np.asarray(rates / rates.sum())
 
 
 def generate(links: Sequence[str], truth: Truth, seed: int) -> list[Failure]:
-    """Return failures of these links, by begin; the same for the same seed. Raises FaultsError
-    where there is no time or link for them."""
+    """Return failures of links, by begin; equal seeds give equal failures. Raises FaultsError
+    without days or links."""
     if not links or not truth.days:
         raise FaultsError("a log needs at least one link and one day")
     if truth.in_tests and not truth.tests:
@@ -111,7 +110,7 @@ def generate(links: Sequence[str], truth: Truth, seed: int) -> list[Failure]:
 def _incident(
     link: str, cause: str, begin_s: float, truth: Truth, random: np.random.Generator
 ) -> list[Failure]:
-    """Return its failures; the last one ends when it is repaired."""
+    """Return the failures of an incident; the last one ends with the repair."""
     found = []
     if random.random() < truth.flapping:
         for _ in range(int(random.geometric(1 / max(1.0, truth.flaps - 1)))):
@@ -123,7 +122,7 @@ def _incident(
 
 
 def _apart(found: Sequence[Failure]) -> list[Failure]:
-    """Return them with those that would overlap on one link begun when the one before has ended."""
+    """Return the failures, delayed where they would overlap with another one of their link."""
     free_s: dict[str, float] = {}
     apart = []
     for failure in sorted(found, key=lambda it: it.begin_s):
@@ -136,8 +135,7 @@ def _apart(found: Sequence[Failure]) -> list[Failure]:
 
 
 def write_table(path: Path, failures: Sequence[Failure]) -> None:
-    """Write a table that `daqloom faults log` reads: begin, end (UTC), link, cause. Raises
-    OutputError."""
+    """Write a table for `daqloom faults log`: begin, end (UTC), link, cause. Raises OutputError."""
     with written_whole(path) as scratch, scratch.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("begin", "end", "link", "cause"))
@@ -147,7 +145,7 @@ def write_table(path: Path, failures: Sequence[Failure]) -> None:
 
 
 def write_periods(path: Path, periods: Sequence[Period]) -> None:
-    """Write test periods, one a line. Raises OutputError."""
+    """Write test periods, one per line. Raises OutputError."""
     with written_whole(path) as scratch:
         lines = [f"{_time(each.begin_s)}/{_time(each.end_s)}\n" for each in periods]
         scratch.write_text("".join(lines))

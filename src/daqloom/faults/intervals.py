@@ -1,10 +1,9 @@
-"""Times from one failure to the next: an exponential and a Weibull distribution fitted, and tested.
+"""Times between failures: exponential and Weibull distributions, fitted and tested.
 
-Both are fitted by maximum likelihood. The test of fit is that of Kolmogorov's distance with
-parameters from the same data: its p-value is the share of samples, drawn from the fit and fitted
-anew, whose distance is as large (parametric bootstrap; Stute, Gonzáles Manteiga and Presedo
-Quindimil 1993). Whether the Weibull's shape differs from 1 is told by the likelihood ratio, 2 log
-Λ ~ χ² with one degree of freedom (Wilks 1938).
+Both are fitted by maximum likelihood. The test of a fit uses Kolmogorov's distance: its p-value is
+the share of samples, drawn from the fit and fitted anew, whose distance is as large (parametric
+bootstrap; Stute, Gonzáles Manteiga and Presedo Quindimil 1993). Whether the Weibull's shape differs
+from 1 is tested by the likelihood ratio, 2 log Λ ~ χ² with one degree of freedom (Wilks 1938).
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 SAMPLES = 499
 FEWEST = 5
-"""Intervals that a fit needs."""
+"""Least number of intervals for a fit."""
 MOST_FOR_TEST = 2_000
-"""Of more intervals, as many evenly chosen are tested."""
+"""Number of evenly chosen intervals that are tested, of more."""
 
 
 @dataclass(frozen=True)
@@ -28,30 +27,30 @@ class Fit:
 
     name: str
     scale_s: float
-    """Of the Weibull; of the exponential, its mean (s)."""
+    """Scale of the Weibull distribution, mean of the exponential one (s)."""
     shape: float
-    """Of the Weibull: below 1, failures come in bursts; 1 for the exponential."""
+    """Shape of the Weibull distribution: below 1 in bursts; 1 for the exponential."""
     distance: float
-    """Kolmogorov's: the largest difference between the shares found and fitted."""
+    """Kolmogorov's distance: largest difference between the empirical and the fitted shares."""
     p_value: float
     """Share of samples of this distribution that are as far from their fit."""
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Times between failures and what fits them."""
+    """Times between failures and their fits."""
 
     interval_s: Array
     """Ascending (s)."""
     fits: tuple[Fit, ...]
-    """Exponential, Weibull; none where there are too few."""
+    """Exponential, Weibull; empty with too few intervals."""
     burst_p_value: float
-    """How likely the Weibull's gain in likelihood is if failures come at a constant rate."""
+    """Probability of the Weibull's gain in likelihood if failures come at a constant rate."""
 
 
 def intervals(begin_s: Array, seed: int = 1) -> Intervals:
-    """Return the times between failures that begin at these times (s). Those at the same instant,
-    as a log tells time in steps, count as half a step apart: the smallest other interval."""
+    """Return the times between failures that begin at `begin_s`. Simultaneous failures, due to the
+    resolution of the log, count as half the smallest other interval apart."""
     from scipy.stats import chi2
 
     found = np.sort(np.diff(np.sort(begin_s)))
@@ -83,7 +82,7 @@ def _fit(name: str, values: Array, is_weibull: bool, random: np.random.Generator
 
 
 def _fitted(values: Array, is_weibull: bool) -> tuple[float, float]:
-    """Return shape and scale of greatest likelihood."""
+    """Return shape and scale of maximum likelihood."""
     if not is_weibull:
         return 1.0, float(values.mean())
     largest = float(values.max())
@@ -113,10 +112,5 @@ def _distance(values: Array, shape: float, scale: float) -> float:
 
 def _likelihood(values: Array, fit: Fit) -> float:
     relative = values / fit.scale_s
-    return float(
-        np.sum(
-            np.log(fit.shape / fit.scale_s)
-            + (fit.shape - 1) * np.log(relative)
-            - relative**fit.shape
-        )
-    )
+    logarithm = np.log(fit.shape / fit.scale_s) + (fit.shape - 1) * np.log(relative)
+    return float(np.sum(logarithm - relative**fit.shape))

@@ -1,4 +1,4 @@
-"""Which link a port of a log belongs to, and what people call it."""
+"""Names of links, and the link of each port of a log."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _GUID = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 
 
 class Links:
-    """A link is called by both its ends, `leaf0 port 21 - spine0 port 1`. In a network a port is
-    known by node and number, name or GUID; without one, a port whose other end no log has named
+    """Links named by their ends, `leaf0 port 21 - spine0 port 1`. A port of a known network is
+    found by node and number, name or GUID; without a network, a port whose other end no log names
     is a link of its own."""
 
     def __init__(
@@ -26,38 +26,36 @@ class Links:
         cables: Mapping[Port, Port] | None = None,
         names: Mapping[str, str] | None = None,
     ) -> None:
-        """`cables`, `names`: what the logs themselves report, as in `Told`."""
+        """`cables`, `names`: as in `LogContent`."""
         self.names: tuple[str, ...] = ()
-        """All links of the network, sorted by switch and port; empty without a network."""
+        """Links of the network, sorted by switch and port; empty without a network."""
         self.cables: dict[str, Cable] = {}
-        """Their cables by name."""
+        """Cables of the network by link."""
         self._of: dict[Port, str] = {}
         self._known: dict[str, str] = {}
         self._cables = cables or {}
         self._names = names or {}
         if fabric:
-            self._take(fabric)
+            self._add(fabric)
 
     def of(self, port: Port) -> str | None:
-        """Return the link's name; None: the network has no such port."""
-        if not self._of:
-            ends = sorted({port, self._cables.get(port, port)})
-            return " - ".join(
-                f"{self._name(end)} port {end.port}" if end.port else end.node for end in ends
-            )
-        return self._in_network(port) or self._in_network(self._cables.get(port, port))
-
-    def _name(self, end: Port) -> str:
-        return self._names.get(end.node, end.node)
+        """Return the name of a port's link; None for a port outside the network."""
+        ends = sorted({port, self._cables.get(port, port)}, key=lambda end: end != port)
+        if self._of:
+            return next(filter(None, map(self._in_network, ends)), None)
+        names = [(self._names.get(end.node, end.node), end) for end in sorted(ends)]
+        return " - ".join(
+            f"{name} port {end.port}" if end.port else end.node for name, end in names
+        )
 
     def _in_network(self, port: Port) -> str | None:
         key = Port(_plain(port.node), _plain(port.port))
         return self._of.get(key) or self._known.get(_plain(port.node) if not port.port else "")
 
-    def _take(self, fabric: Fabric) -> None:
+    def _add(self, fabric: Fabric) -> None:
         named: list[tuple[tuple[object, ...], str]] = []
         for cable in fabric.cables:
-            # The switch first, of two the one whose name comes first.
+            # The switch comes first; of two, the one whose name sorts first.
             ends = sorted((cable.a, cable.b), key=lambda end: _rank(fabric, end))
             names = [fabric.end_name(end) for end in ends]
             link = " - ".join(names)
@@ -66,10 +64,10 @@ class Links:
             self.cables[link] = cable
             self._known |= {_plain(" - ".join(way)): link for way in (names, names[::-1])}
             for end in ends:
-                self._know(fabric, end, link)
+                self._add_end(fabric, end, link)
         self.names = tuple(link for _, link in sorted(named))
 
-    def _know(self, fabric: Fabric, end: End, link: str) -> None:
+    def _add_end(self, fabric: Fabric, end: End, link: str) -> None:
         node = fabric.nodes[end.node]
         ports = {str(end.port), _plain(fabric.port_name(end))}
         if end.node < len(fabric.hosts):
@@ -85,6 +83,6 @@ def _rank(fabric: Fabric, end: End) -> tuple[bool, object, int]:
 
 
 def _plain(name: str) -> str:
-    """Return a name without what differs between logs: case, leading zeros of a GUID."""
+    """Return a name in lower case, a GUID without leading zeros."""
     name = name.strip().lower()
     return f"0x{int(name, 16):x}" if _GUID.fullmatch(name) else name

@@ -1,9 +1,9 @@
-"""What failures of links cost: the statistics of a log, times the throughput with so many broken.
+"""Cost of link failures: the statistics of a log, times the throughput with broken cables.
 
 With k cables between switches down, and a share s of the units behind host links that are down, a
-system reaches (1 - s) T(k) instead of T(0). The share of its full throughput that it loses is the
-mean over the time of the log, test periods left out. Intervals are those of the percentile
-bootstrap (Efron 1979): days of the log are drawn again, and for each k draws of broken cables.
+system reaches (1 - s) T(k) instead of T(0). The loss is the mean over the time of the log outside
+test periods. Intervals are from the percentile bootstrap (Efron 1979): days of the log are drawn
+again, and for each k the draws of broken cables.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from daqloom.faults.throughput import Throughput
 
 Array = NDArray[np.float64]
 MONTH_H = 720.0
-"""A month has 30 days."""
+"""Length of a month: 30 days."""
 CONFIDENCE = 0.95
 SAMPLES = 2000
-"""Of the bootstrap."""
+"""Samples of the bootstrap."""
 FEWEST_DAYS = 5
-"""Of a log whose days are drawn again."""
+"""Least length of a log with intervals."""
 WORST = 10
-"""Links whose failures are left out first."""
+"""Number of links with most downtime that are listed, and left out as a remedy."""
 SWEEP_S_PER_HOST = 0.35e-3
-"""Least time in which OpenSM routes anew (docs/explanation/failures.md)."""
+"""Least time in which OpenSM computes new tables (docs/explanation/failures.md)."""
 USUAL_REPAIRS_S = (600.0, 3600.0)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value, and its interval of `CONFIDENCE`: None where the log has too few days."""
+    """A value and its interval of `CONFIDENCE`; no interval for a log of too few days."""
 
     value: float
     low: float | None = None
     high: float | None = None
 
     def times(self, factor: float, plus: float = 0.0) -> Estimate:
-        """Return a linear function of it, with ends in ascending order."""
+        """Return factor · self + plus, with the ends in ascending order."""
         if self.low is None or self.high is None:
             return Estimate(factor * self.value + plus)
         ends = sorted((factor * self.low + plus, factor * self.high + plus))
@@ -56,54 +56,55 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Kind:
-    """What the links of one kind contribute."""
+    """Failures of all links of one kind."""
 
-    name: str
+    kind: str
     links: int
     failures: int
+    per_month: float
     mean_s: float
-    """Duration of a failure."""
+    """Mean duration of a failure."""
     down_s: float
-    """Of all of them."""
-    hours: float
-    """Of full throughput, lost in a month."""
+    """Total downtime."""
+    hours_lost: float
+    """Hours of full throughput lost in a month."""
 
 
 @dataclass(frozen=True)
 class Worst:
-    """A link, and the hours of full throughput that it accounts for in a month: while k cables are
-    down, each for a k-th of what is lost."""
+    """A link, and the hours of full throughput lost in a month by its failures: while k cables are
+    down, a k-th of the loss."""
 
     total: LinkTotal
     kind: str
-    hours: float
+    hours_lost: float
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to run the system, or to mend it."""
+    """A way to run the system, or to repair it."""
 
     name: str
     full_bps: float
     """Throughput with nothing broken."""
     mean_bps: Estimate
-    """Over the time of the log."""
-    hours: Estimate
-    """Lost in a month, of the full throughput of the system as it is; below 0: gained."""
+    """Mean over the time of the log."""
+    hours_lost: Estimate
+    """Hours of the system's own full throughput lost in a month; negative: gained."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What the failures of a log cost a system, and what would help."""
+    """Cost of the failures of a log for a system, and of possible remedies."""
 
     month: Variant
     network: Network
     throughputs: Mapping[str, Throughput]
-    """Of the system as it is, and changed: the first one is as it is."""
+    """Throughput by way; the first is the system as it is."""
     repairs_s: tuple[float, ...]
-    """Within which all failures might be repaired."""
+    """Times within which all failures might be repaired."""
     sweep_s: float
-    """For which the tables still lead over a cable that has failed."""
+    """Time until the tables no longer lead over a failed cable."""
     seed: int = 1
 
     @property
@@ -113,7 +114,7 @@ class Cost:
 
     @cached_property
     def overlap(self) -> Overlap:
-        """What is down when."""
+        """Number of links that are down, over time."""
         return self._overlap(self.month.failures)
 
     @property
@@ -132,23 +133,18 @@ class Cost:
 
     @cached_property
     def lost(self) -> Estimate:
-        """Share of the full throughput."""
-        first = self.ways[0]
-        return first.hours.times(1 / MONTH_H)
+        """Share of the full throughput that is lost."""
+        return self.ways[0].hours_lost.times(1 / MONTH_H)
 
     @cached_property
     def ways(self) -> list[Way]:
-        """The system as it is, changed, changed while a cable is broken, and mended otherwise."""
-        own = self.as_it_is
+        """The system as it is, in other ways, and in other ways while a cable is broken."""
+        (first, own), *others = self.throughputs.items()
         found = [self._way(name, each, self.overlap) for name, each in self.throughputs.items()]
-        names = list(self.throughputs)
-        for name in names[1:]:
-            changed = self.throughputs[name]
+        for name, changed in others:
             if self.most and changed.full_bps != own.full_bps:
-                both = changed.while_whole(own)
-                found.append(
-                    self._way(f"{names[0]}; while a cable is broken: {name}", both, self.overlap)
-                )
+                name = f"{first}; while a cable is broken: {name}"
+                found.append(self._way(name, changed.while_whole(own), self.overlap))
         return found
 
     @cached_property
@@ -158,37 +154,30 @@ class Cost:
 
     def hours_repaired(self, cap_s: float) -> float:
         """Return the hours lost in a month where no failure outlasts a time."""
-        return self._repaired(cap_s).hours.value
+        return self._repaired(cap_s).hours_lost.value
 
     @cached_property
     def mended(self) -> Way:
         """The system as it is where the worst links never fail."""
         worst = {each.total.link for each in self.worst}
         left = [each for each in self.month.failures if each.link not in worst]
-        return self._way(
-            f"the {len(worst)} worst links without failures", self.as_it_is, self._overlap(left)
-        )
+        name = f"the {len(worst)} worst links without failures"
+        return self._way(name, self.as_it_is, self._overlap(left))
 
     @cached_property
     def kinds(self) -> list[Kind]:
-        """By kind of link, those between switches first."""
-        by_kind: dict[str, list[int]] = {name: [] for name in sorted(self.network.counts)}
-        for place, each in enumerate(self.month.failures):
-            by_kind[self.network.kind[each.link]].append(place)
+        """Totals by kind of link, those between switches first."""
+        failures, counts = self.month.failures, self.network.counts
+        kind_of = np.array([self.network.kind[each.link] for each in failures])
+        lasting = np.array([each.lasts_s(self.month.observed.end_s) for each in failures])
         found = []
-        for name in sorted(by_kind, key=lambda name: (name == HOST_LINK, name)):
-            places = by_kind[name]
-            lasting = [self.month.failures[p].lasts_s(self.month.observed.end_s) for p in places]
-            found.append(
-                Kind(
-                    name,
-                    self.network.counts[name],
-                    len(places),
-                    sum(lasting) / len(places) if places else 0.0,
-                    sum(lasting),
-                    float(self._hours_each[places].sum()),
-                )
-            )
+        for name in sorted(counts, key=lambda name: (name == HOST_LINK, name)):
+            own = kind_of == name
+            number, down_s = int(own.sum()), sum(lasting[own].tolist())
+            per_month = number * MONTH_H / 24 / self.month.days
+            mean_s = down_s / number if number else 0.0
+            hours_lost = float(self._hours_each[own].sum())
+            found.append(Kind(name, counts[name], number, per_month, mean_s, down_s, hours_lost))
         return found
 
     @cached_property
@@ -202,20 +191,20 @@ class Cost:
 
     @property
     def sweeps_h(self) -> float:
-        """Time in a month in which tables lead over a cable that has failed: lost besides, where
-        nothing is built meanwhile (h)."""
+        """Time in a month in which tables lead over a failed cable (h): an additional loss if
+        nothing is built meanwhile."""
         cables = [f for f in self.month.failures if self.network.kind[f.link] != HOST_LINK]
         times = sum(each.flaps for each in cables)
         return MONTH_H * times * self.sweep_s / self.overlap.length_s
 
     @cached_property
     def _hours_each(self) -> Array:
-        """Hours lost in a month that each failure accounts for: (failures,)."""
+        """Hours lost in a month by each failure: (failures,)."""
         course = self.overlap
         left = self.as_it_is.of(self.most)[np.minimum(course.broken, self.most)]
         left /= self.as_it_is.full_bps
         of_a_cable = course.over((1 - left) / np.maximum(course.broken, 1))
-        of_all_hosts = course.over(left)  # times the share that one cuts off
+        of_all_hosts = course.over(left)  # per share of the units that a host has
         failures = self.month.failures
         share = np.array([self.network.share.get(each.link, 0.0) for each in failures])
         is_host = np.array([self.network.kind[each.link] == HOST_LINK for each in failures])
@@ -234,13 +223,13 @@ class Cost:
         return self._way("", self.as_it_is, self._overlap(capped))
 
     def _way(self, name: str, throughput: Throughput, course: Overlap) -> Way:
-        """The mean of (1 - cut) T(k), of the log and of days and draws drawn again."""
+        """Mean of (1 - cut) T(k) over the log; its interval by days and draws drawn again."""
         left_s = course.time_s - course.cut_s
         weights = throughput.weights(left_s.shape[1] - 1)
         length_s = course.time_s.sum(axis=1)
         mean = float(left_s.sum(axis=0) @ weights @ throughput.means_bps / length_s.sum())
         days = self._drawn_days
-        # (samples, numbers): time that counts for each number, and its throughput, drawn again.
+        # (samples, numbers): time and throughput of each number of broken cables, drawn again.
         times = days @ left_s @ weights / np.maximum(days @ length_s, 1e-300)[:, None]
         drawn = (times * self._drawn_means(throughput)).sum(axis=1)
         mean_bps = self._estimate(mean, drawn)
@@ -249,7 +238,7 @@ class Cost:
 
     @cached_property
     def _drawn_days(self) -> Array:
-        """How often each day is drawn: (samples, days); none of a log that is too short."""
+        """Number of times that each day is drawn: (samples, days); empty for a short log."""
         days = len(self.overlap.time_s)
         if days < FEWEST_DAYS:
             return np.zeros((0, days))
@@ -257,7 +246,7 @@ class Cost:
         return random.multinomial(days, np.full(days, 1 / days), SAMPLES).astype(float)
 
     def _drawn_means(self, throughput: Throughput) -> Array:
-        """Mean of draws that are drawn again: (samples, numbers)."""
+        """Means of broken cables drawn again: (samples, numbers)."""
         random = np.random.default_rng([self.seed, 1])
         columns = []
         for number in throughput.numbers:
@@ -276,7 +265,7 @@ class Cost:
 
 def most_at_once(month: Variant, network: Network) -> int:
     """Return the largest number of cables between switches that were down at once. Raises
-    FaultsError where there is no failure or no time."""
+    FaultsError without failures or time."""
     _check(month, network)
     course = overlap(month.failures, network, month.observed, month.tests)
     return int(course.broken.max(initial=0))
@@ -291,13 +280,13 @@ def cost(
     sweep_s: float | None = None,
     seed: int = 1,
 ) -> Cost:
-    """Return what failures cost a system, and what would help.
+    """Return the cost of failures for a system, and of possible remedies.
 
-    `month`: the failures of a log of any length, read with `network.links`, flapping ones merged.
-    `throughputs`: by name, the first that of the system as it is. `repairs_s`: times (s) within
-    which all failures might be repaired; their median, 10 minutes and an hour, as far as any lasts
-    longer, are added. `sweep_s`: for which the tables still lead over a cable that has failed (s);
-    by default 0.35 ms for each host. Raises FaultsError where there is no failure or no time.
+    `month`: failures of a log of any length, read with `network.links` and merged. `throughputs`:
+    by way, the first that of the system as it is. `repairs_s`: times (s) within which all failures
+    might be repaired; shorter ones than the longest failure are added: the median, 10 minutes, an
+    hour. `sweep_s`: time until tables no longer lead over a failed cable (s; default: 0.35 ms per
+    host). Raises FaultsError without failures or time.
     """
     _check(month, network)
     if sweep_s is None:
@@ -312,7 +301,7 @@ def cost(
 def _check(month: Variant, network: Network) -> None:
     if not month.failures:
         raise FaultsError(
-            f"the logs tell no failure of a link of this network ({len(network.kind):,} links) "
+            f"the logs have no failure of a link of this network ({len(network.kind):,} links) "
             "outside test periods; give logs with failures, and the scenario of their network"
         )
     if month.days <= 0:

@@ -1,9 +1,9 @@
-"""The links of a scenario's network, and what each takes away when it fails."""
+"""Links of a scenario's network, and the units that each host link cuts off."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,14 +21,14 @@ CABLED = ("fat-tree", "imported", "cables")
 
 @dataclass(frozen=True)
 class Network:
-    """By name of link, as logs are read with `links`."""
+    """Kind and share of each link, by its name in `links`."""
 
     links: Links
     kind: Mapping[str, str]
-    """`host link`, or by the levels that it connects, `leaf - spine`."""
+    """`host link`, or the levels that it connects, `leaf - spine`."""
     share: Mapping[str, float]
-    """Of host links: of all units, the share on the host. What it has of readout units is missing
-    in every event, what it has of builder units builds none: the larger of the two."""
+    """Share of all units behind a host link: of readout units, which are then missing in every
+    event, or of builder units, which then build none, whichever is larger."""
 
     @property
     def counts(self) -> Counter[str]:
@@ -42,8 +42,8 @@ class Network:
 
 
 def network_of(scenario: Scenario) -> Network:
-    """Return the network of a scenario, with nothing broken. Raises FaultsError where it has no
-    cables between switches that could fail, or builds no events; ScenarioError."""
+    """Return the network of a scenario, with nothing broken. Raises ScenarioError, and FaultsError
+    where no cable between switches can fail or no events are built."""
     from daqloom.topology.shapes.shape import cables
     from daqloom.topology.system.scenarios import override
 
@@ -86,17 +86,11 @@ def _shares(scenario: Scenario, fabric: Fabric, cables: Mapping[str, Cable]) -> 
     from daqloom.topology.schedule.slots import hosts_of
     from daqloom.topology.system.system import node_slots, unit_slots
 
-    readouts, builders = unit_slots(scenario, node_slots(scenario, fabric))
-    parts = [_parts(hosts_of(slots)) for slots in (readouts, builders)]
+    units = unit_slots(scenario, node_slots(scenario, fabric))  # readout, builder
+    counts = [Counter(hosts_of(slots)) for slots in units]
     found = {}
     for name, cable in cables.items():
         host = min(cable.a.node, cable.b.node)
         if host < len(fabric.hosts):
-            found[name] = max(part.get(host, 0.0) for part in parts)
+            found[name] = max(count[host] / count.total() for count in counts)
     return found
-
-
-def _parts(hosts: Iterable[int]) -> dict[int, float]:
-    """Return the share of the units on each host."""
-    counts = Counter(hosts)
-    return {host: count / counts.total() for host, count in counts.items()}

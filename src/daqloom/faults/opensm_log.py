@@ -1,7 +1,7 @@
-"""OpenSM's log.
+"""Reader of OpenSM's log.
 
-With the default flags (0x03) upstream OpenSM names hosts that disappear and come back, but of a
-link between switches only the switch. `opensm -D 0x0f` names all ports. NVIDIA's OpenSM names each
+With the default flags (0x03) upstream OpenSM names hosts that disappear and come back, but only the
+switch of a link between switches; `opensm -D 0x0f` names all ports. NVIDIA's OpenSM names each
 switch port that changes its state with the default flags.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from daqloom.base.line_counts import CountedLines
-from daqloom.faults.change import Change, Port, Told
+from daqloom.faults.change import Change, LogContent, Port
 from daqloom.faults.clock import Calendar
 
 LINE = re.compile(
@@ -45,17 +45,17 @@ SUBJECT = "ports that change their state"
 
 
 def is_it(line: str) -> bool:
-    """Return whether a line is of such a log."""
+    """Whether a line belongs to such a log."""
     return LINE.match(line) is not None
 
 
 def time_of(line: re.Match[str], calendar: Calendar) -> float | None:
-    """Return the time of a line (s since 1970); None for one that does not exist."""
+    """Return the time of a line (s since 1970); None if it does not exist."""
     at_s = calendar.at_s(line["month"], int(line["day"]), line["time"])
     return None if at_s is None else at_s + int(line["us"]) / 1e6
 
 
-def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
+def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> None:
     """Add the changes of ports. The first sweep of a subnet manager finds the whole fabric, which
     is no change; later parts of a rotated log have no first sweep."""
     calendar = Calendar(year)
@@ -69,29 +69,28 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
         if at_s is None:
             lines.malformed(line, "a date that exists")
             continue
-        told.lines["clock step"] += calendar.steps_back(at_s)
-        told.seen(at_s)
+        log.cover(at_s, calendar)
         text = found["text"]
         is_first_sweep = (is_first_sweep or bool(_START.match(text))) and text != SWEPT
         had_sweep = had_sweep or text == SWEPT
         if text.endswith(_UP):
             ends = next(lines, ""), next(lines, "")
-            changes = _link(ends, at_s, told)
+            changes = _link(ends, at_s, log)
             if changes is None:
                 bad = next(end for end in ends if not _END.match(end))
                 lines.malformed(bad, "node 0x…, port number N, for each end of a new link")
                 continue
             lines.use(2)
         else:
-            changes = changes_of(text, at_s, told)
+            changes = changes_of(text, at_s, log)
         if is_first_sweep:
             # After a restart, links that are found end the failures that were open.
             changes = [each for each in changes or () if each.is_up and had_sweep] or None
         if changes is not None:
-            told.changes += changes
+            log.changes += changes
             lines.use()
         elif _NOTICE.match(text):
-            told.lines[NAMELESS] += not is_first_sweep
+            log.lines[NAMELESS] += not is_first_sweep
             lines.use()
         elif _SUBJECT.search(text) and not is_first_sweep:
             lines.malformed(line)
@@ -99,34 +98,32 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
             lines.ignore()
 
 
-def _link(ends: tuple[str, str], at_s: float, told: Told) -> list[Change] | None:
-    """The change that two lines with the ends of a new link report; None if they do not match."""
+def _link(ends: tuple[str, str], at_s: float, log: LogContent) -> list[Change] | None:
+    """Return the change that two lines with the ends of a new link report; None for other lines."""
     one, other = (Port(found[1], found[2]) if (found := _END.match(end)) else None for end in ends)
     if not (one and other):
         return None
-    told.cables |= {one: other, other: one}
+    log.cables |= {one: other, other: one}
     return [Change(at_s, one, is_up=True)]
 
 
-def changes_of(text: str, at_s: float, told: Told) -> list[Change] | None:
-    """Return the changes of a line, None for one of other subjects or that was not understood."""
+def changes_of(text: str, at_s: float, log: LogContent) -> list[Change] | None:
+    """Return the changes that a line reports; None for other subjects and unknown forms."""
     if down := _DOWN.match(text):
         return [Change(at_s, Port(down[1], down[2]), is_up=False)]
-    if gone := _GONE.match(text):
-        return [Change(at_s, Port(gone[1].strip(), ""), is_up=False)]
-    if new := _NEW.match(text):
-        return [Change(at_s, Port(new[1].strip(), ""), is_up=True)]
-    if state := _STATE.match(text):
-        return _state_changes(state, at_s, told)
-    return None
+    for form, is_up in ((_GONE, False), (_NEW, True)):
+        if host := form.match(text):
+            return [Change(at_s, Port(host[1].strip(), ""), is_up)]
+    state = _STATE.match(text)
+    return _state_changes(state, at_s, log) if state else None
 
 
-def _state_changes(state: re.Match[str], at_s: float, told: Told) -> list[Change] | None:
-    """A port that returns from ACTIVE to INIT was down in between, for less than a sweep."""
+def _state_changes(state: re.Match[str], at_s: float, log: LogContent) -> list[Change] | None:
+    """Return the changes of a port: one from ACTIVE to INIT was down for less than a sweep."""
     guid, name, number, before, after = state.groups()
     port = Port(guid or name, number)
     if guid and name:
-        told.names.setdefault(guid, name)
+        log.names.setdefault(guid, name)
     down, up = Change(at_s, port, is_up=False), Change(at_s, port, is_up=True)
     before, after = before.upper(), after.upper()
     if after == "DOWN":

@@ -1,4 +1,4 @@
-"""How many links are down at once, from a sweep over the begins and ends of their failures."""
+"""Number of links that are down at once, over time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from daqloom.faults.network import HOST_LINK, Network
 
 Array = NDArray[np.float64]
 MOST_BLOCKS = 3660
-"""Of longer logs, a block is several days."""
+"""Limit on the number of blocks; a block of longer logs is several days."""
 MOST_AT_ONCE = 1000
-"""So many cables that are down at once, or more, are one column."""
+"""Limit on the cables down at once that are told apart."""
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """The course of what is down, on a clock that begins with the log and stands still in test
-    periods. Steps are those between its changes."""
+    """Links that are down in each step of a clock that starts with the log and stops during test
+    periods; a step ends with the next change."""
 
     at_s: Array
     """Begins of the steps, and the end of the log: (steps + 1,)."""
@@ -33,16 +33,16 @@ class Overlap:
     cut: Array
     """Share of the units behind host links that are down: (steps,)."""
     span_s: Array
-    """Begin and end of each failure on this clock: (failures, 2)."""
+    """Begin and end of each failure: (failures, 2)."""
 
     @property
     def length_s(self) -> float:
-        """Of the log without test periods."""
+        """Length of the log outside test periods."""
         return float(self.at_s[-1])
 
     @property
     def block_s(self) -> float:
-        """A day, or several of a log that is longer than `MOST_BLOCKS`."""
+        """Length of a block: a day, or several in a log of more than `MOST_BLOCKS` days."""
         return _block_s(self.length_s)
 
     @cached_property
@@ -52,16 +52,13 @@ class Overlap:
 
     @cached_property
     def cut_s(self) -> Array:
-        """The same, times the share of the units that are cut off."""
+        """`time_s` times the share of the units that are cut off."""
         return self._by_block(self.cut)
-
-    def until(self, weight: Array) -> Array:
-        """Return the integral of a weight of each step from the begin to each of `at_s`."""
-        return np.concatenate(([0.0], np.cumsum(weight * np.diff(self.at_s))))
 
     def over(self, weight: Array) -> Array:
         """Return the integral of a weight of each step over each failure: (failures,)."""
-        begin, end = np.interp(self.span_s, self.at_s, self.until(weight)).T
+        until = np.concatenate(([0.0], np.cumsum(weight * np.diff(self.at_s))))
+        begin, end = np.interp(self.span_s, self.at_s, until).T
         return np.asarray(end - begin)
 
     def _by_block(self, weight: Array) -> Array:
@@ -74,17 +71,14 @@ class Overlap:
 
 
 def overlap(
-    failures: Sequence[Failure],
-    network: Network,
-    observed: Period,
-    tests: Sequence[Period] = (),
+    failures: Sequence[Failure], network: Network, observed: Period, tests: Sequence[Period] = ()
 ) -> Overlap:
-    """Return the course of what is down. `failures` of one link do not overlap (merged); `tests`
-    do not either (joined)."""
+    """Return the links that are down over time. Neither `failures` of one link nor `tests`
+    overlap (`merged`, `joined`)."""
     ends = [observed.end_s if each.end_s is None else each.end_s for each in failures]
-    told = np.array([[each.begin_s for each in failures], ends], dtype=float).reshape(2, -1)
+    ends_s = np.array([[each.begin_s for each in failures], ends], dtype=float).reshape(2, -1)
     origin_s = time_without(observed.begin_s, tests)
-    span_s = _without(np.clip(told, *observed), tests).T - origin_s
+    span_s = _without(np.clip(ends_s, *observed), tests).T - origin_s
     length_s = time_without(observed.end_s, tests) - origin_s
     is_cable = np.array([network.kind[each.link] != HOST_LINK for each in failures], dtype=int)
     share = np.array([network.share.get(each.link, 0.0) for each in failures], dtype=float)
@@ -109,7 +103,7 @@ def _block_s(length_s: float) -> float:
 
 
 def _without(at_s: Array, tests: Sequence[Period]) -> Array:
-    """Return times on a clock that stands still in test periods, as `time_without` does."""
+    """Return times on a clock that stops during test periods, as `time_without` does."""
     if not tests:
         return at_s
     lengths_s = np.array([end_s - begin_s for begin_s, end_s in tests])

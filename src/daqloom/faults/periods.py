@@ -1,4 +1,4 @@
-"""Test periods: intervals whose failures do not count."""
+"""Test periods: times whose failures do not count."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def period(text: str) -> Period:
 
 
 def read_periods(path: Path) -> list[Period]:
-    """Read a file with a period a line, `#` before comments. Raises FaultsError."""
+    """Read a file with one period per line; `#` starts a comment. Raises FaultsError."""
     try:
         text = read_text(path, LARGEST_BYTES)
     except ValueError as error:
         raise FaultsError(str(error)) from None
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
-    wanted = [line.replace(",", "/").replace(";", "/") for line in lines if line]
-    if len(wanted) > MOST:
+    periods = [line.replace(",", "/").replace(";", "/") for line in lines if line]
+    if len(periods) > MOST:
         raise FaultsError(f"{path} has more than {MOST:,} periods")
-    return [period(line) for line in wanted]
+    return [period(line) for line in periods]

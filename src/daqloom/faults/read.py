@@ -1,4 +1,4 @@
-"""Logs of a site, in any format that daqloom reads."""
+"""Reader of a site's logs, in any of the known formats."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import BinaryIO, NamedTuple, cast
 from daqloom.base.line_counts import IGNORED, USED, CountedLines, NotUnderstoodError
 from daqloom.base.words import printable, reason_of
 from daqloom.faults import FaultsError, counters, opensm_log, syslog, table_log
-from daqloom.faults.change import COUNTERS, Told
+from daqloom.faults.change import COUNTERS, LogContent
 from daqloom.faults.clock import MONTHS
 from daqloom.scenario.files import open_regular, without_mark
 
 LONGEST_LINE = 16_384
 LONGEST_SKIPPED = 16 << 20
-"""Bytes up to which the rest of a longer line is skipped; a file with more is not text."""
+"""Limit on the rest of a longer line, which is skipped (B); a larger file is not text."""
 MOST_LINES = 100_000_000
 MOST_CHANGES = 5_000_000
 MOST_EXPANDED = 400
-"""Ratio of unpacked to packed bytes of a `.gz`, checked beyond `LARGE`."""
+"""Limit on the ratio of unpacked to packed size of a `.gz`, checked beyond `LARGE`."""
 LARGE = 256 << 20
 TABLE = "table"
 TRIED = 1000
-"""Lines from which the format of a file is recognised."""
+"""Number of lines from which the format of a file is recognised."""
 KINDS = (
     "OpenSM's log, syslog and `show logging` of switches and hosts, `dmesg -T`, the output of "
     "ibqueryerrors and perfquery, and a table with a head such as time,port,state"
@@ -37,11 +37,12 @@ KINDS = (
 
 class _Format(NamedTuple):
     is_it: Callable[[str], bool]
-    """Whether a line is of the format."""
-    read: Callable[[CountedLines, Told, int, str], None]
-    """Takes the year in which a log without years begins, and the order of day and month."""
+    """Whether a line has the format."""
+    read: Callable[[CountedLines, LogContent, int, str], None]
+    """Reader; its last arguments are the year in which a log without years begins, and the order
+    of day and month."""
     subject: str
-    """What the reader looks for."""
+    """Subject of the lines that the reader uses."""
 
 
 FORMATS = {
@@ -57,38 +58,38 @@ def read_logs(
     year: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     dates: str = "",
-) -> Told:
-    """Read files, `.gz` or not, as one log. `year`: that in which logs without years begin; by
-    default that of a file's last change. `dates`: order of day and month in tables, see
-    `table_log.read`. `progress` is called with bytes read and in all. Raises FaultsError for a file
-    that cannot be read, or of which nothing or less than half was understood."""
-    told = Told()
+) -> LogContent:
+    """Read files, `.gz` or not, as one log. `year`: in which logs without years begin (default:
+    that of the file's last change). `dates`: as in `table_log.read`. `progress` is called with the
+    bytes read and in all. Raises FaultsError for a file that cannot be read, or of which less than
+    half was understood."""
+    log = LogContent()
     sizes = [path.stat().st_size if path.is_file() else 0 for path in paths]
     for path, before in zip(paths, itertools.accumulate([0, *sizes]), strict=False):
         with _opened(path) as file:
-            lines = _lines(path, file, told, before, sum(sizes), progress)
+            lines = _lines(path, file, log, before, sum(sizes), progress)
             first = list(itertools.islice(lines, TRIED))
             name = _format(path, first)
             all_lines = CountedLines(
                 printable(str(path)), itertools.chain(first, lines), FORMATS[name].subject, KINDS
             )
-            FORMATS[name].read(all_lines, told, year or _year(path, first), dates)
-        told.formats[name] += 1
-        told.lines.update(all_lines.counts)
-        if all_lines.first_malformed and not told.first_malformed:
+            FORMATS[name].read(all_lines, log, year or _year(path, first), dates)
+        log.formats[name] += 1
+        log.lines.update(all_lines.counts)
+        if all_lines.first_malformed and not log.first_malformed:
             where = f"{printable(path.name)}, " if len(paths) > 1 else ""
-            told.first_malformed = where + all_lines.first_malformed
+            log.first_malformed = where + all_lines.first_malformed
         try:
             all_lines.check()
         except NotUnderstoodError as error:
             raise FaultsError(str(error)) from None
-    _take_repeated(told)
-    return told
+    _add_repeated(log)
+    return log
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """A regular file, unpacked if it is a `.gz`. Raises FaultsError."""
+    """Open a regular file, unpacked if it is a `.gz`. Raises FaultsError."""
     name = printable(str(path))
     try:
         with open_regular(path) as file:
@@ -101,14 +102,13 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise FaultsError(
             f"{name} cannot be unpacked: {str(error).lower()}; the file is damaged or no .gz"
         ) from None
-    except OSError as error:
-        raise FaultsError(f"cannot read {name}: {reason_of(error)}") from None
-    except ValueError as error:
-        raise FaultsError(f"cannot read {name}: {error}") from None
+    except (OSError, ValueError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else error
+        raise FaultsError(f"cannot read {name}: {reason}") from None
 
 
 def _format(path: Path, first: Sequence[str]) -> str:
-    """The name of the format that most of the first lines are in."""
+    """Return the name of the format that most of the first lines have."""
     if table_log.is_it(first):
         return TABLE
     hits = {name: sum(map(each.is_it, first)) for name, each in FORMATS.items()}
@@ -124,26 +124,26 @@ def _format(path: Path, first: Sequence[str]) -> str:
 
 
 def _year(path: Path, first: Iterable[str]) -> int:
-    """The year in which a log without years begins, whose last line is as old as the file."""
+    """Return the year in which a log without years begins: its last line is as old as the file."""
     changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     months = (MONTHS.index(line[:3]) + 1 for line in first if line[:3] in MONTHS)
     return changed.year - (next(months, 1) > changed.month)
 
 
-def _take_repeated(told: Told) -> None:
-    """Count what a second source reports of ports for which the first one reports nothing."""
-    known = {change.port for change in told.changes}
-    taken = [change for change in told.repeated if change.port not in known]
-    if taken:
-        told.changes += taken
-        told.lines[USED] += len(taken)
-        told.lines[IGNORED] -= len(taken)
+def _add_repeated(log: LogContent) -> None:
+    """Count the reports of a second source on ports without reports of the first."""
+    known = {change.port for change in log.changes}
+    added = [change for change in log.repeated if change.port not in known]
+    if added:
+        log.changes += added
+        log.lines[USED] += len(added)
+        log.lines[IGNORED] -= len(added)
 
 
 def _lines(
     path: Path,
     file: BinaryIO,
-    told: Told,
+    log: LogContent,
     before: int,
     size: int,
     progress: Callable[[int, int], None] | None,
@@ -152,13 +152,13 @@ def _lines(
     packed = path.stat().st_size if path.suffix == ".gz" else 0
     while line := file.readline(LONGEST_LINE):
         number += 1
-        if number > MOST_LINES or len(told.changes) + len(told.outages) > MOST_CHANGES:
+        if number > MOST_LINES or len(log.changes) + len(log.outages) > MOST_CHANGES:
             raise FaultsError(
                 f"{printable(str(path))} has more than {MOST_LINES:,} lines, or all logs together "
                 f"have more than {MOST_CHANGES:,} changes; read fewer at a time"
             )
         if not line.endswith(b"\n") and len(line) == LONGEST_LINE:
-            told.lines["too long"] += 1
+            log.lines["too long"] += 1
             _skip_rest(path, file)
         if number % 65536 == 0:
             at = file.tell()

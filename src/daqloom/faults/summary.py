@@ -1,58 +1,43 @@
-"""What the failures of a log come to, in the variants of LHCb's poster on failures (its fig. 3)."""
+"""Statistics of a log's failures, in the variants of LHCb's poster on failures (its fig. 3)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from daqloom.faults.by_link import (
-    NO_CAUSE,
-    Dispersion,
-    LinkTotal,
-    by_link,
-    dispersion,
-    most_of,
-)
+from daqloom.faults.by_link import NO_CAUSE, Dispersion, LinkTotal, by_link, dispersion, most_of
 from daqloom.faults.clock import DAY_S, day_name
 from daqloom.faults.durations import Distribution, distribution
-from daqloom.faults.failure import (
-    Failure,
-    Found,
-    Period,
-    joined,
-    merged,
-    outside,
-    time_without,
-)
+from daqloom.faults.failure import Failure, Found, Period, joined, merged, outside, time_without
 from daqloom.faults.intervals import Intervals, intervals
 
 ALL, OUTSIDE, MERGED = "all", "outside tests", "flapping merged"
 TIME_OUTS_S = (1.0, 10.0, 60.0, 600.0, 3600.0)
 MOST_SHARE = 0.5
 LEAST_DAYS = 1 / 24
-"""Length of a log from which a number of failures a day is given."""
+"""Least length of a log for which failures per day are given."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The failures of one way to count."""
+    """Failures counted in one way."""
 
     name: str
     failures: tuple[Failure, ...]
     observed: Period
     links: int
-    """Of the network; 0: not known."""
+    """Number of links of the network; 0 if unknown."""
     tests: tuple[Period, ...] = ()
-    """Periods whose failures are left out, and whose time is not counted."""
+    """Periods that are left out, with their failures."""
 
     @property
     def days(self) -> float:
-        """Length of the log without them."""
+        """Length of the log outside `tests`."""
         begin_s, end_s = (time_without(at_s, self.tests) for at_s in self.observed)
         return (end_s - begin_s) / DAY_S
 
@@ -63,28 +48,28 @@ class Variant:
 
     @cached_property
     def totals(self) -> tuple[LinkTotal, ...]:
-        """By link, the worst first."""
+        """Totals by link, the worst first."""
         return _totals(self.failures, self.observed.end_s)
 
     @cached_property
     def durations(self) -> Distribution:
-        """How long they last."""
+        """Distribution of the durations."""
         return distribution(self.failures, self.observed.end_s)
 
     @property
     def median_s(self) -> float | None:
-        """The shortest duration by which half have ended (s); None where they have not."""
+        """Shortest duration by which half have ended (s); None if half have not."""
         ended = np.flatnonzero(self.durations.share >= 0.5)
         return float(self.durations.duration_s[ended[0]]) if len(ended) else None
 
     @cached_property
     def intervals(self) -> Intervals:
-        """From one to the next, anywhere."""
+        """Times from one failure to the next, on any link."""
         return _intervals(tuple(time_without(each.begin_s, self.tests) for each in self.failures))
 
     @property
     def dispersion(self) -> Dispersion | None:
-        """Whether links differ; None where the network is not known."""
+        """Dispersion of the links' counts; None if the network is unknown."""
         return dispersion(self.totals, self.links)
 
     @property
@@ -94,7 +79,7 @@ class Variant:
 
     @property
     def by_day(self) -> dict[str, int]:
-        """Number of failures that began on each day (UTC), days without one included."""
+        """Number of failures that began on each day (UTC), including days without any."""
         if not self.failures:
             return {}
         first, last = (int(at // DAY_S) for at in self.observed)
@@ -102,9 +87,8 @@ class Variant:
         return {day_name(day): counts[day] for day in range(first, min(last, first + 36_600) + 1)}
 
     def record(self, time_outs_s: Sequence[float]) -> dict[str, Any]:
-        """Return what is printed with --json."""
-        times, totals, differ = self.intervals, self.totals, self.dispersion
-        durations = self.durations
+        """Return the object that `--json` prints."""
+        times, totals, durations = self.intervals, self.totals, self.durations
         outlasting = {}
         for time_out_s in time_outs_s:
             shares = durations.outlasting(time_out_s) or (None, None, None)
@@ -119,32 +103,22 @@ class Variant:
             "duration_median_s": self.median_s,
             "outlasting_s": outlasting,
             "causes": dict(self.causes.most_common()),
-            "dispersion": None
-            if differ is None
-            else {"links": differ.links, "index": differ.index, "p_value": differ.p_value},
+            "dispersion": asdict(self.dispersion) if self.dispersion else None,
             "interval_mean_s": float(times.interval_s.mean()) if len(times.interval_s) else None,
             "interval_fits": {
-                fit.name: {
-                    "scale_s": fit.scale_s,
-                    "shape": fit.shape,
-                    "distance": fit.distance,
-                    "p_value": fit.p_value,
-                }
+                fit.name: {key: value for key, value in asdict(fit).items() if key != "name"}
                 for fit in times.fits
             },
             "burst_p_value": times.burst_p_value if times.fits else None,
             "by_day": self.by_day,
-            "by_link": [
-                {"link": it.link, "failures": it.failures, "down_s": it.down_s, "causes": it.causes}
-                for it in totals
-            ],
+            "by_link": [asdict(total) for total in totals],
         }
 
 
 def variants(
     found: Found, tests: Sequence[Period], gap_s: float, links: int = 0
 ) -> Mapping[str, Variant]:
-    """Return the poster's three: all failures; those that begin outside test periods; of these, the
+    """Return three variants: all failures, those that begin outside test periods, and of these the
     failures of a flapping link as one."""
     real = outside(found.failures, tests)
     apart = tuple(joined(tests))
@@ -157,15 +131,15 @@ def variants(
 
 
 def distinct(kinds: Mapping[str, Variant]) -> Mapping[str, Variant]:
-    """Return the variants without those that count the same failures over the same time as another;
-    the name of that one is then `all = outside tests`."""
+    """Return the variants, with those that count the same failures over the same time as one, named
+    `all = outside tests`."""
     found: dict[tuple[object, ...], tuple[list[str], Variant]] = {}
     for name, kind in kinds.items():
         found.setdefault((kind.failures, kind.tests), ([], kind))[0].append(name)
     return {" = ".join(names): kind for names, kind in found.values()}
 
 
-# The same failures in several variants are counted, fitted and tested once.
+# Caches: variants with the same failures share counts, fits and tests.
 @lru_cache(maxsize=3)
 def _totals(failures: tuple[Failure, ...], until_s: float) -> tuple[LinkTotal, ...]:
     return by_link(failures, until_s)

@@ -1,7 +1,7 @@
-"""Link changes in system logs: of switches (SONiC, EOS, NX-OS, IOS, Junos and others), and of the
-kernel on hosts and switches (Linux, FreeBSD).
+"""Reader of link changes in system logs: of switches (SONiC, EOS, NX-OS, IOS, Junos and others),
+and of the kernel on hosts and switches (Linux, FreeBSD).
 
-A line has a frame (time, host) and a text. Frames are those of syslog daemons, of switches'
+A line is a frame (time, host) and a text. Frames are those of syslog daemons, of switches'
 `show logging`, of `dmesg -T` and of OpenWrt's `logread`.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from daqloom.base.line_counts import CountedLines
 from daqloom.faults import opensm_log
-from daqloom.faults.change import Change, Port, Told
+from daqloom.faults.change import Change, LogContent, Port
 from daqloom.faults.clock import Calendar, iso_s
 
 _MONTH = r"(?P<month>[A-Z][a-z]{2}) +(?P<day>\d{1,2})"
@@ -148,7 +148,7 @@ _CARRIER = (
     # Junos: rpd: EVENT <UpDown> et-0/0/1 index 1 <Up Broadcast Multicast>
     re.compile(rf"EVENT <UpDown> {_PORT} index \d{{1,9}} <(?P<state>Up |)"),
 )
-"""Statements of daemons on what the kernel mostly reports, too."""
+"""Statements of daemons that mostly repeat the kernel's."""
 _SUBJECT = re.compile(
     r"%\S*(?:UP_?DOWN|LINK_?STATE|(?:IF|LINK|PORT)_(?:UP|DOWN)|LINK(?:UP|DOWN))"
     r"|\b(?:link|interface|carrier|line protocol)\b.{0,80}?\b(?:up|down|lost|off-?line|on-?line)\b"
@@ -165,23 +165,23 @@ _LOGICAL = re.compile(
     r"|dummy|cali|flannel|cni|vti|gre|sit|ifb|ppp)(?:[-\d]\S*|[\da-f]{6,})?",
     re.IGNORECASE,
 )
-"""Interfaces that are no links of the network: logical, virtual, for management, wireless."""
+"""Interfaces that are no links of the network: logical, virtual, management, wireless."""
 _HINT = re.compile(
     r"up|down|ready|carrier|connected|lost|gained|off-?line|on-?line|link_?state|changed state",
     re.I,
 )
-"""A word of each of these statements: most lines of a log have none and need no closer look."""
+"""Words of these statements: lines without any, the majority, are not searched further."""
 SUBJECT = "links that go up or down"
 
 
 def is_it(line: str) -> bool:
-    """Return whether a line is of such a log."""
+    """Whether a line belongs to such a log."""
     part = _framed(line)
     return bool(part and _names_program(part)) or _SINCE_BOOT.match(line) is not None
 
 
 def _framed(line: str) -> dict[str, Any] | None:
-    """Return time, host (empty if it has none) and text of a line; None for one without a time."""
+    """Return time, host (empty without one) and text of a line; None for a line without a time."""
     found = next((hit for each in _FRAMES if (hit := each.match(line))), None)
     if not found:
         return None
@@ -196,8 +196,8 @@ def _names_program(part: dict[str, Any]) -> bool:
     return "host" not in part or _TAG.match(part["text"]) is not None
 
 
-def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
-    """Add the changes of links; clocks of several hosts need not agree."""
+def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> None:
+    """Add the changes of links; the clocks of several hosts may differ."""
     calendars: dict[str, Calendar] = {}
     for line in lines:
         part = _framed(line)
@@ -217,10 +217,9 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
         if at_s is None:
             lines.malformed(line, "a date that exists")
             continue
-        told.lines["clock step"] += calendar.steps_back(at_s)
-        told.seen(at_s)
+        log.cover(at_s, calendar)
         if not _HINT.search(text):
-            _take_quiet(lines, line, part)
+            _count_other(lines, line, part)
             continue
         state = next((hit for each in _STATES if (hit := each.search(text))), None)
         is_foreign = bool(state and _FOREIGN.search(text[: state.start()] + state["port"]))
@@ -230,27 +229,27 @@ def read(lines: CountedLines, told: Told, year: int, _dates: str = "") -> None:
         if found and _LOGICAL.fullmatch(found["port"]):
             lines.ignore()
         elif (sent := _OPENSM.search(text)) and (
-            changes := opensm_log.changes_of(sent[1], at_s, told)
+            changes := opensm_log.changes_of(sent[1], at_s, log)
         ):
-            told.changes += changes
+            log.changes += changes
             lines.use()
         elif found:
             is_up = found["state"].lower() not in _DOWN
             change = Change(at_s, _port(host, found["port"]), is_up)
             if found is state:
-                told.changes.append(change)
+                log.changes.append(change)
                 lines.use()
             else:
-                told.repeated.append(change)
+                log.repeated.append(change)
                 lines.ignore()
         elif _SUBJECT.search(text) and not is_foreign and not _FOREIGN.search(text):
             lines.malformed(line)
         else:
-            _take_quiet(lines, line, part)
+            _count_other(lines, line, part)
 
 
-def _take_quiet(lines: CountedLines, line: str, part: dict[str, Any]) -> None:
-    """Count a line about something else."""
+def _count_other(lines: CountedLines, line: str, part: dict[str, Any]) -> None:
+    """Count a line on another subject."""
     if _names_program(part):
         lines.ignore()
     else:
@@ -258,6 +257,6 @@ def _take_quiet(lines: CountedLines, line: str, part: dict[str, Any]) -> None:
 
 
 def _port(host: str, name: str) -> Port:
-    """Junos reports the port `et-0/0/12` and its logical unit `et-0/0/12.0`: both are the port."""
+    """Return a port; Junos reports both `et-0/0/12` and its logical unit `et-0/0/12.0`."""
     name = re.sub(r"(?<=/\d)(\d*)\.\d+$", r"\1", name).rstrip(".:")
     return Port(host, name) if host else Port(name, "")

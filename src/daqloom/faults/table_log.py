@@ -1,7 +1,7 @@
-"""A plain table: a row for each change (time, port, state) or each failure (time, port, duration).
+"""Reader of tables with a row per change (time, port, state) or failure (time, port, duration).
 
-The columns have names, those of `COLUMNS`. Times are in ISO 8601, numbers since 1970 (s, ms, us or
-ns, by their size), or dates with the day or the month first.
+Columns have the names of `COLUMNS`. Times are ISO 8601, numbers since 1970 (s, ms, us or ns, by
+their size), or dates with the day or the month first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from daqloom.base.line_counts import CountedLines
 from daqloom.base.words import TIMES_S, printable
 from daqloom.faults import FaultsError
-from daqloom.faults.change import Change, Outage, Port, Told
+from daqloom.faults.change import Change, LogContent, Outage, Port
 from daqloom.faults.clock import LATEST_S, MONTHS, Calendar, iso_s
 
 COLUMNS = {
@@ -28,7 +28,7 @@ COLUMNS = {
     "end": ("end", "end_time", "stop", "stop_time", "time_end", "until", "to"),
     "cause": ("cause", "reason", "comment"),
 }  # fmt: skip
-"""Meaning of a column and the names that it may have, in any case, with `-` or ` ` for `_`."""
+"""Names of the columns by meaning, in any case, with `-` or ` ` for `_`."""
 UPS = ("up", "active", "1", "true", "on", "online", "linkup", "operup", "ifup", "restored")
 DOWNS = (
     "down", "inactive", "0", "2", "false", "off", "offline", "linkdown", "operdown", "ifdown",
@@ -67,13 +67,13 @@ def _is_comment(line: str) -> bool:
 
 
 def is_it(first: Iterable[str]) -> bool:
-    """Return whether the first line that is no comment names the columns of such a table."""
-    line = next((each for each in first if not _is_comment(each)), "")
-    return {"time", "port"} <= set(_meanings(line)) or {"time", "node"} <= set(_meanings(line))
+    """Whether the first line that is no comment names the columns of such a table."""
+    names = set(_meanings(next((each for each in first if not _is_comment(each)), "")))
+    return "time" in names and bool({"port", "node"} & names)
 
 
 def names_in_words() -> str:
-    """Accepted names of columns, and accepted states."""
+    """Return the accepted names of columns and states, for messages."""
     columns = "; ".join(f"{name} ({', '.join(names)})" for name, names in COLUMNS.items())
     return f"columns {columns}; states {', '.join(DOWNS)} and {', '.join(UPS)}"
 
@@ -88,9 +88,9 @@ def _mark(line: str) -> str:
     return max(",;\t|", key=line.count)
 
 
-def read(lines: CountedLines, told: Told, year: int, dates: str = "") -> None:
-    """Add the failures of the table. `dates`: `DAY_FIRST`, `MONTH_FIRST`, or empty: as the only
-    reading of all dates. Raises FaultsError if columns are missing, or dates have two readings."""
+def read(lines: CountedLines, log: LogContent, year: int, dates: str = "") -> None:
+    """Add the failures of the table. `dates`: `DAY_FIRST`, `MONTH_FIRST`, or empty for the only
+    order that fits all dates. Raises FaultsError if columns are missing or both orders fit."""
     head = next(line for line in lines if not _is_comment(line))
     lines.ignore(lines.number)
     names, mark = _meanings(head), _mark(head)
@@ -100,17 +100,17 @@ def read(lines: CountedLines, told: Told, year: int, dates: str = "") -> None:
             f"the table with the columns {given} has no column of failures; expected a state, a "
             f"duration or an end: {names_in_words()}"
         )
-    calendar, order = Calendar(year), dates or None
+    calendar, order = Calendar(year), dates
     undecided: list[tuple[int, str, Mapping[str, str]]] = []
     for line in lines:
         row = dict(zip(names, _cells(line, mark), strict=False))
-        if order is None:
-            order = _order(row)
-            if order is None and _is_undecided(row):
+        if not order:
+            order, fits_both = _order(row)
+            if fits_both:
                 undecided.append((lines.number, line, row))
                 continue
         for earlier in [*undecided, (lines.number, line, row)]:
-            _take(*earlier, order or DAY_FIRST, lines, told, calendar)
+            _add(*earlier, order or DAY_FIRST, lines, log, calendar)
         undecided = []
     if undecided:
         first = printable(undecided[0][2]["time"].strip()[:40])
@@ -120,61 +120,53 @@ def read(lines: CountedLines, told: Told, year: int, dates: str = "") -> None:
         )
 
 
-def _slashed(row: Mapping[str, str]) -> list[re.Match[str]]:
+def _order(row: Mapping[str, str]) -> tuple[str, bool]:
+    """Return the order of day and month if a date of the row fits one order alone, and whether a
+    date has another meaning in each order."""
     found = (_SLASHED.fullmatch(row.get(name, "").strip()) for name in ("time", "end"))
-    return [each for each in found if each and each[2] != "."]
-
-
-def _is_undecided(row: Mapping[str, str]) -> bool:
-    return any(each[1] != each[3] for each in _slashed(row))
-
-
-def _order(row: Mapping[str, str]) -> str | None:
-    """The order of day and month, if a date of the row has one reading only."""
-    for each in _slashed(row):
-        one, other = int(each[1]), int(each[3])
+    dates = [(int(each[1]), int(each[3])) for each in found if each and each[2] != "."]
+    for one, other in dates:
         if 12 < one <= 31 and 1 <= other <= 12:
-            return DAY_FIRST
+            return DAY_FIRST, False
         if 12 < other <= 31 and 1 <= one <= 12:
-            return MONTH_FIRST
-    return None
+            return MONTH_FIRST, False
+    return "", any(one != other for one, other in dates)
 
 
-def _take(
+def _add(
     number: int,
     line: str,
     row: Mapping[str, str],
     order: str,
     lines: CountedLines,
-    told: Told,
+    log: LogContent,
     calendar: Calendar,
 ) -> None:
     if _is_comment(line):
         lines.ignore()
         return
-    found = _row(row, order, told)
+    found = _row(row, order, log)
     if found is None:
         lines.malformed(line, EXPECTED, number)
         return
-    begin_s = found.at_s if isinstance(found, Change) else found.begin_s
-    told.lines["clock step"] += calendar.steps_back(begin_s)
-    told.seen(begin_s)
     lines.use()
     if isinstance(found, Change):
-        told.changes.append(found)
+        log.cover(found.at_s, calendar)
+        log.changes.append(found)
     else:
-        told.outages.append(found)
+        log.cover(found.begin_s, calendar)
+        log.outages.append(found)
 
 
 def _cells(line: str, mark: str) -> list[str]:
-    """Return the cells of one line; a quote that is not closed ends with its line."""
+    """Return the cells of a line, which also ends an open quote."""
     try:
         return next(csv.reader([line], delimiter=mark), [])
     except csv.Error:
         return []
 
 
-def _row(cells: Mapping[str, str], order: str, told: Told) -> Change | Outage | None:
+def _row(cells: Mapping[str, str], order: str, log: LogContent) -> Change | Outage | None:
     begin_s = time_s(cells.get("time", ""), order)
     place, node, cause = (cells.get(name, "").strip() for name in ("port", "node", "cause"))
     if begin_s is None or not (place or node):
@@ -186,7 +178,7 @@ def _row(cells: Mapping[str, str], order: str, told: Told) -> Change | Outage | 
     duration = cells.get("duration", "")
     lasts_s = seconds(duration)
     if lasts_s is None and (lasts_s := seconds(f"{duration.strip()} s")) is not None:
-        told.lines[BARE_DURATION] += 1
+        log.lines[BARE_DURATION] += 1
     end_s = begin_s + lasts_s if lasts_s is not None else time_s(cells.get("end", ""), order)
     if end_s is None and (duration.strip() or cells.get("end", "").strip() or "end" not in cells):
         return None
@@ -194,7 +186,7 @@ def _row(cells: Mapping[str, str], order: str, told: Told) -> Change | Outage | 
 
 
 def time_s(text: str, order: str) -> float | None:
-    """Return a time in seconds since 1970; a number is in s, ms, us or ns, by its size."""
+    """Return a time as seconds since 1970; a number is in s, ms, us or ns, by its size."""
     text = text.strip()
     if _NUMBER.fullmatch(text):
         number = float(text)
@@ -225,9 +217,8 @@ def _date_s(year: int, month: int, day: int, clock: str | None) -> float | None:
 
 def _port(name: str) -> Port:
     """Return the port of a name such as `leaf0 port 3`, `leaf0/3`, `leaf0 Ethernet1/1`."""
-    found = (
-        None if " - " in name else next((hit for e in _ENDS if (hit := e.fullmatch(name))), None)
-    )
+    forms = () if " - " in name else _ENDS
+    found = next((hit for form in forms if (hit := form.fullmatch(name))), None)
     return Port(found[1].strip(), found[2].strip()) if found else Port(name, "")
 
 

@@ -1,4 +1,4 @@
-"""Throughput by the number of cables that are broken at once."""
+"""Throughput by the number of broken cables."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ Origin = Literal["simulated", "interpolated", "clamped"]
 
 @dataclass(frozen=True)
 class Throughput:
-    """Found for some numbers of broken cables; between two of them linear, beyond the largest as
-    for that."""
+    """Throughput for some numbers of broken cables: linear in between, constant beyond."""
 
     found_bps: Mapping[int, tuple[float, ...]]
-    """By number of broken cables, of each draw of them (bit/s); 0 has one."""
+    """Each draw (bit/s), by number of broken cables; a single one for 0."""
     event_rate_hz: float = 0.0
-    """With none broken."""
+    """Event rate without broken cables."""
 
     @property
     def full_bps(self) -> float:
-        """With none broken."""
+        """Throughput without broken cables."""
         return self.found_bps[0][0]
 
     @property
     def numbers(self) -> list[int]:
-        """Numbers of broken cables for which it was found, ascending."""
+        """Numbers of broken cables in `found_bps`, ascending."""
         return sorted(self.found_bps)
 
     @property
@@ -39,25 +38,22 @@ class Throughput:
         return np.array([float(np.mean(self.found_bps[number])) for number in self.numbers])
 
     def weights(self, most: int) -> Array:
-        """Return how much each of `numbers` counts for 0 to `most` broken cables: (most + 1,
+        """Return the weight of each of `numbers` for 0 to `most` broken cables: (most + 1,
         numbers)."""
-        wanted, unit = np.arange(most + 1), np.eye(len(self.numbers))
-        return np.stack([np.interp(wanted, self.numbers, row) for row in unit], axis=1)
+        broken, unit = np.arange(most + 1), np.eye(len(self.numbers))
+        return np.stack([np.interp(broken, self.numbers, row) for row in unit], axis=1)
 
     def of(self, most: int) -> Array:
         """Return the throughput with 0 to `most` broken cables (bit/s)."""
         return np.asarray(self.weights(most) @ self.means_bps)
 
     def origin(self, broken: int) -> Origin:
-        """Return where the throughput with so many broken cables comes from."""
+        """Return the source of the throughput with a number of broken cables."""
         if broken in self.found_bps:
             return "simulated"
         return "clamped" if broken > self.numbers[-1] else "interpolated"
 
     def while_whole(self, other: Throughput) -> Throughput:
-        """Return this one with any cable broken, and the other as long as none is."""
-        return replace(
-            self,
-            found_bps=dict(self.found_bps) | {0: other.found_bps[0]},
-            event_rate_hz=other.event_rate_hz,
-        )
+        """Return this throughput with broken cables, and the other's without."""
+        found_bps = dict(self.found_bps) | {0: other.found_bps[0]}
+        return replace(self, found_bps=found_bps, event_rate_hz=other.event_rate_hz)

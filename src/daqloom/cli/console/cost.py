@@ -36,10 +36,10 @@ def _print_kinds(cost: loss.Cost) -> None:
     head = ("kind of link", "links", "failures", "a month", "mean duration", "down")
     rows = [
         (
-            kind.name,
+            kind.kind,
             f"{kind.links:,}",
             f"{kind.failures:,}",
-            f"{loss_record.per_month(cost, kind.failures):.3g}",
+            f"{kind.per_month:.3g}",
             duration(kind.mean_s) if kind.failures else "",
             duration(kind.down_s),
         )
@@ -87,7 +87,7 @@ def _origin(cost: loss.Cost, broken: int) -> str:
 
 
 def _print_loss(cost: loss.Cost) -> None:
-    own, hours = cost.as_it_is, cost.ways[0].hours
+    own, hours = cost.as_it_is, cost.ways[0].hours_lost
     lost_bytes = hours.times(loss_record.S_PER_H * own.full_bps / loss_record.BITS)
     rows = [
         ("full throughput", _in_words(hours, 1.0, "h")),
@@ -99,7 +99,7 @@ def _print_loss(cost: loss.Cost) -> None:
         )
     scale, unit = next(each for each in BYTES if abs(lost_bytes.value) >= each[0] or each[0] == 1)
     rows.append(("bytes", _in_words(lost_bytes, scale, unit)))
-    rows += [(f"of it {kind.name}", f"{kind.hours:.3g} h") for kind in cost.kinds]
+    rows += [(f"of it {kind.kind}", f"{kind.hours_lost:.3g} h") for kind in cost.kinds]
     sweeps_s = loss_record.S_PER_H * cost.sweeps_h
     rows.append((f"besides, sweeps of {duration(cost.sweep_s)}", duration(sweeps_s)))
     print_table(("lost in a month of 30 days", ""), rows)
@@ -117,12 +117,12 @@ def _print_ways(cost: loss.Cost) -> None:
         )
     rows.append(_way_row(cost.mended.name, cost.mended))
     print_table(("what would help", "with none down", "mean", "lost in a month"), rows)
-    if any(way.hours.value < 0 for way in names.values()):
+    if any(way.hours_lost.value < 0 for way in names.values()):
         print("below 0: gained, measured by the full throughput as it is")
 
 
 def _way_row(name: str, way: loss.Way) -> tuple[str, ...]:
-    return name, _bps(way.full_bps), _bps(way.mean_bps.value), _in_words(way.hours, 1.0, "h")
+    return name, _bps(way.full_bps), _bps(way.mean_bps.value), _in_words(way.hours_lost, 1.0, "h")
 
 
 def _print_worst(cost: loss.Cost) -> None:
@@ -133,7 +133,7 @@ def _print_worst(cost: loss.Cost) -> None:
             each.kind,
             f"{each.total.failures}",
             duration(each.total.down_s),
-            f"{each.hours:.3g} h",
+            f"{each.hours_lost:.3g} h",
         )
         for each in cost.worst
     ]

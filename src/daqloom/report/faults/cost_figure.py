@@ -61,7 +61,7 @@ def figure(name: str, cost: Cost) -> Figure:
 
 
 def _answer(cost: Cost) -> str:
-    hours = cost.ways[0].hours
+    hours = cost.ways[0].hours_lost
     return (
         f"{_hours(hours)} of full throughput lost in a month, {100 * cost.lost.value:.3g} % of it"
     )
@@ -127,7 +127,7 @@ def _all_ways(cost: Cost) -> list[tuple[str, Way]]:
 def _ways(cost: Cost) -> Panel:
     ways = _all_ways(cost)
     colours = dict(zip(cost.throughputs, cycle(COLOURS), strict=False))
-    hours = [way.hours for _, way in ways]
+    hours = [way.hours_lost for _, way in ways]
     places = np.arange(len(ways))
     shades = [colours.get(name, style.GREY) for name, _ in ways]
     marks: list[Mark] = [
@@ -140,7 +140,7 @@ def _ways(cost: Cost) -> Panel:
     shown = max(least, -most)  # a way that gains much would leave no room for what others lose
     cut = "; some bars go on" if shown > least else ""
     gained = f" (below 0: gained{cut})" if any(each.value < 0 for each in hours) else ""
-    names = [f"{name}   {way.hours.value:.3g} h" for name, way in ways]
+    names = [f"{name}   {way.hours_lost.value:.3g} h" for name, way in ways]
     label = f"hours lost in a month, of the full throughput as it is{gained}"
     return Panel(marks, Axis(label, (shown, most)), row_names(names), "What would help")
 
@@ -154,7 +154,7 @@ def _repair(cost: Cost) -> Panel:
     marks: list[Mark] = [Line(times_s, hours)]
     if cost.repaired:
         caps_s = [cap_s for cap_s, _ in cost.repaired]
-        values = [way.hours.value for _, way in cost.repaired]
+        values = [way.hours_lost.value for _, way in cost.repaired]
         names = [*map(duration, caps_s)]
         marks.append(dots(caps_s, values, colour=style.ORANGE, size=5))
         marks.append(Text(caps_s, values, names, across="right", down="bottom", offset=(-4, 4)))
@@ -166,7 +166,7 @@ def _repair(cost: Cost) -> Panel:
 def _worst(cost: Cost) -> Panel:
     colours = [style.AMBER if each.kind == HOST_LINK else style.BLUE for each in cost.worst]
     bars = Bars(
-        range(len(colours)), [each.hours for each in cost.worst], thickness=0.7, colour=colours
+        range(len(colours)), [each.hours_lost for each in cost.worst], thickness=0.7, colour=colours
     )
     names = [f"{each.total.link}  ({each.total.failures})" for each in cost.worst]
     hosts = any(each.kind == HOST_LINK for each in cost.worst)
@@ -177,12 +177,17 @@ def _worst(cost: Cost) -> Panel:
 
 def _page(name: str, cost: Cost) -> str:
     ways = [
-        (named, f"{way.full_bps / 1e12:.4g}", f"{way.mean_bps.value / 1e12:.4g}", _hours(way.hours))
+        (
+            named,
+            f"{way.full_bps / 1e12:.4g}",
+            f"{way.mean_bps.value / 1e12:.4g}",
+            _hours(way.hours_lost),
+        )
         for named, way in _all_ways(cost)
     ]
     links = [
         (each.total.link, each.kind, f"{each.total.failures}", duration(each.total.down_s),
-         f"{each.hours:.3g} h", each.total.causes_in_words)
+         f"{each.hours_lost:.3g} h", each.total.causes_in_words)
         for each in cost.worst
     ]  # fmt: skip
     drawn = replace(figure(name, cost), title="")
