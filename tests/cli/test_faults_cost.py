@@ -173,7 +173,7 @@ def test_the_figure_has_a_line_for_each_way(folder: Path) -> None:
     names = ["as it is", *(f"way {number}" for number in range(7))]
     ways = {name: Throughput({0: (1e12,), 2: (9e11,)}) for name in names}
     panel = cost_figure.figure("tree", cost(month, network, ways)).panels[1]
-    assert panel.title == "What is left, simulated"
+    assert panel.title == "Throughput left, simulated"
     assert [line.name for line in marks(panel, Line, marker="")] == names
 
 

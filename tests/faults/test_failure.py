@@ -12,7 +12,7 @@ from daqloom.faults.failure import (
     merged,
     outside,
     time_without,
-)  # fmt: skip
+)
 from daqloom.faults.links import Links
 from daqloom.topology.shapes.clos import folded_clos
 

@@ -30,7 +30,7 @@ from daqloom.study.run.cable_failures import (
     broken_study,
     throughputs,
     usual_numbers,
-)  # fmt: skip
+)
 from daqloom.study.run.program import Outcome, Run, Task, tasks
 from daqloom.topology.shapes.clos import folded_clos
 from daqloom.topology.system.scenarios import override

@@ -1,4 +1,4 @@
-"""Pages: which scripts they carry, and what names in them cannot do."""
+"""Pages: their scripts, and escaped names."""
 
 from __future__ import annotations
 

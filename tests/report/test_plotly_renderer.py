@@ -1,4 +1,4 @@
-"""Plots of a page: plotly accepts every mark, and shows what the figure says."""
+"""Plots of a page: plotly accepts every mark, and shows the figure's axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as figures show them."""
+"""Formats of numbers in figures."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from daqloom.report import style
     ("value", "text"),
     [(1.706e-3, "1.71 ms"), (0.2031, "203 ms"), (4.2, "4.20 s"), (99.96e-6, "100 µs")],
 )
-def test_durations_are_said_as_people_say_them(value: float, text: str) -> None:
+def test_durations_have_three_digits(value: float, text: str) -> None:
     assert style.seconds(value) == text

@@ -1,4 +1,4 @@
-"""What figures hold: their marks and all that is written in them."""
+"""Marks and texts of figures."""
 
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ M = TypeVar("M")
 
 
 def marks(panel: Panel, kind: type[M], **look: Any) -> list[M]:
-    """The marks of one kind that look so."""
+    """Return the marks of one kind with these attributes."""
     return [
         mark
         for mark in panel.marks
@@ -18,7 +18,7 @@ def marks(panel: Panel, kind: type[M], **look: Any) -> list[M]:
 
 
 def curves(panel: Panel) -> list[Line]:
-    """The curves of points that can be trusted."""
+    """Return the curves of points that are not saturated."""
     return marks(panel, Line, hollow=False)
 
 
@@ -27,13 +27,13 @@ def titles(figure: Figure) -> list[str]:
 
 
 def names(figure: Figure) -> list[str]:
-    """Entries of the legend."""
+    """Return the entries of the legend."""
     shown = figure.keys or [mark for panel in figure.panels for mark in panel.marks]
     return [mark.name for mark in shown if getattr(mark, "name", "")]
 
 
 def texts(figure: Figure) -> set[str]:
-    """All that is written in a figure, but numbers at axes."""
+    """Return all texts of a figure, except numbers at axes."""
     return {*_texts(figure), *names(figure), *titles(figure)} - {""}
 
 

@@ -20,8 +20,8 @@ with lazy.imports():
 
     from daqloom.report import figure as report_figure
     from daqloom.report import matplotlib_renderer
-    from daqloom.report.study import finding, methods, surface
     from daqloom.report.study import levels as study_levels
+    from daqloom.report.study import methods, surface
     from daqloom.study.conclusions import agreement, as_json
     from daqloom.study.conclusions import fits as conclusions_fits
     from daqloom.study.conclusions import levels as conclusions_levels
@@ -94,8 +94,7 @@ def levels(
     else:
         if shown is not None:
             print(*study_levels.sentences(dataset, found, shown), sep="\n")
-        shown_rows = study_levels.rows(dataset, found)
-        _print_table(study_levels.head(dataset, found), shown_rows, len(points.axes_of(dataset)))
+        _print_table(*study_levels.table(dataset, found), len(points.axes_of(dataset)))
     if shown is None:
         fail("no point has a return level: all are left out", 1)
     if figure:
@@ -208,11 +207,7 @@ def compare(
     else:
         for each in found:
             print(*methods.sentences(each), sep="\n")
-            _print_table(
-                methods.head(dataset, each, show),
-                methods.rows(dataset, each, show),
-                len(points.axes_of(dataset)),
-            )
+            _print_table(*methods.table(dataset, each, show), len(points.axes_of(dataset)))
     if figure:
         _draw(figure, methods.figure(dataset, found[0]))
 
@@ -264,7 +259,7 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int 
 
 def _footnoted(notes: str, footnotes: dict[str, int]) -> str:
     """The numbers of the notes in a cell, which new ones join; a dash stays as it is."""
-    if notes == finding.NOTHING:
+    if notes == style.NOTHING:
         return notes
     numbers = {footnotes.setdefault(note, len(footnotes) + 1) for note in notes.split("; ")}
     return ", ".join(map(str, sorted(numbers)))

@@ -65,5 +65,5 @@ def report(
     if quiet:
         return
     for each in studies:
-        for text in study_report.spoken(each.dataset, show, each.conclusions):
+        for text in study_report.sentences(each.dataset, show, each.conclusions):
             print(text, file=sys.stderr)

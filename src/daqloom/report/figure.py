@@ -1,7 +1,7 @@
-"""A figure as data: panels with axes and marks, which the renderers beside this file draw.
+"""Figures as data: panels with axes and marks, which the renderers draw.
 
-Marks are painted in the order of their list. A mark with a name has an entry in the legend. Sizes
-and widths are points (1/72 inch); `at`, `x` and `y` are numbers of the axes, in their units.
+Marks are painted in the order of their list; those with a name have an entry in the legend. Sizes
+and widths are points (1/72 inch); `at`, `x` and `y` are in the units of the axes.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ class Line:
     name: str = ""
     colour: str = BLUE
     width: float = 1.8
-    """0 for markers alone."""
+    """0 for markers without a line."""
     dash: Dash = "solid"
     marker: str = ""
-    """As matplotlib names them: "o", "s", "D", "P", ".", "|" or "_"."""
+    """matplotlib's name: "o", "s", "D", "P", ".", "|" or "_"."""
     size: Any = 4.5
     """Diameter of the markers: a number, or one for each point."""
     hollow: bool = False
     step: Literal["", "pre", "post"] = ""
-    """Side of a point on which its value holds."""
+    """Direction from a point in which its value holds."""
     opacity: float = 1.0
     error: Any = None
-    """Lengths of the bars below and above the points, shape (2, n)."""
+    """Lengths of the error bars below and above the points, shape (2, n)."""
     error_along: Literal["x", "y", "z"] = "y"
     is_peaks: bool = False
-    """Whether a picture may show the highest of neighbouring points in place of all."""
+    """Whether a picture may show only the highest of neighbouring points."""
     z: Any = None
-    """Third coordinates, of a panel to turn."""
+    """Third coordinates, for a three-dimensional panel."""
     is_hidden: bool = False
-    """Whether it appears only on a click in the legend of a page."""
+    """Whether a page shows it only after a click in the legend."""
     hover: str = ""
-    """Text for the point under the mouse, as plotly's `hovertemplate`."""
+    """Text at the mouse, in the form of plotly's `hovertemplate`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Area:
-    """The surface between two curves."""
+    """Area between two curves."""
 
     x: Any
     low: Any
@@ -64,10 +64,10 @@ class Area:
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """Rectangles: bars, stacks of bars, boxes and stretches of time."""
+    """Rectangles: bars, stacks of bars, boxes and time spans."""
 
     at: Any
-    """Middles across their length."""
+    """Centres across their length."""
     length: Any
     base: Any = 0.0
     thickness: Any = 0.8
@@ -78,14 +78,14 @@ class Bars:
     edge: str = ""
     hatched: bool = False
     texts: Sequence[str] = ()
-    """A word for each bar, behind its end or in its middle."""
+    """Text of each bar, behind its end or in its middle."""
     text_at: Literal["end", "middle"] = "end"
     text_size: float = 8.0
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """A stretch of the axis x (`upright`) or y, across the panel."""
+    """A range of the axis x (`upright`) or y, across the panel."""
 
     low: float
     high: float
@@ -97,7 +97,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A straight line across the panel, with words at its end."""
+    """A straight line across the panel, with a text at its end."""
 
     at: float
     text: str = ""
@@ -110,7 +110,7 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Words at places."""
+    """Texts at points."""
 
     x: Any
     y: Any
@@ -122,15 +122,15 @@ class Text:
     turned: float = 0.0
     """Degrees."""
     offset: tuple[float, float] = (0.0, 0.0)
-    """From the place to the text, to the right and upwards."""
+    """Distance from the point to the text, to the right and upwards."""
     shares: Literal["", "x", "y", "xy"] = ""
-    """Coordinates that are shares of the panel, and not numbers of its axes."""
+    """Coordinates that are fractions of the panel."""
     bold: bool = False
     ground: float = 0.0
-    """Opacity of a white ground."""
+    """Opacity of a white background."""
 
     def words(self) -> Iterator[tuple[float, float, str]]:
-        """Yield each text with its place."""
+        """Yield each text with its point."""
         for number, text in enumerate(self.text):
             x, y = (each[number] if hasattr(each, "__len__") else each for each in (self.x, self.y))
             yield float(x), float(y), text
@@ -138,7 +138,7 @@ class Text:
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Colours of numbers from `low` to `high`."""
+    """Colour scale from `low` to `high`."""
 
     colours: Sequence[str]
     low: float
@@ -148,24 +148,24 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A table of numbers as colours; NaN is left blank."""
+    """A table of numbers as colours; NaN is blank."""
 
     x: Any
     """Edges of the columns, shape (m + 1,)."""
     y: Any
     """Edges of the rows, shape (n + 1,)."""
     values: Any
-    """Shape (n, m)."""
+    """Numbers, shape (n, m)."""
     scale: Scale
     texts: Any = None
-    """Words in the cells, shape (n, m)."""
+    """Texts in the cells, shape (n, m)."""
     gap: float = 0.0
-    """Width of the white line between cells."""
+    """Width of the white lines between cells."""
 
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """A surface over x and y, of a panel to turn, which only pages have."""
+    """A surface over x and y, in a three-dimensional panel; only pages draw it."""
 
     x: Any
     y: Any
@@ -182,31 +182,31 @@ Mark: TypeAlias = Line | Area | Bars | Band | Rule | Text | Cells | Surface
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Label, visible part and ticks of an axis."""
+    """Label, range and ticks of an axis."""
 
     label: str = ""
     ends: tuple[float | None, float | None] = (None, None)
-    """Numbers at its begin and end; None leaves one to the data."""
+    """Range; None takes an end from the data."""
     log: bool = False
     ticks: Any = None
-    """Places of the ticks; None leaves them to the renderer."""
+    """Positions of the ticks; None leaves them to the renderer."""
     names: Sequence[str] | None = None
-    """Texts of these ticks."""
+    """Texts of the ticks."""
     text: Callable[[float], str] | None = None
-    """Gives the text of any tick."""
+    """Returns the text of a tick."""
     size: float | None = None
     turned: float = 0.0
     grid: bool = True
     bare: bool = False
-    """Without marks at the ticks."""
+    """Whether ticks have no marks."""
     integer: bool = False
     margin: float | None = None
-    """Share of the data's length that is left free at both ends."""
+    """Free space at both ends, as a share of the data's range."""
 
 
 @dataclass(frozen=True, eq=False)
 class Legend:
-    """Place of a legend: as matplotlib names it, or "below" the axes."""
+    """Position of a legend: matplotlib's name, or "below" the axes."""
 
     where: str = "best"
     columns: int = 1
@@ -215,33 +215,33 @@ class Legend:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A pair of axes and what is drawn on them."""
+    """A pair of axes and its marks."""
 
     marks: Sequence[Mark]
     x: Axis = Axis()
     y: Axis = Axis()
     title: str = ""
     about: str = ""
-    """Sentences for a page, which has room for them."""
+    """Sentences for a page."""
     legend: Legend | None = None
     z: Axis | None = None
-    """Axis upwards, of a panel to turn."""
+    """Vertical axis of a three-dimensional panel."""
     cell: tuple[int, int, int, int] = (0, 0, 1, 1)
-    """Row and column in the figure's grid, number of rows and columns."""
+    """Row, column, number of rows and columns in the figure's grid."""
     place: tuple[float, float, float, float] | None = None
-    """Left, top, width and height in points, in place of a cell."""
+    """Left, top, width and height (points), instead of a cell."""
     title_size: float = 10.5
     title_left: float = 0.0
-    """Length by which the title begins left of the axes (points)."""
+    """Indent of the title to the left of the axes (points)."""
     ground: str = ""
     frame: bool = True
     blank: bool = False
-    """Without axes."""
+    """Whether the axes are hidden."""
 
 
 @dataclass(frozen=True, eq=False)
 class ColourBar:
-    """The key of a scale beside panels, which are numbered from 0."""
+    """Key of a colour scale, beside the panels with these numbers (from 0)."""
 
     scale: Scale
     label: str
@@ -252,13 +252,13 @@ class ColourBar:
     aspect: float = 20.0
 
     def steps(self) -> Sequence[float]:
-        """Return the ticks, as given or as round numbers."""
+        """Return the ticks, round numbers by default."""
         return self.ticks or round_steps(self.scale.low, self.scale.high, log=self.scale.log)
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """Panels in a grid, or at places, with a title and a legend."""
+    """Panels in a grid or at positions, with a title and a legend."""
 
     panels: Sequence[Panel]
     size: tuple[float, float]
@@ -268,20 +268,20 @@ class Figure:
     legend: Legend | None = None
     legend_title: str = ""
     keys: Sequence[Mark] = ()
-    """Entries of the legend, in place of the marks of the panels."""
+    """Entries of the legend; by default the marks of the panels."""
     x_label: str = ""
     y_label: str = ""
     shared: Literal["", "x", "y", "xy"] = ""
-    """Axes that have the same ends in all panels."""
+    """Axes that all panels share."""
     heights: Sequence[float] = ()
     """Ratios of the rows' heights."""
     is_by_row: bool = False
-    """Whether each row has margins of its own."""
+    """Whether margins are computed row by row."""
     bars: Sequence[ColourBar] = ()
 
 
 def in_grid(panels: Iterable[Panel], columns: int) -> list[Panel]:
-    """Return the panels in rows of so many."""
+    """Return the panels in rows of `columns`."""
     return [
         replace(panel, cell=(*divmod(place, columns), 1, 1)) for place, panel in enumerate(panels)
     ]
@@ -294,12 +294,19 @@ def dots(x: Any, y: Any, name: str = "", **look: Any) -> Line:
 
 
 def segments(x: Any, y: Any, look: Line) -> Line:
-    """Return straight lines from the first to the second place of each pair, shapes (2, n)."""
+    """Return straight lines between the two points of each pair, x and y of shape (2, n)."""
     x, y = (np.asarray([*each, [np.nan] * len(each[0])], dtype=float).T.ravel() for each in (x, y))
     return replace(look, x=x, y=y)
 
 
 def row_names(names: Sequence[str], least: int = 1, **look: Any) -> Axis:
-    """Return an axis with a row for each name, from the top down, and room for at least some."""
+    """Return an axis with a row for each name, from the top, and space for at least `least`."""
     ends = max(least, len(names)) - 0.5, -0.5
     return Axis("", ends, ticks=range(len(names)), names=names, **look)
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """Return at most `most` of `count` places, evenly spread, including the first and the last."""
+    if count <= most:
+        return list(range(count))
+    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})

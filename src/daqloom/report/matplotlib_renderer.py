@@ -1,4 +1,4 @@
-"""Figures as pictures: PNG, PDF and SVG by matplotlib."""
+"""Renderer of figures as PNG, PDF and SVG by matplotlib."""
 
 from __future__ import annotations
 
@@ -60,28 +60,27 @@ DASHES: dict[str, Any] = {
     "sparse": (0, (2, 3)),
 }
 MOST_PEAKS = 400
-"""Steps of a curve of peaks that a printed panel shows."""
+"""Limit on the steps of a curve of peaks."""
 BELOW = -32.0
-"""From the axes to a legend below them, which clears the ticks and the label (points)."""
+"""Distance from the axes to a legend below them, clear of ticks and label (points)."""
 
 
 def save(figure: Figure, path: Path, dpi: int = 130) -> None:
-    """Write png, pdf or svg; the same figure gives the same bytes of png and pdf. Raises
-    OutputError."""
+    """Write png, pdf or svg; equal figures give equal bytes of png and pdf. Raises OutputError."""
     about = {"CreationDate": None} if path.suffix.lower() == ".pdf" else {}
     with written_whole(path) as scratch:
         canvas(figure).savefig(scratch, dpi=dpi, metadata=about)
 
 
 def png(figure: Figure, dpi: int) -> bytes:
-    """Return the picture as a page embeds it."""
+    """Return the bytes of the picture for a page."""
     stream = io.BytesIO()
     canvas(figure).savefig(stream, format="png", dpi=dpi)
     return stream.getvalue()
 
 
 def canvas(figure: Figure) -> Canvas:
-    """Return the figure as matplotlib's."""
+    """Return matplotlib's figure."""
     import matplotlib as mpl
     from matplotlib.figure import Figure as Canvas
 
@@ -108,7 +107,7 @@ def canvas(figure: Figure) -> Canvas:
 
 
 def _places(drawn: Canvas, figure: Figure) -> list[Any]:
-    """Axes for each panel; numbers stand at the outer ones alone of those that share an axis."""
+    """Return axes for each panel; only the outer ones of shared axes have numbers."""
     width, height = (72 * length for length in figure.size)
     cells = [panel.cell for panel in figure.panels]
     rows = max(row + tall for row, _, tall, _ in cells)
@@ -146,8 +145,7 @@ def _panel(axes: Any, panel: Panel) -> None:
     if not panel.frame:
         axes.spines[:].set_visible(False)
     if panel.legend:
-        look: dict[str, Any] = {"loc": panel.legend.where}
-        _legend(axes, [axes], panel.legend, **(_below(axes, panel) or look))
+        _legend(axes, [axes], panel.legend, **_legend_place(axes, panel, panel.legend.where))
     _axis(axes, "x", panel.x)
     _axis(axes, "y", panel.y)
     if panel.blank:
@@ -181,19 +179,18 @@ def _axis(axes: Any, name: str, axis: Axis) -> None:
     axes.grid(axis.grid, axis=name)
 
 
-def _below(axes: Any, panel: Panel) -> dict[str, Any] | None:
-    """Where a legend below the axes is; None for one elsewhere."""
+def _legend_place(axes: Any, panel: Panel, where: str) -> dict[str, Any]:
     from matplotlib.transforms import ScaledTranslation
 
-    if panel.legend is None or panel.legend.where != "below":
-        return None
+    if where != "below":
+        return {"loc": where}
     down = ScaledTranslation(0, BELOW / 72, axes.figure.dpi_scale_trans)
     at, loc = ((0, 0), "upper left") if panel.place else ((0.5, 0), "upper center")
     return {"loc": loc, "bbox_to_anchor": at, "bbox_transform": axes.transAxes + down}
 
 
 def _keys(figure: Figure) -> Any:
-    """Unseen axes with the entries of a legend."""
+    """Return hidden axes with the entries of a legend."""
     from matplotlib.figure import Figure as Canvas
 
     axes = Canvas().add_subplot()
@@ -229,7 +226,7 @@ def _colours(scale: Scale) -> dict[str, Any]:
 
 @singledispatch
 def _draw(mark: Any, axes: Any, order: float) -> None:
-    raise TypeError(f"{type(mark).__name__} is no mark of a picture")
+    raise TypeError(f"{type(mark).__name__} is not a mark of a picture")
 
 
 @_draw.register
@@ -327,9 +324,7 @@ def _(mark: Cells, axes: Any, order: float) -> None:
     texts = np.full(values.shape, "") if mark.texts is None else mark.texts
     for row, column in zip(*np.nonzero(texts != ""), strict=True):
         red, green, blue, _ = colours["cmap"](colours["norm"](values[row, column]))
-        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55  # luma of ITU-R BT.601
-        # Half-way between the edges as they are seen, on a logarithmic axis as well.
-        seen = axes.transData.transform([(mark.x[column + n], mark.y[row + n]) for n in (0, 1)])
-        x, y = axes.transData.inverted().transform(seen.mean(axis=0))
-        colour = "white" if dark else style.BLACK
-        _draw(Text(x, y, [texts[row, column]], colour, 7), axes, order)
+        # Middle between the edges on the screen, also on a logarithmic axis.
+        edges = axes.transData.transform([(mark.x[column + n], mark.y[row + n]) for n in (0, 1)])
+        x, y = axes.transData.inverted().transform(edges.mean(axis=0))
+        _draw(Text(x, y, [texts[row, column]], style.on((red, green, blue)), 7), axes, order)

@@ -1,4 +1,4 @@
-"""One HTML file that holds everything it shows and opens without a network."""
+"""HTML pages in one file that opens without a network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daqloom.report.matplotlib_renderer import png
+from daqloom.base.output import write_text
+from daqloom.report.matplotlib_renderer import png, save
 from daqloom.report.plotly_renderer import Plot, plots
 
 if TYPE_CHECKING:
@@ -20,45 +21,55 @@ if TYPE_CHECKING:
 
 DPI = 110
 LEAST_CONTENTS = 3
-"""Headings from which on a page has a table of contents."""
+"""Least number of headings of a page with a table of contents."""
 
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A heading, sentences, a figure, notes on it and a table, each of which may be missing."""
+    """A part of a page; each of its fields may be missing."""
 
     heading: str = ""
     sentences: Sequence[str] = ()
+    """The first stands above the figure, the others below."""
     is_answer: bool = False
-    """Whether the first sentence stands out."""
+    """Whether the first sentence is emphasised."""
     picture: Figure | None = None
     described: str = ""
-    """The picture in words, for those who cannot see it."""
+    """Description of the picture for screen readers."""
     figure: Figure | None = None
-    """To zoom, turn and hover."""
-    notes: Sequence[str] = ()
+    """Interactive figure, to zoom, turn and hover."""
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     """Cells of a table whose first column names the rows."""
     look: str = ""
-    """Class of the table: "scroll" for a long one, with "words" in the last column, or "pairs"."""
+    """Class of the table: "scroll" if it is long, with "words" in the last column, or "pairs"."""
+    name: str = ""
+    """Name of the files of the picture."""
 
     @property
     def plots(self) -> list[Plot]:
-        """Panels as plotly draws them."""
+        """Plots of the interactive figure."""
         return plots(self.figure) if self.figure else []
 
     @property
     def columns(self) -> int:
-        """Number of columns of the grid in which the panels stand."""
+        """Number of columns in the grid of plots."""
         cells = [panel.cell for panel in self.figure.panels] if self.figure else []
         return max((column + wide for _, column, _, wide in cells), default=1)
 
 
+def write(path: Path, title: str, subtitle: str, sections: Sequence[Section]) -> None:
+    """Write a page, or its first interactive figure as png, pdf or svg. Raises OutputError."""
+    if path.suffix.lower() == ".html":
+        write_text(path, page(title, subtitle, sections))
+    else:
+        save(next(each.figure for each in sections if each.figure), path)
+
+
 def page(title: str, subtitle: str, sections: Sequence[Section], lead: Sequence[str] = ()) -> str:
-    """Return the page's text. `lead` are the conclusions, sentences that stand first. With an
-    interactive figure, Plotly's script is embedded, once and gzip-compressed; the browser unpacks
-    it (DecompressionStream, in every browser since 2023)."""
+    """Return the text of a page, which begins with the conclusions `lead`. Plotly's script is
+    embedded once if a figure is interactive, gzip-compressed; the browser unpacks it
+    (DecompressionStream, in every browser since 2023)."""
     is_interactive = any(each.figure for each in sections)
     return _template().render(
         title=title,

@@ -1,4 +1,4 @@
-"""Figures to zoom, turn and hover, by plotly: each panel of a figure becomes a plot of a page."""
+"""Renderer of interactive figures by plotly: each panel becomes a plot of a page."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from daqloom.report.figure import (
 )
 
 LEAST_HEIGHT, LINE = 300, 16
-"""Pixels of a plot, and of a line of text."""
+"""Height of a plot and of a line of text (pixels)."""
 PIXELS = 4 / 3
-"""In a point, on a screen."""
+"""Pixels per point on a screen."""
 DASHES = {"sparse": "dot"}
 SYMBOLS = {"s": "square", "D": "diamond", "P": "cross", "|": "line-ns", "_": "line-ew"}
 STEPS = {"": "linear", "post": "hv", "pre": "vh"}
@@ -43,18 +43,18 @@ SCENE: dict[str, Any] = {
 }
 
 Drawn = dict[str, Any]
-"""A figure of plotly's: `data` and `layout`."""
+"""A plotly figure: `data` and `layout`."""
 
 
 class Plot(NamedTuple):
     """A plot of a page."""
 
     json: str
-    """The figure for `Plotly.newPlot`, safe within a script element."""
+    """Argument of `Plotly.newPlot`, safe within a script element."""
     columns: int
-    """Number of columns of the grid that it takes."""
+    """Width in columns of the grid."""
     height: int
-    """Pixels."""
+    """Height (pixels)."""
 
 
 def plots(figure: Figure) -> list[Plot]:
@@ -113,13 +113,13 @@ def _drawn(figure: Figure, number: int) -> Drawn:
 
 
 def _safe(text: str) -> str:
-    """Text in which plotly, which reads some HTML in labels, finds none."""
+    """Return a text without HTML, which plotly reads in labels."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("\n", "<br>")
 
 
 def _array(values: Any) -> dict[str, str]:
-    """Numbers of seven digits: more than a screen shows, and half of the file."""
+    """Return numbers of seven digits: more than a screen shows, in half the size."""
     numbers = np.asarray(values, dtype="<f4")
     found = {"dtype": "f4", "bdata": base64.b64encode(numbers.tobytes()).decode()}
     return found | ({"shape": ", ".join(map(str, numbers.shape))} if numbers.ndim > 1 else {})
@@ -152,7 +152,7 @@ def _axis(panel: Panel, name: str, axis: Axis) -> dict[str, Any]:
 
 
 def _ends(panel: Panel, name: str, axis: Axis) -> list[float]:
-    """The visible part of an axis, as given or as the curves have it; empty without any."""
+    """Return the range of an axis, given or from the curves; empty without any."""
     curves = [getattr(mark, name) for mark in panel.marks if isinstance(mark, Line)]
     known = np.concatenate([[], *(np.ravel(each) for each in curves if each is not None)])
     known = known.astype(float)
@@ -163,7 +163,8 @@ def _ends(panel: Panel, name: str, axis: Axis) -> list[float]:
 
 
 def _on(axis: Axis | Scale, value: Any) -> float:
-    """Plotly has ranges, annotations and colours on the logarithm of an axis or a scale."""
+    """Return a value as plotly wants it for ranges, annotations and colours: its logarithm on a
+    logarithmic axis or scale."""
     return math.log10(value) if axis.log else float(value)
 
 
@@ -173,7 +174,7 @@ def _entry(name: str) -> dict[str, Any]:
 
 @singledispatch
 def _add(mark: Any, drawn: Drawn, panel: Panel) -> None:
-    raise TypeError(f"{type(mark).__name__} is no mark of a figure")
+    raise TypeError(f"{type(mark).__name__} is not a mark of a figure")
 
 
 @_add.register
@@ -247,7 +248,7 @@ def _(mark: Bars, drawn: Drawn, panel: Panel) -> None:
 
 
 def _across(upright: bool, low: float, high: float) -> dict[str, Any]:
-    """A shape from one end of the panel to the other."""
+    """Return a shape from one end of the panel to the other."""
     along, across = ("x", "y") if upright else ("y", "x")
     ends = {f"{along}0": low, f"{along}1": high, f"{across}0": 0, f"{across}1": 1}
     return ends | {f"{across}ref": f"{across} domain", "layer": "below"}
@@ -327,7 +328,7 @@ def _(mark: Surface, drawn: Drawn, panel: Panel) -> None:
 
 
 def _colours(values: Any, scale: Scale, *names: str) -> dict[str, Any]:
-    """Values by their place on the scale, its ends and its colours."""
+    """Return the values as positions on the scale, its ends and its colours."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shown = np.log10(values) if scale.log else values
     low, high = (_on(scale, each) for each in (scale.low, scale.high))

@@ -1,7 +1,7 @@
-"""One look for every figure: colours, typography, units.
+"""Colours and number formats of all figures.
 
-The colours are those of Okabe and Ito ("Color Universal Design", 2008), which people with any
-kind of colour vision tell apart.
+The colours are those of Okabe and Ito ("Color Universal Design", 2008), which remain distinct with
+any kind of colour vision.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ SKY = "#56B4E9"
 AMBER = "#E69F00"
 
 PALE = "#f4f4f4"
-"""Ground of a part of a panel."""
+"""Background of a part of a panel."""
+NOTHING = "–"
+"""Cell of a table without a value."""
 
 
 def sequence(count: int, colours: str = "viridis", end: float = 0.84) -> list[str]:
-    """Evenly spaced colours of one of matplotlib's maps, from 0 to `end`; those of viridis differ
-    in grey as well."""
+    """Return evenly spaced colours of a matplotlib map, from 0 to `end`; those of viridis also
+    differ in grey."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -31,8 +33,8 @@ def sequence(count: int, colours: str = "viridis", end: float = 0.84) -> list[st
     return [to_hex(colormaps[colours](place)) for place in places]
 
 
-def on(colour: str) -> str:
-    """The colour of text that is read best on another: black or white."""
+def on(colour: str | tuple[float, float, float]) -> str:
+    """Return the colour of text with most contrast on another colour: black or white."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = (channel**2.2 for channel in to_rgb(colour))
@@ -40,7 +42,7 @@ def on(colour: str) -> str:
 
 
 def pale(colour: str) -> str:
-    """The colour of a surface whose edge has the given one."""
+    """Return the colour of a surface with an edge of `colour`."""
     from matplotlib.colors import to_hex, to_rgb
 
     red, green, blue = (0.82 + 0.18 * part for part in to_rgb(colour))
@@ -48,12 +50,12 @@ def pale(colour: str) -> str:
 
 
 def plain(value: float) -> str:
-    """A number as an axis has it: `1,000`, `0.25`."""
+    """Return a number as axes show it: `1,000`, `0.25`."""
     return f"{value:,.6g}"
 
 
 def translucent(colour: str, opacity: float) -> str:
-    """The colour as a page has it: `rgba(0, 114, 178, 0.2)`."""
+    """Return the CSS colour: `rgba(0, 114, 178, 0.2)`."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = (round(255 * part) for part in to_rgb(colour))
@@ -61,7 +63,7 @@ def translucent(colour: str, opacity: float) -> str:
 
 
 def round_steps(low: float, high: float, most: int = 6, *, log: bool = False) -> list[float]:
-    """A few round numbers between two; on a logarithmic axis of decades their powers."""
+    """Return a few round numbers in a range; on a logarithmic axis of decades powers of ten."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     decades = LogLocator(subs=[1.0] if high > 200 * low else [1.0, 2.0, 5.0], numticks=9)
@@ -70,24 +72,24 @@ def round_steps(low: float, high: float, most: int = 6, *, log: bool = False) ->
 
 
 def seconds(value: float) -> str:
-    """A duration as people say it, three digits: `1.71 ms`, `203 ms`, `4.20 s`."""
+    """Return a duration with three digits: `1.71 ms`, `203 ms`, `4.20 s`."""
     scale, unit = _unit_of_seconds(value)
     return f"{_three_digits(value / scale)} {unit}"
 
 
 def round_seconds(value: float) -> str:
-    """A duration on an axis: `1 ms`, `100 ms`, `10 s`."""
+    """Return a duration for an axis: `1 ms`, `100 ms`, `10 s`."""
     scale, unit = _unit_of_seconds(value)
     return f"{value / scale:g} {unit}"
 
 
 def megabytes(value: float) -> str:
-    """Bytes in MB (10^6) with three digits."""
+    """Return a size in MB (10^6 B) with three digits."""
     return f"{_three_digits(value / 1e6)} MB"
 
 
 def hertz(value: float) -> str:
-    """A rate of events, as given: `12 kHz`, `5 Hz`."""
+    """Return an event rate: `12 kHz`, `5 Hz`."""
     return f"{value / 1e3:g} kHz" if value >= 1e3 else f"{value:g} Hz"
 
 
@@ -105,7 +107,8 @@ def _three_digits(value: float) -> str:
 
 
 def binary(unit: str, values: Iterable[float]) -> tuple[float, str] | None:
-    """Divisor and unit, `(1024, "KiB")`, of sizes that are round in it and not in kB; else None."""
+    """Return `(1024, "KiB")` or larger for sizes that are round in that unit but not in kB; else
+    None."""
     sizes = list(values)
     if unit != "B" or not any(sizes) or all(size % 1000 == 0 for size in sizes):
         return None
@@ -114,7 +117,7 @@ def binary(unit: str, values: Iterable[float]) -> tuple[float, str] | None:
 
 
 def prefixed(unit: str, largest: float) -> tuple[float, str]:
-    """Divisor and unit in which numbers up to `largest` read well: `(1e6, "MB")`. Shares ("1")
+    """Return divisor and unit, such as `(1e6, "MB")`, for numbers up to `largest`. Shares ("1")
     become per cent, bit/s Gb/s; counts keep their unit."""
     if unit == "1":
         return 0.01, "%"
@@ -122,8 +125,7 @@ def prefixed(unit: str, largest: float) -> tuple[float, str]:
     if unit not in ("s", "B", "Hz", "b/s"):
         return 1.0, unit
     if unit == "s":
-        scale, name = _unit_of_seconds(abs(largest)) if largest else (1.0, "s")
-        return scale, name
+        return _unit_of_seconds(abs(largest)) if largest else (1.0, "s")
     for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(largest) >= scale * (1 - 1e-9):
             return scale, prefix + unit

@@ -1,4 +1,4 @@
-"""What `study run` says at its end, and what commands say of results of the other form."""
+"""Answers at the end of `study run`, and messages on results of the other form."""
 
 import re
 from pathlib import Path
@@ -19,6 +19,16 @@ SEARCH = search("2 kB", "400 kB", "1 kB")
 AXIS = SEARCH + '\n[grid]\n"event.rate" = ["1 kHz", "2 kHz"]\n'
 
 
+LARGEST = """
+[search]
+key = "event.rate"
+find = "largest"
+where = "packets_dropped == 0"
+bounds = ["1 kHz", "9 kHz"]
+tolerance = "100 Hz"
+"""
+
+
 def study_of(folder: Path, text: str) -> Study:
     (folder / "mine.toml").write_text(text)
     return load_study(folder / "mine.toml")
@@ -36,55 +46,55 @@ NEVER = Boundary(None, 400e3, None, "never")
 WHAT = "smallest network.switch.tor.buffer with packets_dropped == 0"
 
 
-def test_methods_that_search_are_told_apart(tmp_path: Path) -> None:
-    both = SEARCH.replace("small-rack", "lab-rack").replace(
-        "[set]", 'methods = ["simulate", "measure"]\n[set]'
-    )
-    both = both.replace("[search]", '[search]\nmethod = ["simulate", "measure"]')
-    study = study_of(tmp_path, both)
-    simulated, measured = at(), Task("measure", (), 1)
-    told = answers(study, {simulated: found(23_500, 22_500), measured: found(25_000, 24_000)})
-    assert told == [f"{WHAT}: simulate 23.5 kB (not with 22.5 kB); measure 25 kB (not with 24 kB)"]
+BOTH = SEARCH.replace("small-rack", "lab-rack").replace(
+    "[set]", 'methods = ["simulate", "measure"]\n[set]'
+)
+BOTH = BOTH.replace("[search]", '[search]\nmethod = ["simulate", "measure"]')
+POINTS_AND_SEEDS = {
+    at(1, seed=1): found(30_000, 29_000),
+    at(0, seed=1): found(20_000, 19_000),
+    at(0, seed=2): found(22_000, 21_000),
+    at(1, seed=2): NEVER,
+}
 
 
-def test_one_search_is_told_with_its_unit_and_the_value_that_fails(tmp_path: Path) -> None:
-    study = study_of(tmp_path, SEARCH)
-    told = answers(study, {at(): found(23_500, 22_500)})
-    assert told == [f"{WHAT}: 23.5 kB (not with 22.5 kB)"]
+@pytest.mark.parametrize(
+    ("text", "boundaries", "lines"),
+    [
+        (SEARCH, {at(): found(23_500, 22_500)}, [f"{WHAT}: 23.5 kB (not with 22.5 kB)"]),
+        (
+            BOTH,
+            {at(): found(23_500, 22_500), Task("measure", (), 1): found(25_000, 24_000)},
+            [f"{WHAT}: simulate 23.5 kB (not with 22.5 kB); measure 25 kB (not with 24 kB)"],
+        ),
+        (
+            AXIS,
+            POINTS_AND_SEEDS,
+            [
+                f"{WHAT}:",
+                "  event.rate = 1 kHz: 21 kB on average (20 kB to 22 kB, 2 seeds)",
+                "  event.rate = 2 kHz: 30 kB on average (30 kB to 30 kB, 1 of 2 seeds); never up "
+                "to 400 kB (1 of 2 seeds)",
+            ],
+        ),
+        (
+            BRIEF + LARGEST,
+            {at(): Boundary(4_000, 4_000, 4_100, "found")},
+            ["largest event.rate with packets_dropped == 0: 4 kHz (not with 4.1 kHz)"],
+        ),
+    ],
+    ids=["one", "methods", "points and seeds", "largest"],
+)
+def test_answers_have_units_and_the_value_that_fails(text, boundaries, lines, tmp_path) -> None:
+    assert answers(study_of(tmp_path, text), boundaries) == lines
 
 
-def test_each_point_is_told_and_its_seeds_together(tmp_path: Path) -> None:
-    study = study_of(tmp_path, AXIS)
-    boundaries = {
-        at(1, seed=1): found(30_000, 29_000),
-        at(0, seed=1): found(20_000, 19_000),
-        at(0, seed=2): found(22_000, 21_000),
-        at(1, seed=2): NEVER,
-    }
-    assert answers(study, boundaries) == [
-        f"{WHAT}:",
-        "  event.rate = 1 kHz: 21 kB on average (20 kB to 22 kB, 2 seeds)",
-        "  event.rate = 2 kHz: 30 kB on average (30 kB to 30 kB, 1 of 2 seeds); never up to 400 kB "
-        "(1 of 2 seeds)",
-    ]
-
-
-def test_the_largest_value_is_told_with_the_next_that_fails(tmp_path: Path) -> None:
-    text = BRIEF + (
-        '[search]\nkey = "event.rate"\nfind = "largest"\nwhere = "packets_dropped == 0"\n'
-        'bounds = ["1 kHz", "9 kHz"]\ntolerance = "100 Hz"\n'
-    )
-    study = study_of(tmp_path, text)
-    [told] = answers(study, {at(): Boundary(4_000, 4_000, 4_100, "found")})
-    assert told.endswith(": 4 kHz (not with 4.1 kHz)")
-
-
-def test_of_many_points_the_first_are_told(tmp_path: Path) -> None:
+def test_answers_list_the_first_of_many_points(tmp_path: Path) -> None:
     rates = ", ".join(f'"{n} kHz"' for n in range(1, MOST + 6))
     study = study_of(tmp_path, SEARCH + f'\n[grid]\n"event.rate" = [{rates}]\n')
-    told = answers(study, {at(n): found(20e3, 19e3) for n in range(MOST + 5)})
-    assert len(told) == 1 + MOST + 1
-    assert told[-1] == "  and 5 points more: see `daqloom report`"
+    lines = answers(study, {at(n): found(20e3, 19e3) for n in range(MOST + 5)})
+    assert len(lines) == 1 + MOST + 1
+    assert lines[-1] == "  and 5 points more: see `daqloom report`"
 
 
 def run(folder: Path, *words: str) -> Any:
@@ -99,7 +109,7 @@ def test_a_search_ends_with_its_answer(tmp_path: Path) -> None:
     assert summary.startswith("mine: 1 answer from ")
     assert answer.startswith(f"{WHAT}: ")
     assert re.search(r": [0-9.]+ [kM]B \(not with [0-9.]+ [kM]B\)$", answer)
-    # The store knows it all now, and the answer is the same.
+    # From the store, the answer is the same.
     assert run(tmp_path, "study", "run", "--workers 1").stdout.splitlines()[1] == answer
 
 
@@ -109,19 +119,16 @@ COMMANDS = [("report",), ("study", "fit"), ("study", "compare"), ("study", "leve
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize(
-    ("computed", "read", "says"),
-    [
-        ("--quick", "", "give --quick to use them"),
-        ("", "--quick", "leave out --quick to use them"),
-    ],
+    ("computed", "read", "advice"),
+    [("--quick", "", "give --quick to use"), ("", "--quick", "leave out --quick to use")],
 )
-def test_results_of_the_other_form_are_named(tmp_path, words, computed, read, says) -> None:
+def test_results_of_the_other_form_are_named(tmp_path, words, computed, read, advice) -> None:
     study_of(tmp_path, QUICK)
     assert run(tmp_path, "study", "run", f"{computed} --workers 1").exit_code == 0
     refused = run(tmp_path, *words, read)
     assert refused.exit_code == BAD_INPUT
     [sentence] = refused.stderr.splitlines()
-    assert says in sentence
+    assert advice in sentence
 
 
 def test_without_any_result_only_running_helps(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Box plots of a study: what the seeds give."""
+"""Box plots of a study: the spread over seeds."""
 
 import pytest
 

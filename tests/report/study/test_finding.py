@@ -1,4 +1,4 @@
-"""Findings of a report: each has a figure, and shows what was fitted."""
+"""Findings of a report: their figures, sentences and number of fits."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ from daqloom.study.conclusions.levels import levels
 from daqloom.study.statistics import return_levels
 from daqloom.study.statistics.gev import Gev, maximum_likelihood
 from support.figures import marks
-from support.peak_studies import (
-    NEEDED,
-    PEAK,
-    gumbel,
-    study,
-    with_course,
-)
+from support.peak_studies import NEEDED, PEAK, gumbel, study, with_course
 
 LATENCY = "collection_latency_s.mean"
 
@@ -33,11 +27,11 @@ def test_every_finding_is_drawn() -> None:
     found = findings(with_course(study(), gumbel()))
     assert [each.name for each in found] == ["levels", "surface", "methods"]
     for each in found:
-        canvas(each.figure).draw_without_rendering()
+        canvas(each.picture).draw_without_rendering()
         assert all(len(row) == len(each.head) for row in each.rows)
 
 
-def test_levels_appear_whatever_is_shown_first() -> None:
+def test_levels_do_not_depend_on_the_shown_variable() -> None:
     dataset = with_course(study([12e3], [5e6]), gumbel())
     dataset[LATENCY] = (dataset[PEAK] * 1e-10).assign_attrs(units="s")
     shares: list[float] = []

@@ -1,4 +1,4 @@
-"""Surfaces of a study to turn."""
+"""Three-dimensional surfaces of a study."""
 
 import numpy as np
 import pytest

@@ -35,7 +35,7 @@ def test_lines_show_means_with_standard_errors():
     assert "standard deviation" in caption
 
 
-def test_bars_may_go_from_the_lowest_seed_to_the_highest():
+def test_bars_of_the_range_of_seeds():
     dataset = study(RATES).assign_attrs(bars="range")
     _, simulation = curves(lines(dataset).panels[0])
     of_first = dataset[PEAK].sel(by="simulate").isel({RATES[0]: 0})
@@ -60,7 +60,7 @@ def test_the_operating_point_is_marked_where_it_lies_on_the_axis():
     assert not any("operating" in text for text in texts(beyond))
 
 
-def test_where_the_rate_is_searched_two_lines_cross_at_the_operating_point():
+def test_two_lines_cross_at_the_operating_point_of_a_searched_rate():
     figure = lines(searched(SIZES, operating_point=POINT))
     rules = marks(figure.panels[0], Rule)
     assert [(rule.at, rule.upright) for rule in rules] == [(5, True), (12, False)]  # MB, kHz
@@ -93,7 +93,7 @@ def test_a_formula_that_does_not_depend_on_the_colour_is_drawn_once():
     assert len(curves(panel)) == 3  # two switches simulated, one formula
 
 
-def test_many_steps_are_thinned_and_the_caption_says_so():
+def test_many_steps_are_thinned_as_the_caption_says():
     sizes = ("event.size", np.arange(1, 17) * 0.5e6, "B")
     [panel] = lines(study(RATES, sizes)).panels
     assert len(curves(panel)) == 2 * 5
@@ -120,7 +120,7 @@ def test_panels_of_a_third_axis_leave_room_for_one_variable():
     dataset = with_latency(RATES, SIZES, MODELS, show=[LATENCY, PEAK])
     with pytest.raises(StudyError, match="one or two axes"):
         lines_beside(dataset, [LATENCY, PEAK])
-    drawn = {each.name: each.figure for each in pictures(dataset)}["lines"]
+    drawn = {each.name: each.picture for each in pictures(dataset)}["lines"]
     assert "event latency, mean (ms)" in texts(drawn)
 
 
@@ -149,7 +149,7 @@ def test_steps_that_crowd_a_logarithmic_axis_have_no_number_each():
     ("key", "unit"),
     [("building.outstanding_fragments", ""), ("network.switch.tor.port_limit", "B")],
 )
-def test_what_has_no_limit_lies_apart_from_a_single_limit(key: str, unit: str):
+def test_the_step_without_a_limit_is_apart_from_a_single_limit(key: str, unit: str):
     [panel] = lines(study((key, [0, 8], unit), methods=("simulate",))).panels
     # As far behind the limit as that is from 0.
     assert curves(panel)[0].x == pytest.approx([8, np.nan, 16], nan_ok=True)
@@ -166,7 +166,7 @@ def test_a_switch_without_a_value_is_marked_in_the_legend_and_in_its_panel():
     assert "acx7100-48l" in names(beside)
 
 
-def test_what_has_no_limit_lies_behind_all_limits_and_no_line_leads_to_it():
+def test_the_step_without_a_limit_is_behind_all_limits_and_not_joined():
     requests = ("building.outstanding_fragments", [0, 4, 8, 16, 32], "")
     [panel] = lines(study(requests, methods=("simulate",))).panels
     [line] = curves(panel)

@@ -1,4 +1,4 @@
-"""Maps of a study: what the cells hold."""
+"""Heat maps of a study: their cells and axes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Studies of many named steps: a name a row, a panel for each point, nothing lost in silence."""
+"""Figures of many named steps: a row for each name, a panel for each point."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def study(names: list[str], sizes: list[float] | None = None, seeds: int = 3) ->
     )
 
 
-def test_names_go_downwards_where_nothing_else_has_room_for_them() -> None:
+def test_names_become_rows_where_no_other_axis_has_room() -> None:
     assert study_names.axis_of_names(study(["one", "two"])) == "variant"
     assert study_names.axis_of_names(study(["one", "two"], [1e6, 5e6])) is None  # colours
     assert study_names.axis_of_names(study(MANY, [1e6, 5e6])) == "variant"
@@ -60,7 +60,7 @@ def test_every_name_has_a_row_in_the_order_of_the_file() -> None:
     assert set(formula.x) == {10.0}
 
 
-def test_another_axis_becomes_panels_and_what_has_no_room_is_told() -> None:
+def test_another_axis_becomes_panels_or_is_held() -> None:
     figure = study_names.names(study(MANY, [1e6, 2e6, 5e6]))
     assert titles(figure) == ["event size 1 MB", "event size 2 MB", "event size 5 MB"]
     sizes = [1e6 * k for k in range(1, 8)]
@@ -77,18 +77,13 @@ def test_saturated_points_are_hollow() -> None:
     assert "Hollow points" in study_names.names_caption(dataset)
 
 
-def test_a_search_without_a_boundary_says_so_in_its_row() -> None:
+def test_a_search_without_a_boundary_is_a_text_in_its_row() -> None:
     dataset = study(["one", "two"])
     boundary = dataset[PEAK].where(dataset["by"] == "simulate")
     status = np.where(boundary.notnull(), "found", "").astype("<U8")
     boundary[1, 1], status[1, 1] = np.nan, "never"
-    about = {
-        "units": "B",
-        "key": "network.switch.tor.buffer",
-        "find": "smallest",
-        "bounds": [1e6, 50e6],
-    }
-    dataset["boundary"] = boundary.assign_attrs(about)
+    about = {"units": "B", "key": "network.switch.tor.buffer", "find": "smallest"}
+    dataset["boundary"] = boundary.assign_attrs(about, bounds=[1e6, 50e6])
     dataset["boundary_status"] = (boundary.dims, status)
     [panel] = study_names.names(dataset, "boundary").panels
     assert [(text.text, text.y) for text in marks(panel, Text)] == [(["never up to 50 MB"], 1)]

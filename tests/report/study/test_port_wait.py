@@ -1,4 +1,4 @@
-"""The shipped study that reads buffers off PortXmitWait: it gives back what is configured."""
+"""Shipped study that derives buffers from PortXmitWait: it returns the configured ones."""
 
 from pathlib import Path
 
@@ -46,28 +46,28 @@ def test_the_smallest_burst_that_makes_the_host_wait_is_the_slack_of_the_buffer(
     assert (over_s <= (1024 + 26) * 8 / 100e9).all()
 
 
-def test_the_report_sets_both_beside_each_other(found):
-    finding = study_port_wait.finding(found)
-    assert finding.sentences == (
+def test_the_report_compares_both(found):
+    section = study_port_wait.section(found)
+    assert section.sentences == [
         "PortXmitWait gives the configured buffer at 12 of 12 points: exact to the block of 64 B "
         "at 6, within 4 KiB at all of them.",
-    )
-    assert len(finding.rows) == 12
-    assert finding.rows[0] == ["16 KiB", "0.016 kB", "0", "16,384", "16,384", "as configured"]
-    assert {"configured buffer (KiB)", "inferred buffer (KiB)"} <= texts(finding.figure)
+    ]
+    assert len(section.rows) == 12
+    assert section.rows[0] == ["16 KiB", "0.016 kB", "0", "16,384", "16,384", "as configured"]
+    assert {"configured buffer (KiB)", "inferred buffer (KiB)"} <= texts(section.picture)
 
 
-def test_what_is_not_as_configured_is_said(found):
+def test_other_buffers_are_not_as_configured(found):
     wrong = found.copy(deep=True)
     wrong["inferred_buffer_bytes.least"][0, 0, 0, 0, 0] = 20_000
     wrong["inferred_buffer_bytes.most"][0, 0, 0, 0, 0] = 20_000
     wrong["inferred_buffer_bytes.most"][0, 1, 0, 0, 0] = np.nan
-    finding = study_port_wait.finding(wrong)
-    assert finding.sentences[0].startswith("PortXmitWait gives the configured buffer at 10 of 11")
-    assert finding.sentences[1].startswith("It gives no bound at 1 of the points")
-    assert finding.rows[0][-1] == "not as configured"
-    assert finding.rows[4][-1] == "–"
+    section = study_port_wait.section(wrong)
+    assert section.sentences[0].startswith("PortXmitWait gives the configured buffer at 10 of 11")
+    assert section.sentences[1].startswith("It gives no bound at 1 of the points")
+    assert section.rows[0][-1] == "not as configured"
+    assert section.rows[4][-1] == "–"
 
 
 def test_other_studies_have_no_such_section(found):
-    assert study_port_wait.finding(found.drop_vars("inferred_buffer_bytes.most")) is None
+    assert study_port_wait.section(found.drop_vars("inferred_buffer_bytes.most")) is None

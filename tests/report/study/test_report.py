@@ -14,18 +14,13 @@ import xarray
 
 from daqloom.report.figure import Figure, Panel
 from daqloom.report.matplotlib_renderer import canvas
+from daqloom.report.page import Section
 from daqloom.report.study import provenance as study_provenance
 from daqloom.report.study import table as study_table
-from daqloom.report.study.finding import Finding
 from daqloom.report.study.page import Reported
 from daqloom.report.study.page import render as render_parts
-from daqloom.report.study.report import (
-    findings,
-    pictures,
-    spoken,
-    write_report,
-    write_reports,
-)
+from daqloom.report.study.report import findings, pictures, write_report, write_reports
+from daqloom.report.study.report import sentences as report_sentences
 from daqloom.study.file.file import load_study
 from daqloom.study.file.kinds import operating_point
 from daqloom.study.file.points import methods_of, shown_variables
@@ -53,8 +48,13 @@ DOT = Figure([Panel([], blank=True)], (2, 1))
 
 def render(dataset, *headings, **more):
     """The page of one study, with a picture for each heading."""
-    pictures = [Finding("", heading, ("A caption.",), DOT) for heading in headings]
+    pictures = [Section(heading, ["A caption."], picture=DOT) for heading in headings]
     return render_parts([Reported(dataset, pictures=pictures, **more)])
+
+
+def draw(sections):
+    for each in sections:
+        canvas(each.picture).draw_without_rendering()
 
 
 # The table
@@ -125,13 +125,18 @@ def test_points_that_drifted_carry_a_dagger():
 # Provenance
 
 
-def test_provenance_tells_equal_things_once():
+def origin(command, runs, first, last):
     session = SimpleNamespace(
-        command="daqloom study run s.toml", host="lab", processors=2, system="Linux", python="3.11"
+        command=command, host="lab", processors=2, system="Linux", python="3.11"
     )
+    return study_provenance.Origin(session, "0.1.0", runs, f"2026-01-0{first}", f"2026-01-0{last}")
+
+
+def test_provenance_merges_equal_values():
+    command = "daqloom study run s.toml"
     origins = [
-        study_provenance.Origin(session, "0.1.0", 3, "2026-01-01T00:00", "2026-01-02T00:00"),
-        study_provenance.Origin(session, "0.1.0", 1, "2026-01-01T12:00", "2026-01-03T00:00"),
+        origin(command, 3, "1T00:00", "2T00:00"),
+        origin(command, 1, "1T12:00", "3T00:00"),
     ]
     assert study_provenance.rows(origins) == [
         ("runs", "4 by 2 processes"),
@@ -144,16 +149,12 @@ def test_provenance_tells_equal_things_once():
     assert study_provenance.rows([]) == []
 
 
-def test_provenance_tells_a_job_array_as_one_command_and_the_busiest_first():
-    def origin(command, runs, day):
-        session = SimpleNamespace(
-            command=command, host="lab", processors=2, system="Linux", python="3.11"
-        )
-        day = f"2026-01-0{day}"
-        return study_provenance.Origin(session, "0.1.0", runs, f"{day}T00:00", f"{day}T12:00")
+def test_provenance_has_a_job_array_as_one_command_and_the_busiest_first():
+    def of_day(command, runs, day):
+        return origin(command, runs, f"{day}T00:00", f"{day}T12:00")
 
-    array = [origin(f"daqloom study run s.toml --part {i}/3", 10, i + 1) for i in range(3)]
-    others = [origin(f"daqloom study run other{i}.toml", 7 - i, 5) for i in range(7)]
+    array = [of_day(f"daqloom study run s.toml --part {i}/3", 10, i + 1) for i in range(3)]
+    others = [of_day(f"daqloom study run other{i}.toml", 7 - i, 5) for i in range(7)]
     commands = [v for name, v in study_provenance.rows([*others, *array]) if name == "command"]
     assert commands == [
         "daqloom study run s.toml --part I/3 (30 runs, 2026-01-01T00:00 to 2026-01-03T12:00)",
@@ -184,14 +185,10 @@ def page():
 def test_the_report_is_written_whole(tmp_path):
     dataset = study(RATES, SIZES, operating_point=POINT)
     paths = write_report(dataset, tmp_path / "report", provenance=[("machine", "lab")])
-    assert sorted(path.name for path in paths) == sorted(
-        ["report.html", "results.parquet"]
-        + [
-            f"{name}.{ending}"
-            for name in ("lines", "map", "seeds", "surface", "methods")
-            for ending in ("png", "pdf")
-        ]
-    )
+    names = itertools.product(("lines", "map", "seeds", "surface", "methods"), ("png", "pdf"))
+    expected = {"report.html", "results.parquet", *map(".".join, names)}
+    assert {path.name for path in paths} == expected
+    assert len(paths) == len(expected)
     assert {path.name for path in (tmp_path / "report").iterdir()} == {path.name for path in paths}
     page = paths[0].read_text()
     assert paths[0].stat().st_size < 3e6
@@ -199,7 +196,7 @@ def test_the_report_is_written_whole(tmp_path):
     assert "lab" in page.split("Provenance of the numbers")[-1]
 
 
-def test_the_page_of_many_points_is_no_burden(page):
+def test_the_page_of_many_points_is_small(page):
     assert len(page.encode()) < 2.5e6  # without pictures, of some 100 kB each
 
 
@@ -218,7 +215,7 @@ def test_the_contents_lead_to_every_heading(page):
     assert entries == list(headings.items())
 
 
-def test_paper_shows_all_of_a_table_and_the_dark_has_its_colours(page):
+def test_styles_for_paper_and_for_the_dark(page):
     on_paper = page.split("@media print {")[1].split("</style>")[0]
     assert re.search(r"\.scroll \{ max-height: none; overflow: visible; \}", on_paper)
     assert "@media (prefers-color-scheme: dark)" in page
@@ -226,31 +223,28 @@ def test_paper_shows_all_of_a_table_and_the_dark_has_its_colours(page):
     assert re.search(r"\.figure, img \{ background: #fff;", page)
 
 
-def test_the_terminal_says_all_that_the_page_says():
+def test_the_terminal_has_all_sentences_of_the_page():
     dataset = study(RATES, SIZES, bound_hz=20e3, operating_point=POINT)
     # One factor between the methods does not do it: at the lowest rate the simulation has thrice as
     # much as usual.
     dataset[PEAK][{"by": 1, "event.rate": 0}] *= 3
     concluded = findings(dataset)
-    told = " ".join(spoken(dataset, None, concluded))
-    assert "are not within 10 % of that" in told
+    printed = " ".join(report_sentences(dataset, None, concluded))
+    assert "are not within 10 % of that" in printed
     page = html.unescape(render(dataset, conclusions=concluded))
     for each in concluded:
         for sentence in each.sentences:
-            assert sentence in told
+            assert sentence in printed
             assert f">{sentence}</p>" in page
 
 
 def test_the_figures_of_the_page_are_json(page):
     [figure] = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
-    assert [trace["type"] for trace in json.loads(figure)["data"]] == [
-        "surface",
-        "scatter3d",
-        "scatter3d",
-    ]
+    types = [trace["type"] for trace in json.loads(figure)["data"]]
+    assert types == ["surface", "scatter3d", "scatter3d"]
 
 
-def test_the_page_says_what_nobody_gave():
+def test_the_page_lists_assumed_keys():
     sentence = "Assumed, as neither scenario nor study gives it: "
     assumed = {"network.links.uplink.rate": "800 Gb/s", "hosts.latency": "0 s"}
     page = render(study(RATES, SIZES, assumed=assumed))
@@ -271,14 +265,9 @@ def test_the_conclusion_stands_first_and_no_figure_twice():
 def test_two_studies_share_a_page_and_have_a_folder_each(tmp_path):
     pair = [study(RATES, seeds=1, study=name, title=name.title()) for name in ("shallow", "deep")]
     paths = write_reports([Reported(each, None, "", (), ()) for each in pair], tmp_path)
-    assert [str(path.relative_to(tmp_path)) for path in paths] == [
-        "report.html",
-        *(
-            f"{name}/{file}"
-            for name in ("shallow", "deep")
-            for file in ("lines.png", "lines.pdf", "results.parquet")
-        ),
-    ]
+    files = itertools.product(("shallow", "deep"), ("lines.png", "lines.pdf", "results.parquet"))
+    written = [str(path.relative_to(tmp_path)) for path in paths]
+    assert written == ["report.html", *map("/".join, files)]
     text = paths[0].read_text()
     assert "<h1>Shallow and Deep</h1>" in text
     assert text.count("data:image/png") == 2
@@ -321,8 +310,7 @@ def test_a_search_that_found_nothing_at_all_is_reported():
     dataset["boundary"][:] = np.nan
     dataset["boundary_status"].loc[{"by": "simulate"}] = "never"
     assert [row[-1] for row in study_table.rows(dataset)] == ["never from 500 Hz on"] * 3
-    for picture in pictures(dataset):
-        canvas(picture.figure).draw_without_rendering()
+    draw(pictures(dataset))
     assert "9 of 9 searches found no boundary" in render(dataset)
 
 
@@ -338,22 +326,18 @@ def test_every_shape_of_study_is_drawn(axes, make, seeds):
     drawn = pictures(dataset)
     first = "names" if axes == (MODELS,) else "lines"
     assert [each.name for each in drawn][: bool(axes)] == [first][: bool(axes)]
-    for picture in drawn:
-        canvas(picture.figure).draw_without_rendering()
     concluded = findings(dataset)
-    for finding in concluded:
-        canvas(finding.figure).draw_without_rendering()
-        assert {len(row) for row in finding.rows} == {len(finding.head)}
+    draw([*drawn, *concluded])
+    assert all({len(row) for row in each.rows} == {len(each.head)} for each in concluded)
     page = render(dataset, conclusions=concluded)
     assert all(finding.heading in page for finding in concluded)
 
 
 @pytest.mark.parametrize("place", [(0, 0), (0, 2), (1, 0), (1, 2)])
-def test_holes_in_the_results_are_drawn_around(place):
+def test_missing_results_are_drawn(place):
     dataset = study(RATES, SIZES)
     dataset[PEAK][{"by": place[0], "event.rate": place[1]}] = np.nan
-    for picture in pictures(dataset):
-        canvas(picture.figure).draw_without_rendering()
+    draw(pictures(dataset))
     gives = "formula gives 9 of 12" if place[0] == 0 else "simulation gives 9 of 12"
     assert gives in render(dataset)
 
@@ -364,8 +348,7 @@ def test_a_single_known_value_is_drawn():
     dataset[PEAK][:] = np.nan
     dataset[PEAK][1, 1, 1, 1] = known
     assert methods_of(dataset, PEAK) == ["simulate"]
-    for picture in pictures(dataset):
-        canvas(picture.figure).draw_without_rendering()
+    draw(pictures(dataset))
     assert len(list(study_table.rows(dataset))) == 1
 
 
@@ -374,18 +357,18 @@ OVERLAP = [(MANY, SIZES), (RATES, SIZES, UPLINKS), (MODELS, SIZES), (MODELS, UPL
 
 
 @pytest.mark.parametrize("axes", OVERLAP, ids=lambda axes: "-".join(a[0] for a in axes))
-def test_no_text_of_a_figure_lies_on_another(axes, monkeypatch):
+def test_no_texts_of_a_figure_overlap(axes, monkeypatch):
     for each in pictures(study(*axes, bound_hz=9e3, operating_point=POINT)):
         drawn = {}
 
-        def draw(text, renderer, original=matplotlib.text.Text.draw, drawn=drawn):
+        def record(text, renderer, original=matplotlib.text.Text.draw, drawn=drawn):
             original(text, renderer)
             if text.get_visible() and text.get_text().strip():
                 drawn[id(text)] = text.get_text(), text.get_window_extent(renderer)
 
         with monkeypatch.context() as patch:
-            patch.setattr(matplotlib.text.Text, "draw", draw)
-            canvas(each.figure).savefig(io.BytesIO(), dpi=100)
+            patch.setattr(matplotlib.text.Text, "draw", record)
+            canvas(each.picture).savefig(io.BytesIO(), dpi=100)
         assert len(drawn) > 8
         for (text, box), (other, second) in itertools.combinations(drawn.values(), 2):
             assert not box.overlaps(second), f"{each.name}: {text!r} on {other!r}"
@@ -395,7 +378,7 @@ def test_a_report_draws_the_variables_of_the_study_side_by_side():
     dataset = with_latency(RATES, MODELS, methods=("simulate",), show=[LATENCY, PEAK])
     assert shown_variables(dataset) == [LATENCY, PEAK]
     assert shown_variables(dataset, PEAK) == [PEAK]
-    left, right = {each.name: each.figure for each in pictures(dataset)}["lines"].panels
+    left, right = {each.name: each.picture for each in pictures(dataset)}["lines"].panels
     assert left.y.label == "event latency, mean (ms)"
     assert right.y.label == "peak occupancy of the top-of-rack switch (MB)"
     # 12 MB (1 + place of the rate), as 1.2 ms on the left.
@@ -436,9 +419,9 @@ def test_the_command_writes_the_report_of_a_store(computed, tmp_path):
         str(folder / name) for name in ("report.html", "lines.png", "lines.pdf", "results.parquet")
     ]
     page = (folder / "report.html").read_text()
-    told = page.split("Provenance of the numbers")[-1]
-    assert "daqloom study run mine.toml" in told
-    assert "2 by 1 process" in told
+    provenance = page.split("Provenance of the numbers")[-1]
+    assert "daqloom study run mine.toml" in provenance
+    assert "2 by 1 process" in provenance
 
 
 def test_the_command_refuses_a_store_that_is_not_there(computed, tmp_path):
@@ -446,7 +429,7 @@ def test_the_command_refuses_a_store_that_is_not_there(computed, tmp_path):
     assert not (tmp_path / "mine-report").exists()
 
 
-def test_a_store_is_asked_for_each_record_once_in_the_count(computed):
+def test_provenance_counts_each_record_once(computed):
     file, store = computed
     with study_provenance.witnessed(store) as opened:
         for _ in range(2):

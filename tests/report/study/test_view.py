@@ -1,25 +1,14 @@
-"""What of a study is shown, which points can be trusted, and in which units."""
+"""Variables, points and units of a study in its figures."""
 
 import numpy as np
 import pytest
 import xarray
 
 from daqloom.report import style
-from daqloom.report.study.view import (
-    axis_quantity,
-    chosen,
-    is_log_spaced,
-    place_text,
-    step_text,
-)
+from daqloom.report.figure import evenly
+from daqloom.report.study.view import axis_quantity, is_log_spaced, place_text, step_text
 from daqloom.study import StudyError
-from daqloom.study.file.points import (
-    axes_of,
-    saturated,
-    shown_variable,
-    shown_variables,
-    spread,
-)
+from daqloom.study.file.points import axes_of, saturated, shown_variable, shown_variables, spread
 from support.study_datasets import MODELS, PEAK, RATES, SIZES, UPLINKS, searched, study
 
 
@@ -48,7 +37,7 @@ def test_the_spread_leaves_out_what_is_not_known():
     assert found.deviation.values == pytest.approx([0.6e6 * 2**0.5, 0, 0, 4.8e6])
 
 
-def test_the_variable_is_the_boundary_then_the_one_asked_for_then_the_peak():
+def test_the_default_variable():
     assert shown_variable(searched(SIZES)) == "boundary"
     assert shown_variable(searched(SIZES), PEAK) == PEAK
     assert shown_variable(study(SIZES, bound_hz=1.0)) == PEAK
@@ -93,9 +82,9 @@ def test_steps_spread_over_ratios_are_seen(values, log):
     assert is_log_spaced(values) is log
 
 
-def test_chosen_steps_hold_the_ends():
-    assert chosen(3, 5) == [0, 1, 2]
-    assert chosen(16, 5) == [0, 4, 8, 11, 15]
+def test_evenly_spread_steps_include_the_ends():
+    assert evenly(3, 5) == [0, 1, 2]
+    assert evenly(16, 5) == [0, 4, 8, 11, 15]
 
 
 @pytest.mark.parametrize(
@@ -115,22 +104,18 @@ def test_units_take_the_prefix_in_which_they_read_well(unit, largest, expected):
     assert style.prefixed(unit, largest) == expected
 
 
-def test_a_metric_that_nobody_gave_is_not_shown():
+def test_a_metric_without_results_is_not_shown():
     dataset = study(RATES, show=["packets_dropped", PEAK])
     assert shown_variables(dataset) == [PEAK]
 
 
 def test_a_place_names_the_numbers_that_have_no_unit():
     dataset = study(RATES, UPLINKS, MODELS)
-    place = {
-        "event.rate": 12e3,
-        "network.links.uplink.count": 4,
-        "network.switch.tor.model": "qfx5120-48y",
-    }
+    place = dict(zip((RATES[0], UPLINKS[0], MODELS[0]), (12e3, 4, "qfx5120-48y"), strict=True))
     assert place_text(dataset, place) == "12 kHz × uplinks 4 × qfx5120-48y"
 
 
-def test_sizes_that_are_round_in_kib_are_told_so():
+def test_sizes_that_are_round_in_kib_have_that_unit():
     buffers = ("network.switch.buffer", np.array([8192, 65536]), "B")
     dataset = study(buffers)
     assert axis_quantity(dataset, "network.switch.buffer").label == "input buffer (KiB)"

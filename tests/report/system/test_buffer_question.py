@@ -87,7 +87,7 @@ def test_the_share_of_slower_events_falls_with_the_histogram() -> None:
     assert slower == pytest.approx([1.0, 0.25, 0.0])
 
 
-def test_a_run_that_built_nothing_has_no_latency_curve() -> None:
+def test_a_run_without_events_has_no_latency_curve() -> None:
     empty = Result(scenario="x", scenario_hash="0", method="simulate", metrics={})
     assert share_slower(empty)[0].size == 0
     assert most_held(empty)[0].size == 0
@@ -129,13 +129,13 @@ def test_the_table_fits_a_terminal_of_eighty_columns(question: BufferQuestion) -
     assert max(len(line.rstrip()) for line in console.export_text().splitlines()) <= 80
 
 
-def test_a_number_that_was_not_given_is_a_dash_and_not_a_zero(question: BufferQuestion) -> None:
+def test_an_unknown_number_is_a_dash_and_not_a_zero(question: BufferQuestion) -> None:
     rows = {row[0]: row[1:] for row in comparison.rows(question)}
     assert rows["TCP RTO timeouts"] == ["–", "–", "56", "–", "–"]
     assert rows["latency, 99 %"] == ["–"] * 5
 
 
-def test_the_verdict_says_which_switch_keeps_up(question: BufferQuestion) -> None:
+def test_the_verdict_on_each_switch(question: BufferQuestion) -> None:
     needed, shallow, plain, deep, note = comparison.verdict(question)
     assert "52.7 MB" in needed
     assert "70.0 MB" in needed
@@ -154,10 +154,10 @@ def test_the_verdict_says_which_switch_keeps_up(question: BufferQuestion) -> Non
         ({"retransmission_timeouts": 1}, "dropped, with 1 TCP retransmission timeout."),
     ],
 )
-def test_only_timeouts_that_were_counted_are_told(question, counted, clause) -> None:
+def test_only_counted_timeouts_are_reported(question, counted, clause) -> None:
     run = Run(SHALLOW, simulated(event_rate_hz=1800.0, packets_dropped=5, **counted))
-    told = list(comparison.verdict(replace(question, runs=(question.runs[0], run))))
-    assert any(sentence.endswith(clause) for sentence in told), told
+    sentences = list(comparison.verdict(replace(question, runs=(question.runs[0], run))))
+    assert any(sentence.endswith(clause) for sentence in sentences), sentences
 
 
 def test_the_figure_is_a_picture_that_a_readme_can_carry(question, tmp_path) -> None:
@@ -217,10 +217,10 @@ def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kind
 ) -> None:
     from rich.console import Console
 
-    asked: list[Scenario] = []
+    simulations: list[Scenario] = []
 
     def simulate(self: Scenario, **options: Any) -> Result:
-        asked.append(self)
+        simulations.append(self)
         options["progress"](1.0)
         return simulated(self, event_rate_hz=12e3)
 
@@ -228,24 +228,19 @@ def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kind
     console = Console(width=100, record=True, file=io.StringIO())
     demo.run(tmp_path / "demo", console)
 
-    assert [scenario.event.arrivals for scenario in asked] == ["deterministic"] + ["poisson"] * 4
-    assert {
-        (scenario.network.switch.tor.model, scenario.transport.rack) for scenario in asked[1:]
-    } == {
-        ("infinite", True),
-        ("qfx5120-48y", True),
-        ("qfx5120-48y", False),
-        ("acx7100-48l", True),
-    }
-    assert all(scenario.event.size == 5_000_000 for scenario in asked)
+    assert [each.event.arrivals for each in simulations] == ["deterministic"] + ["poisson"] * 4
+    systems = {(each.network.switch.tor.model, each.transport.rack) for each in simulations[1:]}
+    shallow = ("qfx5120-48y", True), ("qfx5120-48y", False)
+    assert systems == {("infinite", True), *shallow, ("acx7100-48l", True)}
+    assert all(each.event.size == 5_000_000 for each in simulations)
     names = {path.name for path in (tmp_path / "demo").iterdir()}
     assert names == {"figure.png", "figure.html", "results.json"}
     records = json.loads((tmp_path / "demo" / "results.json").read_text())
     assert [record["method"] for record in records] == ["analyse"] + ["simulate"] * 5
-    said = console.export_text()
-    assert "52.7 MB" in said
-    assert "figure.html" in said
-    assert said.count("100% simulated") == 5  # no terminal, so no bars
+    printed = console.export_text()
+    assert "52.7 MB" in printed
+    assert "figure.html" in printed
+    assert printed.count("100% simulated") == 5  # no terminal, so no bars
 
 
 def test_one_failing_simulation_ends_the_others(tmp_path, monkeypatch) -> None:

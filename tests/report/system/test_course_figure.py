@@ -1,4 +1,4 @@
-"""The figure of a run with faults shows what its series have."""
+"""Figure of the course of a run with faults."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def result() -> Result:
     return Result(scenario="laptop", scenario_hash="0", method="measure", metrics={}, series=SERIES)
 
 
-def test_what_breaks_is_named_and_regroupings_are_shaded(result: Result) -> None:
+def test_faults_are_named_and_regroupings_are_shaded(result: Result) -> None:
     above, below = course_figure.figure(result).panels
     [names] = marks(above, Text)
     assert (names.text, names.x) == (("killed", "hanging"), (1.0, 3.25))
@@ -55,8 +55,8 @@ def test_a_run_with_faults_has_the_figure_of_its_course(result: Result, tmp_path
 )
 def test_a_measurement_without_phases_has_the_figure_of_its_course(throughput, tmp_path) -> None:
     shown = {"throughput": throughput, "members": {"time_s": [0.0], "members": [4]}}
-    told = Result(scenario="r", scenario_hash="0", method="measure", metrics={}, series=shown)
-    result_figure.write(tmp_path / "course.svg", load("lab-rack"), told)
+    result = Result(scenario="r", scenario_hash="0", method="measure", metrics={}, series=shown)
+    result_figure.write(tmp_path / "course.svg", load("lab-rack"), result)
     assert "members" in (tmp_path / "course.svg").read_text()
 
 

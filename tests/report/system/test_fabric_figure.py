@@ -1,4 +1,4 @@
-"""The picture of a fabric: where things stand, what is in colour, what is written."""
+"""Figure of a fabric: positions, colours and texts."""
 
 import re
 from itertools import pairwise
@@ -85,7 +85,7 @@ def test_each_irregular_cable_touches_the_boxes_of_its_switches(fabric):
     assert len(set(touched)) == len(touched)
 
 
-def test_what_is_irregular_is_written_with_its_ports():
+def test_irregular_cables_have_their_ports():
     fabric = sample("cluster64")
     found = texts(fabric_figure.figure(fabric))
     written = "\n".join(found)
@@ -131,13 +131,13 @@ def test_long_names_show_their_ends_and_no_name_is_mathematics(tmp_path):
     assert not any(vendor in text for text in written)
 
 
-def test_a_fabric_without_anything_is_an_empty_picture():
+def test_an_empty_fabric_is_an_empty_picture():
     figure = fabric_figure.figure(Fabric("none", (), (), ()))
     assert any("none: 0 hosts" in text for text in texts(figure))
     assert matplotlib_renderer.png(figure, 50)
 
 
-def test_what_nobody_could_see_is_refused():
+def test_a_fabric_that_is_too_large_is_refused():
     wide = Fabric("wide", (), tuple(Node(f"s{place}", 1) for place in range(1001)), ())
     with pytest.raises(TopologyError, match=r"too large for a figure .* write \.dot or \.json"):
         lay_out(wide, ())

@@ -1,9 +1,9 @@
-"""The figure of a run on a fabric: what is drawn is what happened, and nothing covers another."""
+"""Figure of a run on a fabric: bars and loads are those of the run, and panels do not overlap."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +80,13 @@ def carried(scenario: Scenario, fabric: Fabric, **more: Any) -> Result:
 
 @pytest.mark.parametrize("barrier", ["tournament", "centralised"])
 @pytest.mark.parametrize("group", ["all", 2])
-def test_waiting_and_releasing_add_up_to_what_the_engine_counted(barrier, group) -> None:
+def test_waiting_and_releasing_add_up_to_the_engine_s_counts(barrier, group) -> None:
     rules = {"building__barrier": barrier, "building__barrier_group": group}
     result = methods.simulate(small(**rules, hosts__message_cost="2 us", **BRIEF), timeline=True)
     spent: dict[tuple[int, str], list[float]] = defaultdict(list)
     through = defaultdict(int)
-    for step, what, begin_s, end_s in rows(
-        result.series["phases"], "step", "what", "begin_s", "end_s"
-    ):
+    phases = result.series["phases"]
+    for step, what, begin_s, end_s in rows(phases, "step", "what", "begin_s", "end_s"):
         spent[step, what].append(end_s - begin_s)
         through[step] += what == "releasing" and end_s < 0.5e-3
     whole = [step for step, nodes in through.items() if nodes == 4]
@@ -97,7 +96,7 @@ def test_waiting_and_releasing_add_up_to_what_the_engine_counted(barrier, group)
         assert mean == pytest.approx(metrics(result)[f"barrier_s.{what}"], rel=1e-9)
 
 
-def test_every_node_sends_to_the_slot_that_its_phase_says() -> None:
+def test_every_node_sends_to_the_slot_of_its_phase() -> None:
     scenario = small(readout__units=3, **BRIEF)
     phases = methods.simulate(scenario, timeline=True).series["phases"]
     hosts = [host.name for host in fabric_system(scenario).fabric.hosts]
@@ -131,7 +130,7 @@ def test_the_timeline_has_a_row_for_each_node_and_a_bar_for_each_stage(barrier: 
     assert ("in the barrier, release" in texts(figure)) == (barrier != "none")
 
 
-def test_of_many_nodes_some_are_chosen_evenly() -> None:
+def test_nodes_are_chosen_evenly() -> None:
     names = [str(place) for place in range(1 + 3 * (MOST_NODES - 1))]
     assert spread(names, MOST_NODES) == names[::3]
     assert spread(names[:5], MOST_NODES) == names[:5]
@@ -145,9 +144,8 @@ def test_events_stand_in_as_many_lanes_as_there_are_credits() -> None:
     assert len(under_way) == metrics(result)["events_in_flight"] / 4096
     assert max(under_way.count(name) for name in under_way) <= 3
     assert {end_s for end_s, whole in rows(events, "until_s", "whole") if not whole} == {0.5e-3}
-    shown = panel(
-        fabric_result_figure.figure(scenario, result), "Events collected by all builder units"
-    )
+    figure = fabric_result_figure.figure(scenario, result)
+    shown = panel(figure, "Events collected by all builder units")
     first = shown.x.ends[0] or 0.0
     expected = [name for name, end_s in rows(events, "builder", "until_s") if 1e3 * end_s > first]
     assert sum(map(len, bars(shown).values())) == len(expected)
@@ -191,20 +189,12 @@ def three_level() -> Fabric:
 
 
 def island() -> Fabric:
-    """Two hosts at a leaf, two hosts at each other, two switches that nobody reaches."""
-    ends = [
-        ((0, 1), (4, 1)),
-        ((1, 1), (4, 2)),
-        ((2, 1), (3, 1)),
-        ((5, 1), (6, 1)),
-        ((6, 2), (5, 3)),
-    ]
-    return Fabric(
-        "island",
-        tuple(Node(f"H{place}", 1) for place in range(4)),
-        tuple(Node(name, 4) for name in ("leaf", "lost0", "lost1")),
-        tuple(Cable(End(*one), End(*other), 10**11) for one, other in ends),
-    )
+    """Two hosts at a leaf, two hosts at each other, two switches without hosts."""
+    ends = (0, 1, 4, 1), (1, 1, 4, 2), (2, 1, 3, 1), (5, 1, 6, 1), (6, 2, 5, 3)
+    hosts = tuple(Node(f"H{place}", 1) for place in range(4))
+    switches = tuple(Node(name, 4) for name in ("leaf", "lost0", "lost1"))
+    cables = tuple(Cable(End(*each[:2]), End(*each[2:]), 10**11) for each in ends)
+    return Fabric("island", hosts, switches, cables)
 
 
 def fabric_of(name: str, folder: Path) -> Fabric:
@@ -217,13 +207,8 @@ def fabric_of(name: str, folder: Path) -> Fabric:
 @pytest.mark.parametrize("name", ["three", "island", "ring", "daqpipe-cluster64", "lhcb-run3"])
 def test_every_cable_stands_in_one_cell_of_the_map(name: str, tmp_path: Path) -> None:
     fabric = fabric_of(name, tmp_path)
-    links = [
-        link
-        for block in blocks(fabric)
-        for table in block.tables
-        for link in table.up.ravel().tolist()
-        if link != NONE
-    ]
+    grids = [table.up for block in blocks(fabric) for table in block.tables]
+    links = [link for grid in grids for link in grid.ravel().tolist() if link != NONE]
     at_switches = [
         index
         for index, cable in enumerate(fabric.cables)
@@ -251,10 +236,8 @@ def test_a_missing_host_leaves_its_cell_empty() -> None:
     assert np.flatnonzero(hosts.up[1] == NONE).tolist() == [8 - 1, 9 - 1, 17 - 1]
     assert [group.label for group in spines.groups] == ["spine00", "spine01"]
     cell = hosts.up[1, 17]
-    assert End(fabric.switch_node(1), 18) in (
-        fabric.cables[cell // 2].a,
-        fabric.cables[cell // 2].b,
-    )
+    cable = fabric.cables[cell // 2]
+    assert End(fabric.switch_node(1), 18) in (cable.a, cable.b)
 
 
 @pytest.mark.parametrize("name", ["shift", "daqpipe", "cluster64", "ring", "wide"])
@@ -302,13 +285,9 @@ def test_the_title_has_the_rate_of_writes_where_few_rounds_were_counted(is_short
 def test_without_a_timeline_the_cables_are_drawn() -> None:
     scenario = small(**BRIEF)
     figure = fabric_result_figure.figure(scenario, methods.simulate(scenario))
-    assert [title for title in titles(figure) if title] == [
-        "Latency of writes",
-        "hosts → leaves",
-        "leaves → spines",
-        "spines → leaves",
-        "leaves → hosts",
-    ]
+    levels = "hosts", "leaves", "spines", "leaves", "hosts"
+    tables = [" → ".join(pair) for pair in pairwise(levels)]
+    assert [title for title in titles(figure) if title] == ["Latency of writes", *tables]
 
 
 def test_the_histogram_has_the_shares_of_its_buckets() -> None:
@@ -326,11 +305,11 @@ def test_the_histogram_has_the_shares_of_its_buckets() -> None:
 def test_the_histogram_states_the_numbers_of_the_result() -> None:
     scenario = small(**BRIEF)
     result = methods.simulate(scenario)
-    told = [
+    lines = [
         f"{text} {style.seconds(float(result.metric(f'write_latency_s.{key}') or 0))}"
         for text, key in (("median", "p50"), ("99 %", "p99"), ("slowest", "max"))
     ]
-    assert "\n".join(told) in texts(fabric_result_figure.figure(scenario, result))
+    assert "\n".join(lines) in texts(fabric_result_figure.figure(scenario, result))
 
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
@@ -353,7 +332,7 @@ def test_a_result_of_another_fabric_is_refused_in_one_sentence(tmp_path: Path) -
         daqloom.write_figure(System(small(network__leaves=3)), result, tmp_path / "figure.png")
 
 
-def test_the_command_draws_and_its_json_stays_what_it_was(tmp_path: Path) -> None:
+def test_the_command_draws_and_its_json_stays_the_same(tmp_path: Path) -> None:
     file, picture = tmp_path / "small.toml", tmp_path / "figure.pdf"
     file.write_text(daqloom.scenario.to_toml(small(**BRIEF)))
     plain = record("simulate", file)

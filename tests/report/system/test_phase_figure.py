@@ -1,4 +1,4 @@
-"""The stretch of a long run that its figure of phases shows."""
+"""Time span of a long run in its figure of phases."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_further_axes_have_a_surface_for_each_step() -> None:
 def test_a_study_of_one_axis_has_no_surface() -> None:
     with pytest.raises(StudyError, match="two numeric axes"):
         fits(study().isel({"event.rate": [0]}))
-    assert study_surface.finding(study().isel({"event.rate": [0]})) is None
+    assert study_surface.section(study().isel({"event.rate": [0]})) is None
 
 
 def test_a_point_outside_of_the_interval_is_told() -> None:
@@ -119,6 +119,6 @@ def test_a_surface_that_rests_on_single_points_is_told_without_leaving_them_out(
     dataset[PEAK].loc[{"event.rate": 6e3, "event.size": 5e6}] = 20e6
     fit = fits(dataset, terms="1 + x + y + x*y")[0]  # one point tells x*y
     assert fit.leave_one_out is None
-    assert study_surface.finding(dataset.isel({"event.rate": [0, 1]})) is None
+    assert study_surface.section(dataset.isel({"event.rate": [0, 1]})) is None
     _, [row, _] = study_surface.table(dataset, [fit, fit], [])
     assert row[5] == "–"

@@ -1,4 +1,4 @@
-"""What failures of links cost in one figure: what is down, what is left, and what would help."""
+"""Figure and page of the cost of link failures: downtime, throughput, and remedies."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from daqloom.base.output import write_text
 from daqloom.base.words import counted, duration
 from daqloom.faults.loss import MONTH_H, Cost, Estimate, Way
 from daqloom.faults.loss_record import notes
 from daqloom.faults.network import HOST_LINK
-from daqloom.report import matplotlib_renderer, style
+from daqloom.report import page, style
 from daqloom.report.faults.failure_figure import duration_axis
 from daqloom.report.figure import (
     Axis,
@@ -31,54 +30,73 @@ from daqloom.report.figure import (
     row_names,
     segments,
 )
-from daqloom.report.page import Section, page
+from daqloom.report.page import Section
 
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.AMBER, style.SKY)
 MOST_BARS = 12
-"""Numbers of cables that are down at once."""
+"""Limit on the numbers of cables down at once that have a bar."""
 FEWEST_BARS = 5
-"""Of links, so that a single one is no wall."""
+"""Least number of rows for links, so that a single bar is not too thick."""
 SHORTEST_S = 1.0
 POINTS = 24
-"""Of the curve of repair times."""
+"""Points on the curve of repair times."""
 
 
 def write(path: Path, name: str, cost: Cost) -> None:
     """Write the figure as png, pdf or svg, or a page with it and tables. Raises OutputError."""
-    if path.suffix.lower() == ".html":
-        write_text(path, _page(name, cost))
-    else:
-        matplotlib_renderer.save(figure(name, cost), path)
+    ways = [
+        (way_name, f"{way.full_bps / 1e12:.4g}", f"{way.mean_bps.value / 1e12:.4g}",
+         _hours(way.hours_lost))
+        for way_name, way in _all_ways(cost)
+    ]  # fmt: skip
+    links = [
+        (each.total.link, each.kind, f"{each.total.failures}", duration(each.total.down_s),
+         f"{each.hours_lost:.3g} h", each.total.causes_in_words)
+        for each in cost.worst
+    ]  # fmt: skip
+    link_head = ("most downtime first", "kind", "failures", "down", "lost in a month", "causes")
+    way_head = ("", "none down (Tb/s)", "mean (Tb/s)", "lost in a month")
+    draws = max(len(each) for each in cost.as_it_is.found_bps.values())
+    assumptions = [
+        f"a month has {MONTH_H / 24:.0f} days; throughput is the mean of {counted(draws, 'draw')}",
+        *notes(cost),
+    ]
+    drawn = figure(name, cost)
+    sections = [
+        Section("Cost of failures", [_answer(cost)], is_answer=True, figure=drawn),
+        Section("What would help", head=way_head, rows=ways),
+        Section("Links", head=link_head, rows=links),
+        Section("Assumptions", assumptions),
+    ]
+    failures = counted(len(cost.month.failures), "failure")
+    page.write(path, name, f"{failures} in {cost.month.days:.3g} days, flapping merged", sections)
 
 
 def figure(name: str, cost: Cost) -> Figure:
-    """Return the figure."""
+    """Return the figure; its rows have margins of their own, as names differ in length."""
     cells = ((0, 0, 1, 1), (0, 1, 1, 1), (1, 0, 1, 2), (2, 0, 1, 1), (2, 1, 1, 1))
-    drawn = _time(cost), _left(cost), _ways(cost), _repair(cost), _worst(cost)
+    drawn = _time(cost), _throughput(cost), _ways(cost), _repair(cost), _worst(cost)
     panels = [replace(panel, cell=cell) for panel, cell in zip(drawn, cells, strict=True)]
-    # Rows have margins of their own, as names differ in length.
     return Figure(panels, (12, 10.5), f"{name}: {_answer(cost)}", is_by_row=True)
 
 
 def _answer(cost: Cost) -> str:
-    hours = cost.ways[0].hours_lost
-    return (
-        f"{_hours(hours)} of full throughput lost in a month, {100 * cost.lost.value:.3g} % of it"
-    )
+    hours, share = _hours(cost.ways[0].hours_lost), 100 * cost.lost.value
+    return f"{hours} of full throughput lost in a month, {share:.3g} % of it"
 
 
 def _hours(hours: Estimate) -> str:
-    told = f"{hours.value:.3g} h"
+    value = f"{hours.value:.3g} h"
     if hours.low is None or hours.high is None:
-        return told
-    return f"{told} ({hours.low:.3g} to {hours.high:.3g})"
+        return value
+    return f"{value} ({hours.low:.3g} to {hours.high:.3g})"
 
 
 INTERVAL = Line([], [], "", style.BLACK, 1.2)
 
 
 def _ends(estimates: Sequence[Estimate]) -> Any:
-    """Ends of the intervals, shape (2, n); NaN where one is not known."""
+    """Return the ends of the intervals, shape (2, n); NaN for unknown ones."""
     ends = [(each.low, each.high) for each in estimates]
     return np.array(ends, dtype=float).reshape(-1, 2).T
 
@@ -97,11 +115,11 @@ def _time(cost: Cost) -> Panel:
         marks,
         Axis(f"cables between switches down at once{more}", ticks=places, names=names),
         Axis("share of the time (%)", (0, None if shares else 1)),
-        f"What is down (none: {100 * cost.at_once[0].value:.3g} % of the time)",
+        f"Cables that are down (none: {100 * cost.at_once[0].value:.3g} % of the time)",
     )
 
 
-def _left(cost: Cost) -> Panel:
+def _throughput(cost: Cost) -> Panel:
     largest = max(max(map(max, each.found_bps.values())) for each in cost.throughputs.values())
     scale, unit = style.prefixed("bit/s", largest)
     marks: list[Mark] = []
@@ -115,7 +133,7 @@ def _left(cost: Cost) -> Panel:
         "broken cables; points are draws", ticks=numbers, names=[*map("{:g}".format, numbers)]
     )
     y_axis = Axis(f"throughput ({unit})", (0, None))
-    return Panel(marks, x_axis, y_axis, "What is left, simulated", legend=Legend())
+    return Panel(marks, x_axis, y_axis, "Throughput left, simulated", legend=Legend())
 
 
 def _all_ways(cost: Cost) -> list[tuple[str, Way]]:
@@ -137,7 +155,7 @@ def _ways(cost: Cost) -> Panel:
     ]
     most = 1.05 * max(0.1, *(each.high or each.value for each in hours))
     least = 1.05 * min(0.0, *(each.value if each.low is None else each.low for each in hours))
-    shown = max(least, -most)  # a way that gains much would leave no room for what others lose
+    shown = max(least, -most)  # a large gain would leave no room for the losses of others
     cut = "; some bars go on" if shown > least else ""
     gained = f" (below 0: gained{cut})" if any(each.value < 0 for each in hours) else ""
     names = [f"{name}   {way.hours_lost.value:.3g} h" for name, way in ways]
@@ -165,47 +183,9 @@ def _repair(cost: Cost) -> Panel:
 
 def _worst(cost: Cost) -> Panel:
     colours = [style.AMBER if each.kind == HOST_LINK else style.BLUE for each in cost.worst]
-    bars = Bars(
-        range(len(colours)), [each.hours_lost for each in cost.worst], thickness=0.7, colour=colours
-    )
+    hours = [each.hours_lost for each in cost.worst]
+    bars = Bars(range(len(hours)), hours, thickness=0.7, colour=colours)
     names = [f"{each.total.link}  ({each.total.failures})" for each in cost.worst]
-    hosts = any(each.kind == HOST_LINK for each in cost.worst)
-    x = Axis(f"hours lost in a month{'; amber: host links' if hosts else ''}")
+    x = Axis(f"hours lost in a month{'; amber: host links' if style.AMBER in colours else ''}")
     y = row_names(names, FEWEST_BARS, size=7)
     return Panel([bars], x, y, "Links with most downtime (failures)")
-
-
-def _page(name: str, cost: Cost) -> str:
-    ways = [
-        (
-            named,
-            f"{way.full_bps / 1e12:.4g}",
-            f"{way.mean_bps.value / 1e12:.4g}",
-            _hours(way.hours_lost),
-        )
-        for named, way in _all_ways(cost)
-    ]
-    links = [
-        (each.total.link, each.kind, f"{each.total.failures}", duration(each.total.down_s),
-         f"{each.hours_lost:.3g} h", each.total.causes_in_words)
-        for each in cost.worst
-    ]  # fmt: skip
-    drawn = replace(figure(name, cost), title="")
-    of_links = ("most downtime first", "kind", "failures", "down", "lost in a month", "causes")
-    of_ways = ("", "none down (Tb/s)", "mean (Tb/s)", "lost in a month")
-    parts = [
-        Section("Cost of failures", [_answer(cost)], is_answer=True, figure=drawn),
-        Section("What would help", head=of_ways, rows=ways),
-        Section("Links", head=of_links, rows=links),
-        Section("What it rests on", _rests(cost)),
-    ]
-    failures = counted(len(cost.month.failures), "failure")
-    return page(name, f"{failures} in {cost.month.days:.3g} days, flapping merged", parts)
-
-
-def _rests(cost: Cost) -> Sequence[str]:
-    draws = max(len(found) for found in cost.as_it_is.found_bps.values())
-    return [
-        f"a month has {MONTH_H / 24:.0f} days; throughput is the mean of {counted(draws, 'draw')}",
-        *notes(cost),
-    ]

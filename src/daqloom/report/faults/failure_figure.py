@@ -1,4 +1,4 @@
-"""Failures of a site's links in one figure: durations, days, links, and times between them."""
+"""Figure and page of link failures: durations, days, links, and times between failures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.base.output import write_text
 from daqloom.base.words import TIMES_S, counted, duration, natural_key, unit_of_time
 from daqloom.faults.clock import DAY_S, day_name
 from daqloom.faults.failure import Failure
 from daqloom.faults.summary import Variant, distinct
-from daqloom.report import matplotlib_renderer, style
+from daqloom.report import page, style
 from daqloom.report.figure import (
     Area,
     Axis,
@@ -28,31 +27,41 @@ from daqloom.report.figure import (
     Mark,
     Panel,
     Scale,
+    evenly,
     row_names,
 )
-from daqloom.report.page import Section, page
+from daqloom.report.page import Section
 
 COLOURS = (style.SKY, style.ORANGE, style.BLUE)
 MOST_BARS = 20
-"""Of the links that fail most."""
+"""Limit on the links with a bar, those that fail most."""
 MARKS_S = (
     1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600, 36_000, 86_400, 864_000, 8_640_000,
 )  # fmt: skip
-"""On the axis of durations, where they lie on it."""
+"""Ticks of an axis of durations."""
 MOST_COLUMNS = 400
 MOST_ROWS = 2000
-"""Of the map; of longer logs several days, of more links several neighbours share one."""
+"""Limits of the map: a cell of a longer log has several days, of more links several neighbours."""
 LABELS = 24
-"""Names of links beside the map, at most."""
+"""Limit on the names of links beside the map."""
 
 
 def write(path: Path, kinds: Mapping[str, Variant], links: Sequence[str]) -> None:
-    """Write the figure as png, pdf or svg, or a page with it and a table of links. `links`: all of
-    the network, in the order of the map; none where it is not known. Raises OutputError."""
-    if path.suffix.lower() == ".html":
-        write_text(path, _page(figure(kinds, links), kinds))
-    else:
-        matplotlib_renderer.save(figure(kinds, links), path)
+    """Write the figure as png, pdf or svg, or a page with it and a table of links. `links`: those
+    of the network in the order of the map; empty if unknown. Raises OutputError."""
+    last = list(kinds.values())[-1]
+    begin, end = (day_name(int(at // DAY_S)) for at in last.observed)
+    counts = "; ".join(f"{name}: {len(kind.failures):,}" for name, kind in kinds.items())
+    rows = [
+        (total.link, f"{total.failures}", duration(total.down_s), total.causes_in_words)
+        for total in last.totals
+    ]
+    head = ("link", "failures, flapping merged", "down", "causes")
+    sections = [
+        Section("Failures", [counts], figure=figure(kinds, links)),
+        Section("Links", head=head, rows=rows),
+    ]
+    page.write(path, "Failures of links", f"{begin} to {end}", sections)
 
 
 def figure(kinds: Mapping[str, Variant], links: Sequence[str]) -> Figure:
@@ -91,7 +100,7 @@ def _durations(kinds: Mapping[str, Variant]) -> Panel:
 
 
 def duration_axis(label: str, times_s: Sequence[float]) -> Axis:
-    """A logarithmic axis of durations in the units of people."""
+    """Return a logarithmic axis of durations, with ticks in s, min, h and d."""
     low, high = (min(times_s), max(times_s)) if len(times_s) else (1.0, 10.0)
     room = (high / low) ** 0.05 if high > low else 3.0
     ends = low / room, high * room
@@ -116,7 +125,7 @@ def _days(kinds: Mapping[str, Variant]) -> Panel:
 
 
 class _Days:
-    """The days of a log as columns of one day each, or of several where there are many."""
+    """Columns of a log: one day each, or several days in a long log."""
 
     def __init__(self, kind: Variant) -> None:
         self.first, last = (int(at // DAY_S) for at in kind.observed)
@@ -124,16 +133,16 @@ class _Days:
         self.columns = (last - self.first) // self.step + 1
 
     def column(self, failure: Failure) -> int:
-        """Return that in which a failure begins."""
+        """Return the column in which a failure begins."""
         return (int(failure.begin_s // DAY_S) - self.first) // self.step
 
     def counts(self, kind: Variant) -> NDArray[np.int64]:
-        """Return how many failures begin in each."""
+        """Return the number of failures that begin in each column."""
         columns = [self.column(each) for each in kind.failures]
         return np.bincount(np.array(columns, dtype=np.int64), minlength=self.columns)
 
     def axis(self) -> Axis:
-        """Return the axis with some of their dates."""
+        """Return an axis with some of the dates."""
         places = np.arange(0, self.columns, max(1, -(-self.columns // 6)))
         names = [day_name(self.first + self.step * int(place)) for place in places]
         same = len({name[:4] for name in names}) == 1
@@ -143,7 +152,7 @@ class _Days:
 
 
 def _map(kind: Variant, links: Sequence[str]) -> tuple[Panel, list[ColourBar]]:
-    """Rows are links by switch and port, of those that failed."""
+    """Return the failures of each link by day; rows are links that failed, by switch and port."""
     failed = {each.link for each in kind.failures}
     rows = [link for link in links if link in failed]
     rows = rows or sorted(failed, key=natural_key)
@@ -157,7 +166,7 @@ def _map(kind: Variant, links: Sequence[str]) -> tuple[Panel, list[ColourBar]]:
     shown = np.where(grid > 0, grid, np.nan)
     cells = Cells(np.arange(span.columns + 1), np.arange(len(grid) + 1), shown, scale)
     marks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= grid.max()]
-    places = np.unique(np.linspace(0, len(rows) - 1, min(LABELS, len(rows))).astype(int))
+    places = np.array(evenly(len(rows), LABELS))
     names = [rows[place].split(" - ")[0] for place in places]
     y = Axis("", (len(grid), 0), ticks=(places + 0.5) / per_row, names=names, size=7, grid=False)
     title = f"Outside tests, {counted(len(rows), 'link')} by switch and port"
@@ -166,7 +175,7 @@ def _map(kind: Variant, links: Sequence[str]) -> tuple[Panel, list[ColourBar]]:
 
 
 def _between(kind: Variant) -> Panel:
-    """The share of intervals that are longer, found and fitted, on the scale of an exponential."""
+    """Return the share of longer intervals, empirical and fitted; an exponential is a line."""
     found = kind.intervals
     count = len(found.interval_s)
     longest_s = float(found.interval_s.max(initial=0.0))
@@ -197,16 +206,3 @@ def _worst(kind: Variant) -> Panel:
 def _round_duration(value_s: float) -> str:
     length, unit = unit_of_time(value_s)
     return f"{value_s / length:g} {unit}" if unit != "s" else style.round_seconds(value_s)
-
-
-def _page(drawn: Figure, kinds: Mapping[str, Variant]) -> str:
-    last = list(kinds.values())[-1]
-    begin, end = (day_name(int(at // DAY_S)) for at in last.observed)
-    counts = "; ".join(f"{name}: {len(kind.failures):,}" for name, kind in kinds.items())
-    rows = [
-        (total.link, f"{total.failures}", duration(total.down_s), total.causes_in_words)
-        for total in last.totals
-    ]
-    head = ("link", "failures, flapping merged", "down", "causes")
-    parts = [Section("Failures", [counts], figure=drawn), Section("Links", head=head, rows=rows)]
-    return page("Failures of links", f"{begin} to {end}", parts)

@@ -1,23 +1,23 @@
-"""What the searches of a study found, in words: one line for each point."""
+"""Results of a study's searches in words, a line for each point."""
 
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from daqloom.report import style
-from daqloom.study.file import search_bounds as unbounded
+from daqloom.study.file import search_bounds
 from daqloom.study.file.axis import dimension_of_key
 from daqloom.study.file.bisection import Boundary
 from daqloom.study.file.file import Search, Study
 from daqloom.study.run.program import Task
 
 MOST = 40
-"""Lines; the report has all points."""
+"""Limit on the lines; the report has all points."""
 
 
 def answers(study: Study, boundaries: Mapping[Task, Boundary]) -> list[str]:
-    """A heading, then the points in the order of the study, all seeds of a point on one line. Empty
-    where there was no search, or none that ended."""
+    """Return a heading and a line for each point, in the order of the study, with all its seeds;
+    empty without a search, or before one has ended."""
     search = study.search
     if search is None or not boundaries:
         return []
@@ -25,62 +25,55 @@ def answers(study: Study, boundaries: Mapping[Task, Boundary]) -> list[str]:
     for task in sorted(boundaries, key=lambda task: task.index):
         of_point = by_point.setdefault(task.index, {})
         of_point.setdefault(task.method, []).append(boundaries[task])
-    what = f"{search.find} {search.key} with {search.where}"
+    heading = f"{search.find} {search.key} with {search.where}"
     if not study.axes:
         [found] = by_point.values()
-        return [f"{what}: {_answer(search, found)}"]
+        return [f"{heading}: {_answer(search, found)}"]
     lines = [
         f"  {_place(study, index)}: {_answer(search, each)}" for index, each in by_point.items()
     ]
     if len(lines) > MOST:
         lines[MOST:] = [f"  and {len(lines) - MOST} points more: see `daqloom report`"]
-    return [f"{what}:", *lines]
+    return [f"{heading}:", *lines]
 
 
 def _place(study: Study, index: tuple[int, ...]) -> str:
-    """The steps of all axes; of variants their names."""
-    told: list[str] = []
+    """Return the steps of all axes, for variants their names."""
+    steps: list[str] = []
     for axis, step in zip(study.axes, index, strict=True):
-        if axis.labels:
-            told.append(str(axis.labels[step]))
-        else:
-            told += [f"{key} = {value}" for key, value in axis.overrides(step).items()]
-    return ", ".join(told)
+        named = [str(axis.labels[step])] if axis.labels else []
+        steps += named or [f"{key} = {value}" for key, value in axis.overrides(step).items()]
+    return ", ".join(steps)
 
 
 def _answer(search: Search, found: Mapping[str, list[Boundary]]) -> str:
-    """All seeds, by method where several search."""
-    told = {method: "; ".join(_parts(search, each)) for method, each in found.items()}
+    """Return the result of all seeds, by method if there are several."""
+    answers = {method: "; ".join(_parts(search, each)) for method, each in found.items()}
     if len(search.methods) == 1:
-        return "".join(told.values())
-    return "; ".join(f"{method} {answer}" for method, answer in told.items())
+        return "".join(answers.values())
+    return "; ".join(f"{method} {answer}" for method, answer in answers.items())
 
 
 def _parts(search: Search, found: list[Boundary]) -> Iterator[str]:
     values = [each.value for each in found if each.status == "found" and each.value is not None]
-    of_seeds = "" if len(values) == len(found) else f" of {len(found)}"
+    count = str(len(values)) + ("" if len(values) == len(found) else f" of {len(found)}")
     if len(found) == 1 and values:
-        [one] = found
-        yield f"{_text(search, values[0])} ({_bracket(search, one)})"
+        fails = found[0].lower if search.find == "smallest" else found[0].upper
+        assert fails is not None
+        yield f"{_text(search, values[0])} (not with {_text(search, fails)})"
     elif values:
         spread = f"{_text(search, min(values))} to {_text(search, max(values))}"
         mean = _text(search, statistics.fmean(values))
-        yield f"{mean} on average ({spread}, {len(values)}{of_seeds} seeds)"
+        yield f"{mean} on average ({spread}, {count} seeds)"
     low, high = (_text(search, bound) for bound in search.range)
-    for status, count in sorted(Counter(each.status for each in found).items()):
+    for status, number in sorted(Counter(each.status for each in found).items()):
         if status != "found":
-            seeds = f" ({count} of {len(found)} seeds)" if len(found) > 1 else ""
-            yield unbounded.word(status, search.find, low, high) + seeds
-
-
-def _bracket(search: Search, one: Boundary) -> str:
-    fails = one.lower if search.find == "smallest" else one.upper
-    assert fails is not None
-    return f"not with {_text(search, fails)}"
+            seeds = f" ({number} of {len(found)} seeds)" if len(found) > 1 else ""
+            yield search_bounds.word(status, search.find, low, high) + seeds
 
 
 def _text(search: Search, value: float) -> str:
-    """A value of the key that is searched, with its unit."""
+    """Return a value of the searched key with its unit."""
     dimension = dimension_of_key(search.key)
     if dimension is None:
         return f"{value:.5g}"

@@ -1,4 +1,4 @@
-"""Box plots of a study: how far the seeds lie apart."""
+"""Box plots of a study: the spread over seeds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.figure import Axis, Bars, Figure, Legend, Line, Mark, Panel, dots, segments
+from daqloom.report.figure import (
+    Axis,
+    Bars,
+    Figure,
+    Legend,
+    Line,
+    Mark,
+    Panel,
+    dots,
+    evenly,
+    segments,
+)
 from daqloom.report.study import view
 from daqloom.study import StudyError
 from daqloom.study.file import points
@@ -21,9 +32,8 @@ MOST_BOXES = 12
 
 
 def box_plots(dataset: Dataset, variable: str | None = None) -> Figure:
-    """The seeds of every step of the first axis: median, quartiles, and each seed as a dot. Methods
-    without random numbers are a line. Further axes as in `lines`. Raises StudyError where the study
-    has a single seed."""
+    """Return median, quartiles and all seeds at each step of the first axis. Methods without random
+    numbers are a line; further axes are as in `lines`. Raises StudyError for a single seed."""
     variable = points.shown_variable(dataset, variable)
     if dataset.sizes["seed"] < 2:
         raise StudyError("box plots require at least two seeds; set repeat.seeds in the study")
@@ -31,19 +41,17 @@ def box_plots(dataset: Dataset, variable: str | None = None) -> Figure:
 
 
 def box_plots_caption(dataset: Dataset) -> str:
-    """What a reader of `box_plots` has to know."""
+    """Return the caption of `box_plots`."""
     used = view.roles(dataset)
-    return " ".join(
-        [
-            f"Each dot is one of {dataset.sizes['seed']} seeds; boxes show quartiles and median, "
-            "whiskers the range of all seeds.",
-            *view.held_caption(dataset, used.held | _box_held(dataset, used)),
-        ]
+    seeds = (
+        f"Each dot is one of {dataset.sizes['seed']} seeds; boxes show quartiles and median, "
+        "whiskers the range of all seeds."
     )
+    return " ".join([seeds, *view.held_caption(dataset, used.held | _box_held(dataset, used))])
 
 
 def _box_held(dataset: Dataset, used: view.Roles) -> dict[str, int]:
-    """Boxes have room for names as colours, not for a second axis of numbers."""
+    """Return the steps of axes besides x, except an axis of names, which is the colour."""
     axes = [a for a in (used.colour, used.panel) if a]
     named = [a for a in axes if not points.is_numeric(dataset, a)][:1]
     return view.hold(dataset, [a for a in axes if a not in named])
@@ -55,7 +63,7 @@ class _Boxes:
         held = used.held | _box_held(dataset, used)
         self.x = view.axis_quantity(dataset, used.x)
         order = [step for step in view.along(dataset, used.x)[1] if step >= 0]
-        self.steps = [order[place] for place in view.chosen(len(order), MOST_BOXES)]
+        self.steps = [order[place] for place in evenly(len(order), MOST_BOXES)]
         steps = dataset[used.x].values[self.steps]
         numeric = points.is_numeric(dataset, used.x)
         self.texts = [f"{v / self.x.divisor:.4g}" if numeric else str(v) for v in steps]
@@ -63,35 +71,28 @@ class _Boxes:
             self.texts[-1] = view.NO_LIMIT
         self.y = view.variable_quantity(dataset, variable)
         values = dataset[variable].isel(held).isel({used.x: self.steps}) / self.y.divisor
-        self.groups = list(
-            self._groups(dataset, values, used, held, points.methods_of(dataset, variable))
-        )
+        self.groups = list(self._groups(dataset, values, used.x, _named(used, held), variable))
 
     def _groups(
-        self,
-        dataset: Dataset,
-        values: DataArray,
-        used: view.Roles,
-        held: Mapping[str, int],
-        methods: list[str],
+        self, dataset: Dataset, values: DataArray, x: str, named: str | None, variable: str
     ) -> Iterator[tuple[str, str, bool, Any]]:
-        """Label, colour, whether all seeds agree, and values by step and seed."""
-        named = next((a for a in (used.colour, used.panel) if a and a not in held), None)
+        """Yield label, colour, whether all seeds agree, and values by step and seed."""
+        methods = points.methods_of(dataset, variable)
         for method in methods:
             of_method = values.sel({"by": method})
             label = view.LOOKS[method].label
             if named is None or view.same_along(of_method, None, named):
                 of_method = of_method if named is None else of_method.isel({named: 0})
-                table = of_method.transpose(used.x, "seed").values
+                table = of_method.transpose(x, "seed").values
                 yield label, view.LOOKS[method].colour, method == "analyse", table
                 continue
             for colour, name in zip(view.NAMED_COLOURS, dataset[named].values, strict=False):
-                table = of_method.sel({named: name}).transpose(used.x, "seed").values
+                table = of_method.sel({named: name}).transpose(x, "seed").values
                 text = f"{name}" if len(methods) == 1 else f"{name}, {label}"
                 yield text, colour, method == "analyse", table
 
     def figure(self) -> Figure:
-        """A box for each step and group."""
+        """Return a box for each step and group."""
         boxes = [group for group in self.groups if not group[2]]
         width = 0.72 / max(1, len(boxes))
         marks: list[Mark] = []
@@ -110,16 +111,18 @@ class _Boxes:
                 marks.append(segments(*ends, replace(key, name="")))
         every = np.concatenate([group[3].ravel() for group in self.groups])
         turned = 30 if max(map(len, self.texts)) * len(self.texts) > 75 else 0
-        steps = range(len(self.steps))
-        x = Axis(
-            self.x.label, (-0.6, len(steps) - 0.4), ticks=steps, names=self.texts, turned=turned
-        )
+        steps, names = range(len(self.steps)), self.texts
+        x = Axis(self.x.label, (-0.6, len(steps) - 0.4), ticks=steps, names=names, turned=turned)
         panel = Panel(marks, x, view.height_axis(self.y.label, every))
         return view.panels_for([panel], legend=Legend("outside right upper"), keys=keys)
 
 
+def _named(used: view.Roles, held: Mapping[str, int]) -> str | None:
+    return next((axis for axis in (used.colour, used.panel) if axis and axis not in held), None)
+
+
 def _boxes(table: Any, offset: float, width: float, colour: str) -> Iterator[Mark]:
-    """Whiskers, boxes from quartile to quartile, medians and seeds."""
+    """Yield whiskers, boxes from quartile to quartile, medians and seeds."""
     found = [(step + offset, row[np.isfinite(row)]) for step, row in enumerate(table)]
     found = [(place, row) for place, row in found if row.size]
     if not found:
@@ -128,12 +131,11 @@ def _boxes(table: Any, offset: float, width: float, colour: str) -> Iterator[Mar
     quartiles = np.array([np.percentile(row, (0, 25, 50, 75, 100)) for _, row in found]).T
     low, lower, middle, upper, high = quartiles
     yield dots(at, middle, marker="", colour=colour, error=[middle - low, high - middle])
-    yield Bars(
-        at, upper - lower, lower, width, colour=style.pale(colour), upright=True, edge=colour
-    )
+    look: dict[str, Any] = {"colour": style.pale(colour), "upright": True, "edge": colour}
+    yield Bars(at, upper - lower, lower, width, **look)
     ends = (at - width / 2, at + width / 2), (middle, middle)
     yield segments(*ends, Line([], [], "", colour))
     for place, row in found:
-        # Beside one another, so that equal values show; the same in every rendering.
+        # Shifted, so that equal values are visible; without random numbers.
         shift = (np.arange(row.size) - (row.size - 1) / 2) * min(0.12, width * 0.7 / row.size)
         yield dots(place + shift, row, marker=".", colour=colour, size=4, opacity=0.75)

@@ -1,11 +1,11 @@
-"""How high the peak gets in an hour, a day, a fill: sentences, figure and table of levels."""
+"""Return levels of a study, the peak in an hour, a day, a fill: sentences, figure and table."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,40 +25,31 @@ from daqloom.report.figure import (
     Text,
     dots,
 )
+from daqloom.report.page import Section
 from daqloom.report.study import view
-from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
 from daqloom.study.conclusions.levels import USUAL, LeftOut, Levels, PointLevels, levels
 from daqloom.study.file.points import NEEDED, PEAK, axes_of, is_numeric, operating_point
-from daqloom.study.statistics.return_levels import describe
+from daqloom.study.statistics.return_levels import Level, describe
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 HEADING = "Peaks expected in an hour, a day, a fill"
 MOST_POINTS = 60
-"""More than these, and a report tells the levels along the operating point's axes alone."""
+"""Limit on the points of a report; a larger study has those along the operating point's axes."""
 MOST_STEPS = 8
-"""Most steps of an axis whose levels a sentence lists."""
+"""Limit on the steps of an axis whose levels a sentence lists."""
 CURVE = 16
-"""Periods at which the figure's curve is computed."""
+"""Number of periods at which the curve of the figure is computed."""
 _TICKS = {
-    1e-3: "1 ms",
-    1e-2: "10 ms",
-    0.1: "0.1 s",
-    1.0: "1 s",
-    10.0: "10 s",
-    60.0: "1 min",
-    600.0: "10 min",
-    3600.0: "1 h",
-    86400.0: "1 d",
-    604800.0: "1 week",
-    365.25 * 86400: "1 year",
-}
+    1e-3: "1 ms", 1e-2: "10 ms", 0.1: "0.1 s", 1.0: "1 s", 10.0: "10 s", 60.0: "1 min",
+    600.0: "10 min", 3600.0: "1 h", 86400.0: "1 d", 604800.0: "1 week", 365.25 * 86400: "1 year",
+}  # fmt: skip
 
 
-def finding(dataset: Dataset, progress: Callable[[float], None] = lambda _: None) -> Finding | None:
-    """The section of a report; None where the study has no course of fixed runs to tell it from."""
+def section(dataset: Dataset, progress: Callable[[float], None] = lambda _: None) -> Section | None:
+    """Return the section of a report; None for a study without courses of fixed runs."""
     try:
         found = levels(dataset, USUAL, at=_lines(dataset), progress=progress)
     except StudyError:
@@ -66,20 +57,15 @@ def finding(dataset: Dataset, progress: Callable[[float], None] = lambda _: None
     shown = nearest(dataset, found, operating_point(dataset))
     if shown is None:
         return None
-    told = list(sentences(dataset, found, shown))
+    text = sentences(dataset, found, shown)
     if len(found.points) + len(found.left_out) < math.prod(_sizes(dataset)):
-        told.append(
+        text.append(
             "The table has the points that share a step with the operating point; "
             "`daqloom study levels` prints all."
         )
-    return Finding(
-        "levels",
-        HEADING,
-        tuple(told),
-        figure(dataset, found, shown),
-        head(dataset, found),
-        rows(dataset, found),
-    )
+    head, rows = table(dataset, found)
+    picture = figure(dataset, found, shown)
+    return Section(HEADING, text, picture=picture, head=head, rows=rows, name="levels")
 
 
 def _sizes(dataset: Dataset) -> list[int]:
@@ -87,7 +73,7 @@ def _sizes(dataset: Dataset) -> list[int]:
 
 
 def _lines(dataset: Dataset) -> list[dict[str, Any]]:
-    """Of many points, those that differ from the operating point in one axis."""
+    """Return, for a large study, the points that differ from the operating point in one axis."""
     if math.prod(_sizes(dataset)) <= MOST_POINTS:
         return []
     held = {
@@ -97,14 +83,14 @@ def _lines(dataset: Dataset) -> list[dict[str, Any]]:
 
 
 def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> PointLevels | None:
-    """The point nearest to the operating point, the middle of axes that it does not name."""
+    """Return the point nearest to `point`, and to the middle of axes that it lacks."""
     if not found.points:
         return None
-    wanted = view.hold(dataset, axes_of(dataset))
+    middle = view.hold(dataset, axes_of(dataset))
 
     def distance(one: PointLevels) -> float:
         apart = 0.0
-        for axis, step in wanted.items():
+        for axis, step in middle.items():
             values = dataset[axis].values
             place = values.tolist().index(one.at[axis])
             if is_numeric(dataset, axis):
@@ -119,16 +105,17 @@ def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> Poin
 
 
 def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
-    """The levels at one point in words, its doubts, what was left out of all."""
+    """Return the levels at one point, doubts about them, and the points that are left out."""
     quantity = view.variable_quantity(dataset, shown.metric)
-    told = [_answer(quantity, view.place_text(dataset, shown.at), shown, found)]
-    told += [*_along(dataset, found, shown), *_meant(found)]
+    text = [_answer(quantity, view.place_text(dataset, shown.at), shown, found)]
+    text += [*_along(dataset, found, shown), *_meanings(found)]
     if shown.limit is None:
         farthest = max(shown.levels, key=lambda level: level.period_s)
-        told += [f"There {warning}." for warning in farthest.warnings]
+        text += [f"There {warning}." for warning in farthest.warnings]
     if found.left_out:
-        told.append(f"Left out: {counted(Counter(one.reason for one in found.left_out))}.")
-    return told
+        reasons = Counter(one.reason for one in found.left_out)
+        text.append(f"Left out: {view.counts_text(reasons)}.")
+    return text
 
 
 def _answer(quantity: view.Quantity, where: str, shown: PointLevels, found: Levels) -> str:
@@ -145,16 +132,16 @@ def _answer(quantity: view.Quantity, where: str, shown: PointLevels, found: Leve
             "chance, seems to determine them. With this limit, a longer run gives no higher peak."
         )
     buffer = "A buffer" if shown.metric == NEEDED else "An ideal buffer"
-    spoken = " ".join(
+    text = " ".join(
         describe(level, each.often, buffer)
         for level, each in zip(shown.levels, found.periods, strict=True)
     )
-    return at + spoken[0].lower() + spoken[1:]
+    return at + text[0].lower() + text[1:]
 
 
 def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
-    """The levels of the longest period along each axis of which the operating point has no step, so
-    that no step of it is singled out."""
+    """Return the levels of the longest period along each axis without an operating point, as no
+    step of it stands out."""
     place = max(range(len(found.periods)), key=lambda i: found.periods[i].length_s)
     sentences = []
     for axis in axes_of(dataset):
@@ -182,14 +169,14 @@ def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
                 f"{view.step_text(dataset, axis, step)}{ideal[line[step].metric]}"
                 for step in known
             ]
+            period = found.periods[place].often
             sentences.append(
-                f"By {view.key_name(axis)}, exceeded less than {found.periods[place].often}: "
-                f"{', '.join(parts)}."
+                f"By {view.key_name(axis)}, exceeded less than {period}: {', '.join(parts)}."
             )
     return sentences
 
 
-_MEANT = {
+_MEANINGS = {
     NEEDED: (
         "{these} the total buffer of the simulated switch: cells, dedicated buffers and dynamic "
         "threshold are accounted for."
@@ -201,76 +188,59 @@ _MEANT = {
         'can fill, such as "1 GB".'
     ),
 }
-"""What levels of each metric are of."""
-_OF = {NEEDED: "of the switch", PEAK: "ideal"}
-"""The same in a table of both."""
+"""Buffer that the levels of each metric refer to."""
+_BUFFERS = {NEEDED: "of the switch", PEAK: "ideal"}
+"""Buffer of each metric, in a table of both."""
 
 
-def _meant(found: Levels) -> list[str]:
-    """Which buffer the levels are of, or the buffers."""
-    is_mixed = len(found.metrics) > 1
-    return [
-        _MEANT[metric].format(
-            these=f'Levels marked "{_OF[metric]}" in the table are of' if is_mixed else "This is"
-        )
-        for metric in found.metrics
-    ]
+def _meanings(found: Levels) -> Iterator[str]:
+    for metric in found.metrics:
+        marked = f'Levels marked "{_BUFFERS[metric]}" in the table are of'
+        yield _MEANINGS[metric].format(these=marked if len(found.metrics) > 1 else "This is")
 
 
 def _table_quantity(dataset: Dataset, found: Levels) -> view.Quantity:
-    """The quantity of a table; that of what was held also where all points are left out."""
+    """Return the quantity of the table; without points that of the occupancy."""
     first, *others = found.metrics or (PEAK,)
     quantity = view.variable_quantity(dataset, first)
     return replace(quantity, name="peak of the top-of-rack switch") if others else quantity
 
 
-def head(dataset: Dataset, found: Levels) -> list[str]:
-    """Names of the columns, with units."""
-    quantity = _table_quantity(dataset, found)
-    return [
-        *(view.key_name(axis) for axis in axes_of(dataset)),
-        *(["method"] if _methods(found) > 1 else []),
-        *(["buffer"] if len(found.metrics) > 1 else []),
+def table(dataset: Dataset, found: Levels) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the columns, with units, and a row for each point; one that is left out
+    has the reason instead of levels."""
+    quantity, axes = _table_quantity(dataset, found), axes_of(dataset)
+    every: list[PointLevels | LeftOut] = [*found.points, *found.left_out]
+    has_methods, has_buffers = len({one.method for one in every}) > 1, len(found.metrics) > 1
+    head = [
+        *map(view.key_name, axes),
+        *["method"] * has_methods,
+        *["buffer"] * has_buffers,
         quantity.label,
         "observed",
         *(f"{each.often} ({quantity.unit})" for each in found.periods),
         "notes",
     ]
-
-
-def rows(dataset: Dataset, found: Levels) -> list[list[str]]:
-    """One for each point, those left out with the reason in their place."""
-    quantity, is_mixed = _table_quantity(dataset, found), len(found.metrics) > 1
-    axes = axes_of(dataset)
-    table: dict[tuple[int, ...], list[str]] = {}
-    for one in _every(found):
+    rows: dict[tuple[int, ...], list[str]] = {}
+    for one in every:
         place = tuple(dataset[axis].values.tolist().index(one.at[axis]) for axis in axes)
         cells = [view.step_text(dataset, axis, one.at[axis]) for axis in axes]
-        cells += [view.LOOKS[one.method].label] if _methods(found) > 1 else []
+        cells += [view.LOOKS[one.method].label] * has_methods
         if isinstance(one, PointLevels):
-            cells += [_OF[one.metric]] if is_mixed else []
             cells += [
+                *[_BUFFERS[one.metric]] * has_buffers,
                 quantity.number(float(one.fit.maxima.max())),
                 style.round_seconds(one.observed_s),
-                *(_level(quantity, one, i) for i in range(len(found.periods))),
-                "; ".join(map(short, one.fit.warnings)) or NOTHING,
+                *(_level(quantity, one, level) for level in one.levels),
+                "; ".join(map(short, one.fit.warnings)) or style.NOTHING,
             ]
         else:
-            cells += [NOTHING] * (is_mixed + 2 + len(found.periods)) + [one.reason]
-        table[(list(dataset["by"].values).index(one.method), *place)] = cells
-    return [table[place] for place in sorted(table)]
+            cells += [style.NOTHING] * (len(head) - 1 - len(cells)) + [one.reason]
+        rows[(list(dataset["by"].values).index(one.method), *place)] = cells
+    return head, [rows[place] for place in sorted(rows)]
 
 
-def _methods(found: Levels) -> int:
-    return len({one.method for one in _every(found)})
-
-
-def _every(found: Levels) -> list[PointLevels | LeftOut]:
-    return [*found.points, *found.left_out]
-
-
-def _level(quantity: view.Quantity, one: PointLevels, index: int) -> str:
-    level = one.levels[index]
+def _level(quantity: view.Quantity, one: PointLevels, level: Level) -> str:
     if one.limit is not None:
         return f"{quantity.number(one.limit)} (limit)"
     value, low = quantity.number(level.value), quantity.number(level.low)
@@ -282,13 +252,13 @@ def _level(quantity: view.Quantity, one: PointLevels, index: int) -> str:
 
 
 def short(warning: str) -> str:
-    """A warning without its numbers and reasons."""
+    """Return a warning without its numbers and reasons."""
     what = re.split(r" \(|[:;,] ", warning, maxsplit=1)[0]
     return re.sub(r"^[0-9]+ of [0-9]+ ", "some ", what)
 
 
 def figure(dataset: Dataset, found: Levels, shown: PointLevels) -> Figure:
-    """Levels against the period at one point, with their interval and the observed maxima."""
+    """Return the levels at one point by period, with their interval and the observed maxima."""
     quantity = view.variable_quantity(dataset, shown.metric)
     ends = shown.block_s, 2 * max(each.length_s for each in found.periods)
     curve, y = _curve(shown, quantity, ends)
@@ -310,7 +280,7 @@ def _curve(
 ) -> tuple[list[Mark], Axis]:
     fit, colour = shown.fit, view.LOOKS[shown.method].colour
     ordered = np.sort(fit.maxima) / quantity.divisor
-    # Weibull's plotting positions: the i-th of n is exceeded with 1 - i / (n + 1).
+    # Weibull's plotting positions: the i-th of n maxima is exceeded with 1 - i / (n + 1).
     exceeded = 1 - np.arange(1, ordered.size + 1) / (ordered.size + 1)
     name = f"maxima of {ordered.size} blocks of {style.round_seconds(shown.block_s)}"
     maxima = dots(shown.block_s / exceeded, ordered, name, size=3.5, colour=style.BLACK)

@@ -1,4 +1,4 @@
-"""Lines of a study: means with error bars, along an axis."""
+"""Line figures of a study: means with error bars along an axis."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from daqloom.report import style
 from daqloom.report.figure import Axis, Figure, Legend, Line, Mark, Panel, Rule, Text, dots
 from daqloom.report.study import view
 from daqloom.study import StudyError
-from daqloom.study.file import points
-from daqloom.study.file import search_bounds as unbounded
+from daqloom.study.file import points, search_bounds
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -24,26 +23,24 @@ MOST_COLOURS = 5
 MOST_PANELS = 6
 WIDTH, MARK = 1.3, 4.5
 FAR = 1.6
-"""Times the highest solid point: hollow ones above that are left out."""
+"""Limit on the height of hollow points, as a multiple of the highest solid one."""
 BOUND = Line([], [], "bound of the links", style.GREY, 1.1, "dot")
 LEGEND = Legend("outside right upper")
-"""Beside the panels, where nothing can lie under it."""
 
 
 def lines(dataset: Dataset, variable: str | None = None) -> Figure:
-    """Means over seeds with standard deviations: a line for each method and step of a second axis.
-    A third axis becomes small multiples. Saturated points are hollow and not joined. Raises
-    StudyError."""
+    """Return means over seeds with error bars: a line for each method and step of a second axis; a
+    third axis becomes panels. Saturated points are hollow and not joined. Raises StudyError."""
     return _Lines(dataset, points.shown_variable(dataset, variable)).figure()
 
 
 def _is_range(dataset: Dataset) -> bool:
-    """Return whether bars go from the lowest seed to the highest."""
+    """Whether error bars go from the lowest seed to the highest."""
     return bool(dataset.attrs.get("bars") == "range")
 
 
 def lines_caption(dataset: Dataset, variable: str) -> str:
-    """What a reader of `lines` has to know."""
+    """Return the caption of `lines`."""
     used = view.roles(dataset)
     sentences = []
     if view.has_error(dataset, variable):
@@ -65,7 +62,7 @@ def lines_caption(dataset: Dataset, variable: str) -> str:
 
 
 class _Lines:
-    """One variable along an axis, panel by panel."""
+    """Lines of one variable along an axis."""
 
     def __init__(self, dataset: Dataset, variable: str) -> None:
         self.roles = view.roles(dataset)
@@ -84,12 +81,12 @@ class _Lines:
         self.alike = {
             m for m in self.methods if view.same_along(self.values.mean, m, self.roles.colour)
         }
-        self.sought = dataset[variable].attrs.get("key", "") if variable == "boundary" else ""
-        if self.sought == points.RATE and points.BOUND in dataset:
+        self.key = dataset[variable].attrs.get("key", "") if variable == "boundary" else ""
+        if self.key == points.RATE and points.BOUND in dataset:
             self.bound = dataset[points.BOUND].isel(held).max(["by", "seed"])
 
     def figure(self) -> Figure:
-        """All panels, one for each step of their axis."""
+        """Return all panels, one for each step of their axis."""
         name = self.roles.panel
         panels = [
             self.panel(at, f"{view.key_name(name)} {text}" if name else "")
@@ -100,7 +97,7 @@ class _Lines:
         return view.panels_for(panels, legend=LEGEND, keys=keys, **labels)
 
     def panel(self, at: dict[str, int], title: str, *, labelled: bool = False) -> Panel:
-        """The lines at one step of the panels' axis."""
+        """Return the lines at one step of the panels' axis."""
         marks: list[Mark] = []
         colours = self._colours()
         for (colour, step, _), width in zip(colours, self._widths(len(colours)), strict=True):
@@ -120,7 +117,7 @@ class _Lines:
         return Panel([*self._operating(), *marks], x, y, title)
 
     def _heights(self) -> Axis:
-        """Room for all panels; hollow points that would press all others down are left out."""
+        """Return an axis for all panels, without hollow points far above the solid ones."""
         above = self.values.mean + self.values.deviation
         reach = (self.values.highest if self.is_range else above) / self.y.divisor
         solid, hollow = (reach.where(where).values for where in (~self.hollow, self.hollow))
@@ -132,24 +129,24 @@ class _Lines:
         return replace(axis, ends=(axis.ends[0], 1.05 * float(top)))
 
     def _bound(self, where: dict[str, Any]) -> list[Mark]:
-        """The rate that the links carry, beside a searched rate."""
+        """Return the rate that the links carry, for a searched rate."""
         if self.bound is None or not self.numeric:
             return []
         values = self.bound.isel(where).values / self.y.divisor
         return [replace(BOUND, x=self.places, y=self._placed(values), name="")]
 
     def _placed(self, values: Any) -> Any:
-        """Values by the steps of x, shape (…, n), in the order of `places`; NaN at the gap."""
+        """Return values, shape (…, n), in the order of `places`; NaN at the gap."""
         return np.where(np.array(self.order) < 0, np.nan, values[..., self.order])
 
     def _widths(self, count: int) -> list[float]:
-        """Lines of names often lie on one another: each is thinner than those below it."""
+        """Return widths: named lines often coincide, so that each is thinner than the one below."""
         if self.roles.colour is None or points.is_numeric(self.dataset, self.roles.colour):
             return [WIDTH] * count
         return [WIDTH * (1 + 1.5 * above / count) for above in reversed(range(count))]
 
     def _error(self, method: str, where: dict[str, Any]) -> Any:
-        """Lengths of the bars below and above the means, shape (2, n)."""
+        """Return the lengths of the error bars below and above the means, shape (2, n)."""
         found = self.values
         mean, deviation = found.mean, found.deviation
         ends = (mean - found.lowest, found.highest - mean) if self.is_range else (deviation,) * 2
@@ -183,37 +180,33 @@ class _Lines:
         at = view.on_axis(self.dataset, self.roles.x)
         if at is None:
             return []
-        crossed = (
-            [Rule(self.point[self.sought] / self.y.divisor)] if self.sought in self.point else []
-        )
-        return [Rule(at / self.x.divisor, upright=True), *crossed]  # two lines cross in fig. 3
+        crossing = [Rule(self.point[self.key] / self.y.divisor)] if self.key in self.point else []
+        return [Rule(at / self.x.divisor, upright=True), *crossing]  # as in fig. 3
 
     def _colours(self) -> list[tuple[str | None, dict[str, int], str]]:
-        """Colour, how its step is selected, and the name of that step."""
+        """Return colour, selection and name of each step of the colour axis."""
         axis = self.roles.colour
         if axis is None:
             return [(None, {}, "")]
         named = not points.is_numeric(self.dataset, axis)
-        steps = view.steps_of(
-            self.dataset, axis, len(view.NAMED_COLOURS) if named else MOST_COLOURS
-        )
+        most = len(view.NAMED_COLOURS) if named else MOST_COLOURS
+        steps = view.steps_of(self.dataset, axis, most)
         colours = view.NAMED_COLOURS if named else style.sequence(len(steps))
         return [(colour, *step) for colour, step in zip(colours, steps, strict=False)]
 
     def without_value(self) -> list[str]:
-        """Names of the colours without a line: steps at which the variable has no value."""
+        """Return the names of the steps at which the variable has no value."""
         known, by = self.values.mean.notnull(), {"by": self.methods}
         colours = self._colours() if self.roles.colour else []
         return [text for _, step, text in colours if not bool(known.sel(by).isel(step).any())]
 
     def keys(self, without_value: Sequence[str] = ()) -> list[Mark]:
-        """Entries of the legend, which has a place of its own. Names of colours `without_value` are
-        marked."""
+        """Return the entries of the legend; colours `without_value` are marked."""
         found: list[Mark] = []
         if self.roles.colour:
             colours = self._colours()
             if points.is_numeric(self.dataset, self.roles.colour):
-                colours.reverse()  # the highest number above, as its line mostly is
+                colours.reverse()  # the highest number on top, as its line mostly is
             found.append(dots([], [], view.key_name(self.roles.colour), marker=""))
             for colour, _, text in colours:
                 shown = f"{text} (no value)" if text in without_value else text
@@ -222,18 +215,11 @@ class _Lines:
         for method in self.methods:
             coloured = self.roles.colour is None or method in self.alike
             formula, look = method == "analyse", view.LOOKS[method]
-            found.append(
-                Line(
-                    [],
-                    [],
-                    look.label,
-                    look.colour if coloured else style.GREY,
-                    width=1.3 if self.numeric else 0,
-                    dash=look.dash,
-                    marker=("" if self.numeric else "_") if formula else look.marker,
-                    size=10 if formula else MARK,
-                )
-            )
+            colour = look.colour if coloured else style.GREY
+            marker = ("" if self.numeric else "_") if formula else look.marker
+            more: dict[str, Any] = {"marker": marker, "size": 10 if formula else MARK}
+            width = WIDTH if self.numeric else 0
+            found.append(Line([], [], look.label, colour, width, look.dash, **more))
         if self.bound is not None and self.numeric:
             found.append(BOUND)
         if bool(self.hollow.any()):
@@ -245,19 +231,19 @@ class _Lines:
 
 
 def search_caption(dataset: Dataset) -> str:
-    """What was searched, and how often its answer lies at the end of what was tried."""
+    """Return the search in words, and the number of searches without a boundary."""
     if "boundary" not in dataset:
         return ""
     about = dataset["boundary"].attrs
     searched = f"Search for the {about['find']} {about['key']} with {about['where']}."
     counts = Counter(status for status in dataset["boundary_status"].values.ravel() if status)
-    told = unbounded.sentence(counts, about["find"], *view.bounds_text(dataset))
-    return f"{searched} {told}".rstrip()
+    ended = search_bounds.sentence(counts, about["find"], *view.bounds_text(dataset))
+    return f"{searched} {ended}".rstrip()
 
 
 def lines_beside(dataset: Dataset, variables: Sequence[str]) -> Figure:
-    """`lines` of each variable, a panel each, with one legend. Raises StudyError where the study's
-    axes need the panels for themselves."""
+    """Return `lines` of each variable, one panel each, with a common legend. Raises StudyError
+    where an axis of the study already becomes panels."""
     drawn = [_Lines(dataset, name) for name in variables]
     if drawn[0].roles.panel is not None:
         raise StudyError("variables stand side by side where the study has one or two axes")

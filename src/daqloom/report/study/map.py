@@ -1,4 +1,4 @@
-"""Maps of a study: a variable over two axes, and one method by another."""
+"""Heat maps of a study: a variable over two axes, and the ratio of two methods."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 MOST_PANELS = 6
 ROOM_ACROSS, ROOM_DOWN = 1 / 9, 1 / 20
-"""Shares of a panel that a cell with its value in it takes at least."""
+"""Least share of a panel of a cell that shows its value."""
 LONGEST_LINE = 38
-"""Characters of a title that have room above a panel."""
+"""Length of a line of a title (characters)."""
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Values of a map, and where points are saturated, by the steps of y and x."""
+    """Values of a map and its saturated points, by the steps of y and x."""
 
     title: str
     values: Any
@@ -35,9 +35,9 @@ class _Table:
 
 
 def heat_map(dataset: Dataset, variable: str | None = None) -> Figure:
-    """Means over the first two numeric axes: a panel for each method, or, of a single one, for each
-    step of an axis of names; of two panels also the second divided by the first. Saturated points
-    are hatched. Raises StudyError where there are no two numeric axes of two steps or more."""
+    """Return means over the first two numeric axes: a panel for each method, or for each step of an
+    axis of names; for two panels also their ratio. Saturated points are hatched. Raises StudyError
+    without two numeric axes of two steps or more."""
     variable = points.shown_variable(dataset, variable)
     plane = points.plane_of(dataset)
     if plane is None:
@@ -59,7 +59,7 @@ def heat_map(dataset: Dataset, variable: str | None = None) -> Figure:
 
 
 def heat_map_caption(dataset: Dataset, variable: str | None = None) -> str:
-    """What a reader of `heat_map` has to know."""
+    """Return the caption of `heat_map`."""
     plane = points.plane_of(dataset) or ("", "")
     methods = points.methods_of(dataset, points.shown_variable(dataset, variable))
     held = _held(dataset, plane, _names(dataset, methods))
@@ -71,13 +71,13 @@ def heat_map_caption(dataset: Dataset, variable: str | None = None) -> str:
 
 
 def _names(dataset: Dataset, methods: Sequence[str]) -> str | None:
-    """The axis whose steps are panels: one of names, where methods do not take the room."""
-    named = (
-        a
-        for a in points.axes_of(dataset)
-        if dataset.sizes[a] > 1 and not points.is_numeric(dataset, a)
-    )
-    return None if len(methods) > 1 else next(named, None)
+    """Return the axis of names whose steps are panels; None if methods are."""
+    named = [
+        axis
+        for axis in points.axes_of(dataset)
+        if dataset.sizes[axis] > 1 and not points.is_numeric(dataset, axis)
+    ]
+    return named[0] if named and len(methods) <= 1 else None
 
 
 def _held(dataset: Dataset, plane: tuple[str, str], names: str | None) -> dict[str, int]:
@@ -89,10 +89,8 @@ def _tables(dataset: Dataset, variable: str, plane: tuple[str, str]) -> list[_Ta
     names = _names(dataset, methods)
     held = _held(dataset, plane, names)
     down = [plane[1], plane[0]]
-    mean = (
-        points.spread(dataset[variable].isel(held)).mean
-        / view.variable_quantity(dataset, variable).divisor
-    )
+    divisor = view.variable_quantity(dataset, variable).divisor
+    mean = points.spread(dataset[variable].isel(held)).mean / divisor
     full = points.saturated(dataset).isel(held)
     if names is None:
         tables = [mean.sel({"by": method}).transpose(*down).values for method in methods]
@@ -107,7 +105,7 @@ def _tables(dataset: Dataset, variable: str, plane: tuple[str, str]) -> list[_Ta
 
 
 def _panel(dataset: Dataset, plane: tuple[str, str], table: _Table, scale: Scale) -> Panel:
-    """The table as colours, its values where the smallest cell has room, and the cross."""
+    """Return a table as colours, its values where cells have room, and the operating point."""
     x, y = (view.axis_quantity(dataset, axis) for axis in plane)
     centres = x.values / x.divisor, y.values / y.divisor
     across, down = (_edges(each) for each in centres)
@@ -136,15 +134,15 @@ def _panel(dataset: Dataset, plane: tuple[str, str], table: _Table, scale: Scale
         hatched=True,
     )
     title = textwrap.fill(table.title[:1].upper() + table.title[1:], LONGEST_LINE)
-    ends = (float(across[0]), float(across[-1])), (float(down[0]), float(down[-1]))
+    ends = ((float(edges[0]), float(edges[-1])) for edges in (across, down))
     axes = view.step_axis(x), view.step_axis(y, label="")
-    seen = [replace(axis, ends=each) for axis, each in zip(axes, ends, strict=True)]
+    x_axis, y_axis = (replace(axis, ends=each) for axis, each in zip(axes, ends, strict=True))
     cells = Cells(across, down, table.values, scale, texts)
-    return Panel([cells, hatched, *marks], seen[0], seen[1], title)
+    return Panel([cells, hatched, *marks], x_axis, y_axis, title)
 
 
 def _words(values: Any) -> Any:
-    """Numbers with three digits."""
+    """Return numbers of three digits as texts."""
     rows = values.tolist()
     return np.array(
         [[f"{each:,.0f}" if abs(each) >= 100 else f"{each:.3g}" for each in row] for row in rows]
@@ -158,7 +156,7 @@ def _has_room(edges: Any, centres: Any, share: float) -> bool:
 
 
 def _ratio(first: _Table, second: _Table) -> tuple[_Table, Scale]:
-    """The second table divided by the first; its scale is as long on both sides of 1."""
+    """Return the second table divided by the first, and a scale that is symmetric about 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
         share = second.values / first.values
     full = first.full | second.full
@@ -170,7 +168,7 @@ def _ratio(first: _Table, second: _Table) -> tuple[_Table, Scale]:
 
 
 def _scale(values: Any) -> Scale:
-    """From zero, or logarithmic where the values span orders of magnitude."""
+    """Return a scale from zero, or a logarithmic one for values over orders of magnitude."""
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     log = view.wants_log(known) and low < high
@@ -179,14 +177,9 @@ def _scale(values: Any) -> Scale:
 
 
 def _edges(centres: Any) -> Any:
-    """Half-way between neighbours: between ratios where the axis is logarithmic."""
+    """Return the middles between neighbours, of ratios on a logarithmic axis, and both ends."""
     log = view.is_log_spaced(centres)
     values = np.log(centres) if log else np.asarray(centres, dtype=float)
-    order = np.concatenate(
-        [
-            [values[0] - (values[1] - values[0]) / 2],
-            (values[1:] + values[:-1]) / 2,
-            [values[-1] + (values[-1] - values[-2]) / 2],
-        ]
-    )
-    return np.exp(order) if log else order
+    first, last = 1.5 * values[0] - 0.5 * values[1], 1.5 * values[-1] - 0.5 * values[-2]
+    edges = np.array([first, *(values[1:] + values[:-1]) / 2, last])
+    return np.exp(edges) if log else edges

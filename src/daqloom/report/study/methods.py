@@ -1,4 +1,4 @@
-"""How two methods of a study compare: sentences, figure and table."""
+"""Comparison of two methods of a study: sentences, figure and table."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from daqloom.report import style
 from daqloom.report.figure import Axis, Band, Figure, Legend, Line, Mark, Panel, Rule, Text, dots
+from daqloom.report.page import Section
 from daqloom.report.study import view
-from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
 from daqloom.study.conclusions.agreement import LOW_LOAD, SATURATION, Agreement, Load, agreements
 from daqloom.study.file.points import axes_of, is_numeric, shown_variable
@@ -19,61 +19,51 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 MOST_LINES = 8
-"""Steps of an axis that are joined by lines and all named in the legend."""
+"""Limit on the steps of an axis that lines join and the legend lists all."""
 
 
-def finding(dataset: Dataset, variable: str | None = None) -> Finding | None:
-    """The section of a report, of the first two methods; None where no two share their points."""
+def section(dataset: Dataset, variable: str | None = None) -> Section | None:
+    """Return the section of a report on the first two methods; None if no two share points."""
     try:
         found = agreements(dataset, variable)[0]
     except StudyError:
         return None
-    return Finding(
-        "methods",
-        "Comparison of methods",
-        tuple(sentences(found)),
-        figure(dataset, found),
-        head(dataset, found, variable),
-        rows(dataset, found, variable),
-    )
+    head, rows = table(dataset, found, variable)
+    more: dict[str, Any] = {"head": head, "rows": rows, "name": "methods"}
+    picture = figure(dataset, found)
+    return Section("Comparison of methods", sentences(found), picture=picture, **more)
 
 
 def sentences(found: Agreement) -> list[str]:
-    """The factor, how far it holds, and where not."""
+    """Return the factor, its range of validity, and the points that are left out."""
     one, other = (f"the {view.LOOKS[method].label}" for method in found.methods)
     low, high = found.scale.interval()
-    told = [
+    text = [
         f"{other.capitalize()} gives {found.scale.k:.3g} times the value of {one} "
         f"({low:.3g} to {high:.3g}, 95 %), fitted to {len(found.at)} points."
     ]
-    known = [verdict for verdict in found.verdicts if verdict]
-    if known:
-        told.append(_how_far(found))
+    if any(found.verdicts):
+        text.append(_validity(found))
     if found.left_out:
-        told.append(f"Left out: {counted(found.left_out)}.")
-    return told
+        text.append(f"Left out: {view.counts_text(found.left_out)}.")
+    return text
 
 
-def _how_far(found: Agreement) -> str:
+def _validity(found: Agreement) -> str:
     known = [verdict for verdict in found.verdicts if verdict]
     within = f"within {100 * found.tolerance:g} % of that"
     if not found.parting:
         return f"All points are {within}: one factor describes them."
-    where = {
-        load: [verdict.ratio for verdict in known if verdict.parts and verdict.load is load]
-        for load in Load
-    }
-    parted = ", ".join(
-        f"{len(ratios)} at {load.value}".replace("at near", "near") + f" (ratio {_range(ratios)})"
-        for load, ratios in where.items()
-        if ratios
-    )
-    share = f"{found.parting} of {len(known)} points are not {within}: {parted}."
-    return share + (
-        " One factor does not describe them; `daqloom compare` explains a single point."
-        if 2 * found.parting > len(known)
-        else ""
-    )
+    parts = []
+    for load in Load:
+        ratios = [each.ratio for each in known if each.parts and each.load is load]
+        if ratios:
+            place = load.value if load is Load.SATURATED else f"at {load.value}"
+            parts.append(f"{len(ratios)} {place} (ratio {_range(ratios)})")
+    share = f"{found.parting} of {len(known)} points are not {within}: {', '.join(parts)}."
+    if 2 * found.parting <= len(known):
+        return share
+    return f"{share} One factor does not describe them; `daqloom compare` explains a single point."
 
 
 def _range(ratios: Sequence[float]) -> str:
@@ -81,44 +71,33 @@ def _range(ratios: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def head(dataset: Dataset, found: Agreement, variable: str | None = None) -> list[str]:
-    """Names of the columns, with units."""
-    unit = view.variable_quantity(dataset, shown_variable(dataset, variable)).unit
-    told = f" ({unit})" if unit else ""
-    return [
-        *(view.key_name(axis) for axis in axes_of(dataset)),
-        "load",
-        *(f"{view.LOOKS[method].label}{told}" for method in found.methods),
-        "ratio",
-        f"off the factor{told}",
-        "verdict",
-    ]
-
-
-def rows(dataset: Dataset, found: Agreement, variable: str | None = None) -> list[list[str]]:
-    """One for each point that both methods give."""
+def table(
+    dataset: Dataset, found: Agreement, variable: str | None = None
+) -> tuple[list[str], list[list[str]]]:
+    """Return the names of the columns, with units, and a row for each point."""
     quantity = view.variable_quantity(dataset, shown_variable(dataset, variable))
-    told = []
-    for index, at in enumerate(found.at):
-        verdict = found.verdicts[index]
-        load = found.load[index]
-        told.append(
+    unit = f" ({quantity.unit})" if quantity.unit else ""
+    labels = [f"{view.LOOKS[method].label}{unit}" for method in found.methods]
+    head = [*map(view.key_name, axes_of(dataset)), "load", *labels]
+    rows = []
+    for i, (at, load, verdict) in enumerate(zip(found.at, found.load, found.verdicts, strict=True)):
+        rows.append(
             [
                 *(view.step_text(dataset, axis, value) for axis, value in at.items()),
-                f"{100 * load:.0f} %" if np.isfinite(load) else NOTHING,
-                quantity.number(float(found.first[index])),
-                quantity.number(float(found.second[index])),
-                f"{found.ratio[index]:#.3g}",
-                quantity.number(float(found.scale.residuals[index])),
-                NOTHING if verdict is None else verdict.sentence.partition(": ")[2].rstrip("."),
+                f"{100 * load:.0f} %" if np.isfinite(load) else style.NOTHING,
+                quantity.number(float(found.first[i])),
+                quantity.number(float(found.second[i])),
+                f"{found.ratio[i]:#.3g}",
+                quantity.number(float(found.scale.residuals[i])),
+                verdict.sentence.partition(": ")[2].rstrip(".") if verdict else style.NOTHING,
             ]
         )
-    return told
+    return [*head, "ratio", f"off the factor{unit}", "verdict"], rows
 
 
 def figure(dataset: Dataset, found: Agreement) -> Figure:
-    """The ratio of the two methods against the load, with the factor and the bands of load. Against
-    the first axis where the load is not known."""
+    """Return the ratio of the two methods, with the factor, against the load, or against the first
+    axis where the load is unknown."""
     one, other = (view.LOOKS[method].label for method in found.methods)
     if np.isfinite(found.load).any():
         x = 100 * found.load
@@ -140,7 +119,7 @@ def figure(dataset: Dataset, found: Agreement) -> Figure:
 
 
 def _along(dataset: Dataset, found: Agreement) -> tuple[Any, Axis]:
-    """The first axis of numbers, else the points in their order."""
+    """Return positions along the first axis of numbers, else the points in their order."""
     for axis in axes_of(dataset):
         if is_numeric(dataset, axis) and dataset.sizes[axis] > 1:
             quantity = view.axis_quantity(dataset, axis)
@@ -160,7 +139,7 @@ def _bands(highest: float) -> list[Mark]:
 
 
 def _points(dataset: Dataset, found: Agreement, x: Any) -> Iterator[Mark]:
-    """Points coloured by the last axis, as the ratio depends on its steps most or not at all."""
+    """Yield points coloured by the last axis, whose steps often decide the ratio."""
     names = axes_of(dataset)
     if not names:
         yield dots(x, found.ratio, marker="s")

@@ -1,4 +1,4 @@
-"""A study of many named steps, such as variants: one below the other, a panel for each point."""
+"""Figures of studies with many named steps, such as variants: a row for each name."""
 
 from __future__ import annotations
 
@@ -19,31 +19,29 @@ if TYPE_CHECKING:
 
 MOST_PANELS = 6
 ROW = 0.24
-"""Inches for a name."""
+"""Height of a row (inches)."""
 
 
 def axis_of_names(dataset: Dataset) -> str | None:
-    """The axis that is drawn downwards: the one of names that all others have no room for. It has
-    more steps than there are colours, or is the only axis with several steps."""
+    """Return the axis of names that becomes rows, as it has more steps than there are colours, or
+    is the only axis with several steps; else None."""
     several = [axis for axis in points.axes_of(dataset) if dataset.sizes[axis] > 1]
     named = [axis for axis in several if not points.is_numeric(dataset, axis)]
     longest = max(named, key=lambda axis: dataset.sizes[axis], default=None)
-    if longest is None:
-        return None
-    return (
-        longest if len(several) == 1 or dataset.sizes[longest] > len(view.NAMED_COLOURS) else None
-    )
+    if longest and (len(several) == 1 or dataset.sizes[longest] > len(view.NAMED_COLOURS)):
+        return longest
+    return None
 
 
 def names(dataset: Dataset, variable: str | None = None) -> Figure:
-    """Means over seeds with standard deviations along x, small dots for the seeds; a name a row.
-    Further axes become panels. Saturated points are hollow; a search that found no boundary says so
-    in words. Raises StudyError."""
+    """Return means over seeds with error bars, and dots for the seeds, a row for each name. Further
+    axes become panels. Saturated points are hollow; a search without a boundary is a text. Raises
+    StudyError."""
     return _Names(dataset, points.shown_variable(dataset, variable)).figure()
 
 
 def names_caption(dataset: Dataset) -> str:
-    """What a reader of `names` has to know."""
+    """Return the caption of `names`."""
     axis = axis_of_names(dataset)
     assert axis is not None
     _, held = _panels(dataset, axis)
@@ -61,7 +59,7 @@ def names_caption(dataset: Dataset) -> str:
 
 
 def _panels(dataset: Dataset, axis: str) -> tuple[list[dict[str, int]], dict[str, int]]:
-    """Steps of the other axes for each panel, and of those for which there is no room."""
+    """Return the steps of other axes for each panel, and those of axes without panels."""
     others = [each for each in points.axes_of(dataset) if each != axis]
     several = [each for each in others if dataset.sizes[each] > 1]
     while several and np.prod([dataset.sizes[each] for each in several]) > MOST_PANELS:
@@ -124,7 +122,7 @@ class _Names:
             yield from self._words(method, where)
 
     def _words(self, method: str, where: Mapping[str, int]) -> Iterator[Mark]:
-        """For searches that found no boundary."""
+        """Yield texts for searches without a boundary."""
         if self.variable != "boundary":
             return
         words = unbounded_words(self.dataset, method)
@@ -136,5 +134,4 @@ class _Names:
 
     def _width(self) -> Axis:
         shown = [self.values.isel(at | self.held).values.ravel() for at in self.panels]
-        known = np.concatenate(shown)
-        return view.height_axis("", known)
+        return view.height_axis("", np.concatenate(shown))

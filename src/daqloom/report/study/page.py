@@ -1,17 +1,17 @@
-"""The page of a study: figures, table, provenance, in one file that opens without a network."""
+"""Page of a study: figures, table and provenance, in one file that opens without a network."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from daqloom.base.words import counted
 from daqloom.report.page import Section, page
 from daqloom.report.study import interactive as study_interactive
 from daqloom.report.study import table as study_table
 from daqloom.report.study import view
-from daqloom.report.study.finding import Finding
 from daqloom.report.study.lines import search_caption
 from daqloom.study.file import points
 from daqloom.study.file.attributes import attribute
@@ -24,14 +24,14 @@ MOST_ROWS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Reported:
-    """A study of a report; the fields but the last are the arguments of `write_report`."""
+    """A study of a report; the first fields are the arguments of `write_report`."""
 
     dataset: Dataset
     show: str | None = None
     description: str = ""
     provenance: Sequence[tuple[str, str]] = ()
-    conclusions: Sequence[Finding] = ()
-    pictures: Sequence[Finding] = ()
+    conclusions: Sequence[Section] = ()
+    pictures: Sequence[Section] = ()
 
     @property
     def title(self) -> str:
@@ -41,8 +41,7 @@ class Reported:
 
 
 def render(studies: Sequence[Reported]) -> str:
-    """The page's text: conclusions, then figures and tables, then what they rest on; one study
-    below the other."""
+    """Return the page of all studies: conclusions, figures and tables, then their basis."""
     body = [part for each in studies for part in _sections(each, named=len(studies) > 1)]
     title = " and ".join(each.title for each in studies)
     lead = [one.sentences[0] for each in studies for one in each.conclusions]
@@ -54,36 +53,31 @@ def _sections(study: Reported, *, named: bool) -> Iterator[Section]:
     variables = points.shown_variables(dataset, study.show)
     yield Section(study.title if named else "", [study.description.strip()])
     for each in study.conclusions:
-        yield _shown(each, f"{each.heading}: {each.sentences[0]}", is_answer=True)
+        described = f"{each.heading}: {each.sentences[0]}"
+        yield replace(_with_look(each), described=described, is_answer=True)
     shown = ", ".join(view.variable_name(dataset, name) for name in variables)
     for each in study.pictures:
-        yield _shown(each, f"{each.heading}: {shown}")
+        yield replace(_with_look(each), described=f"{each.heading}: {shown}")
     yield from _turned(dataset, variables)
     yield _results(dataset, study.show)
-    if stated := state(dataset, variables[0]):
-        yield Section("What the numbers rest on", stated)
+    if basis := state(dataset, variables[0]):
+        yield Section("Basis of the numbers", basis)
     if rows := study.provenance:
         yield Section("Provenance of the numbers", head=("what", "value"), rows=rows, look="pairs")
 
 
 def _subtitle(dataset: Dataset) -> str:
     axes = [f"{dataset.sizes[axis]} × {view.key_name(axis)}" for axis in points.axes_of(dataset)]
-    seeds = dataset.sizes["seed"]
-    return ", ".join(
-        [
-            f"scenario {dataset.attrs.get('scenario', 'unknown')}",
-            *axes,
-            f"{seeds} seed" + ("s" if seeds > 1 else ""),
-        ]
-    )
+    scenario = f"scenario {dataset.attrs.get('scenario', 'unknown')}"
+    return ", ".join([scenario, *axes, counted(dataset.sizes["seed"], "seed")])
 
 
 def state(dataset: Dataset, variable: str) -> list[str]:
-    """What was searched, what was assumed, and what is not computed yet."""
+    """Return sentences on the search, on assumed keys, and on points that are not computed."""
     sentences = [text for text in (search_caption(dataset),) if text]
     if assumed := attribute(dataset, "assumed", {}):
-        told = ", ".join(f"{key} = {value}" for key, value in assumed.items())
-        sentences.append(f"Assumed, as neither scenario nor study gives it: {told}.")
+        keys = ", ".join(f"{key} = {value}" for key, value in assumed.items())
+        sentences.append(f"Assumed, as neither scenario nor study gives it: {keys}.")
     for method in points.methods_of(dataset, variable):
         known = dataset[variable].sel({"by": method}).notnull().any("seed")
         if not bool(known.all()):
@@ -92,24 +86,14 @@ def state(dataset: Dataset, variable: str) -> list[str]:
     return sentences
 
 
-def _shown(finding: Finding, described: str, *, is_answer: bool = False) -> Section:
-    first, *others = finding.sentences
-    has_words = finding.head and finding.head[-1] in ("notes", "verdict")
-    return Section(
-        finding.heading,
-        [first],
-        is_answer=is_answer,
-        picture=finding.figure,
-        described=described,
-        notes=others,
-        head=finding.head,
-        rows=finding.rows[:MOST_ROWS],
-        look="scroll words" if has_words else "scroll",
-    )
+def _with_look(section: Section) -> Section:
+    has_words = section.head and section.head[-1] in ("notes", "verdict")
+    look = "scroll words" if has_words else "scroll"
+    return replace(section, rows=section.rows[:MOST_ROWS], look=look)
 
 
 def _turned(dataset: Dataset, variables: Sequence[str]) -> Iterator[Section]:
-    if points.plane_of(dataset) is None:  # the lines are all there is
+    if points.plane_of(dataset) is None:
         return
     third, held = study_interactive.surface_held(dataset)
     sentences = ["Drag to turn; click a name in the legend to show or hide it."]

@@ -1,4 +1,4 @@
-"""Buffers read off PortXmitWait beside the configured ones: sentences, figure and table."""
+"""Buffers derived from PortXmitWait and configured ones: sentences, figure and table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from daqloom.report import style
 from daqloom.report.figure import Axis, Figure, Legend, Line, Panel, dots
-from daqloom.report.study.finding import NOTHING, Finding
+from daqloom.report.page import Section
 from daqloom.report.study.view import key_name, step_text
 from daqloom.study.file.points import axes_of
 
@@ -21,7 +21,7 @@ KIB = 1024
 
 
 class _Bounds:
-    """Ends of what is read off, by axis, as of one seed: nothing is drawn, so that all agree."""
+    """Bounds of the derived buffers by axis; seeds agree, as nothing is random."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.least, self.most = (
@@ -33,59 +33,58 @@ class _Bounds:
         self.right = inside.transpose(*self.least.dims).values
 
 
-def finding(dataset: Dataset) -> Finding | None:
-    """The section of a report; None unless the study varies buffers and reads them off."""
+def section(dataset: Dataset) -> Section | None:
+    """Return the section of a report; None for a study that does not vary and derive buffers."""
     if not {LEAST, MOST} <= dataset.data_vars.keys() or CONFIGURED not in axes_of(dataset):
         return None
     bounds = _Bounds(dataset)
     if not bounds.known.any():
         return None
-    return Finding(
-        "port-wait",
+    return Section(
         "Buffers derived from PortXmitWait",
-        tuple(_sentences(bounds)),
-        _figure(dataset, bounds),
-        [*(key_name(axis) for axis in axes_of(dataset)), "at least (B)", "at most (B)", "so"],
-        _rows(dataset, bounds),
+        _sentences(bounds),
+        picture=_figure(dataset, bounds),
+        head=[*map(key_name, axes_of(dataset)), "at least (B)", "at most (B)", "result"],
+        rows=_rows(dataset, bounds),
+        name="port-wait",
     )
 
 
 def _sentences(bounds: _Bounds) -> list[str]:
-    """How many are as configured, how well they are known, and what is missing."""
+    """Return the numbers of points with the configured buffer, and without any bound."""
     known = bounds.known
     width = (bounds.most - bounds.least).values[known]
-    told = [
+    text = [
         f"PortXmitWait gives the configured buffer at {int((known & bounds.right).sum())} of "
         f"{int(known.sum())} points: exact to the block of 64 B at {int((width == 0).sum())}, "
         f"within {width.max() / KIB:.3g} KiB at all of them."
     ]
     if missing := int((~known).sum()):
-        told.append(
+        text.append(
             f"It gives no bound at {missing} of the points: there was no waiting, or not for the "
             "burst alone."
         )
-    return told
+    return text
 
 
 def _rows(dataset: Dataset, bounds: _Bounds) -> list[list[str]]:
-    """One for each point."""
     axes = axes_of(dataset)
-    told = []
+    rows = []
     for place in np.ndindex(bounds.known.shape):
         steps = [
             step_text(dataset, axis, dataset[axis].values[step])
             for axis, step in zip(axes, place, strict=True)
         ]
-        found = [NOTHING, NOTHING, NOTHING]
+        cells = [style.NOTHING] * 3
         if bounds.known[place]:
-            found = [f"{float(each.values[place]):,.0f}" for each in (bounds.least, bounds.most)]
-            found.append("as configured" if bounds.right[place] else "not as configured")
-        told.append([*steps, *found])
-    return told
+            cells = [f"{float(each.values[place]):,.0f}" for each in (bounds.least, bounds.most)]
+            cells.append("as configured" if bounds.right[place] else "not as configured")
+        rows.append([*steps, *cells])
+    return rows
 
 
 def _figure(dataset: Dataset, bounds: _Bounds) -> Figure:
-    """Derived over configured buffers; points with the same buffer side by side."""
+    """Return derived over configured buffers; points with the same buffer are side by side."""
     sizes = dataset[CONFIGURED].values / KIB
     least, most = (
         each.transpose(CONFIGURED, ...).values.reshape(len(sizes), -1) / KIB

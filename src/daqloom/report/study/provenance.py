@@ -1,10 +1,11 @@
-"""Where a study's numbers come from: commands, machines, versions, times."""
+"""Provenance of a study's numbers: commands, machines, versions, times."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from daqloom.base.words import counted
 from daqloom.results.result import Result
 from daqloom.study.store.record import Session
 from daqloom.study.store.store import Store
@@ -14,7 +15,7 @@ Rows = list[tuple[str, str]]
 
 @dataclass
 class Origin:
-    """What one process computed of a study."""
+    """Results of a study that one process computed."""
 
     session: Session
     version: str
@@ -24,11 +25,11 @@ class Origin:
 
 
 class WitnessedStore(Store):
-    """A store that remembers where all that it was asked for came from."""
+    """A store that records the origins of all results that it returns."""
 
     def __init__(self, path: Path, command: str | None = None) -> None:
         super().__init__(path, command)
-        self._seen: set[str] = set()
+        self._counted: set[str] = set()
         self._origins: dict[tuple[Session, str], Origin] = {}
 
     def get(self, key: str) -> Result | None:
@@ -36,76 +37,70 @@ class WitnessedStore(Store):
         record = self.record(key)
         if record is None:
             return None
-        if key not in self._seen:
-            self._seen.add(key)
-            version = record.result.version
-            where = (record.session, version)
-            origin = self._origins.setdefault(
-                where, Origin(record.session, version, 0, record.time, record.time)
-            )
+        if key not in self._counted:
+            self._counted.add(key)
+            where, time = (record.session, record.result.version), record.time
+            origin = self._origins.setdefault(where, Origin(*where, 0, time, time))
             origin.runs += 1
-            origin.first = min(origin.first, record.time)
-            origin.last = max(origin.last, record.time)
+            origin.first, origin.last = min(origin.first, time), max(origin.last, time)
         return record.result
 
     @property
     def origins(self) -> list[Origin]:
-        """Return the origins of a study's results, the oldest first."""
+        """Return the origins of the results, the oldest first."""
         return sorted(self._origins.values(), key=lambda origin: origin.first)
 
 
 def witnessed(path: Path) -> WitnessedStore:
-    """Opens the store at `path` to read. Raises StudyError."""
+    """Open the store at `path` to read. Raises StudyError."""
     return WitnessedStore.open(path, create=False)
 
 
 def rows(origins: Iterable[Origin], damaged: Iterable[str] = ()) -> Rows:
-    """Name and value, for the end of a report; equal machines and commands told once."""
+    """Return names and values for the end of a report; equal machines and commands are merged."""
     found = list(origins)
     damage = [("damage", sentence) for sentence in damaged]
     if not found:
         return damage
     sessions = [o.session for o in found]
-    plural = "es" if len(found) > 1 else ""
+    processes = counted(len(found), "process", "processes")
     table = [
-        ("runs", f"{sum(o.runs for o in found):,} by {len(found)} process{plural}"),
+        ("runs", f"{sum(o.runs for o in found):,} by {processes}"),
         ("computed", _span(found)),
-        ("daqloom", _told(o.version for o in found)),
+        ("daqloom", _distinct(o.version for o in found)),
         *_commands(found),
-        ("machines", _told(f"{s.host}, {s.processors} cores, {s.system}" for s in sessions)),
-        ("Python", _told(s.python for s in sessions)),
+        ("machines", _distinct(f"{s.host}, {s.processors} cores, {s.system}" for s in sessions)),
+        ("Python", _distinct(s.python for s in sessions)),
         *damage,
     ]
     return [(name, value) for name, value in table if value]
 
 
-MOST_TOLD = 5
+MOST_VALUES = 5
 _PART = re.compile(r"--part[ =]\d+/")
 
 
 def _commands(origins: Iterable[Origin]) -> Iterator[tuple[str, str]]:
-    """Each command with what it computed and when, the busiest first; a job array is one."""
+    """Yield each command with its runs and times, the busiest first; a job array is one."""
     by_command: dict[str, list[Origin]] = {}
     for origin in origins:
         command = _PART.sub("--part I/", origin.session.command)
         by_command.setdefault(command, []).append(origin)
-    runs = {command: sum(o.runs for o in given) for command, given in by_command.items()}
+    runs = {command: sum(o.runs for o in each) for command, each in by_command.items()}
     ordered = sorted(by_command, key=lambda command: -runs[command])
-    for command in ordered[:MOST_TOLD]:
-        number = f"{runs[command]:,} run{'s' if runs[command] > 1 else ''}"
+    for command in ordered[:MOST_VALUES]:
+        number = counted(runs[command], "run")
         yield "command", f"{command} ({number}, {_span(by_command[command])})"
-    if rest := ordered[MOST_TOLD:]:
+    if rest := ordered[MOST_VALUES:]:
         yield "command", f"and {len(rest)} more ({sum(runs[c] for c in rest):,} runs)"
 
 
-def _span(origins: Iterable[Origin]) -> str:
-    """From the first result to the last."""
-    found = list(origins)
-    return f"{min(o.first for o in found)} to {max(o.last for o in found)}"
+def _span(origins: list[Origin]) -> str:
+    return f"{min(o.first for o in origins)} to {max(o.last for o in origins)}"
 
 
-def _told(values: Iterable[str]) -> str:
+def _distinct(values: Iterable[str]) -> str:
     different = list(dict.fromkeys(values))
-    if len(different) > MOST_TOLD:
-        different[MOST_TOLD:] = [f"and {len(different) - MOST_TOLD} more"]
+    if len(different) > MOST_VALUES:
+        different[MOST_VALUES:] = [f"and {len(different) - MOST_VALUES} more"]
     return "; ".join(different)

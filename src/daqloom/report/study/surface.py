@@ -1,4 +1,4 @@
-"""The fitted surfaces of a study: sentences, figure and table."""
+"""Fitted surfaces of a study: sentences, figure and table."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report import style
-from daqloom.report.figure import Axis, Figure, Legend, Line, Mark, Panel, dots, in_grid
+from daqloom.report.figure import Axis, Figure, Legend, Line, Mark, Panel, dots, evenly, in_grid
+from daqloom.report.page import Section
 from daqloom.report.study import view
-from daqloom.report.study.finding import NOTHING, Finding, counted
 from daqloom.study import StudyError
 from daqloom.study.conclusions.fits import Fit, Predicted, fits, fitted_axes
 from daqloom.study.file.points import ABOVE, EVENT_KEYS, axes_of, operating_point
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 MOST_LINES = 5
 MOST_ANSWERS = 4
-"""Methods whose surfaces make one answer."""
+"""Limit on the methods whose answers are joined to one."""
 FINE = 60
-"""Places at which a fitted line is drawn."""
+"""Number of points of a fitted line."""
 
 
-def finding(dataset: Dataset, variable: str | None = None) -> Finding | None:
-    """The section of a report; None where there is no surface over event rate and size to fit."""
+def section(dataset: Dataset, variable: str | None = None) -> Section | None:
+    """Return the section of a report; None without a surface over event rate and size."""
     if fitted_axes(dataset) != EVENT_KEYS:
         return None
     try:
@@ -35,43 +35,42 @@ def finding(dataset: Dataset, variable: str | None = None) -> Finding | None:
     except StudyError:
         return None
     point = operating_point(dataset)
-    shown = _held(dataset, found)
-    told = sentences(dataset, found, point)
-    spoken = sum(_covers(fit, point) for fit in found)
-    if 1 < spoken <= MOST_ANSWERS:
-        told = [" ".join(told[:spoken]), *told[spoken:]]
-    head_, rows_ = table(dataset, found, [point])
-    return Finding("surface", "Surface", tuple(told), figure(dataset, shown, point), head_, rows_)
+    text = sentences(dataset, found, point)
+    answers = sum(_covers(fit, point) for fit in found)
+    if 1 < answers <= MOST_ANSWERS:
+        text = [" ".join(text[:answers]), *text[answers:]]
+    head, rows = table(dataset, found, [point])
+    picture = figure(dataset, _shown(dataset, found), point)
+    return Section("Surface", text, picture=picture, head=head, rows=rows, name="surface")
 
 
-def _held(dataset: Dataset, found: list[Fit]) -> list[Fit]:
-    """The fits at those steps of further axes that a figure shows."""
+def _shown(dataset: Dataset, found: list[Fit]) -> list[Fit]:
+    """Return the fits at the steps of further axes that a figure has."""
     others = [axis for axis in axes_of(dataset) if axis not in found[0].axes]
-    wanted = {a: dataset[a].values[step].item() for a, step in view.hold(dataset, others).items()}
-    return [fit for fit in found if fit.held == wanted] or found[:1]
+    steps = {a: dataset[a].values[step].item() for a, step in view.hold(dataset, others).items()}
+    return [fit for fit in found if fit.held == steps] or found[:1]
 
 
 def sentences(
     dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float], below: float | None = None
 ) -> list[str]:
-    """What each surface says at `point`, and what all were fitted to."""
+    """Return the value of each surface at `point`, and the points and terms of the fits."""
     quantity = view.variable_quantity(dataset, found[0].variable)
-    told = [
-        _answer(dataset, fit, fit.predict(point), quantity) for fit in found if _covers(fit, point)
-    ]
+    at_point = [fit.predict(point) for fit in found if _covers(fit, point)]
+    covering = [fit for fit in found if _covers(fit, point)]
+    text = [_answer(dataset, fit, at, quantity) for fit, at in zip(covering, at_point, strict=True)]
     kinds = " and ".join(dict.fromkeys(" + ".join(_names(dataset, fit)) for fit in found))
-    told.append(f"Least squares over {kinds}; intervals (95 %) are those of a new point.")
-    if any(fit.predict(point).extrapolated for fit in found if _covers(fit, point)):
-        told.append(
+    text.append(f"Least squares over {kinds}; intervals (95 %) are those of a new point.")
+    if any(at.extrapolated for at in at_point):
+        text.append(
             "Extrapolation relies on the shape of the surface; its interval includes only the "
             "scatter of the points about it."
         )
     if below is not None:
-        told.append(f"Only points of at most {quantity.text(below)} are fitted.")
-    unsettled = sum(fit.drifting for fit in found)
-    if unsettled:
-        told.append(f"The runs of {unsettled} fitted points were not stationary at their end.")
-    return told
+        text.append(f"Only points of at most {quantity.text(below)} are fitted.")
+    if drifting := sum(fit.drifting for fit in found):
+        text.append(f"The runs of {drifting} fitted points were not stationary at their end.")
+    return text
 
 
 def _covers(fit: Fit, point: Mapping[str, float]) -> bool:
@@ -92,40 +91,38 @@ def _answer(dataset: Dataset, fit: Fit, at: Predicted, quantity: view.Quantity) 
 
 
 def called(dataset: Dataset, fit: Fit) -> str:
-    """`simulation`, with the steps of further axes where there are any."""
+    """Return the label of a fit: `simulation`, with the steps of further axes."""
     held = [view.place_text(dataset, {axis: value}) for axis, value in fit.held.items()]
     return ", ".join([view.LOOKS[fit.method].label, *held])
 
 
 def spread_text(quantity: view.Quantity, at: Predicted) -> str:
-    """`79.7 MB (64.4 to 95.1 MB)`."""
+    """Return a prediction with its interval: `79.7 MB (64.4 to 95.1 MB)`."""
     value, low, high = (quantity.number(number) for number in (at.value, at.low, at.high))
     return f"{value} {quantity.unit} ({low} to {high} {quantity.unit})".replace("  ", " ")
 
 
 def r_squared(fit: Fit) -> str:
-    """Return r² with as many digits as tell it from 1."""
+    """Return r² with enough digits to differ from 1."""
     lacking = 1 - fit.surface.r_squared
     digits = 2 if lacking <= 0 else int(min(6, max(2, np.ceil(-np.log10(lacking)) + 1)))
     return f"{fit.surface.r_squared:.{digits}f}"
 
 
 def _names(dataset: Dataset, fit: Fit) -> list[str]:
-    """The terms in words: `1 + event rate + event size²`."""
+    """Return the terms in words: `1`, `event rate`, `event size²`."""
     words = [view.key_name(axis) for axis in fit.axes]
+    signs = {1: "", 2: "²", 3: "³"}
     named = []
     for powers in fit.surface.terms:
-        factors = [
-            word + {1: "", 2: "²", 3: "³"}.get(power, f"^{power}")
-            for word, power in zip(words, powers, strict=True)
-            if power
-        ]
-        named.append("·".join(factors) or "1")
+        factors = zip(words, powers, strict=True)
+        parts = [word + signs.get(power, f"^{power}") for word, power in factors if power]
+        named.append("·".join(parts) or "1")
     return named
 
 
 def polynomial(dataset: Dataset, fit: Fit) -> str:
-    """The surface with its numbers: `0.31 ± 0.02 + (1.2 ± 0.1)·x + …`, x and y as figures show."""
+    """Return a surface with its numbers: `0.31 ± 0.02 + (1.2 ± 0.1)·x + …`, in units of figures."""
     z = view.variable_quantity(dataset, fit.variable)
     x, y = (view.axis_quantity(dataset, axis) for axis in fit.axes)
     parts = []
@@ -140,7 +137,7 @@ def polynomial(dataset: Dataset, fit: Fit) -> str:
 
 
 def variables(dataset: Dataset, fit: Fit) -> str:
-    """`x: event rate (kHz), y: event size (MB), in MB`."""
+    """Return the meaning of x and y: `x: event rate (kHz), y: event size (MB), in MB`."""
     x, y = (view.axis_quantity(dataset, axis) for axis in fit.axes)
     z = view.variable_quantity(dataset, fit.variable)
     return f"x: {x.label}, y: {y.label}" + (f", in {z.unit}" if z.unit else "")
@@ -149,14 +146,13 @@ def variables(dataset: Dataset, fit: Fit) -> str:
 def table(
     dataset: Dataset, found: Sequence[Fit], places: Sequence[Mapping[str, float]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Head and rows: one for each fit, with its quality and what it says at `places`."""
+    """Return head and rows: the quality of each fit, and its values at `places`."""
     quantity = view.variable_quantity(dataset, found[0].variable)
     unit = f" ({quantity.unit})" if quantity.unit else ""
-    rate, size = (view.key_name(axis) for axis in found[0].axes)
+    axes = found[0].axes
+    rate, size = map(view.key_name, axes)
     at = [place for place in places if _covers(found[0], place)]
-    texts = [
-        view.place_text(dataset, {axis: place[axis] for axis in found[0].axes}) for place in at
-    ]
+    texts = [view.place_text(dataset, {axis: place[axis] for axis in axes}) for place in at]
     names = [
         "fit to",
         "points",
@@ -179,10 +175,10 @@ def _row(
     return [
         called(dataset, fit),
         str(fit.z.size),
-        counted(fit.left_out) or NOTHING,
+        view.counts_text(fit.left_out) or style.NOTHING,
         r_squared(fit),
         quantity.number(fit.surface.residual_sd),
-        *(NOTHING if value is None else quantity.number(value) for value in left),
+        *(style.NOTHING if value is None else quantity.number(value) for value in left),
         *(
             f"{quantity.number(at.value)} ({quantity.number(at.low)} to {quantity.number(at.high)})"
             + (", extrapolated" if at.extrapolated else "")
@@ -192,9 +188,8 @@ def _row(
 
 
 def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -> Figure:
-    """A panel for each method: its points and the surface along the first axis, step by step. Lines
-    are dashed where the surface is extrapolated. The diamond is the surface at `point`, with the
-    interval of a new point."""
+    """Return a panel for each method: points and surface along the first axis, step by step, dashed
+    where extrapolated. The diamond is the surface at `point` with the interval of a new point."""
     shown = next((fit for fit in found if fit.variable == "boundary"), found[0])
     quantity = view.variable_quantity(dataset, shown.variable)
     reach = [fit.z for fit in found] + [fit.table.ravel() for fit in found]
@@ -202,7 +197,7 @@ def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -
     highest = [float(np.nanmax(fit.table)) for fit in found]
     highest += [fit.predict(point).value for fit in found if _covers(fit, point)]
     top = min(1.05 * float(np.nanmax(np.concatenate(reach))), 1.2 * max(highest))
-    y = Axis(ends=(0, top / quantity.divisor))  # extrapolation may run away
+    y = Axis(ends=(0, top / quantity.divisor))  # limited, as extrapolation may diverge
     panels = [
         Panel(list(_marks(dataset, fit, point)), Axis(), y, called(dataset, fit).capitalize())
         for fit in found
@@ -221,9 +216,9 @@ def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -
 def _marks(dataset: Dataset, fit: Fit, point: Mapping[str, float]) -> Iterator[Mark]:
     x, y = (view.axis_quantity(dataset, axis) for axis in fit.axes)
     z = view.variable_quantity(dataset, fit.variable).divisor
-    steps = sorted(
-        {*view.chosen(len(fit.steps[1]), MOST_LINES), *_at_step(fit, point)}, reverse=True
-    )
+    at_point = fit.axes[1] in point and np.isclose(fit.steps[1], point[fit.axes[1]])
+    own = np.flatnonzero(at_point).tolist()
+    steps = sorted({*evenly(len(fit.steps[1]), MOST_LINES), *own}, reverse=True)
     colours = style.sequence(len(fit.steps[1]))
     ends = [float(fit.steps[0].min()), float(fit.steps[0].max())]
     if fit.axes[0] in point:
@@ -234,9 +229,8 @@ def _marks(dataset: Dataset, fit: Fit, point: Mapping[str, float]) -> Iterator[M
         size, colour = fit.steps[1][step], colours[step]
         outside = fit.surface.extrapolates(fine, size)
         value = fit.surface.value(fine, size) / z
-        name = (
-            f"{view.key_name(fit.axes[1])} {view.step_text(dataset, fit.axes[1], y.values[step])}"
-        )
+        text = view.step_text(dataset, fit.axes[1], y.values[step])
+        name = f"{view.key_name(fit.axes[1])} {text}"
         for dash, shown in (("solid", ~outside), ("dash", outside)):
             curve = np.where(shown, value, np.nan)
             yield Line(fine / x.divisor, curve, "", colour, 1.3, dash)  # type: ignore[arg-type]
@@ -261,10 +255,3 @@ def _marks(dataset: Dataset, fit: Fit, point: Mapping[str, float]) -> Iterator[M
             colour=style.ORANGE,
             error=[[(at.value - at.low) / z], [(at.high - at.value) / z]],
         )
-
-
-def _at_step(fit: Fit, point: Mapping[str, float]) -> list[int]:
-    """The step of the second axis at the operating point, if it is one."""
-    if fit.axes[1] not in point:
-        return []
-    return [int(step) for step in np.flatnonzero(np.isclose(fit.steps[1], point[fit.axes[1]]))]

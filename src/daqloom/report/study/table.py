@@ -1,4 +1,4 @@
-"""The table of a study's results: a row for each point, methods side by side."""
+"""Table of a study's results: a row for each point, methods side by side."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.report.study import view
-from daqloom.report.study.finding import NOTHING
+from daqloom.report.style import NOTHING
 from daqloom.scenario.schema.switches import DEFAULTS
-from daqloom.study.file import points
-from daqloom.study.file import search_bounds as unbounded
+from daqloom.study.file import points, search_bounds
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -33,28 +32,26 @@ BESIDE = (
     "phase_s",
     "xmit_wait_s.credits",
 )
-"""Metrics of runs that stand beside the one shown."""
+"""Metrics of runs that the table has besides the one shown."""
 
 
 @dataclass(frozen=True)
 class _Column:
     head: str
     quantity: view.Quantity
-    mean: Any  # by the steps of the axes
+    mean: Any
     error: Any
-    words: Any = None  # of searches that found no boundary
+    """Mean and standard deviation by the steps of the axes."""
+    words: Any = None
+    """Texts for searches without a boundary."""
     drifting: Any = None
 
     def cell(self, index: tuple[int, ...]) -> str:
         words = "" if self.words is None else str(self.words[index])
-        number = self._number(index)
-        if not words:
-            return number
-        return words if number == NOTHING else f"{number} ({words})"
-
-    def marked(self, index: tuple[int, ...]) -> str:
-        late = self.drifting is not None and bool(self.drifting[index])
-        return self.cell(index) + (" †" if late else "")
+        text = self._number(index)
+        if words:
+            text = words if text == NOTHING else f"{text} ({words})"
+        return text + " †" * (self.drifting is not None and bool(self.drifting[index]))
 
     def _number(self, index: tuple[int, ...]) -> str:
         mean, error = float(self.mean[index]), float(self.error[index])
@@ -66,7 +63,7 @@ class _Column:
 
 
 def head(dataset: Dataset, variable: str | None = None) -> list[str]:
-    """Names of the columns, with units."""
+    """Return the names of the columns, with units."""
     axes = points.axes_of(dataset)
     names = [view.key_name(axis) for axis in axes]
     if switches := _switches(dataset):
@@ -76,9 +73,9 @@ def head(dataset: Dataset, variable: str | None = None) -> list[str]:
 
 
 def rows(dataset: Dataset, variable: str | None = None) -> Iterator[list[str]]:
-    """One for each point that has a result; means over seeds ± their standard deviation. An
-    asterisk follows the values of points that ask for more events than the links carry, a dagger
-    what was drifting when its runs ended. A search that found no boundary says so in words."""
+    """Yield a row for each point with a result; means over seeds ± their standard deviation. An
+    asterisk marks saturated points, a dagger values of drifting runs; a search without a boundary
+    is a text."""
     axes = points.axes_of(dataset)
     columns = _columns(dataset, variable)
     full = points.saturated(dataset).values
@@ -87,10 +84,10 @@ def rows(dataset: Dataset, variable: str | None = None) -> Iterator[list[str]]:
     sizes: Sequence[int] = [dataset.sizes[axis] for axis in axes]
     for index in itertools.product(*map(range, sizes)):
         at = dict(zip(axes, index, strict=True))
-        cells = [column.marked(index) for column in columns]
+        cells = [column.cell(index) for column in columns]
         if all(cell == NOTHING for cell in cells):
             continue
-        names = [_step(dataset, axis, step) for axis, step in at.items()]
+        names = [view.step_text(dataset, axis, dataset[axis].values[at[axis]]) for axis in axes]
         if switches:
             cost = relative_cost(str(dataset[MODEL].values[at[switches]]))
             names.insert(axes.index(switches) + 1, NOTHING if cost is None else f"{cost:g}")
@@ -101,14 +98,14 @@ def rows(dataset: Dataset, variable: str | None = None) -> Iterator[list[str]]:
 
 
 def relative_cost(model: str) -> float | None:
-    """Price of a product beside that of the shallow switch; None for what is no product. ATLAS
-    HL-LHC buffer benchmarking, section 3.1: the deep switch costs 2.5 times as much."""
+    """Return the price of a product relative to that of the shallow switch, None for other models.
+    ATLAS HL-LHC buffer benchmarking, section 3.1: the deep switch costs 2.5 times as much."""
     cost: float | None = DEFAULTS.get(model, {}).get("cost")
     return cost
 
 
 def _switches(dataset: Dataset) -> str | None:
-    """The axis along which the model of the top-of-rack switch varies."""
+    """Return the axis along which the model of the top-of-rack switch varies."""
     return str(dataset[MODEL].dims[0]) if MODEL in dataset.coords else None
 
 
@@ -124,16 +121,15 @@ def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
         found = points.spread(values)
         methods = points.methods_of(dataset, name)
         for method in methods:
-            label = view.LOOKS[method].label
-            told = f", {label}" if name in shown or len(methods) > 1 else ""
+            label = f", {view.LOOKS[method].label}" if name in shown or len(methods) > 1 else ""
             unit = f" ({quantity.unit})" if quantity.unit else ""
-            place = {"by": method}
+            mean, error = (each.sel({"by": method}) for each in (found.mean, found.deviation))
             columns.append(
                 _Column(
-                    f"{quantity.name}{told}{unit}",
+                    f"{quantity.name}{label}{unit}",
                     quantity,
-                    _table(dataset, found.mean.sel(place)),
-                    _table(dataset, found.deviation.sel(place)),
+                    _table(dataset, mean),
+                    _table(dataset, error),
                     unbounded_words(dataset, method) if name == "boundary" else None,
                     points.drifting(dataset, method).values if name in shown else None,
                 )
@@ -142,7 +138,7 @@ def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
 
 
 def unbounded_words(dataset: Dataset, method: str) -> Any:
-    """For each point what the seeds say whose search found no boundary; empty where all did."""
+    """Return a text for each point with searches that found no boundary, else an empty one."""
     status = dataset["boundary_status"].sel({"by": method})
     table = status.transpose(*points.axes_of(dataset), "seed").values
     find, bounds = dataset["boundary"].attrs["find"], view.bounds_text(dataset)
@@ -151,7 +147,7 @@ def unbounded_words(dataset: Dataset, method: str) -> Any:
         known = [str(each) for each in table[index] if each]
         ended = Counter(each for each in known if each != "found")
         words[index] = ", ".join(
-            unbounded.word(each, find, *bounds)
+            search_bounds.word(each, find, *bounds)
             + (f" for {count} of {len(known)} seeds" if count < len(known) else "")
             for each, count in sorted(ended.items())
         )
@@ -159,7 +155,7 @@ def unbounded_words(dataset: Dataset, method: str) -> Any:
 
 
 def _compared(dataset: Dataset, variable: str | None) -> Any:
-    """Simulation divided by formula at every point; None where they do not both give it."""
+    """Return simulation divided by formula at every point; None unless both give the variable."""
     variable = points.shown_variable(dataset, variable)
     if not {"analyse", "simulate"} <= set(points.methods_of(dataset, variable)):
         return None
@@ -171,10 +167,6 @@ def _compared(dataset: Dataset, variable: str | None) -> Any:
 
 def _table(dataset: Dataset, values: DataArray) -> Any:
     return values.transpose(*points.axes_of(dataset)).values
-
-
-def _step(dataset: Dataset, axis: str, step: int) -> str:
-    return view.step_text(dataset, axis, dataset[axis].values[step])
 
 
 def _plain(value: float) -> str:

@@ -1,5 +1,4 @@
-"""What of a study's dataset is shown, how it is called and on which axes it is drawn: shared by its
-figures and its table."""
+"""Names, units, steps and axes of a study's dataset in its figures and tables."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from daqloom.base.words import key_in_words
 from daqloom.report import style
-from daqloom.report.figure import Axis, Dash, Figure, Panel, in_grid
+from daqloom.report.figure import Axis, Dash, Figure, Panel, evenly, in_grid
 from daqloom.results.metrics import described, label
 from daqloom.scenario.schema.switches import LEVELS
 from daqloom.study import StudyError
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
 LOG_FROM = 60
-"""Ratio of the largest to the least value from which on an axis is logarithmic."""
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
 
 
 class Look(NamedTuple):
-    """How a method is called and drawn."""
+    """Label and style of a method."""
 
     label: str
     marker: str
@@ -41,15 +40,9 @@ LOOKS = {
 }
 
 NAMED_COLOURS = (
-    style.BLUE,
-    style.ORANGE,
-    style.GREEN,
-    style.PURPLE,
-    style.BLACK,
-    style.SKY,
-    style.AMBER,
+    style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.BLACK, style.SKY, style.AMBER,
     style.GREY,
-)
+)  # fmt: skip
 MOST_TICKS = 8
 ONE_PANEL = (7.2, 4.2)
 """Size of a figure of one panel (inches)."""
@@ -90,12 +83,12 @@ NO_LIMIT_AT_ZERO = (
         for key in ("port_limit", "queue_packets", "pace", "memory_bandwidth")
     ),
 )
-"""Keys of which 0 stands for no limit."""
+"""Keys whose value 0 stands for no limit."""
 NO_LIMIT = "no limit"
 
 
 def on_axis(dataset: Dataset, axis: str) -> float | None:
-    """Where the operating point lies on a numeric axis; None where it does not."""
+    """Return the position of the operating point on a numeric axis; None outside of it."""
     point = operating_point(dataset)
     if axis not in point or not is_numeric(dataset, axis):
         return None
@@ -105,13 +98,13 @@ def on_axis(dataset: Dataset, axis: str) -> float | None:
 
 
 def has_error(dataset: Dataset, variable: str) -> bool:
-    """Whether any point has two seeds or more that differ."""
+    """Whether two seeds differ at any point."""
     return bool((spread(dataset[variable]).deviation > 0).any())
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A variable or an axis in the unit it is shown in."""
+    """A variable or an axis in the unit of figures and tables."""
 
     name: str
     unit: str
@@ -121,24 +114,25 @@ class Quantity:
 
     @property
     def label(self) -> str:
-        """For an axis of a figure: `event rate (kHz)`."""
+        """Label of an axis: `event rate (kHz)`."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def place_text(self, place: float) -> str:
-        """The number at a place of its axis, in its unit: `12`, `no limit`."""
+        """Return the text of a position on the axis: `12`, `no limit`."""
         return NO_LIMIT if self.is_unlimited_at_zero and place == 0 else f"{place:,.4g}"
 
     def text(self, value: float) -> str:
-        """A number with its unit: `12 kHz`."""
-        if not np.isfinite(value):
-            return "–"
-        number = f"{value / self.divisor:.4g}"
-        return number + ("" if not self.unit else f" {self.unit}")
+        """Return a value with its unit: `12 kHz`."""
+        return (
+            f"{value / self.divisor:.4g} {self.unit}".rstrip()
+            if np.isfinite(value)
+            else style.NOTHING
+        )
 
     def number(self, value: float) -> str:
-        """A number for a table: three digits, a dash where there is none."""
+        """Return a value for a table: three digits, a dash if it is unknown."""
         if not np.isfinite(value):
-            return "–"
+            return style.NOTHING
         scaled = value / self.divisor
         if abs(scaled) >= 100 or scaled == 0 or (scaled == round(scaled) and not self.unit):
             return f"{scaled:,.0f}"
@@ -146,19 +140,18 @@ class Quantity:
 
 
 def axis_quantity(dataset: Dataset, axis: str) -> Quantity:
-    """An axis, by name and unit."""
+    """Return the quantity of an axis."""
     values = dataset[axis].values
     if not is_numeric(dataset, axis):
         return Quantity(key_name(axis), "", 1.0, values)
     unit = str(dataset[axis].attrs.get("units", ""))
-    divisor, unit = style.binary(unit, values) or style.prefixed(
-        unit, float(np.abs(values).max(initial=0))
-    )
+    most = float(np.abs(values).max(initial=0))
+    divisor, unit = style.binary(unit, values) or style.prefixed(unit, most)
     return Quantity(key_name(axis), unit, divisor, values, axis in NO_LIMIT_AT_ZERO)
 
 
 def variable_quantity(dataset: Dataset, variable: str) -> Quantity:
-    """A variable, by name and the unit in which the middle one of its values reads well."""
+    """Return the quantity of a variable, in a unit that suits its median."""
     values = np.abs(dataset[variable].values)
     known = values[np.isfinite(values) & (values > 0)]
     unit = str(dataset[variable].attrs.get("units", ""))
@@ -167,7 +160,7 @@ def variable_quantity(dataset: Dataset, variable: str) -> Quantity:
 
 
 def key_name(key: str) -> str:
-    """A key of the scenario in words: `event.rate` → `event rate`."""
+    """Return a key of the scenario in words: `event.rate` → `event rate`."""
     return _KEYS.get(key) or key_in_words(key)
 
 
@@ -182,25 +175,27 @@ def variable_name(dataset: Dataset, variable: str) -> str:
 
 
 def bounds_text(dataset: Dataset) -> tuple[str, str]:
-    """The lowest and the highest value that a search tried, each with its unit."""
+    """Return the lowest and the highest value that a search tried, with their unit."""
     about = dataset["boundary"].attrs
-    low, high = (
-        Quantity("", name, divisor).text(float(value))
-        for value in about["bounds"]
-        for divisor, name in (style.prefixed(str(about.get("units", "")), float(value)),)
-    )
+    low, high = (amount(float(each), str(about.get("units", ""))) for each in about["bounds"])
     return low, high
 
 
+def amount(value: float, unit: str) -> str:
+    """Return a value with its unit and prefix: `12 kHz`."""
+    divisor, name = style.prefixed(unit, value)
+    return Quantity("", name, divisor).text(value)
+
+
 def step_text(dataset: Dataset, axis: str, value: Any) -> str:
-    """One step of an axis: `5 MB`, `qfx5120-48y`, `no limit`."""
+    """Return one step of an axis: `5 MB`, `qfx5120-48y`, `no limit`."""
     if axis in NO_LIMIT_AT_ZERO and value == 0:
         return NO_LIMIT
     return axis_quantity(dataset, axis).text(value) if is_numeric(dataset, axis) else str(value)
 
 
 def place_text(dataset: Dataset, at: Mapping[str, Any]) -> str:
-    """`12 kHz × 5 MB × builders 4`: numbers without a unit are named."""
+    """Return a point: `12 kHz × 5 MB × builders 4`, with the names of numbers without a unit."""
     return " × ".join(_named_step(dataset, axis, value) for axis, value in at.items())
 
 
@@ -212,27 +207,20 @@ def _named_step(dataset: Dataset, axis: str, value: Any) -> str:
     return f"{key_name(axis)} {text}" if bare else text
 
 
-def chosen(count: int, most: int) -> list[int]:
-    """At most `most` of `count` steps, evenly spread, the first and the last among them."""
-    if count <= most:
-        return list(range(count))
-    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
-
-
 def steps_of(dataset: Dataset, axis: str | None, most: int) -> list[tuple[dict[str, int], str]]:
-    """At most `most` steps of an axis, evenly spread: how each is selected, and its name. Without
-    an axis there is one, which selects nothing."""
+    """Return selection and name of at most `most` steps of an axis, evenly spread; a single empty
+    selection without an axis."""
     if axis is None:
         return [({}, "")]
     values = dataset[axis].values
     return [
-        ({axis: step}, step_text(dataset, axis, values[step])) for step in chosen(len(values), most)
+        ({axis: step}, step_text(dataset, axis, values[step])) for step in evenly(len(values), most)
     ]
 
 
 def hold(dataset: Dataset, axes: Sequence[str]) -> dict[str, int]:
-    """For axes that a figure has no room for: the step nearest to the operating point, or that
-    without a limit, or the middle one; the first of names."""
+    """Return the step of each axis that a figure holds fixed: the one nearest to the operating
+    point, or without a limit, or in the middle; the first of names."""
     point = operating_point(dataset)
     held = {}
     for axis in axes:
@@ -248,9 +236,8 @@ def hold(dataset: Dataset, axes: Sequence[str]) -> dict[str, int]:
 
 
 def along(dataset: Dataset, axis: str) -> tuple[Any, list[int]]:
-    """Places of the steps of an axis, shape (n,), in its unit, and the step at each place. The step
-    without a limit lies behind all others, after a gap of NaN (step -1), so that no line leads to
-    it."""
+    """Return the positions of an axis, shape (n,), in its unit, and the step at each. The step
+    without a limit is behind all others and a gap of NaN (step -1), so that no line leads to it."""
     if not is_numeric(dataset, axis):
         return np.arange(dataset.sizes[axis]), list(range(dataset.sizes[axis]))
     quantity = axis_quantity(dataset, axis)
@@ -268,7 +255,7 @@ def along(dataset: Dataset, axis: str) -> tuple[Any, list[int]]:
 
 
 def steps_text(dataset: Dataset, at: Mapping[str, int]) -> str:
-    """`event size 5 MB, top-of-rack switch qfx5120-48y`."""
+    """Return steps with the names of their axes: `event size 5 MB, pace of each ring 1 MB`."""
     return ", ".join(
         f"{key_name(axis)} {step_text(dataset, axis, dataset[axis].values[step])}"
         for axis, step in at.items()
@@ -276,12 +263,12 @@ def steps_text(dataset: Dataset, at: Mapping[str, int]) -> str:
 
 
 def held_caption(dataset: Dataset, held: Mapping[str, int]) -> list[str]:
-    """A sentence on the axes that a figure has no room for, if there are any."""
+    """Return a sentence on the axes that a figure holds fixed, if there are any."""
     return [f"Drawn for {steps_text(dataset, held)}."] * bool(held)
 
 
 def is_log_spaced(values: Any) -> bool:
-    """Whether steps are spread over ratios rather than differences."""
+    """Whether steps have similar ratios rather than similar differences."""
     numbers = np.sort(np.asarray(values, dtype=float))
     if numbers.size < 3 or numbers[0] <= 0 or numbers[-1] / numbers[0] < 8:
         return False
@@ -290,14 +277,14 @@ def is_log_spaced(values: Any) -> bool:
 
 
 def wants_log(values: Any, ratio: float = LOG_FROM) -> bool:
-    """Whether the known `values` span so much that a logarithmic axis shows more of them."""
+    """Whether the known `values` span so much that an axis should be logarithmic."""
     known = values[np.isfinite(values)]
     return bool(known.size and known.min() > 0 and known.max() / known.min() > ratio)
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which axis is drawn how. `held` are steps of the axes that find no room."""
+    """Axis of x, of colours and of panels, and the steps of further axes."""
 
     x: str
     colour: str | None
@@ -306,7 +293,7 @@ class Roles:
 
 
 def roles(dataset: Dataset) -> Roles:
-    """Numbers go along x; names go into colours before numbers do; then panels, at most."""
+    """Return the roles of the axes: numbers become x, names colours before numbers, then panels."""
     axes = axes_of(dataset)
     if not axes:
         raise StudyError("the study has no axis: there is nothing to draw along")
@@ -319,7 +306,7 @@ def roles(dataset: Dataset) -> Roles:
 
 
 def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
-    """Whether a formula does not depend on an axis: one line says it for all steps."""
+    """Whether the values are of a formula that does not depend on an axis."""
     if method is not None:
         values = values.sel({"by": method})
     if str(values["by"].values) != "analyse" or axis is None:
@@ -329,8 +316,8 @@ def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
 
 
 def step_axis(quantity: Quantity, places: Any = None, label: str | None = None) -> Axis:
-    """The study's own steps as ticks: those with room on the logarithmic axis of steps that are
-    spread over ratios; else all, if all have room. `places` are those of `along`."""
+    """Return an axis whose ticks are the study's own steps, as far as there is space for them.
+    `places` are those of `along`."""
     values = quantity.values / quantity.divisor if places is None else places
     label = quantity.label if label is None else label
     free = float(values[-1]) if np.isnan(values).any() else math.nan
@@ -348,7 +335,7 @@ def step_axis(quantity: Quantity, places: Any = None, label: str | None = None) 
 
 
 def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
-    """Steps with room for their numbers: the ends, and some between."""
+    """Return the first and last step, and those between with space for their numbers."""
     first, inner, last = steps[0], steps[1:-1], steps[-1]
     room = (scale(last) - scale(first)) / MOST_TICKS
     kept = [first]
@@ -359,21 +346,20 @@ def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
 
 
 def height_axis(label: str, values: Any, reach: Any = None) -> Axis:
-    """From zero, or logarithmic where the values span orders of magnitude. `reach` are ends of
-    error bars, where there are any."""
+    """Return an axis from zero, or a logarithmic one for values over orders of magnitude. `reach`
+    are the ends of error bars, if any."""
     known = values[np.isfinite(values)]
     if not known.size or wants_log(known):
         return Axis(label, log=bool(known.size))
-    ends = known if reach is None or not np.isfinite(reach).any() else reach
-    return Axis(
-        label, (0, 1.05 * float(np.nanmax(ends)) or 1) if known.min() >= 0 else (None, None)
-    )
+    tops = known if reach is None or not np.isfinite(reach).any() else reach
+    ends = (0, 1.05 * float(np.nanmax(tops)) or 1) if known.min() >= 0 else (None, None)
+    return Axis(label, ends)
 
 
 def panels_for(
     panels: Sequence[Panel], columns: int = 3, wide: float = 3.1, high: float = 2.7, **more: Any
 ) -> Figure:
-    """A figure of panels of one size, which share their axes."""
+    """Return a figure of panels of one size, which share their axes."""
     count = len(panels)
     columns = 2 if count == 4 else min(count, columns)
     rows = -(-count // columns)
@@ -382,10 +368,11 @@ def panels_for(
 
 
 def point_text(dataset: Dataset) -> str:
-    """The operating point in words: `12 kHz × 5 MB`."""
-    shown = []
-    for key, value in operating_point(dataset).items():
-        unit = {"event.rate": "Hz", "event.size": "B"}[key]
-        divisor, name = style.prefixed(unit, value)
-        shown.append(Quantity("", name, divisor).text(value))
-    return " × ".join(shown)
+    """Return the operating point in words: `12 kHz × 5 MB`."""
+    units = {"event.rate": "Hz", "event.size": "B"}
+    return " × ".join(amount(v, units[key]) for key, v in operating_point(dataset).items())
+
+
+def counts_text(reasons: Mapping[str, int]) -> str:
+    """Return counts in words: `{"saturated": 2, "never": 1}` → "2 saturated, 1 never"."""
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()) if count)

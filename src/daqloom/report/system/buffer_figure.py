@@ -1,4 +1,4 @@
-"""The figure of the buffer question, for print, and as a page to zoom and hover."""
+"""Figure and page of the buffer question."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _panels(question: BufferQuestion) -> tuple[Panel, Panel, Panel]:
 
 
 def figure(question: BufferQuestion) -> Figure:
-    """Three panels: triangles and simulation, the whole run, collection latency."""
+    """Return three panels: triangles and simulation, the whole run, collection latency."""
     title = f"{QUESTION}\n{question.title}"
     return Figure(_panels(question), (10, 7.4), title, 12.5, heights=(1.15, 1))
 
 
 def render(question: BufferQuestion) -> str:
-    """The page: table, what it means, three figures."""
+    """Return the page: verdict, table, three figures."""
     table = Section(
         sentences=list(comparison.verdict(question)),
         head=comparison.head(question),

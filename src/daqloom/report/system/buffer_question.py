@@ -1,6 +1,6 @@
-"""How much buffer does a top-of-rack switch need: the results that answer it, side by side."""
+"""Results on the buffer that a top-of-rack switch needs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from daqloom.analyse.bounds import first_byte_s
 from daqloom.analyse.peak import exact
@@ -13,8 +13,8 @@ from daqloom.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A top-of-rack switch under test. `buffer_bytes` and `cost` are None where unlimited.
-    `transport` changes keys of the scenario: the same switch under another TCP."""
+    """A top-of-rack switch under test; `buffer_bytes` and `cost` are None if unlimited. `transport`
+    has keys of the scenario to test the switch with another TCP."""
 
     model: str
     label: str
@@ -26,23 +26,19 @@ class Switch:
 
 UNLIMITED = Switch("infinite", "unlimited", BLUE, None, None)
 SHALLOW = Switch("qfx5120-48y", "QFX5120-48Y", ORANGE, 32_000_000, 1.0)
-SHALLOW_PLAIN_TCP = Switch(
-    "qfx5120-48y",
-    "QFX5120-48Y, no RACK",
-    PURPLE,
-    32_000_000,
-    1.0,
-    (("transport.rack", False), ("transport.tail_loss_probe", False)),
+WITHOUT_RACK = ("transport.rack", False), ("transport.tail_loss_probe", False)
+SHALLOW_PLAIN_TCP = replace(
+    SHALLOW, label="QFX5120-48Y, no RACK", colour=PURPLE, transport=WITHOUT_RACK
 )
 DEEP = Switch("acx7100-48l", "ACX7100-48L", GREEN, 8_000_000_000, 2.5)
 """The two switches of the ATLAS study, with their relative cost (ATLAS HL-LHC buffer
-benchmarking, section 3.1). The shallow one also without RACK and tail-loss probes (RFC 8985),
-which servers have had by default for some years only: repair then often waits for a timeout."""
+benchmarking, section 3.1). The shallow one is also tested without RACK and tail-loss probes
+(RFC 8985), as in older servers, where retransmission often waits for a timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One simulated switch."""
+    """Simulation of a switch."""
 
     switch: Switch
     result: Result
@@ -50,9 +46,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """Periodic events: their triangles and, if simulated, the result. `event` is the triangle of
-    one event, `arrivals_s` the instants at which the first bytes of each reach the switch,
-    `peak_bytes` the closed form, `until_s` where the picture ends."""
+    """Periodic events and, if simulated, the result. `event` is the triangle of one event,
+    `arrivals_s` are the times at which the first byte of each reaches the switch, `peak_bytes` is
+    the closed form, `until_s` the end of the figure."""
 
     event: Triangle
     arrivals_s: tuple[float, ...]
@@ -63,9 +59,8 @@ class Regular:
 
 @dataclass(frozen=True, slots=True)
 class BufferQuestion:
-    """Everything that the table and the figures show. `regular` is a short run with periodic
-    events, for which the formula is exact. `runs` are simulations with the scenario's own arrivals,
-    the unlimited buffer first."""
+    """Results of all methods. `regular` is a short run with periodic events, for which the formula
+    is exact. `runs` have the scenario's own arrivals, the unlimited buffer first."""
 
     scenario: Scenario
     analysis: Result
@@ -74,15 +69,15 @@ class BufferQuestion:
 
     @property
     def title(self) -> str:
-        """The operating point, as a heading."""
+        """Operating point, as a heading."""
         event = self.scenario.event
         size, rate = event.size / 1e6, event.rate / 1e3
         return f"{self.scenario.name}: events of {size:g} MB at {rate:g} kHz into one rack"
 
 
 def regular_events(scenario: Scenario, until_s: float, result: Result | None = None) -> Regular:
-    """The scenario's events as if they were periodic, at 1/f, 2/f, … as the simulator sends them.
-    `result` is a simulation of that, if there is one."""
+    """Return the scenario's events as if they were periodic, at 1/f, 2/f, … as simulated. `result`
+    is a simulation of them, if any."""
     system = System(scenario)
     first = first_byte_s(system)
     count = int(until_s * system.rate_hz)
@@ -96,6 +91,6 @@ def regular_events(scenario: Scenario, until_s: float, result: Result | None = N
 
 
 def switch_of(scenario: Scenario) -> Switch:
-    """The scenario's own top-of-rack switch."""
+    """Return the scenario's own top-of-rack switch."""
     tor = scenario.network.switch.tor
     return Switch(tor.model, tor.model, BLUE, tor.buffer or None, tor.cost)

@@ -1,4 +1,4 @@
-"""The table that answers the buffer question: closed forms and simulated switches side by side."""
+"""Table of the buffer question: closed forms and simulated switches side by side."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from daqloom.base.words import counted
 from daqloom.report import style
+from daqloom.report.style import NOTHING
 from daqloom.report.system.buffer_question import BufferQuestion, Run, Switch
 from daqloom.results.metrics import label
 from daqloom.results.result import Result
@@ -14,17 +15,15 @@ from daqloom.results.result import Result
 if TYPE_CHECKING:
     from rich.table import Table
 
-NOTHING = "–"
-
 
 def head(question: BufferQuestion) -> list[str]:
-    """Names of the columns."""
+    """Return the names of the columns."""
     return ["", "formula", *(_column(run.switch) for run in question.runs)]
 
 
 def rows(question: BufferQuestion) -> list[list[str]]:
-    """Name, formula and simulations as text, a dash where a method cannot give the number. Names
-    are short, so that 80 columns hold the table."""
+    """Return name, formula and simulations as text, with short names for a terminal of 80 columns;
+    a dash stands for unknown numbers."""
     analysis, runs = question.analysis, question.runs
     published = analysis.analysis["published"]["value_bytes"]
     worst = analysis.analysis["back_to_back"]["value_bytes"]
@@ -37,23 +36,17 @@ def rows(question: BufferQuestion) -> list[list[str]]:
 
     latency = "collection_latency_s"
     peak = style.megabytes(question.regular.peak_bytes)
+    event_rate = f"≤ {_kilohertz(bound)}" if bound else NOTHING
+    mean = f"≥ {style.seconds(least)}" if least else NOTHING
     return [
         ["switch buffer", NOTHING, *map(_capacity, runs)],
         ["peak occupancy", peak, *each("buffer_peak_bytes.tor", style.megabytes)],
         [" published formula", style.megabytes(published), *[NOTHING] * len(runs)],
         [" for any arrivals", style.megabytes(worst), *[NOTHING] * len(runs)],
-        [
-            label("event_rate_hz"),
-            f"≤ {_kilohertz(bound)}" if bound else NOTHING,
-            *each("event_rate_hz", _kilohertz),
-        ],
-        [label("packets_dropped"), NOTHING, *each("packets_dropped", _count)],
-        ["TCP RTO timeouts", NOTHING, *each("retransmission_timeouts", _count)],
-        [
-            "latency, mean",
-            f"≥ {style.seconds(least)}" if least else NOTHING,
-            *each(f"{latency}.mean", style.seconds),
-        ],
+        [label("event_rate_hz"), event_rate, *each("event_rate_hz", _kilohertz)],
+        [label("packets_dropped"), NOTHING, *each("packets_dropped", "{:,.0f}".format)],
+        ["TCP RTO timeouts", NOTHING, *each("retransmission_timeouts", "{:,.0f}".format)],
+        ["latency, mean", mean, *each(f"{latency}.mean", style.seconds)],
         ["latency, 99 %", NOTHING, *each(f"{latency}.p99", style.seconds)],
         ["latency, slowest", NOTHING, *each(f"{latency}.max", style.seconds)],
         ["relative cost", NOTHING, *(f"{c:g}" if (c := r.switch.cost) else NOTHING for r in runs)],
@@ -62,7 +55,7 @@ def rows(question: BufferQuestion) -> list[list[str]]:
 
 
 def table(question: BufferQuestion) -> Table:
-    """Return the comparison as a table for a terminal."""
+    """Return the table for a terminal."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -83,7 +76,7 @@ def table(question: BufferQuestion) -> Table:
 
 
 def verdict(question: BufferQuestion) -> Iterator[str]:
-    """Yield sentences on what the numbers mean."""
+    """Yield sentences on the meaning of the numbers."""
     exact = question.regular.peak_bytes
     peak = question.runs[0].result.metric("buffer_peak_bytes.tor")
     if peak is not None:
@@ -119,7 +112,7 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
 
 
 def _column(switch: Switch) -> str:
-    """A narrow heading: what follows a comma goes to the next line."""
+    """Return a narrow heading: the part behind a comma is a line of its own."""
     return "simulated\n" + switch.label.replace(", ", "\n")
 
 
@@ -140,7 +133,3 @@ def _hop_rate(result: Result) -> str:
 
 def _kilohertz(value: float) -> str:
     return f"{value / 1e3:.1f} kHz"
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}"

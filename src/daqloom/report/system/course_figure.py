@@ -1,8 +1,9 @@
-"""The course of a run: throughput and members against time, and what breaks when."""
+"""Figure of the course of a run: throughput, members and faults over time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from daqloom.report import style
@@ -12,51 +13,34 @@ if TYPE_CHECKING:
     from daqloom.results.result import Result
 
 MOST_NAMED = 24
-"""Most faults whose names fit above the figure."""
+"""Limit on the faults whose names fit above the figure."""
 
 
 def figure(result: Result) -> Figure:
-    """Return the series of `daqloom.results.course` as a figure."""
+    """Return the figure of the series of `daqloom.results.course`."""
     throughput, members = (result.series[name] for name in ("throughput", "members"))
     until_s = max([*throughput["end_s"], *members["time_s"], 0.0])
     faults = result.series.get("faults", {})
     events = [*_regroupings(members, until_s), *_faults(faults, until_s)]
     rates = [bps / 1e9 for bps in throughput["throughput_bps"]]
+    step: dict[str, Any] = {"step": "post"}
+    begins_s, ends_s = throughput["begin_s"], throughput["end_s"]
     course = Line(
-        [*throughput["begin_s"], *throughput["end_s"][-1:]],
-        [*rates, *rates[-1:]],
-        width=1.4,
-        step="post",
-        hover="%{y:.4g} Gb/s",
+        [*begins_s, *ends_s[-1:]], [*rates, *rates[-1:]], width=1.4, hover="%{y:.4g} Gb/s", **step
     )
-    count = Line(
-        [*members["time_s"], until_s],
-        [*members["members"], *members["members"][-1:]],
-        colour=style.GREEN,
-        step="post",
-        hover="%{y} members",
-    )
-    ends, free = (0, until_s or 1.0), (0, None)
-    x = Axis("time since all units first build (s)", ends, grid=False)
-    return Figure(
-        [
-            Panel(
-                [*events, course, *_names(faults)],
-                Axis(ends=ends, grid=False),
-                Axis("throughput (Gb/s)", free, grid=False),
-            ),
-            Panel(
-                [*events, count],
-                x,
-                Axis("members", free, integer=True, grid=False),
-                cell=(1, 0, 1, 1),
-            ),
-        ],
-        (9, 4.6),
-        f"{result.scenario}: {result.method}",
-        shared="x",
-        heights=(3, 1),
-    )
+    counts = [*members["members"], *members["members"][-1:]]
+    times_s = [*members["time_s"], until_s]
+    count = Line(times_s, counts, colour=style.GREEN, hover="%{y} members", **step)
+    x = Axis(ends=(0, until_s or 1.0), grid=False)
+    rate_axis = Axis("throughput (Gb/s)", (0, None), grid=False)
+    member_axis = Axis("members", (0, None), integer=True, grid=False)
+    labelled = replace(x, label="time since all units first build (s)")
+    panels = [
+        Panel([*events, course, *_names(faults)], x, rate_axis),
+        Panel([*events, count], labelled, member_axis, cell=(1, 0, 1, 1)),
+    ]
+    title = f"{result.scenario}: {result.method}"
+    return Figure(panels, (9, 4.6), title, shared="x", heights=(3, 1))
 
 
 def _regroupings(members: Mapping[str, Sequence[Any]], until_s: float) -> Iterator[Mark]:
@@ -67,7 +51,7 @@ def _regroupings(members: Mapping[str, Sequence[Any]], until_s: float) -> Iterat
 
 
 def _faults(faults: Mapping[str, Sequence[Any]], until_s: float) -> Iterator[Mark]:
-    """A line where something breaks, and a band until its repair; a killed unit has none."""
+    """Yield a line at each fault, and a band until its repair; a killed unit has no band."""
     begun: dict[tuple[str, str], float] = {}
     columns = [faults.get(name, ()) for name in ("time_s", "name", "which", "change")]
     for time_s, name, which, change in zip(*columns, strict=True):

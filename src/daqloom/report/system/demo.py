@@ -1,8 +1,8 @@
-"""The main job: how much buffer does the ATLAS rack need, by formula and by simulation.
+"""Demonstration: the buffer that the ATLAS rack needs, by formula and by simulation.
 
-A few milliseconds of regular events, for which the formula is exact, and then the scenario as it is
-with three switches, one of them also under an older TCP. As many simulations run at a time as there
-are cores, each on a thread: the engine runs without the interpreter's lock.
+A few milliseconds of regular events, for which the formula is exact, and then the scenario itself
+with three switches, one of them also with an older TCP. Simulations run in parallel on threads, up
+to the number of cores, as the engine releases the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ SCENARIO = "atlas-lab"
 OPERATING_POINT = {
     "event.size": "5 MB",
     "event.rate": "12 kHz",
-    # 4 200 events after the warm-up: the peak, which saturates, is reached many times. The warm-up
-    # outlasts the first timeouts of 200 ms.
+    # 4 200 events after the warm-up reach the saturated peak many times. The warm-up is longer than
+    # the first timeouts of 200 ms.
     "run.duration": "0.6 s",
     "run.warmup": "0.25 s",
 }
 SWITCHES = (UNLIMITED, SHALLOW, SHALLOW_PLAIN_TCP, DEEP)
 PICTURE_S = 3e-3
-"""Length of the run with regular events: the rack is in its rhythm after S/O = 1.7 ms."""
+"""Length of the run with regular events (s), which are periodic after S/O = 1.7 ms."""
 
 
 class StoppedError(Exception):
-    """Ends a simulation in its thread after Ctrl-C."""
+    """Interruption of a simulation in its thread after Ctrl-C."""
 
 
 def run(
     output: Path, console: Console, overrides: Mapping[str, str] | None = None
 ) -> BufferQuestion:
-    """Analyses, simulates, prints one table and writes figures and results into `output`.
-    `overrides` change keys of the scenario, such as `{"run.duration": "1 s"}` for a quicker answer.
-    Raises `OutputError` where `output` cannot be written."""
+    """Analyse, simulate, print one table and write figures and results into `output`. `overrides`
+    change keys of the scenario, such as `{"run.duration": "1 s"}` for a quicker answer. Raises
+    `OutputError` where `output` cannot be written."""
     scenario = load(SCENARIO, OPERATING_POINT | dict(overrides or {}))
     analysis = methods.analyse(scenario)
     with _progress(console) as progress:
@@ -74,12 +74,12 @@ def run(
         scenario, analysis, regular, tuple(runs[switch] for switch in SWITCHES)
     )
     _write(question, output)
-    _tell(question, output, console)
+    _print(question, output, console)
     return question
 
 
 def _regular(scenario: Scenario, progress: Progress) -> Regular:
-    """Periodic events into windows that take a whole reply, as the formula has it."""
+    """Simulate periodic events with windows of a whole reply, as the formula assumes."""
     system = System(scenario)
     reply = max(max(system.fragments_bytes), scenario.mss)
     periodic = override(
@@ -99,7 +99,7 @@ def _regular(scenario: Scenario, progress: Progress) -> Regular:
 def _simulate_all(
     scenario: Scenario, switches: tuple[Switch, ...], progress: Progress
 ) -> dict[Switch, Run]:
-    """Every switch under the scenario's own arrivals, as many at a time as there are cores."""
+    """Simulate all switches with the scenario's own arrivals, in parallel up to the cores."""
     stop = threading.Event()
 
     def simulate(switch: Switch, report: Callable[[float], None]) -> Run:
@@ -127,7 +127,7 @@ def _simulate_all(
 
 
 def cores() -> int:
-    """Processor cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -144,7 +144,7 @@ def _progress(console: Console) -> Progress:
 
 
 def _bar(progress: Progress, name: str) -> Callable[[float], None]:
-    """A bar on a terminal; elsewhere a line at every quarter."""
+    """Return a progress callback: a bar on a terminal, elsewhere a line at every quarter."""
     if progress.console.is_terminal:
         bar = progress.add_task(name, total=1.0, start=False)
 
@@ -156,13 +156,13 @@ def _bar(progress: Progress, name: str) -> Callable[[float], None]:
         return advance
     quarters = 0
 
-    def say(share: float) -> None:
+    def print_quarter(share: float) -> None:
         nonlocal quarters
         if int(4 * share) > quarters:
             progress.console.print(f"{name}: {share:.0%} simulated")
             quarters = int(4 * share)
 
-    return say
+    return print_quarter
 
 
 def _write(question: BufferQuestion, output: Path) -> None:
@@ -173,7 +173,7 @@ def _write(question: BufferQuestion, output: Path) -> None:
     write_text(output / "results.json", json.dumps(records, default=lambda array: array.tolist()))
 
 
-def _tell(question: BufferQuestion, output: Path, console: Console) -> None:
+def _print(question: BufferQuestion, output: Path, console: Console) -> None:
     console.print(comparison.table(question))
     for sentence in comparison.verdict(question):
         console.print(sentence)

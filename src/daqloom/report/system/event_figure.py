@@ -1,4 +1,4 @@
-"""DAQPIPE in time: the events that each builder unit collects, several at a time."""
+"""Timeline of DAQPIPE: the events that each builder unit collects in parallel."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LANE = 7.5
 SMALL = 5.5
 """Size of the letters in a lane (points)."""
 GAP = 0.12
-"""Between builder units, of the height of a unit."""
+"""Gap between builder units, as a share of the height of a unit."""
 EVENTS, FEWEST = 5.0, 2.0
-"""So many of the mean length fit into the picture, in as long a run and in a short one."""
+"""Length of the figure in mean event lengths, and its minimum within the warm-up."""
 COLOURS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE)
-"""Colours of a builder's events one after the other; then they begin again."""
+"""Colours of a builder's successive events, which repeat."""
 UNFINISHED = 0.45
 """Opacity of events that are incomplete at the end of the run."""
 
@@ -41,7 +41,7 @@ class Event(NamedTuple):
 
 
 def panel(width: float, events: Events, warmup_s: float) -> Panel:
-    """The last events of some builder units."""
+    """Return the panel of the last events of some builder units."""
     columns = ("builder", "assigned_s", "until_s", "event", "whole")
     of: dict[str, list[Event]] = defaultdict(list)
     for builder, *rest in zip(*(events[name] for name in columns), strict=True):
@@ -73,13 +73,13 @@ def panel(width: float, events: Events, warmup_s: float) -> Panel:
         look: dict[str, Any] = {"colour": colour, "opacity": 1.0 if is_whole else UNFINISHED}
         marks.append(line.bars(found_bars, 0.84 * high, SMALL, **look))
     if begin_s < warmup_s < end_s:
-        words = "the warm-up ends"
-        marks.append(Rule(1e3 * warmup_s, words, style.BLACK, 1, "solid", upright=True))
+        text = "the warm-up ends"
+        marks.append(Rule(1e3 * warmup_s, text, style.BLACK, 1, "solid", upright=True))
     return line.panel(marks)
 
 
 def lanes(events: Sequence[Event]) -> list[list[Event]]:
-    """The events in as few lanes as hold them without overlap: one for each under way."""
+    """Return the events in as few lanes as possible without overlap."""
     found: list[list[Event]] = []
     for event in sorted(events):
         free = next((lane for lane in found if lane[-1].end_s <= event.begin_s), None)
@@ -91,7 +91,7 @@ def lanes(events: Sequence[Event]) -> list[list[Event]]:
 
 
 def _window(events: Sequence[Event], warmup_s: float) -> tuple[float, float]:
-    """The last of them; within the warm-up only as far as it takes to see `FEWEST`."""
+    """Return begin and end of the figure; within the warm-up it has `FEWEST` events only."""
     end_s = max(each.end_s for each in events)
     mean_s = float(np.mean([each.end_s - each.begin_s for each in events]))
     earliest_s = min(warmup_s, end_s - FEWEST * mean_s)

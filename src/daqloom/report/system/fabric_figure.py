@@ -1,4 +1,4 @@
-"""A picture of a fabric: levels above each other, irregular cables in colour with their ports."""
+"""Figure of a fabric: a row for each level, irregular cables in colour with their ports."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from daqloom.base.words import counted
 from daqloom.report import style
 from daqloom.report.figure import Axis, Bars, Dash, Figure, Legend, Line, Mark, Panel, Text
 from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, Box, Layout, Touch, lay_out
@@ -28,18 +29,18 @@ COLOURS = {
 REGULAR = "#c3ccd6"
 MARGIN = 24.0
 HEAD = 56.0
-"""Above the highest row, for the title."""
+"""Space above the highest row, for the title."""
 FOOT = 50.0
-"""Below the lowest row and its notes, for the legend."""
+"""Space below the lowest row and its notes, for the legend."""
 BOW = 44.0
 MOST_TAGGED = 500
-"""Cables with the numbers of their ports; of more, nobody could read them."""
+"""Limit on the cables with port numbers, for legibility."""
 
 
 def figure(fabric: Fabric, *, each_host: bool = False) -> Figure:
-    """The picture; hosts are a number below their leaf unless `each_host`. A grey line is all
-    regular cables between two nodes, the thicker the more. Raises TopologyError where the fabric is
-    too large to see."""
+    """Return the figure. Hosts are a number below their leaf unless `each_host`. A grey line stands
+    for all regular cables between two nodes, with their number as width. Raises TopologyError for a
+    fabric that is too large."""
     found = anomalies(fabric)
     layout = lay_out(fabric, found, each_host=each_host)
     foot = FOOT + max((_note_height(box) for box in layout.boxes.values()), default=0)
@@ -50,8 +51,7 @@ def figure(fabric: Fabric, *, each_host: bool = False) -> Figure:
     )
     about = "the cabling is regular"
     if found:
-        places = "place" if len(found) == 1 else "places"
-        about = f"{len(found)} irregular {places}, in colour, with port numbers"
+        about = f"{counted(len(found), 'irregular place')}, in colour, with port numbers"
     top = height - foot
     marks = [
         *_regular(fabric, found, layout),
@@ -60,14 +60,9 @@ def figure(fabric: Fabric, *, each_host: bool = False) -> Figure:
         Text(-MARGIN / 2, top - 12, [title], size=10.5, across="left", bold=True),
         Text(-MARGIN / 2, top - 28, [about], style.GREY, 8.5, "left"),
     ]
-    panel = Panel(
-        marks,
-        Axis(ends=(-MARGIN, width - MARGIN)),
-        Axis(ends=(-foot, top)),
-        legend=Legend("lower left", columns=7, size=8.5),
-        place=(0, 0, width, height),
-        blank=True,
-    )
+    look: dict[str, Any] = {"legend": Legend("lower left", columns=7, size=8.5), "blank": True}
+    x, y = Axis(ends=(-MARGIN, width - MARGIN)), Axis(ends=(-foot, top))
+    panel = Panel(marks, x, y, place=(0, 0, width, height), **look)
     return Figure([panel], (width / 72, height / 72))
 
 
@@ -80,7 +75,7 @@ def _regular(fabric: Fabric, found: Sequence[Anomaly], layout: Layout) -> Iterat
         if cable.a.node in boxes and cable.b.node in boxes and cable.a not in coloured
     )
     if counts := [count for (low, _), count in pairs.items() if low >= hosts]:
-        many = f"{max(counts)} cable{'s' if max(counts) > 1 else ''}"
+        many = counted(max(counts), "cable")
         name = many if len(set(counts)) == 1 else f"{min(counts)} to {many}"
         yield Line([], [], name, REGULAR, 2)
     by_count: dict[int, list[Ends]] = defaultdict(list)
@@ -92,12 +87,12 @@ def _regular(fabric: Fabric, found: Sequence[Anomaly], layout: Layout) -> Iterat
 
 
 def _middle(here: Box, there: Box) -> Touch:
-    """Where a box's regular cables to another begin."""
+    """Return the end of the regular cables from a box to another."""
     return Touch(here.x, here.y + (0.5 if there.y >= here.y else -0.5) * here.height, 0)
 
 
 def _curves(cables: Sequence[Ends]) -> tuple[list[float], list[float]]:
-    """Straight lines, or bows upwards within a row, one after the other."""
+    """Return straight lines, or arcs upwards within a row, one after the other."""
     x: list[float] = []
     y: list[float] = []
     for one, other in cables:
@@ -109,7 +104,8 @@ def _curves(cables: Sequence[Ends]) -> tuple[list[float], list[float]]:
 
 
 def _irregular(layout: Layout) -> Iterator[Mark]:
-    """A coloured line per irregular cable; one that is missing is dashed."""
+    """Yield a coloured line for each kind of irregularity, dashed if cables are missing, and the
+    port numbers."""
     for kind in dict.fromkeys(wire.kind for wire in layout.wires):
         dash: Dash = "dash" if kind == "missing link" else "solid"
         x, y = _curves([wire.ends for wire in layout.wires if wire.kind == kind])
@@ -124,7 +120,7 @@ def _irregular(layout: Layout) -> Iterator[Mark]:
 
 
 def _along(here: Touch, there: Touch) -> Iterator[tuple[float, float]]:
-    """Places on a cable for the number of its port, ever further off the box."""
+    """Yield positions on a cable for its port number, at growing distance from the box."""
     for lines in (1.3, 2.5, 3.7, 4.9):
         up = lines * LINE if there.y >= here.y else -lines * LINE
         share = up / (there.y - here.y) if there.y != here.y else 0.0
@@ -155,7 +151,5 @@ def _boxes(boxes: Sequence[Box]) -> Iterator[Mark]:
 
 
 def _note_height(box: Box) -> float:
-    """What the notes below a box take."""
-    if box.turned:
-        return LETTER * len(", ".join(box.notes))
-    return LINE * len(box.notes)
+    """Return the height of the notes below a box."""
+    return LETTER * len(", ".join(box.notes)) if box.turned else LINE * len(box.notes)

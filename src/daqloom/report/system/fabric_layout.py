@@ -1,6 +1,6 @@
-"""Where the switches of a fabric stand in a picture, and where irregular cables touch them.
+"""Layout of a fabric's figure: positions of switches and of the ends of irregular cables.
 
-All lengths are points (1/72 inch), y goes up. Levels lie above each other, each a row of boxes.
+All lengths are points (1/72 inch), y points upwards. Each level is a row of boxes.
 """
 
 from collections import Counter, defaultdict
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from daqloom.base.words import counted
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.anomalies import Anomaly
 from daqloom.topology.fabric.fabric import End, Fabric
@@ -20,14 +21,14 @@ MOST_ROWS = 12
 MOST_IN_A_ROW = 1000
 NARROWEST, WIDEST = 540.0, 5000.0
 LINE = 1.35 * FONT
-"""From a line of text to the next; a name that is turned needs as much."""
+"""Distance between lines of text, or between turned names."""
 PITCH = 14.0
-"""Between cables that touch the same box."""
+"""Distance between cables at the same box."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A switch or host: its centre, and its name unless there is no room for any."""
+    """A switch or host: its centre, and its name if there is space for one."""
 
     x: float
     y: float
@@ -36,9 +37,9 @@ class Box:
     label: str
     turned: bool
     notes: tuple[str, ...]
-    """How many hosts it has, how many are missing, …"""
+    """Numbers of hosts, of missing hosts, …"""
     irregular: bool
-    """Whether the notes tell of more than hosts."""
+    """Whether the notes are about more than hosts."""
 
 
 class Touch(NamedTuple):
@@ -47,11 +48,11 @@ class Touch(NamedTuple):
     x: float
     y: float
     port: int
-    """Number of the port; 0 where it is not known."""
+    """Number of the port; 0 if unknown."""
 
 
 class Wire(NamedTuple):
-    """A cable that an anomaly is about."""
+    """An irregular cable."""
 
     kind: str
     ends: tuple[Touch, Touch]
@@ -59,7 +60,7 @@ class Wire(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Boxes by node (index in `fabric.nodes`), irregular cables, and the size of it all."""
+    """Boxes by node (index in `fabric.nodes`), irregular cables, and the total size."""
 
     width: float
     height: float
@@ -68,18 +69,21 @@ class Layout:
 
 
 def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False) -> Layout:
-    """Places all switches, and all hosts if `each_host`. `found` are `anomalies(fabric)`. Raises
-    TopologyError for a fabric with so many levels or switches that nobody could see them."""
+    """Place all switches, and all hosts if `each_host`. `found` are `anomalies(fabric)`. Raises
+    TopologyError for a fabric with too many levels or switches."""
     rows = _rows(fabric, each_host)
     if len(rows) > MOST_ROWS or max(map(len, rows), default=0) > MOST_IN_A_ROW:
         raise TopologyError(
             f"{fabric.name} is too large for a figure of at most {MOST_ROWS} levels with "
             f"{MOST_IN_A_ROW} nodes each; write .dot or .json"
         )
+
+    def label_of(node: int) -> str:
+        return shortened(fabric.nodes[node].name)
+
     notes, irregular = _notes(fabric, found, each_host)
     longest = [
-        10
-        + LETTER * max(len(text) for node in row for text in (_label(fabric, node), *notes[node]))
+        10 + LETTER * max(len(text) for node in row for text in (label_of(node), *notes[node]))
         for row in rows
     ]
     lying = max((len(row) * each for row, each in zip(rows, longest, strict=True)), default=0)
@@ -92,51 +96,39 @@ def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False
         room = width / len(row)
         turned = room < name
         thick = LINE + 3
-        long = 6 + LETTER * max(len(_label(fabric, node)) for node in row)
+        long = 6 + LETTER * max(len(label_of(node)) for node in row)
         height = long if turned else thick
+        across = min(thick if turned else long, 0.8 * room)
         y += height / 2
         for place, node in enumerate(row):
-            label = _label(fabric, node) if room >= LINE or not turned else ""
-            boxes[node] = Box(
-                (place + 0.5) * room,
-                y,
-                min(thick if turned else long, 0.8 * room),
-                height,
-                label,
-                turned,
-                tuple(notes[node]),
-                node in irregular,
-            )
+            label = label_of(node) if room >= LINE or not turned else ""
+            text = label, turned, tuple(notes[node]), node in irregular
+            boxes[node] = Box((place + 0.5) * room, y, across, height, *text)
         y += height / 2 + gap
     return Layout(width, max(y - gap, 0.0), boxes, _wires(found, boxes, width))
 
 
 def _rows(fabric: Fabric, each_host: bool) -> list[list[int]]:
-    """Nodes of each level from below."""
+    """Return the nodes of each level, from below."""
     rows: dict[int, list[int]] = defaultdict(list)
     for place, level in enumerate(tree_levels(fabric)):
         rows[level].append(len(fabric.hosts) + place)
     if each_host:
-        below = [
-            (fabric.peers.get(End(host, 1), End(-1, 0)), host) for host in range(len(fabric.hosts))
-        ]
-        rows[0] = [host for _, host in sorted(below)] + rows[0]
+        hosts = range(len(fabric.hosts))
+        below = sorted((fabric.peers.get(End(host, 1), End(-1, 0)), host) for host in hosts)
+        rows[0] = [host for _, host in below] + rows[0]
     return [nodes for _, nodes in sorted(rows.items()) if nodes]
 
 
 def shortened(name: str) -> str:
-    """A name of at most `LONGEST_LABEL` letters; its end tells more than its beginning."""
+    """Return a name of at most `LONGEST_LABEL` letters, without its beginning if it is longer."""
     return name if len(name) <= LONGEST_LABEL else "…" + name[1 - LONGEST_LABEL :]
-
-
-def _label(fabric: Fabric, node: int) -> str:
-    return shortened(fabric.nodes[node].name)
 
 
 def _notes(
     fabric: Fabric, found: Sequence[Anomaly], each_host: bool
 ) -> tuple[dict[int, list[str]], set[int]]:
-    """What is written below a switch, and the switches where that is irregular."""
+    """Return the notes below each switch, and the switches with irregular notes."""
     hosts = len(fabric.hosts)
     words = {
         "missing host": "missing",
@@ -153,21 +145,21 @@ def _notes(
     notes: dict[int, list[str]] = defaultdict(list)
     for node, count in fabric.attached.items():
         if not each_host:
-            notes[node].append(f"{count} host{'s' if count > 1 else ''}")
+            notes[node].append(counted(count, "host"))
     for node, kinds in odd.items():
         notes[node] += [f"{count} {word}" for word, count in kinds.items()]
     return notes, set(odd)
 
 
 def _wires(found: Sequence[Anomaly], boxes: dict[int, Box], width: float) -> list[Wire]:
-    """Irregular cables between switches; those of one box touch it side by side."""
+    """Return the irregular cables between switches; those at one box are side by side."""
     cables = [
         (anomaly.kind, pair)
         for anomaly in found
         for pair in zip(anomaly.ends[::2], anomaly.ends[1::2], strict=False)
         if all(end.node in boxes for end in pair)
     ]
-    # Of each box's upper and lower edge: the far end's place, which cable, which of its ends.
+    # By box and edge (upper or lower): position of the far end, index of the cable, its side.
     edges: dict[tuple[int, bool], list[tuple[float, int, int]]] = defaultdict(list)
     for index, (_, pair) in enumerate(cables):
         for side in (0, 1):

@@ -1,4 +1,4 @@
-"""The picture of a run: its timeline, how long writes took, what each cable carried."""
+"""Figure of a run on a fabric: timeline, latency of writes, load of each cable."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ NUMBERS = (
 )
 """Metrics of the subtitle."""
 WRITTEN = {"event_rate_hz": "written_event_rate_hz", "throughput_bps": "written_throughput_bps"}
-"""Metrics of fragments written in their place, of a run of few rounds."""
+"""Metrics of written fragments, which replace these after a run of few rounds."""
 
 
 def figure(scenario: Scenario, result: Result) -> Figure:
-    """The panels for which `result` has the series, from the top down; see `simulate`. Raises
-    OutputError where the result is not one of `scenario`."""
+    """Return the panels for which `result` has the series, from the top. Raises OutputError for a
+    result of another scenario."""
     system = fabric_system(scenario)
-    measured = result.method == "measure"  # nobody sees into real cables
+    measured = result.method == "measure"  # has no loads of cables
     on_ethernet = scenario.network.technology == "ethernet"
     counted_s = result.engine.get("virtual_s", scenario.run.duration)
     counted_s -= scenario.run.warmup if on_ethernet else 0.0
@@ -75,13 +75,13 @@ def figure(scenario: Scenario, result: Result) -> Figure:
 
 
 def _line(text: str, y: float, size: float, **look: Any) -> Panel:
-    """A line of text."""
+    """Return a panel with a line of text."""
     words = Text(0, 1, [text], size=size, across="left", down="top", shares="xy", **look)
     return Panel([words], place=(0, y, WIDTH, size), blank=True)
 
 
 def _down(panels: Iterable[Panel], down: float, right: float = 0.0) -> list[Panel]:
-    """The panels elsewhere."""
+    """Return the panels, moved down and to the right."""
     found = []
     for panel in panels:
         x, y, width, height = panel.place or (0, 0, 0, 0)
@@ -90,7 +90,7 @@ def _down(panels: Iterable[Panel], down: float, right: float = 0.0) -> list[Pane
 
 
 def _times(scenario: Scenario, result: Result) -> tuple[list[Panel], float]:
-    """The timeline, beside it the histogram, and the height of both."""
+    """Return the timeline, the histogram beside it, and the height of both."""
     phases, events, latency = (
         result.series.get(name, {}) for name in ("phases", "events", "write_latency")
     )
@@ -116,7 +116,7 @@ def _times(scenario: Scenario, result: Result) -> tuple[list[Panel], float]:
 
 
 def _about(scenario: Scenario, system: FabricSystem) -> str:
-    """Who builds events, and how."""
+    """Return the nodes, switches and rules of building in words."""
     how = scenario.building.in_words
     if scenario.network.is_racks:
         switches = Counter(system.levels)
@@ -130,7 +130,7 @@ def _about(scenario: Scenario, system: FabricSystem) -> str:
 
 
 def _numbers(result: Result) -> str:
-    """The few that one asks for first."""
+    """Return the main metrics in words."""
     parts = []
     is_short = any(BUILT_AT_ONCE in warning for warning in result.warnings)
     for name in NUMBERS:

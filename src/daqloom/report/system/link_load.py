@@ -1,4 +1,4 @@
-"""What every cable of a simulated fabric carried, and its place in a table of cables."""
+"""Load of each cable of a simulated fabric, and its place in a table of cables."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -13,24 +13,23 @@ from daqloom.topology.fabric.levels import HOST, level_name, node_levels
 from daqloom.topology.fabric.wiring import NONE
 
 DENSE = 0.5
-"""Columns are ports or switches by name where so many of a table's cells hold a cable."""
+"""Least share of cells with a cable for columns that are ports or switches by name."""
 
 
 @dataclass(frozen=True)
 class Loads:
-    """Of every directed link, 2·c along cable c and 2·c + 1 back, over the whole run; (links,)."""
+    """Load of each directed link over the run, 2·c along cable c and 2·c + 1 back; (links,)."""
 
     busy: NDArray[np.float64]
-    """Share of the cable's rate in use: bytes · 8 / (rate · duration)."""
+    """Utilisation of the cable: bytes · 8 / (rate · duration)."""
     waiting: NDArray[np.float64]
-    """Share of the time in which a packet was there and credits for it were missing."""
+    """Share of the time in which a packet waited for credits."""
     has_credits: bool = True
-    """Whether there are any: without, nothing waits."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Columns side by side that lead to the same switch, or one port."""
+    """Adjacent columns that lead to the same switch, or one port."""
 
     label: str
     first: int
@@ -39,16 +38,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """The cables between two levels: a row for each switch of the level nearer to the hosts, or of
-    the hosts' own switches; the columns are ports, or the far switches with a column per cable."""
+    """Cables between two levels: a row for each switch of the lower level, or of the hosts' own
+    switches; columns are ports, or the upper switches with a column for each cable."""
 
     lower: str
     upper: str
     columns: str
-    """What a column of the load map stands for."""
+    """Meaning of a column."""
     groups: list[Group]
     up: NDArray[np.int32]
-    """(rows, columns): the link upwards, `NONE` where no cable is; downwards it is `up` ^ 1."""
+    """(rows, columns): the link upwards, `NONE` without a cable; downwards it is `up` ^ 1."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Block:
 
 
 def loads(fabric: Fabric, result: Result, duration_s: float) -> Loads:
-    """From `result.series["ports"]`; raises OutputError where it is of another fabric."""
+    """Read the loads from `result.series["ports"]`. Raises OutputError for another fabric."""
     ports = result.series.get("ports", {})
     place = {name: row for row, name in enumerate(ports.get("name", ()))}
     ends = [fabric.end_name(end) for cable in fabric.cables for end in (cable.a, cable.b)]
@@ -79,7 +78,7 @@ def loads(fabric: Fabric, result: Result, duration_s: float) -> Loads:
 
 
 def blocks(fabric: Fabric) -> list[Block]:
-    """All cables at switches: those at leaves, at spines, …; a cable stands in one table."""
+    """Return all cables at switches, from leaves upwards; each cable is in one table."""
     level = node_levels(fabric)
     pairs: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, cable in enumerate(fabric.cables):
@@ -101,7 +100,7 @@ def blocks(fabric: Fabric) -> list[Block]:
 
 
 def _rows_of(pair: tuple[int, int]) -> int:
-    """The level whose switches are the rows."""
+    """Return the level whose switches are the rows."""
     return pair[1] if pair[0] == HOST else pair[0]
 
 
@@ -126,11 +125,11 @@ def _table(
     lower, upper = map(level_name, pair)
     columns = f"port of the {upper}" if pair[0] == HOST else upper
     if len(cells) < DENSE * len(rows) * len(keys):
-        columns, held = "its cables, one after the other", Counter[int]()
+        columns, number = "its cables, one after the other", Counter[int]()
         dense = {}
         for (node, _), link in sorted(cells.items()):
-            held[node] += 1
-            dense[node, (held[node], 0)] = link
+            number[node] += 1
+            dense[node, (number[node], 0)] = link
         cells, keys = dense, sorted({key for _, key in dense})
     groups: list[Group] = []
     for key, count in Counter(key for key, _ in keys).items():
@@ -145,7 +144,7 @@ def _table(
 
 
 def _upwards(cable: Cable, index: int, level: tuple[int, ...]) -> tuple[End, End, int]:
-    """Lower end, upper end, link from one to the other."""
+    """Return lower end, upper end, and the link upwards."""
     if level[cable.a.node] <= level[cable.b.node]:
         return cable.a, cable.b, 2 * index
     return cable.b, cable.a, 2 * index + 1

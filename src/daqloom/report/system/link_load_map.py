@@ -1,4 +1,4 @@
-"""A map of a fabric's cables, coloured by what they carried: the way of a packet from the left."""
+"""Map of a fabric's cables, coloured by their load, in the order of a packet's way."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 Grid = NDArray[np.int32]
 """Links by row and column of a table."""
 COLOURS, DARKEST = "Blues", 0.72
-"""Black letters and orange dots are seen on all of them."""
+"""Limit of the colours, on which black letters and orange dots are legible."""
 NO_CABLE = "#e9e6e1"
 ROW = 11.0
 MOST_HEIGHT = 640.0
-"""Largest height of a block, in units of the sheet; rows of more switches are thinner."""
+"""Limit on the height of a block, in units of the sheet; rows become thinner."""
 GAP = 16.0
 """Space between tables, in units of the sheet."""
 BAR = 10.0
 FEWEST_ROWS = 6
-"""With no more rows than this there is room for the names of hosts."""
+"""Limit on the rows of a table with names of hosts."""
 LEAST_WAITING = 1e-3
 TOPS = (0.25, 0.5, 0.75, 1.0)
 
 
 def panels(fabric: Fabric, loads: Loads, width: float) -> tuple[list[Panel], float]:
-    """A line of tables for each level of switches, and what colours and dots mean, from 0 down; and
-    the height of it all."""
+    """Return a row of tables for each level of switches, a key of colours and dots, from 0 down,
+    and the total height."""
     busiest = float(loads.busy.max(initial=0))
     top = next((top for top in TOPS if busiest <= top), busiest)
     scale = Scale(style.sequence(64, COLOURS, DARKEST), 0, 100 * top)
@@ -124,10 +124,10 @@ def _columns(table: Table, cell: float) -> Axis:
 
 
 class Labels(NamedTuple):
-    """How the columns of a table are named."""
+    """Names of a table's columns."""
 
     every: int
-    """One of so many columns has room for its name, upright or turned."""
+    """Distance between columns with names."""
     turned: bool
     height: float
 
@@ -148,12 +148,12 @@ def _rows(names: Sequence[str], row: float, *, named: bool) -> Axis:
 
 
 def _diameter(share: Any, room: float) -> Any:
-    """Diameter of a dot, which fills the smallest cell if the port always waits."""
+    """Return the diameter of a dot, which fills the smallest cell if the port always waits."""
     return 0.9 * room * np.sqrt(share)
 
 
 def _hosts(grid: Grid, fabric: Fabric) -> list[Mark]:
-    """Names of hosts in the cells of their cables."""
+    """Return the names of hosts in the cells of their cables."""
     rows, columns = np.nonzero(grid != NONE)
     cables = [fabric.cables[link // 2] for link in grid[rows, columns]]
     hosts = [fabric.nodes[min(cable.a.node, cable.b.node)].name for cable in cables]
@@ -162,7 +162,7 @@ def _hosts(grid: Grid, fabric: Fabric) -> list[Mark]:
 
 
 def _bar(scale: Scale, width: float, y: float) -> Panel:
-    """The colours from 0 to the highest number."""
+    """Return the colour scale."""
     edges = np.linspace(scale.low, scale.high, 257)
     middles = (edges[:-1] + edges[1:])[None, :] / 2
     x = Axis("cable utilisation (%)", (scale.low, scale.high), size=FONT + 0.5, grid=False)
@@ -184,6 +184,5 @@ def _keys(found: Sequence[Block], loads: Loads, room: float, width: float, y: fl
         text = "no port waits for credits for 0.1 % of the time or more"
         marks.append(dots([], [], text, size=[0.0]))
     place = 0.36 * width, y, 0.64 * width, BAR
-    return Panel(
-        marks, legend=Legend("center left", columns=5, size=FONT + 1), place=place, blank=True
-    )
+    legend = Legend("center left", columns=5, size=FONT + 1)
+    return Panel(marks, legend=legend, place=place, blank=True)

@@ -1,4 +1,4 @@
-"""The methods side by side as bars, alone or on a page: rate, phase or latency, buffer, time."""
+"""Figure and page of the methods side by side: rate, phase or latency, buffer, use of time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daqloom.base.output import write_text
-from daqloom.report import matplotlib_renderer, style
+from daqloom.report import page, style
 from daqloom.report.figure import Axis, Bars, Figure, Legend, Mark, Panel, Text, in_grid, row_names
-from daqloom.report.page import Section, page
+from daqloom.report.page import Section
 from daqloom.report.system.methods_table import head, rows, title, value_of, verdict
 from daqloom.results.metrics import label, unit_of
 from daqloom.scenario.schema.switches import LEVELS
@@ -35,45 +34,31 @@ SHARES = {
 REST = "sending, building, rest"
 LIGHT = "#d9d9d9"
 BAR = 0.62
-"""Height of a bar, of that of a row."""
+"""Height of a bar, as a share of a row."""
 LEAST_SHARE = 5e-4
 WHOLE = 100.01
-"""End of the axis of shares (%), whose rounded sums may be more than 100."""
+"""End of the axis of shares (%), whose rounded sums may exceed 100."""
 
 
 def write(path: Path, found: Beside) -> None:
-    """Writes png, pdf, svg, or a page that opens in any browser, offline. Raises OutputError."""
-    if path.suffix.lower() == ".html":
-        write_text(path, render(found))
-    else:
-        matplotlib_renderer.save(figure(found), path)
-
-
-def render(found: Beside) -> str:
-    """Return the page: the figure, the verdict, the table, and notes of the methods."""
+    """Write the figure as png, pdf or svg, or a page with figure, verdict and table. Raises
+    OutputError."""
     notes = [
         f"Note, {result.method}: {warning}"
         for result in found.results
         for warning in result.warnings
     ]
-    return page(
-        f"{found.scenario.name}: {', '.join(result.method for result in found.results)}",
-        title(found),
-        [
-            Section(
-                "One scenario, all methods",
-                figure=figure(found),
-                notes=list(verdict(found)),
-                head=head(found),
-                rows=rows(found),
-            ),
-            Section(sentences=notes),
-        ],
-    )
+    sections = [
+        Section("One scenario, all methods", figure=figure(found)),
+        Section("", list(verdict(found)), head=head(found), rows=rows(found)),
+        Section("", notes),
+    ]
+    methods = ", ".join(result.method for result in found.results)
+    page.write(path, f"{found.scenario.name}: {methods}", title(found), sections)
 
 
 def figure(found: Beside) -> Figure:
-    """A panel for each amount that some method gives, and one of shares."""
+    """Return a panel for each amount that some method gives, and one of shares."""
     amounts = [path for path in AMOUNTS if any(value_of(each, path) for each in found.results)]
     amounts = [*amounts[:MOST_AMOUNTS], *_fullest_buffer(found)]
     panels = [_amount(found.results, path) for path in amounts]
@@ -84,7 +69,7 @@ def figure(found: Beside) -> Figure:
 
 
 def _fullest_buffer(found: Beside) -> list[str]:
-    """The peak of the level of switches that holds most by any method; none without buffers."""
+    """Return the peak of the fullest level of switches by any method; empty without buffers."""
     peaks = {
         path: max(value_of(each, path) or 0.0 for each in found.results)
         for path in (f"buffer_peak_bytes.{level}" for level in LEVELS)

@@ -1,10 +1,11 @@
-"""The methods side by side: a table, and why they disagree."""
+"""Table of the methods side by side, and sentences on their differences."""
 
 from collections.abc import Iterator
 
 from daqloom.base.words import listed
 from daqloom.control.warnings import checked, fates
 from daqloom.report import style
+from daqloom.report.style import NOTHING
 from daqloom.results.metrics import for_people, label
 from daqloom.results.result import Result
 from daqloom.scenario.quantities import RATE
@@ -12,7 +13,6 @@ from daqloom.scenario.schema.switches import LEVELS
 from daqloom.study.methods.all_methods import Beside
 from daqloom.topology.system.system import fabric_system
 
-NOTHING = "–"
 ROWS = (
     "event_rate_hz",
     "event_rate_bound_hz",
@@ -48,32 +48,33 @@ ROWS = (
     "host_lateness",
 )
 """Metrics with the same meaning in all methods."""
-OF_FAULTS = ("faults_begun", "faults_detected", "faults_recovered")
-OF_EACH_FAULT = ("fault_detection_s", "fault_recovery_s", "fault_events_lost")
+FAULT_COUNTS = ("faults_begun", "faults_detected", "faults_recovered")
+FAULT_METRICS = ("fault_detection_s", "fault_recovery_s", "fault_events_lost")
+"""Metrics of each injected fault."""
 
 
 def head(found: Beside) -> list[str]:
-    """Names of the columns."""
+    """Return the names of the columns."""
     return ["", *(result.method for result in found.results)]
 
 
 def rows(found: Beside) -> list[list[str]]:
-    """Cells as text; a dash where a method cannot give the number."""
-    told = [["time counted", *(_counted(found, result) for result in found.results)]]
+    """Return cells as text; a dash where a method lacks the number."""
+    table = [["time counted", *(_counted(found, result) for result in found.results)]]
     injected = found.scenario.faults.injected
-    of_each = (f"{metric}.{name}" for metric in OF_EACH_FAULT for name in injected)
-    for path in (*ROWS, *OF_FAULTS, *of_each):
+    of_faults = (f"{metric}.{name}" for metric in FAULT_METRICS for name in injected)
+    for path in (*ROWS, *FAULT_COUNTS, *of_faults):
         values = [value_of(result, path) for result in found.results]
         known = [value for value in values if value is not None]
         if not known or (path.partition(".")[0].endswith("share") and not any(known)):
             continue
         cells = [NOTHING if value is None else for_people(path, value) for value in values]
-        told.append([label(path), *cells])
-    return told
+        table.append([label(path), *cells])
+    return table
 
 
 def value_of(result: Result, path: str) -> float | None:
-    """A metric of the table; a barrier is the sum of its parts where only these are known."""
+    """Return a metric of the table; a barrier is the sum of its parts if only these are known."""
     value = result.metric(path)
     if value is not None or path != "barrier_s.whole":
         return value
@@ -88,7 +89,7 @@ def title(found: Beside) -> str:
 
 
 def verdict(found: Beside) -> Iterator[str]:
-    """Yield sentences on what the numbers mean."""
+    """Yield sentences on the meaning of the numbers."""
     system = fabric_system(found.scenario)
     analysed, simulated, measured = (found.of(name) for name in ("analyse", "simulate", "measure"))
     links = f"{system.nodes} nodes{_rates(found)}"
@@ -132,7 +133,7 @@ def verdict(found: Beside) -> Iterator[str]:
 
 
 def _rates(found: Beside) -> str:
-    """The rates of links, where they are one number: of racks they are three."""
+    """Return the rate of the links in words; empty for racks, whose links have several rates."""
     rate = found.scenario.network.links.rate
     return f" at {RATE.format(rate)} each" if rate else ""
 
@@ -148,12 +149,9 @@ def _machines(found: Beside) -> str:
 
 def _work(found: Beside, units: int, cores: int) -> str:
     measure = found.scenario.measure
-    way = (
-        "copy fragments from one process's memory into another's"
-        if measure.shares_memory
-        else f"send fragments over {measure.transport}"
-    )
-    works = [way]
+    works = [f"send fragments over {measure.transport}"]
+    if measure.shares_memory:
+        works = ["copy fragments from one process's memory into another's"]
     if measure.source == "generator" and measure.content == "every":
         works.insert(0, "generate every fragment")
     if measure.sink == "check":
@@ -172,7 +170,7 @@ def _ratio(one: Result, named: str, other: Result, other_named: str) -> str:
 
 
 def _counted(found: Beside, result: Result) -> str:
-    """How long the events that a method counts took; a closed form holds for the long run."""
+    """Return the time span of the counted events in words; a dash for closed forms."""
     run = found.scenario.run
     if result.method == "analyse":
         return NOTHING

@@ -1,4 +1,4 @@
-"""The panels of a rack's figures: triangles, occupancy, latency."""
+"""Panels of a rack's figures: triangles, occupancy, latency."""
 
 from __future__ import annotations
 
@@ -19,17 +19,15 @@ if TYPE_CHECKING:
 
 XY = tuple[NDArray[np.float64], NDArray[np.float64]]
 RTO_S = 0.2
-"""TCP's smallest retransmission timeout, as Linux has it."""
-
-
+"""Smallest retransmission timeout of TCP in Linux."""
 LAYERS = ("#d6e6f4", "#eaf2fa")
-"""Fills of every other layer."""
+"""Colours of alternate layers."""
 LAYER = "one event: filled by all sources, drained by one link"
 HELD = "%{y:.2f} MB"
 
 
 def triangles(regular: Regular, switch: Switch | None) -> Panel:
-    """Periodic events, one triangle each, stacked; the simulated switch; the closed form's peak."""
+    """Return stacked triangles of periodic events, the simulation, and the peak by closed form."""
     times, stack = stacked_events(regular.event, regular.arrivals_s, regular.until_s)
     times, stack = times * 1e3, stack / 1e6
     below = [np.zeros_like(times), *stack[:-1]]
@@ -51,7 +49,7 @@ def triangles(regular: Regular, switch: Switch | None) -> Panel:
             *_buffer(switch),
         ],
         Axis("time (ms)", (0.0, regular.until_s * 1e3)),
-        _held(1.27 * peak),  # above the peak there is room for words
+        _held(1.27 * peak),  # with space for texts above the peak
         "Regular events, initially empty switch",
         "Each layer is one event: filled by all sources at once, drained by one builder's link. "
         "Their sum is the closed form.",
@@ -60,14 +58,13 @@ def triangles(regular: Regular, switch: Switch | None) -> Panel:
 
 
 def whole_run(runs: Sequence[Run], switch: Switch | None) -> Panel:
-    """Most bytes held, bin by bin."""
+    """Return the peak occupancy in each bin of the runs."""
     found = ((x, held / 1e6) for x, held in (most_held(run.result) for run in runs))
     curves = _of_runs(runs, 0.8, found, step="post", is_peaks=True, hover=HELD)
     filled = [curve for curve in curves if curve.x.size]
     first = min((float(curve.x[0]) for curve in filled), default=0.0)
     last = max((float(curve.x[-1]) for curve in filled), default=1.0)
-    if last == first:  # a run that ended at its first sample
-        last = first + 1e-3
+    last += 1e-3 * (last == first)  # a run that ended at its first sample
     top = max((float(curve.y.max()) for curve in filled), default=0.0)
     return Panel(
         [*curves, *_buffer(switch)],
@@ -80,7 +77,7 @@ def whole_run(runs: Sequence[Run], switch: Switch | None) -> Panel:
 
 
 def latency(runs: Sequence[Run]) -> Panel:
-    """Share of the events that took longer, on two logarithmic axes."""
+    """Return the share of events with a longer latency, on two logarithmic axes."""
     hover = "%{y:.3g} % longer than %{x:.4g} ms"
     found = ((1e3 * x, 100 * share) for x, share in (share_slower(run.result) for run in runs))
     curves = _of_runs(runs, 1.8, found, hover=hover)
@@ -98,12 +95,12 @@ def latency(runs: Sequence[Run]) -> Panel:
         "Event-building latency",
         "Share of events with a longer latency. An event that loses the tail of a reply waits for "
         "a TCP retransmission timeout.",
-        Legend("below", columns=2) if len(runs) > 1 else None,  # curves may run anywhere within
+        Legend("below", columns=2) if len(runs) > 1 else None,  # no free space within the axes
     )
 
 
 def comparison(found: Comparison) -> Panel:
-    """The simulated occupancy and that of the formula for the same events on one time axis."""
+    """Return the occupancy by simulation and by formula for the same events."""
     instants, held = most_held(found.simulated)
     formula = found.times_s * 1e3, found.formula_bytes / 1e6
     marks: list[Mark] = [
@@ -117,7 +114,7 @@ def comparison(found: Comparison) -> Panel:
 
 
 def _of_runs(runs: Sequence[Run], width: float, found: Iterable[XY], **look: Any) -> list[Line]:
-    """The first of several curves is broad and pale: others may lie on it."""
+    """Return a curve for each run; of several, the first is broad and pale, to show below."""
     looks = [(3 * width, 0.4) if len(runs) > 1 else (width, 1.0)] + [(width, 1.0)] * len(runs)
     return [
         Line(x, y, run.switch.label, run.switch.colour, broad, opacity=opacity, **look)
@@ -137,32 +134,32 @@ def _buffer(switch: Switch | None) -> list[Mark]:
 
 
 def share_slower(result: Result) -> XY:
-    """(latency in s, share of events that took longer), from the latency histogram. Both have shape
-    (n,), the share falls from 1 to 0. Empty where no event was built."""
-    histogram = result.series.get("collection_latency", {})
-    counts = np.asarray(histogram.get("count", ()), dtype=np.float64)
+    """Return latency (s) and share of events with a longer one, from the histogram; both have shape
+    (n,), and the share falls from 1 to 0. Empty without events."""
+    counts, lowest, width = _series(result, "collection_latency", "count", "lowest_s", "width_s")
     filled = counts > 0
     if not filled.any():
         return np.empty(0), np.empty(0)
-    lowest = np.asarray(histogram["lowest_s"], dtype=np.float64)[filled]
-    highest = lowest + np.asarray(histogram["width_s"], dtype=np.float64)[filled]
+    lowest, highest = lowest[filled], (lowest + width)[filled]
     slower = 1.0 - np.cumsum(counts[filled]) / counts.sum()
     slower[-1] = 0.0
     return np.concatenate([lowest[:1], highest]), np.concatenate([[1.0], slower])
 
 
 def most_held(result: Result) -> XY:
-    """(time in s, most bytes that the ToR held in the bin that starts there), shape (n,) each."""
-    series = result.series.get("tor_occupancy", {})
-    return (
-        np.asarray(series.get("time_s", ()), dtype=np.float64),
-        np.asarray(series.get("max_bytes", ()), dtype=np.float64),
-    )
+    """Return begin (s) and largest occupancy of the ToR (B) of each bin, shape (n,)."""
+    times, held = _series(result, "tor_occupancy", "time_s", "max_bytes")
+    return times, held
+
+
+def _series(result: Result, series: str, *names: str) -> list[NDArray[np.float64]]:
+    columns = result.series.get(series, {})
+    return [np.asarray(columns.get(name, ()), dtype=np.float64) for name in names]
 
 
 def stacked_events(event: Triangle, arrivals_s: Sequence[float], until_s: float) -> XY:
-    """(time in s, bytes of the first, the first two, … all events), up to `until_s`. Shapes (n,)
-    and (arrivals, n). The last row is the occupancy of the switch."""
+    """Return time (s) and bytes of the first, the first two, … all events, up to `until_s`; shapes
+    (n,) and (arrivals, n). The last row is the occupancy of the switch."""
     from daqloom.analyse.triangles import occupancy
 
     singles = [occupancy(event, [arrival]) for arrival in arrivals_s]

@@ -1,4 +1,4 @@
-"""Linear shifting in time: who sends to whom in which phase, who waits."""
+"""Timeline of linear shifting: sender, receiver and waiting in each phase."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from daqloom.base.words import natural_key
 from daqloom.report import style
-from daqloom.report.figure import Axis, Bars, Legend, Mark, Panel
+from daqloom.report.figure import Axis, Bars, Legend, Mark, Panel, evenly
 from daqloom.report.system.fabric_layout import FONT, LETTER, shortened
 
 MOST_NODES = 32
@@ -20,7 +20,7 @@ LEAST_HEIGHT = 110.0
 PHASES = 5
 """Number of phases that are drawn."""
 STEPS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE, style.BLUE, style.ORANGE)
-"""Colours of phases one after the other; then they begin again."""
+"""Colours of successive phases, which repeat."""
 WAITS = {"asking": "#f6d9bd", "waiting": "#d8d8d8", "releasing": "#a3a3a3", "idle": "#eeeeee"}
 WORDS = {
     "asking": "waiting until its builder unit lets it write",
@@ -29,27 +29,26 @@ WORDS = {
     "idle": "no partner (dummy)",
 }
 MOST_NAMED = len(STEPS)
-"""Phases in the legend; with more, colours come again."""
+"""Limit on the phases in the legend, as colours repeat."""
 
 Phases = Mapping[str, Sequence[Any]]
 """`Result.series["phases"]`."""
 
 
 def panel(width: float, phases: Phases, warmup_s: float) -> Panel:
-    """A few usual phases of up to `MOST_NODES` nodes."""
+    """Return the panel of a few typical phases of up to `MOST_NODES` nodes."""
     every = sorted(set(phases["node"]), key=natural_key)
     nodes = spread(every, MOST_NODES)
-    seen = window(phases, warmup_s)
+    part = window(phases, warmup_s)
     few = f"{len(nodes)} of {len(every)} nodes" if len(nodes) < len(every) else "all nodes"
-    title = f"Sender and receiver in each phase, {few}: {seen.title}"
-    line = Timeline(nodes, (seen.begin_s, seen.end_s), title, width, ROW * len(nodes))
+    title = f"Sender and receiver in each phase, {few}: {part.title}"
+    line = Timeline(nodes, (part.begin_s, part.end_s), title, width, ROW * len(nodes))
     return line.panel(_bars(phases, nodes, line))
 
 
 def spread(names: Sequence[str], most: int) -> list[str]:
-    """At most so many of them, evenly chosen, the first and the last among them."""
-    places = np.linspace(0, len(names) - 1, min(most, len(names))).round().astype(int)
-    return [names[place] for place in places]
+    """Return at most `most` names, evenly chosen, including the first and the last."""
+    return [names[place] for place in evenly(len(names), most)]
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Timeline:
     window_s: tuple[float, float]
     title: str
     width: float
-    """Points, with the names."""
+    """Width with the names (points)."""
     height: float
 
     @property
@@ -69,7 +68,7 @@ class Timeline:
         return 10 + LETTER * max(len(shortened(name)) for name in self.names)
 
     def panel(self, marks: Sequence[Mark]) -> Panel:
-        """Return the panel, whose legend is below it."""
+        """Return the panel, with its legend below."""
         named = sum(bool(getattr(mark, "name", "")) for mark in marks)
         names = [shortened(name) for name in self.names]
         rows = [row + 0.5 for row in range(len(names))]
@@ -85,7 +84,7 @@ class Timeline:
         )
 
     def bars(self, bars: Sequence[Bar], thickness: float, size: float, **look: Any) -> Bars:
-        """Return bars, cut at the ends of the timeline, with the words that fit into them."""
+        """Return bars, cut at the ends of the timeline, with the texts that fit into them."""
         begin_s, end_s = self.window_s
         rows, begins, ends = (np.array([bar[at] for bar in bars]) for at in range(3))
         first, last = np.maximum(begins, begin_s), np.minimum(ends, end_s)
@@ -100,7 +99,7 @@ class Timeline:
 
 
 class Bar(NamedTuple):
-    """A stretch of time in a row of a timeline."""
+    """A time span in a row of a timeline."""
 
     row: float
     begin_s: float
@@ -109,17 +108,17 @@ class Bar(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The part of a run that is drawn."""
+    """The part of a run in the figure."""
 
     begin_s: float
     end_s: float
     title: str
-    """Which phases these are."""
+    """Its phases, in words."""
 
 
 def window(phases: Phases, warmup_s: float) -> Window:
-    """`PHASES` in a row after the warm-up that take neither long nor short: of all such stretches
-    the one of median length. Of a run with fewer phases, all of it."""
+    """Return `PHASES` successive phases after the warm-up whose total length is the median of all
+    such spans; all of a run with fewer phases."""
     begun_s: dict[int, float] = {}
     for step, begin_s in zip(phases["step"], phases["begin_s"], strict=True):
         begun_s[step] = min(begin_s, begun_s.get(step, begin_s))
@@ -131,14 +130,13 @@ def window(phases: Phases, warmup_s: float) -> Window:
     starts = np.array([begun_s[step] for step in warm])
     lengths = starts[PHASES:] - starts[:-PHASES]
     place = int(np.argsort(lengths, kind="stable")[len(lengths) // 2])
-    told = f"phases {warm[place]} to {warm[place + PHASES - 1]} of {max(begun_s)}"
-    return Window(
-        float(starts[place]), float(starts[place + PHASES]), f"{told}, a stretch of median length"
-    )
+    begin_s, stop_s = float(starts[place]), float(starts[place + PHASES])
+    span = f"phases {warm[place]} to {warm[place + PHASES - 1]} of {max(begun_s)}"
+    return Window(begin_s, stop_s, f"{span}, a stretch of median length")
 
 
 def _bars(phases: Phases, nodes: Sequence[str], line: Timeline) -> list[Mark]:
-    """Bars by colour, in the order of the legend."""
+    """Return bars by colour, in the order of the legend."""
     row_of = {name: row for row, name in enumerate(nodes)}
     begin_s, end_s = line.window_s
     bars: dict[str, list[Bar]] = defaultdict(list)

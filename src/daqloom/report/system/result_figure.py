@@ -1,4 +1,4 @@
-"""The figure of one result, to a file whose ending says what kind."""
+"""Figure of one result, as a picture or a page."""
 
 from __future__ import annotations
 
@@ -23,26 +23,22 @@ if TYPE_CHECKING:
     from daqloom.study.methods.compare import Comparison
 
 PICTURED = 1.8
-"""Length of the picture of regular events, in lengths of one event: then they have settled."""
+"""Length of the figure of regular events, in lengths of one event: then they are periodic."""
 RACK_ENDINGS = (".png", ".pdf", ".svg", ".html")
 FABRIC_ENDINGS = (".png", ".pdf", ".svg")
 FABRIC_DPI = 100
-"""A large page: whoever prints it takes the PDF."""
 
 
 def endings(scenario: Scenario) -> tuple[str, ...]:
-    """What the name of its figure may end in."""
+    """Return the possible endings of the name of a figure."""
     return RACK_ENDINGS if Parts.INCAST in parts_of(scenario) else FABRIC_ENDINGS
 
 
 def write(path: Path, scenario: Scenario, result: Result) -> None:
-    """Writes triangles for an analysis, occupancy and latency for a run; png, pdf, svg or html.
-
-    Of a fabric: timeline, latency of writes and load of each cable; png, pdf or svg. Of a run with
-    faults, or a measurement without phases: its course.
-
-    Raises `OutputError` for another ending and where `path` cannot be written.
-    """
+    """Write the figure of a rack: triangles of an analysis, occupancy and latency of a run; of a
+    fabric: timeline, latency of writes and load of each cable, not as a page; of a run with faults
+    or a measurement without phases: its course. Raises `OutputError` for another ending and where
+    `path` cannot be written."""
     ending = path.suffix.lower()
     if ending not in endings(scenario):
         raise OutputError(
@@ -52,13 +48,11 @@ def write(path: Path, scenario: Scenario, result: Result) -> None:
     is_measured = result.method == "measure"
     has_course = "faults" in result.series or (is_measured and "phases" not in result.series)
     if ending == ".html":
-        course = (
-            [Section("Course of the run", figure=course_figure.figure(result))]
-            if has_course
-            else []
-        )
-        panels = [] if is_measured else panel_sections(_panels(scenario, result))
-        write_text(path, page(_title(scenario, result), scenario.title, course + panels))
+        sections = [] if is_measured else panel_sections(_panels(scenario, result))
+        if has_course:
+            course = Section("Course of the run", figure=course_figure.figure(result))
+            sections.insert(0, course)
+        write_text(path, page(_title(scenario, result), scenario.title, sections))
     elif has_course:
         matplotlib_renderer.save(course_figure.figure(result), path)
     elif Parts.INCAST in parts_of(scenario):
@@ -80,15 +74,12 @@ def write_comparison(path: Path, title: str, found: Comparison) -> None:
 
 
 def panel_sections(panels: Iterable[Panel]) -> list[Section]:
-    """A section of a page for each panel, with its title and what it is about."""
-    return [
-        Section(
-            panel.title,
-            [panel.about],
-            figure=Figure([replace(panel, title="", cell=(0, 0, 1, 1))], (12, 4.6)),
-        )
-        for panel in panels
-    ]
+    """Return a section of a page for each panel, with its title and description."""
+    sections = []
+    for panel in panels:
+        figure = Figure([replace(panel, title="", cell=(0, 0, 1, 1))], (12, 4.6))
+        sections.append(Section(panel.title, [panel.about], figure=figure))
+    return sections
 
 
 def _panels(scenario: Scenario, result: Result) -> list[Panel]:

@@ -1,4 +1,4 @@
-"""How long writes take, or the collection of events: a histogram."""
+"""Histogram of the latency of writes, or of the collection of events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from daqloom.results.result import Number
 
 BINS = 60
 WIDE = 100.0
-"""Longest by shortest from which the axis of times is logarithmic."""
+"""Ratio of the longest to the shortest time above which their axis is logarithmic."""
 
 Histogram = Mapping[str, Sequence[float]]
 """Columns `lowest_s`, `width_s` and `count`, a row for each bucket."""
@@ -23,7 +23,7 @@ Histogram = Mapping[str, Sequence[float]]
 
 WRITES = "Latency of writes", "latency from post to completion"
 EVENTS = "Time to collect an event", "latency from assignment to completion"
-"""Title, and what the axis of times is."""
+"""Title, and label of the axis of times."""
 
 
 def panel(
@@ -31,8 +31,8 @@ def panel(
     titles: tuple[str, str] = WRITES,
     exact: Mapping[str, Number | None] | None = None,
 ) -> Panel:
-    """The share of all in each of equal bins; median, 99 % and slowest in words: `exact` "p50",
-    "p99" and "max" (s) of the result, else as the buckets have them."""
+    """Return the share in each of equal bins, with median, 99 % and slowest in words: from `exact`
+    ("p50", "p99" and "max" of the result, s), else from the buckets."""
     lowest, width, count = (
         np.asarray(histogram[name], float) for name in ("lowest_s", "width_s", "count")
     )
@@ -60,7 +60,7 @@ def panel(
 
 
 def reached(at: Any, lowest: Any, highest: Any, count: Any) -> NDArray[np.float64]:
-    """How many writes are done by some time: those of a bucket evenly within it."""
+    """Return the number of writes completed by a time, evenly spread within a bucket."""
     times = np.stack([lowest, highest], axis=1).ravel()
     total = np.cumsum(count)
     done = np.stack([total - count, total], axis=1).ravel()
