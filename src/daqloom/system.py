@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from daqloom.control.run_log import RunEvent
     from daqloom.measure.run import Progress
     from daqloom.results.result import Result
-    from daqloom.study.methods.all_methods import Beside, Method
-    from daqloom.study.methods.compare import Comparison
+    from daqloom.study.methods.all_methods import Method, MethodResults
+    from daqloom.study.methods.same_events import Comparison
 
 COMPARED_S = 0.02
 """Virtual time for which formula and simulation of a rack are compared (s)."""
@@ -94,7 +94,7 @@ class System:
             on_event=on_event,
         )
 
-    def compare(self, *, seed: int | None = None) -> Beside | Comparison:
+    def compare(self, *, seed: int | None = None) -> MethodResults | Comparison:
         """Compare methods as `daqloom compare` does: racks `on_same_events`, fabrics `beside`."""
         system = self if seed is None else self.with_overrides({"run.seed": seed})
         is_incast = Parts.INCAST in parts_of(system.scenario)
@@ -106,15 +106,15 @@ class System:
         *,
         simulated: Callable[[float], None] | None = None,
         measured: Callable[[Progress], None] | None = None,
-    ) -> Beside:
+    ) -> MethodResults:
         """Apply several methods, by default all that this machine can be asked for. `simulated` and
         `measured` are called with the progress of their runs. A measurement that fails leaves the
         results of the others, and its reason (`failure`). Raises what the methods raise, a
         MeasureError only if no other method has a result; StoppedError after Ctrl-C."""
-        from daqloom.study.methods.all_methods import beside, usual_methods
+        from daqloom.study.methods.all_methods import run_methods, usual_methods
 
         chosen = usual_methods(self.scenario) if methods is None else methods
-        return beside(self.scenario, chosen, simulated=simulated, measured=measured)
+        return run_methods(self.scenario, chosen, simulated=simulated, measured=measured)
 
     def on_same_events(
         self,
@@ -125,7 +125,7 @@ class System:
     ) -> Comparison:
         """Compare formula and simulation of a rack on the same events, for `duration_s` of virtual
         time from an empty network on. Raises StudyError for too few events, or undrawable ones."""
-        from daqloom.study.methods.compare import compare
+        from daqloom.study.methods.same_events import compare
 
         drawn = self.scenario.run.seed if seed is None else seed
         return compare(self.scenario, duration_s, seed=drawn, progress=progress)

@@ -396,7 +396,7 @@ def test_ways_are_those_that_differ_from_the_scenario() -> None:
     left_out = broken_study(single, (1,)).notes[-1]
     assert "is left out, as some of the draws have no such tables: D-mod-K requires" in left_out
     [note] = broken_study(load("daqpipe-cluster64"), (1,)).notes
-    assert "imported tables do not know what is broken" in note
+    assert "imported tables do not account for broken cables" in note
 
 
 def test_throughputs_are_those_of_single_simulations() -> None:

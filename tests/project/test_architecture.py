@@ -452,7 +452,7 @@ def test_checker_reports_a_forbidden_import(path, text):
         ("cli/main.py", "from daqloom.report import figure\nfrom daqloom import load"),
         ("simulate/run.py", "from daqloom import _engine\nfrom ..scenario import Scenario"),
         ("simulate/run.py", "from .shift import metrics\nfrom . import pull\nimport numpy"),
-        ("system.py", "def late():\n    from daqloom.study.methods.all_methods import beside"),
+        ("system.py", "def late():\n    from daqloom.study.methods.all_methods import run_methods"),
         ("__init__.py", "from daqloom.cli.main import main"),
     ],
 )

@@ -38,8 +38,7 @@ with lazy.imports():
     from daqloom.report.system import methods_figure, methods_table, result_figure
     from daqloom.scenario import quantities
     from daqloom.scenario.schema import parts
-    from daqloom.study.methods import all_methods
-    from daqloom.study.methods import compare as methods_compare
+    from daqloom.study.methods import all_methods, same_events
 
 
 FIGURES = (".png", ".pdf", ".svg")
@@ -134,7 +133,7 @@ def _fabric(
         record = {"schema": SCHEMA, "results": [result.to_dict() for result in found.results]}
         print_json(record | ({"failure": str(found.failure)} if found.failure else {}))
     else:
-        _tell_beside(found)
+        _print_methods(found)
         if methods is None and len(chosen) < len(all_methods.METHODS):
             left = ", ".join(sorted(set(all_methods.METHODS) - set(chosen)))
             print(f"Left out: {left}; --methods selects the methods to run.")
@@ -147,7 +146,7 @@ def _fabric(
     end_if_failed(*found.results)
 
 
-def _tell_beside(found: all_methods.Beside) -> None:
+def _print_methods(found: all_methods.MethodResults) -> None:
     console = rich_console.Console(highlight=False)
     console.print(methods_table.title(found), style="bold", markup=False)
     print_table(methods_table.head(found), methods_table.rows(found))
@@ -191,7 +190,7 @@ def _rack(
 
 
 def _record(
-    found: methods_compare.Comparison, system: daqloom_system.System, duration_s: float
+    found: same_events.Comparison, system: daqloom_system.System, duration_s: float
 ) -> dict[str, Any]:
     return {
         "schema": SCHEMA,

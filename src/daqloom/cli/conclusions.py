@@ -19,7 +19,7 @@ with lazy.imports():
     import xarray
 
     from daqloom.report import figure as report_figure
-    from daqloom.report import matplotlib_renderer
+    from daqloom.report import matplotlib_renderer, style
     from daqloom.report.study import levels as study_levels
     from daqloom.report.study import methods, surface
     from daqloom.study.conclusions import agreement, as_json

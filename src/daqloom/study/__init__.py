@@ -4,16 +4,16 @@ from daqloom.scenario import ScenarioError
 
 
 class StudyError(ScenarioError):
-    """A study, a condition or a store that cannot be used. The message is one sentence."""
+    """Error in a study, a condition or a store. The message is one sentence."""
 
 
 class StudyFailure(RuntimeError):  # noqa: N818 - a failure of machines, no error of the user
-    """Something that went well until a machine let it down. The message is one sentence."""
+    """Failure of a machine during a study. The message is one sentence."""
 
 
 class StoreFailure(StudyFailure):
-    """A store that could be used until the disk filled or broke."""
+    """Failure of a store's disk, which is full or broken."""
 
 
 class SchedulerFailure(StudyFailure):
-    """A Dask scheduler that was there and no longer is."""
+    """Loss of a Dask scheduler that had answered before."""

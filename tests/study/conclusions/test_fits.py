@@ -13,7 +13,7 @@ from daqloom.report.study import surface as study_surface
 from daqloom.study import StudyError
 from daqloom.study.conclusions.agreement import agreements
 from daqloom.study.conclusions.fits import fits
-from daqloom.study.file.points import answers
+from daqloom.study.file.points import means_by_method
 from support.peak_studies import (
     PEAK,
     RATES,
@@ -75,7 +75,7 @@ def test_a_search_is_fitted_where_it_found_a_boundary() -> None:
     searched = dataset.assign(
         boundary=boundary.assign_attrs(about), boundary_status=(boundary.dims, status)
     )
-    formula, simulation = answers(searched)
+    formula, simulation = means_by_method(searched)
     assert (formula.variable, simulation.variable) == (PEAK, "boundary")
     assert simulation.left_out == {"saturated": 1, "never satisfied": 1}
     assert formula.left_out == {"saturated": 1}

@@ -71,7 +71,7 @@ def test_levels_are_of_the_buffer_that_the_switch_needed_where_that_is_known() -
     [answer, meant] = study_levels.sentences(dataset, nominal, nominal.points[0])[:2]
     assert " a buffer of " in answer
     assert "the total buffer of the simulated switch" in meant
-    assert "buffer needed by the top-of-rack switch (MB)" in study_levels.head(dataset, nominal)
+    assert "buffer needed by the top-of-rack switch (MB)" in study_levels.table(dataset, nominal)[0]
 
 
 def test_each_switch_of_a_grid_has_levels_of_its_own_buffer() -> None:
@@ -95,10 +95,10 @@ def test_each_switch_of_a_grid_has_levels_of_its_own_buffer() -> None:
     assert "MB with infinite (ideal buffer)." in along
     assert of_the_switch.startswith('Levels marked "of the switch" in the table are of the total')
     assert of_ideal.startswith('Levels marked "ideal" in the table are of an ideal buffer')
-    column = study_levels.head(dataset, found).index("buffer")
-    rows = study_levels.rows(dataset, found)
+    head, rows = study_levels.table(dataset, found)
+    column = head.index("buffer")
     assert [row[column] for row in rows] == ["ideal", "of the switch"]
-    assert {len(row) for row in rows} == {len(study_levels.head(dataset, found))}
+    assert {len(row) for row in rows} == {len(head)}
 
 
 def test_a_point_that_dropped_packets_needs_no_buffer_of_its_own() -> None:
@@ -150,7 +150,7 @@ def test_points_that_cannot_be_trusted_are_left_out_and_named() -> None:
         (18e3, 5e6): "saturated",
     }
     assert len(found.points) == 16 - len(reasons)
-    notes = {(row[0], row[1]): row[-1] for row in study_levels.rows(dataset, found)}
+    notes = {(row[0], row[1]): row[-1] for row in study_levels.table(dataset, found)[1]}
     assert notes["18 kHz", "5 MB"] == "saturated"
     assert "2 saturated" not in " ".join(notes.values())
 
@@ -174,7 +174,7 @@ def test_a_peak_that_a_limit_sets_is_told_as_that_limit() -> None:
     assert point.limit == pytest.approx(52e6, rel=0.01)
     [answer, *_] = study_levels.sentences(dataset, found, point)
     assert answer.startswith("At 12 kHz × 5 MB peaks saturate near 52")
-    assert study_levels.rows(dataset, found)[0][4].endswith("(limit)")
+    assert study_levels.table(dataset, found)[1][0][4].endswith("(limit)")
 
 
 def test_of_a_peak_that_is_always_the_same_nothing_is_said_of_longer_runs() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
-from daqloom.study.file.attributes import attribute
 from daqloom.study.file.axis import cartesian, zipped
 from daqloom.study.file.file import Study, load_study
+from daqloom.study.file.points import attribute
 from daqloom.study.run.plan import searched_cells
 from daqloom.study.run.program import tasks
 from daqloom.topology.system.scenarios import load

@@ -14,7 +14,12 @@ from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.study.methods import methods
-from daqloom.study.methods.all_methods import Beside, beside, chosen_methods, usual_methods
+from daqloom.study.methods.all_methods import (
+    MethodResults,
+    chosen_methods,
+    run_methods,
+    usual_methods,
+)
 from daqloom.topology.system.scenarios import load, override
 from support.command import invoke, record
 from support.figures import titles
@@ -61,13 +66,13 @@ MEASURED = Result(
 
 
 @pytest.fixture(scope="module")
-def found() -> Beside:
+def found() -> MethodResults:
     """Analysed and simulated, with a measurement of known numbers."""
-    given = beside(laptop(), ("analyse", "simulate"))
+    given = run_methods(laptop(), ("analyse", "simulate"))
     return replace(given, results=(*given.results, MEASURED))
 
 
-def test_a_number_stands_in_the_column_of_its_method(found: Beside) -> None:
+def test_a_number_stands_in_the_column_of_its_method(found: MethodResults) -> None:
     assert beside_table.head(found) == ["", "analyse", "simulate", "measure"]
     cells = {row[0]: row[1:] for row in beside_table.rows(found)}
     assert cells["time counted"] == ["–", "2.00 ms, virtual", "2.00 s, real"]
@@ -83,7 +88,7 @@ def test_a_number_stands_in_the_column_of_its_method(found: Beside) -> None:
     assert "time without a partner (dummy)" not in cells
 
 
-def test_sentences_say_what_parts_the_methods(found: Beside) -> None:
+def test_sentences_say_what_parts_the_methods(found: MethodResults) -> None:
     told = "\n".join(beside_table.verdict(found))
     simulated = found.results[1].metric("event_rate_hz")
     assert simulated is not None
@@ -96,7 +101,7 @@ def test_sentences_say_what_parts_the_methods(found: Beside) -> None:
 
 def test_hosts_that_take_time_are_not_called_infinitely_fast() -> None:
     slow = laptop(**{"hosts.send_rate": "40 Gb/s"})
-    told = "\n".join(beside_table.verdict(beside(slow, ("analyse", "simulate"))))
+    told = "\n".join(beside_table.verdict(run_methods(slow, ("analyse", "simulate"))))
     assert "infinitely fast" not in told
     assert (
         "The analysis models only the network, 4 nodes at 100 Gb/s each; the simulation has the "
@@ -104,14 +109,14 @@ def test_hosts_that_take_time_are_not_called_infinitely_fast() -> None:
     )
 
 
-def test_wrong_events_are_not_to_be_overlooked(found: Beside) -> None:
+def test_wrong_events_are_not_to_be_overlooked(found: MethodResults) -> None:
     metrics = MEASURED.metrics | {"events_wrong": 3, "events_repeated": 2}
-    worse = Beside(found.scenario, (replace(MEASURED, metrics=metrics),))
+    worse = MethodResults(found.scenario, (replace(MEASURED, metrics=metrics),))
     told = "\n".join(beside_table.verdict(worse))
     assert "3 OTHER EVENTS WERE WRONG, 2 DUPLICATES" in told
 
 
-def test_figures_and_page_are_written(found: Beside, tmp_path: Path) -> None:
+def test_figures_and_page_are_written(found: MethodResults, tmp_path: Path) -> None:
     beside_figure.write(tmp_path / "beside.png", found)
     assert (tmp_path / "beside.png").read_bytes().startswith(b"\x89PNG")
     figure = beside_figure.figure(found)
@@ -157,7 +162,9 @@ def test_what_each_fault_costs_is_in_the_table() -> None:
     lost = {"fault_events_lost": {"flap": 120}}
     measured = replace(MEASURED, metrics={**MEASURED.metrics, **told, **lost})
     scenario = laptop(**{"faults.injected.flap.what": "unit"})
-    cells = {row[0]: row[1:] for row in beside_table.rows(Beside(scenario, (simulated, measured)))}
+    cells = {
+        row[0]: row[1:] for row in beside_table.rows(MethodResults(scenario, (simulated, measured)))
+    }
     assert cells["faults begun"] == ["3", "3"]
     assert cells["time to recover from a fault, flap"] == ["500 ms", "500 ms"]
     assert cells["events that a fault cost, flap"] == ["–", "120"]
@@ -166,7 +173,7 @@ def test_what_each_fault_costs_is_in_the_table() -> None:
 def test_a_rack_in_a_laboratory_is_measured_on_the_network_that_is_simulated() -> None:
     rack = load("lab-rack")
     assert isinstance(rack, Scenario)
-    given = beside(rack, ("analyse",))
+    given = run_methods(rack, ("analyse",))
     measured = replace(MEASURED, metrics={"event_rate_hz": 45.0, "packets_dropped": 3})
     whole = replace(given, results=(*given.results, measured))
     told = "\n".join(beside_table.verdict(whole))
@@ -202,7 +209,7 @@ def test_a_refused_measurement_leaves_what_the_others_found(
     assert [result["method"] for result in told["results"]] == ["analyse", "simulate"]
     assert told["failure"] == REFUSAL
     with pytest.raises(MeasureError, match="not a valid measurement"):
-        beside(laptop(), ("measure",))
+        run_methods(laptop(), ("measure",))
 
 
 def test_a_measurement_that_failed_on_the_way_has_its_column(
@@ -212,12 +219,12 @@ def test_a_measurement_that_failed_on_the_way_has_its_column(
         raise MeasureError("unit 1 is lost", replace(MEASURED, failure="unit 1 is lost"))
 
     monkeypatch.setattr(methods, "measure", fail)
-    found = beside(laptop(), ("simulate", "measure"))
+    found = run_methods(laptop(), ("simulate", "measure"))
     assert [result.method for result in found.results] == ["simulate", "measure"]
     assert (found.results[1].failure, found.failure) == ("unit 1 is lost", None)
 
 
-def test_a_laboratory_shows_its_buffer_and_how_busy_the_machine_was(found: Beside) -> None:
+def test_a_laboratory_shows_its_buffer_and_how_busy_the_machine_was(found: MethodResults) -> None:
     host = {"host_pressure": 0.25, "host_lateness": 0.03}
     held = {"buffer_peak_bytes": {"tor": 780_000, "core": 6_000}}
     busy = replace(MEASURED, metrics=MEASURED.metrics | host | held)

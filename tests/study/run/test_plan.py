@@ -15,7 +15,7 @@ from daqloom.study.file import saturation
 from daqloom.study.file.cell import Cell
 from daqloom.study.file.file import Study, load_study
 from daqloom.study.run.executor import InProcess
-from daqloom.study.run.plan import how_many, plan, share
+from daqloom.study.run.plan import plan, share, task_count
 from daqloom.study.run.program import Task, program, tasks
 from daqloom.study.run.runner import Progress, run
 from daqloom.study.store.store import Store
@@ -37,10 +37,10 @@ def test_shares_make_the_whole_and_are_counted_without_being_made(
 ) -> None:
     study = written(tmp_path, GRID)  # 4 points: 4 formulas and 8 simulations
     parts = [list(share(tasks(study), (i, shares))) for i in range(shares)]
-    assert [len(part) for part in parts] == [how_many(study, (i, shares)) for i in range(shares)]
+    assert [len(part) for part in parts] == [task_count(study, (i, shares)) for i in range(shares)]
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert sorted(itertools.chain(*parts), key=str) == sorted(tasks(study), key=str)
-    assert len(list(tasks(study))) == how_many(study) == 12
+    assert len(list(tasks(study))) == task_count(study) == 12
 
 
 def test_a_seed_may_set_keys_of_the_scenario_for_every_method(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ seeds = [3, 5, 8]
 sets = ["faults.seed"]
 """
     study = written(tmp_path, text)
-    assert len(list(tasks(study))) == how_many(study) == 2 * 2 * 3
+    assert len(list(tasks(study))) == task_count(study) == 2 * 2 * 3
     cells = [next(program(study, task)) for task in tasks(study)]
     assert all(isinstance(cell, Cell) for cell in cells)
     drawn = {(cell.changes["faults.seed"], cell.seed, cell.method) for cell in cells}
@@ -120,7 +120,7 @@ def test_what_is_ahead_begins_as_planned_and_ends_at_nothing(tmp_path: Path, tex
     with Store.open(tmp_path / "store", create=True) as store:
         planned_s = plan(study, store).cpu_s
         progress = run(study, store, InProcess(store), report)
-    assert progress.finished == progress.tasks == how_many(study)
+    assert progress.finished == progress.tasks == task_count(study)
     assert max(ahead_s for computed, ahead_s in seen if computed <= 1) <= planned_s
     assert progress.ahead_s == pytest.approx(0, abs=1e-9 * planned_s)
     assert progress.left_s == pytest.approx(0, abs=1e-3)

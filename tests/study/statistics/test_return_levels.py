@@ -243,7 +243,9 @@ def test_data_that_do_not_carry_a_level_have_a_warning_with_the_time_to_simulate
     (warning,) = (text for text in return_level(short, 1.0, 3600.0).warnings if "simulate" in text)
     assert "the level of 1 h is uncertain by" in warning
     assert "because it is 90 times the 40 s observed" in warning
-    (seconds,) = re.findall(r"about (\d+) s, all seeds together, to know it within 15%", warning)
+    (seconds,) = re.findall(
+        r"about (\d+) s, all seeds together, for an uncertainty within 15%", warning
+    )
     halves = []
     for _ in range(5):
         level = return_level(fit_gev(draw(known, int(seconds), random)), 1.0, 3600.0)

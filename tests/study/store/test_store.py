@@ -216,7 +216,7 @@ def test_an_empty_folder_becomes_a_store_when_told(path: Path) -> None:
 def test_a_store_of_another_version_is_not_touched(path: Path, version: int, remedy: str) -> None:
     fill(path, range(1))
     (path / "format.json").write_text(json.dumps({"daqloom-store": version}))
-    with pytest.raises(StudyError, match=f"format {version}, and this daqloom knows {FORMAT}; .*"):
+    with pytest.raises(StudyError, match=f"format {version}, and this daqloom reads {FORMAT}; .*"):
         Store.open(path, create=True)
     with pytest.raises(StudyError, match=remedy):
         Store.open(path, create=False)
@@ -228,5 +228,5 @@ def test_a_store_of_another_version_is_not_touched(path: Path, version: int, rem
 def test_a_folder_of_another_format_is_no_store(path: Path, text: str) -> None:
     path.mkdir()
     (path / "format.json").write_text(text)
-    with pytest.raises(StudyError, match="not what a store has there"):
+    with pytest.raises(StudyError, match="is no mark of a store"):
         Store.open(path, create=True)

@@ -14,7 +14,7 @@ from daqloom.report.study import table as study_table
 from daqloom.report.study import view
 from daqloom.report.study.lines import search_caption
 from daqloom.study.file import points
-from daqloom.study.file.attributes import attribute
+from daqloom.study.file.points import attribute
 
 if TYPE_CHECKING:
     from xarray import Dataset

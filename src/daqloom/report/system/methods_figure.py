@@ -17,7 +17,7 @@ from daqloom.scenario.schema.switches import LEVELS
 
 if TYPE_CHECKING:
     from daqloom.results.result import Result
-    from daqloom.study.methods.all_methods import Beside
+    from daqloom.study.methods.all_methods import MethodResults
 
 COLOURS = {"analyse": style.GREY, "simulate": style.BLUE, "measure": style.ORANGE}
 NAMES = {"analyse": "closed form", "simulate": "simulated", "measure": "measured"}
@@ -40,7 +40,7 @@ WHOLE = 100.01
 """End of the axis of shares (%), whose rounded sums may exceed 100."""
 
 
-def write(path: Path, found: Beside) -> None:
+def write(path: Path, found: MethodResults) -> None:
     """Write the figure as png, pdf or svg, or a page with figure, verdict and table. Raises
     OutputError."""
     notes = [
@@ -57,7 +57,7 @@ def write(path: Path, found: Beside) -> None:
     page.write(path, f"{found.scenario.name}: {methods}", title(found), sections)
 
 
-def figure(found: Beside) -> Figure:
+def figure(found: MethodResults) -> Figure:
     """Return a panel for each amount that some method gives, and one of shares."""
     amounts = [path for path in AMOUNTS if any(value_of(each, path) for each in found.results)]
     amounts = [*amounts[:MOST_AMOUNTS], *_fullest_buffer(found)]
@@ -68,7 +68,7 @@ def figure(found: Beside) -> Figure:
     return Figure(in_grid(panels, len(panels)), size, title(found), shared="y")
 
 
-def _fullest_buffer(found: Beside) -> list[str]:
+def _fullest_buffer(found: MethodResults) -> list[str]:
     """Return the peak of the fullest level of switches by any method; empty without buffers."""
     peaks = {
         path: max(value_of(each, path) or 0.0 for each in found.results)

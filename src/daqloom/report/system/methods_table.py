@@ -10,7 +10,7 @@ from daqloom.results.metrics import for_people, label
 from daqloom.results.result import Result
 from daqloom.scenario.quantities import RATE
 from daqloom.scenario.schema.switches import LEVELS
-from daqloom.study.methods.all_methods import Beside
+from daqloom.study.methods.all_methods import MethodResults
 from daqloom.topology.system.system import fabric_system
 
 ROWS = (
@@ -53,12 +53,12 @@ FAULT_METRICS = ("fault_detection_s", "fault_recovery_s", "fault_events_lost")
 """Metrics of each injected fault."""
 
 
-def head(found: Beside) -> list[str]:
+def head(found: MethodResults) -> list[str]:
     """Return the names of the columns."""
     return ["", *(result.method for result in found.results)]
 
 
-def rows(found: Beside) -> list[list[str]]:
+def rows(found: MethodResults) -> list[list[str]]:
     """Return cells as text; a dash where a method lacks the number."""
     table = [["time counted", *(_counted(found, result) for result in found.results)]]
     injected = found.scenario.faults.injected
@@ -82,13 +82,13 @@ def value_of(result: Result, path: str) -> float | None:
     return sum(part for part in parts if part is not None) if any(parts) else None
 
 
-def title(found: Beside) -> str:
+def title(found: MethodResults) -> str:
     """Return the title of the table, the figure and the page."""
     scenario = found.scenario
     return scenario.title or scenario.name
 
 
-def verdict(found: Beside) -> Iterator[str]:
+def verdict(found: MethodResults) -> Iterator[str]:
     """Yield sentences on the meaning of the numbers."""
     system = fabric_system(found.scenario)
     analysed, simulated, measured = (found.of(name) for name in ("analyse", "simulate", "measure"))
@@ -132,13 +132,13 @@ def verdict(found: Beside) -> Iterator[str]:
     yield from fates(measured)
 
 
-def _rates(found: Beside) -> str:
+def _rates(found: MethodResults) -> str:
     """Return the rate of the links in words; empty for racks, whose links have several rates."""
     rate = found.scenario.network.links.rate
     return f" at {RATE.format(rate)} each" if rate else ""
 
 
-def _machines(found: Beside) -> str:
+def _machines(found: MethodResults) -> str:
     measure = found.scenario.measure
     if measure.has_lab:
         return "the same network, made of namespaces and queues of this machine"
@@ -147,7 +147,7 @@ def _machines(found: Beside) -> str:
     return "the machines that it ran on, and the network between them"
 
 
-def _work(found: Beside, units: int, cores: int) -> str:
+def _work(found: MethodResults, units: int, cores: int) -> str:
     measure = found.scenario.measure
     works = [f"send fragments over {measure.transport}"]
     if measure.shares_memory:
@@ -169,7 +169,7 @@ def _ratio(one: Result, named: str, other: Result, other_named: str) -> str:
     return f"; the {named} reaches {100 * mine / theirs:.3g} % of the {other_named} rate"
 
 
-def _counted(found: Beside, result: Result) -> str:
+def _counted(found: MethodResults, result: Result) -> str:
     """Return the time span of the counted events in words; a dash for closed forms."""
     run = found.scenario.run
     if result.method == "analyse":

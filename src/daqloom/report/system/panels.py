@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from daqloom.analyse.triangles import Triangle
     from daqloom.report.system.buffer_question import Regular, Run, Switch
     from daqloom.results.result import Result
-    from daqloom.study.methods.compare import Comparison
+    from daqloom.study.methods.same_events import Comparison
 
 XY = tuple[NDArray[np.float64], NDArray[np.float64]]
 RTO_S = 0.2

@@ -20,7 +20,7 @@ from daqloom.scenario.schema.parts import parts_of
 
 if TYPE_CHECKING:
     from daqloom.results.result import Result
-    from daqloom.study.methods.compare import Comparison
+    from daqloom.study.methods.same_events import Comparison
 
 PICTURED = 1.8
 """Length of the figure of regular events, in lengths of one event: then they are periodic."""

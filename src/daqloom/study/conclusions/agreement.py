@@ -1,4 +1,4 @@
-"""Two methods over all points of a study: one factor between them, and where they part.
+"""Comparison of two methods over all points of a study: their factor, and where they differ.
 
 The ATLAS study finds laboratory and models apart by a constant k ≈ 1.5, except at low load and near
 saturation (section 4, figs. 4 to 6).
@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from daqloom.study import StudyError
-from daqloom.study.file.points import ABOVE, Answer, answers, axes_of, load
+from daqloom.study.file.points import (
+    ABOVE,
+    MethodMeans,
+    axes_of,
+    load,
+    means_by_method,
+    step_values,
+)
 from daqloom.study.statistics.gev import Array
 
 if TYPE_CHECKING:
@@ -58,7 +65,7 @@ class Scale:
 
 
 class Load(Enum):
-    """Where on the way to saturation a point lies."""
+    """Range of the utilisation of a point."""
 
     LOW = "low load"
     MEDIUM = "medium load"
@@ -67,7 +74,7 @@ class Load(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """How two methods compare in one point."""
+    """Comparison of two methods at one point."""
 
     ratio: float
     """b / a; inf where only a is zero, 1 where both are."""
@@ -79,7 +86,7 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How the second method compares with the first: second ≈ k · first."""
+    """Comparison of two methods over all points: second ≈ k · first."""
 
     methods: tuple[str, str]
     scale: Scale
@@ -114,41 +121,34 @@ def agreements(
     tolerance: float = TOLERANCE,
     below: float = math.inf,
 ) -> list[Agreement]:
-    """Every pair of methods that give `variable`, in the order of the study.
+    """Return the comparison of every pair of methods that give `variable`, in the study's order.
 
-    Left out are saturated points, boundaries that a search did not find, and points at which one
-    of the methods gives more than `below`, in the variable's unit. The factor weighs all
-    points alike in the variable's unit, so that large values decide; a verdict says of each point
-    whether its ratio is within `tolerance` of the factor, and what its load makes likely.
+    Saturated points, boundaries that a search did not find, and points at which one of the methods
+    gives more than `below` (in the variable's unit) are left out. The factor weighs all points
+    alike in the variable's unit, so that large values decide; a verdict compares the ratio of a
+    point with the factor, within `tolerance`, and explains a difference by the load.
     Raises StudyError where no two methods share two points.
     """
-    pairs = itertools.combinations(answers(dataset, variable), 2)
-    found = [
-        pair for one, other in pairs if (pair := _agreement(dataset, one, other, tolerance, below))
-    ]
-    if not found:
-        raise StudyError(
-            "no two methods of this study have two points in common; give both in methods, such as "
-            '["analyse", "simulate"]'
-        )
-    return found
+    pairs = itertools.combinations(means_by_method(dataset, variable), 2)
+    compared = (_agreement(dataset, *pair, tolerance, below) for pair in pairs)
+    if found := [agreement for agreement in compared if agreement]:
+        return found
+    raise StudyError(
+        "no two methods of this study have two points in common; give both in methods, such as "
+        '["analyse", "simulate"]'
+    )
 
 
 def _agreement(
-    dataset: Dataset, one: Answer, other: Answer, tolerance: float, below: float
+    dataset: Dataset, one: MethodMeans, other: MethodMeans, tolerance: float, below: float
 ) -> Agreement | None:
-    axes = axes_of(dataset)
-    both = np.isfinite(one.values.values) & np.isfinite(other.values.values)
-    above = both & (np.fmax(one.values.values, other.values.values) > below)
+    axes, values = axes_of(dataset), (one.values.values, other.values.values)
+    both = np.isfinite(values[0]) & np.isfinite(values[1])
+    above = both & (np.fmax(*values) > below)
     both &= ~above
     if both.sum() < 2:
         return None
-    places = np.argwhere(both)
-    at = [
-        {axis: dataset[axis].values[step].item() for axis, step in zip(axes, place, strict=True)}
-        for place in places
-    ]
-    first, second = one.values.values[both], other.values.values[both]
+    first, second = (each[both] for each in values)
     offered = load(dataset)
     loads = np.full(first.shape, np.nan) if offered is None else offered.values[both]
     scale = fit_scale(first, second)
@@ -156,7 +156,7 @@ def _agreement(
     return Agreement(
         methods=(one.method, other.method),
         scale=scale,
-        at=at,
+        at=[step_values(dataset, zip(axes, place, strict=True)) for place in np.argwhere(both)],
         first=first,
         second=second,
         load=loads,
@@ -170,7 +170,7 @@ def _agreement(
 
 
 def fit_scale(a: ArrayLike, b: ArrayLike) -> Scale:
-    """The k of b = k · a by least squares through the origin; a, b have shape (n,), n at least 2.
+    """Fit the k of b = k · a by least squares through the origin; a, b have shape (n,), n ≥ 2.
 
     All points weigh alike and the scatter sets the error (Taylor, An Introduction to Error
     Analysis, chapter 8). `a` counts as exact. Raises StudyError.
@@ -196,18 +196,17 @@ def verdict(
     factor: float,
     names: tuple[str, str],
 ) -> Verdict:
-    """Whether other = factor · one within a relative `tolerance`, at a utilisation (load over
+    """Compare other with factor · one within a relative `tolerance`, at a utilisation (load over
     capacity) of 0 to 1 or above. `names` are those of the two methods in the sentence."""
     ratio, load = _ratio(one, other), _load(utilisation)
     parts = abs(other - factor * one) > tolerance * abs(factor * one)
     expected = "" if factor == 1 else f" where {factor:.3g} is usual"
-    said = (
+    reason = _cause(load, utilisation) if parts else f"they agree within {_percent(tolerance)}"
+    sentence = (
         f"At {_percent(utilisation)} of capacity {names[1]} gives {ratio:.3g} times the value of"
-        f" {names[0]}{expected}"
+        f" {names[0]}{expected}: {reason}."
     )
-    if not parts:
-        return Verdict(ratio, parts, load, f"{said}: they agree within {_percent(tolerance)}.")
-    return Verdict(ratio, parts, load, f"{said}: {_why(load, utilisation)}.")
+    return Verdict(ratio, parts, load, sentence)
 
 
 def _ratio(one: float, other: float) -> float:
@@ -226,7 +225,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _why(load: Load, utilisation: float) -> str:
+def _cause(load: Load, utilisation: float) -> str:
     if load is Load.LOW:
         return "at low load bursts seldom overlap, and the peak depends on single events"
     if utilisation >= 1:

@@ -1,4 +1,4 @@
-"""What is concluded from a study, as objects that JSON can hold: SI numbers, null if not known."""
+"""Conclusions from a study as JSON objects: SI numbers, null where a number is not known."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ def levels(study: str, found: Levels) -> Object:
     return {
         "schema": SCHEMA,
         "study": study,
-        "metric": found.metrics[0] if len(found.metrics) == 1 else None,  # that of each point
+        "metric": found.metrics[0] if len(found.metrics) == 1 else None,  # each point has its own
         "periods": [{"name": each.name, "length_s": each.length_s} for each in found.periods],
         "points": [_point(one) for one in found.points],
         "left_out": [asdict(one) for one in found.left_out],
@@ -35,12 +35,8 @@ def _point(one: PointLevels) -> Object:
         "at": one.at,
         "metric": one.metric,
         "levels": [
-            {
-                "period_s": level.period_s,
-                "value": _known(level.value),
-                "low": _known(level.low),
-                "high": _known(level.high),
-            }
+            {"period_s": level.period_s}
+            | {name: _known(getattr(level, name)) for name in ("value", "low", "high")}
             for level in one.levels
         ],
         "limit": one.limit,
@@ -57,7 +53,8 @@ def _point(one: PointLevels) -> Object:
 
 
 def fits(study: str, found: Sequence[Fit], places: Sequence[Mapping[str, float]]) -> Object:
-    """Of `daqloom study fit --json`; x and y of the terms are the two axes, in SI units."""
+    """Return the object that `daqloom study fit --json` prints; x and y of the terms are the two
+    axes, in SI units."""
     return {
         "schema": SCHEMA,
         "study": study,

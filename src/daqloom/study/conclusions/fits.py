@@ -30,21 +30,21 @@ POLYNOMIALS = {
 
 @dataclass(frozen=True)
 class Predicted:
-    """The surface at one place, with the interval (95 %) of a new point; in the variable's unit."""
+    """A place on the surface, with the interval (95 %) of a new point; in the variable's unit."""
 
     at: dict[str, float]
     value: float
     low: float
     high: float
     extrapolated: bool
-    """Whether the place lies outside of all that was fitted."""
+    """Whether the place lies outside of all fitted points."""
     known: float | None
-    """What the method itself gave there, fitted or not; None where it was not asked."""
+    """Value of the method itself there, fitted or not; None where it has none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The surface of one method. `held` are the steps of the axes besides x and y."""
+    """A surface of one method. `held` are the steps of the axes other than x and y."""
 
     method: str
     variable: str
@@ -54,32 +54,32 @@ class Fit:
     x: Array
     y: Array
     z: Array
-    """What was fitted, shape (n,) each."""
+    """Fitted points, shape (n,) each."""
     table: Array
-    """All values that can be trusted, fitted or not: by the steps of x and y, else NaN."""
+    """All values that are not left out: by the steps of x and y, else NaN."""
     steps: tuple[Array, Array]
     left_out: Counter[str]
     drifting: int
-    """Fitted points whose runs had not settled."""
+    """Number of fitted points whose runs had not settled."""
 
     @property
     def leave_one_out(self) -> float | None:
-        """Root mean square of each point less the surface fitted to all others. None where a term
+        """Root mean square of each point less the surface fitted to all others; None where a term
         rests on one point alone."""
         return self._left_out(np.arange(self.z.size))
 
     def leave_step_out(self, axis: int) -> float | None:
-        """The same with all points of a step of x (0) or y (1) left out at a time."""
+        """Root mean square likewise, with a step of x (0) or y (1) left out at a time."""
         return self._left_out((self.x, self.y)[axis])
 
     def _left_out(self, groups: Array | NDArray[np.int_]) -> float | None:
         try:
-            return _rms(self.surface.leave_group_out(groups))
+            return float(np.sqrt(np.mean(self.surface.leave_group_out(groups) ** 2)))
         except StudyError:
             return None
 
     def predict(self, at: Mapping[str, float]) -> Predicted:
-        """What a new point gives at `at`, SI numbers by axis. Raises StudyError."""
+        """Predict a new point at `at`, SI numbers by axis. Raises StudyError."""
         lacking = [axis for axis in self.axes if axis not in at]
         if lacking:
             raise StudyError(f"the surface runs over {' and '.join(self.axes)}; give {lacking[0]}")
@@ -104,12 +104,12 @@ def fits(
     terms: str = RATE_AND_SIZE,
     below: float | None = None,
 ) -> list[Fit]:
-    """A surface for each method that gives `variable`, and each combination of further axes.
+    """Fit a surface for each method that gives `variable`, and each combination of further axes.
 
     The surface runs over event rate (x) and event size (y), or over the first two axes of numbers;
     its points are means over seeds. `terms` is one of POLYNOMIALS or a sum such as "1 + x + x*y".
-    Left out are saturated points, boundaries that a search did not find, and with `below` (in the
-    variable's unit) what is above it, as where a switch in the laboratory cannot hold more.
+    Saturated points, boundaries that a search did not find, and points above `below` (in the
+    variable's unit; a switch in the laboratory may hold no more) are left out.
     Raises StudyError where there are no two axes, and where points do not determine the terms.
     """
     axes = fitted_axes(dataset)
@@ -121,24 +121,24 @@ def fits(
     terms = POLYNOMIALS.get(terms, terms)
     others = [axis for axis in points.axes_of(dataset) if axis not in axes]
     found = []
-    for answer in points.answers(dataset, variable):
-        unsettled = points.drifting(dataset, answer.method)
+    steps = tuple(dataset[axis].values.astype(np.float64) for axis in axes)
+    for means in points.means_by_method(dataset, variable):
+        unsettled = points.drifting(dataset, means.method)
         for index in itertools.product(*(range(dataset.sizes[axis]) for axis in others)):
             held = dict(zip(others, index, strict=True))
-            table = answer.values.isel(held).transpose(*axes).values
+            table = means.values.isel(held).transpose(*axes).values
             if not np.isfinite(table).any():
                 continue
-            names = {axis: dataset[axis].values[step].item() for axis, step in held.items()}
             late = unsettled.isel(held).transpose(*axes).values
-            steps = tuple(dataset[axis].values.astype(np.float64) for axis in axes)
-            found.append(_fit(answer, (axes, steps), names, table, late, terms, below))
+            names = points.step_values(dataset, held.items())
+            found.append(_fit(means, (axes, steps), names, table, late, terms, below))
     if not found:
         raise StudyError("no point of this study can be fitted: all are saturated or not computed")
     return found
 
 
 def fitted_axes(dataset: Dataset) -> tuple[str, str] | None:
-    """Event rate and size where both are axes, else the first two axes of numbers, if any."""
+    """Return event rate and size where both are axes, else the first two numeric axes, if any."""
     axes = [
         a for a in points.axes_of(dataset) if points.is_numeric(dataset, a) and dataset.sizes[a] > 1
     ]
@@ -146,7 +146,7 @@ def fitted_axes(dataset: Dataset) -> tuple[str, str] | None:
 
 
 def _fit(
-    answer: points.Answer,
+    means: points.MethodMeans,
     along: tuple[tuple[str, str], tuple[Array, ...]],
     held: dict[str, Any],
     table: Array,
@@ -156,19 +156,17 @@ def _fit(
 ) -> Fit:
     axes, steps = along
     kept = np.isfinite(table)
-    left_out = Counter(answer.left_out)
-    if below is not None:
-        above = kept & (table > below)
-        left_out[points.ABOVE] = int(above.sum())
-        kept &= ~above
+    above = kept & (table > (np.inf if below is None else below))
+    kept &= ~above
+    left_out = means.left_out + Counter({points.ABOVE: int(above.sum())})
     x, y = np.meshgrid(*steps, indexing="ij")
     try:
         surface = fit_surface(x[kept], y[kept], table[kept], terms)
     except StudyError as error:
-        raise StudyError(f"{answer.method}: {error}") from None
+        raise StudyError(f"{means.method}: {error}") from None
     return Fit(
-        method=answer.method,
-        variable=answer.variable,
+        method=means.method,
+        variable=means.variable,
         axes=axes,
         held=held,
         surface=surface,
@@ -177,10 +175,6 @@ def _fit(
         z=table[kept],
         table=table,
         steps=(steps[0], steps[1]),
-        left_out=+left_out,
+        left_out=left_out,
         drifting=int((unsettled & kept).sum()),
     )
-
-
-def _rms(values: Array) -> float:
-    return float(np.sqrt(np.mean(values**2)))

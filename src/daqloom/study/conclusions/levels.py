@@ -1,11 +1,11 @@
 """Return levels of a study: what the peak of every point exceeds once an hour, a day, a fill.
 
-The peak of a point is the buffer that its simulated switch needed, where that is known, as of
-shared memory: cells and thresholds are accounted for. Else it is what was held: an ideal buffer,
-which is counted by the byte and which any output may fill.
+The peak of a point is the buffer that its simulated switch needed where that is known, as with
+shared memory, whose cells and thresholds are accounted for; else it is the occupancy of an ideal
+buffer, counted by the byte, which any output may fill.
 
 The seeds of a point are pooled. The slices of a run's course are its blocks; neighbouring slices
-are merged into longer blocks where shorter ones are alike.
+are merged into longer blocks where shorter ones are not independent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ import numpy as np
 from daqloom.base.words import TIMES_S
 from daqloom.simulate.course import SLICES
 from daqloom.study import StudyError
-from daqloom.study.file.points import NEEDED, PEAK, axes_of, drifting, saturated, steps
+from daqloom.study.file.points import (
+    NEEDED,
+    PEAK,
+    axes_of,
+    drifting,
+    saturated,
+    step_values,
+    steps,
+)
 from daqloom.study.run.dataset import COURSE
 from daqloom.study.statistics.gev import Array
 from daqloom.study.statistics.return_levels import (
@@ -47,7 +55,7 @@ _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
 
 @dataclass(frozen=True)
 class Period:
-    """How often is seldom enough. `often` is for sentences: "once an hour"."""
+    """Time in which a level is exceeded once. `often` is for sentences: "once an hour"."""
 
     name: str
     length_s: float
@@ -68,7 +76,8 @@ PERIODS = {
 
 
 def period(text: str, fill_s: float = FILL_S) -> Period:
-    """ "hour", "day", "fill" or another of PERIODS, or a time such as "8 h". Raises StudyError."""
+    """Parse "hour", "day", "fill" or another of PERIODS, or a time such as "8 h". Raises
+    StudyError."""
     if text == "fill":
         return Period(text, fill_s, f"once a fill of {fill_s / 3600:g} h")
     if text in PERIODS:
@@ -77,7 +86,7 @@ def period(text: str, fill_s: float = FILL_S) -> Period:
 
 
 def seconds(text: str) -> float:
-    """ "8 h" → 28800.0; in s, min, h or d. Raises StudyError."""
+    """Parse a time in s, min, h or d: "8 h" → 28800.0. Raises StudyError."""
     match = _TIME.fullmatch(text[:64])
     if match is None or not float(match[1]) > 0:
         raise StudyError(
@@ -92,31 +101,30 @@ USUAL = tuple(map(period, ("hour", "fill", "day")))
 
 @dataclass(frozen=True, eq=False)
 class PointLevels:
-    """One point's fit and levels, in the unit of the metric. `at` are the steps of the axes."""
+    """Fit and levels of one point, in the unit of the metric. `at` are the steps of the axes."""
 
     method: str
     at: dict[str, Any]
     metric: str
-    """NEEDED where the point's switch has it, else PEAK, that of an ideal buffer."""
+    """NEEDED where the point's switch has it, else PEAK of an ideal buffer."""
     fit: GevFit
     block_s: float
     observed_s: float
     """Time observed, all seeds together (s)."""
     levels: tuple[Level, ...]
-    """In the order of the periods asked for."""
+    """One for each period, in their order."""
 
     @property
     def limit(self) -> float | None:
-        """Upper end at which the maxima saturate; None if there is none. There a limit of the
-        system, not chance, sets the peaks, and a longer run is no higher as long as the limit
-        stands."""
+        """Upper end at which the maxima saturate, None if there is none: a limit of the system,
+        not chance, sets these peaks, and a longer run reaches no higher."""
         return _limit(self.fit)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings of the fit and of all levels, each once."""
-        told = itertools.chain.from_iterable(level.warnings for level in self.levels)
-        return tuple(dict.fromkeys((*self.fit.warnings, *told)))
+        of_levels = itertools.chain.from_iterable(level.warnings for level in self.levels)
+        return tuple(dict.fromkeys((*self.fit.warnings, *of_levels)))
 
 
 def _limit(fit: GevFit) -> float | None:
@@ -127,7 +135,7 @@ def _limit(fit: GevFit) -> float | None:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A point without levels, and why."""
+    """A point without levels, and the reason."""
 
     method: str
     at: dict[str, Any]
@@ -136,7 +144,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Levels:
-    """Return levels of all points of a study that were asked for."""
+    """Return levels of the chosen points of a study."""
 
     periods: tuple[Period, ...]
     points: list[PointLevels]
@@ -144,7 +152,7 @@ class Levels:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of the points, each once: NEEDED first, then PEAK."""
+        """Metrics of the points, each once: NEEDED first, then PEAK."""
         found = {one.metric for one in self.points}
         return tuple(metric for metric in (NEEDED, PEAK) if metric in found)
 
@@ -157,11 +165,11 @@ def levels(
     replicas: int = 0,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Levels:
-    """What the peak of the top-of-rack switch exceeds once in each period, at every point: of the
-    buffer needed where the point's switch has it, else of what was held.
+    """Return the level that the peak of the top-of-rack switch exceeds once in each period, at
+    every point: of the buffer needed where the point's switch has it, else of the occupancy.
 
     `dataset` comes from `open_study(..., course=True)`. `at` chooses steps of axes, such as
-    `{"event.rate": [12e3]}`; of several such choices each point is taken that is in any. A point
+    `{"event.rate": [12e3]}`; of several choices each point in any of them is taken. A point
     whose runs are saturated, were still drifting, dropped packets (its buffer cut the peaks off) or
     lack a course is left out and named. `replicas` are those of `fit_gev`.
     Raises StudyError where no point has a course, and for a period no longer than a block.
@@ -179,7 +187,7 @@ def levels(
     chosen = [(method, index) for method in methods for index in sorted(indices)]
     for count, (method, index) in enumerate(chosen):
         place = dict(zip(axes, index, strict=True))
-        names = {axis: dataset[axis].values[step].item() for axis, step in place.items()}
+        names = step_values(dataset, place.items())
         reason = _untrusted(dataset, method, place)
         if reason:
             found.left_out.append(LeftOut(method, names, reason))
@@ -188,17 +196,17 @@ def levels(
             run_s = dataset["run_s"].sel({"by": method}).isel(place).values
             known = np.isfinite(series).all(axis=1)
             fit, block_s = fit_blocks(series[known], run_s[known], replicas)
-            found_levels = tuple(return_level(fit, block_s, each.length_s) for each in periods)
+            of_periods = tuple(return_level(fit, block_s, each.length_s) for each in periods)
             observed_s = float(run_s[known].sum())
             found.points.append(
-                PointLevels(method, names, metric, fit, block_s, observed_s, found_levels)
+                PointLevels(method, names, metric, fit, block_s, observed_s, of_periods)
             )
         progress((count + 1) / len(chosen))
     return found
 
 
 def _check_course(dataset: Dataset) -> None:
-    """Raises StudyError where no run has peaks over time, or a search moved the peak."""
+    """Raise StudyError where no run has peaks over time, or a search moved the peak."""
     if "boundary" in dataset:
         raise StudyError(
             "return levels require runs at fixed points, and this study searches "
@@ -213,7 +221,7 @@ def _check_course(dataset: Dataset) -> None:
 
 
 def _course(dataset: Dataset, method: str, place: Mapping[str, int]) -> tuple[str, Array]:
-    """The metric of a point, and its peak in each slice, shape (seeds, slices)."""
+    """Return the metric of a point, and its peak in each slice, shape (seeds, slices)."""
     held, needed = (
         dataset[COURSE + metric].sel({"by": method}).isel(place).values
         if COURSE + metric in dataset
@@ -225,7 +233,7 @@ def _course(dataset: Dataset, method: str, place: Mapping[str, int]) -> tuple[st
 
 
 def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
-    """Why a point has no return level; empty where it has."""
+    """Return the reason why a point has no return level; empty where it has."""
     if bool(saturated(dataset).isel(place)):
         return "saturated"
     if bool(drifting(dataset, method).isel(place)):
@@ -238,11 +246,11 @@ def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
 
 
 def fit_blocks(series: Array, run_s: Array, replicas: int = 0) -> tuple[GevFit, float]:
-    """The fit with the shortest blocks that need not be longer, and their length in seconds.
+    """Return the fit with the shortest sufficient blocks, and their length in seconds.
 
     `series`, shape (seeds, slices), are maxima of equal slices of runs of `run_s`, shape (seeds,).
     At least LEAST_BLOCKS blocks are kept; where even the longest are too short, its warnings say
-    so. Runs of different length give blocks as nearly equal as whole slices allow; the length given
+    so. Runs of different length give blocks as nearly equal as whole slices allow; the length
     is their mean.
     """
     fit, block_s = None, math.nan
@@ -256,7 +264,7 @@ def fit_blocks(series: Array, run_s: Array, replicas: int = 0) -> tuple[GevFit, 
 
 
 def _blocks(series: Array, run_s: Array) -> Iterator[tuple[Array, float]]:
-    """Maxima of all seeds, in ever longer blocks, and the mean length of these."""
+    """Yield maxima of all seeds, in ever longer blocks, and the mean length of these."""
     slice_s = run_s / SLICES
     for merged in (n for n in range(1, SLICES + 1) if SLICES % n == 0):
         sizes = np.maximum(1, np.rint(merged * slice_s.max() / slice_s)).astype(int)

@@ -1,4 +1,4 @@
-"""The values that a study gives to a key of the scenario."""
+"""Axes of a study: the values that it gives to keys of the scenario."""
 
 import functools
 import json
@@ -26,8 +26,8 @@ _is_key = functools.cache(knows)
 
 @dataclass(frozen=True)
 class Axis:
-    """Keys that change together, and what each step sets them to. A cartesian axis has one key, a
-    zipped one has several; that of variants has steps with names, which may set different keys."""
+    """Keys that change together, and their values at each step. A cartesian axis has one key, a
+    zipped one several; that of variants has named steps, which may set different keys."""
 
     name: str
     steps: tuple[Mapping[str, Any], ...]
@@ -46,28 +46,28 @@ class Axis:
         return dict(self.steps[step])
 
     def coordinates(self, key: str, base: Scenario) -> list[Value]:
-        """The values of one key, quantities as SI numbers, lists as JSON; `base` has those that no
-        step sets."""
+        """Return the values of one key, quantities as SI numbers, lists as JSON; those that no
+        step sets are those of `base`."""
         dimension, of_base = dimension_of_key(key), look(base.content(), key)
-        if of_base is ABSENT:  # it means nothing beside the choices of the base: its default
+        if of_base is ABSENT:  # it means nothing with the choices of the base: its default
             of_base = value_of(base, {}, key)
         values = [step.get(key, of_base) for step in self.steps]
         if dimension:
             return [dimension.parse(v) if isinstance(v, str) else v for v in values]
-        return [v if isinstance(v, str | int | float | bool) else _text(v) for v in values]
+        return [v if isinstance(v, Value) else json.dumps(v, default=str) for v in values]
 
 
 def cartesian(key: str, values: object) -> Axis:
-    """An axis of one key from `[…]`, `{from, to, step}` or `{from, to, count, spacing}`."""
+    """Return an axis of one key with `[…]`, `{from, to, step}` or `{from, to, count, spacing}`."""
     require_key(key)
     steps = _values(key, values)
-    if _repeats(steps):
+    if _has_repeats(steps):
         raise StudyError(f"{key} has a value twice; each point is computed only once")
     return Axis(key, tuple({key: value} for value in steps))
 
 
 def zipped(table: Mapping[str, object]) -> Axis:
-    """An axis of several keys whose lists run side by side, named by the first without repeats."""
+    """Return an axis of several keys with lists in parallel, named by the first without repeats."""
     for key in table:
         require_key(key)
     columns = {key: _values(key, values) for key, values in table.items()}
@@ -75,7 +75,7 @@ def zipped(table: Mapping[str, object]) -> Axis:
     if len(set(lengths.values())) > 1:
         named = ", ".join(f"{key} has {n}" for key, n in lengths.items())
         raise StudyError(f"zip: {named} values; zipped lists must be equally long")
-    name = next((key for key, values in columns.items() if not _repeats(values)), None)
+    name = next((key for key, values in columns.items() if not _has_repeats(values)), None)
     if name is None:
         raise StudyError(
             f"zip: each of {', '.join(columns)} names a value twice, so that no key names the "
@@ -86,7 +86,7 @@ def zipped(table: Mapping[str, object]) -> Axis:
 
 
 def variants(table: Mapping[str, Mapping[str, object]]) -> Axis:
-    """An axis of named steps: what each of them sets, which may be nothing."""
+    """Return an axis of named steps, each with the keys that it sets, perhaps none."""
     steps = []
     for label, changes in table.items():
         flat = flatten(changes)
@@ -102,18 +102,18 @@ def variants(table: Mapping[str, Mapping[str, object]]) -> Axis:
 
 @functools.cache
 def dimension_of_key(key: str) -> Dimension | None:
-    """The kind of quantity that a key of a scenario holds, if it is one."""
+    """Return the kind of quantity of a scenario's key, None if it has none."""
     return dimension_at(key.split("."))
 
 
 def require_key(key: str, where: str = "") -> None:
-    """Raises StudyError, which begins with `where`, if a scenario has no such key."""
+    """Raise StudyError, which begins with `where`, if a scenario has no such key."""
     if not _is_key(key):
         raise StudyError(f'{where}unknown key "{key[:80]}"{nearest(key)}')
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """`{"event": {"rate": …}}` as `{"event.rate": …}`: TOML reads a bare dotted key as tables."""
+    """Convert `{"event": {"rate": …}}` to `{"event.rate": …}`: TOML reads dotted keys as tables."""
     flat: dict[str, Any] = {}
     for name, value in table.items():
         path = prefix + name
@@ -143,19 +143,14 @@ def _values(key: str, values: object) -> list[Any]:
     return found
 
 
-def _text(value: object) -> str:
-    """Of a list; whether it makes sense is for the scenario to say."""
-    return json.dumps(value, default=str)
-
-
-def _repeats(values: Sequence[Any]) -> bool:
+def _has_repeats(values: Sequence[Any]) -> bool:
     """Whether two are equal; values may be lists, which have no hash."""
     return len({repr(v) if isinstance(v, list) else v for v in values}) < len(values)
 
 
 def _written(key: str, value: Any) -> Any:
-    """A value as the resolved scenario has it: quantities in one notation; lists as they are."""
-    if not isinstance(value, str | int | float | bool | list):
+    """Return a value as in the resolved scenario: quantities in one notation; lists unchanged."""
+    if not isinstance(value, Value | list):
         raise StudyError(f"{key}: {str(value)[:80]!r} is neither a single value nor a list")
     dimension = dimension_of_key(key)
     if dimension is None:
@@ -225,7 +220,7 @@ def _counted(key: str, first: Decimal, last: Decimal, count: Any, spacing: Any) 
 
 
 def value_of(base: Scenario, changes: Mapping[str, Any], key: str) -> Any:
-    """What `key` of `base` is with `changes`, as it is given; builds no scenario."""
+    """Return the value of `key` in `base` with `changes`, as written; builds no scenario."""
     if key in changes:
         return changes[key]
     found: Any = base
@@ -235,13 +230,13 @@ def value_of(base: Scenario, changes: Mapping[str, Any], key: str) -> Any:
 
 
 def number(base: Scenario, changes: Mapping[str, Any], key: str) -> float:
-    """The same as a number in SI units."""
-    given = value_of(base, changes, key)
-    return _parsed(key, given) if isinstance(given, str) else float(given)
+    """Return the value of `key` as by `value_of`, as a number in SI units."""
+    value = value_of(base, changes, key)
+    return _parsed(key, value) if isinstance(value, str) else float(value)
 
 
 def text(key: str, value: float) -> str:
-    """The inverse: `value` as a scenario writes it."""
+    """Return `value` of `key`, in SI units, as a scenario writes it."""
     return _quantity(key).format(value)
 
 

@@ -1,30 +1,32 @@
-"""The smallest or the largest value at which a condition holds, in as few questions as can be.
+"""Bisection: the smallest or the largest value at which a condition holds.
 
-Nothing is computed here: the searches are generators that yield what to test and are sent the
+The searches are generators that compute nothing: they yield the value to test and are sent the
 outcome, so that a value may come from a store, a simulation or a formula.
 """
 
 import math
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 Find = Literal["smallest", "largest"]
 Grid = Literal["linear", "log"]
 Status = Literal["found", "below", "above", "never", "reversed"]
+End = TypeVar("End")
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Where a condition begins or ceases to hold.
+    """Place where a condition begins or ceases to hold.
 
-    `value` is a tested value at which it holds: the smallest or the largest known; None if there
-    is none. The boundary lies between `lower` and `upper`, both tested; None is an open side.
+    `value` is the smallest or the largest tested value at which it holds; None if there is none.
+    The boundary lies between `lower` and `upper`, both tested; None is an open side.
 
     `status`: `found`; `below` (searching the smallest, it holds in the whole range: the boundary
-    is below it); `above` (the same, searching the largest); `never` (it holds at neither end);
+    is below it); `above` (likewise, searching the largest); `never` (it holds at neither end);
     `reversed` (it holds at the end where it should not and fails at the other: `smallest` was
-    taken for `largest`, or the condition has no one boundary).
+    taken for `largest`, or the condition has no single boundary).
     """
 
     value: float | None
@@ -34,8 +36,9 @@ class Boundary:
 
 
 def most_evaluations(low: float, high: float, tolerance: float, grid: Grid = "linear") -> int:
-    """How many values `bisect` tests at most: ⌈log2(range / tolerance)⌉ + 2, both ends included.
-    With the logarithmic grid, range and tolerance are ln(high / low) and ln(1 + tolerance)."""
+    """Return the largest number of values that `bisect` tests: ⌈log2(range / tolerance)⌉ + 2, with
+    both ends. With the logarithmic grid, range and tolerance are ln(high / low) and
+    ln(1 + tolerance)."""
     return _halvings(low, high, tolerance, grid) + 2
 
 
@@ -48,16 +51,16 @@ def bisect(
     grid: Grid = "linear",
     whole: bool = False,
 ) -> Generator[float, bool, Boundary]:
-    """Yields values between `low` and `high` and is sent whether the condition holds there.
+    """Yield values between `low` and `high`; is sent whether the condition holds there.
 
     A condition that holds from one value on (`smallest`) or up to one value (`largest`) is found
     within `tolerance`: upper - lower ≤ tolerance on the linear grid, upper ≤ lower · (1 +
     tolerance) on the logarithmic one. Values of a `whole` quantity are integers; the ends of the
     interval are then rounded to them, each by half a unit at most, and on the linear grid
-    upper - lower ≤ ⌈tolerance⌉. Any other condition ends the search after as many questions, at
-    some place where its answer changes.
+    upper - lower ≤ ⌈tolerance⌉. The search for any other condition ends after as many tests, at
+    some place where its outcome changes.
 
-    No value is asked for twice and none after `most_evaluations`. Bounds and tolerance are those
+    No value is yielded twice and none after `most_evaluations`. Bounds and tolerance are those
     of a study's [search], which has checked them.
     """
     if whole:
@@ -67,7 +70,7 @@ def bisect(
     if holds_low == holds_high or holds_low == (find == "smallest"):
         return _outside(low, high, holds_low, holds_high, find)
     lower, upper = low, high  # tested
-    left, right = low, high  # the same before they were rounded
+    left, right = low, high  # before rounding
     for _ in range(_halvings(low, high, tolerance, grid)):
         middle = _middle(left, right, grid)
         value = math.floor(middle + 0.5) if whole else middle
@@ -82,8 +85,21 @@ def bisect(
     return Boundary(upper if find == "smallest" else lower, lower, upper, "found")
 
 
+def driven(
+    search: Generator[Any, Any, End], test: Callable[[Any], Generator[Any, Any, Any]]
+) -> Generator[Any, Any, End]:
+    """Run a search with the outcome of `test` for each of its values; return its end."""
+    try:
+        value = next(search)
+        while True:
+            value = search.send((yield from test(value)))
+    except StopIteration as end:
+        found: End = end.value
+        return found
+
+
 def vote(outcomes: Iterable[bool], of: int) -> bool | None:
-    """What more than half of `of` voters say, as soon as it is certain; None before. A tie is no
+    """Return the majority of `of` voters as soon as it is certain, None before. A tie is no
     majority: the condition does not hold."""
     cast = list(outcomes)
     yes = sum(cast)
@@ -103,20 +119,13 @@ def bisect_by_vote(
     whole: bool = False,
 ) -> Generator[tuple[float, int], bool, Boundary]:
     """`bisect` for a noisy condition: yields (value, seed) and takes the majority of the seeds. The
-    seeds of a value are asked in their order and no further than the majority is open; every value
-    meets the same seeds, so that neighbours differ by their value only."""
+    seeds of a value are tested in their order, until the majority is certain; every value has the
+    same seeds, so that neighbours differ by their value only."""
     search = bisect(low, high, tolerance, find=find, grid=grid, whole=whole)
-    try:
-        value = next(search)
-        while True:
-            holds = yield from _majority(value, seeds)
-            value = search.send(holds)
-    except StopIteration as end:
-        boundary: Boundary = end.value
-        return boundary
+    return (yield from driven(search, partial(_majority, seeds)))
 
 
-def _majority(value: float, seeds: Sequence[int]) -> Generator[tuple[float, int], bool, bool]:
+def _majority(seeds: Sequence[int], value: float) -> Generator[tuple[float, int], bool, bool]:
     outcomes: list[bool] = []
     while (decided := vote(outcomes, len(seeds))) is None:
         outcomes.append((yield value, seeds[len(outcomes)]))
@@ -124,7 +133,7 @@ def _majority(value: float, seeds: Sequence[int]) -> Generator[tuple[float, int]
 
 
 def _outside(low: float, high: float, at_low: bool, at_high: bool, find: Find) -> Boundary:
-    """No boundary of the kind sought lies between the ends."""
+    """Return the boundary where none of the kind searched for lies between the ends."""
     if at_low != at_high:
         return Boundary(None, low, high, "reversed")
     if find == "smallest":
@@ -135,13 +144,13 @@ def _outside(low: float, high: float, at_low: bool, at_high: bool, find: Find) -
 
 
 def _middle(left: float, right: float, grid: Grid) -> float:
-    """Never outside [left, right], whatever is rounded."""
+    """Return the middle, never outside [left, right], whatever is rounded."""
     middle = left + (right - left) / 2 if grid == "linear" else left * math.sqrt(right / left)
     return min(max(middle, left), right)
 
 
 def tolerances(low: float, high: float, tolerance: float, grid: Grid) -> float:
-    """How often the tolerance fits into the range."""
+    """Return how often the tolerance fits into the range."""
     if grid == "linear":
         return (high - low) / tolerance
     return math.log(high / low) / math.log1p(tolerance)

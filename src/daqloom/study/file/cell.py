@@ -1,4 +1,4 @@
-"""One run of one method: what the store keeps under one key."""
+"""A cell: one run of one method, which the store keeps under one key."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from daqloom.topology.system.scenarios import override
 SEEDED = frozenset({"simulate", "measure"})
 """Methods that draw random numbers; the others have one cell for all seeds."""
 TIMED = frozenset({"measure"})
-"""Methods whose results are times of this machine: nothing else may be computed meanwhile."""
+"""Methods whose results are times of this machine: no other cell is computed meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,19 @@ class Cell:
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The system. Raises ScenarioError."""
+        """Return the system. Raises ScenarioError."""
         return override(self.base, self.changes) if self.changes else self.base
 
     @cached_property
     def key(self) -> str:
-        """Name of the cell in a store: a digest of all that its result depends on."""
+        """Return the name of the cell in a store: a digest of all that its result depends on."""
         drawn = self.seed if self.method in SEEDED else None
         version = kind_of(self.base).versions[self.method]
         text = f"{self.scenario_hash} {self.method} {drawn} {version}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def compute(self) -> Result:
-        """Runs the method. Raises ScenarioError, SimulationError or MeasureError."""
+        """Run the method. Raises ScenarioError, SimulationError or MeasureError."""
         if self.scenario.hash() != self.scenario_hash:
             raise RuntimeError(f"{self.changes} do not lead to the scenario that was planned")
         drawn = {"seed": self.seed} if self.method in SEEDED else {}

@@ -1,4 +1,4 @@
-"""What a study asks of a result: "packets_dropped == 0 and collection_latency_s.p99 <= 2 ms"."""
+"""Conditions on results: "packets_dropped == 0 and collection_latency_s.p99 <= 2 ms"."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _DIMENSIONS: dict[str, Dimension] = {
     "B": SIZE,
     "bit/s": replace(RATE, minimum=0.0),
 }
-"""How a number with a unit is read, by the metric's unit; counts and shares have plain numbers."""
+"""Quantity of a number with a unit, by the metric's unit; counts and shares have plain numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One metric against one number. `limit` is in the metric's unit, `text` as it was written."""
+    """Comparison of a metric with a number; `limit` is in the metric's unit, `text` as written."""
 
     metric: str
     comparison: str
@@ -46,9 +46,9 @@ class Comparison:
     text: str = field(compare=False)
 
     def holds(self, result: Result) -> bool:
-        """Whether it is true of `result`. A number that is not known satisfies nothing: where no
-        event was built, no latency is low. Raises StudyError where the result has others of its
-        kind: then its name is wrong."""
+        """Whether it is true of `result`. A metric without a value satisfies nothing: where no
+        event was built, no latency is low. Raises StudyError where the result has other metrics of
+        that group: the name is wrong."""
         value = result.metric(self.metric)
         if value is None and result.metrics.get(self.metric.partition(".")[0]):
             hint = did_you_mean(self.metric, flatten(result.metrics), "`--json` prints all")
@@ -64,17 +64,17 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One or more comparisons that must all be true. `str` gives text that reads back the same."""
+    """Comparisons that must all be true. `str` gives text that parses to the same condition."""
 
     comparisons: tuple[Comparison, ...]
 
     @classmethod
     def parse(cls, text: str, method: str, parts: Parts = ~Parts.NONE) -> Condition:
-        """Reads comparisons joined by " and ", for results of `method` for `parts`.
+        """Parse comparisons joined by " and ", for results of `method` for `parts`.
 
         A number stands in the metric's SI unit, or carries the unit with any prefix that a
         scenario may use ("2 ms", "5 MB", "25 Gb/s"). Raises StudyError for a metric that no
-        method or not this one gives, and for what is no comparison.
+        method or not this one gives, and for text that is no comparison.
         """
         if method not in METHODS:
             raise StudyError(f'"{method}" is not a method; known are {", ".join(METHODS)}')
@@ -83,7 +83,7 @@ class Condition:
         return cls(tuple(_parse(part, method, parts) for part in re.split(r"\sand\s", text)))
 
     def holds(self, result: Result) -> bool:
-        """Whether every comparison is true of `result`. Raises StudyError as they do."""
+        """Whether every comparison is true of `result`. Raises StudyError as `Comparison.holds`."""
         outcomes = [comparison.holds(result) for comparison in self.comparisons]
         return all(outcomes)
 
@@ -110,9 +110,9 @@ def require_metric(name: str, methods: Collection[str], parts: Parts) -> Metric:
     metric = described(name)
     if metric is None:
         raise StudyError(unknown_sentence(name))
-    given = [metric.given_by(method) for method in methods]
-    if not any(parts & each for each in given):
-        kind = f" for this system ({parts})" if any(given) else ""
+    by_method = [metric.given_by(method) for method in methods]
+    if not any(parts & each for each in by_method):
+        kind = f" for this system ({parts})" if any(by_method) else ""
         raise StudyError(
             f"{name} is not given by {' or '.join(methods)}{kind}, only by {metric.givers()}; use "
             "another method or another metric"
@@ -121,7 +121,7 @@ def require_metric(name: str, methods: Collection[str], parts: Parts) -> Metric:
 
 
 def _limit(text: str, metric: Metric) -> Number:
-    """The number in the metric's unit; ValueError says what is wrong, after its subject."""
+    """Return the number in the metric's unit. Raises ValueError, a sentence without a subject."""
     dimension = _DIMENSIONS.get(metric.unit)
     counted = dimension is None and metric.unit != "1"
     number = text.removesuffix(metric.unit).rstrip() if counted else text

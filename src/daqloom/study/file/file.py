@@ -1,4 +1,4 @@
-"""A study as its file says: which scenario, which methods, what varies, what is searched."""
+"""Study files: scenario, methods, what varies and what is searched."""
 
 import itertools
 import math
@@ -36,10 +36,11 @@ from daqloom.study.file.axis import (
 )
 from daqloom.study.file.bisection import tolerances
 from daqloom.study.file.cell import SEEDED
-from daqloom.study.file.common import CommonKeys, load_common
+from daqloom.study.file.common_keys import CommonKeys, load_common
 from daqloom.study.file.condition import Condition, require_metric
 from daqloom.study.file.hasher import ScenarioHasher
 from daqloom.study.file.saturation import Saturation
+from daqloom.study.methods.all_methods import Method
 from daqloom.topology.system.scenarios import load, override
 
 LARGEST_STUDY_BYTES = 1 << 20
@@ -47,11 +48,9 @@ MOST_SEEDS = 10_000
 CHOICES = {"building.protocol", "transport.kind", "network.technology", "network.shape"}
 """Keys that decide which parts a system has."""
 SEEDS_END = 1 << 53
-"""Seeds are below, so that a voter's fits the engine, and a dataset's coordinate is exact."""
+"""Seeds are below it: the seed of a voter fits the engine, and a dataset's coordinate is exact."""
 MOST_ANSWERS = 10_000_000
 USUAL_COURSE = "buffer_peak_bytes.tor"
-
-Method = Literal["analyse", "simulate", "measure"]
 
 
 class _Table(BaseModel):
@@ -81,18 +80,18 @@ class Search(_Table):
 
     @property
     def methods(self) -> tuple[Method, ...]:
-        """The methods that search."""
+        """Return the methods that search."""
         return (self.method,) if isinstance(self.method, str) else self.method
 
     @cached_property
     def range(self) -> tuple[float, float]:
-        """Lowest and highest value as SI numbers."""
+        """Return lowest and highest value as SI numbers."""
         low, high = (_si(self.key, value, "search.bounds") for value in self.bounds)
         return low, high
 
     @cached_property
     def precision(self) -> float:
-        """The tolerance in the SI unit of the key; with log spacing a bare ratio less 1."""
+        """Return the tolerance in the SI unit of the key; with log spacing a ratio less 1."""
         if self.spacing == "linear":
             return _si(self.key, self.tolerance, "search.tolerance")
         if isinstance(self.tolerance, str):
@@ -110,7 +109,7 @@ class Search(_Table):
         return dimension.whole if dimension else all(isinstance(value, int) for value in values)
 
     def value(self, number: float) -> str | int | float:
-        """A value of the key, an SI number, as the scenario reads it."""
+        """Return a value of the key, an SI number, as a scenario has it."""
         dimension = dimension_of_key(self.key)
         if dimension is None:
             return int(number) if float(number).is_integer() else number
@@ -118,7 +117,7 @@ class Search(_Table):
 
 
 class Equilibrium(_Table):
-    """[equilibrium]: a run is doubled in length until the course of a metric is stationary."""
+    """[equilibrium]: runs are doubled in length until the course of a metric is stationary."""
 
     metric: str = Field(
         default=USUAL_COURSE,
@@ -132,12 +131,12 @@ class Equilibrium(_Table):
 
     @cached_property
     def longest_s(self) -> float:
-        """`longest` in seconds."""
+        """Return `longest` in seconds."""
         return _si("run.duration", self.longest, "equilibrium.longest")
 
 
 class Repeat(_Table):
-    """[repeat]: the whole again with other random numbers."""
+    """[repeat]: the whole study again with other random numbers."""
 
     seeds: int | tuple[int, ...] = 1
     """Number of seeds, or a list of them; a number n stands for 1 to n."""
@@ -147,7 +146,7 @@ class Repeat(_Table):
 
 
 class Report(_Table):
-    """[report]: what a report of the study is about."""
+    """[report]: contents of a report of the study."""
 
     show: tuple[str, ...] = ()
     """Metrics to draw side by side; the first is that of maps and tables. By default the boundary
@@ -210,7 +209,7 @@ class StudyFile(_Table):
 
 @dataclass(frozen=True)
 class Study:
-    """A study whose every key is known and whose every value is read."""
+    """A study after all checks: every key is known and every value parsed."""
 
     name: str
     title: str
@@ -224,30 +223,30 @@ class Study:
     equilibrium: Equilibrium | None
     seeds: tuple[int, ...]
     common: CommonKeys
-    """The keys of [set] that depend on the axes."""
+    """Keys of [set] that depend on the axes."""
     show: tuple[str, ...] = ()
     bars: str = "deviation"
     seed_sets: tuple[str, ...] = ()
-    """Keys that a seed sets as well as run.seed."""
+    """Keys that a seed sets in addition to run.seed."""
     notes: tuple[str, ...] = ()
-    """Sentences on keys of [set] that mean nothing at some points."""
+    """Sentences on keys of [set] that are left out at some points."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Steps of each axis."""
+        """Return the number of steps of each axis."""
         return tuple(len(axis) for axis in self.axes)
 
     @property
     def points(self) -> int:
-        """How many combinations of the axes there are."""
+        """Return the number of combinations of the axes."""
         return math.prod(self.shape)
 
     def indices(self) -> Iterator[tuple[int, ...]]:
-        """Every combination of steps, the last axis fastest."""
+        """Return every combination of steps, the last axis fastest."""
         return itertools.product(*(range(len(axis)) for axis in self.axes))
 
     def is_seeded(self, method: str) -> bool:
-        """Return whether a method has an answer for each seed, or one for all."""
+        """Whether a method has an answer for each seed, not one for all."""
         return method in SEEDED or bool(self.seed_sets)
 
     def steps(self, index: tuple[int, ...]) -> dict[str, Any]:
@@ -263,22 +262,22 @@ class Study:
         return self.common.at(changes) | changes
 
     def scenario(self, index: tuple[int, ...]) -> Scenario:
-        """The system at a point. Raises ScenarioError."""
+        """Return the system at a point. Raises ScenarioError."""
         return override(self.base, self.overrides(index))
 
     @cached_property
     def hasher(self) -> ScenarioHasher:
-        """Hashes of the points' systems."""
+        """Return the hashes of the points' systems."""
         return ScenarioHasher(self.base)
 
     @cached_property
     def saturation(self) -> Saturation | None:
-        """Which of the points are offered more than they can carry."""
+        """Return the saturated points: those offered more than they can carry."""
         return kinds.saturation(self.base)
 
     @cached_property
     def condition(self) -> Condition:
-        """Return the condition that the search asks for, which each of its methods can tell."""
+        """Return the condition of the search, which all of its methods can evaluate."""
         assert self.search is not None
         where, methods = self.search.where, self.search.methods
         first, *_ = [Condition.parse(where, method, self.parts) for method in methods]
@@ -286,30 +285,29 @@ class Study:
 
     @property
     def parts(self) -> Parts:
-        """The parts that the study's systems may have, by which metrics are checked."""
+        """Return the parts that the study's systems may have, for the check of metrics."""
         return ~Parts.NONE if CHOICES & set(self.keys) else parts_of(self.base)
 
     @property
     def keys(self) -> list[str]:
-        """Keys that axes and the search set."""
+        """Return the keys that axes and the search set."""
         keys = [key for axis in self.axes for key in axis.keys]
         return [*keys, self.search.key] if self.search else keys
 
     def assumed(self) -> dict[str, str]:
-        """Keys that neither the scenario nor the study gives, as of `Scenario.assumed`, at the
-        first of its points."""
-        given = self.keys
+        """Return the keys at their defaults, as of `Scenario.assumed`, at the first point."""
+        own = self.keys
         first = self.scenario((0,) * len(self.axes))
-        return {key: value for key, value in first.assumed().items() if key not in given}
+        return {key: value for key, value in first.assumed().items() if key not in own}
 
 
 def shipped_studies() -> dict[str, Path]:
-    """The studies that come with daqloom, by name."""
+    """Return the studies that come with daqloom, by name."""
     return shipped("studies")
 
 
 def find_study(study: str | PathLike[str]) -> Path:
-    """The file of a study given by name or path. Raises StudyError if no study has that name."""
+    """Return the file of a study by its name or path. Raises StudyError for an unknown name."""
     path = Path(study)
     if "/" in str(study) or path.suffix == ".toml" or path.exists():
         return path
@@ -323,7 +321,7 @@ def find_study(study: str | PathLike[str]) -> Path:
 
 
 def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
-    """Reads a study by name or file, in its quick form if asked for. Raises StudyError."""
+    """Read a study by name or file, with `quick` in its quick form. Raises StudyError."""
     path = find_study(study)
     try:
         text = read_text(path, LARGEST_STUDY_BYTES)
@@ -343,7 +341,7 @@ def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
 
 
 def _quick(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables are merged key by key; all else is replaced, variants as a whole."""
+    """Return the quick form: tables are merged by key, all else is replaced, also variants."""
     quick = document.get("quick", {})
     if not isinstance(quick, dict):
         return dict(document)
@@ -370,7 +368,7 @@ def _study(path: Path, file: StudyFile) -> Study:
 
 
 def _mistakes_of_set(scenario: str, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return sentences on what is wrong with the scenario and [set], without the axes."""
+    """Return the mistakes of the scenario and [set], without the axes."""
     try:
         load(scenario, values)
     except ScenarioError as error:
@@ -379,8 +377,8 @@ def _mistakes_of_set(scenario: str, values: Mapping[str, Any]) -> tuple[str, ...
 
 
 def study_of(base: Scenario, file: StudyFile, name: str) -> Study:
-    """What `file` asks of `base`, in place of its scenario with [set]. Raises StudyError,
-    ScenarioError."""
+    """Return the study of `file` for `base`, in place of its scenario with [set]. Raises
+    StudyError, ScenarioError."""
     return _checked(CommonKeys(base, {}, _axes(file)), file, name)
 
 
@@ -458,7 +456,7 @@ def _check(study: Study) -> None:
     for key in keys:
         if keys.count(key) > 1:
             raise StudyError(f"{key} is set twice")
-    for index in _tried_at_once(study):  # all others are checked as they are computed
+    for index in _checked_points(study):  # the others are checked when they are computed
         study.scenario(index)
 
 
@@ -468,19 +466,19 @@ def _check_measured(base: Scenario) -> None:
     check_measurable(base)
 
 
-def _tried_at_once(study: Study) -> set[tuple[int, ...]]:
-    """The first and the last point, and every variant."""
+def _checked_points(study: Study) -> set[tuple[int, ...]]:
+    """Return the first and the last point, and every variant."""
     first = tuple(0 for _ in study.shape)
-    tried = {first, tuple(n - 1 for n in study.shape)}
+    points = {first, tuple(n - 1 for n in study.shape)}
     for place, axis in enumerate(study.axes):
         if axis.labels:
-            tried |= {(*first[:place], step, *first[place + 1 :]) for step in range(len(axis))}
-    return tried
+            points |= {(*first[:place], step, *first[place + 1 :]) for step in range(len(axis))}
+    return points
 
 
 def _check_search(study: Study, search: Search) -> None:
     require_key(search.key, "search.key: ")
-    _ = study.condition  # read now, so that a mistake in it is reported before any run
+    _ = study.condition  # parsed now, so that a mistake in it is reported before any run
     low, high = search.range
     if not -math.inf < low < high < math.inf:
         raise StudyError(f"search.bounds = {list(search.bounds)}: expected a low and a high value")

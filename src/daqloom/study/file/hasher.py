@@ -1,8 +1,8 @@
 """The hash of a scenario with some keys changed, without building that scenario.
 
-Validating a scenario takes most of a millisecond, and a plan may have 10⁵ of them. A key is *local*
-if changing it changes nothing else of the resolved system; that is tried out on the real thing, for
-every key, before it is believed. Whatever is not local is hashed the slow way.
+Validation of a scenario takes most of a millisecond, and a plan may have 10⁵ of them. A key is
+*local* if its change changes nothing else in the resolved system; each key is tested for that with
+real scenarios. A scenario with any other key is built and hashed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.document import ABSENT, look, put
 from daqloom.scenario.file.overrides import FILE_KEYS
-from daqloom.scenario.schema.choices import deciding, is_something
+from daqloom.scenario.schema.choices import deciding
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study.file.axis import dimension_of_key
+from daqloom.study.file.common_keys import choice
 from daqloom.topology.system.scenarios import override
 
 MOST_READERS = 1000
@@ -32,14 +33,14 @@ class ScenarioHasher:
     def __init__(self, base: Scenario) -> None:
         self._base = base
         self._sections = {name: _dump(value) for name, value in base.content().items()}
-        self._believed: set[tuple[object, ...]] = set()
+        self._verified: set[tuple[object, ...]] = set()
         # By the text of values, which may be lists.
         self._section = functools.lru_cache(maxsize=10_000)(self._changed_section)
         self._dumped = functools.lru_cache(maxsize=200_000)(self._as_resolved)
         self._with = functools.lru_cache(maxsize=MOST_READERS)(self._reader)
 
     def hash(self, overrides: Mapping[str, Any]) -> str:
-        """SHA-256. Raises ScenarioError where the slow way must be gone and the system is none."""
+        """Return the SHA-256. Raises ScenarioError where the changed system is not valid."""
         files = {key: value for key, value in overrides.items() if key in FILE_KEYS}
         if files and (reader := self._with(_dump(files))):
             return reader.hash({k: v for k, v in overrides.items() if k not in files})
@@ -48,7 +49,8 @@ class ScenarioHasher:
         return self._quick(overrides)
 
     def _reader(self, files: str) -> ScenarioHasher | None:
-        """Of `base` with other files, which are read once; None where that alone is no system."""
+        """Return the hasher of `base` with other files, which are read once; None where that alone
+        is no system."""
         try:
             return ScenarioHasher(override(self._base, json.loads(files)))
         except ScenarioError:
@@ -74,28 +76,27 @@ class ScenarioHasher:
         return _dump(section)
 
     def _local(self, overrides: Mapping[str, Any]) -> bool:
-        """Whether these keys together are local: tried once for every choice, as of a switch's
-        model, and on the first numbers that come."""
+        """Whether these keys together are local: tested for every choice, such as a switch's
+        model, with the first numbers."""
         keys = overrides.keys()
         if FILE_KEYS & keys or any("." not in key for key in keys):
             return False
         if any(key.partition(".")[0] not in self._sections for key in keys):
             return False
         label = tuple((key, self._choice(key, value)) for key, value in overrides.items())
-        if label not in self._believed:
+        if label not in self._verified:
             try:
-                slow = override(self._base, overrides).hash()
+                if override(self._base, overrides).hash() != self._quick(overrides):
+                    return False
             except ScenarioError:
                 return False
-            if slow != self._quick(overrides):
-                return False
-            self._believed.add(label)
-        # Whether all values are written in the resolved system just as they are given.
+            self._verified.add(label)
+        # Whether the resolved system has all values in the same notation.
         texts = ((key, _dump(value)) for key, value in overrides.items())
         return all(self._dumped(key, text) == text for key, text in texts)
 
     def _as_resolved(self, key: str, text: str) -> str | None:
-        """The text of a key's value in the resolved system; None where it has no such value."""
+        """Return a key's value in the resolved system as text; None where it has no such value."""
         value = json.loads(text)
         dimension = None if key.startswith(f"{SPARSE}.") else dimension_of_key(key)
         try:
@@ -107,11 +108,10 @@ class ScenarioHasher:
             return None
 
     def _choice(self, key: str, value: object) -> object:
-        """The value where it is one of a few words; of a number on which other keys depend whether
-        it is 0; None for other numbers, quantities and lists."""
-        if isinstance(value, str | bool) and dimension_of_key(key) is None:
-            return value
-        return is_something(value) if key in deciding(type(self._base)) else None
+        """Return `choice` of a key on which others depend, and words; None for other numbers,
+        quantities and lists."""
+        word = isinstance(value, str | bool) and dimension_of_key(key) is None
+        return choice(key, value) if word or key in deciding(type(self._base)) else None
 
 
 def _dump(value: object) -> str:

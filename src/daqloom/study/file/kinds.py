@@ -1,4 +1,4 @@
-"""What a study has to know of the kind of its system: a rack, or any other."""
+"""Properties of the two kinds of system that a study has: a rack, or any other."""
 
 import functools
 import math
@@ -36,42 +36,41 @@ RACK_HOPS_PER_PACKET = 4.5
 
 @dataclass(frozen=True)
 class Kind:
-    """What a study has to know of systems of one kind."""
+    """Properties of the systems of one kind."""
 
     versions: Mapping[str, int]
-    """Of the models, by method: raised when the same scenario and seed give another result, so that
-    cells of before are computed anew."""
+    """Versions of the models, by method; a new one, for other results of the same scenario and
+    seed, makes cells be computed anew."""
     analysis_s: float
-    """Time on one core of an analysis, roughly."""
+    """Time on one core of an analysis, roughly (s)."""
     courses: Sequence[str]
     """Metrics of a simulation whose course over time is recorded."""
     costly: Sequence[str]
-    """Keys that decide what a run costs."""
+    """Keys that decide the cost of a run."""
     simulation_s: Callable[[Scenario, Mapping[str, Any]], float]
     """Estimated time on one core of a simulation of a system with changes; builds no scenario."""
 
 
 def kind_of(base: Scenario) -> Kind:
-    """The kind of `base`: pull building over TCP in a rack, or any other."""
+    """Return the kind of `base`: pull building over TCP in a rack, or any other."""
     return RACK if Parts.INCAST in parts_of(base) else FABRIC
 
 
 def operating_point(base: Scenario) -> dict[str, float]:
-    """Event rate and size, SI numbers by key, which figures mark; on a fabric none, as these are
-    what comes out, not what is given."""
+    """Return event rate and size, SI numbers by key, which figures mark; none on a fabric, where
+    they are results, not inputs."""
     is_incast = Parts.INCAST in parts_of(base)
     return {RATE: base.event.rate, SIZE: base.event.size} if is_incast else {}
 
 
 def saturation(base: Scenario) -> Saturation | None:
-    """What tells saturated points of `base` with changes by the bound of the event rate. None on a
-    fabric, as nodes push as fast as they can, or as the fragments come, and what has no room is
-    discarded at once."""
+    """Return the saturation of `base` with changes, by the bound of the event rate. None on a
+    fabric: nodes push at their full rate or at that of the fragments, and discard the excess."""
     return Saturation(base) if Parts.INCAST in parts_of(base) else None
 
 
 def _rack_s(base: Scenario, changes: Mapping[str, Any]) -> float:
-    """From the packets of all events."""
+    """Estimate a simulation from the packets of all events (s)."""
     rate_hz, size, sources, duration_s = (number(base, changes, key) for key in RACK.costly)
     uplink = base.network.links.uplink
     carried_hz = uplink.rate * uplink.count / (8 * size)  # at most
@@ -81,7 +80,7 @@ def _rack_s(base: Scenario, changes: Mapping[str, Any]) -> float:
 
 
 def _fabric_s(base: Scenario, changes: Mapping[str, Any]) -> float:
-    """From the packets that the nodes' links carry, or those that fragments come in."""
+    """Estimate a simulation from the packets that nodes' links carry or fragments need (s)."""
     of = functools.partial(number, base, changes)
     message = of("event.fragment_size") * of("event.packing")
     payload = message / math.ceil(message / of("transport.mtu"))
@@ -123,21 +122,22 @@ FABRIC = Kind(
 
 
 def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
-    """How many: as told, or all hosts of the fabric; and the rate of their links (b/s)."""
+    """Return the number of nodes, by the scenario or all hosts of the fabric, and the rate of their
+    links (b/s)."""
     of = functools.partial(number, base, changes)
+    shape, rate_bps = value_of(base, changes, "network.shape"), USUAL_BPS
     hosts = of("network.leaves") * of("network.hosts_per_leaf") * max(1, of("network.pods"))
-    rate_bps = USUAL_BPS
-    if value_of(base, changes, "network.shape") == "one-switch":
+    if shape == "one-switch":
         hosts = of("network.hosts")
-    if value_of(base, changes, "network.shape") == "imported":
+    if shape == "imported":
         hosts, rate_bps = _imported(str(value_of(base, changes, "network.dumps")))
-    if value_of(base, changes, "network.shape") == "cables":
+    if shape == "cables":
         hosts, rate_bps = _listed(base)
     return _units(base, changes) or hosts, of("network.links.rate") or rate_bps
 
 
 def _units(base: Scenario, changes: Mapping[str, Any]) -> int:
-    """How many hosts have units, as told; 0: all."""
+    """Return the number of hosts with units by the scenario; 0 for all."""
 
     def changed(table: str) -> BaseModel:
         keys = [key for key in changes if key.startswith(f"{table}.")]
@@ -150,7 +150,7 @@ def _units(base: Scenario, changes: Mapping[str, Any]) -> int:
 
 
 def _listed(base: Scenario) -> tuple[float, float]:
-    """Hosts and mean rate of a list of cables, as `_imported`."""
+    """Return hosts and mean rate of a list of cables, as `_imported`."""
     from daqloom.topology import TopologyError
     from daqloom.topology.shapes.shape import cables
 
@@ -162,8 +162,8 @@ def _listed(base: Scenario) -> tuple[float, float]:
 
 @functools.lru_cache(maxsize=1000)
 def _imported(dumps: str) -> tuple[float, float]:
-    """Hosts, and the mean rate of cables; none where the dumps cannot be read, as their simulation
-    will say."""
+    """Return hosts, and the mean rate of cables; 0 where the dumps cannot be read, which their
+    simulation reports."""
     from daqloom.topology import TopologyError
     from daqloom.topology.formats.load import load_cabling
 

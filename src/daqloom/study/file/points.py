@@ -1,9 +1,10 @@
-"""The points of a study's dataset: axes, methods, what is asked, and what can be trusted."""
+"""The points of a study's dataset: axes, methods, variables, and which values count."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +15,6 @@ from daqloom.scenario.quantities import FREQUENCY, TIME, Dimension
 from daqloom.scenario.quantities import RATE as BIT_RATE
 from daqloom.scenario.quantities import SIZE as BYTES
 from daqloom.study import StudyError
-from daqloom.study.file.attributes import attribute
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -24,59 +24,66 @@ NEEDED = "buffer_needed_bytes.tor"
 RATE, SIZE = "event.rate", "event.size"
 EVENT_KEYS = (RATE, SIZE)
 USUAL = ("boundary", PEAK, "event_rate_hz")
-"""What is shown unless a study says so, the first that there is."""
+"""Variables shown by default, the first that a study has."""
 BOUNDARIES = ("boundary", "boundary_shared")
-"""Variables that say where a search ended."""
+"""Variables with the end of a search."""
 ABOVE = "above the limit"
-"""Why a point is left out that has more than was asked for."""
+"""Reason for leaving out a point whose value exceeds the given limit."""
 COUNTERPARTS = {"network.switch.tor.buffer": PEAK, RATE: BOUND}
-"""What a method that searches nothing says of the searched key."""
+"""Variables that correspond to the searched key, of methods that search nothing."""
 UNBOUNDED = {
     "below": "below the bounds",
     "above": "above the bounds",
     "never": "never satisfied",
     "reversed": "reversed",
 }
-"""Why a search's point is left out, by the status of its boundary."""
+"""Reasons for leaving out a search's point, by the status of its boundary."""
 LINKS = ("link_utilisation.access.down", "link_utilisation.uplink.down")
-BESIDES = ("by", "seed", "slice")
+NO_AXES = ("by", "seed", "slice")
 """Dimensions that are no axes."""
 
 
+def attribute(dataset: Dataset, name: str, default: Any) -> Any:
+    """Return the list or table of an attribute, `default` without it. It is a JSON text, since
+    NetCDF has no tables; one that a user set to a list or a table is returned as it is."""
+    value = dataset.attrs.get(name, default)
+    return json.loads(value) if isinstance(value, str) else value
+
+
 def axes_of(dataset: Dataset) -> list[str]:
-    """The study's axes, in the order of its file."""
+    """Return the study's axes, in the order of its file."""
     first = next((v for v in dataset.data_vars.values() if "by" in v.dims), None)
     dims = dataset.sizes if first is None else first.dims
-    return [str(dim) for dim in dims if dim not in BESIDES]
+    return [str(dim) for dim in dims if dim not in NO_AXES]
 
 
 def is_numeric(dataset: Dataset, axis: str) -> bool:
-    """Whether an axis' steps are numbers; else they are names, such as models of switches."""
+    """Whether an axis' steps are numbers, not names, such as models of switches."""
     return dataset[axis].dtype.kind in "iuf"
 
 
 def dimension_of(values: DataArray) -> Dimension | None:
-    """The kind of quantity of an axis or a variable, by its unit; None for plain numbers and
-    names."""
+    """Return the kind of quantity of an axis or a variable, by its unit; None for plain numbers
+    and names."""
     units = {dimension.unit: dimension for dimension in (BYTES, BIT_RATE, TIME, FREQUENCY)}
     return units.get(str(values.attrs.get("units", "")))
 
 
 def plane_of(dataset: Dataset) -> tuple[str, str] | None:
-    """The first two axes of numbers with two steps or more."""
+    """Return the first two numeric axes with two steps or more."""
     axes = [a for a in axes_of(dataset) if is_numeric(dataset, a) and dataset.sizes[a] > 1]
     return (axes[0], axes[1]) if len(axes) > 1 else None
 
 
 def shown_variable(dataset: Dataset, show: str | None = None) -> str:
-    """The variable that a study is about. `show`, else the first that the study's [report] names,
-    else `boundary` after a search, else the peak of the top-of-rack switch, else the event rate,
-    else the first metric. Raises StudyError where there is no such variable, or none at all."""
+    """Return the main variable of a study: `show`, else the first in its [report], else `boundary`
+    after a search, else the peak of the top-of-rack switch, else the event rate, else the first
+    metric. Raises StudyError where there is no such variable, or none at all."""
     return shown_variables(dataset, show)[0]
 
 
 def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
-    """The variables that a report draws side by side: `show` alone, else what [report] names."""
+    """Return the variables drawn side by side in a report: `show`, else those of [report]."""
     known = [
         str(name)
         for name, v in dataset.data_vars.items()
@@ -90,7 +97,7 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
             )
         _check_dimensions(dataset, show)
         return [show]
-    filled = [name for name in known if bool(_given(dataset, name).any())]
+    filled = [name for name in known if bool(_filled(dataset, name).any())]
     named = [name for name in attribute(dataset, "show", ()) if name in filled]
     usual = [name for name in USUAL if name in filled] or filled
     if named or usual:
@@ -101,42 +108,41 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
 
 
 def _check_dimensions(dataset: Dataset, variable: str) -> None:
-    """A variable that a user computed may have lost one."""
-    wanted = {"by", "seed", *axes_of(dataset)}
+    """Raise StudyError for a variable without one of the dimensions, which a user computed."""
+    expected = {"by", "seed", *axes_of(dataset)}
     found = set(map(str, dataset[variable].dims))
-    if found != wanted:
+    if found != expected:
         raise StudyError(
             f'the variable "{variable[:80]}" has the dimensions {", ".join(sorted(found))}; '
-            f"expected {', '.join(sorted(wanted))}: compute it from other variables of the "
+            f"expected {', '.join(sorted(expected))}: compute it from other variables of the "
             "dataset, without taking a mean or one step"
         )
 
 
-def _given(dataset: Dataset, variable: str) -> DataArray:
+def _filled(dataset: Dataset, variable: str) -> DataArray:
     if variable in BOUNDARIES and "boundary_status" in dataset:
         return dataset["boundary_status"] != ""
     return cast("DataArray", np.isfinite(dataset[variable]))
 
 
 def methods_of(dataset: Dataset, variable: str) -> list[str]:
-    """The methods that give `variable` anywhere; a search that found nothing gives its status."""
-    given = _given(dataset, variable)
-    return [str(m) for m in dataset["by"].values if bool(given.sel({"by": m}).any())]
+    """Return the methods with any value of `variable`; a search without a boundary has a status."""
+    filled = _filled(dataset, variable)
+    return [str(m) for m in dataset["by"].values if bool(filled.sel({"by": m}).any())]
 
 
 def operating_point(dataset: Dataset) -> dict[str, float]:
-    """Event rate and size of the study's own scenario, SI numbers, as far as they are known."""
-    given = attribute(dataset, "operating_point", {})
-    return {key: float(given[key]) for key in EVENT_KEYS if key in given}
+    """Return event rate and size of the study's own scenario, SI numbers, as far as known."""
+    point = attribute(dataset, "operating_point", {})
+    return {key: float(point[key]) for key in EVENT_KEYS if key in point}
 
 
-def steps(dataset: Dataset, axis: str, wanted: Sequence[Any] | None) -> list[int]:
-    """Places of some steps of an axis; of all where none is named. Raises StudyError."""
+def steps(dataset: Dataset, axis: str, chosen: Sequence[Any] | None) -> list[int]:
+    """Return the places of the chosen steps of an axis, of all if None. Raises StudyError."""
     values = dataset[axis].values.tolist()
-    if wanted is None:
+    if chosen is None:
         return list(range(len(values)))
-    missing = [value for value in wanted if value not in values]
-    if missing:
+    if missing := [value for value in chosen if value not in values]:
         dimension = dimension_of(dataset[axis])
         first, *known = [
             str(value) if dimension is None else dimension.format(value)
@@ -145,11 +151,16 @@ def steps(dataset: Dataset, axis: str, wanted: Sequence[Any] | None) -> list[int
         raise StudyError(
             f"{axis} = {first} is not a step of this study; its steps are {', '.join(known)}"
         )
-    return [values.index(value) for value in wanted]
+    return [values.index(value) for value in chosen]
+
+
+def step_values(dataset: Dataset, place: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    """Return the values of the steps at a place along some axes."""
+    return {axis: dataset[axis].values[step].item() for axis, step in place}
 
 
 def at_steps(dataset: Dataset, place: Mapping[str, Any]) -> Dataset:
-    """The part of a study at one step of some axes, which keep their place. Raises StudyError."""
+    """Return a study's part at one step of some axes, which keep their place. Raises StudyError."""
     return dataset.isel({axis: steps(dataset, axis, [step]) for axis, step in place.items()})
 
 
@@ -159,25 +170,25 @@ def searches(dataset: Dataset, key: str) -> bool:
 
 
 def saturated(dataset: Dataset) -> DataArray:
-    """Where any method flags a point as offered more than it can carry; the dims are the axes. No
-    buffer helps there: what such a point shows depends on how long it ran. False everywhere if the
-    rate itself is searched, and so never offered beyond its boundary."""
+    """Whether any method flags a point as offered more than it can carry; the dims are the axes.
+    No buffer helps there: results depend on the length of the run. False everywhere if the rate
+    itself is searched, and so never offered beyond its boundary."""
     if "saturated" not in dataset or searches(dataset, RATE):
         return _by_axes(dataset, False)
     return _by_axes(dataset, dataset["saturated"].any(["by", "seed"]))
 
 
 def drifting(dataset: Dataset, method: str) -> DataArray:
-    """Where a run of `method` had not settled when it ended; the dims are the axes."""
+    """Whether a run of `method` had not settled when it ended; the dims are the axes."""
     if "equilibrium" not in dataset:
         return _by_axes(dataset, False)
     return _by_axes(dataset, (dataset["equilibrium"].sel({"by": method}) == "drifting").any("seed"))
 
 
 def load(dataset: Dataset) -> DataArray | None:
-    """Offered rate over the bound of the first link, host or builder to be full, by the axes. Where
-    the bound is not known, the utilisation of the links into the rack or to its builders, whichever
-    is higher; None where neither is, and where the rate is searched."""
+    """Return the offered rate over the bound of the first full link, host or builder, by the axes.
+    Where the bound is not known, it is the higher utilisation of the links into the rack and to its
+    builders; None where neither is known, and where the rate is searched."""
     import xarray
 
     rate: Any = None
@@ -194,7 +205,7 @@ def load(dataset: Dataset) -> DataArray | None:
 
 
 def _by_axes(dataset: Dataset, values: Any) -> DataArray:
-    """`values`, or one value, by all axes in their order, without coordinates."""
+    """Return `values`, or one value, by all axes in their order, without coordinates."""
     import xarray
 
     known = xarray.DataArray(values)
@@ -215,7 +226,7 @@ class Spread:
 
 
 def spread(values: DataArray) -> Spread:
-    """Over the dimension `seed`; what is not known is left out."""
+    """Return the spread over the dimension `seed`, without values that are not known."""
     count = values.notnull().sum("seed")
     total = values.fillna(0).sum("seed")
     mean = (total / count.where(count > 0)).rename("mean")
@@ -227,9 +238,9 @@ def spread(values: DataArray) -> Spread:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What one method says of `variable`: the mean over seeds where it can be trusted, else NaN.
-    The dims of `values` are the axes. `left_out` says why the others are left out, and how many."""
+class MethodMeans:
+    """Means over seeds of `variable` by one method; NaN at the points that are left out. The dims
+    of `values` are the axes; `left_out` counts these points by reason."""
 
     method: str
     variable: str
@@ -237,43 +248,44 @@ class Answer:
     left_out: Counter[str]
 
 
-def answers(dataset: Dataset, variable: str | None = None) -> list[Answer]:
-    """What the methods say of `variable` (by default that of `shown_variable`), for fits.
+def means_by_method(dataset: Dataset, variable: str | None = None) -> list[MethodMeans]:
+    """Return the means of `variable` (by default `shown_variable`) by each method, for fits.
 
     Saturated points are left out, and so are boundaries that a search did not find. A method that
-    searches nothing answers with its own value of the searched key, where it has one: the peak for
-    a buffer, the bound of the links for a rate.
+    searches nothing has its own value of the searched key, if any: the peak for a buffer, the bound
+    of the links for a rate.
     """
     variable = shown_variable(dataset, variable)
     methods = methods_of(dataset, variable)
-    found = [_answer(dataset, variable, method) for method in methods]
+    found = [_means(dataset, variable, method) for method in methods]
     if variable in BOUNDARIES:
         other = COUNTERPARTS.get(str(dataset["boundary"].attrs.get("key")), "")
         if other in dataset:
             rest = [method for method in methods_of(dataset, other) if method not in methods]
-            found += [_answer(dataset, other, method) for method in rest]
+            found += [_means(dataset, other, method) for method in rest]
     order = [str(method) for method in dataset["by"].values]
-    return sorted(found, key=lambda answer: order.index(answer.method))
+    return sorted(found, key=lambda each: order.index(each.method))
 
 
-def _answer(dataset: Dataset, variable: str, method: str) -> Answer:
+def _means(dataset: Dataset, variable: str, method: str) -> MethodMeans:
     values = dataset[variable].sel({"by": method}, drop=True)
-    given = values.notnull()
+    computed = values.notnull()
     reasons: Counter[str] = Counter()
     if variable in BOUNDARIES:
         status = dataset["boundary_status"].sel({"by": method}, drop=True)
         values = values.where(status == "found")
         _count_statuses(reasons, status.transpose("seed", ...).values)
-        given = status != ""
+        computed = status != ""
     mean = spread(values).mean.transpose(*axes_of(dataset))
     full = saturated(dataset)
     reasons["saturated"] = int(full.sum())
-    reasons["not computed"] = int((~full.values & ~given.any("seed").transpose(*full.dims)).sum())
-    return Answer(method, variable, mean.where(~full), +reasons)
+    missing = ~full.values & ~computed.any("seed").transpose(*full.dims)
+    reasons["not computed"] = int(missing.sum())
+    return MethodMeans(method, variable, mean.where(~full), +reasons)
 
 
 def _count_statuses(reasons: Counter[str], status: Any) -> None:
-    """A point counts if no seed found its boundary."""
+    """Count each point of which no seed found the boundary."""
     for point in status.reshape(status.shape[0], -1).T:
         ended = [str(each) for each in point if each]
         if ended and "found" not in ended:

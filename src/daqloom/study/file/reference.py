@@ -75,10 +75,10 @@ def _rows(model: type[BaseModel], keys: set[str], *, head: bool = True) -> Itera
     if head:
         yield "| key | default | values | meaning |"
         yield "|---|---|---|---|"
-    told = meanings(model)
+    texts = meanings(model)
     for key, field in model.model_fields.items():
         if key in keys:
-            text = told[key].replace("|", "\\|")
+            text = texts[key].replace("|", "\\|")
             meaning = text[:1].upper() + text[1:]
             yield f"| `{key}` | {_default(field)} | {_values(field, text)} | {meaning} |"
 

@@ -1,8 +1,8 @@
-"""Points that are offered more than the system can carry, known before they are run.
+"""Points that are offered more than the system can carry, found before they are run.
 
-No buffer helps there: queues grow for as long as the run lasts, up to what the builders take at a
-time. So such a run is cut short as soon as that is reached, and what it says of queues is a limit
-of the builders, not of the network.
+No buffer helps there: queues grow as long as the run lasts, up to the number of events that
+builders take at a time. Such a run is cut short once that is reached; its queues show a limit of
+the builders, not of the network.
 """
 
 import math
@@ -18,35 +18,35 @@ from daqloom.topology.system.scenarios import override
 RATE, SIZE, DURATION, WARMUP = "event.rate", "event.size", "run.duration", "run.warmup"
 
 INDEPENDENT = (RATE, "network.switch.", "run.")
-"""Keys, and beginnings of keys, that the bound of the rate does not depend on."""
+"""Keys, and beginnings of keys, that do not change the bound of the rate."""
 
 FILLS = 2
-"""A saturated run lasts until the excess has filled all builders' events so many times: once to
-reach the state that it stays in, and once more to see it."""
+"""Times that the excess fills all builders' events in a saturated run: once to reach the final
+state, and once more to observe it."""
 
 MOST_BACKLOG = 1e9
-"""Excess (B) at which it ends in any case: every packet that waits takes memory."""
+"""Excess (B) at which such a run ends in any case: every waiting packet takes memory."""
 
 MOST_REMEMBERED = 100_000
 
 
 class Saturation:
-    """What of `base` with changes is saturated, and how long that is to be run."""
+    """Saturated points of `base` with changes, and the length of their runs."""
 
     def __init__(self, base: Scenario) -> None:
         self._base = base
         self._bounds: dict[str, tuple[float, int]] = {}
 
     def excess_hz(self, changes: Mapping[str, Any]) -> float:
-        """Offered event rate less the bound of `analyse`; above 0 the point is saturated. The bound
-        (`event_rate_bound_hz`) is that of the first link, host or builder to be full. Raises
-        ScenarioError where the system is none."""
+        """Return the offered event rate less the bound of `analyse`; above 0 the point is
+        saturated. The bound (`event_rate_bound_hz`) is that of the first full link, host or
+        builder. Raises ScenarioError where the system is not valid."""
         return number(self._base, changes, RATE) - self._limits(changes)[0]
 
     def bounded(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """`changes`, with a shorter run where they are saturated. Warm-up and run become shorter by
-        the same factor, so that the excess of the events fills the builders `FILLS` times, or comes
-        to `MOST_BACKLOG`; a run that is shorter already stays as it is."""
+        """Return `changes`, with a shorter run where they are saturated. Warm-up and run become
+        shorter by the same factor, so that the excess of the events fills the builders `FILLS`
+        times, or comes to `MOST_BACKLOG`; a run that is shorter already is unchanged."""
         excess_hz = self.excess_hz(changes)
         if excess_hz <= 0:
             return dict(changes)
@@ -62,8 +62,8 @@ class Saturation:
         return dict(changes) | {key: text(key, seconds) for key, seconds in shorter.items()}
 
     def _limits(self, changes: Mapping[str, Any]) -> tuple[float, int]:
-        """Bound of the rate, and events that all builders take at a time; neither depends on the
-        rate, the switches or the run, so that an axis or a search of those asks once."""
+        """Return the bound of the rate, and the events that all builders take at a time; neither
+        depends on rate, switches or run, so that axes and searches of those compute it once."""
         others = {key: value for key, value in changes.items() if _matters(key)}
         label = repr(others)
         if label not in self._bounds:
@@ -79,7 +79,7 @@ class Saturation:
 
 
 def _matters(key: str) -> bool:
-    """Whether the bound depends on a key, or the rest is no system without it, as DCTCP."""
+    """Whether the bound depends on a key, or the system is not valid without it, as DCTCP."""
     return not key.startswith(INDEPENDENT) or key.endswith(".ecn_threshold")
 
 

@@ -1,4 +1,4 @@
-"""What is said of searches whose bounds hold no boundary: they are kept and flagged."""
+"""Texts on searches whose bounds hold no boundary: they are kept and flagged."""
 
 from collections.abc import Mapping
 
@@ -18,18 +18,18 @@ _WORDS: dict[tuple[str, str], tuple[str, str]] = {
         'it fails at {low} and holds at {high}, as if the "smallest" were meant',
     ),
 }
-"""By what is sought and the status of a Boundary: for a table, and for a sentence."""
+"""Texts for a table and for a sentence, by the end searched for and the status of a Boundary."""
 
 
 def word(status: str, find: Find, low: str, high: str) -> str:
-    """For a table's cell: "60 kHz or more". `low` and `high` are the bounds with their unit."""
+    """Return the text of a table's cell: "60 kHz or more". `low` and `high` have their unit."""
     return _WORDS[find, status][0].format(low=low, high=high)
 
 
 def sentence(statuses: Mapping[str, int], find: Find, low: str, high: str) -> str:
-    """ "2 of 9 searches found no boundary within 6 MB to 400 MB: at 2 it holds even at 6 MB; …".
+    """Return "2 of 9 searches found no boundary within 6 MB to 400 MB: at 2 it holds even at …".
 
-    `statuses` counts all searches by status, those that found one among them. Empty where all did.
+    `statuses` counts all searches by status, with those that found one. Empty where all did.
     """
     ended = {status: n for status, n in statuses.items() if n and status != "found"}
     if not ended:

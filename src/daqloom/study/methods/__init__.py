@@ -1,1 +1,1 @@
-"""The three methods by name, one beside the other."""
+"""The three methods by name, and comparisons of them."""

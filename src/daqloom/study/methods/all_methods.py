@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 Method = Literal["analyse", "simulate", "measure"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
-MOST_UNITS_UNASKED = 16
-"""With more, so many processes on this machine are started only for those who name the method."""
+MOST_LOCAL_UNITS = 16
+"""Largest number of processes that the usual methods start on this machine."""
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What each method gives of one scenario, in the order of `METHODS`."""
+class MethodResults:
+    """Results of one scenario by several methods, in the order of `METHODS`."""
 
     scenario: Scenario
     results: tuple[Result, ...]
     failure: MeasureError | None = None
-    """Why the measurement, which was asked for, has no result."""
+    """Error of a measurement that has no result."""
 
     def of(self, method: Method) -> Result | None:
         """Return the result of a method, None where it was not applied."""
@@ -38,33 +38,33 @@ class Beside:
 
 
 def usual_methods(scenario: Scenario) -> tuple[Method, ...]:
-    """All that a machine like this can be asked for without being told to. Raises ScenarioError
+    """Return the methods that a machine like this can apply by default. Raises ScenarioError
     where `scenario` describes no event builder."""
     if scenario.building.protocol == "none":
         return ("simulate",)
-    if scenario.measure.launch == "local" and fabric_system(scenario).nodes > MOST_UNITS_UNASKED:
+    if scenario.measure.launch == "local" and fabric_system(scenario).nodes > MOST_LOCAL_UNITS:
         return ("analyse", "simulate")
     return METHODS
 
 
 def chosen_methods(names: str) -> tuple[Method, ...]:
-    """From "simulate, measure". Raises ScenarioError."""
-    wanted = {name.strip() for name in names.split(",")}
-    if unknown := sorted(wanted - set(METHODS)):
+    """Parse names such as "simulate, measure". Raises ScenarioError."""
+    chosen = {name.strip() for name in names.split(",")}
+    if unknown := sorted(chosen - set(METHODS)):
         raise ScenarioError(
             f'--methods = "{names}": there is no method "{unknown[0]}"; expected some of '
             f"{', '.join(METHODS)}"
         )
-    return tuple(method for method in METHODS if method in wanted)
+    return tuple(method for method in METHODS if method in chosen)
 
 
-def beside(
+def run_methods(
     scenario: Scenario,
     methods: Iterable[Method],
     *,
     simulated: Callable[[float], None] | None = None,
     measured: Callable[[Progress], None] | None = None,
-) -> Beside:
+) -> MethodResults:
     """Run `methods`; `simulated` and `measured` are called with the progress of their runs. A
     measurement that fails leaves the results of the others, and its reason. Raises what the
     methods raise, a MeasureError only if no other method has a result; StoppedError after Ctrl-C.
@@ -90,4 +90,4 @@ def beside(
                 raise
             else:
                 failure = error
-    return Beside(scenario, tuple(results), failure)
+    return MethodResults(scenario, tuple(results), failure)

@@ -1,4 +1,4 @@
-"""The three methods, each for any scenario: what the choices made call for is picked here."""
+"""The three methods for any scenario; each calls the models of the scenario's choices."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,8 +14,7 @@ from daqloom.scenario.schema.parts import parts_of
 
 
 def analyse(scenario: Scenario) -> Result:
-    """Evaluate the closed forms of the parts that the system has; a warning says where there are
-    none."""
+    """Evaluate the closed forms of the system's parts; a warning names parts without any."""
     check_possible(scenario)
     parts = parts_of(scenario)
     if Parts.INCAST in parts:
@@ -39,11 +38,11 @@ def _without_closed_form(scenario: Scenario) -> Result:
     hint = ""
     if protocol in PACKED.among and scenario.transport.kind == "rdma" and not scenario.flows:
         hint = ', or fix its paths, as by network.routing = "d-mod-k"'
-    what = f'building.protocol = "{protocol}" has'
+    subject = f'building.protocol = "{protocol}" has'
     if protocol == "none":
-        what = "flows have"
+        subject = "flows have"
     elif scenario.flows:
-        what = f'building.protocol = "{protocol}" beside [flows] has'
+        subject = f'building.protocol = "{protocol}" beside [flows] has'
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
@@ -51,7 +50,7 @@ def _without_closed_form(scenario: Scenario) -> Result:
         method="analyse",
         metrics={},
         warnings=[
-            f'{what} no closed form with transport.kind = "{scenario.transport.kind}" over '
+            f'{subject} no closed form with transport.kind = "{scenario.transport.kind}" over '
             f'network.technology = "{network.technology}" and network.shape = "{network.shape}": '
             f"simulate the system{hint}"
         ],

@@ -1,24 +1,19 @@
-"""Throughput with broken cables, simulated: of a system as it is, and of ways to run it instead."""
+"""Simulated throughput with broken cables: of a system, and of other ways to run it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from daqloom.base.claims import claimed_folder
 from daqloom.faults.throughput import Throughput
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study import StudyError
 from daqloom.study.file.file import Study, StudyFile, study_of
-from daqloom.study.run.executor import executor_for
 from daqloom.study.run.program import Outcome, Task
-from daqloom.study.run.runner import Report, replay, run
-from daqloom.study.store.store import Store
+from daqloom.study.run.runner import Report, computed
 from daqloom.topology import TopologyError
 from daqloom.topology.routing.by_name import D_MOD_K, IMPORTED, MENDED
 from daqloom.topology.shapes.shape import cabled
@@ -38,11 +33,11 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "no barrier": {"building.barrier": "none"},
     "builder-paced, no barrier": {"building.barrier": "none", "building.pace": "builder"},
 }
-"""Of linear shifting: what is set besides."""
+"""Changes of linear shifting, by the way."""
 
 
 class Point(NamedTuple):
-    """One simulation: a way to run the system, with so many broken cables."""
+    """A simulation: a way to run the system, with a number of broken cables."""
 
     way: str
     broken: int
@@ -55,34 +50,33 @@ class BrokenStudy:
 
     study: Study
     points: tuple[Point, ...]
-    """Of its variants, in their order."""
+    """One for each of its variants."""
     notes: tuple[str, ...] = field(default=())
-    """Which tables are taken while a cable is broken, and a way that is left out, as sentences."""
+    """Sentences on the tables while a cable is broken, and on a way that is left out."""
 
     def throughputs(
         self, outcomes: Iterable[tuple[Task, Outcome | None]], failures: Mapping[Task, str]
     ) -> tuple[dict[str, Throughput], list[str]]:
-        """Return the throughput of each way, and sentences on what is missing. Raises StudyError
-        where the system as it is has none."""
+        """Return the throughput of each way, and sentences on missing ones. Raises StudyError
+        where the unchanged system has none."""
         found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
         rates: dict[str, float] = {}
-        why: dict[tuple[str, int], list[str]] = defaultdict(list)
+        reasons: dict[tuple[str, int], list[str]] = defaultdict(list)
         for task, outcome in outcomes:
             point = self.points[task.index[0]]
             if outcome is None or outcome.run is None:
-                reason = failures.get(task, "it was not computed")
-                why[point.way, point.broken].append(reason)
+                reasons[point.way, point.broken].append(failures.get(task, "it was not computed"))
                 continue
             throughput_bps, rate_hz = _reached(outcome.run.result.metrics)
             found[point.way][point.broken].append(throughput_bps)
             if not point.broken:
                 rates[point.way] = rate_hz
-        told, notes = {}, []
+        by_way, notes = {}, []
         numbers = sorted({point.broken for point in self.points})
         for way in dict.fromkeys(point.way for point in self.points):
             missing = [number for number in numbers if not found[way][number]]
             if missing or not found[way][0][0]:
-                reason = why[way, missing[0]][0] if missing else "its throughput is 0"
+                reason = reasons[way, missing[0]][0] if missing else "its throughput is 0"
                 number = missing[0] if missing else 0
                 sentence = f'"{way}" has no throughput with {number} broken: {reason}'
                 if way == AS_IT_IS:
@@ -90,28 +84,28 @@ class BrokenStudy:
                 notes.append(f"{sentence}; it is left out")
                 continue
             for number in numbers:
-                if reasons := why[way, number]:
-                    draws = len(reasons) + len(found[way][number])
+                if failed := reasons[way, number]:
+                    draws = len(failed) + len(found[way][number])
                     notes.append(
-                        f'"{way}": {len(reasons)} of {draws} draws with {number} broken have no '
-                        f"throughput and do not count: {reasons[0]}"
+                        f'"{way}": {len(failed)} of {draws} draws with {number} broken have no '
+                        f"throughput and do not count: {failed[0]}"
                     )
             by_number = {number: tuple(found[way][number]) for number in numbers}
-            told[way] = Throughput(by_number, rates[way])
-        return told, notes
+            by_way[way] = Throughput(by_number, rates[way])
+        return by_way, notes
 
 
 def broken_study(
     scenario: Scenario, numbers: Sequence[int], draws: int = 3, *, others: bool = True
 ) -> BrokenStudy:
     """Return the study: the scenario with 0 and with each number of broken cables, `draws` times,
-    as it is and, with `others`, in other ways. Raises StudyError, ScenarioError."""
+    unchanged and, with `others`, run in other ways. Raises StudyError, ScenarioError."""
     if not 1 <= draws <= MOST_DRAWS:
         raise StudyError(f"{draws} draws of broken cables: expected 1 to {MOST_DRAWS}")
     variants: dict[str, dict[str, Any]] = {}
     points: list[Point] = []
     breaks = any(numbers)
-    notes = list(_tables_told(scenario)) if breaks else []
+    notes = list(_table_notes(scenario)) if breaks else []
     for way, (always, broken) in _ways(scenario, others).items():
         own: dict[Point, dict[str, Any]] = {}
         for number in sorted({0, *numbers}):
@@ -136,15 +130,15 @@ def broken_study(
 
 
 def usual_numbers(most: int) -> tuple[int, ...]:
-    """Return the numbers of broken cables to simulate where so many are down at once: 1, 3 and 5,
-    as far as there are so many, and the largest below 5."""
+    """Return the numbers of broken cables to simulate for a largest number: 1, 3 and 5 up to it,
+    and the number itself below 5."""
     return tuple(sorted({*(n for n in USUAL_NUMBERS if n <= most), min(most, USUAL_NUMBERS[-1])}))
 
 
 def _ways(
     scenario: Scenario, others: bool
 ) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """What each way sets, always and while a cable is broken."""
+    """Return the changes of each way, always and while a cable is broken."""
     tables = {"network.routing": MINHOP} if _falls_back(scenario) else {}
     ways: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {AS_IT_IS: ({}, tables)}
     if not others:
@@ -152,8 +146,7 @@ def _ways(
     if scenario.building.protocol == "shift" and scenario.building.change == "count":
         own = scenario.building
         for name, changes in WAYS.items():
-            given = {"building.barrier": own.barrier, "building.pace": own.pace}
-            if given | dict(changes) != given:
+            if any(getattr(own, key.partition(".")[2]) != value for key, value in changes.items()):
                 ways[name] = (changes, tables)
     if _falls_back(scenario):
         ways[AROUND] = ({}, {"network.routing": D_MOD_K})
@@ -162,22 +155,22 @@ def _ways(
     return ways
 
 
-def _tables_told(scenario: Scenario) -> Iterator[str]:
+def _table_notes(scenario: Scenario) -> Iterator[str]:
     if _falls_back(scenario):
         yield f"{WHILE_BROKEN}, to which its ftree falls back"
     elif scenario.network.shape == "imported" and scenario.network.routing in ("", IMPORTED):
-        yield f"{WHILE_BROKEN}: imported tables do not know what is broken"
+        yield f"{WHILE_BROKEN}: imported tables do not account for broken cables"
 
 
 def _falls_back(scenario: Scenario) -> bool:
-    """Whether whole, the tables are those of OpenSM's ftree."""
+    """Whether the tables without broken cables are those of OpenSM's ftree."""
     network = scenario.network
     by_default = not network.routing and network.shape == "fat-tree"
     return network.technology == "infiniband" and (network.routing == D_MOD_K or by_default)
 
 
 def _unroutable(scenario: Scenario, changes: Iterable[Mapping[str, Any]]) -> str:
-    """Return why one of these systems has no tables; empty if all have."""
+    """Return the reason why one of these systems has no tables; empty if all have."""
     try:
         for each in changes:
             cabled(override(scenario, each))
@@ -187,8 +180,8 @@ def _unroutable(scenario: Scenario, changes: Iterable[Mapping[str, Any]]) -> str
 
 
 def _reached(metrics: Mapping[str, Any]) -> tuple[float, float]:
-    """Return throughput and event rate: those of fragments written, which a short run tells, of
-    protocols that have them."""
+    """Return throughput and event rate: of the written fragments, for protocols that have them, as
+    these are complete even in a short run."""
     prefix = "written_" if "written_throughput_bps" in metrics else ""
     rate_hz = metrics.get(f"{prefix}event_rate_hz", 0.0)
     return float(metrics[f"{prefix}throughput_bps"]), float(rate_hz)
@@ -204,19 +197,13 @@ def throughputs(
     store: str | PathLike[str] | None = None,
     report: Report = lambda _: None,
 ) -> tuple[dict[str, Throughput], list[str]]:
-    """Simulate a system with 0 and with each number of broken cables: as it is and, with `others`,
-    in other ways. Returns the throughput by way, and sentences on what is missing.
+    """Simulate a system with 0 and with each number of broken cables: unchanged and, with `others`,
+    run in other ways. Returns the throughput by way, and sentences on missing ones.
 
-    What `store`, a folder, holds already is not computed again; without it nothing is kept.
-    `workers` are processes of this machine; 0 is one for each core. Raises StudyError.
+    Results in `store`, a folder, are not computed again; without it nothing is kept. `workers` are
+    processes of this machine; 0 is one for each core. Raises StudyError.
     """
     planned = broken_study(scenario, numbers, draws, others=others)
-    with ExitStack() as stack:
-        folder = Path(store or stack.enter_context(claimed_folder()))
-        opened = stack.enter_context(Store.open(folder, create=True))
-        opened.prepare()
-        executor = executor_for(planned.study, opened, workers)
-        stack.callback(executor.close)
-        done = run(planned.study, opened, executor, report)
-        found, notes = planned.throughputs(replay(planned.study, opened), dict(done.failures))
+    with computed(planned.study, store, workers, report) as (outcomes, done):
+        found, notes = planned.throughputs(outcomes, dict(done.failures))
     return found, [*planned.notes, *notes]

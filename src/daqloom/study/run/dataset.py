@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -15,7 +16,6 @@ from daqloom.base.words import key_in_words
 from daqloom.results.metrics import flatten, label, unit_of
 from daqloom.scenario import ScenarioError
 from daqloom.simulate.course import COURSES, SLICES
-from daqloom.study.file.attributes import as_text
 from daqloom.study.file.axis import dimension_of_key
 from daqloom.study.file.file import Study, load_study
 from daqloom.study.file.kinds import operating_point
@@ -37,27 +37,27 @@ def open_study(
     quick: bool = False,
     course: bool = False,
 ) -> xarray.Dataset:
-    """What `store` holds of the study in the file `path`.
+    """Return what `store` holds of the study in the file `path`.
 
     Dimensions: `by` (the method: `dataset.sel(by="simulate")`), one for each axis (named by its
     key, or `variant`; further keys of the axis are coordinates along it), `seed`. Variables:
-    every metric that a result gives, under its dotted name; with a search also `boundary` (in the
-    key's unit) and `boundary_status`, and, where it is the buffer of the ToR that is searched,
-    `boundary_shared`: the same without the part dedicated to ports. Each has its `long_name` and
-    `units` in `attrs`. What was not computed, or is not given by a method, is NaN. Methods that
-    draw no random numbers have the same value for every seed.
+    every metric of the results, under its dotted name; with a search also `boundary` (in the
+    key's unit) and `boundary_status`, and, where the buffer of the ToR is searched,
+    `boundary_shared`: without the part dedicated to ports. Each has its `long_name` and `units` in
+    `attrs`. What was not computed, or is not given by a method, is NaN. Methods that draw no random
+    numbers have the same value for every seed.
 
-    `attrs["assumed"]` are keys that neither the scenario nor the study gives, and their values, as
-    the text of a JSON object: see `Scenario.assumed`. `Dataset.to_netcdf` keeps all attributes.
+    `attrs["assumed"]` are the keys at their defaults, and their values, as the text of a JSON
+    object: see `Scenario.assumed`. `Dataset.to_netcdf` keeps all attributes.
 
     Flags: `saturated` is true where a point is offered more than it can carry (its run was cut
-    short, and fits leave it out); `equilibrium` is "stationary" or "drifting" where the study asks
-    for it, else empty. `run_s` is the time a result is about: the simulated time after the warm-up.
+    short, and fits leave it out); `equilibrium` is "stationary" or "drifting" where the study has
+    [equilibrium], else empty. `run_s` is the simulated time after the warm-up.
 
     `course=True` adds, for the metrics of `daqloom.simulate.course`, `course.NAME` with the further
     dimension `slice`: the metric over each of equal parts of `run_s`.
 
-    Warns of a store that is damaged. Raises StudyError.
+    Warns of a damaged store. Raises StudyError.
     """
     study = load_study(Path(path), quick=quick)
     with Store.open(Path(store), create=False) as opened:
@@ -70,7 +70,7 @@ def open_study(
 def to_dataset(
     study: Study, outcomes: Iterable[tuple[Task, Outcome | None]], *, course: bool = False
 ) -> xarray.Dataset:
-    """The outcomes of a study's tasks as one dataset; see `open_study`."""
+    """Return the outcomes of a study's tasks as one dataset; see `open_study`."""
     import xarray
 
     dims = ("by", *(axis.name for axis in study.axes), "seed")
@@ -99,10 +99,9 @@ def to_dataset(
             "bounds": list(study.search.range),
         }
         unit = dimension.unit if dimension else ""
-        sought = f"{study.search.find} {key_in_words(study.search.key)}"
-        variables["boundary"] = (dims, table.boundary, about | _about(sought, unit))
-        ended = "how the search ended"
-        variables["boundary_status"] = (dims, table.status, _about(ended))
+        end = f"{study.search.find} {key_in_words(study.search.key)}"
+        variables["boundary"] = (dims, table.boundary, about | _about(end, unit))
+        variables["boundary_status"] = (dims, table.status, _about("how the search ended"))
         if study.search.key == "network.switch.tor.buffer":
             shared = table.boundary - _dedicated(study)[None, ..., None]
             variables["boundary_shared"] = (dims, shared, _about(SHARED, unit))
@@ -113,10 +112,10 @@ def to_dataset(
             "study": study.name,
             "title": study.title,
             "scenario": study.base.name,
-            "show": as_text(study.show),
+            "show": json.dumps(study.show),
             "bars": study.bars,
-            "operating_point": as_text(operating_point(study.base)),
-            "assumed": as_text(study.assumed()),
+            "operating_point": json.dumps(operating_point(study.base)),
+            "assumed": json.dumps(study.assumed()),
         },
     )
 
@@ -149,7 +148,7 @@ class _Table:
             self.status[place] = outcome.boundary.status
 
     def _add_run(self, place: tuple[Any, ...], run: Run) -> None:
-        for name, value in flatten(_shared(run.result.metrics)).items():
+        for name, value in flatten(_totals(run.result.metrics)).items():
             if name not in self.metrics:
                 self.metrics[name] = np.full(self.shape, np.nan)
             self.metrics[name][place] = value
@@ -159,15 +158,14 @@ class _Table:
             return
         times = course["time_s"]
         self.run_s[place] = (times[1] - times[0]) * len(times)
-        for name in COURSES if self.course else ():
-            if name in course:
-                if name not in self.courses:
-                    self.courses[name] = np.full((*self.shape, SLICES), np.nan)
-                self.courses[name][place] = course[name]
+        for name in (name for name in COURSES if self.course and name in course):
+            if name not in self.courses:
+                self.courses[name] = np.full((*self.shape, SLICES), np.nan)
+            self.courses[name][place] = course[name]
 
 
 def _dedicated(study: Study) -> Any:
-    """Bytes that the ports of the ToR have to themselves, of the shape of the axes."""
+    """Return the bytes that the ports of the ToR have to themselves, of the shape of the axes."""
     parts = np.full(study.shape, np.nan)
     for index in study.indices():
         with suppress(ScenarioError):  # a point that is no valid system has no result either
@@ -176,10 +174,9 @@ def _dedicated(study: Study) -> Any:
     return parts
 
 
-def _shared(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is told of single links and ports: thousands of columns that few points have."""
-    single = ("drops_by_port",)
-    kept = {name: value for name, value in metrics.items() if name not in single}
+def _totals(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics without single links and ports: thousands of columns of few points."""
+    kept = {name: value for name, value in metrics.items() if name != "drops_by_port"}
     links = kept.get("link_utilisation")
     if isinstance(links, Mapping):
         kept["link_utilisation"] = {n: v for n, v in links.items() if n.count(".") < 2}
@@ -202,12 +199,12 @@ def _coordinates(study: Study) -> dict[str, Any]:
 
 
 def _about(long_name: str, units: str = "") -> dict[str, str]:
-    """The attributes that every variable has; no unit of texts and plain counts of things."""
+    """Return the attributes of a variable; texts and plain counts have no unit."""
     return {"long_name": long_name, "units": units}
 
 
 def to_parquet(dataset: xarray.Dataset, path: Path) -> None:
-    """Writes one row per method, point and seed, without courses; units as columns' metadata."""
+    """Write one row per method, point and seed, without courses; units are columns' metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Where cells are computed: in this process, or by workers that write to the store themselves."""
+"""Executors of cells: this process, or workers that write to the store themselves."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -11,25 +11,25 @@ from daqloom.study.store.store import Store
 
 
 class Executor(Protocol):
-    """Takes cells and says which are done; their results lie in the store."""
+    """Computes cells and reports which are done; their results are in the store."""
 
     @property
     def slots(self) -> int:
-        """How many cells may be under way at once, so that no worker waits."""
+        """Return the number of cells that may be under way at once, so that no worker waits."""
 
     def submit(self, cell: Cell) -> None:
-        """Takes a cell; `completed` will name it."""
+        """Take a cell, for `completed`."""
 
     def completed(self) -> Iterator[tuple[str, str | None]]:
-        """Waits for some cells: key, and None or the sentence that says why there is no result."""
+        """Wait for some cells: key, and None or the sentence on why there is no result."""
 
     def close(self) -> None:
-        """Gives the workers up; what is under way is lost, what is stored is not."""
+        """Stop the workers; cells under way are lost, stored results are not."""
 
 
 class TimedApart:
-    """Hands cells on to an executor, which begins with the first of them, except those that are
-    timed: these are computed here, one after the other, while it has none under way."""
+    """Passes cells on to an executor, which begins with the first of them, except timed ones:
+    these are computed here, one after the other, while the executor has none under way."""
 
     def __init__(self, begin: Callable[[], Executor], store: Store) -> None:
         self._begin = begin
@@ -40,11 +40,11 @@ class TimedApart:
 
     @property
     def slots(self) -> int:
-        """As many as the other has beyond what is timed: waiting here keeps no worker busy."""
+        """Return the slots of the other plus the timed cells: their wait keeps no worker busy."""
         return self._others.slots + len(self._timed)
 
     def submit(self, cell: Cell) -> None:
-        """Takes a cell, or hands it on."""
+        """Take a cell, or pass it on."""
         if cell.method in TIMED:
             self._timed.append(cell)
         else:
@@ -52,7 +52,7 @@ class TimedApart:
             self._under_way += 1
 
     def completed(self) -> Iterator[tuple[str, str | None]]:
-        """Waits for the others; when there are none, computes a timed one."""
+        """Wait for the other executor; when it has no cell, compute a timed one."""
         if self._under_way == 0 and self._timed:
             cell = self._timed.popleft()
             yield cell.key, compute(cell, self._store)
@@ -62,7 +62,7 @@ class TimedApart:
             yield done
 
     def close(self) -> None:
-        """Gives up the workers of the other executor, if it has begun."""
+        """Stop the workers of the other executor, if it has begun."""
         if self._begun is not None:
             self._begun.close()
 
@@ -78,25 +78,25 @@ def executor_for(
     store: Store,
     workers: int,
     scheduler: str | None = None,
-    say: Callable[[str], None] = lambda sentence: None,
+    note: Callable[[str], None] = lambda sentence: None,
 ) -> Executor:
-    """This process for one worker, else processes of this machine (0: one for each core), or those
-    of a Dask scheduler; what is timed is computed here, by itself. Begins with the first cell.
-    `say` is told that a scheduler has no worker yet. Raises StudyError with the first cell."""
+    """Return this process for one worker, else processes of this machine (0: one for each core), or
+    those of a Dask scheduler; timed cells are computed here, alone. Begins with the first cell.
+    `note` is called when a scheduler has no worker yet. Raises StudyError with the first cell."""
 
     def others() -> Executor:
         if (workers == 1 and scheduler is None) or TIMED.issuperset(study.methods):
             return InProcess(store)
         executor = DaskExecutor(store.path, workers=workers, address=scheduler)
         if not executor.workers:
-            say("the scheduler has no worker yet; waiting for the first")
+            note("the scheduler has no worker yet; waiting for the first")
         return executor
 
     return TimedApart(others, store)
 
 
 class InProcess:
-    """One cell after the other, here."""
+    """Computes one cell after the other in this process."""
 
     slots = 1
 
@@ -107,11 +107,11 @@ class InProcess:
         self._waiting: list[Cell] = []
 
     def submit(self, cell: Cell) -> None:
-        """Takes a cell."""
+        """Take a cell."""
         self._waiting.append(cell)
 
     def completed(self) -> Iterator[tuple[str, str | None]]:
-        """Computes what was submitted."""
+        """Compute all cells taken."""
         waiting, self._waiting = self._waiting, []
         for cell in waiting:
             yield cell.key, compute(cell, self._store)

@@ -1,8 +1,8 @@
-"""How much a port of a switch holds, found from outside in two independent ways.
+"""Probes of a port's buffer: its size, measured from outside in two independent ways.
 
-An incast is what buffers of ToR switches are for, and is as event building makes it: the largest
-event without a drop, and by closed form what the port holds of it. A burst is the test of RFC 9004:
-the longest row of back-to-back packets of one host that arrives whole.
+An incast is the load for which buffers of ToR switches are made, and that of event building: the
+result is the largest event without a drop, and its occupancy of the port by closed form. A burst is
+the test of RFC 9004: the longest row of back-to-back packets of one host that arrives whole.
 """
 
 import math
@@ -27,37 +27,37 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import parts_of
-from daqloom.study.file.bisection import Boundary, bisect, vote
+from daqloom.study.file.bisection import vote
 from daqloom.study.methods.methods import analyse
 from daqloom.topology.system.scenarios import override
 
 LONGEST_S = 20.0
-"""What the largest event that is tried takes on a builder's link."""
+"""Time that the largest event tried takes on a builder's link."""
 MOST_PACKETS = 1 << 20
 EVENTS = 8
-"""Of each size, one after the other, two for each of some four builders."""
+"""Events of each size, one after the other, two for each of some four builders."""
 ROUNDS = 5
 """Bursts of each length, most of which have to arrive whole."""
 IDLE = 3.0
-"""Time from event to event, of that which one takes on a builder's link."""
+"""Time between events, in units of the time that one takes on a builder's link."""
 FILLS = 4
-"""Rate at which a port is filled, of that at which it empties."""
+"""Rate at which a port fills, in units of the rate at which it empties."""
 UDP_HEADERS_BYTES = 28
 QUIET_S = 0.3
-"""After which no packet of a burst comes any more, besides the time it takes on the wire."""
+"""Time after which no packet of a burst arrives, in addition to that on the wire."""
 PROGRAM = (sys.executable, "-m", "daqloom.machine.burst")
 
-Say = Callable[[float, str], None]
+Report = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a port holds, by one probe."""
+    """Buffer of a port by one probe."""
 
     buffer_bytes: float
-    """Frames with headers and check sequence."""
+    """Size as frames with headers and check sequence."""
     tested: int
-    """Events' sizes, or lengths of bursts, that were tried."""
+    """Number of events' sizes, or lengths of bursts, that were tried."""
     how: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,19 +65,19 @@ class Estimate:
         return asdict(self)
 
 
-def probe(scenario: Scenario, say: Say) -> dict[str, Estimate]:
-    """Probe the port of a builder in a rack, of a laboratory or behind a device under test; `say`
-    hears the share done, and of which probe. Raises ScenarioError where the scenario has no such
+def probe(scenario: Scenario, report: Report) -> dict[str, Estimate]:
+    """Probe the port of a builder in a rack, of a laboratory or behind a device under test; calls
+    `report` with the share done, and the probe. Raises ScenarioError where the scenario has no such
     port, and MeasureError."""
     _check(check_measurable(scenario))
-    found = {"incast": _incast(scenario, lambda share: say(share / 2, "incast"))}
-    found["bursts"] = _bursts(scenario, lambda share: say(0.5 + share / 2, "bursts"))
+    found = {"incast": _incast(scenario, lambda share: report(share / 2, "incast"))}
+    found["bursts"] = _bursts(scenario, lambda share: report(0.5 + share / 2, "bursts"))
     return found
 
 
 def _check(scenario: Scenario) -> None:
-    given, links = scenario.measure, scenario.network.links
-    if Parts.INCAST not in parts_of(scenario) or not given.has_network:
+    measured, links = scenario.measure, scenario.network.links
+    if Parts.INCAST not in parts_of(scenario) or not measured.has_network:
         raise ScenarioError(
             "a probe tests the port of a builder in a rack that is made or named for it: set "
             'measure.lab = "namespaces" or measure.device, network.shape = "rack" and '
@@ -88,22 +88,22 @@ def _check(scenario: Scenario) -> None:
             "a burst of one host fills a port only where it comes faster than it leaves: "
             "network.links.source.rate has to be above network.links.access.rate"
         )
-    if given.device and load_device(given.device).limits.rate:
+    if measured.device and load_device(measured.device).limits.rate:
         raise ScenarioError(
-            f"{given.device}: a probe sends as fast as links are, and limits.rate is below; probe "
-            "a network that nobody else uses, without this limit"
+            f"{measured.device}: a probe sends as fast as links are, and limits.rate is below; "
+            "probe a network without other users, without this limit"
         )
 
 
-def _incast(scenario: Scenario, say: Callable[[float], None]) -> Estimate:
-    """The largest event that arrives without drops, as the port holds it."""
+def _incast(scenario: Scenario, report: Callable[[float], None]) -> Estimate:
+    """Find the largest event that arrives without drops, and its occupancy of the port."""
     scenario = _with_few_sources(scenario)
     units, segment, tested = scenario.readout.units, scenario.mss, 0
 
     def arrives(event_bytes: float) -> bool:
         nonlocal tested
         tested += 1
-        say(1 - 0.9**tested)
+        report(1 - 0.9**tested)
         result = measure(_one_at_a_time(scenario, round(event_bytes)))
         return result.metric("packets_dropped") == 0
 
@@ -111,7 +111,7 @@ def _incast(scenario: Scenario, say: Callable[[float], None]) -> Estimate:
     if not arrives(low):
         raise MeasureError(
             f"packets of an event of {units} segments, one from each readout unit, are dropped: "
-            "the port holds less than a probe can tell; use fewer readout units"
+            "the port holds less than a probe can measure; use fewer readout units"
         )
     high = 2 * low
     while arrives(high):
@@ -120,13 +120,13 @@ def _incast(scenario: Scenario, say: Callable[[float], None]) -> Estimate:
             raise MeasureError(f"the port holds more than {low} B: no event was dropped")
     largest = _largest(low, high, segment, arrives)
     peak_bytes = analyse(_one_at_a_time(scenario, largest)).metric("buffer_peak_bytes.tor")
-    what = f"events of up to {largest} B from {units} readout units arrive"
-    return Estimate(float(peak_bytes or 0), tested, what)
+    origin = f"events of up to {largest} B from {units} readout units arrive"
+    return Estimate(float(peak_bytes or 0), tested, origin)
 
 
 def _with_few_sources(scenario: Scenario) -> Scenario:
-    """The scenario with no more readout units than fill a port quickly: what a port holds is found
-    to a packet of each of them. Real hosts keep theirs, as units are dealt out to hosts in turn."""
+    """Return the scenario with no more readout units than fill a port quickly: the resolution is
+    one packet of each. Real hosts keep theirs, as units are dealt out to hosts in turn."""
     links = scenario.network.links
     if not scenario.measure.has_lab:
         return scenario
@@ -135,7 +135,7 @@ def _with_few_sources(scenario: Scenario) -> Scenario:
 
 
 def _one_at_a_time(scenario: Scenario, event_bytes: int) -> Scenario:
-    """The scenario with events that meet an empty port, and windows that hold a fragment."""
+    """Return the scenario with events that find the port empty, and windows of a fragment."""
     length_s = IDLE * 8 * event_bytes / scenario.network.links.access.rate
     window = max(scenario.transport.static_window, 2 * event_bytes // scenario.readout.units)
     return override(
@@ -154,8 +154,8 @@ def _one_at_a_time(scenario: Scenario, event_bytes: int) -> Scenario:
     )
 
 
-def _bursts(scenario: Scenario, say: Callable[[float], None]) -> Estimate:
-    """The longest burst that arrives whole, as the port holds it."""
+def _bursts(scenario: Scenario, report: Callable[[float], None]) -> Estimate:
+    """Find the longest burst that arrives whole, and its occupancy of the port."""
     links, mtu = scenario.network.links, scenario.network.mtu
     frame_bytes = mtu + FRAME_OVERHEAD_BYTES
     wire_bits = 8 * (frame_bytes + WIRE_OVERHEAD_BYTES)
@@ -166,7 +166,7 @@ def _bursts(scenario: Scenario, say: Callable[[float], None]) -> Estimate:
         def arrives(packets: float) -> bool:
             nonlocal tested, trial
             tested += 1
-            say(1 - 0.9**tested)
+            report(1 - 0.9**tested)
             quiet_s, whole = QUIET_S + packets * drain_s, list[bool]()
             while (decided := vote(whole, ROUNDS)) is None:
                 trial += 1
@@ -193,23 +193,19 @@ def _bursts(scenario: Scenario, say: Callable[[float], None]) -> Estimate:
 
 
 def held_frames(burst: int, ratio: float) -> int:
-    """Return how many frames of a burst a port holds at most, the one that it sends included: they
-    come `ratio` times as fast as they leave, and each is whole before it leaves. This is the
+    """Return the number of frames of a burst that a port holds at most, with the one that it sends:
+    they come `ratio` times as fast as they leave, and each is whole before it leaves. This is the
     correction of RFC 9004, section 5.4, to the frame."""
     return burst - math.floor((burst - 1) / ratio)
 
 
 def _largest(low: int, high: int, tolerance: int, holds: Callable[[float], bool]) -> int:
-    """Return the largest value at which it holds; it does at `low`, and not at `high`."""
-    known = {float(low): True, float(high): False}
-    search = bisect(low, high, tolerance, find="largest", whole=True)
-    try:
-        value = next(search)
-        while True:
-            value = search.send(known[value] if value in known else holds(value))
-    except StopIteration as end:
-        boundary: Boundary = end.value
-        return round(boundary.value or low)
+    """Return the largest value at which it holds, within `tolerance`; it does at `low`, and not at
+    `high`."""
+    while high - low > tolerance:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def _whole(
@@ -221,24 +217,24 @@ def _whole(
     quiet_s: float,
     mtu: int,
 ) -> bool:
-    """Return whether a burst arrives whole."""
+    """Whether a burst arrives whole."""
     receiver.tell({"hear": packets, "trial": trial, "quiet_s": quiet_s})
     size = mtu - UDP_HEADERS_BYTES
     sender.tell({"send": packets, "trial": trial, "to": list(to), "bytes": size})
     sender.answer()
-    heard = receiver.answer()
-    if heard["overflowed"]:
+    counts = receiver.answer()
+    if counts["overflowed"]:
         raise MeasureError(
-            f"the socket of the receiving host lost {heard['overflowed']} packets, which is not "
-            "the network's doing; raise net.core.rmem_max there"
+            f"the socket of the receiving host lost {counts['overflowed']} packets, which were not "
+            "dropped by the network; raise net.core.rmem_max there"
         )
-    return bool(heard["received"] == packets)
+    return bool(counts["received"] == packets)
 
 
 @contextmanager
 def _ends(scenario: Scenario) -> Iterator[tuple[Child, Child, tuple[str, int]]]:
     """Yield the programs on the host of the first readout unit and on that of the first builder
-    unit, and the latter's address, while the network is as the scenario says."""
+    unit, and the latter's address, with the network of the scenario."""
     with ExitStack() as stack:
         launcher: Launcher = launcher_of(scenario)
         network = scenario.measure.network
@@ -249,7 +245,7 @@ def _ends(scenario: Scenario) -> Iterator[tuple[Child, Child, tuple[str, int]]]:
             stack.enter_context(DeviceUnderTest(scenario))
         if not network:
             raise ScenarioError(
-                "a probe needs measure.network, by which hosts know their address behind the switch"
+                "a probe needs measure.network, which gives the hosts' addresses behind the switch"
             )
         units = (0, scenario.readout.units)
         ends = [

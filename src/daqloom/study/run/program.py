@@ -1,8 +1,7 @@
-"""What a study computes, as programs that ask for cells and are given their results.
+"""Programs of a study: generators that yield the cells they need and are sent their results.
 
-A program is a generator: it yields the cell it needs next, is sent that cell's result, and returns
-its outcome. It neither computes nor stores; so a study that was interrupted is simply begun anew,
-with every answer already in the store.
+A program yields the next cell, is sent that cell's result, and returns its outcome. It neither
+computes nor stores; an interrupted study simply begins again, with earlier answers in the store.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -11,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 from daqloom.results.result import Result
 from daqloom.study.file.axis import number, text
-from daqloom.study.file.bisection import Boundary, bisect_by_vote
+from daqloom.study.file.bisection import Boundary, bisect_by_vote, driven
 from daqloom.study.file.cell import SEEDED, Cell
-from daqloom.study.file.file import Equilibrium, Search, Study
+from daqloom.study.file.file import Search, Study
 from daqloom.study.file.saturation import DURATION
 from daqloom.study.statistics.equilibrium import extend, stationary
 
@@ -24,8 +23,8 @@ VOTER_STRIDE = 1_000_003
 @dataclass(frozen=True)
 class Run:
     """One system, run for as long as it takes. `saturated`: offered more than it can carry, hence
-    cut short. `equilibrium`: whether the course of the metric that [equilibrium] names had settled;
-    empty where nobody asked."""
+    cut short. `equilibrium`: whether the course of the metric of [equilibrium] had settled; empty
+    without it."""
 
     result: Result
     saturated: bool = False
@@ -34,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program found: the run at its point, or at the boundary that it searched."""
+    """End of a program: the run at its point, or at the boundary of its search."""
 
     run: Run | None
     boundary: Boundary | None = None
@@ -53,8 +52,8 @@ class Task:
 
 
 def tasks(study: Study) -> Iterator[Task]:
-    """All that a study asks for, in the order in which it is computed. Seeds come last, so that a
-    study stopped half-way has every point once before any twice."""
+    """Yield all tasks of a study in the order of computation. Seeds come last, so that a study
+    stopped half-way has every point once before any twice."""
     for place, seed in enumerate(study.seeds):
         for method in study.methods:
             if place > 0 and not study.is_seeded(method):
@@ -64,7 +63,7 @@ def tasks(study: Study) -> Iterator[Task]:
 
 
 def program(study: Study, task: Task) -> Program:
-    """The program of one task. Raises ScenarioError when its point is no valid system."""
+    """Return the program of one task. Raises ScenarioError when its point is no valid system."""
     if study.search is None or task.method not in study.search.methods:
         return _single(study, task)
     return _search(study, study.search, task)
@@ -73,8 +72,8 @@ def program(study: Study, task: Task) -> Program:
 def follow(
     steps: Program, known: Callable[[Cell], Result | None], result: Result | None = None
 ) -> tuple[int, Cell | Outcome]:
-    """Advances a program as far as `known` has the answers: how many, and the cell or the end.
-    `result` is that of the cell which the program waits for; None to begin."""
+    """Advance a program as far as `known` has the answers; return their number, and the cell or the
+    outcome. `result` is that of the cell for which the program waits; None to begin."""
     answers = 0
     try:
         cell = next(steps) if result is None else steps.send(result)
@@ -95,7 +94,7 @@ def _cell(study: Study, task: Task, seed: int, changes: Mapping[str, Any]) -> Ce
 def _run(
     study: Study, task: Task, seed: int, more: Mapping[str, Any]
 ) -> Generator[Cell, Result, Run]:
-    """The point with `more` keys set: short where it is saturated, extended until it is settled."""
+    """Run the point with `more` keys set: short where it is saturated, extended until settled."""
     changes = study.overrides(task.index) | dict.fromkeys(study.seed_sets, seed) | dict(more)
     saturation, simulated = study.saturation, task.method == "simulate"
     saturated = saturation is not None and saturation.excess_hz(changes) > 0
@@ -103,22 +102,18 @@ def _run(
         changes = saturation.bounded(changes)
     if saturated or not simulated or study.equilibrium is None:
         return Run((yield _cell(study, task, seed, changes)), saturated)
-    wanted = study.equilibrium
-    durations = extend(number(study.base, changes, DURATION), wanted.longest_s)
-    try:
-        duration_s = next(durations)
-        while True:
-            extended = changes | {DURATION: text(DURATION, duration_s)}
-            result = yield _cell(study, task, seed, extended)
-            duration_s = durations.send(_is_settled(result, wanted))
-    except StopIteration as end:
-        return Run(result, False, "stationary" if end.value else "drifting")
+    equilibrium, results = study.equilibrium, list[Result]()
 
+    def is_settled(duration_s: float) -> Generator[Cell, Result, bool]:
+        extended = changes | {DURATION: text(DURATION, duration_s)}
+        results.append((yield _cell(study, task, seed, extended)))
+        course, confidence = results[-1].series["course"], equilibrium.confidence
+        values = course.get(equilibrium.metric)  # not stationary without values
+        return values is not None and stationary(values, confidence=confidence).is_stationary
 
-def _is_settled(result: Result, wanted: Equilibrium) -> bool:
-    """Whether the course of the metric is stationary; where it has none, nothing is known to be."""
-    course = result.series["course"].get(wanted.metric)
-    return course is not None and stationary(course, confidence=wanted.confidence).is_stationary
+    durations = extend(number(study.base, changes, DURATION), equilibrium.longest_s)
+    settled = yield from driven(durations, is_settled)
+    return Run(results[-1], False, "stationary" if settled else "drifting")
 
 
 def _single(study: Study, task: Task) -> Program:
@@ -126,25 +121,23 @@ def _single(study: Study, task: Task) -> Program:
 
 
 def _search(study: Study, search: Search, task: Task) -> Program:
-    low, high = search.range
+    runs: dict[float, Run] = {}
+
+    def holds(vote: tuple[float, int]) -> Generator[Cell, Result, bool]:
+        value, seed = vote
+        run = yield from _run(study, task, seed, {search.key: search.value(value)})
+        outcome = study.condition.holds(run.result)
+        if outcome or value not in runs:
+            runs[value] = run
+        return outcome
+
     ballots = bisect_by_vote(
-        low,
-        high,
+        *search.range,
         search.precision,
         find=search.find,
         grid=search.spacing,
         whole=search.is_whole,
         seeds=[task.seed + VOTER_STRIDE * voter for voter in range(search.votes)],
     )
-    tried: dict[float, Run] = {}
-    try:
-        value, seed = next(ballots)
-        while True:
-            run = yield from _run(study, task, seed, {search.key: search.value(value)})
-            holds = study.condition.holds(run.result)
-            if holds or value not in tried:
-                tried[value] = run
-            value, seed = ballots.send(holds)
-    except StopIteration as end:
-        boundary: Boundary = end.value
-        return Outcome(None if boundary.value is None else tried[boundary.value], boundary)
+    boundary = yield from driven(ballots, holds)
+    return Outcome(None if boundary.value is None else runs[boundary.value], boundary)

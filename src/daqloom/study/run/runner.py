@@ -1,32 +1,36 @@
-"""Drives the programs of a study: from the store where it knows the answer, else by an executor."""
+"""Runs the programs of a study, with answers from the store or else from an executor."""
 
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 
+from daqloom.base.claims import claimed_folder
 from daqloom.results.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
 from daqloom.study.file.bisection import Boundary
 from daqloom.study.file.cell import Cell
 from daqloom.study.file.file import Study
-from daqloom.study.run.executor import Executor
-from daqloom.study.run.plan import ALL, Part, cost_s, how_many, survey, task_ahead_s
+from daqloom.study.run.executor import Executor, executor_for
+from daqloom.study.run.plan import ALL, Part, cost_s, survey, task_ahead_s, task_count
 from daqloom.study.run.program import Outcome, Program, Task, follow, program, tasks
 from daqloom.study.store.store import Store
 
-TOLD_FROM = 0.01
-"""Share of the work after which its pace foretells the end: workers start slowly."""
+FORECAST_FROM = 0.01
+"""Share of the work after which its pace gives an estimate of the end: workers start slowly."""
 
 LATE_S = (0, 0.1, 1, 5, 20, 60)
-"""How long to wait for a result that another node has written, before each look: NFS keeps what it
-knows of a folder for up to a minute."""
+"""Waits before each look for a result that another node has written (s): NFS caches a folder's
+content for up to a minute."""
 
 
 @dataclass
 class Progress:
-    """How far a study is. `tasks` is known from the start, cells only as searches unfold."""
+    """Progress of a study. `tasks` is known from the start, cells only as searches unfold."""
 
     tasks: int
     finished: int = 0
@@ -40,15 +44,15 @@ class Progress:
 
     @property
     def per_minute(self) -> float | None:
-        """Runs computed in a minute, so far; None before the first."""
+        """Return the runs computed in a minute, so far; None before the first."""
         spent = time.monotonic() - self.started_s
         return 60 * self.computed / spent if self.computed and spent > 0 else None
 
     @property
     def left_s(self) -> float | None:
-        """Estimated time to the end, at the pace so far; None while that says little."""
+        """Estimate the time to the end, at the pace so far; None while little is done."""
         ahead_s = max(0.0, self.ahead_s)
-        if self.computed_s <= TOLD_FROM * (self.computed_s + ahead_s):
+        if self.computed_s <= FORECAST_FROM * (self.computed_s + ahead_s):
             return None
         spent = time.monotonic() - self.started_s
         return spent / self.computed_s * ahead_s
@@ -64,9 +68,9 @@ def run(
     report: Report = lambda _: None,
     part: Part = ALL,
 ) -> Progress:
-    """Computes all of `study`, or of a part of it, that `store` does not hold yet. A cell that
-    fails ends its own task only; it is named in `failures` and stays out of the store, so that the
-    next run tries it again."""
+    """Compute the results of `study`, or of a part of it, that `store` lacks. A cell that fails
+    ends its own task only; it is named in `failures` and not stored, so that the next run tries it
+    again."""
     return _Run(study, store, executor, report).run(part)
 
 
@@ -84,9 +88,9 @@ class _Run:
         self.under_way: dict[str, list[_Active]] = {}  # by the key of the cell they wait for
 
     def run(self, part: Part) -> Progress:
-        self.progress = Progress(how_many(self.study, part))
+        self.progress = Progress(task_count(self.study, part))
         self.report(self.progress)
-        # What the store knows is read once; programs are begun anew, for 10⁵ would fill the memory.
+        # The store is read once; programs are begun anew, for 10⁵ would fill the memory.
         left = deque(self._survey(part))
         self.progress.started_s = time.monotonic()
         self.report(self.progress)
@@ -99,7 +103,7 @@ class _Run:
         return self.progress
 
     def _survey(self, part: Part) -> Iterator[tuple[Task, float]]:
-        """Counts what is done; gives what is not, with its cost."""
+        """Count what is done; yield the rest with its cost."""
         for task, answers, state in survey(self.study, self.store, part):
             if isinstance(state, Cell):
                 ahead_s = task_ahead_s(self.study, task, answers, state)
@@ -131,7 +135,7 @@ class _Run:
             self.report(self.progress)
 
     def _stored(self, key: str) -> Result | None:
-        """The result that a worker has put; another node may see it late."""
+        """Return the result that a worker has stored; another node may see it late."""
         result = self.store.get(key)
         for wait_s in LATE_S if result is None else ():
             time.sleep(wait_s)
@@ -140,7 +144,7 @@ class _Run:
         return result
 
     def _advance(self, active: _Active, result: Result | None) -> None:
-        """Gives a program its result (None to begin), and all that the store can answer."""
+        """Send a program its result (None to begin), and all answers of the store."""
         try:
             reused, state = follow(active.program, self._known, result)
         except (ScenarioError, StudyError) as error:
@@ -171,7 +175,7 @@ class _Run:
         self.progress.ahead_s -= cost_s
 
     def _finish(self, task: Task, end: Outcome | str) -> None:
-        """Counts a task that ended: with its outcome, or the sentence that says why not."""
+        """Count a task that ended: with its outcome, or the sentence on why there is none."""
         self.progress.finished += 1
         if isinstance(end, str):
             self.progress.failures.append((task, end))
@@ -180,8 +184,27 @@ class _Run:
         self.report(self.progress)
 
 
+@contextmanager
+def computed(
+    study: Study,
+    folder: str | PathLike[str] | None,
+    workers: int,
+    report: Report,
+) -> Iterator[tuple[Iterator[tuple[Task, Outcome | None]], Progress]]:
+    """Compute a study with the store in `folder`, a temporary one if None; yields the outcome of
+    every task, and the final progress."""
+    with ExitStack() as stack:
+        path = Path(folder or stack.enter_context(claimed_folder()))
+        store = stack.enter_context(Store.open(path, create=True))
+        store.prepare()
+        executor = executor_for(study, store, workers)
+        stack.callback(executor.close)
+        progress = run(study, store, executor, report)
+        yield replay(study, store), progress
+
+
 def replay(study: Study, store: Store) -> Iterator[tuple[Task, Outcome | None]]:
-    """Every task with its outcome as the store knows it; None where a cell is missing."""
+    """Yield every task with its outcome by the store; None where a cell is missing."""
     for task in tasks(study):
         yield task, _replayed(study, store, task)
 

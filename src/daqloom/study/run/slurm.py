@@ -15,8 +15,8 @@ MOST_HOURS = 365 * 24
 def job_array(
     file: Path, store: Path, *, elements: int, quick: bool, hours: float, memory_mb: int
 ) -> str:
-    """The text of a batch script for `sbatch`. Paths become absolute: nodes share the file system.
-    Giving it to `sbatch` again computes only what is missing. Raises StudyError."""
+    """Return the text of a batch script for `sbatch`. Paths become absolute: nodes share the file
+    system. A second run computes only what is missing. Raises StudyError."""
     if not 1 <= elements <= MOST_ELEMENTS:
         raise StudyError(f"--elements {elements}: expected 1 to {MOST_ELEMENTS}")
     if not 0 < hours <= MOST_HOURS:
@@ -25,9 +25,7 @@ def job_array(
         raise StudyError(f"--memory {memory_mb}: expected megabytes, such as 1000")
     name = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)[:40]
     command = shlex.join([sys.executable, "-m", "daqloom", "study", "run", str(file.absolute())])
-    options = f"--store {shlex.quote(str(store.absolute()))} --workers 1"
-    if quick:
-        options += " --quick"
+    options = f"--store {shlex.quote(str(store.absolute()))} --workers 1{' --quick' * quick}"
     return f"""\
 #!/bin/bash
 #SBATCH --job-name={name}

@@ -1,6 +1,6 @@
-"""Cells computed by Dask's workers: processes of this machine, or of a site's cluster.
+"""Workers of Dask that compute cells: processes of this machine, or of a site's cluster.
 
-A worker writes what it computed to the store and returns only the key, so that killing it costs
+A worker writes each result to the store and returns only the key, so that killing it costs
 the time of its cell and nothing else, and no result ever waits in the scheduler's memory.
 """
 
@@ -31,16 +31,17 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 BATCH = {"analyse": 64, "simulate": 1}
-"""Cells that travel together: what takes a millisecond is not worth a message of its own. What is
-timed does not travel."""
+"""Cells that travel together: one of a millisecond is not worth a message of its own. Timed cells
+do not travel."""
 CONNECT_S = "10 s"
 DEATHS_ALLOWED = 3
-"""Workers that may die over a cell before it is given up."""
+"""Workers that may die during a cell before it is given up."""
 LOST = "the Dask scheduler has gone; computed results are in the store, the same command continues"
 
 
 class DaskExecutor:
-    """`workers` processes of this machine, or whatever the scheduler at `address` has."""
+    """Computes cells by `workers` processes of this machine, or by the workers of the scheduler at
+    `address`."""
 
     def __init__(self, store: Path, *, workers: int = 0, address: str | None = None) -> None:
         self._store = store.absolute()
@@ -61,17 +62,17 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Enough for every worker to have a batch under way and one waiting."""
+        """Return enough cells for every worker to have a batch under way and one waiting."""
         return 2 * max(BATCH.values()) * max(1, self.workers)
 
     @property
     def workers(self) -> int:
-        """Number of workers now; a site's cluster may begin with none."""
+        """Return the number of workers now; a site's cluster may begin with none."""
         with self._connected():
             return len(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def submit(self, cell: Cell) -> None:
-        """Puts a cell into the next batch of its method."""
+        """Add a cell to the next batch of its method."""
         batch = self._batches.setdefault(cell.method, [])
         batch.append(cell)
         if len(batch) >= BATCH[cell.method]:
@@ -79,7 +80,7 @@ class DaskExecutor:
                 self._send(cell.method)
 
     def completed(self) -> Iterator[tuple[str, str | None]]:
-        """Waits until a batch is done."""
+        """Wait until a batch is done."""
         with self._connected():
             for method in list(self._batches):
                 self._send(method)
@@ -95,7 +96,7 @@ class DaskExecutor:
         yield from answers.items()
 
     def close(self) -> None:
-        """Ends workers that were started here; those of a site's cluster only lose their work."""
+        """End workers that were started here; those of a site's cluster only lose their work."""
         with _ctrl_c_later():
             # Where the scheduler is gone, distributed may stumble over its own reconnecting.
             with suppress(SchedulerFailure), self._connected():
@@ -120,34 +121,34 @@ class DaskExecutor:
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        """Whatever fails while there is no connection, failed for want of it."""
+        """Raise SchedulerFailure for any error while there is no connection."""
         try:
             yield
         except Exception as error:
             from distributed.comm.core import CommClosedError
 
-            # A connection that closes under way is told before the client knows that it has.
+            # A connection that closes under way is reported before the client's status changes.
             if self._client.status == "running" and not isinstance(error, CommClosedError):
                 raise
             raise SchedulerFailure(LOST) from None
 
 
 def compute(cell: Cell, store: Store) -> str | None:
-    """Computes a cell and stores it; the sentence says why that was not possible."""
+    """Compute a cell and store it; returns the sentence on why that was not possible."""
     try:
         result = cell.compute()
     except (ScenarioError, SimulationError, MeasureError) as error:
         return str(error)
     except MemoryError:
         return "out of memory"
-    except StoppedError:  # what a run had counted until Ctrl-C is no result of its cell
+    except StoppedError:  # the part of a run before Ctrl-C is no result of its cell
         raise KeyboardInterrupt from None
     store.put(cell, result)
     return None
 
 
 def compute_batch(cells: list[Cell], store: Path, command: str) -> dict[str, str | None]:
-    """Computes cells and stores them, in a worker: key → None, or why there is no result."""
+    """Compute cells and store them, in a worker: key → None, or why there is no result."""
     opened = _open(store, command, threading.get_ident())
     answers = {cell.key: compute(cell, opened) for cell in cells}
     opened.sync()  # other nodes read it now
@@ -156,12 +157,12 @@ def compute_batch(cells: list[Cell], store: Path, command: str) -> dict[str, str
 
 @functools.cache
 def _open(path: Path, command: str, thread: int) -> Store:
-    """One store for each thread: a site's workers may have several."""
+    """Return a store for each thread: a site's workers may have several."""
     return Store.open(path, create=False, command=command)
 
 
 def _client_of(address: str) -> Client:
-    """A site's scheduler. Raises StudyError."""
+    """Connect to a site's scheduler. Raises StudyError."""
     from distributed import Client
 
     _silence()
@@ -175,7 +176,7 @@ def _client_of(address: str) -> Client:
 
 
 def _local(workers: int) -> tuple[Client, Any]:
-    """Processes of this machine, and a scheduler in this one that only they can reach."""
+    """Start processes of this machine, and a scheduler in this one that only they can reach."""
     import dask
 
     dask.config.set(
@@ -183,7 +184,7 @@ def _local(workers: int) -> tuple[Client, Any]:
             "distributed.scheduler.allowed-failures": DEATHS_ALLOWED,
             "distributed.worker.daemon": True,
             "distributed.admin.log-length": 0,
-            "distributed.worker.profile.enabled": False,  # looks at every thread 100 times a second
+            "distributed.worker.profile.enabled": False,  # samples every thread 100 times a second
             "distributed.admin.tick.interval": "1 s",
         }
     )
@@ -194,7 +195,7 @@ def _local(workers: int) -> tuple[Client, Any]:
         n_workers=workers or os.cpu_count() or 1,
         threads_per_worker=1,
         host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",  # None would listen to everybody, on a port often taken
+        dashboard_address="127.0.0.1:0",  # None would listen on all interfaces, on a usual port
         silence_logs=logging.CRITICAL,
     )
     return Client(cluster), cluster
@@ -202,11 +203,11 @@ def _local(workers: int) -> tuple[Client, Any]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Holds Ctrl-C and SIGTERM back until the body is done.
+    """Hold Ctrl-C and SIGTERM back until the body is done.
 
-    Ctrl-C never reaches processes that the body begins: a terminal sends it to all at once, and
-    Dask's would die with tracebacks of their own. Only the threads that the body begins,
-    and through them their processes, inherit the mask.
+    Processes that the body begins never receive Ctrl-C: a terminal sends it to all at once, and
+    Dask's would die with tracebacks of their own. Only threads that the body begins, and through
+    them their processes, inherit the mask.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -227,7 +228,7 @@ def _ctrl_c_later() -> Iterator[None]:
 
 
 def _silence() -> None:
-    """What Dask logs is for Dask's developers; failures come back through futures."""
+    """Switch off Dask's logs, which are for its developers; failures come back through futures."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)

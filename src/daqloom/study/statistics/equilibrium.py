@@ -1,4 +1,4 @@
-"""Whether the course of a metric has settled, and how much longer a run must be if not."""
+"""Test whether the course of a metric has settled, and the extension of a run that has not."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 BATCHES = 20
 """Parts that a series is cut into: Schmeiser (1982) finds no gain in more than some 30."""
 EARLY, LATE = 2, 10
-"""Batches of the first tenth and of the last half, as Geweke (1992) takes them."""
+"""Batches of the first tenth and of the last half, by Geweke (1992)."""
 FEWEST_VALUES = 2 * BATCHES
 
 
 @dataclass(frozen=True, slots=True)
 class Equilibrium:
     """Mean of the last half less that of the first tenth: `drift`, in the unit of the values.
-    `interval` holds the drift of the process with the confidence asked for."""
+    `interval` is its confidence interval."""
 
     drift: float
     interval: tuple[float, float]
@@ -36,7 +36,7 @@ class Equilibrium:
 def stationary(
     values: Sequence[float] | np.ndarray[Any, Any], *, confidence: float = 0.99
 ) -> Equilibrium:
-    """Tests equally spaced `values`, shape (n,), n ≥ 40, for a difference of early and late mean.
+    """Test equally spaced `values`, shape (n,), n ≥ 40, for a difference of early and late mean.
 
     Geweke's diagnostic (1992, Evaluating the accuracy of sampling-based approaches, in Bayesian
     Statistics 4, section 3.2): the mean of the first 10 % against that of the last 50 %, over the
@@ -47,8 +47,7 @@ def stationary(
 
     Error: the level is nominal while a batch, n / 20 values, is much longer than the correlation;
     for an autoregressive series with coefficient ρ the variance comes out too small by the share
-    2ρ / (1 - ρ²) · 20 / n (0.9: 190 / n). A drift of the mean and a transient within the first
-    half are seen, a change of the spread is not. Raises StudyError.
+    half are detected, a change of the spread is not. Raises StudyError.
     """
     import numpy as np
     from scipy.special import stdtrit
@@ -72,9 +71,9 @@ def stationary(
 
 
 def extend(duration_s: float, most_s: float) -> Generator[float, bool, bool]:
-    """Yields durations in seconds and is sent whether a run that long was stationary; returns
-    whether the last was. The duration is doubled until a run is stationary, up to `most_s`. Every
-    run tried has its own chance, 1 - confidence, of being extended without need."""
+    """Yield durations in seconds; is sent whether a run that long was stationary, and returns
+    whether the last was. The duration is doubled until a run is stationary, up to `most_s`. Each
+    run has its own probability, 1 - confidence, of an extension without need."""
     if not 0 < duration_s <= most_s < math.inf:
         raise StudyError(
             f"a run of {duration_s:g} s cannot be extended to {most_s:g} s; expected two finite "

@@ -20,9 +20,8 @@ LEAST_SHAPE = -1.0
 GUMBEL = 1e-12
 """|xi| below which the limit xi = 0 is taken."""
 
-
 LARGEST = 700.0
-"""Exponents above it overflow; a search may wander there, never to stay."""
+"""Largest exponent, beyond which a search may wander; larger ones overflow."""
 
 
 class Gev(NamedTuple):
@@ -34,7 +33,7 @@ class Gev(NamedTuple):
 
 
 def reduced(x: Array, gev: Gev) -> Array:
-    """y = ln(1 + xi z) / xi, shape of `x`, so that G = exp(-exp(-y)). NaN beyond a lower end."""
+    """Return y = ln(1 + xi z) / xi, shape of `x`: G = exp(-exp(-y)). NaN beyond a lower end."""
     z = (x - gev.location) / gev.scale
     if abs(gev.shape) < GUMBEL:
         return z
@@ -42,7 +41,7 @@ def reduced(x: Array, gev: Gev) -> Array:
 
 
 def log_likelihood(x: Array, gev: Gev) -> float:
-    """Coles 2001, eqs. 3.7 and 3.9; -inf where a value lies outside the support."""
+    """Return eqs. 3.7 and 3.9 of Coles 2001; -inf where a value lies outside the support."""
     if not (gev.scale > 0 and gev.shape > LEAST_SHAPE):
         return -math.inf
     with np.errstate(all="ignore"):
@@ -54,31 +53,31 @@ def log_likelihood(x: Array, gev: Gev) -> float:
 
 
 def cdf(x: Array, gev: Gev) -> Array:
-    """G at `x`; every value has to lie within the support."""
+    """Return G at `x`; every value has to lie within the support."""
     return cast(Array, np.exp(-np.exp(-reduced(x, gev))))
 
 
 def growth(probability: float, shape: float) -> float:
-    """(x_p - mu) / sigma of the level exceeded with `probability` (Coles 2001, eq. 3.4)."""
+    """Return (x_p - mu) / sigma of the level exceeded with `probability` (Coles 2001, eq. 3.4)."""
     y = -math.log(-math.log1p(-probability))
     return y if abs(shape) < GUMBEL else math.expm1(min(shape * y, LARGEST)) / shape
 
 
 def quantile(probability: float, gev: Gev) -> float:
-    """The level exceeded with `probability`, in the unit of the data."""
+    """Return the level exceeded with `probability`, in the unit of the data."""
     return gev.location + gev.scale * growth(probability, gev.shape)
 
 
 def draw(gev: Gev, count: int, random: np.random.Generator) -> Array:
-    """`count` independent values, by inversion of G."""
+    """Draw `count` independent values, by inversion of G."""
     y = -np.log(random.standard_exponential(count))
     z = y if abs(gev.shape) < GUMBEL else np.expm1(gev.shape * y) / gev.shape
     return gev.location + gev.scale * z
 
 
 def maximum_likelihood(x: Array, start: Gev | None = None) -> Gev:
-    """The GEV of greatest likelihood with xi > -1; `x` needs some spread. `start` is where to
-    search from; without one, or if it does not admit `x`, the moments of `x`."""
+    """Return the GEV of greatest likelihood with xi > -1; `x` needs some spread. The search begins
+    at `start`; without one, or if it does not admit `x`, at the moments of `x`."""
     if start is None or log_likelihood(x, start) == -math.inf:
         start = _from_moments(x)
     unit = start.scale
@@ -95,8 +94,8 @@ def maximum_likelihood(x: Array, start: Gev | None = None) -> Gev:
 
 
 def descend(loss: Callable[[Array], float], start: Array, reach: float = 0.1) -> Array:
-    """The minimum near `start` by the simplex of Nelder and Mead, at home with walls of inf.
-    `reach` is the edge of the first simplex."""
+    """Return the minimum near `start` by the simplex of Nelder and Mead, which walls of inf do not
+    disturb. `reach` is the edge of the first simplex."""
     from scipy.optimize import minimize
 
     simplex = np.vstack([start, start + reach * np.eye(start.size)])
@@ -106,15 +105,16 @@ def descend(loss: Callable[[Array], float], start: Array, reach: float = 0.1) ->
 
 
 def _from_moments(x: Array) -> Gev:
-    """Gumbel by its mean and variance: admits every sample, and is near enough to begin."""
+    """Return a Gumbel by its mean and variance: it admits every sample, and is near enough to
+    begin."""
     scale = math.sqrt(6) / math.pi * float(x.std())
     return Gev(float(x.mean()) - float(np.euler_gamma) * scale, scale, 0.0)
 
 
 def covariance(x: Array, gev: Gev) -> Array | None:
-    """Inverse of the observed information of (mu, sigma, xi), shape (3, 3), at the maximum. By
-    second differences of the log-likelihood (Coles 2001, section 2.6.4). None where the likelihood
-    has no regular peak, as at an edge of the support."""
+    """Return the inverse of the observed information of (mu, sigma, xi), shape (3, 3), at the
+    maximum, by second differences of the log-likelihood (Coles 2001, section 2.6.4). None where the
+    likelihood has no regular peak, as at an edge of the support."""
     unit = np.array([gev.scale, gev.scale, 1.0])
     step = 1e-3 / math.sqrt(x.size / 100)
 
@@ -123,22 +123,17 @@ def covariance(x: Array, gev: Gev) -> Array | None:
 
     axes = np.eye(3)
     information = np.empty((3, 3))
-    for i in range(3):
-        for j in range(3):
-            corners = (
-                at(axes[i] + axes[j])
-                - at(axes[i] - axes[j])
-                - at(axes[j] - axes[i])
-                + at(-axes[i] - axes[j])
-            )
-            information[i, j] = -corners / (4 * step * step)
+    for i, j in np.ndindex(3, 3):
+        plus, minus = axes[i] + axes[j], axes[i] - axes[j]
+        corners = at(plus) - at(minus) - at(-minus) + at(-plus)
+        information[i, j] = -corners / (4 * step * step)
     if not np.all(np.isfinite(information)) or np.linalg.eigvalsh(information)[0] <= 0:
         return None
     return cast(Array, np.linalg.inv(information) * np.outer(unit, unit))
 
 
 def anderson_darling(x: Array, gev: Gev) -> float:
-    """A² of `x` against `gev` (Anderson and Darling 1954): the tails count more than in KS."""
+    """Return A² of `x` against `gev` (Anderson and Darling 1954); tails count more than in KS."""
     u = np.clip(cdf(np.sort(x), gev), 1e-300, 1 - 1e-16)
     weights = 2 * np.arange(1, x.size + 1) - 1
     return float(-x.size - np.mean(weights * (np.log(u) + np.log1p(-u[::-1]))))

@@ -1,10 +1,10 @@
-"""How high a peak gets in a time longer than was run.
+"""Return levels: the height that a peak reaches in a longer time than was run.
 
-The peak of a 4 s run is an extreme value that grows with the length of the run. Cut the run (or
-several) into blocks, and look at the blocks' maxima. The generalised extreme value distribution
-fitted to them describes them (Coles, An Introduction to Statistical Modeling of Extreme Values,
-2001, chapter 3): its shape shows heavy and bounded tails. The level that is exceeded once in an
-hour, far beyond the maxima, is that of `daqloom.study.statistics.tail`.
+The peak of a 4 s run is an extreme value that grows with the length of the run. The run (or
+several) is cut into blocks, and the generalised extreme value distribution is fitted to the blocks'
+maxima (Coles, An Introduction to Statistical Modeling of Extreme Values, 2001, chapter 3): its
+shape shows heavy and bounded tails. The level that is exceeded once in an hour, far beyond the
+maxima, is that of `daqloom.study.statistics.tail`.
 """
 
 import math
@@ -15,6 +15,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from daqloom.base.words import TIMES_S
 from daqloom.study import StudyError
 from daqloom.study.statistics.gev import (
     Array,
@@ -28,17 +29,17 @@ from daqloom.study.statistics.gev import (
 from daqloom.study.statistics.tail import HALF_WIDTH, Tail
 
 LEAST_BLOCKS = 20
-"""Fewer maxima do not tell three parameters."""
+"""Fewer maxima do not determine three parameters."""
 
 LEAST_REGULAR = -0.5
 """Shapes below it have no usual standard errors (Smith 1985; Coles 2001, section 3.3.2)."""
 
 TIED = 0.2
-"""Share of maxima of one same value from which on a limit, not chance, set them."""
+"""Share of equal maxima from which on a limit, not chance, sets them."""
 
 ENOUGH_WORSE = 10
 """Replicas that fit worse, after which no more are drawn (Besag and Clifford, Biometrika 78, 301,
-1991): a good fit is told by some twenty."""
+1991): a good fit needs some twenty."""
 
 TWO_SIDED = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
@@ -47,7 +48,7 @@ TWO_SIDED = 1.959963984540054
 @dataclass(frozen=True)
 class Goodness:
     """Anderson-Darling A² and the share of samples of the fit itself that fit worse. `replicas` is
-    how many were drawn."""
+    the number drawn."""
 
     statistic: float
     p_value: float
@@ -66,19 +67,19 @@ class GevFit:
     """Of (location, scale, shape), shape (3, 3); NaN where the likelihood has no regular peak."""
     log_likelihood: float
     maxima: Array
-    """What was fitted, shape (blocks,)."""
+    """Fitted values, shape (blocks,)."""
     goodness: Goodness | None
-    """None where it was not asked for (no replicas)."""
+    """None without replicas."""
     warnings: tuple[str, ...]
 
     @property
     def gev(self) -> Gev:
-        """The three parameters."""
+        """Return the three parameters."""
         return Gev(self.location, self.scale, self.shape)
 
     @cached_property
     def tail(self) -> Tail:
-        """The levels beyond the maxima, which need some spread."""
+        """Return the levels beyond the maxima, which need some spread."""
         return Tail(self.maxima)
 
     @property
@@ -88,14 +89,14 @@ class GevFit:
 
     @property
     def shape_interval(self) -> tuple[float, float]:
-        """Shape ± 1.96 standard errors (95 %)."""
+        """Return shape ± 1.96 standard errors (95 %)."""
         error = TWO_SIDED * math.sqrt(self.covariance[2, 2])
         return self.shape - error, self.shape + error
 
 
 @dataclass(frozen=True)
 class Level:
-    """Bytes that are exceeded once in `period_s`, with their 95 % interval."""
+    """Level in bytes that is exceeded once in `period_s`, with its 95 % interval."""
 
     value: float
     low: float
@@ -106,11 +107,11 @@ class Level:
 
 
 def block_maxima(values: ArrayLike, blocks: int) -> Array:
-    """The maxima of `blocks` equal stretches of a series of bin maxima, shape (blocks,).
+    """Return the maxima of `blocks` equal stretches of a series of bin maxima, shape (blocks,).
 
     `values`, shape (bins,), is the series without its warm-up. A block is bins // blocks bins
     long; the first bins % blocks bins, nearest to the warm-up, are left out. Blocks have to be much
-    longer than a burst lasts, or neighbours share one. Raises StudyError.
+    longer than a burst, which neighbours would share. Raises StudyError.
     """
     series = np.asarray(values, dtype=np.float64)
     if series.ndim != 1 or not np.all(np.isfinite(series)):
@@ -126,13 +127,13 @@ def block_maxima(values: ArrayLike, blocks: int) -> Array:
 
 
 def fit_gev(maxima: ArrayLike, replicas: int = 0, seed: int = 0) -> GevFit:
-    """Fits a GEV to `maxima` (B), shape (blocks,), by maximum likelihood.
+    """Fit a GEV to `maxima` (B), shape (blocks,), by maximum likelihood.
 
     The covariance is the inverse of the observed information. The goodness of fit, with `replicas`
-    such as 199, is a parametric bootstrap: so many samples drawn from the fit (with `seed`) are
-    fitted in their turn, because A² is smaller against parameters fitted to the sample itself.
-    Fewer are drawn once ten of them fit worse.
-    Maxima without any spread give a scale of 0 and a warning. Raises StudyError.
+    such as 199, is a parametric bootstrap: samples drawn from the fit (with `seed`) are fitted in
+    their turn, because A² is smaller against parameters fitted to the sample itself. No more are
+    drawn once ten of them fit worse. Maxima without any spread give a scale of 0 and a warning.
+    Raises StudyError.
     """
     x = np.asarray(maxima, dtype=np.float64)
     if x.ndim != 1 or not np.all(np.isfinite(x)):
@@ -184,12 +185,12 @@ def _all_equal(x: Array) -> str:
 
 
 def _doubts(fit: GevFit) -> tuple[str, ...]:
-    """Why not to trust `fit`, a sentence each."""
+    """Return the reasons to doubt `fit`, a sentence each."""
     return tuple(doubt for doubt in (_ties(fit), _tail(fit), *too_short_blocks(fit)) if doubt)
 
 
 def too_short_blocks(fit: GevFit) -> tuple[str, ...]:
-    """Why the blocks should be longer, a sentence each; empty if they need not be."""
+    """Return the reasons for longer blocks, a sentence each."""
     return tuple(doubt for doubt in (_neighbours(fit), _misfit(fit)) if doubt)
 
 
@@ -228,7 +229,8 @@ def _tail(fit: GevFit) -> str | None:
 
 
 def _neighbours(fit: GevFit) -> str | None:
-    """Of independent maxima the correlation of neighbours is normal with variance 1/n."""
+    """Return the doubt by the correlation of neighbours; of independent maxima it is normal with
+    variance 1/n."""
     from scipy.stats import rankdata
 
     ranks = rankdata(fit.maxima)
@@ -253,18 +255,17 @@ def _misfit(fit: GevFit) -> str | None:
 
 
 def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
-    """The level that the maximum of a block of `block_s` exceeds once in `period_s` on average:
-    with p = block_s / period_s (Coles 2001, eq. 3.4).
+    """Return the level that the maximum of a block of `block_s` exceeds once in `period_s` on
+    average: with p = block_s / period_s (Coles 2001, eq. 3.4).
 
-    Median and 95 % interval of what `fit.tail` leaves open, which is mostly above the median. Where
-    that is too much, a warning gives the time to simulate. Raises StudyError for a period no longer
-    than a block.
+    The interval has 95 % of the distribution of `fit.tail`, mostly above its median. Where it is
+    too wide, a warning gives the time to simulate. Raises StudyError for a period no longer than a
+    block.
     """
     if not (0 < block_s < math.inf and block_s < period_s < math.inf):
         raise StudyError(
             f"return level: a period of {_time(period_s)} is not longer than a block of"
-            f" {_time(block_s)}; ask for a longer period or read the level off the"
-            " series itself"
+            f" {_time(block_s)}; use a longer period or read the level off the series itself"
         )
     if fit.scale == 0:
         return Level(fit.location, fit.location, fit.location, period_s, fit.warnings)
@@ -277,7 +278,7 @@ def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
 
 
 def _too_far(fit: GevFit, block_s: float, period_s: float, half_width: float) -> tuple[str, ...]:
-    """Why the data do not carry a level, with the time that would."""
+    """Return a warning on a level that the data do not determine, with the time that would."""
     observed_s = fit.maxima.size * block_s
     if half_width <= HALF_WIDTH:
         return ()
@@ -285,41 +286,38 @@ def _too_far(fit: GevFit, block_s: float, period_s: float, half_width: float) ->
     return (
         f"the level of {_time(period_s)} is uncertain by {half_width:.0%}, because it is"
         f" {period_s / observed_s:.0f} times the {_time(observed_s)} observed: simulate for about"
-        f" {needed_s:.10g} s, all seeds together, to know it within {HALF_WIDTH:.0%}",
+        f" {needed_s:.10g} s, all seeds together, for an uncertainty within {HALF_WIDTH:.0%}",
     )
 
 
 def describe(level: Level, often: str, buffer: str = "A buffer") -> str:
-    """A plain sentence: "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once …".
+    """Return a sentence: "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once …".
     `often` are the words for the level's period, `buffer` those for what overflows."""
     prefix, factor = _prefix(level.value)
-    decimals = _decimals(level.value / factor)
-
-    def say(value: float) -> str:
-        return f"{value / factor:.{decimals}f}"
-
-    spread = f"{say(level.low)} to {say(level.high)} {prefix}B, 95 %"
+    number = abs(level.value / factor)
+    decimals = min(2, max(0, 2 - math.floor(math.log10(number)))) if number else 0  # three digits
+    value, low, high = (
+        f"{each / factor:.{decimals}f}" for each in (level.value, level.low, level.high)
+    )
+    spread = f"{low} to {high} {prefix}B, 95 %"
     if level.high == math.inf:
-        spread = f"at least {say(level.low)} {prefix}B, 95 %"
+        spread = f"at least {low} {prefix}B, 95 %"
     elif math.isnan(level.high):
         spread = "error unknown"
-    return f"{buffer} of {say(level.value)} {prefix}B ({spread}) overflows less than {often}."
+    return f"{buffer} of {value} {prefix}B ({spread}) overflows less than {often}."
 
 
 def _bytes(value: float) -> str:
-    """`1.944e7` → "19.44 MB"."""
+    """Return bytes in words: `1.944e7` → "19.44 MB"."""
     prefix, factor = _prefix(value)
     return f"{value / factor:.4g} {prefix}B"
 
 
 def _time(value_s: float) -> str:
-    """In the largest unit that fits: `5400` → "1.5 h"."""
-    for unit, length_s in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+    """Return a time in the largest unit that fits: `5400` → "1.5 h"."""
+    for unit, length_s in (*TIMES_S.items(), ("ms", 1e-3), ("µs", 1e-6)):
         if value_s >= length_s:
-            return f"{value_s / length_s:.3g} {unit}"
-    for unit, length_s in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value_s >= length_s:
-            return f"{value_s / length_s:.4g} {unit}"
+            return f"{value_s / length_s:.{3 if length_s > 1 else 4}g} {unit}"
     return f"{value_s:.4g} s"
 
 
@@ -328,8 +326,3 @@ def _prefix(value: float) -> tuple[str, float]:
         if abs(value) >= factor:
             return prefix, factor
     return "", 1.0
-
-
-def _decimals(number: float) -> int:
-    """So many that three digits stand, but no more than two."""
-    return min(2, max(0, 2 - math.floor(math.log10(abs(number))))) if number else 0

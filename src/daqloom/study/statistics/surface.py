@@ -2,9 +2,9 @@
 
 The paper on ATLAS buffers (section 4, fig. 6) extrapolates the minimum buffer over event rate x and
 event size y by "a first order polynomial for a given event size and a second order one for a given
-event rate", and prints no coefficients. Taken as it is said, that is every product of {1, x} and
-{1, y, y²}. The last, x·y², is needed: with N = S·f/O + 1 the paper's formula is
-B = (S·f/O + 1)·(1/2 − O/I)·S, whose terms are y and x·y².
+event rate", and prints no coefficients. That is every product of {1, x} and {1, y, y²}. The last,
+x·y², is needed: with N = S·f/O + 1 the paper's formula is B = (S·f/O + 1)·(1/2 − O/I)·S, whose
+terms are y and x·y².
 """
 
 import re
@@ -25,20 +25,20 @@ RATE_AND_SIZE = "1 + x + y + x*y + y**2 + x*y**2"
 """Order 1 in the rate x and order 2 in the size y."""
 
 DEPENDENT = 1e-10
-"""Smallest over largest singular value below which terms cannot be told apart."""
+"""Smallest over largest singular value below which terms are not independent."""
 
 _FACTOR = re.compile(r"(?P<name>[xy])(?:\*\*(?P<power>[1-9]))?|1")
 
 
 class Coefficient(NamedTuple):
-    """Of one term: its value and standard error, in units of z over those of the term."""
+    """Coefficient of a term and its standard error, in units of z over those of the term."""
 
     value: float
     error: float
 
 
 class Prediction(NamedTuple):
-    """Value and interval, in units of z, each of the shape of the points asked for."""
+    """Value and interval, in units of z, of the shape of the points."""
 
     value: Array
     low: Array
@@ -46,7 +46,7 @@ class Prediction(NamedTuple):
 
 
 def parse_terms(text: str) -> tuple[Term, ...]:
-    """ "1 + x + x*y**2" → ((0, 0), (1, 0), (1, 2)). Powers up to 9; ^ and ** mean the same. Raises
+    """Parse "1 + x + x*y**2" → ((0, 0), (1, 0), (1, 2)). Powers up to 9; ^ means **. Raises
     StudyError for anything but sums of products of x, y and 1, and for a repeated term."""
     terms: list[Term] = []
     for part in text.replace("^", "**").split("+"):
@@ -102,7 +102,7 @@ class Surface:
     """Of z in the basis, shape (p,)."""
 
     def predict(self, x: ArrayLike, y: ArrayLike) -> Prediction:
-        """Where one new measurement at (x, y) falls with a probability of 95 %.
+        """Return the interval of one new measurement at (x, y) with a probability of 95 %.
 
         x and y broadcast. Student's t with n - p degrees of freedom times
         sqrt(s² + variance of the surface) (Montgomery, Peck, Vining, Introduction to Linear
@@ -116,26 +116,26 @@ class Surface:
         return Prediction(value, value - half, value + half)
 
     def value(self, x: ArrayLike, y: ArrayLike) -> Array:
-        """The surface itself at (x, y), which broadcast."""
+        """Return the surface itself at (x, y), which broadcast."""
         return self._at(x, y)[0]
 
     def extrapolates(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
-        """Whether (x, y) lies outside what was fitted: its leverage exceeds that of every point.
+        """Whether (x, y) lies outside the fitted points: its leverage exceeds that of every point.
         Hidden extrapolation, Montgomery, Peck, Vining, section 3.8."""
         _, leverage = self._at(x, y)
         inside = np.max(np.sum(self._basis * self._basis, axis=1))
         return cast(NDArray[np.bool_], leverage > inside * (1 + 1e-9))
 
     def _at(self, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        """The surface and its variance over that of a point."""
+        """Return the surface and its variance over that of a point."""
         at_x, at_y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
         rows = _design(self.terms, at_x, at_y) @ self._solve
         return rows @ self._coordinates, np.sum(rows * rows, axis=-1)
 
     def leave_group_out(self, groups: Sequence[Any] | NDArray[Any]) -> Array:
-        """Each point less the surface fitted without its group, shape (n,). `groups`, length n,
-        names the group of each point, such as its event size. Solves (1 - H_gg) r_g = e_g per
-        group. Raises StudyError if the other groups leave a term open."""
+        """Return each point less the surface fitted without its group, shape (n,). `groups`, length
+        n, names the group of each point, such as its event size. Solves (1 - H_gg) r_g = e_g per
+        group. Raises StudyError if the other groups do not determine a term."""
         labels = np.asarray(groups)
         left_out = np.empty_like(self.residuals)
         for label in np.unique(labels):
@@ -152,8 +152,8 @@ class Surface:
 
 
 def fit_surface(x: Array, y: Array, z: Array, terms: str = RATE_AND_SIZE) -> Surface:
-    """Fits z(x, y) by least squares over `terms`; x, y, z have shape (n,), n above the terms.
-    The columns are scaled to unit length within. Raises StudyError."""
+    """Fit z(x, y) by least squares over `terms`; x, y, z have shape (n,), n above the terms. The
+    columns are scaled to unit length. Raises StudyError."""
     powers = parse_terms(terms)
     if z.size <= len(powers):
         raise StudyError(
@@ -162,8 +162,14 @@ def fit_surface(x: Array, y: Array, z: Array, terms: str = RATE_AND_SIZE) -> Sur
         )
     design = _design(powers, x, y)
     lengths = np.linalg.norm(design, axis=0)
-    _refuse_dependent(powers, design, lengths)
-    basis, singular, turn = np.linalg.svd(design / lengths, full_matrices=False)
+    if np.all(lengths > 0):
+        basis, singular, turn = np.linalg.svd(design / lengths, full_matrices=False)
+    if not np.all(lengths > 0) or singular[-1] <= DEPENDENT * singular[0]:
+        names = " + ".join(map(term_name, powers))
+        raise StudyError(
+            f"surface: the points do not determine the terms {names} separately; use more values of"
+            " x and of y than their highest powers, or use fewer terms"
+        )
     solve = (turn.T / singular) / lengths[:, None]
     coordinates = basis.T @ z
     residuals = z - design @ (solve @ coordinates)
@@ -188,17 +194,5 @@ def fit_surface(x: Array, y: Array, z: Array, terms: str = RATE_AND_SIZE) -> Sur
 
 
 def _design(terms: Sequence[Term], x: Array, y: Array) -> Array:
-    """Shape of x plus one axis of terms."""
+    """Return the design matrix, of the shape of x plus one axis of terms."""
     return np.stack([x**in_x * y**in_y for in_x, in_y in terms], axis=-1)
-
-
-def _refuse_dependent(terms: Sequence[Term], design: Array, lengths: Array) -> None:
-    if np.all(lengths > 0):
-        singular = np.linalg.svd(design / lengths, compute_uv=False)
-        if singular[-1] > DEPENDENT * singular[0]:
-            return
-    names = " + ".join(term_name(term) for term in terms)
-    raise StudyError(
-        f"surface: the points do not determine the terms {names} separately; use more values of x "
-        "and of y than their highest powers, or use fewer terms"
-    )

@@ -1,4 +1,4 @@
-"""The upper tail of block maxima: how often a level is exceeded, with what the data leave open.
+"""Upper tail of block maxima: how often a level is exceeded, with the uncertainty of the data.
 
 A block's maximum exceeds x with probability 1 - exp(-L(x)), and above a threshold u
 L(x) = L(u) exp(-t(x)), where t is of one of two families; s is the scale of the tail at u:
@@ -11,9 +11,9 @@ L(x) = L(u) exp(-t(x)), where t is of one of two families; s is the scale of the
   many, tau < 1 that of events of very unequal size.
 
 A GEV alone extrapolates from maxima of short blocks to a bounded tail that no queue has: the shape
-of these maxima is below 0 and rises to 0 only slowly with their length. So neither family is
-chosen: both count with their likelihood, on a grid over (shape, s), with the priors below. L(u) is
-integrated in closed form. Maxima below the threshold count only as being below it.
+of these maxima is below 0 and rises to 0 only slowly with their length. So both families count with
+their likelihood, on a grid over (shape, s), with the priors below. L(u) is integrated in closed
+form. Maxima below the threshold count only as being below it.
 """
 
 import math
@@ -24,8 +24,8 @@ import numpy as np
 from daqloom.study.statistics.gev import LARGEST, Array
 
 HALF_WIDTH = 0.15
-"""Largest half of the 95 % interval, as a share of the level, without a warning that the data do
-not carry the extrapolation."""
+"""Largest half of the 95 % interval, as a share of the level, without a warning on the
+extrapolation."""
 
 QUANTILES = (0.025, 0.5, 0.975)
 
@@ -35,27 +35,27 @@ def _normal(x: Array, mean: float, deviation: float) -> Array:
 
 
 SHAPES = np.linspace(-0.91, 0.7, 47)
-"""xi of the grid, 0 among them."""
+"""Grid of xi, with 0."""
 _WEIGHTS = 0.7 * _normal(SHAPES, -0.05, 0.1) + 0.3 * _normal(SHAPES, 0.0, 0.3)
-"""Queues have light tails, whose maxima have a shape of 0 or slightly below; a wide part lets
-clear data contradict."""
+"""Queues have light tails, whose maxima have a shape of 0 or slightly below; a wide part admits
+data of another shape."""
 SHARE = 0.45
-"""Prior weight of the generalised Pareto family; that of Weibull has the rest."""
+"""Prior weight of the generalised Pareto family; Weibull has the rest."""
 POWERS = np.geomspace(0.3, 12.0, 37)
 _POWER_WEIGHTS = 0.8 * _normal(np.log(POWERS / 1.7), 0.0, 0.45) + 0.2 * _normal(
     np.log(POWERS / 1.7), 0.0, 0.9
 )
-"""tau mostly from below 1 to above 2, with a wide part likewise."""
+"""tau is mostly from below 1 to above 2, with a wide part likewise."""
 
 
 def kept(count: int) -> int:
-    """How many of `count` maxima are fitted, the greatest: all of a few, a decreasing share of
-    many, so that the fit moves out into the tail as data allow."""
+    """Return the number of `count` maxima that are fitted, the greatest: all of a few, a decreasing
+    share of many, so that the fit moves out into the tail as data allow."""
     return min(count, math.ceil(12 * math.sqrt(count)))
 
 
 class Interval(NamedTuple):
-    """2.5 %, median and 97.5 % of the distribution of a level."""
+    """Distribution of a level: 2.5 %, median and 97.5 %."""
 
     low: float
     value: float
@@ -63,7 +63,7 @@ class Interval(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Half of the interval, as a share of the median."""
+        """Return half of the interval, as a share of the median."""
         return (self.high - self.low) / (2 * abs(self.value)) if self.value else math.inf
 
 
@@ -115,7 +115,7 @@ class Tail:
             return _grid(POWERS, scale, t, slope, below, prior)
 
     def _distance(self, x: Array) -> Array:
-        """t at `x`, shape (m,), for each node, shape (m, nodes); inf beyond an upper end."""
+        """Return t at `x`, shape (m,), for each node, shape (m, nodes); inf beyond an upper end."""
         with np.errstate(all="ignore"):
             t = _pareto(x[:, None] - self._threshold, self._shape, self._scale)
             t = np.where(np.isnan(t), np.where(self._shape < 0, math.inf, -math.inf), t)
@@ -127,34 +127,34 @@ class Tail:
         return cast(Array, np.clip(t, -LARGEST, LARGEST))
 
     def levels(self, probability: float) -> Interval:
-        """The level that a block exceeds with `probability`."""
+        """Return the level that a block exceeds with `probability`."""
         from scipy.special import gammainc
 
         if not self._unit:
             return Interval(*3 * (self._threshold,))
         log_held = np.log(self._held) + math.log(-math.log1p(-probability))
-        wanted = np.array(QUANTILES)
+        targets = np.array(QUANTILES)
 
         def share(x: Array) -> Array:
-            """Probability that the level lies below `x`."""
+            """Return the probability that the level lies below `x`."""
             at = np.exp(np.minimum(self._distance(x) + log_held, LARGEST))
             return cast(Array, gammainc(self._kept, at) @ self._weight)
 
         low = np.full(3, self._threshold - 8 * self._unit)
         high = np.full(3, self._threshold + 8 * self._unit)
-        while share(high[-1:])[0] < wanted[-1]:
+        while share(high[-1:])[0] < targets[-1]:
             high = self._threshold + 2 * (high - self._threshold)
-        while share(low[:1])[0] > wanted[0]:
+        while share(low[:1])[0] > targets[0]:
             low = self._threshold + 2 * (low - self._threshold)
         while float((high - low).max()) > 1e-4 * self._unit:
             middle = (low + high) / 2
-            above = share(middle) >= wanted
+            above = share(middle) >= targets
             low, high = np.where(above, low, middle), np.where(above, middle, high)
         return Interval(*((low + high) / 2).tolist())
 
     def times_needed(self, probability: float, most: int = 1 << 14) -> int:
-        """How many times as many blocks narrow the half-width of that level to HALF_WIDTH: of the
-        maxima that such a sample would have, by the likeliest tail. A power of two, at most
+        """Return the number of times as many blocks that narrow the half-width of that level to
+        HALF_WIDTH, by the maxima of such a sample from the likeliest tail: a power of two, at most
         `most`."""
         times = 1
         while times < most:
@@ -178,22 +178,22 @@ class Tail:
 
 
 def _pareto(excess: Array, shape: Array, scale: Array) -> Array:
-    """t of the generalised Pareto family; NaN outside the support."""
+    """Return t of the generalised Pareto family; NaN outside the support."""
     z = excess / scale
     return cast(Array, np.where(np.abs(shape) < 1e-9, z, np.log1p(shape * z) / shape))
 
 
 def _weibull(ratio: Array, power: Array, scale: Array) -> Array:
-    """t of the Weibull family; `ratio` and `scale` are shares of the threshold."""
+    """Return t of the Weibull family; `ratio` and `scale` are shares of the threshold."""
     return (ratio**power - 1) / (power * scale)
 
 
 def _grid(
     shape: Array, scale: Array, t: Array, slope: Array, below: int, prior: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Shape, scale, A and log-weight of each node. With a prior 1 / L(u), L(u) is Gamma(k, A),
-    A = sum of exp(-t) over the k maxima + the number of those below; the likelihood without L(u) is
-    the product of t' exp(-t), over A^k. `slope` is ln t'."""
+    """Return shape, scale, A and log-weight of each node. With a prior 1 / L(u), L(u) is Gamma(k,
+    A), A = sum of exp(-t) over the k maxima + the number of those below; the likelihood without
+    L(u) is the product of t' exp(-t), over A^k. `slope` is ln t'."""
     held = np.exp(-t).sum(axis=-1) + below
     likelihood = (slope - t).sum(axis=-1) - t.shape[-1] * np.log(held)
     likelihood = np.where(np.isfinite(likelihood), likelihood, -math.inf)

@@ -27,7 +27,7 @@ _LINE = re.compile(rb"([0-9a-f]{8}) ([0-9a-f]{8} [0-9a-f]{8} ([a-z]+) ([^\n]*))\
 _NAMES = re.compile(rb"([0-9a-f]{32}) ([0-9a-f]{8}) (.*)")
 _DICTIONARY_BYTES = 32 << 10
 _UNKNOWN = asdict(Session("", "unknown", "unknown", 1, "unknown", "unknown", "unknown"))
-"""Session of results whose own is damaged."""
+"""Session of results whose own session is damaged."""
 
 
 class Converted(NamedTuple):
@@ -39,9 +39,9 @@ class Converted(NamedTuple):
 
 
 def convert(path: Path) -> Converted:
-    """Converts a store of format 2 where it is; the old files stay. Nothing may write to the store
-    meanwhile; a conversion that was interrupted can be begun anew. Raises StudyError, or
-    StoreFailure where the disk is full."""
+    """Convert a store of format 2 in place; the old files stay. Nothing may write to the store
+    meanwhile; an interrupted conversion can be begun anew. Raises StudyError, or StoreFailure where
+    the disk is full."""
     version = format_of(path)
     if version != CONVERTED:
         raise StudyError(
@@ -69,7 +69,7 @@ def convert(path: Path) -> Converted:
 
 
 def _results(segment: Path) -> Iterator[tuple[str, bytes] | None]:
-    """Key and file of each result of a segment; None for a damaged line. Raises OSError."""
+    """Yield key and file of each result of a segment; None for a damaged line. Raises OSError."""
     session: dict[str, Any] = _UNKNOWN
     patterns: dict[bytes, bytes] = {}
     with open_regular(segment) as file:
@@ -97,6 +97,6 @@ def _results(segment: Path) -> Iterator[tuple[str, bytes] | None]:
 
 
 def _inflated(text: bytes, pattern: bytes) -> bytes:
-    """The record or pattern behind the base64 of a line. Raises ValueError."""
+    """Return the record or pattern in the base64 of a line. Raises ValueError."""
     content = binascii.a2b_base64(text)
     return decompressed(content, zlib.MAX_WBITS, pattern[:_DICTIONARY_BYTES])

@@ -14,7 +14,7 @@ from daqloom.results.result import Result
 from daqloom.study.file.cell import Cell
 
 SERIES = ("course",)
-"""Series that every record keeps: equilibrium and return levels are read off them."""
+"""Series that every record keeps, for equilibrium and return levels."""
 MOST_BYTES = 64 << 20
 """Largest record, compressed or not (B); a larger one counts as damage."""
 LEVEL = 1
@@ -67,7 +67,7 @@ def now() -> str:
 
 def packed(cell: Cell, result: Result, session: Session) -> bytes:
     """Return the file of a result. The result's series are left out, but for those of `SERIES`, and
-    so is `assumed`, which belongs to a study: another study may give the same cell's keys."""
+    so is `assumed`, which belongs to a study: another one may set these keys of the same cell."""
     head = {
         "key": cell.key,
         "method": cell.method,

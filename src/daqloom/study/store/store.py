@@ -25,7 +25,7 @@ from daqloom.study.store.record import MOST_BYTES, Record, Session, packed, unpa
 
 FORMAT = 3
 CONVERTED = 2
-"""The format that `store_conversion` reads."""
+"""Format of the stores that `conversion` converts."""
 _NAME = "daqloom-store"
 _MARK = "format.json"
 _MOST_MARK_BYTES = 4096
@@ -44,16 +44,16 @@ class Damage(NamedTuple):
 
 
 class Store:
-    """Results by key, in files; nothing is kept in memory. Several processes may use a store at
-    once, and several threads of one process each with a `Store` of its own.
+    """Results by key, in files; none in memory. Several processes may use a store at once, and
+    several threads of one process each with a `Store` of its own.
 
-    What `put` returned from survives the end of the process, however it ends; after `sync` or
-    `close` also that of the machine. A damaged result counts as absent and is named in `damages`.
-    Where a key was put twice, the later one counts.
+    A result is safe from the end of the process once `put` has returned; after `sync` or `close`
+    also from that of the machine. A damaged result counts as absent and is named in `damages`. Of
+    several results of one key the last counts.
     """
 
     def __init__(self, path: Path, command: str | None = None) -> None:
-        """Use `open`."""
+        """Create without a check of the format; use `open`."""
         self.path = path
         self._command = command
         self._cells = path / "cells"
@@ -62,27 +62,27 @@ class Store:
 
     @classmethod
     def open(cls, path: Path | str, *, create: bool, command: str | None = None) -> Self:
-        """Opens a store, or with `create` makes one where there is nothing or an empty folder.
-        `command` is the command line to keep with what is put; by default that of this process.
-        Nothing is written to a store that exists before the first `put`. Raises StudyError."""
+        """Open a store, or with `create` make one where there is nothing or an empty folder.
+        `command` is the command line to keep with results; by default that of this process.
+        Nothing is written to an existing store before the first `put`. Raises StudyError."""
         version = format_of(Path(path), create=create)
         if version != FORMAT:
             remedy = "update daqloom" if version > FORMAT else "use the daqloom that wrote it"
             if version == CONVERTED:
                 remedy = f"convert it with `daqloom study convert --store {path}`"
             raise StudyError(
-                f"{path} is a store of format {version}, and this daqloom knows {FORMAT}; "
+                f"{path} is a store of format {version}, and this daqloom reads {FORMAT}; "
                 f"{remedy}, or give another store"
             )
         return cls(Path(path), command)
 
     def put(self, cell: Cell, result: Result) -> None:
-        """Keeps the result of a cell; of its time series only the course of metrics. Raises
+        """Keep the result of a cell; of its time series only the course of metrics. Raises
         StudyError where the store cannot be written, StoreFailure where the disk is full."""
         self.write(cell.key, packed(cell, result, self._session))
 
     def write(self, key: str, content: bytes) -> None:
-        """Writes the file of a result. Raises as `put` does."""
+        """Write the file of a result. Raises as `put` does."""
         path = self._path(key)
         if len(content) > MOST_BYTES:
             raise StoreFailure(
@@ -101,8 +101,8 @@ class Store:
         self._unsynced.append(path)
 
     def prepare(self) -> None:
-        """Writes and removes a file, so that a store that cannot be written is refused before the
-        first `put`. Raises StudyError or StoreFailure."""
+        """Write and remove a file, to refuse a store that cannot be written before the first
+        `put`. Raises StudyError or StoreFailure."""
         try:
             self._cells.mkdir(exist_ok=True)
             _write_whole(probe := self._cells / f".{secrets.token_hex(8)}", b"")
@@ -111,12 +111,12 @@ class Store:
             raise _cannot_write(self._cells, error) from None
 
     def get(self, key: str) -> Result | None:
-        """The result under `key`; None if there is none, or it is damaged."""
+        """Return the result of `key`; None if there is none, or it is damaged."""
         record = self.record(key)
         return None if record is None else record.result
 
     def record(self, key: str) -> Record | None:
-        """The result under `key` with its origin; None as by `get`."""
+        """Return the result of `key` with its origin; None as by `get`."""
         path = self._path(key)
         try:
             with open_regular(path) as file:
@@ -125,14 +125,13 @@ class Store:
                 return unpacked(key, file.read())
         except FileNotFoundError:
             return None
-        except OSError as error:
-            self._damages[path] = Damage(path, reason_of(error))
-        except ValueError as error:
-            self._damages[path] = Damage(path, str(error))
+        except (OSError, ValueError) as error:
+            reason = reason_of(error) if isinstance(error, OSError) else str(error)
+            self._damages[path] = Damage(path, reason)
         return None
 
     def sync(self) -> None:
-        """Waits until all that was put is on the disk, where other nodes see it. Raises
+        """Wait until all results are on the disk, where other nodes see them. Raises
         StoreFailure."""
         files, self._unsynced = self._unsynced, []
         try:
@@ -143,21 +142,21 @@ class Store:
             raise StoreFailure(str(_cannot_write(self.path, error))) from None
 
     def close(self) -> None:
-        """Syncs; the store can be used again. Raises StoreFailure."""
+        """Sync; the store can be used again. Raises StoreFailure."""
         self.sync()
 
     def keys(self) -> list[str]:
-        """All keys, sorted."""
+        """Return all keys, sorted."""
         return sorted(path.name.removesuffix(_END) for path in self._cells.glob(f"?/[!.]*{_END}"))
 
     @property
     def damages(self) -> list[Damage]:
-        """Every damaged result that was read so far."""
+        """Return every damaged result that was read so far."""
         return list(self._damages.values())
 
     @property
     def damaged(self) -> list[str]:
-        """One sentence about all damage, or nothing."""
+        """Return one sentence about all damage, or nothing."""
         named = [f"{each.path}: {each.reason}" for each in self.damages]
         if not named:
             return []
@@ -195,7 +194,7 @@ class Store:
 
 
 def format_of(path: Path, *, create: bool = False) -> int:
-    """Returns the format of the store at `path`; with `create`, an empty folder becomes a store.
+    """Return the format of the store at `path`; with `create`, an empty folder becomes a store.
     Raises StudyError, or StoreFailure where the disk is full."""
     mark = path / _MARK
     if "\0" in str(path):
@@ -221,12 +220,12 @@ def format_of(path: Path, *, create: bool = False) -> int:
             return version
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
-    raise StudyError(f'{mark} is not what a store has there; expected {{"{_NAME}": {FORMAT}}}')
+    raise StudyError(f'{mark} is no mark of a store; expected {{"{_NAME}": {FORMAT}}}')
 
 
 def write_mark(path: Path) -> None:
-    """Makes the folder `path` a store. Several processes may do this at once: the file appears
-    whole, and is the same by all. Raises StudyError, StoreFailure or NotADirectoryError."""
+    """Make the folder `path` a store. Several processes may do this at once: the file appears
+    whole, and all write the same. Raises StudyError, StoreFailure or NotADirectoryError."""
     made = [folder.parent for folder in (path, *path.parents) if not folder.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -239,7 +238,7 @@ def write_mark(path: Path) -> None:
 
 
 def _is_free(path: Path) -> bool:
-    """Whether nothing is there but what another process leaves while it makes a store."""
+    """Whether the folder is empty but for files of another process that makes a store."""
     try:
         return all(name.startswith(f".{_MARK}") or name == _MARK for name in os.listdir(path))
     except FileNotFoundError:
@@ -255,7 +254,7 @@ def _no_store(path: Path, create: bool) -> str:
 
 
 def _write_whole(path: Path, content: bytes, *, sync: bool = False) -> None:
-    """Writes a file beside `path` and renames it, so that `path` is complete whenever it is there.
+    """Write a file beside `path` and rename it, so that `path` is complete whenever it exists.
     Raises OSError, and leaves nothing then."""
     scratch = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -275,7 +274,7 @@ def _write_whole(path: Path, content: bytes, *, sync: bool = False) -> None:
 
 
 def _sync(paths: Iterable[Path]) -> None:
-    """Waits until files, or the names in folders, are on the disk. Raises OSError."""
+    """Wait until files, or the names in folders, are on the disk. Raises OSError."""
     with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
         list(pool.map(_sync_one, paths))
 
@@ -283,7 +282,7 @@ def _sync(paths: Iterable[Path]) -> None:
 def _sync_one(path: Path) -> None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except PermissionError:  # a folder that may be written, but not listed
+    except PermissionError:  # a folder that can be written, but not listed
         return
     try:
         os.fsync(file)
@@ -295,7 +294,7 @@ def _sync_one(path: Path) -> None:
 
 
 def _cannot_write(path: Path, error: OSError) -> StudyError | StoreFailure:
-    """The exception where `path` could not be written: never, or no longer."""
+    """Return the error of writing `path`: never possible, or no longer."""
     reason = reason_of(error)
     if error.errno in _FULL_OR_BROKEN:
         return StoreFailure(

@@ -9,7 +9,7 @@ import daqloom
 from daqloom.report.system.result_figure import write_comparison
 from daqloom.scenario import Scenario
 from daqloom.study import StudyError
-from daqloom.study.methods.compare import compare
+from daqloom.study.methods.same_events import compare
 from daqloom.topology.system.scenarios import load
 from support.command import invoke
 

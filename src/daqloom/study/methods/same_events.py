@@ -1,8 +1,7 @@
-"""Formula and simulation on the same events: where the two part, and which of them moved.
+"""Formula and simulation on the same events: where they differ, and what each contributes.
 
-The published formula knows regular events only. Here the triangles are summed at the very instants
-at which the simulated events come, so that what the arrivals do and what the network does can be
-told apart.
+The published formula holds for regular events. Here the triangles are summed at the instants of the
+simulated events, which separates the effect of the arrivals from that of the network.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ class Comparison:
 
     @property
     def arrivals_factor(self) -> float:
-        """What these arrivals do: the formula on them by the formula on regular ones."""
+        """Effect of these arrivals: the formula on them over the formula on regular ones."""
         return self.formula_peak / self.regular_peak
 
     @property
     def network_factor(self) -> float:
-        """What the network does: the simulation by the formula on the same arrivals."""
+        """Effect of the network: the simulation over the formula on the same arrivals."""
         return self.simulated_peak / self.formula_peak
 
 
@@ -64,7 +63,7 @@ def compare(
     seed: int,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
-    """Both methods on the same arrivals, for `duration_s` from an empty network on. Raises
+    """Apply both methods to the same arrivals, for `duration_s` from an empty network on. Raises
     StudyError where the arrivals cannot be drawn outside the simulator (LHC) or are too few."""
     import numpy as np
 
@@ -93,8 +92,7 @@ def _arrivals(scenario: Scenario, duration_s: float, seed: int) -> NDArray[np.fl
     if expected < FEWEST_EVENTS:
         raise StudyError(
             f"{TIME.format(duration_s)} at event.rate = {FREQUENCY.format(rate_hz)} are "
-            f"{expected:.3g} events; compare "
-            f"at least {FEWEST_EVENTS}, over a longer --duration"
+            f"{expected:.3g} events; compare at least {FEWEST_EVENTS}, over a longer --duration"
         )
     if scenario.event.arrivals == "deterministic":
         return np.arange(1, int(expected) + 1) / rate_hz
@@ -102,7 +100,7 @@ def _arrivals(scenario: Scenario, duration_s: float, seed: int) -> NDArray[np.fl
         known = np.asarray(scenario.event.arrival_times, dtype=np.float64)
         return known[known <= duration_s]
     if scenario.event.arrivals == "poisson":
-        # Given their number, the instants of a Poisson process are uniform.
+        # For a fixed number, the instants of a Poisson process are uniform.
         random = np.random.default_rng(seed)
         count = random.poisson(expected)
         return np.sort(random.uniform(0.0, duration_s, count))

@@ -1,4 +1,4 @@
-"""The keys of [set]: those that mean nothing beside the choices of a point are left out there."""
+"""The keys of [set]: those without a meaning for the choices of a point are left out there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DECIDING = {
     *(mark.or_with for key in keys_of(Scenario).values() for mark in key.conditions),
     *(f"network.switch.{level}.model" for level in LEVELS),
 } - {""}
-"""Keys, and tables of keys by name, beside some of whose values other keys mean nothing."""
+"""Keys, and tables of keys by name, with values for which other keys have no meaning."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,16 @@ class CommonKeys:
         return {}
 
     def left_out(self, changes: Mapping[str, Any]) -> Mapping[str, str]:
-        """Return the keys that mean nothing beside what the axes set, each with a sentence on it.
-        Looked up once for every combination of choices."""
-        label = tuple((key, _choice(key, changes[key])) for key in changes if _decides(key))
+        """Return the keys without a meaning for the choices of the axes, each with a sentence on
+        it. Computed once for every combination of choices."""
+        label = tuple((key, choice(key, changes[key])) for key in changes if _decides(key))
         if label not in self._left_out:
             found = meaningless(self.base, {**self.values, **changes})
             self._left_out[label] = {key: found[key] for key in self.values if key in found}
         return self._left_out[label]
 
     def at(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the keys that a point sets beside `changes`, those of its axes."""
+        """Return the keys that a point sets in addition to `changes`, those of its axes."""
         if not self.values:
             return {}
         left_out = self.left_out(changes)
@@ -55,24 +55,25 @@ class CommonKeys:
 
     def notes(self) -> Iterator[str]:
         """Return a sentence on each key that is left out at some points. Raises StudyError for a
-        key that means nothing at any point."""
+        key without a meaning at any point."""
         if not self.values:
             return
         combinations = [self.left_out(changes) for changes in _combinations(self.axes)]
         for key in self.values:
-            why = [found[key] for found in combinations if key in found]
-            if len(why) == len(combinations):
-                raise StudyError(f"[set] {why[0]}")
-            if why:
-                yield f"[set] {key} is left out at some points: {why[0].partition(';')[0]}"
+            reasons = [found[key] for found in combinations if key in found]
+            if len(reasons) == len(combinations):
+                raise StudyError(f"[set] {reasons[0]}")
+            if reasons:
+                yield f"[set] {key} is left out at some points: {reasons[0].partition(';')[0]}"
 
 
 def load_common(scenario: str, values: Mapping[str, Any], axes: Sequence[Axis]) -> CommonKeys:
     """Load a scenario with the keys of [set]: all of them where that is a system, else as many as
-    are one, perhaps together with the first values of axes. Raises ScenarioError."""
+    make one, perhaps with the first values of axes. Raises ScenarioError."""
     try:
         base = load(scenario, values)
-        return CommonKeys(base, values if any(map(_decides, _keys(axes))) else {}, axes)
+        decides = any(_decides(key) for axis in axes for key in axis.keys)
+        return CommonKeys(base, values if decides else {}, axes)
     except ScenarioError as error:
         first = error
     try:
@@ -90,8 +91,8 @@ def load_common(scenario: str, values: Mapping[str, Any], axes: Sequence[Axis]) 
 
 
 def _candidates(values: Mapping[str, Any], axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
-    """Return [set], with the first step of an axis or of all, then without one of its keys. The
-    steps of variants are not among them, as others of its steps may not set their keys."""
+    """Return [set] with the first step of one axis or of all, then without one of its keys. Steps
+    of variants are not among them, as other steps may not set their keys."""
     steps = [axis.overrides(0) for axis in axes if axis.name != VARIANT]
     yield dict(values)
     yield from ({**values, **step} for step in steps)
@@ -99,16 +100,12 @@ def _candidates(values: Mapping[str, Any], axes: Sequence[Axis]) -> Iterator[dic
     yield from ({key: value for key, value in values.items() if key != one} for one in values)
 
 
-def _keys(axes: Sequence[Axis]) -> set[str]:
-    return {key for axis in axes for key in axis.keys}
-
-
 def _combinations(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
     """Return a combination of steps for each combination of choices."""
     distinct = []
     for axis in axes:
         steps = [{k: v for k, v in step.items() if _decides(k)} for step in axis.steps]
-        by_choice = {tuple((k, _choice(k, v)) for k, v in step.items()): step for step in steps}
+        by_choice = {tuple((k, choice(k, v)) for k, v in step.items()): step for step in steps}
         distinct.append(list(by_choice.values()))
     for combination in itertools.product(*distinct):
         yield {key: value for step in combination for key, value in step.items()}
@@ -116,11 +113,11 @@ def _combinations(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
 
 @cache
 def _decides(key: str) -> bool:
-    """Return whether other keys may mean nothing beside a value of this one, or without it."""
+    """Return whether other keys may have no meaning for a value of this one, or without it."""
     return any(f"{key}.".startswith(f"{each}.") for each in DECIDING)
 
 
-def _choice(key: str, value: object) -> object:
-    """Return the value where it is a word; of a number whether it is 0."""
+def choice(key: str, value: object) -> object:
+    """Return the value where it is a word; of a number whether it is not 0."""
     is_word = isinstance(value, str | bool) and dimension_of_key(key) is None
     return value if is_word else is_something(value)
