@@ -76,9 +76,9 @@ def test_failures_of_a_log_are_a_dataset(
 def test_the_cost_of_failures_is_the_sum_that_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [code] = blocks("tell-what-failures-cost.md", "python")
+    [code] = blocks("find-what-failures-cost.md", "python")
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "tell-what-failures-cost.md", "exec"), {})
+    exec(compile(code, "find-what-failures-cost.md", "exec"), {})
     share, at_once = capsys.readouterr().out.splitlines()
     # Of 222 h, one cable is down for 21 + 6 h, two for 3 h; 4.8 and 4.4 of 6.5 Tb/s are left.
     one, two = 27 / 222, 3 / 222
