@@ -15,7 +15,7 @@ using What = LinkChange::What;
 constexpr LinkConfig kChanging{gigabits_per_second(10), Time::zero(), {}, true};
 constexpr Time kWayIn = kFrameTime / 10;  ///< over a link of 100 Gb/s
 
-/// Of the link to host 1.
+/// Link to host 1.
 LinkChange change(What what, Time at, base::BitRate rate = {}, std::uint8_t of = 0) {
     return {.at = at,
             .link = Star::down(1),

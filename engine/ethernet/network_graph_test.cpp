@@ -90,7 +90,7 @@ class Driven {
     std::map<NodeIndex, int> received;
 };
 
-/// What building a network fails with.
+/// Error of building a network.
 base::expected<void> built(const NetworkConfig& config) {
     sim::EventQueue events;
     return Network(events).build(config, 1000);

@@ -83,7 +83,7 @@ TEST(SoftwareSwitch, ARingHoldsTheBurstOrDropsItsTail) {
         // 0.8 µs, so that the eighth has left as the last one comes, at 72.4 µs: 92 are there.
         star.burst(100, 0, {.to_host = 1});
         star.run();
-        // Of the smallest ring eight leave until the last one comes, and 20 are held then.
+        // Eight of the smallest ring leave until the last one comes, and 20 are held then.
         EXPECT_EQ(star.network.link_drops(Star::down(1)), drops) << ring;
         EXPECT_EQ(star.arrivals_at(1).size(), 100U - drops);
     }

@@ -140,7 +140,7 @@ class Star : public Driver {
     Star(const Star&) = delete;
     Star& operator=(const Star&) = delete;
 
-    /// So many frames from a host at one time, numbered from 0.
+    /// Frames from a host at one time, numbered from 0.
     void burst(std::uint32_t frames, std::uint32_t from, Sent sent, Time at = {}) {
         for (std::uint32_t i = 0; i < frames; ++i) {
             sent.seq = i;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/failure_test.hpp"
-#include "systems/shift_controlled_test.hpp"
+#include "systems/shift_run_control_test.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -128,7 +128,7 @@ std::pair<OwnedFd, OwnedFd> connection(const std::string& congestion_control) {
 void raw_sockets(benchmark::State& state, const std::string& congestion_control) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
     const auto [sender, receiver] = connection(congestion_control);
-    // The same kind of memory as the arena, with small pages.
+    // Memory of the same kind as the arena, with small pages.
     const auto source_memory = base::value_of(SharedMemory::create("bench-source", kArena));
     const auto arena_memory = base::value_of(SharedMemory::create("bench-arena", kArena));
     const auto source = source_memory.bytes();
