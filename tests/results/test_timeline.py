@@ -48,11 +48,8 @@ def test_a_node_may_be_ahead_by_the_slack_in_phases() -> None:
 
 def waited(stages: list[Stage], waits: Waits) -> list[Span]:
     nodes = {node for _, _, node, _ in stages}
-    return [
-        span
-        for span in spans(stages, 10.0, nodes, lambda node, step: node, waits)
-        if span.what in ("waiting", "releasing")
-    ]
+    found = spans(stages, 10.0, nodes, lambda node, step: node, waits)
+    return [span for span in found if span.what in ("waiting", "releasing")]
 
 
 def test_each_group_waits_for_its_own_last_one() -> None:

@@ -59,28 +59,15 @@ def probe() -> Scenario:
 
 
 SHARED = {"network__switch__tor__model": "shared-memory", "network__switch__tor__buffer": "4 MB"}
-QUEUES = {
-    "network__switch__tor__model": "drop-tail",
-    "network__switch__tor__queue_packets": 8,
-    "run__duration": "1 s",
-}
+QUEUES = {"network__switch__tor__model": "drop-tail", "network__switch__tor__queue_packets": 8}
+QUEUES |= {"run__duration": "1 s"}
 
-TREE = {
-    "network__technology": "ethernet",
-    "network__shape": "fat-tree",
-    "network__switch__leaf__model": "shared-memory",
-    "network__switch__leaf__buffer": "4 MB",
-}
+TREE = {"network__technology": "ethernet", "network__shape": "fat-tree"}
+TREE |= {"network__switch__leaf__model": "shared-memory", "network__switch__leaf__buffer": "4 MB"}
 ROCE = TREE | {"transport__kind": "rdma", "transport__retry_timeout": "100 us"}
 TCP = TREE | {"transport__kind": "tcp"}
-PULL = {
-    "building__protocol": "pull",
-    "event__size": "100 kB",
-    "event__rate": "20 kHz",
-    "readout__units": 2,
-    "builders__units": 1,
-    "builders__folded": False,
-}
+PULL = {"building__protocol": "pull", "event__size": "100 kB", "event__rate": "20 kHz"}
+PULL |= {"readout__units": 2, "builders__units": 1, "builders__folded": False}
 BESIDE = {"flows__a__source": 0, "flows__a__destination": 1}
 FLOW = BESIDE | {"building__protocol": "none"}
 
@@ -90,54 +77,36 @@ CLASSES = TWO_LEVELS | {"network__switch__leaf__scheduling": "strict"}
 BROKEN = {"faults__cables": 1}
 LATE = {"building__jitter__kind": "exponential", "building__jitter__mean": "1 us"}
 
+CARDS = {"event__rate": "10 MHz", "readout__card__buffer": "1 MB"}
+MENDED = small(**BROKEN, network__routing="mended")
+
+
+def shifts(**changes: object) -> list[Scenario]:
+    variants = ({}, RETRIES, CARDS, PACED)
+    return [windows(**changes), *(small(**changes, **each) for each in variants)]
+
+
 ANALYSED = {
     "rack": [rack(), rack(**SHARED)],
     "shift": [small(), windows(), small(**LATE)],
-    "shift on broken cables": [
-        small(**BROKEN),
-        windows(**BROKEN),
-        small(**LATE, **BROKEN),
-        small(**BROKEN, network__routing="mended"),
-    ],
+    "shift on broken cables": [small(**BROKEN), windows(**BROKEN), small(**LATE, **BROKEN), MENDED],
     "daqpipe": [daqpipe()],
 }
 SIMULATED = {
     "rack": [rack(), rack(**SHARED), rack(**QUEUES)],
-    "shift": [
-        small(),
-        small(**RETRIES),
-        windows(),
-        small(event__rate="10 MHz", readout__card__buffer="1 MB"),
-        small(**PACED),
-    ],
+    "shift": shifts(),
     "daqpipe": [daqpipe(), daqpipe(**RETRIES)],
     "flows": [probe(), small(**FLOW, **RETRIES)],
     "pull over TCP": [small(**TCP, **PULL)],
     "pull over RoCE": [small(**ROCE, **PULL)],
     "pull over InfiniBand": [small(**PULL, **RETRIES)],
     "flows over RoCE": [small(**ROCE, **FLOW)],
-    "pull in a rack beside a flow": [
-        rack(**BESIDE),
-        rack(**BESIDE, **SHARED),
-        rack(**BESIDE, **QUEUES),
-    ],
-    "shift beside a flow": [
-        small(**BESIDE),
-        small(**BESIDE, **RETRIES),
-        windows(**BESIDE),
-        small(**BESIDE, event__rate="10 MHz", readout__card__buffer="1 MB"),
-        small(**BESIDE, **PACED),
-    ],
+    "pull in a rack beside a flow": [rack(**BESIDE, **each) for each in ({}, SHARED, QUEUES)],
+    "shift beside a flow": shifts(**BESIDE),
     "DAQPIPE over TCP beside a flow": [daqpipe(**TCP, **BESIDE)],
     "DAQPIPE over TCP": [daqpipe(**TCP)],
     "pull over TCP with classes": [small(**TCP, **PULL, **CLASSES)],
-    "shift with service levels": [
-        small(**TWO_LEVELS),
-        small(**TWO_LEVELS, **RETRIES),
-        windows(**TWO_LEVELS),
-        small(**TWO_LEVELS, event__rate="10 MHz", readout__card__buffer="1 MB"),
-        small(**TWO_LEVELS, **PACED),
-    ],
+    "shift with service levels": shifts(**TWO_LEVELS),
 }
 SOMETIMES = {"drops_by_port.*", "drop_fraction", "pause_frames"} | {
     f"buffer_{what}_bytes.{level}" for what in ("peak", "needed") for level in LEVELS

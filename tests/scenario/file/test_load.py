@@ -100,10 +100,8 @@ def test_an_override_needs_a_path_and_a_value():
 
 
 def test_an_override_takes_toml_or_bare_text_or_python():
-    scenario = load(
-        "small-rack",
-        ["event.size=2 MB", 'event.rate="1 kHz"', "transport.timestamps=false", "run.seed=3"],
-    )
+    keys = ["event.size=2 MB", 'event.rate="1 kHz"', "transport.timestamps=false", "run.seed=3"]
+    scenario = load("small-rack", keys)
     assert (scenario.event.size, scenario.event.rate) == (2_000_000, 1000)
     assert (scenario.transport.timestamps, scenario.run.seed) == (False, 3)
     values = {"event.size": "2 MB", "event.rate": "1 kHz", "transport.timestamps": False}
@@ -166,10 +164,9 @@ def test_a_missing_file_and_a_folder_are_refused_by_their_name(tmp_path):
 
 
 def test_an_override_that_is_too_large_a_number_is_refused():
+    too_long = "--set run.seed is a whole number of more than 64 bits"
     for digits in ("0x" + "f" * 4000, "9" * 5000, str(1 << 63), "[1, 0x" + "f" * 4000 + "]"):
-        assert refusal("small-rack", [f"run.seed={digits}"]) == (
-            "--set run.seed is a whole number of more than 64 bits"
-        )
+        assert refusal("small-rack", [f"run.seed={digits}"]) == too_long
     for value in (1 << 20_000, [1, 1 << 20_000], {"a": -(1 << 20_000)}):
         assert "more than 64 bits" in refusal("small-rack", {"event.share": value})
 
@@ -248,16 +245,11 @@ def test_any_bytes_give_a_scenario_or_a_sentence(tmp_path_factory, content):
     loads_or_refuses(file)
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["[event]", "[network.switch.tor]", "[run]", "[a.b]", ""]),
-            st.one_of(KEYS.map(lambda key: key.rpartition(".")[2]), st.text("abc.", max_size=5)),
-            GARBAGE,
-        ),
-        max_size=6,
-    )
-)
+TABLES = st.sampled_from(["[event]", "[network.switch.tor]", "[run]", "[a.b]", ""])
+NAMES = KEYS.map(lambda key: key.rpartition(".")[2]) | st.text("abc.", max_size=5)
+
+
+@given(st.lists(st.tuples(TABLES, NAMES, GARBAGE), max_size=6))
 def test_any_toml_gives_a_scenario_or_a_sentence(tmp_path_factory, lines):
     file = tmp_path_factory.getbasetemp() / "lines.toml"
     text = "".join(f"{table}\n{key} = {value}\n" for table, key, value in lines)

@@ -42,19 +42,12 @@ SOFTWARE = {"model": "software", "queue_packets": 100, "pace": "9 Gb/s", "packet
 SLOW = {"packet_cost": "2 us", "batch_cost": "1 us", "descriptors": 8}
 DROP_TAIL = {"model": "drop-tail", "queue_packets": 50}
 VOQ = {"model": "voq", "buffer": "10 MB"}
-ECN = {
-    "network.switch.tor.model": "drop-tail",
-    "network.switch.tor.port_limit": "1 MB",
-    "network.switch.tor.ecn_threshold": "100 kB",
-}
-CLASSES = {
-    "hosts.scheduling": "weighted",
-    "hosts.weights": [4, 1],
-    "network.switch.tor.model": "drop-tail",
-    "network.switch.tor.port_limit": "1 MB",
-    "network.switch.tor.scheduling": "weighted",
-    "network.switch.tor.weights": [4, 1],
-}
+PORT = {"network.switch.tor.model": "drop-tail", "network.switch.tor.port_limit": "1 MB"}
+ECN = PORT | {"network.switch.tor.ecn_threshold": "100 kB"}
+CLASSES = PORT | {"hosts.scheduling": "weighted", "hosts.weights": [4, 1]}
+CLASSES |= {"network.switch.tor.scheduling": "weighted", "network.switch.tor.weights": [4, 1]}
+CARDS = {"event.rate": "1 MHz", "readout.card.buffer": "1 MB"}
+CARDS |= {"readout.card.spike_probability": 1e-3}
 FARM = {"readout.units": 4, "builders.units": 2, "building.concurrent_events": 1}
 TREE = {"network.leaves": 2, "network.spines": 2, "network.hosts_per_leaf": 2}
 GROUPS = [{"sources": 4, "share": 1.0}]
@@ -68,14 +61,7 @@ def tables(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
 SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "shift": ("laptop", {"faults.cables": 0}),
     "shift, windows": ("laptop", {"building.change": "window"}),
-    "shift, cards": (
-        "laptop",
-        {
-            "event.rate": "1 MHz",
-            "readout.card.buffer": "1 MB",
-            "readout.card.spike_probability": 1e-3,
-        },
-    ),
+    "shift, cards": ("laptop", CARDS),
     "shift, spares": ("laptop", {"readout.units": 3, "hosts.spares": 1} | FAULT),
     "daqpipe": ("daqpipe-laptop", {"event.groups": GROUPS}),
     "pull": ("laptop-pull", {}),
@@ -116,42 +102,22 @@ _LARGE |= {"network.links.core.rate", "network.links.core.delay"}
 _WIDE = {f"network.{key}" for key in ("leaves", "spines", "spine_links", "hosts_per_leaf")}
 
 NOT_SHOWN: dict[Method, set[str]] = {
-    "analyse": _DRAWN
-    | _LARGE
-    | _WIDE
-    | {
-        "network.shape",
-        "network.switch.radix",
-        "network.switch.crossbar_speedup",
-        "network.switch.input_queue",
-        "network.switch.spine.pace_counts",
-        "building.phases_under_way",
-        "building.dummy_phases",
-        "building.grace",
-        "hosts.clock_drift",
-        "faults.cables",
-        "transport.congestion",
-        "transport.receive_window",
-        "transport.static_window",
+    "analyse": _DRAWN | _LARGE | _WIDE | {
+        "network.shape", "network.switch.radix", "network.switch.crossbar_speedup",
+        "network.switch.input_queue", "network.switch.spine.pace_counts",
+        "building.phases_under_way", "building.dummy_phases", "building.grace",
+        "hosts.clock_drift", "faults.cables", "transport.congestion",
+        "transport.receive_window", "transport.static_window",
     },
-    "simulate": _DRAWN
-    | _LARGE
-    | {
+    "simulate": _DRAWN | _LARGE | {
         "network.hash_seed",  # by a call for each switch; tests/simulate/test_ethernet_ecmp.py
-        "hosts.spare_takes",
-        "faults.routing",
-        "faults.detection",
-        "faults.sweep",
+        "hosts.spare_takes", "faults.routing", "faults.detection", "faults.sweep",
     },
-    "measure": _DRAWN
-    | {
-        "network.routers",
-        "network.technology",
-        "network.shape",
-        "transport.kind",
+    "measure": _DRAWN | {
+        "network.routers", "network.technology", "network.shape", "transport.kind",
         "network.switch.spine.pace_counts",
     },
-}
+}  # fmt: skip
 """Keys that these small systems do not depend on: large networks, chance, limits that are not
 reached."""
 
@@ -298,29 +264,13 @@ def _effects(
                 is_used = as_text(method, changed) != before
             except ScenarioError:
                 continue  # refused, which is an answer
-            yield {
-                (True, True): "both",
-                (True, False): "used",
-                (False, True): "named",
-                (False, False): "neither",
-            }[is_used, is_named]
+            yield {2: "both", 0: "neither"}.get(is_used + is_named, "used" if is_used else "named")
 
 
-@pytest.mark.parametrize(
-    ("method", "protocol"),
-    [
-        ("analyse", "pull"),
-        ("analyse", "shift"),
-        ("analyse", "daqpipe"),
-        ("simulate", "pull"),
-        ("simulate", "shift"),
-        ("simulate", "daqpipe"),
-        ("simulate", "none"),
-        ("measure", "pull"),
-        ("measure", "shift"),
-        ("measure", "daqpipe"),
-    ],
-)
+PROTOCOLS = [(method, each) for method in INPUTS for each in ("pull", "shift", "daqpipe")]
+
+
+@pytest.mark.parametrize(("method", "protocol"), [*PROTOCOLS, ("simulate", "none")])
 def test_each_key_changes_the_input_of_a_method_or_is_named(method: Method, protocol: str) -> None:
     found: dict[str, set[str]] = {}
     for path, effect in effects(method, protocol):
@@ -336,10 +286,8 @@ def test_a_result_names_the_keys_that_its_method_does_not_use() -> None:
     slow = load("laptop", {"builders.processing": [{"mean": "2 s"}], "event.rate": "1 MHz"})
     slow = override(slow, {"readout.card.buffer": "1 MB"})
     [about_units] = [text for text in unused_warnings(slow, "measure") if "cards" in text]
-    assert about_units == (
-        "without effect: builders.processing, readout.card.*; live units of linear shifting "
-        "and DAQPIPE process no events and have no cards"
-    )
+    text = "live units of linear shifting and DAQPIPE process no events and have no cards"
+    assert about_units == f"without effect: builders.processing, readout.card.*; {text}"
     assert not [text for text in unused_warnings(slow, "simulate") if "processing" in text]
     # Pull building does process events.
     pull = load("laptop-pull", {"builders.processing": [{"mean": "1 ms"}]})
@@ -350,9 +298,9 @@ def test_a_default_that_is_given_is_not_named() -> None:
     assert not unused_warnings(load("laptop", {"transport.mtu": "4096 B"}), "simulate")
     given = load("small-rack", {"transport.overhead": True})
     assert not unused_warnings(given, "simulate")
-    assert unused_warnings(load("small-rack", {"transport.overhead": False}), "simulate") == [
-        "without effect: transport.overhead; simulated frames have their headers"
-    ]
+    headers = "without effect: transport.overhead; simulated frames have their headers"
+    given = load("small-rack", {"transport.overhead": False})
+    assert unused_warnings(given, "simulate") == [headers]
 
 
 def test_each_entry_is_a_key_or_a_table() -> None:

@@ -13,17 +13,8 @@ from daqloom.scenario.schema.parts import parts_of
 from daqloom.topology.system.scenarios import load, override
 from support.strategies import scenarios
 
-PRESETS = (
-    "atlas-hllhc",
-    "atlas-lab",
-    "incast-rack",
-    "lab-incast",
-    "lab-pair",
-    "lab-rack",
-    "laptop-pull",
-    "lossless-switch-all-to-one",
-    "small-rack",
-)
+PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "lab-incast", "lab-pair", "lab-rack")
+PRESETS += ("laptop-pull", "lossless-switch-all-to-one", "small-rack")
 """Racks."""
 
 
@@ -36,9 +27,8 @@ def test_the_shipped_scenarios_are_found_by_name_and_have_a_title():
 
 
 def test_a_trace_that_the_arrivals_do_not_use_is_refused():
-    with pytest.raises(
-        ScenarioError, match=r'event.trace means nothing with event.arrivals = "deterministic"; '
-    ):
+    reason = r'event.trace means nothing with event.arrivals = "deterministic"; '
+    with pytest.raises(ScenarioError, match=reason):
         load("small-rack", {"event.trace": "nobody.txt", "event.arrivals": "deterministic"})
 
 
@@ -137,16 +127,10 @@ def refuse(overrides, reason):
         (["event.size_distribution=poisson", "event.size_quantum=6 MB"], "larger than size"),
         (["event.arrivals=lhc", "event.rate=40 MHz"], "more than the 3.15152e\\+07 Hz"),
         (["readout.response.kind=uniform", "readout.response.spread=1 s"], "cannot be negative"),
-        (
-            ['builders.processing=[{kind = "uniform", spread = "1 s"}]'],
-            r"builders.processing.0: .*cannot be negative",
-        ),
+        (['builders.processing=[{kind="uniform", spread="1 s"}]'], r"processing.0: .*be negative"),
         (["network.mtu=100 B"], '= "100 B" is too small; it must be at least 576 B'),
         (["network.mtu=100 kB"], "at most 65 kB"),
-        (
-            ["transport.congestion=static", "transport.static_window=1 kB"],
-            "smaller than one segment of 1448 B",
-        ),
+        (["transport.congestion=static", "transport.static_window=1 kB"], "one segment of 1448 B"),
         (["transport.receive_window=1 kB"], "smaller than one segment"),
         (["transport.tso_burst=1 kB"], "smaller than one segment"),
         (["transport.rto_min=200 s"], "rto_min is larger than rto_max"),
@@ -168,39 +152,19 @@ def test_a_contradictory_scenario_is_refused_in_one_sentence(overrides, reason):
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        (
-            "tor: model=qfx5120-48y, ports=10",
-            "network.switch.tor.ports = 10 is less than the 33 ports",
-        ),
-        (
-            "core: model=qfx5120-48y, ports=48",
-            "network.switch.core.ports = 48 is less than the 49 ports",
-        ),
-        (
-            "tor: model=shared-memory, buffer=50 kB, dedicated=50 kB",
-            "is too small for a full frame",
-        ),
-        (
-            "tor: model=shared-memory, port_limit=1518 B",
-            "is too small for a full frame",
-        ),  # five whole cells of 256 B, and metadata
+        ("tor: model=qfx5120-48y, ports=10", "switch.tor.ports = 10 is less than the 33 ports"),
+        ("core: model=qfx5120-48y, ports=48", "switch.core.ports = 48 is less than the 49 ports"),
+        ("tor: model=shared-memory, buffer=50 kB, dedicated=50 kB", "too small for a full frame"),
+        # five whole cells of 256 B, and metadata
+        ("tor: model=shared-memory, port_limit=1518 B", "is too small for a full frame"),
         ("tor: buffer=60 MB", 'is not a key of model = "infinite"'),
         ("tor: model=voq, alpha=1", 'is not a key of model = "voq"'),
         ("tor: model=voq, buffer=0 B", "buffer is zero"),
         ("tor: model=voq, buffer=1 kB", "smaller than one frame of 1518 B"),
         ("tor: model=voq, port_limit=1 kB", "smaller than one frame"),
-        (
-            "tor: model=qfx5120-48y, buffer=4 MB",
-            "dedicated = 5 MB is more than the whole buffer of 4 MB",
-        ),
-        (
-            "tor: model=shared-memory, cell_size=64 MB",
-            "cell_size = 64 MB is larger than the buffer of 32 MB",
-        ),
-        (
-            "tor: model=shared-memory, cell_metadata=256 B",
-            "leaves no space for data in a cell of 256 B",
-        ),
+        ("tor: model=qfx5120-48y, buffer=4 MB", "5 MB is more than the whole buffer of 4 MB"),
+        ("tor: model=shared-memory, cell_size=64 MB", "64 MB is larger than the buffer of 32 MB"),
+        ("tor: model=shared-memory, cell_metadata=256 B", "no space for data in a cell of 256 B"),
         ("tor: model=drop-tail, queue_packets=0", "has no limit"),
         ("tor: model=shared-memory, alpha=0", "must be more than 0"),
         ("tor: model=shared-memory, alpha=nan", "alpha"),
@@ -214,9 +178,8 @@ def test_a_contradictory_switch_is_refused_in_one_sentence(keys, reason):
 
 def test_a_histogram_sets_the_mean_size(tmp_path):
     (tmp_path / "sizes.txt").write_text("1000 1\n4000 2\n")
-    (tmp_path / "s.toml").write_text(
-        '[event]\nsize_distribution = "histogram"\nsize_histogram = "sizes.txt"\n'
-    )
+    event = '[event]\nsize_distribution = "histogram"\nsize_histogram = "sizes.txt"\n'
+    (tmp_path / "s.toml").write_text(event)
     scenario = load(tmp_path / "s.toml")
     assert scenario.event.size == 3000
     assert [list(column) for column in scenario.event.histogram] == [[1000, 4000], [1, 2]]
@@ -224,9 +187,8 @@ def test_a_histogram_sets_the_mean_size(tmp_path):
 
 def test_a_trace_sets_the_mean_rate(tmp_path):
     (tmp_path / "arrivals.txt").write_text("0.1\n0.2\n0.3\n0.5\n")
-    scenario = load(
-        "small-rack", {"event.arrivals": "trace", "event.trace": str(tmp_path / "arrivals.txt")}
-    )
+    trace = {"event.arrivals": "trace", "event.trace": str(tmp_path / "arrivals.txt")}
+    scenario = load("small-rack", trace)
     assert scenario.event.rate == 8.0
     assert list(scenario.event.arrival_times) == [0.1, 0.2, 0.3, 0.5]
 

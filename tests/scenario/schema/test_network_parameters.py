@@ -9,27 +9,14 @@ from daqloom.topology.fabric.links import delays_s
 from daqloom.topology.system.scenarios import override
 from daqloom.topology.system.system import fabric_system
 
-THREE_LEVELS = {
-    "network.technology": "ethernet",
-    "network.shape": "fat-tree",
-    "network.pods": 2,
-    "network.leaves": 2,
-    "network.spines": 2,
-    "network.spine_links": 1,
-    "network.cores": 1,
-    "network.hosts_per_leaf": 3,
-    "network.links.rate": "100 Gb/s",
-    "network.links.delay": "200 ns",
-    "building.protocol": "none",
-    "transport.kind": "rdma",
-    "transport.connection": "unreliable",
-    "flows.a.source": 0,
-    "flows.a.destination": 1,
-    "flows.a.size": "1 kB",
-    "flows.a.messages": 1,
-    "run.duration": "1 ms",
-    "run.warmup": "0 s",
-}
+FLOW = {"source": 0, "destination": 1, "size": "1 kB", "messages": 1}
+SHAPE = {"technology": "ethernet", "shape": "fat-tree", "pods": 2, "leaves": 2, "spines": 2}
+SHAPE |= {"spine_links": 1, "cores": 1, "hosts_per_leaf": 3}
+SHAPE |= {"links.rate": "100 Gb/s", "links.delay": "200 ns"}
+THREE_LEVELS = {f"network.{key}": value for key, value in SHAPE.items()}
+THREE_LEVELS |= {f"flows.a.{key}": value for key, value in FLOW.items()}
+THREE_LEVELS |= {"transport.kind": "rdma", "transport.connection": "unreliable"}
+THREE_LEVELS |= {"building.protocol": "none", "run.duration": "1 ms", "run.warmup": "0 s"}
 
 
 def system(**changes: object) -> Scenario:
@@ -51,9 +38,8 @@ def cables(scenario: Scenario) -> dict[tuple[int, int], set[tuple[float, float]]
 
 def test_links_differ_by_level() -> None:
     assert cables(system()) == {(0, 1): {(100, 200)}, (1, 2): {(100, 200)}, (2, 3): {(100, 200)}}
-    levels = system(
-        links__host__rate="25 Gb/s", links__spine__delay="50 ns", links__core__rate="400 Gb/s"
-    )
+    changes = {"links__spine__delay": "50 ns", "links__core__rate": "400 Gb/s"}
+    levels = system(links__host__rate="25 Gb/s", **changes)
     assert cables(levels) == {(0, 1): {(25, 200)}, (1, 2): {(100, 50)}, (2, 3): {(400, 200)}}
 
 
@@ -83,44 +69,27 @@ def test_a_name_that_nothing_has_is_refused() -> None:
 
 
 def test_closed_forms_need_cables_that_are_alike() -> None:
-    shift = override(
-        Scenario(),
-        {"network.technology": "infiniband", "network.links.host.rate": "EDR"},
-    )
+    keys = {"network.technology": "infiniband", "network.links.host.rate": "EDR"}
+    shift = override(Scenario(), keys)
     with pytest.raises(ScenarioError, match=r"cables that differ from the others"):
         methods.analyse(shift)
 
 
 def test_one_switch_drops_where_the_others_do_not() -> None:
-    full = {
-        "flows.a.source": "every",
-        "flows.a.size": "64 KiB",
-        "flows.a.messages": 20,
-        "transport.connection": "reliable",
-        "transport.retry_timeout": "100 us",
-    }
+    full = {"flows.a.source": "every", "flows.a.size": "64 KiB", "flows.a.messages": 20}
+    full |= {"transport.connection": "reliable", "transport.retry_timeout": "100 us"}
     shallow = {"name": "leaf00", "model": "drop-tail", "queue_packets": 4}
     one = override(system(switch__named=[shallow]), full)
+    one = override(system(switch__named=[shallow]), full)
     ports = methods.simulate(one).series["ports"]
-    where = {
-        name.partition(" ")[0]
-        for name, drops in zip(ports["name"], ports["drops"], strict=True)
-        if drops
-    }
-    assert where == {fabric_system(one).fabric.switches[0].name}
+    dropped = [name for name, drops in zip(ports["name"], ports["drops"], strict=True) if drops]
+    leaf = fabric_system(one).fabric.switches[0].name
+    assert {name.partition(" ")[0] for name in dropped} == {leaf}
     assert methods.simulate(override(system(), full)).metric("packets_dropped") == 0
 
 
 def test_a_named_switch_is_shown_with_the_keys_of_its_model() -> None:
     shallow = {"name": "leaf0", "model": "drop-tail", "queue_packets": 4}
     (shown,) = system(switch__named=[shallow]).document()["network"]["switch"]["named"]
-    assert shown == {
-        "name": "leaf0",
-        "model": "drop-tail",
-        "buffer": "0 B",
-        "port_limit": "0 B",
-        "queue_packets": 4,
-        "ecn_threshold": "0 B",
-        "scheduling": "fifo",
-        "cost": 1.0,
-    }
+    unlimited = dict.fromkeys(("buffer", "port_limit", "ecn_threshold"), "0 B")
+    assert shown == shallow | unlimited | {"scheduling": "fifo", "cost": 1.0}

@@ -57,6 +57,9 @@ def test_a_shipped_scenario_assumes_nothing(name: str) -> None:
 
 
 JITTER = {"hosts.jitter": "4.0"}
+CELLS = {"buffer": "32 MB", "cell_size": "256 B", "cell_metadata": "64 B"}
+DAQPIPE = {"building.mode": "pull", "building.credits": "4", "building.parallel_sends": "4"}
+FLOW = {"flows.b.size": "64 KiB", "flows.b.outstanding": "128"}
 
 
 def switch(level: str, **keys: object) -> dict[str, object]:
@@ -77,21 +80,13 @@ def switch(level: str, **keys: object) -> dict[str, object]:
         (
             "small-rack",
             switch("core", model="shared-memory", alpha=1.0),
-            switch("core", buffer="32 MB", cell_size="256 B", cell_metadata="64 B") | JITTER,
+            switch("core", **CELLS) | JITTER,
         ),
         ("small-rack", {"transport.congestion": "static"}, {"transport.static_window": "64 KiB"}),
         ("laptop", {"building.change": "window"}, {"building.window": "1 ms"}),
         ("laptop", {"hosts.memory_rate": "100 Gb/s"}, {"hosts.memory_passes": "2"}),
-        (
-            "laptop",
-            {"building.protocol": "daqpipe"},
-            {"building.mode": "pull", "building.credits": "4", "building.parallel_sends": "4"},
-        ),
-        (
-            "ib-write-lat",
-            {"flows.b.source": 0, "flows.b.destination": 1},
-            {"flows.b.size": "64 KiB", "flows.b.outstanding": "128"},
-        ),
+        ("laptop", {"building.protocol": "daqpipe"}, DAQPIPE),
+        ("ib-write-lat", {"flows.b.source": 0, "flows.b.destination": 1}, FLOW),
     ],
 )
 def test_a_choice_brings_the_guesses_that_go_with_it(name, change, assumed) -> None:
@@ -104,19 +99,12 @@ def test_a_switch_that_is_named_gives_its_numbers(tmp_path: Path) -> None:
     path.write_text(f'[network]\ntechnology = "infiniband"\n{fabric}')
     starts = ("network.switch.", "network.links.")
     of_fabric = {k: v for k, v in load(path).assumed().items() if k.startswith(starts)}
-    assert of_fabric == {
-        "network.switch.radix": "40",
-        "network.links.rate": "200 Gb/s",
-        "network.links.delay": "170 ns",
-        "network.switch.latency": "130 ns",
-        "network.switch.buffer": "64 KiB",
-        "network.switch.crossbar_speedup": "2",
-    }
+    common = {"network.links.delay": "170 ns", "network.switch.crossbar_speedup": "2"}
+    product = {"network.switch.latency": "130 ns", "network.switch.buffer": "64 KiB"}
+    product |= {"network.switch.radix": "40", "network.links.rate": "200 Gb/s"}
+    assert of_fabric == common | product
     named = load(path, ["network.switch.model=sb7700"]).assumed()
-    assert of_fabric.keys() & named.keys() == {
-        "network.links.delay",
-        "network.switch.crossbar_speedup",
-    }
+    assert of_fabric.keys() & named.keys() == common.keys()
 
 
 def test_every_result_says_what_was_assumed(rack: Path) -> None:
@@ -129,9 +117,8 @@ def test_every_result_says_what_was_assumed(rack: Path) -> None:
 
 def test_the_command_line_says_what_was_assumed(rack: Path) -> None:
     shown = printed("show", rack)
-    assert shown.startswith(
-        "# Assumed, as the scenario does not give:\n#   network.links.uplink.rate = 800 Gb/s\n"
-    )
+    start = "# Assumed, as the scenario does not give:\n#   network.links.uplink.rate = 800 Gb/s\n"
+    assert shown.startswith(start)
     assert shown.endswith(to_toml(load(rack)))
     assert tomllib.loads(shown)["network"]["links"]["uplink"]["rate"] == "800 Gb/s"
     assert "\nassumed: network.links.uplink.rate = 800 Gb/s\n" in printed("analyse", rack)

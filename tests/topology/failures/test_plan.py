@@ -32,11 +32,8 @@ def of(**injected: dict[str, Any]) -> list[Outage]:
 
 
 def cable_at(name: str) -> int:
-    [place] = [
-        place
-        for place, cable in enumerate(TREE.cables)
-        if name in (TREE.end_name(cable.a), TREE.end_name(cable.b))
-    ]
+    ends = ((TREE.end_name(cable.a), TREE.end_name(cable.b)) for cable in TREE.cables)
+    [place] = [place for place, names in enumerate(ends) if name in names]
     return place
 
 
@@ -53,9 +50,8 @@ def test_a_cable_is_named_by_either_end() -> None:
 
 def test_a_switch_takes_all_its_cables_along_and_a_host_its_own() -> None:
     [switch] = of(a={"what": "switch", "which": "spine01"})
-    ends = {
-        TREE.end_name(end) for c in switch.cables for end in (TREE.cables[c].a, TREE.cables[c].b)
-    }
+    cables = [TREE.cables[place] for place in switch.cables]
+    ends = {TREE.end_name(end) for cable in cables for end in (cable.a, cable.b)}
     assert len(switch.cables) == 6
     assert {f"spine01 port {port}" for port in range(1, 7)} < ends
     [host] = of(a={"what": "host", "which": TREE.hosts[5].name})
@@ -66,9 +62,8 @@ def test_draws_are_by_seed_and_name_and_none_twice() -> None:
     drawn = of(a={"count": 5})
     assert len({outage.which for outage in drawn}) == 5
     assert drawn == of(a={"count": 5})
-    assert all(
-        min(TREE.cables[c].a.node, TREE.cables[c].b.node) >= 12 for o in drawn for c in o.cables
-    )
+    cables = [TREE.cables[place] for outage in drawn for place in outage.cables]
+    assert all(min(cable.a.node, cable.b.node) >= 12 for cable in cables)
     # Another fault beside it changes nothing.
     both = of(a={"count": 5}, b={"count": 2})
     assert [o for o in both if o.name == "a"] == drawn
@@ -88,9 +83,8 @@ def test_units_are_numbers_of_nodes_or_names_of_their_hosts() -> None:
 
 def test_what_flaps_breaks_again() -> None:
     flapping = of(a={"which": "leaf00 port 5", "lasts": "1 ms", "repeats": 3, "period": "4 ms"})
-    assert [(each.begin_s, each.end_s) for each in flapping] == [
-        pytest.approx((1e-3 + k * 4e-3, 2e-3 + k * 4e-3)) for k in range(3)
-    ]
+    times = [pytest.approx((1e-3 + k * 4e-3, 2e-3 + k * 4e-3)) for k in range(3)]
+    assert [(each.begin_s, each.end_s) for each in flapping] == times
 
 
 @pytest.mark.parametrize(
@@ -114,11 +108,8 @@ def test_what_is_over_before_the_detection_is_never_known() -> None:
     )
     plan = fault_plan(given, TREE, ALL)
     six, other = cable_at("leaf00 port 6"), cable_at("leaf01 port 5")
-    assert plan.known_broken() == [
-        (pytest.approx(3e-3), {six}),
-        (pytest.approx(5e-3), {six, other}),
-        (pytest.approx(8e-3), {other}),
-    ]
+    known = [(3e-3, {six}), (5e-3, {six, other}), (8e-3, {other})]
+    assert plan.known_broken() == [(pytest.approx(at_s), cables) for at_s, cables in known]
 
 
 def test_links_are_dark_then_down_then_up() -> None:
@@ -126,13 +117,11 @@ def test_links_are_dark_then_down_then_up() -> None:
     plan = fault_plan(given, TREE, ALL)
     place = cable_at("leaf00 port 5")
     first = plan.outages[0].links[0]
-    assert link_changes(plan, TREE) == [
-        Change(pytest.approx(1e-3), first, "dark"),  # type: ignore[arg-type]
-        Change(pytest.approx(2e-3), 2 * place, "down"),  # type: ignore[arg-type]
-        Change(pytest.approx(2e-3), 2 * place + 1, "down"),  # type: ignore[arg-type]
-        Change(pytest.approx(6e-3), 2 * place, "up"),  # type: ignore[arg-type]
-        Change(pytest.approx(6e-3), 2 * place + 1, "up"),  # type: ignore[arg-type]
-    ]
+    both = (2 * place, 2 * place + 1)
+    changes = [(1e-3, first, "dark"), *((2e-3, link, "down") for link in both)]
+    changes += [(6e-3, link, "up") for link in both]
+    expected = [Change(pytest.approx(at_s), link, what) for at_s, link, what in changes]
+    assert link_changes(plan, TREE) == expected
 
 
 def test_a_sweep_routes_what_is_left_and_then_all_again() -> None:

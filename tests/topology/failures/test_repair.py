@@ -30,10 +30,8 @@ from daqloom.topology.system.system import fabric_system
 
 
 def tree(leaves: int, hosts_per_leaf: int, spines: int = 10, links: int = 2) -> Fabric:
-    return folded_clos(
-        "tree", leaves=leaves, spines=spines, links=links, hosts_per_leaf=hosts_per_leaf,
-        rate_bps=10**11,
-    )  # fmt: skip
+    sizes = {"leaves": leaves, "hosts_per_leaf": hosts_per_leaf, "spines": spines, "links": links}
+    return folded_clos("tree", **sizes, rate_bps=10**11)
 
 
 def before(fabric: Fabric, missing: int = 0) -> Mended:
@@ -103,25 +101,22 @@ def test_the_extras_of_a_leaf_are_in_one_frame_each() -> None:
 def test_what_later_spines_cannot_take_comes_first() -> None:
     """Sender 0 has cables to spine 0 only, sender 1 to both, and they have one receiver."""
     up, down = np.array([[1, 0], [1, 1]]), np.array([[1, 1]])
-    found = spread(
-        np.array([1, 0]), np.array([0, 0]), up, down, np.array([[0, 0], [1, 1]]), np.ones((2, 2))
-    )
+    pairs = np.array([[0, 0], [1, 1]])
+    found = spread(np.array([1, 0]), np.array([0, 0]), up, down, pairs, np.ones((2, 2)))
     assert found.tolist() == [1, 0]
 
 
 def test_what_has_no_cable_left_is_nowhere() -> None:
     one = np.array([[1]])
-    found = spread(
-        np.array([0, 0]), np.array([0, 0]), one, one, np.array([[0], [1]]), np.ones((2, 1))
-    )
+    none, pairs = np.array([0, 0]), np.array([[0], [1]])
+    found = spread(none, none, one, one, pairs, np.ones((2, 1)))
     assert sorted(found.tolist()) == [NOWHERE, 0]
 
 
 def test_of_flows_that_cannot_go_together_a_spine_takes_one() -> None:
     two = np.array([[2, 1]])
-    found = spread(
-        np.array([0, 0]), np.array([0, 0]), two, two, np.zeros((2, 2), int), np.ones((2, 2))
-    )
+    none, pairs = np.array([0, 0]), np.zeros((2, 2), int)
+    found = spread(none, none, two, two, pairs, np.ones((2, 2)))
     assert sorted(found.tolist()) == [0, 1]
 
 
@@ -173,9 +168,8 @@ def test_one_leaf_or_none_has_nothing_to_mend() -> None:
 
 def test_of_three_levels_it_is_no_worse() -> None:
     """Minhop itself makes a circle in one of these draws."""
-    whole = folded_clos(
-        "deep", leaves=2, spines=2, links=1, hosts_per_leaf=2, rate_bps=10**11, pods=2, cores=2
-    )
+    sizes = {"leaves": 2, "spines": 2, "links": 1, "hosts_per_leaf": 2, "pods": 2, "cores": 2}
+    whole = folded_clos("deep", **sizes, rate_bps=10**11)
     for seed in range(1, 6):
         fabric = with_broken(whole, 2, seed)
         old, new = before(fabric), after(fabric)
@@ -184,13 +178,8 @@ def test_of_three_levels_it_is_no_worse() -> None:
         assert is_now <= was
 
 
-TREES = st.builds(
-    tree,
-    leaves=st.integers(2, 6),
-    hosts_per_leaf=st.integers(1, 8),
-    spines=st.integers(1, 4),
-    links=st.integers(1, 3),
-)
+SIZES = {"leaves": st.integers(2, 6), "hosts_per_leaf": st.integers(1, 8)}
+TREES = st.builds(tree, **SIZES, spines=st.integers(1, 4), links=st.integers(1, 3))
 
 
 @settings(max_examples=40, deadline=None)
@@ -288,13 +277,7 @@ def test_a_measurement_has_no_such_tables() -> None:
         places(load("lhcb-run3-test-160", {"network.routing": "mended", "readout.units": 4}))
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        {"building.protocol": "daqpipe"},
-        {"builders.folded": False},
-    ],
-)
+@pytest.mark.parametrize("key", [{"building.protocol": "daqpipe"}, {"builders.folded": False}])
 def test_it_is_refused_where_there_is_no_order_to_mend(key: dict[str, object]) -> None:
     with pytest.raises(ScenarioError, match=r'network\.routing = "mended".*requires'):
         load("lhcb-run3-test-160", {"network.routing": "mended"} | key)

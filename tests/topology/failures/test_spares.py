@@ -10,7 +10,7 @@ import pytest
 from daqloom.measure.configure import places
 from daqloom.measure.plan import plan_of
 from daqloom.measure.run import measure
-from daqloom.scenario import Scenario, ScenarioError
+from daqloom.scenario import ScenarioError
 from daqloom.simulate.run import simulate
 from daqloom.topology.schedule.slots import DUMMY
 from daqloom.topology.system.scenarios import load, override
@@ -43,14 +43,8 @@ def test_spares_for_which_there_is_no_dummy_are_behind_the_others() -> None:
     assert system.spares.tolist() == [DUMMY] * 40 + [40, 41]
     both = forty(**{"network.leaves": 3, "readout.units": 39, "hosts.spares": 2})
     assert both.spares.tolist() == [DUMMY] * 39 + [39, 40]
-    everywhere = forty(
-        **{
-            "network.leaves": 3,
-            "readout.units": 39,
-            "hosts.spares": 2,
-            "building.dummies": "all-ports",
-        }
-    )
+    wide = {"network.leaves": 3, "readout.units": 39, "building.dummies": "all-ports"}
+    everywhere = forty(**wide, **{"hosts.spares": 2})
     assert everywhere.spares.tolist() == [DUMMY] * 39 + [39, 40] + [DUMMY] * 19
 
 
@@ -81,14 +75,8 @@ def test_there_are_no_more_spares_than_hosts_without_units() -> None:
         load("small-rack", {"hosts.spares": 1})
 
 
-SIX = {
-    **SMALL,
-    "network.hosts_per_leaf": 3,
-    "network.spine_links": 3,
-    "network.switch.radix": 6,
-    "building.dummies": "used-ports",
-    "hosts.spares": 2,
-}
+SIX = {**SMALL, "network.hosts_per_leaf": 3, "network.spine_links": 3, "network.switch.radix": 6}
+SIX |= {"building.dummies": "used-ports", "hosts.spares": 2}
 """Four units on six hosts: three on the first leaf, and one, with two spares, on the second."""
 
 
@@ -105,9 +93,7 @@ def throughput(result: Any, begin_s: float, end_s: float) -> float:
 
 
 @pytest.mark.parametrize(("takes", "afterwards"), [("both", 4), ("one", 5)])
-def test_in_simulation_a_spare_takes_over_and_nothing_is_slower(
-    takes: str, afterwards: int
-) -> None:
+def test_in_simulation_a_spare_takes_over_and_nothing_is_slower(takes: str, afterwards) -> None:
     result = simulated(**{"hosts.spare_takes": takes})
     assert members(result) == [4, 0, afterwards]
     assert result.metric("units_lost") == result.metric("regroupings") == 1
@@ -129,59 +115,36 @@ def test_in_simulation_a_spare_replaces_a_host_that_fails() -> None:
     assert sums_up(result)
 
 
+TOGETHER = "what unit 2 did moves to unit 4"
+APART = "the readout unit of unit 2 moves to unit 4, its builder unit to unit 5"
+DAQPIPE = {"building.protocol": "daqpipe", "measure.output_buffer": "12 MB"}
+DAQPIPE |= {"measure.stream_buffer": "12 MB"}
+
+
 @pytest.mark.parametrize(
-    ("changes", "afterwards", "told"),
-    [
-        ({}, 4, "what unit 2 did moves to unit 4"),
-        (
-            {"hosts.spare_takes": "one"},
-            5,
-            "the readout unit of unit 2 moves to unit 4, its builder unit to unit 5",
-        ),
-        (
-            {
-                "building.protocol": "daqpipe",
-                "measure.output_buffer": "12 MB",
-                "measure.stream_buffer": "12 MB",
-            },
-            4,
-            "what unit 2 did moves to unit 4",
-        ),
-    ],
+    ("changes", "afterwards", "text"),
+    [({}, 4, TOGETHER), ({"hosts.spare_takes": "one"}, 5, APART), (DAQPIPE, 4, TOGETHER)],
     ids=["together", "apart", "daqpipe"],
 )
 @pytest.mark.process
-def test_a_spare_takes_over_for_real_and_every_byte_is_right(
-    changes: dict[str, object], afterwards: int, told: str
-) -> None:
-    scenario: Scenario = override(
-        broken(laptop(restart=False, duration="3 s"), kill=KILLED),
-        {"network.hosts_per_leaf": 6, "hosts.spares": 2, **changes},
-    )
+def test_a_spare_takes_over_for_real_and_every_byte_is_right(changes, afterwards, text) -> None:
+    spares = {"network.hosts_per_leaf": 6, "hosts.spares": 2, **changes}
+    scenario = override(broken(laptop(restart=False, duration="3 s"), kill=KILLED), spares)
     result = measure(scenario)
     expect_accounted(result)
     assert result.metric("units_lost") == result.metric("regroupings") == 1
     assert result.metric("events_checked") > 0
     assert members(result)[:3] == [4, 0, afterwards]
-    assert told in result.series["run_events"]["text"]
+    assert text in result.series["run_events"]["text"]
 
 
 @pytest.mark.process
 def test_of_pull_building_a_readout_unit_moves_or_a_builder_unit() -> None:
     """There is no schedule, and no slot: units are members, wherever they are."""
-    scenario = load(
-        "pull-infiniband",
-        {
-            "readout.units": 2,
-            "builders.units": 2,
-            "hosts.spares": 2,
-            "event.rate": "1 kHz",
-            "event.size": "60 kB",
-            "measure.transport": "shm",
-            "measure.duration": "4 s",
-            "measure.restart": False,
-        },
-    )
+    keys = {"readout.units": 2, "builders.units": 2, "hosts.spares": 2}
+    keys |= {"event.rate": "1 kHz", "event.size": "60 kB", "measure.transport": "shm"}
+    keys |= {"measure.duration": "4 s", "measure.restart": False}
+    scenario = load("pull-infiniband", keys)
     reader = {**KILLED, "which": 0}
     builder = {**KILLED, "which": 3, "at": "2 s"}
     result = measure(broken(scenario, reader=reader, builder=builder))

@@ -25,46 +25,28 @@ cables = [
 
 @pytest.fixture
 def lab(tmp_path):
-    def write(text: str = LAB):
-        path = tmp_path / "lab.toml"
-        path.write_text(text)
-        return path
-
-    return write
+    path = tmp_path / "lab.toml"
+    return lambda text=LAB: path.write_text(text) and path
 
 
 def test_ports_by_name_are_numbered_in_their_order(lab):
     fabric, warnings = load_cabling(lab())
     assert warnings == []
     assert fabric.name == "lab"
-    assert [node.name for node in fabric.nodes] == [
-        "ru0",
-        "ru1",
-        "bu0 ens1f0",
-        "bu0 ens1f1",
-        "leaf0",
-        "spine0",
-    ]
+    hosts = ["ru0", "ru1", "bu0 ens1f0", "bu0 ens1f1"]
+    assert [node.name for node in fabric.nodes] == [*hosts, "leaf0", "spine0"]
     assert [node.ports for node in fabric.switches] == [3, 32]
     # Ethernet0, Ethernet8, Ethernet48 are 1, 2, 3; spine0's ports have numbers already.
-    assert fabric.peers == {
-        a: b
-        for one, other in (
-            (End(0, 1), End(4, 2)),
-            (End(1, 1), End(4, 1)),
-            (End(4, 3), End(5, 7)),
-            (End(2, 1), End(5, 9)),
-            (End(3, 1), End(5, 11)),
-        )
-        for a, b in ((one, other), (other, one))
-    }
-    assert [cable.rate_bps for cable in fabric.cables] == [
-        100 * 10**9,
-        100 * 10**9,
-        400 * 10**9,
-        25 * 10**9,
-        200 * 10**9,
-    ]
+    ends = (
+        ((0, 1), (4, 2)),
+        ((1, 1), (4, 1)),
+        ((4, 3), (5, 7)),
+        ((2, 1), (5, 9)),
+        ((3, 1), (5, 11)),
+    )
+    cables = [(End(*one), End(*other)) for one, other in ends]
+    assert fabric.peers == dict(cables) | {other: one for one, other in cables}
+    assert [cable.rate_bps / 10**9 for cable in fabric.cables] == [100, 100, 400, 25, 200]
 
 
 def test_toml_and_json_tell_the_same(lab, tmp_path):
@@ -128,14 +110,7 @@ def test_toml_made_to_exhaust_is_refused(lab, text):
 
 
 def test_a_list_of_numbers_alone_is_read_as_it_was_written():
-    fabric = from_json(
-        json.dumps(
-            {
-                "hosts": ["h"],
-                "switches": ["s"],
-                "cables": [{"from": "h", "to": ["s", 5], "rate": "EDR"}],
-            }
-        )
-    )
+    cable = {"from": "h", "to": ["s", 5], "rate": "EDR"}
+    fabric = from_json(json.dumps({"hosts": ["h"], "switches": ["s"], "cables": [cable]}))
     assert fabric.switches[0].ports == 5
     assert fabric.name == "JSON"

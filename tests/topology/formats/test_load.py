@@ -56,9 +56,8 @@ Ca	1 "H-0000000000000c02"		# "other HCA-1"
 @pytest.fixture
 def dump(tmp_path):
     def write(text: str, name: str = "ibnetdiscover.txt") -> Path:
-        path = tmp_path / name
-        path.write_bytes(text.encode())
-        return path
+        (tmp_path / name).write_bytes(text.encode())
+        return tmp_path / name
 
     return write
 
@@ -69,7 +68,7 @@ def dump(tmp_path):
 )
 def test_samples_come_in_whole(name, hosts, switches, cables):
     fabric, ports, warnings = load_fabric(SAMPLES / name)
-    assert (len(fabric.hosts), len(fabric.switches), len(fabric.cables)) == (
+    assert tuple(map(len, (fabric.hosts, fabric.switches, fabric.cables))) == (
         hosts,
         switches,
         cables,
@@ -78,9 +77,8 @@ def test_samples_come_in_whole(name, hosts, switches, cables):
     assert ports.shape == (switches, hosts)
     assert ports.dtype == np.int16
     assert warnings == []
-    assert [node.name for node in fabric.nodes] == sorted(
-        (node.name for node in fabric.nodes), key=lambda n: (n[0] != "H", n)
-    )
+    names = [node.name for node in fabric.nodes]
+    assert names == sorted(names, key=lambda name: (name[0] != "H", name))
 
 
 @pytest.mark.parametrize("name", ["lhcb", "fattree72", "cluster64"])
@@ -144,6 +142,10 @@ def test_line_ends_of_other_systems_do_not_matter(dump):
     assert np.array_equal(ports, load_fabric(CLUSTER)[1])
 
 
+OTHER_EDR = '21) 		# "other HCA-1" lid 6 4xEDR'
+OTHER_DDR = OTHER_EDR.replace("EDR", "DDR")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -151,11 +153,7 @@ def test_line_ends_of_other_systems_do_not_matter(dump):
         ("vendid=0x2c9\n", "Chassis 1 (guid 0x7)\nSubnetAgent v9\n", "1 line malformed"),
         ("4xEDR", "4x???", "the speed of 1 cable has no name there; assumed to be 4xHDR"),
         ("4xEDR", "??EDR", "assumed to be 4xHDR"),
-        (
-            '21) 		# "other HCA-1" lid 6 4xEDR',
-            '21) 		# "other HCA-1" lid 6 4xDDR',
-            "the ends of 1 cable have different speeds; the slower one is used",
-        ),
+        (OTHER_EDR, OTHER_DDR, "the ends of 1 cable have different speeds; the slower one is used"),
         ('"other HCA-1"', '"Mellanox Technologies Aggregation Node"', "internal adapter"),
         ('"leaf1"', '"leaf0"', "1 name is not unique"),
     ],
@@ -167,10 +165,7 @@ def test_what_is_strange_is_kept_with_a_warning(dump, old, new, words):
 
 
 def test_links_of_different_word_count_by_the_slower(dump):
-    text = SMALL.replace(
-        '21) 		# "other HCA-1" lid 6 4xEDR', '21) 		# "other HCA-1" lid 6 4xDDR'
-    )
-    fabric, _ = read_ibnetdiscover(dump(text))
+    fabric, _ = read_ibnetdiscover(dump(SMALL.replace(OTHER_EDR, OTHER_DDR)))
     assert fabric.cables[2].rate_bps == 16e9
 
 
@@ -280,9 +275,8 @@ def test_links_that_are_down_are_left_out(dump):
 
 
 def test_speeds_without_name_are_taken_for_hdr(dump):
-    fabric, [warning] = read_subnet_list(
-        dump(SUBNET_LIST.read_text().replace("SPD=2.5", "SPD=??"), "x.lst")
-    )
+    text = SUBNET_LIST.read_text().replace("SPD=2.5", "SPD=??")
+    fabric, [warning] = read_subnet_list(dump(text, "x.lst"))
     assert {cable.rate_bps for cable in fabric.cables} == {200 * 10**9}
     assert "134 cables" in warning
 
@@ -316,12 +310,9 @@ def test_tables_without_names_count_by_lid(dump):
 def test_a_port_guid_counts_more_than_a_lid(dump):
     # LIDs were assigned anew between the two dumps: all move up by 1000.
     fabric, ports, _ = load_fabric(CLUSTER)
-    text = re.sub(
-        r"^0x(....) ",
-        lambda lid: f"0x{int(lid[1], 16) + 1000:04x} ",
-        (CLUSTER / "opensm-lfts.dump").read_text(),
-        flags=re.MULTILINE,
-    )
+    text = (CLUSTER / "opensm-lfts.dump").read_text()
+    moved = re.compile(r"^0x(....) ", re.MULTILINE)
+    text = moved.sub(lambda lid: f"0x{int(lid[1], 16) + 1000:04x} ", text)
     assert np.array_equal(read_lft_dump(dump(text), fabric)[0], ports)
 
 
@@ -402,20 +393,13 @@ SOURCES = {
 }
 TABLES = (CLUSTER / "opensm-lfts.dump").read_bytes()
 
-EDITS = st.lists(
-    st.tuples(
-        st.floats(0, 1, exclude_max=True),
-        st.one_of(
-            st.integers(0, 7).map(lambda bit: lambda old: bytes([old ^ 1 << bit])),
-            st.binary(max_size=3).map(lambda new: lambda old: new),
-            st.sampled_from([b'"', b"#", b"[", b"]", b"\n", b"\r", b"0", b"99999", b"{", b"}"]).map(
-                lambda new: lambda old: bytes([old]) + new
-            ),
-        ),
-    ),
-    min_size=1,
-    max_size=4,
+MARKS = [b'"', b"#", b"[", b"]", b"\n", b"\r", b"0", b"99999", b"{", b"}"]
+CHANGES = st.one_of(
+    st.integers(0, 7).map(lambda bit: lambda old: bytes([old ^ 1 << bit])),
+    st.binary(max_size=3).map(lambda new: lambda old: new),
+    st.sampled_from(MARKS).map(lambda new: lambda old: bytes([old]) + new),
 )
+EDITS = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), CHANGES), min_size=1, max_size=4)
 
 
 def edited(content: bytes, edits: list) -> bytes:
@@ -484,7 +468,6 @@ def test_data_rates_are_those_after_encoding():
 
 
 def test_names_sort_by_the_value_of_their_digits():
-    assert sorted(["leaf10", "leaf2", "leaf", "Leaf3", "leaf2b"], key=natural_key) == [
-        "Leaf3", "leaf", "leaf2", "leaf2b", "leaf10",
-    ]  # fmt: skip
+    ordered = ["Leaf3", "leaf", "leaf2", "leaf2b", "leaf10"]
+    assert sorted(["leaf10", "leaf2", "leaf", "Leaf3", "leaf2b"], key=natural_key) == ordered
     natural_key("9" * 10_000)

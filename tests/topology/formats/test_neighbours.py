@@ -72,14 +72,8 @@ def test_a_leaf_spine_comes_in_whole():
     assert plugged(fabric) == expected()
     assert fabric.switches[2].port_names == ("swp1", "swp2", "swp3", "swp31", "swp32")
     assert from_json(to_json(fabric)) == fabric
-    assert [node.name for node in fabric.switches] == [
-        "leaf0",
-        "leaf1",
-        "leaf2",
-        "leaf3",
-        "spine0",
-        "spine1",
-    ]
+    switches = ["leaf0", "leaf1", "leaf2", "leaf3", "spine0", "spine1"]
+    assert [node.name for node in fabric.switches] == switches
     # In the order of leaves and their ports.
     second = f"{name(7)} ens1f1np1"
     hosts = [name(number) for number in range(6)] + [second, name(6), f"{name(7)} ens1f0np0"]

@@ -167,40 +167,25 @@ def test_what_is_missing_is_asked_for_in_one_sentence(tmp_path: Path) -> None:
     )
 
 
-ODD_SONIC: list[tuple[dict[str, Any], str]] = [
-    ({"BUFFER_POOL": None}, "has no table BUFFER_POOL"),
-    ({"BUFFER_QUEUE": {"Ethernet0|3": {"profile": "p"}}}, "--queue may be 3"),
-    ({"BUFFER_QUEUE": {}}, "no profile for queue 0; --queue may be none"),
-    ({"BUFFER_QUEUE": {"Ethernet0|0": {"profile": "egress_losy_profile"}}}, "did you mean"),
-    ({"BUFFER_QUEUE": {"Ethernet0|x": {"profile": "p"}}}, "were not understood"),
-    (
-        {"BUFFER_QUEUE": {"a|0": {"profile": "p"}, "b|0": {"profile": "q"}}},
-        "profile p at a|0 and q",
-    ),
-    ({"BUFFER_QUEUE": {"a|0": {"profile": "ingress_lossy_profile"}}}, "which is for ingress"),
-    ({"BUFFER_POOL": {"egress_lossy_pool": {"type": "egress"}}}, "has no size"),
-    (
-        {"BUFFER_PROFILE": {"egress_lossy_profile": {"pool": "egress_lossy_pool"}}},
-        "has neither dynamic_th nor static_th",
-    ),
-    (
-        {
-            "BUFFER_PROFILE": {
-                "egress_lossy_profile": {"pool": "egress_lossy_pool", "dynamic_th": "9"}
-            }
-        },
-        "dynamic_th = 9; expected -8 to 7",
-    ),
-    (
-        {"BUFFER_PROFILE": {"egress_lossy_profile": {"pool": "egress_lossy_pool", "size": "-1"}}},
-        "size = -1; expected a whole number",
-    ),
+PROFILE, POOL = "egress_lossy_profile", "egress_lossy_pool"
+ODD_SONIC: list[tuple[str, Any, str]] = [
+    ("BUFFER_POOL", None, "has no table BUFFER_POOL"),
+    ("BUFFER_QUEUE", {"Ethernet0|3": {"profile": "p"}}, "--queue may be 3"),
+    ("BUFFER_QUEUE", {}, "no profile for queue 0; --queue may be none"),
+    ("BUFFER_QUEUE", {"Ethernet0|0": {"profile": "egress_losy_profile"}}, "did you mean"),
+    ("BUFFER_QUEUE", {"Ethernet0|x": {"profile": "p"}}, "were not understood"),
+    ("BUFFER_QUEUE", {"a|0": {"profile": "p"}, "b|0": {"profile": "q"}}, "profile p at a|0 and q"),
+    ("BUFFER_QUEUE", {"a|0": {"profile": "ingress_lossy_profile"}}, "which is for ingress"),
+    ("BUFFER_POOL", {POOL: {"type": "egress"}}, "has no size"),
+    ("BUFFER_PROFILE", {PROFILE: {"pool": POOL}}, "has neither dynamic_th nor static_th"),
+    ("BUFFER_PROFILE", {PROFILE: {"pool": POOL, "dynamic_th": "9"}}, "dynamic_th = 9; expected -8"),
+    ("BUFFER_PROFILE", {PROFILE: {"pool": POOL, "size": "-1"}}, "size = -1; expected a whole"),
 ]
 
 
-@pytest.mark.parametrize(("tables", "said"), ODD_SONIC)
-def test_an_odd_file_of_sonic_is_refused(tmp_path: Path, tables: dict[str, Any], said: str) -> None:
-    assert said in refused([sonic(tmp_path, **tables)], ports=1, cell_bytes=0)
+@pytest.mark.parametrize(("table", "rows", "said"), ODD_SONIC)
+def test_an_odd_file_of_sonic_is_refused(tmp_path: Path, table: str, rows: Any, said: str) -> None:
+    assert said in refused([sonic(tmp_path, **{table: rows})], ports=1, cell_bytes=0)
 
 
 ODD_JUNOS = [

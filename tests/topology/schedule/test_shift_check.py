@@ -87,12 +87,9 @@ def test_flows_of_each_phase_are_counted():
 )
 def test_a_flow_takes_the_longer_the_slower_a_cable_is(host_bps, uplink_bps, transfers):
     fabric = two_by_two()
-    rates = host_bps + [uplink_bps] * (len(fabric.cables) - 4)
-    cables = tuple(
-        replace(cable, rate_bps=rate * 10**9)
-        for cable, rate in zip(fabric.cables, rates, strict=True)
-    )
-    fabric = replace(fabric, cables=cables)
+    rates = [rate * 10**9 for rate in host_bps + [uplink_bps] * (len(fabric.cables) - 4)]
+    cables = map(lambda cable, bps: replace(cable, rate_bps=bps), fabric.cables, rates)
+    fabric = replace(fabric, cables=tuple(cables))
     paths = trace(fabric, d_mod_k(fabric))
     found = check_order("given", paths, slots_of(range(4)))
     assert found.check.worst.tolist() == [0, 1, 2, 1]
@@ -295,15 +292,8 @@ def test_folded_closs_need_whole_pods():
     ("leaves", "spines", "per_leaf", "links"), [(40, 20, 20, 1), (20, 10, 40, 4), (8, 4, 8, 2)]
 )
 def test_d_mod_k_is_conflict_free_on_any_full_tree(leaves, spines, per_leaf, links):
-    fabric = folded_clos(
-        "t",
-        leaves=leaves,
-        spines=spines,
-        hosts_per_leaf=per_leaf,
-        links=links,
-        radix=80,
-        rate_bps=RATE,
-    )
+    sizes = {"leaves": leaves, "spines": spines, "hosts_per_leaf": per_leaf, "links": links}
+    fabric = folded_clos("t", **sizes, radix=80, rate_bps=RATE)
     slots = slots_of(range(leaves * per_leaf))
     found = check_shift(trace(fabric, d_mod_k(fabric)), slots)
     assert (found.phases, found.conflicting) == (leaves * per_leaf, 0)
@@ -312,25 +302,14 @@ def test_d_mod_k_is_conflict_free_on_any_full_tree(leaves, spines, per_leaf, lin
     assert lowest.worst_flows == per_leaf
 
 
+FOLDED = ("pods", "leaves", "spines", "cores", "hosts_per_leaf", "links", "core_links")
+
+
 @pytest.mark.parametrize(
-    ("pods", "leaves", "spines", "cores", "per_leaf", "links", "core_links"),
-    [(4, 4, 4, 4, 4, 1, 1), (3, 4, 4, 2, 8, 2, 4), (4, 3, 2, 3, 6, 3, 3)],
+    "sizes", [(4, 4, 4, 4, 4, 1, 1), (3, 4, 4, 2, 8, 2, 4), (4, 3, 2, 3, 6, 3, 3)]
 )
-def test_d_mod_k_of_folded_closs_is_conflict_free(
-    pods, leaves, spines, cores, per_leaf, links, core_links
-):
-    fabric = folded_clos(
-        "t",
-        pods=pods,
-        leaves=leaves,
-        spines=spines,
-        cores=cores,
-        hosts_per_leaf=per_leaf,
-        links=links,
-        core_links=core_links,
-        radix=40,
-        rate_bps=RATE,
-    )
+def test_d_mod_k_of_folded_closs_is_conflict_free(sizes):
+    fabric = folded_clos("t", **dict(zip(FOLDED, sizes, strict=True)), radix=40, rate_bps=RATE)
     found = check_shift(trace(fabric, d_mod_k(fabric)), slots_of(range(len(fabric.hosts))))
     assert found.conflicting == 0
 
@@ -387,9 +366,10 @@ def test_an_order_that_makes_no_sense_is_refused_with_its_line(tmp_path, text, r
     assert reason in str(refused.value)
 
 
-@given(
-    st.text(max_size=200) | st.lists(st.sampled_from(["H00-00", "H00-01", "dummy"])).map("\n".join)
-)
+ORDERS = st.lists(st.sampled_from(["H00-00", "H00-01", "dummy"])).map("\n".join)
+
+
+@given(st.text(max_size=200) | ORDERS)
 def test_any_text_is_an_order_or_is_refused(tmp_path_factory, text):
     fabric, _, paths = imported("cluster64")
     file = tmp_path_factory.getbasetemp() / "any-order.txt"

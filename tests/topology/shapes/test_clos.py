@@ -21,24 +21,21 @@ from support.small_fabrics import pods
 
 SAMPLES = ROOT / "scenarios" / "fabrics"
 SDR = 8 * 10**9
+LHCB = {"leaves": 18, "spines": 10, "hosts_per_leaf": 20, "links": 2, "radix": 40}
 
 
 def cabled(fabric: Fabric) -> set[frozenset[tuple[str, int]]]:
     """The cabling by names, whatever the order of nodes and cables."""
     names = [node.name for node in fabric.nodes]
-    return {
-        frozenset(((names[c.a.node], c.a.port), (names[c.b.node], c.b.port))) for c in fabric.cables
-    }
+    ends = ((cable.a, cable.b) for cable in fabric.cables)
+    return {frozenset((names[end.node], end.port) for end in both) for both in ends}
 
 
 def test_generated_trees_are_cabled_like_the_real_ones():
-    lhcb = folded_clos(
-        "lhcb", leaves=18, spines=10, hosts_per_leaf=20, links=2, radix=40, rate_bps=SDR
-    )
+    lhcb = folded_clos("lhcb", **LHCB, rate_bps=SDR)
     assert cabled(lhcb) == cabled(load_fabric(SAMPLES / "lhcb")[0])
-    small = folded_clos(
-        "fattree72", leaves=4, spines=2, hosts_per_leaf=18, links=9, radix=36, rate_bps=SDR
-    )
+    sizes = {"leaves": 4, "spines": 2, "hosts_per_leaf": 18, "links": 9, "radix": 36}
+    small = folded_clos("fattree72", **sizes, rate_bps=SDR)
     assert cabled(small) == cabled(load_fabric(SAMPLES / "fattree72")[0])
 
 
@@ -56,18 +53,8 @@ def test_ports_are_numbered_from_below_and_uplinks_take_the_last():
 
 
 def test_planes_of_cores_join_the_pods():
-    fabric = folded_clos(
-        "t",
-        pods=3,
-        leaves=2,
-        spines=2,
-        cores=2,
-        hosts_per_leaf=2,
-        links=1,
-        core_links=2,
-        radix=6,
-        rate_bps=SDR,
-    )
+    sizes = {"pods": 3, "leaves": 2, "spines": 2, "cores": 2, "hosts_per_leaf": 2, "links": 1}
+    fabric = folded_clos("t", **sizes, core_links=2, radix=6, rate_bps=SDR)
     assert (len(fabric.hosts), len(fabric.switches)) == (3 * 2 * 2, 3 * (2 + 2) + 2 * 2)
     # Hosts, leaf–spine, spine–core.
     assert len(fabric.cables) == 12 + 3 * 2 * 2 + 3 * 2 * 2 * 2
@@ -79,15 +66,10 @@ def test_planes_of_cores_join_the_pods():
 
 
 def test_hosts_fill_leaf_after_leaf_and_empty_leaves_stay_leaves():
-    fabric = folded_clos(
-        "t", leaves=18, spines=10, hosts_per_leaf=20, links=2, radix=40, rate_bps=SDR, hosts=321
-    )
+    fabric = folded_clos("t", **LHCB, rate_bps=SDR, hosts=321)
     assert len(fabric.hosts) == 321
-    attached = [
-        sum(1 for h in range(321) if fabric.peers[End(h, 1)].node == 321 + leaf)
-        for leaf in range(18)
-    ]
-    assert attached == [20] * 16 + [1, 0]
+    leaves = [fabric.peers[End(host, 1)].node - 321 for host in range(321)]
+    assert [leaves.count(leaf) for leaf in range(18)] == [20] * 16 + [1, 0]
     assert tree(fabric).counts == {1: 18, 2: 10}
 
 
@@ -135,13 +117,10 @@ def test_pods_that_stand_empty_keep_their_levels_in_spite_of_wrong_cables(hosts)
 
 
 def test_levels_of_a_long_chain_are_distances():
+    switches = tuple(Node(f"s{place}", 3) for place in range(3000))
     chain = [Cable(End(place, 1), End(place + 1, 2), 1) for place in range(1, 3000)]
-    fabric = Fabric(
-        "chain",
-        (Node("host", 1),),
-        tuple(Node(f"s{place}", 3) for place in range(3000)),
-        (Cable(End(0, 1), End(1, 3), 1), *chain),
-    )
+    cables = (Cable(End(0, 1), End(1, 3), 1), *chain)
+    fabric = Fabric("chain", (Node("host", 1),), switches, cables)
     assert tree(fabric).level == tuple(range(1, 3001))
 
 
@@ -152,13 +131,9 @@ def test_a_server_at_a_spine_makes_no_leaf_of_it():
         Cable(*(End(e.node + (e.node >= 6), e.port) for e in (c.a, c.b)), c.rate_bps)
         for c in fabric.cables
     ]
-    with_server = Fabric(
-        "t",
-        (*fabric.hosts, Node("server", 1)),
-        fabric.switches,
-        (*moved, Cable(End(6, 1), End(spine + 1, 5), 1)),
-    )
-    assert tree(with_server).counts == {1: 3, 2: 2}
+    cables = (*moved, Cable(End(6, 1), End(spine + 1, 5), 1))
+    hosts = (*fabric.hosts, Node("server", 1))
+    assert tree(Fabric("t", hosts, fabric.switches, cables)).counts == {1: 3, 2: 2}
 
 
 @pytest.mark.parametrize(
@@ -180,9 +155,8 @@ def test_a_server_at_a_spine_makes_no_leaf_of_it():
     ],
 )
 def test_trees_that_cannot_be_are_refused(change, words):
-    sizes = {"leaves": 18, "spines": 10, "hosts_per_leaf": 20, "links": 2, "radix": 40}
     with pytest.raises(TopologyError, match=re.escape(words)):
-        folded_clos("t", **(sizes | change), rate_bps=SDR)
+        folded_clos("t", **(LHCB | change), rate_bps=SDR)
 
 
 @st.composite
@@ -236,28 +210,20 @@ def test_one_rate_for_all():
 
 TWO = (Node("a", 1, 1, 1), Node("b", 1, 2, 2))
 SWITCH = (Node("s", 4, 3, 3),)
+BOTH = tuple(Cable(End(host, 1), End(2, 1), 1) for host in (0, 1))
 
 
 @pytest.mark.parametrize(
     ("fabric", "words"),
     [
-        (
-            Fabric("f", (TWO[0], Node("a", 1)), SWITCH, ()),
-            "nodes 0 (a) and 1 (a) have the same name",
-        ),
+        (Fabric("f", (TWO[0], Node("a", 1)), SWITCH, ()), "nodes 0 (a) and 1 (a) have the same"),
         (Fabric("f", (TWO[0], Node("c", 1, 1)), SWITCH, ()), "the same GUID"),
         (Fabric("f", (TWO[0], Node("c", 1, 9, 1)), SWITCH, ()), "the same LID"),
         (Fabric("f", (Node("a", 2),), SWITCH, ()), "a has 2 ports; a host has 1"),
         (Fabric("f", (Node("", 1),), SWITCH, ()), "no name"),
         (Fabric("f", (Node("a\x1b", 1),), SWITCH, ()), "no name of 1 to 200 printable"),
-        (
-            Fabric("f", TWO, SWITCH, (Cable(End(2, 1), End(2, 1), 1),)),
-            "s port 1 is wired to itself",
-        ),
-        (
-            Fabric("f", TWO, SWITCH, tuple(Cable(End(h, 1), End(2, 1), 1) for h in (0, 1))),
-            "s port 1 has two cables",
-        ),
+        (Fabric("f", TWO, SWITCH, (Cable(End(2, 1), End(2, 1), 1),)), "1 is wired to itself"),
+        (Fabric("f", TWO, SWITCH, BOTH), "s port 1 has two cables"),
         (Fabric("f", TWO, SWITCH, (Cable(End(0, 1), End(2, 5), 1),)), "it has ports 1 to 4"),
         (Fabric("f", TWO, SWITCH, (Cable(End(0, 1), End(3, 1), 1),)), "node 3"),
         (Fabric("f", TWO, SWITCH, (Cable(End(0, 1), End(2, 1), 0),)), "not the rate of a link"),
