@@ -82,7 +82,7 @@ def test_an_unknown_port_is_named_with_known_ones(adapter, model, port):
 
 def test_a_port_of_a_device_that_tells_no_names_is_named(adapter, device):
     device.interfaces.clear()
-    assert "expected a name that the device itself has" in check_refuses_entry(adapter())
+    assert "expected a name that the device itself uses" in check_refuses_entry(adapter())
 
 
 def test_a_port_without_a_counter_is_refused(adapter, device):

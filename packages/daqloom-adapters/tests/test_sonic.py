@@ -208,7 +208,7 @@ def test_a_row_that_holds_other_queues_too_is_left_alone(sonic, switch):
 @pytest.mark.parametrize(
     ("queues", "profile", "wanted", "reason"),
     [
-        ("0", "lossy", PortBuffer(alpha=1.0, limit_bytes=5), "leave one out"),
+        ("0", "lossy", PortBuffer(alpha=1.0, limit_bytes=5), "limit_bytes or alpha, not both"),
         ("0", "[BUFFER_PROFILE|lossy]", PortBuffer(alpha=1.0), "expected the plain name"),
         ("1", "lossy", PortBuffer(reserved_bytes=5), "expected alpha or limit_bytes"),
         ("3-4", "lossy", PortBuffer(alpha=1.0), "in the pool egress_lossless_pool"),
@@ -295,7 +295,7 @@ def test_a_power_of_two_out_of_range_is_refused(sonic, switch):
 )
 def test_what_was_saved_may_be_damaged(sonic, switch, saved):
     with sonic() as adapter:
-        assert "saved of it is damaged" in check_refuses(lambda: adapter.restore(saved))
+        assert "saved state is damaged" in check_refuses(lambda: adapter.restore(saved))
     assert switch.config == CONFIG
 
 

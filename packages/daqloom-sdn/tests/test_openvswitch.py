@@ -70,7 +70,7 @@ def test_devices_are_interfaces_or_cards():
     assert interface("eth1") == ("eth1", "")
     assert interface("net_af_packet0,iface=eth1,framecnt=64") == ("eth1", "")
     assert interface("0000:3b:00.1") == ("dpdk-3b-00-1", "0000:3b:00.1")
-    with pytest.raises(MeasureError, match="cannot have the device net_ring0,x=1"):
+    with pytest.raises(MeasureError, match="does not support the device net_ring0,x=1"):
         interface("net_ring0,x=1")
     with pytest.raises(MeasureError, match="without protocol"):
         list(flows_of(switch(rings__dcm__to_port=5)))

@@ -121,7 +121,7 @@ class Linux:
         lines = []
         for port, old in saved.items():
             if old["kind"] not in KINDS or type(old["limit"]) is not int:
-                raise AdapterError(f"{port}: what was saved of it is damaged")
+                raise AdapterError(f"{port}: its saved state is damaged")
             lines.append(_line(port, self._buffer(port), old["kind"], old["limit"], old["handle"]))
         self._do(lines)
 

@@ -68,8 +68,8 @@ class Gnmi:
             way = next((way for way in ways if set(way) <= set(found)), None)
             if way is None:
                 raise self._session.error(
-                    f"does not report {' + '.join(ways[0])} of {port}; expected the model "
-                    f'"{self._model}": is there a counter of that name?'
+                    f"does not report {' + '.join(ways[0])} of {port}; expected counters of the "
+                    f'model "{self._model}"'
                 )
             sums[name] = sum(self._number(port, each, found[each]) for each in way)
         return PortCount(**sums)
@@ -107,7 +107,7 @@ class Gnmi:
         hint = did_you_mean(port, known, "known are " + ", ".join(known))
         return self._session.error(
             f'has no counters of a port "{port}"; '
-            + (hint if known else "expected a name that the device itself has for it")
+            + (hint if known else "expected a name that the device itself uses")
         )
 
     def _port_names(self) -> set[str]:

@@ -48,7 +48,7 @@ def _address(address: str) -> str:
 
 
 class GnmiOptions(AdapterOptions):
-    """Keys of an adapter that speaks gNMI, always with TLS."""
+    """Keys of an adapter that uses gNMI, always with TLS."""
 
     address: Annotated[
         str,
@@ -65,7 +65,7 @@ class GnmiOptions(AdapterOptions):
     server_name: Annotated[str, Field(max_length=253, pattern=r"^[A-Za-z0-9._:-]*$")] = ""
     """Name in the device's certificate, if it differs from the address."""
     certificate: FileName = ""
-    """File (PEM) of the user's certificate, for a device that asks for one; its key is `key_file`
+    """File (PEM) of the user's certificate, for a device that requires one; its key is `key_file`
     of the credentials."""
 
     @property
@@ -162,19 +162,19 @@ class Session:
                 return _NotFoundError(f"{self._options.address} does not have it: {reason}")
             case grpc.StatusCode.DEADLINE_EXCEEDED:
                 return self.error(
-                    f"has not answered {name} within {self._options.timeout:g} s; is it gNMI that "
-                    "listens there?"
+                    f"has not answered {name} within {self._options.timeout:g} s; expected a "
+                    "server of gNMI there"
                 )
             case grpc.StatusCode.UNAVAILABLE:
                 return self.error(
                     f"cannot be reached, or has closed the connection ({reason}); expected a "
-                    "device that speaks gNMI with TLS and a certificate that ca, verify and "
-                    "server_name accept"
+                    "device with gNMI over TLS and a certificate that ca, verify and server_name "
+                    "accept"
                 )
             case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
                 return self.error(
                     f'refuses {name} to the user "{self._credentials.user}" ({reason}); expected '
-                    "credentials of one who may"
+                    "credentials of a user with that right"
                 )
         return self.error(f"refuses {name}: {reason}")
 

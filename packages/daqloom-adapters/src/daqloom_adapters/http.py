@@ -65,7 +65,9 @@ def get(
     Redirections are not followed. Raises AdapterError, and TimeoutError at the deadline."""
     where, headers = options.where, _headers(credentials, scheme)
     if "@" in urlsplit(options.address).netloc:
-        raise AdapterError("the address holds credentials; expected these in a file of their own")
+        raise AdapterError(
+            "the address contains credentials; expected these in a file of their own"
+        )
     if headers and not (options.is_encrypted or options.insecure):
         raise AdapterError(
             f"{where}: the token or password would go over http, where others can read it; use "
@@ -84,7 +86,7 @@ def get(
     except ssl.SSLCertVerificationError as error:
         raise AdapterError(
             f"{where}: its certificate is not trusted ({error.verify_message}); expected one of an "
-            "authority that this machine knows, or verify = false"
+            "authority that this machine trusts, or verify = false"
         ) from None
     except OSError as error:
         raise AdapterError(f"{where}: {reason_of(error)}; expected a server there") from None
@@ -97,7 +99,7 @@ def get(
     if status in (401, 403):
         raise AdapterError(
             f"{where}: refuses the credentials (HTTP {status}); expected a token, or a user and a "
-            "password, that may read"
+            "password, with the right to read"
         )
     if status != 200:
         raise AdapterError(f"{where}: answers with HTTP {status}; expected a page (200)")

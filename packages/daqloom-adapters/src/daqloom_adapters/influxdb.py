@@ -79,12 +79,12 @@ class InfluxDb(Series[InfluxDbOptions]):
 
     def read(self) -> Mapping[str, PortCount]:
         """Return values that were collected after the call; wait for them, up to `fresh`."""
-        asked_s = time.time()
+        begin_s = time.time()
         while True:
             samples = self._matching(self._now())
-            if all(_time_s(sample) >= asked_s for sample in samples):
+            if all(_time_s(sample) >= begin_s for sample in samples):
                 return self._counts(samples)
-            left_s = asked_s + self._options.fresh - time.time()
+            left_s = begin_s + self._options.fresh - time.time()
             if left_s <= 0:
                 raise self._stale(samples)
             time.sleep(min(POLL_S, left_s))
@@ -152,7 +152,7 @@ class InfluxDb(Series[InfluxDbOptions]):
                     reason = self._credentials.without_secrets(reason)
                 raise AdapterError(f"{options.where}: refuses the query: {reason[:200]!r}")
         if any(result.partial for result in answer.results):
-            raise AdapterError(f"{options.where}: the answer is cut; use match to ask for less")
+            raise AdapterError(f"{options.where}: the answer is cut; use match to select less")
         series = [each for result in answer.results for each in result.series]
         try:
             return [sample for each in ends.over(series) for sample in _last(each)]

@@ -1,6 +1,5 @@
 """A switch with Junos and a shared memory, such as a QFX5120, by NETCONF over SSH: how much egress
-buffer its ports share, and the dynamic threshold of their queues. Both hold for all its ports.
-"""
+buffer its ports share, and the dynamic threshold of their queues. Both hold for all its ports."""
 
 import contextlib
 import math
@@ -126,7 +125,7 @@ class Junos:
         try:
             then = _Statements.model_validate(saved)
         except ValidationError:
-            raise AdapterError(f"{self._where}: what was saved of it is damaged") from None
+            raise AdapterError(f"{self._where}: its saved state is damaged") from None
         self._change(self._statements(), then)
 
     @property
@@ -221,7 +220,7 @@ class Junos:
         if own := _schedulers(self._configuration(inherit=True)):
             raise AdapterError(
                 f"{self._where}: the scheduler {one_line(own[0])} has a buffer-dynamic-threshold "
-                "of its own, which goes before that of all queues; delete it"
+                "of its own, which overrides that of all queues; delete it"
             )
         return ALPHAS.index(alpha)
 
@@ -239,7 +238,7 @@ class Junos:
             if self._statements().lines_to(then):
                 raise AdapterError(
                     f"{self._where} has not applied `{lines[0]}` although it has accepted it; it "
-                    f"takes the commit back within {minutes} min"
+                    f"reverts the commit within {minutes} min"
                 )
             device.do("commit", manager.commit)
         except BaseException:

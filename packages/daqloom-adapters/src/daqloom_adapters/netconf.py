@@ -1,6 +1,5 @@
 """NETCONF over SSH with an untrusted switch: every wait and every answer is bounded, and every
-failure is one sentence.
-"""
+failure is one sentence."""
 
 import contextlib
 import logging
@@ -163,14 +162,14 @@ class Netconf:
         options, credentials = self._options, self._credentials
         if not credentials.user:
             raise AdapterError(
-                f"{options.address}: no user is given; set DAQLOOM_DEVICE_USER, or name a file in "
-                "credentials"
+                f"{options.address}: the user is missing; set DAQLOOM_DEVICE_USER, or name a file "
+                "in credentials"
             )
         try:
             check_regular(credentials.key_file, options.host_keys if options.verify else "")
         except OSError as error:
             raise AdapterError(
-                f"{options.address} cannot be asked: {error.filename}: {reason_of(error)}; "
+                f"{options.address} cannot be reached: {error.filename}: {reason_of(error)}; "
                 "expected the files of host_keys, and of key_file of the credentials"
             ) from None
         host, port = _parts(options.address)
@@ -183,12 +182,12 @@ class Netconf:
             raise AdapterError(f"{options.address} cannot be reached: {reason}") from None
         late = threading.Event()
 
-        def give_up() -> None:
+        def disconnect() -> None:
             late.set()
             with contextlib.suppress(OSError):
                 wire.shutdown(socket.SHUT_RDWR)
 
-        clock = threading.Timer(options.timeout, give_up)
+        clock = threading.Timer(options.timeout, disconnect)
         clock.start()
         try:
             self._session.connect(
@@ -223,7 +222,7 @@ class Netconf:
             )
         if isinstance(error, OSError) and error.filename:
             return f"cannot be verified: {self._options.host_keys}: {error.strerror}"
-        return f"does not speak NETCONF over SSH; expected {_SERVICE}"
+        return f"does not support NETCONF over SSH; expected {_SERVICE}"
 
     def _close(self) -> None:
         with contextlib.suppress(Exception):
@@ -231,5 +230,5 @@ class Netconf:
 
 
 def one_line(text: str) -> str:
-    """Return a text of the device as at most 200 printable characters of one line."""
+    """Return a text of the device as one line of at most 200 printable characters."""
     return printable(" ".join(text[:2000].split()))[:200]

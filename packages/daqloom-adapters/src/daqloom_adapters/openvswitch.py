@@ -44,32 +44,28 @@ def _members(value: object) -> object:
     match value:
         case ["set", list(members)]:
             return members
-        case _:
-            return [value]
+    return [value]
 
 
 def _identity(value: object) -> object:
     match value:
         case ["uuid", str(identity)]:
             return identity
-        case _:
-            return value
+    return value
 
 
 def _pairs(value: object) -> object:
     match value:
         case ["map", list(pairs)]:
             return dict(map(_pair, pairs))
-        case _:
-            return value
+    return value
 
 
 def _pair(value: object) -> tuple[str, object]:
     match value:
         case [str(key), of]:
             return key, of
-        case _:
-            raise ValueError("is no pair with a name")
+    raise ValueError("is no pair with a name")
 
 
 _Text = Annotated[str, Field(max_length=1000), AfterValidator(printable)]
@@ -104,8 +100,7 @@ class _Qos(_Row):
                 return PortBuffer(limit_packets=limit or USUAL_LIMIT_PACKETS, pace_bps=0)
             case "linux-htb":
                 return PortBuffer(pace_bps=self._number("max-rate") or None)
-            case _:
-                return PortBuffer()
+        return PortBuffer()
 
     def _number(self, key: str) -> int:
         found = self.other_config.get(key, "")
@@ -196,7 +191,7 @@ class OpenVSwitch:
         for name, port in self._ports().items():
             identity = "".join(port.qos)
             if identity and identity not in rows:
-                raise AdapterError(f"{name}: its QoS was removed meanwhile; ask once more")
+                raise AdapterError(f"{name}: its QoS was removed meanwhile; try again")
             found[name] = rows[identity].buffer if identity else PortBuffer(pace_bps=0)
         return found
 
@@ -206,7 +201,7 @@ class OpenVSwitch:
             before = _Saved.validate_python(saved)
         except ValidationError:
             raise AdapterError(
-                f"{self._options.remote}: what was saved of its ports is damaged; set them back "
+                f"{self._options.remote}: the saved state of its ports is damaged; restore them "
                 "with `ovs-vsctl set port NAME qos=...`"
             ) from None
         rows = self._qos_rows()
@@ -214,7 +209,7 @@ class OpenVSwitch:
         for port, identity in before.items():
             if identity and identity not in rows:
                 raise AdapterError(
-                    f"{port}: the QoS {identity} that it had is gone; give it another one with "
+                    f"{port}: its former QoS {identity} is gone; give it another one with "
                     "`ovs-vsctl set port NAME qos=...`"
                 )
             operations.append(_assignment(port, ["uuid", identity] if identity else ["set", []]))
@@ -317,7 +312,7 @@ def _qos(wanted: PortBuffer) -> tuple[str, str, int] | None:
     limit, pace_bps = wanted.limit_packets, wanted.pace_bps or 0
     if limit is None and wanted.pace_bps is None:
         raise AdapterError(
-            "nothing is given that a QoS of Open vSwitch has; expected limit_packets or pace_bps"
+            "a QoS of Open vSwitch has none of these values; expected limit_packets or pace_bps"
         )
     if limit is None:
         return (HTB, "max-rate", _rate(pace_bps)) if pace_bps else None
@@ -328,14 +323,14 @@ def _qos(wanted: PortBuffer) -> tuple[str, str, int] | None:
         )
     if not 1 <= limit <= MOST_PACKETS:
         raise AdapterError(
-            f"limit_packets = {limit} is not among 1 to {MOST_PACKETS}, which linux-netem can "
-            f"have; nearest: {min(max(limit, 1), MOST_PACKETS)}"
+            f"limit_packets = {limit} is not from 1 to {MOST_PACKETS}, as linux-netem needs it; "
+            f"nearest: {min(max(limit, 1), MOST_PACKETS)}"
         )
     return NETEM, "limit", limit
 
 
 def _rate(pace_bps: int) -> int:
-    """Return a rate that linux-htb can have. Raises AdapterError."""
+    """Return a rate that linux-htb supports. Raises AdapterError."""
     below = min(max(pace_bps - pace_bps % STEP_BPS, STEP_BPS), MOST_BPS)
     if pace_bps != below:
         nearest = {below, min(max(below, pace_bps + -pace_bps % STEP_BPS), MOST_BPS)}

@@ -40,8 +40,8 @@ class OvsdbOptions(AdapterOptions):
     remote: Annotated[str, AfterValidator(_remote)] = "unix:/var/run/openvswitch/db.sock"
     """Address of the server: unix:PATH, ssl:HOST:PORT, or without encryption tcp:HOST:PORT."""
     authority: FileName = ""
-    """With ssl, the file of the authority of the server's certificate; empty: the authorities that
-    this machine trusts."""
+    """With ssl, the file of the authority of the server's certificate; empty: the authorities
+    trusted on this machine."""
     certificate: FileName = ""
     """With ssl, the file of the client's certificate; its key is key_file of the credentials."""
     verify: Literal["name", "authority", "nothing"] = "name"
@@ -64,8 +64,8 @@ class Ovsdb:
         except TimeoutError:
             raise AdapterError(
                 silent
-                or f"{self._where} has not answered within {self._options.timeout:g} s; see "
-                "whether it is an ovsdb-server that runs"
+                or f"{self._where} has not answered within {self._options.timeout:g} s; expected a "
+                "running ovsdb-server"
             ) from None
         except OSError as error:
             raise AdapterError(

@@ -121,7 +121,7 @@ class Snmp:
         if raw.sent < last.sent or raw.sent_bytes < last.sent_bytes:
             raise AdapterError(
                 f"{self._options.address}: the counters of {port} have fallen since they were last "
-                "read; expected an agent that goes on during a measurement"
+                "read; expected an agent that runs on during a measurement"
             )
         return dropped + (raw.dropped - last.dropped) % (1 << 32)
 
@@ -136,8 +136,8 @@ class Snmp:
         except TimeoutError:
             raise AdapterError(
                 f"{options.address}: no whole answer within {options.timeout:g} s; expected an "
-                f"agent of SNMP {options.version} that knows the credentials (to others it keeps "
-                "silent), or a longer timeout"
+                f"agent of SNMP {options.version} that accepts the credentials (it does not answer "
+                "others), or a longer timeout"
             ) from None
         except OSError as error:
             raise AdapterError(
@@ -182,7 +182,7 @@ class Snmp:
         if not isinstance(name, OctetString) or _text(name) != port:
             raise AdapterError(
                 f"{self._options.address}: ifIndex {self._indices[port]} is no longer that of "
-                f"{port}; expected an agent that goes on during a measurement"
+                f"{port}; expected an agent that runs on during a measurement"
             )
         wide = zip((IF_HC_OUT_OCTETS, *IF_HC_OUT_PACKETS), (sent_bytes, *packets), strict=True)
         kinds = [(IF_OUT_DISCARDS, dropped, Counter32), *((*each, Counter64) for each in wide)]
@@ -272,13 +272,13 @@ def _authority(options: SnmpOptions, credentials: Credentials) -> Any:
     if options.version == "2c":
         if not token:
             raise AdapterError(
-                f"{options.address}: no community is given; expected one as the token of the "
+                f"{options.address}: the community is missing; expected one as the token of the "
                 'credentials (token = "public" where the agent has that)'
             )
         return CommunityData(token)
     if not credentials.user or not password:
         raise AdapterError(
-            f"{options.address}: no user or no password is given; SNMP 3 expects both in the "
+            f"{options.address}: the user or the password is missing; SNMP 3 expects both in the "
             "credentials"
         )
     return UsmUserData(

@@ -12,15 +12,7 @@ from daqloom.base.words import did_you_mean, natural_key
 from daqloom.device.adapter import AdapterError, PortBuffer
 from daqloom.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveSeconds
-from daqloom_adapters.config_db import (
-    Key,
-    Row,
-    Tables,
-    Text,
-    changes,
-    make,
-    read_tables,
-)
+from daqloom_adapters.config_db import Key, Row, Tables, Text, changes, make, read_tables
 from daqloom_adapters.gnmi_session import GnmiOptions, Session
 
 OWN = "daqloom"
@@ -71,9 +63,7 @@ class SonicOptions(GnmiOptions):
     timeout: PositiveSeconds = 60.0
     """Time within which the device must answer; it validates its whole configuration first (s)."""
     queues: Annotated[
-        str,
-        Field(pattern=r"^(1[0-5]|[0-9])(-(1[0-5]|[0-9]))?$"),
-        AfterValidator(_queues),
+        str, Field(pattern=r"^(1[0-5]|[0-9])(-(1[0-5]|[0-9]))?$"), AfterValidator(_queues)
     ] = "0"
     """Queues of each port that carry the traffic, such as "3" or "0-2"."""
     pool: Key = "egress_lossy_pool"
@@ -146,7 +136,7 @@ class Sonic:
         try:
             tables = _SAVED.validate_python(saved)
         except ValidationError:
-            raise self._session.error("is left as it is: what was saved of it is damaged") from None
+            raise self._session.error("is not restored: its saved state is damaged") from None
         now = self._read()
         then = deepcopy(now)
         for table, rows in tables.items():
@@ -187,9 +177,8 @@ class Sonic:
         if {"limit_bytes", "reserved_bytes", "alpha"} & wanted.given.keys():
             for key in self._own_rows(now, "BUFFER_QUEUE"):
                 profile = _profile(now, key)
-                then["BUFFER_PROFILE"][_own(profile)] = self._profile_with(
-                    now, key, profile, wanted
-                )
+                copied = self._profile_with(now, key, profile, wanted)
+                then["BUFFER_PROFILE"][_own(profile)] = copied
                 then["BUFFER_QUEUE"].setdefault(key, {})["profile"] = _own(profile)
         if wanted.ecn_bytes is not None:
             if wanted.ecn_bytes:
@@ -221,8 +210,8 @@ class Sonic:
             row["size"] = str(wanted.reserved_bytes)
         if wanted.limit_bytes is not None and wanted.alpha is not None:
             raise AdapterError(
-                "a buffer profile of SONiC has one threshold, and both limit_bytes and alpha are "
-                "given; leave one out"
+                "a buffer profile of SONiC has one threshold; expected limit_bytes or alpha, not "
+                "both"
             )
         if wanted.limit_bytes is not None:
             row.pop("dynamic_th", None)

@@ -2,8 +2,7 @@
 
 Open vSwitch's own programs write it: `ovs-vsctl` the bridge, its ports and the rates of their
 queues in one transaction, `ovs-ofctl` the flows in one bundle. An earlier configuration of the same
-bridge is replaced.
-"""
+bridge is replaced."""
 
 import ipaddress
 import re
@@ -20,8 +19,8 @@ from daqloom.softswitch.document import Matching, SwitchFile
 Datapath = Literal["system", "netdev"]
 MARK = "external_ids:daqloom"
 """Key of rows of QoS and queues that this module writes; its value is the bridge."""
-_BRIDGE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
-_INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+"""Names of bridges and of interfaces."""
 HIGHEST = 65_535
 
 
@@ -84,8 +83,8 @@ def transaction(
     switch: SwitchFile, bridge: str, datapath: Datapath, old: Sequence[tuple[str, str]] = ()
 ) -> list[str]:
     """Return the arguments of `ovs-vsctl` that make a bridge the switch; `old`: table and UUID of
-    what was there for it. Raises MeasureError."""
-    if not _BRIDGE.fullmatch(bridge):
+    the rows of its earlier configuration. Raises MeasureError."""
+    if not _NAME.fullmatch(bridge):
         raise MeasureError(f'"{bridge[:40]}" is no name of a bridge; expected one such as br0')
     commands: list[list[str]] = [
         ["--may-exist", "add-br", bridge],
@@ -100,35 +99,26 @@ def transaction(
         if kind:
             commands.append(["set", "interface", name, "type=dpdk", f"options:dpdk-devargs={kind}"])
     commands += [["destroy", table, uuid] for table, uuid in old]
-    for name, port in switch.ports.items():
-        queues = [
-            (number, switch.rings[ring].rate)
-            for number, ring in switch.queues(name).items()
-            if switch.rings[ring].rate
-        ]
-        if not queues:
-            continue
-        for number, rate in queues:
-            commands.append(
-                [
-                    f"--id=@q{number}-{name}".replace(".", "-"),
-                    *("create", "queue", f"other_config:max-rate={rate}", f"{MARK}={bridge}"),
-                ]
-            )
-        created = [f"queues:{number}=@q{number}-{name}".replace(".", "-") for number, _ in queues]
-        qos = f"@qos-{name}".replace(".", "-")
-        commands.append(
-            [f"--id={qos}", "create", "qos", "type=linux-htb", f"{MARK}={bridge}", *created]
-        )
-        commands.append(["set", "port", interface(port.device)[0], f"qos={qos}"])
-    words: list[str] = []
-    for command in commands:
-        words += ["--", *command]
-    return words
+    for name in switch.ports:
+        commands += _qos(switch, name, f"{MARK}={bridge}")
+    return [word for command in commands for word in ("--", *command)]
+
+
+def _qos(switch: SwitchFile, name: str, mark: str) -> Iterator[list[str]]:
+    """Yield the commands that give a port its paced queues."""
+    label = name.replace(".", "-")
+    paces = {number: switch.rings[ring].rate for number, ring in switch.queues(name).items()}
+    queues = {number: rate for number, rate in paces.items() if rate}
+    for number, rate in queues.items():
+        yield [f"--id=@q{number}-{label}", "create", "queue", f"other_config:max-rate={rate}", mark]
+    if queues:
+        created = (f"queues:{number}=@q{number}-{label}" for number in queues)
+        yield [f"--id=@qos-{label}", "create", "qos", "type=linux-htb", mark, *created]
+        yield ["set", "port", interface(switch.ports[name].device)[0], f"qos=@qos-{label}"]
 
 
 def flows_of(switch: SwitchFile) -> Iterator[str]:
-    """Yield the flows, as `ovs-ofctl` takes them."""
+    """Yield the flows in the syntax of `ovs-ofctl`."""
     numbers = {
         name: number for port in switch.ports for number, name in switch.queues(port).items()
     }
@@ -154,7 +144,7 @@ def _match(switch: SwitchFile, given: Matching) -> str:
         raise MeasureError(
             "Open vSwitch cannot match a port of TCP or UDP without protocol; give protocol"
         )
-    # Above addresses that are given (1) and those that are learned (0).
+    # Above the fixed addresses (1) and the learned ones (0).
     parts = [f"priority={min(HIGHEST, given.priority + 2)}"]
     network = ipaddress.ip_network(given.to) if given.to else None
     family = "" if network is None or network.version == 4 else "6"
@@ -180,15 +170,15 @@ def _match(switch: SwitchFile, given: Matching) -> str:
 
 def interface(device: str) -> tuple[str, str]:
     """Return the name of a port's interface, and for a network card of DPDK its PCI address. Raises
-    MeasureError for a device that Open vSwitch cannot have."""
+    MeasureError for a device that Open vSwitch does not support."""
     first, _, arguments = device.partition(",")
     if ":" in first and first[0] in "0123456789abcdefABCDEF":
         return f"dpdk-{first[-7:].replace(':', '-').replace('.', '-')}", first
     options = dict(each.partition("=")[::2] for each in arguments.split(","))
     name = options.get("iface", first if not arguments else "")
-    if not _INTERFACE.fullmatch(name):
+    if not _NAME.fullmatch(name):
         raise MeasureError(
-            f"Open vSwitch cannot have the device {device[:80]}; expected an interface of Linux, a "
-            "packet socket on one, or the PCI address of a card"
+            f"Open vSwitch does not support the device {device[:80]}; expected an interface of "
+            "Linux, a packet socket on one, or the PCI address of a card"
         )
     return name, ""

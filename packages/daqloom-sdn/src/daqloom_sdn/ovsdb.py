@@ -5,14 +5,13 @@ Of the schema Open_vSwitch (ovs-vswitchd.conf.db(5)) it serves one bridge. A por
 the switch's port of the same name; the queues 1, 2, … of its QoS are the rings of that port in the
 order of the switch's file, and `other_config:max-rate` is their pace, which the database then owns.
 
-The server is not trusted to answer: every wait has a limit, in a thread that is supervised.
-"""
+Every wait for the server has a limit, in a supervised thread."""
 
 import errno
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 with warnings.catch_warnings():
@@ -167,18 +166,14 @@ class _Follower:
         refused: dict[str, str] = {}
         for name, port in self._ports().items():
             try:
-                queues = port.qos[0].queues if port.qos else {}
-                for number, ring in self._running.file.queues(name).items():
-                    rate = queues[number].other_config.get("max-rate") if number in queues else None
-                    if rate is None:
-                        continue
+                for number, ring, rate in self._paced(name, port):
                     owners[ring] = f"queue {number} of port {name} in control.ovsdb"
                     try:
                         rates[ring] = _rate(rate)
                     except ValueError as wrong:
                         sentence = f"port {name}, queue {number}: other_config:max-rate {wrong}"
                         refused.setdefault(name, sentence)
-            except Exception as wrong:  # a row that is not understood does not hold up others
+            except Exception as wrong:  # a malformed row must not affect the others
                 refused[name] = f"port {name}: {wrong}"
         try:
             self._running.set_owned_rates(rates, owners)
@@ -187,10 +182,18 @@ class _Follower:
         refused = {name: printable(sentence)[:300] for name, sentence in refused.items()}
         for sentence in set(refused.values()) - set(self.refused.values()):
             print(f"daqloom: {sentence}", file=sys.stderr, flush=True)
-        is_news, self.refused = refused != self.refused, refused
-        return is_news or any(
+        has_changed, self.refused = refused != self.refused, refused
+        return has_changed or any(
             root.cur_cfg != root.next_cfg for root in self._idl.tables["Open_vSwitch"].rows.values()
         )
+
+    def _paced(self, name: str, port: Any) -> Iterator[tuple[int, str, str]]:
+        """Yield the queues of a port that have a pace: number, ring and pace."""
+        queues = port.qos[0].queues if port.qos else {}
+        for number, ring in self._running.file.queues(name).items():
+            rate = queues[number].other_config.get("max-rate") if number in queues else None
+            if rate is not None:
+                yield number, ring, rate
 
     def _transaction(self) -> Any:
         """Return a transaction that writes the statistics of ports and the number of the

@@ -1,4 +1,4 @@
-"""A thread with a supervisor: work that fails is begun again, and its state can be read."""
+"""A supervised thread: failed work begins again, and its state can be read."""
 
 from __future__ import annotations
 
@@ -67,10 +67,7 @@ class Supervised:
             self.restarts += 1
 
     def _sentence(self, error: Exception) -> str:
-        known = isinstance(error, MeasureError)
-        return printable(str(error) if known else f"{self._name}: {_of(error)}")[:1000]
-
-
-def _of(error: Exception) -> str:
-    """Return the message of an error of a library, which may have none."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if isinstance(error, MeasureError):
+            return printable(str(error))[:1000]
+        reason = ": ".join(part for part in (type(error).__name__, str(error)) if part)
+        return printable(f"{self._name}: {reason}")[:1000]

@@ -117,9 +117,7 @@ class OvsdbServer:
         watched.append(params[1])
         queues = [[number, ["uuid", _queue(number)]] for number in self._rates]
         rows = {
-            "Open_vSwitch": {
-                ROOT: {"bridges": ["uuid", BRIDGE], "next_cfg": 1, "cur_cfg": 0},
-            },
+            "Open_vSwitch": {ROOT: {"bridges": ["uuid", BRIDGE], "next_cfg": 1, "cur_cfg": 0}},
             "Bridge": {BRIDGE: {"name": "daq", "ports": ["uuid", PORT]}},
             "Port": {PORT: {"name": "down", "interfaces": ["set", []], "qos": ["uuid", QOS]}},
             "QoS": {QOS: {"queues": ["map", queues]}},

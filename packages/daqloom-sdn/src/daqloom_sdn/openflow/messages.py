@@ -16,8 +16,7 @@ VERSION_BITMAP = 1
 
 # Numbers by the names that the specification gives them behind OFPP_, OFPPS_, OFPC_, …
 PortNo = IntEnum(
-    "PortNo",
-    {"NORMAL": 0xFFFF_FFFA, "FLOOD": 0xFFFF_FFFB, "ALL": 0xFFFF_FFFC, "ANY": 0xFFFF_FFFF},
+    "PortNo", {"NORMAL": 0xFFFF_FFFA, "FLOOD": 0xFFFF_FFFB, "ALL": 0xFFFF_FFFC, "ANY": 0xFFFF_FFFF}
 )
 PortState = IntFlag("PortState", {"LINK_DOWN": 1, "LIVE": 4})
 Capability = IntFlag(

@@ -5,12 +5,7 @@ from dataclasses import dataclass
 from daqloom._switch import Changes
 from daqloom_sdn.openflow.codec import Record
 from daqloom_sdn.openflow.errors import Error, RefusedError
-from daqloom_sdn.openflow.messages import (
-    ALL_METERS,
-    LARGEST_METER,
-    MeterCommand,
-    MeterFlag,
-)
+from daqloom_sdn.openflow.messages import ALL_METERS, LARGEST_METER, MeterCommand, MeterFlag
 
 KNOWN_FLAGS = sum(MeterFlag)
 BOTH_UNITS = MeterFlag.KBPS | MeterFlag.PKTPS

@@ -149,8 +149,7 @@ class Session:
 
     def _features(self) -> Record:
         return messages.FEATURES_REPLY(
-            datapath_id=self._datapath.number,
-            capabilities=sum(Capability),
+            datapath_id=self._datapath.number, capabilities=sum(Capability)
         )
 
     def _take_role(self, message: Record) -> None:
