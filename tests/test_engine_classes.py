@@ -4,22 +4,24 @@ import numpy as np
 import pytest
 
 from daqloom import _engine
-from daqloom._engine import LinkChange, Scheduling
+from daqloom._engine import EthernetConfig, LinkChange, LinkChangeKind, Scheduling
 
 RATE_BPS = 100 * 10**9
 TO_HOST_2 = 5
 """The link from the switch: cable c leads from host c to it, by links 2c and, back, 2c + 1."""
 
 
-def star(hosts: int = 3) -> _engine.EthernetConfig:
-    """Hosts around one switch."""
-    network = _engine.EthernetConfig()
-    network.hosts = hosts
-    network.switch_ports = [hosts]
-    for host in range(hosts):
-        network.add_cable(host, 1, hosts, host + 1, RATE_BPS, 100e-9)
-    network.set_forwarding(np.arange(1, hosts + 1, dtype=np.uint16).reshape(1, hosts))
-    return network
+def star(switch: _engine.SwitchConfig | None = None, *changes: LinkChange) -> EthernetConfig:
+    """Three hosts around one switch."""
+    hosts = 3
+    return EthernetConfig(
+        hosts=hosts,
+        switch_ports=[hosts],
+        cables=[((host, 1), (hosts, host + 1), RATE_BPS, 100e-9) for host in range(hosts)],
+        forwarding=np.arange(1, hosts + 1, dtype=np.uint16),
+        switches=[switch or _engine.SwitchConfig()],
+        changes=list(changes),
+    )
 
 
 def weighted(weights: list[int]) -> _engine.SwitchConfig:
@@ -29,7 +31,7 @@ def weighted(weights: list[int]) -> _engine.SwitchConfig:
     return switch
 
 
-def run(network: _engine.EthernetConfig, second_level: int = 1) -> _engine.FlowsReport:
+def run(network: EthernetConfig, second_level: int = 1) -> _engine.FlowsReport:
     """Hosts 0 and 1 send to host 2 as fast as they can, on two service levels."""
     config = _engine.SystemConfig()
     config.network = network
@@ -55,9 +57,8 @@ def run(network: _engine.EthernetConfig, second_level: int = 1) -> _engine.Flows
 
 
 def test_two_classes_share_an_output_by_their_weights() -> None:
-    network = star()
+    network = star(weighted([3, 0, 0, 0, 1, 0, 0, 0]))
     network.service_classes = [0, 4]
-    network.add_switch(weighted([3, 0, 0, 0, 1, 0, 0, 0]))
     report = run(network)
     first, second = (flow.bytes for flow in report.flows)
     assert first / second == pytest.approx(3, rel=0.03)
@@ -71,28 +72,22 @@ def test_two_classes_share_an_output_by_their_weights() -> None:
 
 
 def test_of_one_class_nothing_is_reported_by_class() -> None:
-    network = star()
-    network.add_switch(weighted([3, 0, 0, 0, 1, 0, 0, 0]))
-    report = run(network)
+    report = run(star(weighted([3, 0, 0, 0, 1, 0, 0, 0])))
     assert len(report.classes.link) == 0
     first, second = (flow.bytes for flow in report.flows)
     assert first == pytest.approx(second, rel=0.05)
 
 
 def test_a_link_at_half_its_rate_for_half_the_time_carries_three_quarters() -> None:
-    network = star()
-    network.add_switch(_engine.SwitchConfig())
-    network.add_change(0.6e-3, TO_HOST_2, LinkChange.rate, rate_bps=RATE_BPS // 2)
-    links = run(network).links
+    half = LinkChange(at_s=0.6e-3, link=TO_HOST_2, what=LinkChangeKind.rate, rate_bps=RATE_BPS // 2)
+    links = run(star(None, half)).links
     assert links.wire_bytes[TO_HOST_2] == pytest.approx(0.75 * RATE_BPS / 8 * 0.8e-3, rel=0.002)
     assert links.rate_bps[TO_HOST_2] == RATE_BPS // 2
 
 
 def test_a_link_that_goes_down_loses_what_is_on_its_wire() -> None:
-    network = star()
-    network.add_switch(_engine.SwitchConfig())
-    network.add_change(0.6e-3, TO_HOST_2, LinkChange.down)
-    report = run(network)
+    down = LinkChange(at_s=0.6e-3, link=TO_HOST_2, what=LinkChangeKind.down)
+    report = run(star(None, down))
     assert report.cut >= 1
     assert report.links.wire_bytes[TO_HOST_2] == pytest.approx(
         0.5 * RATE_BPS / 8 * 0.8e-3, rel=0.01
@@ -100,12 +95,8 @@ def test_a_link_that_goes_down_loses_what_is_on_its_wire() -> None:
 
 
 def test_what_cannot_be_is_refused_with_one_sentence() -> None:
-    network = star()
-    network.add_switch(weighted([0] * 8))
     with pytest.raises(ValueError, match="the greatest weight of a class is 0"):
-        run(network)
-    network = star()
-    network.add_switch(_engine.SwitchConfig())
-    network.add_change(0, 0, LinkChange.down, drops=True)
+        run(star(weighted([0] * 8)))
+    down = LinkChange(at_s=0, link=0, what=LinkChangeKind.down, drops=True)
     with pytest.raises(ValueError, match="hosts keep what they have"):
-        run(network)
+        run(star(None, down))

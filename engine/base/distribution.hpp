@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
 
@@ -21,9 +22,9 @@ struct DelayDistribution {
         measured,     ///< one of `values`, weighted by how often each was measured
     };
 
-    Kind kind = Kind::fixed;
-    Time mean = Time::zero();
-    Time spread = Time::zero();
+    DAQLOOM_FIELDS(DelayDistribution, (Kind, kind, "Distribution.", Kind::fixed),
+                   (Time, mean, "Mean, or the delay itself."),
+                   (Time, spread, "Width of a gaussian or uniform distribution."))
     /// Measured delays; if empty, the mean is drawn. `cumulative_weights[i]` is the cumulative
     /// weight of the first i + 1 values (an integer or not), and increases.
     std::vector<Time> values = {};

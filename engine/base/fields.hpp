@@ -11,20 +11,26 @@
 //                        (std::uint32_t, retry_count, "Timeouts in a row that are survived.", 7))
 //     };
 //
-// declare the fields and `each(see)`, which calls see(name, member, meaning) for each of them.
+// declare the fields, `fields()`, a tuple of a base::Field for each of them, and `each(see)`, which
+// calls see(name, member, meaning) for each of them.
 #pragma once
 
+#include <tuple>
 #include <type_traits>
 
-#define DAQLOOM_FIELDS(Struct, ...)                 \
-    DAQLOOM_FOR_EACH(DAQLOOM_DECLARE, __VA_ARGS__)  \
-    template <class See>                            \
-    static void each(See see) {                     \
-        using Of = Struct;                          \
-        DAQLOOM_FOR_EACH(DAQLOOM_SHOW, __VA_ARGS__) \
+#define DAQLOOM_FIELDS(Struct, ...)                                                             \
+    DAQLOOM_FOR_EACH(DAQLOOM_DECLARE, __VA_ARGS__)                                              \
+    template <class Of = Struct>                                                                \
+    static auto fields() {                                                                      \
+        return std::tuple{DAQLOOM_FOR_EACH(DAQLOOM_SHOW, __VA_ARGS__)};                         \
+    }                                                                                           \
+    template <class See>                                                                        \
+    static void each(See see) {                                                                 \
+        std::apply([&](auto... field) { (see(field.name, field.member, field.meaning), ...); }, \
+                   fields());                                                                   \
     }
 #define DAQLOOM_DECLARE(Type, name, meaning, ...) Type name{__VA_ARGS__};
-#define DAQLOOM_SHOW(Type, name, meaning, ...) see(#name, &Of::name, meaning);
+#define DAQLOOM_SHOW(Type, name, meaning, ...) ::daqloom::base::Field{#name, &Of::name, meaning},
 
 // ---- a loop for the preprocessor, which has none: rescans the rest of the list up to 40 times
 #define DAQLOOM_FOR_EACH(macro, ...) DAQLOOM_LOOK(DAQLOOM_STEP(macro, __VA_ARGS__))
@@ -38,6 +44,16 @@
 #define DAQLOOM_LOOK_1(...) __VA_ARGS__
 
 namespace daqloom::base {
+
+/// A field of a struct.
+template <class Owner, class Value>
+struct Field {
+    const char* name;
+    Value Owner::*member;
+    const char* meaning;
+};
+template <class Owner, class Value>
+Field(const char*, Value Owner::*, const char*) -> Field<Owner, Value>;
 
 /// Difference to an earlier reading `before`, field by field.
 template <class Fields>

@@ -1,6 +1,6 @@
 // Type casters: types of the standard library, and small ones of the engine. In Python a time is a
-// float (s), a rate a number (bits per second), an index a number from 0, or -1 for none, and an
-// entry of a table a tuple.
+// float (s), a rate a number (bits per second), an index a number from 0, or -1 for none, an entry
+// of a table a tuple, and a table of routes an array.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -26,6 +26,7 @@
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "infiniband/fabric_config.hpp"
+#include "network/graph.hpp"
 #include "protocol/data/event_size.hpp"
 #include "protocol/schedule/lhc_trigger.hpp"
 
@@ -42,6 +43,18 @@ inline std::int64_t python_value(base::BitRate rate) { return rate.bps; }
 template <class Tag, class Number>
 std::int64_t python_value(base::Index<Tag, Number> index) {
     return index == index.none() ? -1 : std::int64_t{index.value()};
+}
+inline auto python_value(network::End end) { return std::tuple(end.node, end.port); }
+inline auto python_value(const network::Cable& cable) {
+    return std::tuple(cable.a, cable.b, cable.rate, cable.delay);
+}
+inline auto python_value(const network::PortGroup& group) {
+    return std::tuple(group.node, group.ports);
+}
+inline auto python_value(const network::Forwarding& routes) {
+    using Routes = nanobind::ndarray<nanobind::numpy, const network::Route, nanobind::ndim<1>,
+                                     nanobind::c_contig, nanobind::device::cpu>;
+    return Routes(routes.data(), {routes.size()});
 }
 inline auto python_value(const infiniband::LaneWeight& entry) {
     return std::tuple(entry.lane, entry.weight);
@@ -67,6 +80,8 @@ bool assign(const PythonValue<Value>& source, Value& value) {
         value = base::Time::from_seconds(source);
     } else if constexpr (std::is_same_v<Value, base::BitRate>) {
         value = {source};
+    } else if constexpr (std::is_same_v<Value, network::Forwarding>) {
+        value.assign(source.data(), source.data() + source.size());
     } else {
         value = std::make_from_tuple<Value>(source);
     }

@@ -24,6 +24,7 @@ void bind_constants(nanobind::module_& module) {
     module.attr("MOST_MEP_STREAMS") = protocol::largest_mep_streams;
     module.attr("MOST_SIMULATED_STREAMS") = systems::kMostStreams;
     module.attr("MOST_LIVE_STREAMS") = live::most_streams;
+    module.attr("BINS") = systems::SystemConfig{}.bins;
     module.attr("TOKEN_BYTES") = live::Token{}.size();
     module.attr("ETHERNET_FRAME_OVERHEAD_BYTES") = ethernet::kFrameOverhead;
     module.attr("ETHERNET_WIRE_OVERHEAD_BYTES") = ethernet::kWireOverhead;

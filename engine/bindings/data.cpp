@@ -335,7 +335,7 @@ void bind_data(nb::module_& module) {
     bind_file<live::MepFile>(module, "MepFile");
 }
 
-const Subject data(bind_data);
+const Subject packets(bind_data);
 
 }  // namespace
 

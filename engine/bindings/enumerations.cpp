@@ -147,10 +147,11 @@ void bind_enumerations(nanobind::module_& module) {
     words<Assignment>(module, "Assignment", "Assignment of events to builder units.");
     words<BufferModel>(module, "BufferModel", "Admission of frames to the buffer of a switch.");
     words<Scheduling>(module, "Scheduling", "Sharing of the wire of a port among classes.");
-    words<hosts::NodeChange::What>(module, "NodeChange", "Kind of change of a node during a run.");
-    words<infiniband::LinkChange::What>(module, "InfinibandLinkChange",
+    words<hosts::NodeChange::What>(module, "NodeChangeKind",
+                                   "Kind of change of a node during a run.");
+    words<infiniband::LinkChange::What>(module, "InfinibandLinkChangeKind",
                                         "Kind of change of an InfiniBand link during a run.");
-    words<ethernet::LinkChange::What>(module, "LinkChange",
+    words<ethernet::LinkChange::What>(module, "LinkChangeKind",
                                       "Kind of change of a link during a run.");
     words<CongestionControl>(module, "CongestionControl", "Congestion control of TCP.",
                              {{CongestionControl::static_window, {"static"}}});

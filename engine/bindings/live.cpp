@@ -14,7 +14,6 @@
 #include "bindings/counters.hpp"
 #include "bindings/errors.hpp"
 #include "bindings/report.hpp"
-#include "bindings/rules.hpp"
 #include "bindings/settings.hpp"
 #include "bindings/subjects.hpp"
 #include "live/ends/data_rates.hpp"
@@ -59,7 +58,9 @@ void bind_node_config(nb::module_& module) {
             "token", [](const Config& self) { return as_bytes(self.token); },
             [](Config& self, const nb::bytes& token) { set_token(self.token, token); },
             "Secret of the run, 16 bytes.");
-    bind_rules(cls);
+    bind_part<protocol::ShiftRules>(cls, "shift_rules");
+    bind_part<protocol::DaqpipeRules>(cls, "daqpipe_rules");
+    bind_part<protocol::PullRules>(cls, "pull_rules");
 }
 
 std::unique_ptr<Node> make_node(const NodeConfig& config) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 #include "bindings/counters.hpp"
 #include "bindings/errors.hpp"
 #include "bindings/report.hpp"
+#include "bindings/settings.hpp"
 #include "bindings/subjects.hpp"
 #include "protocol/run/orders.hpp"
 #include "protocol/run/reports.hpp"
@@ -46,107 +48,16 @@ void bind_states(nb::module_& module) {
         "The allowed transitions of a unit: state, step, next state.");
 }
 
-void bind_slots(nb::module_& module) {
-    using Units = std::vector<UnitIndex>;
-    nb::class_<RunSlots>(module, "RunSlots",
-                         "The slots of the schedule of a run and the units in them; -1: empty. The "
-                         "lists may differ in length.")
-        .def(
-            "__init__",
-            [](RunSlots* self, Units readouts, Units builders, Units spares, bool keeps_lost) {
-                new (self) RunSlots{std::move(readouts), std::move(builders), std::move(spares),
-                                    keeps_lost};
-            },
-            nb::kw_only(), nb::arg("readouts") = Units(), nb::arg("builders") = Units(),
-            nb::arg("spares") = Units(), nb::arg("keeps_lost") = true)
-        .def_ro("readouts", &RunSlots::readouts,
-                "Unit whose readout unit is in each slot at the begin of the run.")
-        .def_ro("builders", &RunSlots::builders,
-                "Unit whose builder unit is in each slot at the begin of the run.")
-        .def_ro("spares", &RunSlots::spares, "The spare in each slot.")
-        .def_ro("keeps_lost", &RunSlots::keeps_lost, "Whether an empty slot stays, as a dummy.");
-    nb::class_<Moved>(module, "Moved", "A unit whose readout unit or builder unit has moved.")
-        .def(
-            "__init__",
-            [](Moved* self, UnitIndex unit, UnitIndex readout, UnitIndex builder) {
-                new (self) Moved{unit, readout, builder};
-            },
-            nb::kw_only(), nb::arg("unit"), nb::arg("readout"), nb::arg("builder"))
-        .def_ro("unit", &Moved::unit, "Number of the unit.")
-        .def_ro("readout", &Moved::readout, "Holder of its readout unit; -1: none.")
-        .def_ro("builder", &Moved::builder, "Holder of its builder unit; -1: none.");
-}
-
 void bind_plan(nb::module_& module) {
-    using Plan = RunPlan;
-    const Plan given;
-    nb::class_<Plan>(module, "RunPlan", "Plan of a run control: its parameters at the start.")
-        .def(
-            "__init__",
-            [](Plan* self, std::uint32_t units, base::Time heartbeat, base::Time fault_timeout,
-               base::Time order_timeout, base::Time launch_timeout, base::Time finish_timeout,
-               bool stops_when_unwritable, bool restart, bool launches, std::uint64_t leased_meps,
-               RunSlots slots, bool moves_apart, bool takes_turns, std::uint32_t fewest_members) {
-                new (self) Plan{.units = units,
-                                .heartbeat = heartbeat,
-                                .fault_timeout = fault_timeout,
-                                .order_timeout = order_timeout,
-                                .launch_timeout = launch_timeout,
-                                .finish_timeout = finish_timeout,
-                                .stops_when_unwritable = stops_when_unwritable,
-                                .restart = restart,
-                                .launches = launches,
-                                .leased_meps = leased_meps,
-                                .slots = std::move(slots),
-                                .moves_apart = moves_apart,
-                                .takes_turns = takes_turns,
-                                .fewest_members = fewest_members,
-                                .gauges = gauges()};
-            },
-            nb::kw_only(), nb::arg("units") = given.units, nb::arg("heartbeat_s") = given.heartbeat,
-            nb::arg("fault_timeout_s") = given.fault_timeout,
-            nb::arg("order_timeout_s") = given.order_timeout,
-            nb::arg("launch_timeout_s") = given.launch_timeout,
-            nb::arg("finish_timeout_s") = given.finish_timeout,
-            nb::arg("stops_when_unwritable") = given.stops_when_unwritable,
-            nb::arg("restart") = given.restart, nb::arg("launches") = given.launches,
-            nb::arg("leased_meps") = given.leased_meps, nb::arg("slots") = given.slots,
-            nb::arg("moves_apart") = given.moves_apart, nb::arg("takes_turns") = given.takes_turns,
-            nb::arg("fewest_members") = given.fewest_members)
-        .def_ro("units", &Plan::units, "Number of units; they are numbered from 0.")
-        .def_ro("heartbeat_s", &Plan::heartbeat, "Time from report to report.")
-        .def_ro("fault_timeout_s", &Plan::fault_timeout,
-                "How long a unit may be silent or make no progress.")
-        .def_ro("order_timeout_s", &Plan::order_timeout,
-                "How long a unit may take to prepare or reset.")
-        .def_ro("launch_timeout_s", &Plan::launch_timeout,
-                "How long a unit may take to join, and then to configure: it imports much, and "
-                "fills its buffers.")
-        .def_ro("finish_timeout_s", &Plan::finish_timeout,
-                "How long a unit that still reports may take to finish its files at the end.")
-        .def_ro("stops_when_unwritable", &Plan::stops_when_unwritable,
-                "Whether the run stops when a unit cannot write what it builds.")
-        .def_ro("restart", &Plan::restart,
-                "Whether lost units are brought back without an operator.")
-        .def_ro("launches", &Plan::launches,
-                "Whether the run control starts and ends each process itself.")
-        .def_ro("leased_meps", &Plan::leased_meps,
-                "Smallest number of MEPs that a lease allows beyond the last one known to be "
-                "answered; added to what the run builds in a few timeouts.")
-        .def_ro("slots", &Plan::slots,
-                "Units that read out, units that build, and spares; without any, all units read "
-                "out and build.")
-        .def_ro("moves_apart", &Plan::moves_apart,
-                "Whether the readout unit and the builder unit of a lost unit move to a spare "
-                "each.")
-        .def_ro("takes_turns", &Plan::takes_turns,
-                "Whether a MEP's number determines its builder unit in the epoch.")
-        .def_ro("fewest_members", &Plan::fewest_members,
-                "Fewest members that can build events; one of them has to read out and one to "
-                "build.")
+    bind_record<RunSlots>(
+        module, "RunSlots",
+        "The slots of the schedule of a run and the units in them; -1: empty. The "
+        "lists may differ in length.");
+    bind_record<Moved>(module, "Moved", "A unit whose readout unit or builder unit has moved.");
+    bind_record<RunPlan>(module, "RunPlan", "Plan of a run control: its parameters at the start.")
         .def(
             "is_viable",
-            [](const Plan& self, const Members& available) {
+            [](const RunPlan& self, const Members& available) {
                 return Roles(self).among(available).is_viable();
             },
             nb::arg("available"), "Whether these units can build events.");
@@ -273,13 +184,7 @@ void bind_views(nb::module_& module) {
         .def_ro("lost", &RunEvent::lost, "The unit that is declared lost, or None.")
         .def_prop_ro("is_trouble", &RunEvent::is_trouble,
                      "Whether the entry reports trouble with a unit or with the run.");
-    bind_report<Balance>(module, "Balance", "Fates of a run's MEPs that are in no counter.")
-        .def(
-            "__init__",
-            [](Balance* self, std::int64_t unfinished, std::int64_t skipped, std::int64_t twice) {
-                new (self) Balance{unfinished, skipped, twice};
-            },
-            nb::arg("unfinished") = 0, nb::arg("skipped") = 0, nb::arg("twice") = 0);
+    bind_record<Balance>(module, "Balance", "Fates of a run's MEPs that are in no counter.");
 }
 
 /// Checks that the run has a unit. Raises IndexError.
@@ -307,7 +212,11 @@ void bind_control(nb::module_& module) {
     nb::class_<Run>(module, "RunControl",
                     "Run control: the members of a run and their next orders. Each input has the "
                     "time `now_s`, which begins at 0 with the run control.")
-        .def(nb::init<const RunPlan&>(), nb::arg("plan"))
+        .def(nb::new_([](RunPlan plan) {
+                 plan.gauges = gauges();
+                 return std::make_unique<Run>(plan);
+             }),
+             nb::arg("plan"))
         .def("launch", &Run::launch, nb::arg("now_s"),
              "Start all processes, or await those of a run whose units are started by hand.")
         .def(
@@ -418,7 +327,6 @@ void bind_lease(nb::module_& module) {
 
 void bind_run(nb::module_& module) {
     bind_states(module);
-    bind_slots(module);
     bind_plan(module);
     bind_reports(module);
     bind_orders(module);

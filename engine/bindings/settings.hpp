@@ -1,30 +1,79 @@
 // Configurations for Python, bound by the list that each struct gives of its fields, as reports
-// are. Attributes can be read and set; times are in seconds (`_s`), rates in bits per second
+// are: constructed by keywords, with defaults. Times are in seconds (`_s`), rates in bits per
+// second
 // (`_bps`).
 #pragma once
 
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "base/fields.hpp"
 #include "bindings/casters.hpp"
 #include "bindings/report.hpp"
 
 namespace daqloom::bindings {
 
-/// Adds the fields of `Part` to a class that derives from it.
-template <class Part, class Class, class... Base>
-void bind_settings(nanobind::class_<Class, Base...>& cls) {
-    Part::each(
-        [&]<class Value, class Owner>(const char* name, Value Owner::*member, const char* meaning) {
-            cls.def_rw(name_in_python<Value>(name).c_str(), member, meaning);
-        });
+/// A field as an argument: empty for its default.
+template <class Value>
+struct ArgumentOf {
+    using Type = std::optional<Value>;
+};
+template <class Value>
+struct ArgumentOf<std::optional<Value>> {
+    using Type = std::optional<Value>;
+};
+
+/// Adds a constructor with a keyword for each field.
+template <class Class, class... Owner, class... Value>
+void bind_constructor(nanobind::class_<Class>& cls, base::Field<Owner, Value>... field) {
+    const auto set = []<class Field>(Class& self, const Field& one, auto& argument) {
+        if (argument) {
+            self.*one.member = std::move(*argument);
+        }
+    };
+    cls.def(
+        "__init__",
+        [=](Class* self, typename ArgumentOf<Value>::Type... argument) {
+            new (self) Class();
+            (set(*self, field, argument), ...);
+        },
+        nanobind::kw_only(),
+        (nanobind::arg(name_in_python<Value>(field.name).c_str()) = nanobind::none())...);
 }
 
-/// A class with the fields of `Config`, constructed with their defaults.
-template <class Config>
+/// A class with the fields of `Config`, and of `Parts` from which it derives.
+template <class Config, class... Parts>
 nanobind::class_<Config> bind_config(nanobind::module_& module, const char* name,
                                      const char* meaning) {
     nanobind::class_<Config> cls(module, name, meaning);
-    cls.def(nanobind::init<>());
-    bind_settings<Config>(cls);
+    std::apply([&](auto... field) { bind_constructor(cls, field...); },
+               std::tuple_cat(Config::fields(), Parts::fields()...));
+    const auto add = [&]<class Value, class Owner>(const char* field, Value Owner::*member,
+                                                   const char* text) {
+        cls.def_rw(name_in_python<Value>(field).c_str(), member, text);
+    };
+    Config::each(add);
+    (Parts::each(add), ...);
     return cls;
+}
+
+/// A class as `bind_config`, whose objects do not change.
+template <class Record>
+nanobind::class_<Record> bind_record(nanobind::module_& module, const char* name,
+                                     const char* meaning) {
+    auto cls = bind_report<Record>(module, name, meaning);
+    std::apply([&](auto... field) { bind_constructor(cls, field...); }, Record::fields());
+    return cls;
+}
+
+/// Binds a part of a configuration, from which it derives, as an attribute.
+template <class Part, class Config>
+void bind_part(nanobind::class_<Config>& cls, const char* name) {
+    cls.def_prop_rw(
+        name, [](Config& self) -> Part& { return self; },
+        [](Config& self, const Part& part) { static_cast<Part&>(self) = part; });
 }
 
 }  // namespace daqloom::bindings

@@ -1,4 +1,4 @@
-// Nodes on a simulated network, for Python.
+// Reports common to all simulated systems, for Python.
 #include "bindings/simulation.hpp"
 #include "bindings/casters.hpp"
 
@@ -7,49 +7,58 @@
 #include <vector>
 
 #include "bindings/report.hpp"
-#include "bindings/settings.hpp"
 #include "bindings/subjects.hpp"
-#include "ethernet/network_config.hpp"
-#include "infiniband/fabric_config.hpp"
+#include "ethernet/report.hpp"
+#include "infiniband/report.hpp"
+#include "sim/histogram.hpp"
 #include "systems/run_driver.hpp"
 #include "systems/system.hpp"
-#include "transport/rdma/config.hpp"
-#include "transport/rdma/host_path.hpp"
-#include "transport/tcp/config.hpp"
+#include "transport/report.hpp"
+#include "transport/tcp/sender.hpp"
 
 namespace daqloom::bindings {
 
 namespace nb = nanobind;
-using hosts::NodeChange;
-using systems::Flow;
 using systems::FlowCount;
 using systems::RunDriver;
 using systems::RunReport;
-using systems::SystemConfig;
 
 namespace {
 
-void bind_flow(nb::module_& module) {
-    auto cls = bind_config<Flow>(module, "Flow", "A flow beside or without event building.");
-    cls.attr("ANY_OTHER") = Flow::kAnyOther;
+void bind_histogram(nb::module_& module) {
+    using sim::Histogram;
+    bind_columns<Histogram::Bucket>(module, "Buckets",
+                                    "Non-empty buckets of a histogram, ascending.");
+    nb::class_<Histogram>(module, "Histogram",
+                          "A distribution of durations: minimum, mean and maximum are exact, "
+                          "quantiles within 0.4 %. All are 0 if nothing was recorded.")
+        .def_prop_ro("count", &Histogram::count, "Number of durations recorded.")
+        .def_prop_ro("min_s", &Histogram::min, "The shortest.")
+        .def_prop_ro(
+            "mean_s", [](const Histogram& self) { return self.mean_ps() * 1e-12; }, "The mean.")
+        .def_prop_ro("max_s", &Histogram::max, "The longest.")
+        .def("quantile_s", &Histogram::quantile, nb::arg("share"),
+             "Shortest duration that a share of all, 0 to 1, does not exceed.")
+        .def_prop_ro(
+            "buckets",
+            [](const Histogram& self) { return Columns<Histogram::Bucket>{self.buckets()}; },
+            "Counts by duration.");
 }
 
-void bind_system_config(nb::module_& module) {
-    bind_config<transport::HostPathConfig>(module, "PathConfig", "Path of bytes through a host.");
-    using Config = SystemConfig;
-    auto cls = bind_config<Config>(module, "SystemConfig", "Parts that every system has.");
-    bind_settings<hosts::NodesConfig>(cls);
-    bind_settings<systems::FlowsConfig>(cls);
-    cls.def_ro("bins", &Config::bins, "Bins of what is recorded over time.")
-        .def(
-            "add_node_change",
-            [](Config& self, base::Time at, network::NodeIndex host, NodeChange::What change,
-               base::Time until, double factor) {
-                self.node_changes.push_back({at, host, change, until, factor});
-            },
-            nb::arg("at_s"), nb::arg("host"), nb::arg("change"), nb::arg("until_s") = base::Time{},
-            nb::arg("factor") = 1.0,
-            "Stops the processor of the node on a host for a while, or slows it from then on.");
+void bind_network_reports(nb::module_& module) {
+    bind_columns<infiniband::PortReport>(
+        module, "Ports", "The outputs at both ends of each cable, over the whole run.");
+    bind_columns<infiniband::LaneCounters, 2>(
+        module, "Lanes",
+        "The virtual lanes of the outputs at both ends of each cable, over the whole run.");
+    bind_columns<ethernet::ClassReport>(
+        module, "Classes", "Traffic of the links by class, for ports with several classes.");
+    bind_columns<ethernet::LinkReport>(module, "Links", "Traffic of the links.");
+    bind_columns<ethernet::SwitchReport>(module, "Switches", "Occupancy of the switches.");
+    bind_report<transport::TcpSenderCounters>(
+        module, "TcpCounters", "Retransmissions and expired timers, all connections together.");
+    bind_report<transport::RetryCounters>(module, "RetryCounters",
+                                          "Losses and retransmissions over the whole run.");
 }
 
 std::uint64_t shown(std::uint64_t count) { return count; }
@@ -61,9 +70,9 @@ Columns<Row> shown(const std::vector<Row>& rows) {
 /// Binds a field of a part of the network's report, zero or empty if the part is absent; rows
 /// become columns.
 template <class Part, class Value>
-void bind_part(nb::class_<RunReport>& cls, const char* name,
-               std::optional<Part> transport::Report::*part, Value Part::*member,
-               const char* meaning) {
+void bind_network_part(nb::class_<RunReport>& cls, const char* name,
+                       std::optional<Part> transport::Report::*part, Value Part::*member,
+                       const char* meaning) {
     cls.def_prop_ro(
         name,
         [part, member](const RunReport& self) {
@@ -78,8 +87,8 @@ void bind_part(nb::class_<RunReport>& cls, const char* name,
 void bind_simulated(nb::module_& module) {
     bind_report<RunDriver::Accounts>(module, "RunAccounts", "The fates of the MEPs of a run.");
     bind_columns<RunDriver::MembersFrom>(module, "MembersFrom", "Number of members over time.");
-    bind_flow(module);
-    bind_system_config(module);
+    bind_histogram(module);
+    bind_network_reports(module);
     bind_report<FlowCount>(module, "FlowCount", "Traffic of a flow, all sources together.");
     bind_columns<OccupancyBin>(module, "Occupancy", "The bytes in a switch, in bins of time.");
     bind_report<transport::Memory>(
@@ -110,28 +119,31 @@ void bind_simulated(nb::module_& module) {
         .def_prop_ro(
             "retries", [](const RunReport& self) { return self.network.rdma; },
             "Retransmissions of RDMA and their causes; None for other transports.");
-    bind_part(cls, "drops", &Report::ethernet, &ethernet::Report::drops,
-              "Frames dropped by Ethernet switches after the warm-up.");
-    bind_part(cls, "marks", &Report::ethernet, &ethernet::Report::marks,
-              "Frames marked for congestion (ECN) after the warm-up.");
-    bind_part(cls, "pauses", &Report::ethernet, &ethernet::Report::pauses,
-              "Pause frames of software switches after the warm-up, those that end a pause "
-              "included.");
-    bind_part(cls, "links", &Report::ethernet, &ethernet::Report::links,
-              "Traffic of each Ethernet link after the warm-up; link 2c leads from end a of cable "
-              "c to its end b, link 2c + 1 back.");
-    bind_part(cls, "classes", &Report::ethernet, &ethernet::Report::classes,
-              "Traffic of Ethernet links by class after the warm-up, for ports with several "
-              "classes; empty if there was one class.");
-    bind_part(cls, "cut", &Report::ethernet, &ethernet::Report::cut,
-              "Frames lost on a wire of an Ethernet, by bit errors or as the link went down, after "
-              "the warm-up.");
-    bind_part(cls, "switches", &Report::ethernet, &ethernet::Report::switches,
-              "Occupancy of each Ethernet switch after the warm-up.");
-    bind_part(cls, "ports", &Report::infiniband, &infiniband::Report::ports,
-              "Counters of each output of an InfiniBand fabric.");
-    bind_part(cls, "unrouted", &Report::infiniband, &infiniband::Report::unrouted,
-              "Packets without a route at an InfiniBand switch.");
+    bind_network_part(cls, "drops", &Report::ethernet, &ethernet::Report::drops,
+                      "Frames dropped by Ethernet switches after the warm-up.");
+    bind_network_part(cls, "marks", &Report::ethernet, &ethernet::Report::marks,
+                      "Frames marked for congestion (ECN) after the warm-up.");
+    bind_network_part(cls, "pauses", &Report::ethernet, &ethernet::Report::pauses,
+                      "Pause frames of software switches after the warm-up, those that end a pause "
+                      "included.");
+    bind_network_part(
+        cls, "links", &Report::ethernet, &ethernet::Report::links,
+        "Traffic of each Ethernet link after the warm-up; link 2c leads from end a of cable "
+        "c to its end b, link 2c + 1 back.");
+    bind_network_part(
+        cls, "classes", &Report::ethernet, &ethernet::Report::classes,
+        "Traffic of Ethernet links by class after the warm-up, for ports with several "
+        "classes; empty if there was one class.");
+    bind_network_part(
+        cls, "cut", &Report::ethernet, &ethernet::Report::cut,
+        "Frames lost on a wire of an Ethernet, by bit errors or as the link went down, after "
+        "the warm-up.");
+    bind_network_part(cls, "switches", &Report::ethernet, &ethernet::Report::switches,
+                      "Occupancy of each Ethernet switch after the warm-up.");
+    bind_network_part(cls, "ports", &Report::infiniband, &infiniband::Report::ports,
+                      "Counters of each output of an InfiniBand fabric.");
+    bind_network_part(cls, "unrouted", &Report::infiniband, &infiniband::Report::unrouted,
+                      "Packets without a route at an InfiniBand switch.");
     cls.def_prop_ro(
         "lanes",
         [](const RunReport& self) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "bindings/report.hpp"
 #include "infiniband/network.hpp"
 #include "sim/time_series.hpp"
+#include "systems/run_driver.hpp"
 #include "systems/system.hpp"
 
 namespace daqloom::bindings {
@@ -125,6 +127,53 @@ void bind_observers(nanobind::class_<System>& cls) {
              "Outputs (node, port) that wait for one another in a circle.")
         .def("broken_conservation", &broken_conservation<System>,
              "The violated conservation law, in a sentence; empty if all hold.");
+}
+
+/// Raises ValueError if the system has no run control.
+template <class System>
+const systems::RunDriver& run_of(const System& system) {
+    if (system.run_control() == nullptr) {
+        throw nanobind::value_error("this system has no run control");
+    }
+    return *system.run_control();
+}
+
+/// Observers of a system whose units may be lost.
+template <class System>
+void bind_run_control(nanobind::class_<System>& cls) {
+    using systems::RunDriver;
+    cls.def(
+           "accounts", [](const System& self) { return run_of(self).accounts(); },
+           "Fates of all MEPs of the run until now.")
+        .def(
+            "members",
+            [](const System& self) {
+                return Columns<RunDriver::MembersFrom>{run_of(self).members()};
+            },
+            "Number of members over time: times and counts.")
+        .def(
+            "losses",
+            [](const System& self) {
+                std::vector<std::pair<double, std::uint32_t>> all;
+                for (const RunDriver::Loss& loss : run_of(self).losses()) {
+                    all.emplace_back(loss.at.seconds(),
+                                     self.host_of(protocol::UnitIndex(loss.unit)).value());
+                }
+                return all;
+            },
+            "Declared losses of units: times (s) and hosts.")
+        .def(
+            "run_log",
+            [](const System& self) {
+                std::vector<std::pair<double, std::string>> all;
+                for (const protocol::RunEvent& each : run_of(self).control().events()) {
+                    all.emplace_back(each.at.seconds(), each.text);
+                }
+                return all;
+            },
+            "The log of the run control: times (s) and texts.")
+        .def_prop_ro("messages_dropped", &System::messages_dropped,
+                     "Messages dropped as their receiver was not, or no longer, in their epoch.");
 }
 
 /// A system, constructed from its configuration, and its report.

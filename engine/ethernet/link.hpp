@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "ethernet/frame.hpp"
 #include "ethernet/schedule.hpp"
@@ -53,13 +54,14 @@ struct LinkChange {
         errors,  ///< sets the share of bits with an error, which lose their frames
     };
 
-    base::Time at{};
-    LinkIndex link = {};
-    What what = What::down;
-    base::BitRate rate{0};         ///< rate of the wire or pace; 0: no pace
-    TrafficClass traffic_class{};  ///< class to hold; any on a port without classes
-    bool drops = false;            ///< down: drops waiting and arriving frames, else they wait
-    double bit_errors = 0;         ///< share of bits, 0 to 1
+    DAQLOOM_FIELDS(LinkChange, (base::Time, at, "Time of the change."),
+                   (LinkIndex, link,
+                    "Link 2c leads from end a of cable c to its end b, 2c + 1 back."),
+                   (What, what, "Kind of the change.", What::down),
+                   (base::BitRate, rate, "Rate of the wire, or pace; 0: no pace."),
+                   (TrafficClass, traffic_class, "Class to hold; any on a port without classes."),
+                   (bool, drops, "Down: drops waiting and arriving frames, else they wait."),
+                   (double, bit_errors, "Share of bits with an error, 0 to 1."))
 };
 
 }  // namespace daqloom::ethernet

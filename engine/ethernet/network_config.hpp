@@ -37,11 +37,12 @@ struct NetworkConfig : network::Graph {
         (double, host_jitter,
          "Longest delay of a frame that finds its host's link idle, in times of that frame on the "
          "wire (HostJitter); 0: hosts have no jitter."),
-        (std::uint64_t, seed, "Seed of losses and jitter.", 1))
-    std::vector<SwitchConfig> switches;  ///< of each switch
+        (std::uint64_t, seed, "Seed of losses and jitter.", 1),
+        (std::vector<SwitchConfig>, switches, "Configuration of each switch."),
+        (std::vector<LinkChange>, changes, "Changes of links during the run."),
+        (std::vector<network::Rerouting>, reroutings,
+         "Changes of the forwarding tables during the run."))
     std::vector<LossConfig> losses;
-    std::vector<LinkChange> changes;             ///< during the run
-    std::vector<network::Rerouting> reroutings;  ///< likewise
 
     /// Number of classes in use.
     [[nodiscard]] std::uint32_t classes() const {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "network/graph.hpp"
 
@@ -21,11 +22,11 @@ struct NodeChange {
         slow,  ///< its processor takes `factor` times as long as usual from now on; 1: as usual
     };
 
-    base::Time at{};
-    network::NodeIndex host;
-    What what = What::stop;
-    base::Time until{};
-    double factor = 1;
+    DAQLOOM_FIELDS(NodeChange, (base::Time, at, "Time of the change."),
+                   (network::NodeIndex, host, "Host of the node."),
+                   (What, what, "Kind of the change.", What::stop),
+                   (base::Time, until, "End of a stop, or of the absence of the host."),
+                   (double, factor, "Slow: time that a task takes, in times of the usual.", 1))
 };
 
 /// Node of a change: the place of its host among `hosts`. Fails if the change is not possible;

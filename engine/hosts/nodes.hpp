@@ -59,8 +59,8 @@ struct NodesConfig {
         (double, clock_drift, "Standard deviation of the drift of these clocks."),
         (base::Time, duration, "Virtual time of the run.", base::milliseconds(10)),
         (base::Time, warmup, "Virtual time at the start that is not counted."),
-        (std::uint64_t, seed, "Seed of all that is drawn.", 1))
-    std::vector<NodeChange> node_changes;  ///< during the run
+        (std::uint64_t, seed, "Seed of all that is drawn.", 1),
+        (std::vector<NodeChange>, node_changes, "Changes of nodes during the run."))
 };
 
 /// Nodes whose messages carry `Content`.

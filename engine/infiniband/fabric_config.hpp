@@ -89,9 +89,10 @@ struct FabricConfig : network::Graph {
         (base::Time, head_of_queue_lifetime,
          "Head-of-queue lifetime (HOQLife): a packet that could leave is discarded after so long "
          "at the head of its queue in a switch; 0: no limit."),
-        (std::uint64_t, seed, "Seed of bit errors.", 1))
-    std::vector<LinkChange> changes;             ///< during the run
-    std::vector<network::Rerouting> reroutings;  ///< likewise
+        (std::uint64_t, seed, "Seed of bit errors.", 1),
+        (std::vector<LinkChange>, changes, "Changes of links during the run."),
+        (std::vector<network::Rerouting>, reroutings,
+         "Changes of the forwarding tables during the run."))
 };
 
 }  // namespace daqloom::infiniband

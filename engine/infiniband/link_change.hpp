@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 
 namespace daqloom::infiniband {
@@ -26,14 +27,14 @@ struct LinkChange {
         up,
     };
 
-    base::Time at{};
-    std::uint32_t link = 0;
-    What what = What::down;
-    base::BitRate rate{0};
-    /// Share of bits with an error. A packet with one is lost, unless the link retransmits it.
-    double bit_errors = 0;
-    /// Delay of a link-level retransmission; zero: there is none.
-    base::Time link_retry{};
+    DAQLOOM_FIELDS(
+        LinkChange, (base::Time, at, "Time of the change."),
+        (std::uint32_t, link, "Link 2c leads from end a of cable c to its end b, 2c + 1 back."),
+        (What, what, "Kind of the change.", What::down), (base::BitRate, rate, "Rate of the wire."),
+        (double, bit_errors,
+         "Share of bits with an error. A packet with one is lost, unless the link "
+         "retransmits it."),
+        (base::Time, link_retry, "Delay of a link-level retransmission; 0: there is none."))
 };
 
 }  // namespace daqloom::infiniband

@@ -49,15 +49,20 @@ struct PortGroup {
 /// The way of packets for one host: 0, no route; the number of a port; or the switch's number of
 /// ports + n for the n-th of its own groups, n from 1.
 using Route = std::uint16_t;
+/// Routes by [switch · hosts + destination].
+struct Forwarding : std::vector<Route> {
+    using std::vector<Route>::vector;
+};
 
 struct Graph {
     DAQLOOM_FIELDS(Graph, (std::uint32_t, hosts, "Number of hosts."),
-                   (std::vector<PortNumber>, switch_ports, "Ports of each switch."))
-    std::vector<Cable> cables;
-    /// Routes by [switch · hosts + destination].
-    std::vector<Route> forwarding;
-    /// All groups; those of one switch in the order of their numbers.
-    std::vector<PortGroup> groups;
+                   (std::vector<PortNumber>, switch_ports, "Ports of each switch."),
+                   (std::vector<Cable>, cables, "Cables: both ends, rate and delay."),
+                   (Forwarding, forwarding,
+                    "Forwarding tables by (switch, host): an output port; the number of ports + n "
+                    "for the n-th group of the switch, n from 1; 0: no route."),
+                   (std::vector<PortGroup>, groups,
+                    "Groups of ports, those of one switch in the order of their numbers."))
 
     [[nodiscard]] std::uint32_t switches() const {
         return static_cast<std::uint32_t>(switch_ports.size());

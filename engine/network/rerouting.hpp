@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "network/graph.hpp"
 
@@ -12,9 +13,9 @@ namespace daqloom::network {
 /// From `at` on, switches forward arriving packets by these tables; packets in their queues keep
 /// the way they had.
 struct Rerouting {
-    base::Time at;
-    std::vector<Route> forwarding;  ///< as in Graph
-    std::vector<PortGroup> groups;  ///< as in Graph
+    DAQLOOM_FIELDS(Rerouting, (base::Time, at, "Time of the change."),
+                   (Forwarding, forwarding, "Forwarding tables, as in the network."),
+                   (std::vector<PortGroup>, groups, "Groups of ports, as in the network."))
 };
 
 /// An error of one sentence if the tables name what the graph does not have.

@@ -39,10 +39,9 @@ struct AnyNetwork {
 };
 
 /// Shortest ways by the cables that are left; of several, by the first cable from `begin` on.
-inline std::vector<network::Route> shortest_ways(const network::Graph& graph,
-                                                 const std::vector<bool>& is_broken,
-                                                 std::size_t begin) {
-    std::vector<network::Route> ways(std::size_t{graph.switches()} * graph.hosts, 0);
+inline network::Forwarding shortest_ways(const network::Graph& graph,
+                                         const std::vector<bool>& is_broken, std::size_t begin) {
+    network::Forwarding ways(std::size_t{graph.switches()} * graph.hosts, 0);
     for (std::uint32_t host = 0; host < graph.hosts; ++host) {
         std::vector<bool> is_reached(graph.nodes(), false);
         is_reached[host] = true;

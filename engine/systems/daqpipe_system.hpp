@@ -20,13 +20,14 @@
 namespace daqloom::systems {
 
 struct DaqpipeSystemConfig : RequestedConfig, protocol::DaqpipeRules {
-    /// Mean size of a fragment, by readout unit.
-    std::vector<base::Bytes> fragment_bytes;
-    bool is_poissonian = false;  ///< false: always the mean
-    /// Time between two events; zero: as fast as builders take them.
-    base::Time event_interval;
-    /// Time from a built event until its memory is free again.
-    base::DelayDistribution processing;
+    DAQLOOM_FIELDS(DaqpipeSystemConfig,
+                   (std::vector<base::Bytes>, fragment_bytes,
+                    "Mean size of a fragment, by readout unit."),
+                   (bool, is_poissonian, "Sizes are poissonian, else always the mean."),
+                   (base::Time, event_interval,
+                    "Time between two events; 0: as fast as builders take them."),
+                   (base::DelayDistribution, processing,
+                    "Time from a built event until its memory is free again."))
 };
 
 /// Counts after the warm-up, all nodes together.

@@ -16,12 +16,14 @@
 namespace daqloom::systems {
 
 struct PullSystemConfig : RequestedConfig, protocol::PullRules {
-    base::Bytes request_size = 100;
-    /// Messages between the event manager and builder units travel through the network, as large as
-    /// a request; false: they take no time.
-    bool manager_is_networked = false;
-    base::Time readout_cost_per_message;  ///< processor time, one message at a time
-    base::Time builder_cost_per_message;
+    DAQLOOM_FIELDS(
+        PullSystemConfig, (base::Bytes, request_size, "Size of a request (B).", 100),
+        (bool, manager_is_networked,
+         "Messages between the event manager and builder units travel through the network, as "
+         "large as a request, else they take no time."),
+        (base::Time, readout_cost_per_message,
+         "Time of a readout unit's processor for a message, one message at a time."),
+        (base::Time, builder_cost_per_message, "Time of a builder unit's processor for one."))
 };
 
 /// Called for every event that is built, for timelines.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/pool.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
@@ -31,24 +32,23 @@ namespace daqloom::systems {
 
 /// Another order of the units in the slots of the schedule, from the end of an epoch on.
 struct ScheduleChange {
-    base::Time at;  ///< end of the epoch before
-    std::vector<NodeIndex> slots;
-    std::vector<NodeIndex> builder_slots;
+    DAQLOOM_FIELDS(ScheduleChange, (base::Time, at, "End of the epoch before."),
+                   (std::vector<NodeIndex>, slots, "Hosts in the slots, as in the configuration."),
+                   (std::vector<NodeIndex>, builder_slots, "Hosts of builder units, likewise."))
 };
 
 struct RegroupingConfig {
-    /// Plan of the run control under which units go on without lost ones; none: no unit is lost.
-    /// The slots list the units. Not with flows.
-    std::optional<protocol::RunPlan> run;
-    /// Time from the start of a unit's process until it has joined.
-    base::Time launch;
-    /// Spare hosts, to which lost units move, each in its own slot from then on, where units
-    /// regroup; as many as slots, with NodeIndex::none() in the other slots, or empty.
-    std::vector<NodeIndex> spare_slots;
-    /// Whether a lost unit leaves a dummy in its slot; false: the slot is left out.
-    bool keeps_lost_slots = true;
-    /// Later schedules, where units regroup.
-    std::vector<ScheduleChange> schedule_changes;
+    DAQLOOM_FIELDS(
+        RegroupingConfig,
+        (std::optional<protocol::RunPlan>, run,
+         "Plan of the run control under which units go on without lost ones; none: no unit is "
+         "lost. The slots of the schedule list the units. Not with flows."),
+        (base::Time, launch, "Time from the start of a unit's process until it has joined."),
+        (std::vector<NodeIndex>, spare_slots,
+         "Spare hosts, to which lost units move, each in its own slot from then on, where units "
+         "regroup; as many as slots, none in the other slots; or empty."),
+        (bool, keeps_lost_slots, "A lost unit leaves a dummy in its slot, else no slot.", true),
+        (std::vector<ScheduleChange>, schedule_changes, "Later schedules, where units regroup."))
 };
 
 template <class Content>

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/ring.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
@@ -29,11 +30,13 @@
 namespace daqloom::systems {
 
 struct RequestedConfig : SystemConfig, RegroupingConfig {
-    /// The host of each readout unit, and of each builder unit; a readout and a builder unit may
-    /// share a host. The event manager is on the host of readout unit 0, and where units regroup,
-    /// of the first one of the epoch.
-    std::vector<NodeIndex> readouts;
-    std::vector<NodeIndex> builders;
+    DAQLOOM_FIELDS(
+        RequestedConfig,
+        (std::vector<NodeIndex>, readouts,
+         "Host of each readout unit. The event manager is on that of readout unit 0, and where "
+         "units regroup, of the first one of the epoch."),
+        (std::vector<NodeIndex>, builders,
+         "Host of each builder unit; a readout and a builder unit may share a host."))
 };
 
 /// Content of a message: a message, or the fragment of event `number`; round 1: an empty fragment.

@@ -10,8 +10,17 @@ namespace daqloom::systems {
 using base::Time;
 using namespace protocol;
 
+namespace {
+
+RunPlan with_gauges(RunPlan plan) {
+    plan.gauges = {counter_names::next_mep};
+    return plan;
+}
+
+}  // namespace
+
 RunDriver::RunDriver(const RunPlan& plan, Time launch, ControlledUnits& units)
-    : control_(plan),
+    : control_(with_gauges(plan)),
       launch_(launch),
       units_(units),
       processes_(plan.units),

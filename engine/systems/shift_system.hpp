@@ -29,40 +29,40 @@ namespace daqloom::systems {
 
 /// A time in which a readout unit's card sends no acknowledgements; all are sent when it ends.
 struct CardStop {
-    protocol::ReadoutIndex unit;
-    base::Time begin;
-    base::Time end;
+    DAQLOOM_FIELDS(CardStop, (protocol::ReadoutIndex, unit, "Readout unit of the card."),
+                   (base::Time, begin, "Begin of the stop."), (base::Time, end, "End of the stop."))
 };
 
 /// Configuration of linear shifting. Units regroup with unlimited cards only.
 struct ShiftSystemConfig : SystemConfig, RegroupingConfig, protocol::ShiftRules {
-    /// The host in each slot of the schedule, or NodeIndex::none() for a dummy.
-    std::vector<NodeIndex> slots;
-    /// Hosts of builder units if unfolded, as many as `slots`, which then lists readout units only.
-    /// Empty: folded, a builder unit beside each readout unit.
-    std::vector<NodeIndex> builder_slots;
-    /// Delay of a unit after its release from a barrier, or after the opening of its window.
-    base::DelayDistribution phase_jitter;
-
-    /// Mean size of an MFP, by readout unit and stream; the units in the order of their slots.
-    std::vector<base::Bytes> mfp_bytes;
-    std::uint32_t streams = 1;
-    bool is_poissonian = false;  ///< false: always the mean
-    /// Time between two MFPs of a stream; zero: as fast as there is room.
-    base::Time mfp_interval;
+    DAQLOOM_FIELDS(
+        ShiftSystemConfig,
+        (std::vector<NodeIndex>, slots, "Host in each slot of the schedule, or none: a dummy."),
+        (std::vector<NodeIndex>, builder_slots,
+         "Hosts of builder units if unfolded, as many as `slots`, which then lists readout units "
+         "only; empty: folded, a builder unit beside each readout unit."),
+        (base::DelayDistribution, phase_jitter,
+         "Delay of a unit after its release from a barrier, or after the opening of its window."),
+        (std::vector<base::Bytes>, mfp_bytes,
+         "Mean size of an MFP, by readout unit and stream; the units in the order of their slots."),
+        (std::uint32_t, streams, "Streams of a readout unit.", 1),
+        (bool, is_poissonian, "Sizes are poissonian, else always the mean."),
+        (base::Time, mfp_interval,
+         "Time between two MFPs of a stream; 0: as fast as there is room."),
+        (base::Bytes, stream_buffer, "Buffer of a stream (B).", base::Bytes{1} << 40),
+        (base::Bytes, output_buffer, "Buffer of a builder unit (B).", base::Bytes{1} << 40),
+        (base::DelayDistribution, processing,
+         "Time from a built MEP until its room is free again."),
+        (base::Bytes, card_buffer,
+         "Buffer of the card that a stream comes from; 0: without limit. Needs an interval."),
+        (protocol::SpikyDelay, card_acknowledge,
+         "Time from an MFP's arrival in host memory until its card has the acknowledge; in order "
+         "for each "
+         "stream."),
+        (std::vector<CardStop>, card_stops, "Stops of the cards' acknowledgements."))
     std::uint32_t buffered_mfps = 0;  ///< per stream; 0: two rounds of all builder units
-    base::Bytes stream_buffer = base::Bytes{1} << 40;
-    base::Bytes output_buffer = base::Bytes{1} << 40;
-    /// Time from a built MEP until its room is free again.
-    base::DelayDistribution processing;
     /// Time from the last use of an MFP until its room is free again.
     base::DelayDistribution source_acknowledge;
-    /// Buffer of the card that a stream comes from; 0: without limit. Needs an interval.
-    base::Bytes card_buffer = 0;
-    /// Time from an MFP's arrival in host memory until its card has the acknowledge; in order for
-    /// each stream.
-    protocol::SpikyDelay card_acknowledge;
-    std::vector<CardStop> card_stops;
 };
 
 /// Counts after the warm-up, all nodes together; times are sums over the readout units.

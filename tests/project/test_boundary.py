@@ -147,9 +147,9 @@ def test_every_architecture_of_a_switch_has_a_value() -> None:
 
 
 CHANGES: dict[type[Enum], str] = {
-    _engine.InfinibandLinkChange: "dark down up rate errors",
-    _engine.LinkChange: "down up rate errors",
-    _engine.NodeChange: "stop slow",
+    _engine.InfinibandLinkChangeKind: "dark down up rate errors",
+    _engine.LinkChangeKind: "down up rate errors",
+    _engine.NodeChangeKind: "stop slow",
 }
 """What `simulate.faults` says of links and nodes."""
 
@@ -192,7 +192,7 @@ def test_constants_are_the_engines_where_the_engine_is_not_imported() -> None:
 
 
 def test_the_slices_of_a_course_divide_the_bins_of_the_occupancy() -> None:
-    assert _engine.PullConfig().bins % course.SLICES == 0
+    assert _engine.BINS % course.SLICES == 0
 
 
 def test_a_scenario_has_no_more_streams_than_the_engine_takes() -> None:

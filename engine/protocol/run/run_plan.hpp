@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "protocol/run/accounts/tally.hpp"
 #include "protocol/run/run_slots.hpp"
@@ -10,32 +11,36 @@
 namespace daqloom::protocol {
 
 struct RunPlan {
-    std::uint32_t units = 1;  ///< number of units, numbered from 0
-    base::Time heartbeat = base::milliseconds(200);
-    /// Limit on a unit's silence or lack of progress.
-    base::Time fault_timeout = base::seconds(1);
-    /// Limit on the time to prepare or reset.
-    base::Time order_timeout = base::seconds(10);
-    /// Limit on the time to join, and then to configure: a unit imports many modules and fills its
-    /// buffers.
-    base::Time launch_timeout = base::seconds(60);
-    /// Limit on the time in which a unit that still reports finishes its files at the end.
-    base::Time finish_timeout = base::Time::zero();
-    bool stops_when_unwritable = false;  ///< the run stops when a unit cannot write what it builds
-    bool restart = true;                 ///< lost units are brought back without an operator
-    bool launches = true;                ///< the run control starts and ends each process itself
-    /// Smallest number of MEPs that a lease allows beyond the last one known to be answered; added
-    /// to what the run builds in Leases::leased_timeouts.
-    std::uint64_t leased_meps = 1024;
-    /// Slots of readout units, builder units and spares; a spare is idle until a role of a lost
-    /// unit moves to it. Without any slots, all units read out and build.
-    RunSlots slots = {};
-    /// Roles of a lost unit move to two spares, one each.
-    bool moves_apart = false;
-    /// Whether a MEP's number determines its builder unit in the epoch.
-    bool takes_turns = true;
-    /// Fewest members that can build events; one of them has to read out and one to build.
-    std::uint32_t fewest_members = 1;
+    DAQLOOM_FIELDS(
+        RunPlan, (std::uint32_t, units, "Number of units; they are numbered from 0.", 1),
+        (base::Time, heartbeat, "Time from report to report.", base::milliseconds(200)),
+        (base::Time, fault_timeout, "How long a unit may be silent or make no progress.",
+         base::seconds(1)),
+        (base::Time, order_timeout, "How long a unit may take to prepare or reset.",
+         base::seconds(10)),
+        (base::Time, launch_timeout,
+         "How long a unit may take to join, and then to configure: it imports much, and fills its "
+         "buffers.",
+         base::seconds(60)),
+        (base::Time, finish_timeout,
+         "How long a unit that still reports may take to finish its files at the end."),
+        (bool, stops_when_unwritable,
+         "Whether the run stops when a unit cannot write what it builds."),
+        (bool, restart, "Whether lost units are brought back without an operator.", true),
+        (bool, launches, "Whether the run control starts and ends each process itself.", true),
+        (std::uint64_t, leased_meps,
+         "Smallest number of MEPs that a lease allows beyond the last one known to be answered; "
+         "added to what the run builds in a few timeouts.",
+         1024),
+        (RunSlots, slots,
+         "Units that read out, units that build, and spares, which are idle until a role of a lost "
+         "unit moves to them; without any, all units read out and build."),
+        (bool, moves_apart,
+         "Whether the readout unit and the builder unit of a lost unit move to a spare each."),
+        (bool, takes_turns, "Whether a MEP's number determines its builder unit in the epoch.",
+         true),
+        (std::uint32_t, fewest_members,
+         "Fewest members that can build events; one of them has to read out and one to build.", 1))
     /// Whether the only readout unit may have a builder unit beside it. Where copies take no time,
     /// this pair would build any number of events in no time.
     bool builds_alone = true;

@@ -15,13 +15,18 @@ using Members = std::set<UnitIndex>;
 
 /// Slots at the start of a run. Entries missing at the end of a list count as none.
 struct RunSlots {
-    std::vector<UnitIndex> readouts = {};  ///< the unit whose readout unit is in each slot, or none
-    std::vector<UnitIndex> builders = {};  ///< the unit whose builder unit is in each slot, or none
-    /// The spare in each slot, or none. A slot beyond all others is left out while it has no unit.
-    std::vector<UnitIndex> spares = {};
-    /// Whether other slots stay as dummies when empty, instead of being left out; slots that are
-    /// dummies from the start always stay.
-    bool keeps_lost = true;
+    DAQLOOM_FIELDS(
+        RunSlots,
+        (std::vector<UnitIndex>, readouts,
+         "Unit whose readout unit is in each slot at the begin of the run, or none."),
+        (std::vector<UnitIndex>, builders,
+         "Unit whose builder unit is in each slot at the begin of the run, or none."),
+        (std::vector<UnitIndex>, spares,
+         "Spare in each slot, or none. A slot beyond all others is left out while it has no unit."),
+        (bool, keeps_lost,
+         "Whether other slots stay as dummies when empty, instead of being left out; slots that "
+         "are dummies from the start always stay.",
+         true))
     /// The number in the run of each unit's readout unit; empty: in the order of the slots.
     base::Table<UnitIndex, ReadoutIndex> numbers = {};
 

@@ -27,12 +27,6 @@ def settings(kind: type[Config], /, *tables: Part, **values: object) -> Config:
     and the reverse.
     """
     config = kind()
-    set_fields(config, kind, *tables, **values)
-    return config
-
-
-def set_fields(config: object, kind: type[object], /, *tables: Part, **values: object) -> None:
-    """Set the fields of `kind`, the class of a configuration or its base, as `settings` does."""
     fields = fields_of(kind)
     if unknown := values.keys() - fields.keys():
         raise TypeError(f"{kind.__name__} has no field {min(unknown)}")
@@ -41,6 +35,7 @@ def set_fields(config: object, kind: type[object], /, *tables: Part, **values: o
         if value is _NONE:
             raise TypeError(f"{kind.__name__}.{name} has no value, and no table has the key {key}")
         setattr(config, name, _of_engine(value, type(getattr(config, name))))
+    return config
 
 
 _FIELDS: dict[type[object], dict[str, str]] = {}

@@ -12,27 +12,28 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.fault_course import incomplete
-from daqloom.simulate.faults import set_run_control
-from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
+from daqloom.simulate.system_config import interval_s, no_frames, processing_of, system_config
 from daqloom.topology.schedule.slots import hosts_of
 from daqloom.topology.system.system import FabricSystem
 
 
 def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.DaqpipeConfig:
-    """Return the configuration; the streams of a readout unit are one fragment."""
-    streams = scenario.readout.streams
-    config = _engine.DaqpipeConfig()
-    set_system(config, scenario, system, seed)
-    config.readouts = hosts_of(system.readouts)
-    config.builders = hosts_of(system.builders)
-    config.daqpipe_rules = daqpipe_rules(scenario.building)
-    sizes = system.mfp_bytes
-    config.fragment_bytes = [sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams)]
-    config.is_poissonian = scenario.event.fragment_sizes == "poisson"
-    config.event_interval_s = interval_s(scenario.event)
-    config.processing = processing_of(scenario.builders.processing)
-    set_run_control(config, scenario, system)
-    return config
+    """Return the configuration of a simulated DAQPIPE, where a readout unit's streams are one
+    fragment."""
+    streams, sizes = scenario.readout.streams, system.mfp_bytes
+    return system_config(
+        _engine.DaqpipeConfig,
+        scenario,
+        system,
+        seed,
+        readouts=hosts_of(system.readouts),
+        builders=hosts_of(system.builders),
+        daqpipe_rules=daqpipe_rules(scenario.building),
+        fragment_bytes=[sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams)],
+        is_poissonian=scenario.event.fragment_sizes == "poisson",
+        event_interval_s=interval_s(scenario.event),
+        processing=processing_of(scenario.builders.processing),
+    )
 
 
 class DaqpipeRun:

@@ -1,7 +1,7 @@
 """Ethernet of a simulation: its configuration in the engine, and its metrics."""
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from daqloom import _engine
@@ -10,13 +10,20 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.scheduling import CLASSES, Scheduling
 from daqloom.scenario.schema.switches import Switch
-from daqloom.simulate.graph import graph_fields, set_graph
+from daqloom.simulate.graph import graph_fields
 from daqloom.topology.fabric.links import buckets_bytes, means_by_kind, most_by_level
 from daqloom.topology.system.system import FabricSystem
 
 
-def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.EthernetConfig:
-    """Return the network: link 2c leads from end a of cable c to its end b, link 2c + 1 back."""
+def ethernet_config(
+    scenario: Scenario,
+    system: FabricSystem,
+    seed: int,
+    changes: Sequence[_engine.LinkChange] = (),
+    reroutings: Sequence[_engine.Rerouting] = (),
+) -> _engine.EthernetConfig:
+    """Return the network, with its changes during the run: link 2c leads from end a of cable c to
+    its end b, link 2c + 1 back."""
     network = system.network
     if unknown := sorted(
         {switch.name for switch in network.switch.named}
@@ -26,9 +33,9 @@ def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _eng
             f"network.switch.named has {unknown[0]}, which is no switch of the network; expected "
             f"one such as {system.fabric.switches[0].name}"
         )
-    config = settings(
+    return settings(
         _engine.EthernetConfig,
-        **graph_fields(system.fabric),
+        **graph_fields(system),
         link_names=[name for name, _ in system.links],
         buckets=buckets_bytes(network, system.fabric),
         # A service level is a class; the engine's tables grow with the highest.
@@ -36,13 +43,18 @@ def ethernet_config(scenario: Scenario, system: FabricSystem, seed: int) -> _eng
         host_schedule=_schedule(scenario.hosts),
         host_jitter=scenario.hosts.jitter,
         seed=seed,
+        switches=[
+            switch_config(system.switch_at(number), system, _hash_seed(seed, system, node.name))
+            for number, node in enumerate(system.fabric.switches)
+        ],
+        changes=changes,
+        reroutings=reroutings,
     )
-    set_graph(config, system)
-    for number, node in enumerate(system.fabric.switches):
-        own = node.name if network.hash_seed == "per-switch" else ""
-        hash_seed = zlib.crc32(f"{seed} {own}".encode(errors="surrogateescape"))
-        config.add_switch(switch_config(system.switch_at(number), system, hash_seed))
-    return config
+
+
+def _hash_seed(seed: int, system: FabricSystem, switch: str) -> int:
+    own = switch if system.network.hash_seed == "per-switch" else ""
+    return zlib.crc32(f"{seed} {own}".encode(errors="surrogateescape"))
 
 
 def switch_config(of: Switch, system: FabricSystem, hash_seed: int) -> _engine.SwitchConfig:

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from daqloom import _engine
 from daqloom.configuration.rules import run_plan
-from daqloom.configuration.settings import named
+from daqloom.configuration.settings import named, settings
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import is_mended, regroups
+from daqloom.simulate.graph import table_fields
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.fabric.wiring import wire
@@ -18,8 +17,6 @@ from daqloom.topology.failures.plan import FaultPlan, Outage
 from daqloom.topology.failures.reroute import Order, Rerouting, reroutings
 from daqloom.topology.schedule.slots import hosts_of
 from daqloom.topology.system.system import FabricSystem
-
-NetworkConfig = _engine.EthernetConfig | _engine.InfinibandConfig
 
 
 class Change(NamedTuple):
@@ -34,33 +31,65 @@ class Change(NamedTuple):
     link_retry_s: float = 0.0
 
 
-def set_link_faults(
-    config: NetworkConfig, scenario: Scenario, system: FabricSystem
-) -> list[Rerouting]:
-    """Set changes of links and tables; return the latter. Raises ScenarioError for a fault that the
-    network cannot have, or that is not simulated."""
-    duration_s = scenario.run.duration
+def later_tables(scenario: Scenario, system: FabricSystem) -> list[Rerouting]:
+    """Return the tables that replace those of the beginning. Raises ScenarioError for faults that
+    the network does not have, or that are not simulated."""
     if not scenario.faults.injected:
         return []
     _check(scenario)
-    plan = system.fault_plan
     try:
         order = Order(system.readouts, system.builders) if is_mended(scenario) else None
-        tables = [
+        return [
             each
-            for each in reroutings(plan, system.network, system.fabric, system.ways, order)
-            if each.at_s < duration_s
+            for each in reroutings(
+                system.fault_plan, system.network, system.fabric, system.ways, order
+            )
+            if each.at_s < scenario.run.duration
         ]
     except TopologyError as error:
         raise ScenarioError(f"{scenario.name}: {error}") from None
+
+
+def engine_tables(tables: Sequence[Rerouting], fabric: Fabric) -> list[_engine.Rerouting]:
+    """Return later tables, as the engine has them."""
+    hosts = len(fabric.hosts)
+    return [
+        settings(_engine.Rerouting, at_s=at_s, **table_fields(ways, hosts))
+        for at_s, ways, _ in tables
+    ]
+
+
+def infiniband_changes(
+    scenario: Scenario, system: FabricSystem
+) -> list[_engine.InfinibandLinkChange]:
+    """Return the changes of the links of an InfiniBand fabric."""
+    return [
+        settings(_engine.InfinibandLinkChange, **change._asdict())
+        for change in _link_changes(scenario, system)
+    ]
+
+
+def ethernet_changes(scenario: Scenario, system: FabricSystem) -> list[_engine.LinkChange]:
+    """Return the changes of the links of an Ethernet, where a dark link is down."""
     hosts, begins_at = len(system.fabric.hosts), wire(system.fabric).tail
-    for change in link_changes(plan, system.fabric):
-        if change.at_s < duration_s:
-            _add(config, change, bool(begins_at[change.link] < hosts))
-    for at_s, ways, _ in tables:
-        groups = [(hosts + switch, list(ports)) for switch, ports in ways.groups]
-        config.add_rerouting(at_s, np.ascontiguousarray(ways.ports, np.uint16), groups)
-    return tables
+    return [
+        settings(
+            _engine.LinkChange,
+            at_s=change.at_s,
+            link=change.link,
+            what="down" if change.what == "dark" else change.what,
+            rate_bps=change.rate_bps,
+            traffic_class=0,
+            drops=change.what in ("dark", "down") and bool(begins_at[change.link] >= hosts),
+            bit_errors=change.bit_errors,
+        )
+        for change in _link_changes(scenario, system)
+    ]
+
+
+def _link_changes(scenario: Scenario, system: FabricSystem) -> list[Change]:
+    changes = link_changes(system.fault_plan, system.fabric)
+    return [change for change in changes if change.at_s < scenario.run.duration]
 
 
 def link_changes(plan: FaultPlan, fabric: Fabric) -> list[Change]:
@@ -105,74 +134,74 @@ def _states(found: Sequence[Outage], link: int) -> Iterator[Change]:
             yield Change(at_s, link, now)
 
 
-def _add(config: NetworkConfig, change: Change, begins_at_host: bool) -> None:
-    if isinstance(config, _engine.InfinibandConfig):
-        kind = named(_engine.InfinibandLinkChange, change.what)
-        config.add_change(change.at_s, change.link, kind, *change[3:])
-        return
-    what = "down" if change.what == "dark" else change.what
-    config.add_change(
-        change.at_s,
-        change.link,
-        named(_engine.LinkChange, what),
-        change.rate_bps,
-        drops=change.what == "down" and not begins_at_host,
-        bit_errors=change.bit_errors,
-    )
+def _node_changes(scenario: Scenario, system: FabricSystem) -> list[_engine.NodeChange]:
+    """Return when processors stop or are slow, and when units are killed or their hosts fail."""
+    changes = []
+
+    def add(at_s: float, host: int, what: str, until_s: float = 0.0, factor: float = 1.0) -> None:
+        kind = named(_engine.NodeChangeKind, what)
+        changes.append(
+            _engine.NodeChange(at_s=at_s, host=host, what=kind, until_s=until_s, factor=factor)
+        )
+
+    for outage, host, end_s in _broken_nodes(scenario, system):
+        fault = outage.fault
+        is_hosts = fault.what == "host" and regroups(scenario)
+        if fault.what != "unit" and not is_hosts:
+            continue
+        if fault.how == "down":
+            add(outage.begin_s, host, "kill", end_s if is_hosts else 0.0)
+        elif fault.how == "stopped":
+            add(outage.begin_s, host, "stop", end_s)
+        else:
+            add(outage.begin_s, host, "slow", factor=fault.factor)
+            add(end_s, host, "slow")
+    return changes
 
 
-def set_node_faults(config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem) -> None:
-    """Set the times at which processors stop or are slow, units are killed, hosts fail, and cards
-    of readout units send no acknowledgements. Raises ScenarioError."""
+def _card_stops(scenario: Scenario, system: FabricSystem) -> list[_engine.CardStop]:
+    """Return when the cards of readout units acknowledge nothing."""
+    readouts = hosts_of(system.readouts)
+    return [
+        _engine.CardStop(unit=readouts.index(host), begin_s=outage.begin_s, end_s=end_s)
+        for outage, host, end_s in _broken_nodes(scenario, system)
+        if outage.fault.what == "card" and host in readouts
+    ]
+
+
+def _broken_nodes(scenario: Scenario, system: FabricSystem) -> Iterator[tuple[Outage, int, float]]:
+    """Return the outages of nodes that begin during the run, with their hosts and ends (s)."""
     duration_s = scenario.run.duration
     for outage in system.fault_plan.outages:
-        fault, end_s = outage.fault, min(outage.end_s, 2 * duration_s)
-        is_hosts = fault.what == "host" and regroups(scenario)
-        if outage.node < 0 or outage.begin_s >= duration_s:
-            continue
-        host = system.hosts[outage.node]
-        if fault.what == "card":
-            _stop_card(config, hosts_of(system.readouts), host, outage.begin_s, end_s)
-        elif fault.what != "unit" and not is_hosts:
-            continue
-        elif fault.how == "down":
-            kill = named(_engine.NodeChange, "kill")
-            config.add_node_change(outage.begin_s, host, kill, end_s if is_hosts else 0.0)
-        elif fault.how == "stopped":
-            stop = named(_engine.NodeChange, "stop")
-            config.add_node_change(outage.begin_s, host, stop, end_s)
-        else:
-            slow = named(_engine.NodeChange, "slow")
-            config.add_node_change(outage.begin_s, host, slow, factor=fault.factor)
-            config.add_node_change(end_s, host, slow)
+        if outage.node >= 0 and outage.begin_s < duration_s:
+            yield outage, system.hosts[outage.node], min(outage.end_s, 2 * duration_s)
 
 
-def _stop_card(
-    config: _engine.SystemConfig, readouts: list[int], host: int, begin_s: float, end_s: float
-) -> None:
-    if isinstance(config, _engine.ShiftConfig) and host in readouts:
-        config.add_card_stop(readouts.index(host), begin_s, end_s)
-
-
-def set_run_control(
-    config: _engine.ShiftConfig | _engine.DaqpipeConfig | _engine.PullConfig,
-    scenario: Scenario,
-    system: FabricSystem,
-) -> None:
-    """Set the run control under which units regroup without lost ones, if any can be lost."""
-    if not regroups(scenario):
-        return
-    config.set_run(run_plan(scenario))
-    config.launch_s = scenario.measure.join_time
-    config.spare_slots = system.spares.tolist()
-    config.keeps_lost_slots = scenario.building.dummies != "none"
-
-
-def set_schedules(config: _engine.ShiftConfig, tables: Sequence[Rerouting]) -> None:
-    """Set the orders of units for new tables, each from the end of an epoch on."""
-    for at_s, _, order in tables:
-        if order:
-            config.add_schedule(at_s, order.readouts.tolist(), order.builders.tolist())
+def fault_fields(
+    scenario: Scenario, system: FabricSystem, tables: Sequence[Rerouting]
+) -> dict[str, object]:
+    """Return the faults of nodes, and the run under whose control units regroup without lost ones,
+    if any are, as fields of those systems that have them. Mended tables bring another order of
+    units, from the end of an epoch on."""
+    is_on = regroups(scenario)
+    orders = [(at_s, order) for at_s, _, order in tables if order]
+    return {
+        "node_changes": _node_changes(scenario, system),
+        "card_stops": _card_stops(scenario, system),
+        "run": run_plan(scenario) if is_on else None,
+        "launch_s": scenario.measure.join_time,
+        "spare_slots": system.spares.tolist() if is_on else [],
+        "keeps_lost_slots": scenario.building.dummies != "none",
+        "schedule_changes": [
+            _engine.ScheduleChange(
+                at_s=at_s,
+                slots=order.readouts.tolist(),
+                builder_slots=order.builders.tolist(),
+            )
+            for at_s, order in orders
+            if scenario.building.protocol == "shift"
+        ],
+    }
 
 
 def _check(scenario: Scenario) -> None:

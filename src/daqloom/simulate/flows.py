@@ -10,7 +10,7 @@ from daqloom.results.timeline import write_messages
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.flow_traffic import flow_sources
 from daqloom.simulate.port_wait import probe_of
-from daqloom.simulate.system_config import no_frames, set_system
+from daqloom.simulate.system_config import no_frames, system_config
 from daqloom.topology.system.system import FabricSystem
 
 
@@ -22,9 +22,9 @@ class FlowsRun:
         self.end_s = scenario.run.duration
         self._trace: Path | None = None
         self.sources = flow_sources(scenario, system)
-        config = _engine.SystemConfig()
-        set_system(config, scenario, system, seed)
-        self.engine = _engine.FlowSystem(config)
+        self.engine = _engine.FlowSystem(
+            system_config(_engine.SystemConfig, scenario, system, seed)
+        )
 
     @cached_property
     def counted(self) -> _engine.FlowsReport:

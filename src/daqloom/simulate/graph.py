@@ -1,25 +1,27 @@
-"""Graph of a network in the engine's configurations of both technologies."""
+"""The graph of a network, as fields of the engine's configurations of both technologies."""
 
 import numpy as np
 
-from daqloom import _engine
-from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.fabric.links import delays_s
+from daqloom.topology.routing.minimal import EqualCost
 from daqloom.topology.system.system import FabricSystem
 
 
-def graph_fields(fabric: Fabric) -> dict[str, object]:
-    """Return the numbers of hosts and of each switch's ports, as the engine names them."""
-    return {"hosts": len(fabric.hosts), "switch_ports": [each.ports for each in fabric.switches]}
-
-
-def set_graph(
-    config: _engine.EthernetConfig | _engine.InfinibandConfig, system: FabricSystem
-) -> None:
-    """Set cables with their delays, and forwarding tables (switches, hosts)."""
+def graph_fields(system: FabricSystem) -> dict[str, object]:
+    """Return hosts, ports, cables with their delays, and forwarding tables."""
     fabric = system.fabric
-    for cable, delay_s in zip(fabric.cables, delays_s(system.network, fabric), strict=True):
-        config.add_cable(*cable.a, *cable.b, cable.rate_bps, delay_s)
-    config.set_forwarding(np.ascontiguousarray(system.ways.ports, np.uint16))
-    for switch, ports in system.ways.groups:
-        config.add_group(fabric.switch_node(switch), list(ports))
+    delays = zip(fabric.cables, delays_s(system.network, fabric), strict=True)
+    return {
+        "hosts": len(fabric.hosts),
+        "switch_ports": [each.ports for each in fabric.switches],
+        "cables": [(cable.a, cable.b, cable.rate_bps, delay_s) for cable, delay_s in delays],
+        **table_fields(system.ways, len(fabric.hosts)),
+    }
+
+
+def table_fields(ways: EqualCost, hosts: int) -> dict[str, object]:
+    """Return forwarding tables (switches, hosts), and the groups of ports in them."""
+    return {
+        "forwarding": np.ascontiguousarray(ways.ports, np.uint16).ravel(),
+        "groups": [(hosts + switch, ports) for switch, ports in ways.groups],
+    }

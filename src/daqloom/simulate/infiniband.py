@@ -1,24 +1,30 @@
 """InfiniBand fabric of a simulation: its configuration in the engine, and its metrics."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from daqloom import _engine
 from daqloom.configuration.settings import settings
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.transport import BLOCK_BYTES
-from daqloom.simulate.graph import graph_fields, set_graph
+from daqloom.simulate.graph import graph_fields
 from daqloom.topology.fabric.fabric import End
 from daqloom.topology.fabric.links import means_by_kind
 from daqloom.topology.system.system import FabricSystem
 
 
-def infiniband_config(system: FabricSystem, seed: int) -> _engine.InfinibandConfig:
-    """Return the network."""
+def infiniband_config(
+    system: FabricSystem,
+    seed: int,
+    changes: Sequence[_engine.InfinibandLinkChange] = (),
+    reroutings: Sequence[_engine.Rerouting] = (),
+) -> _engine.InfinibandConfig:
+    """Return the network, with its changes during the run."""
     lanes, switch = system.network.lanes, system.network.switch
-    config = settings(
+    return settings(
         _engine.InfinibandConfig,
         switch,
-        **graph_fields(system.fabric),
+        **graph_fields(system),
         lanes=lanes.count,
         service_lanes=lanes.service_levels,
         arbitration=settings(_engine.LaneArbitration, lanes),
@@ -26,9 +32,9 @@ def infiniband_config(system: FabricSystem, seed: int) -> _engine.InfinibandConf
         credit_update_bytes=switch.credit_update_size,
         switch_latency_s=switch.latency,
         seed=seed,
+        changes=changes,
+        reroutings=reroutings,
     )
-    set_graph(config, system)
-    return config
 
 
 def infiniband_metrics(

@@ -13,8 +13,7 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.course import course
 from daqloom.simulate.fault_course import incomplete
-from daqloom.simulate.faults import set_run_control
-from daqloom.simulate.system_config import set_system
+from daqloom.simulate.system_config import system_config
 from daqloom.topology.system.system import FabricSystem
 
 FEW_EVENTS = 20
@@ -22,19 +21,21 @@ ENOUGH_EVENTS = 100
 
 
 def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.PullConfig:
-    """Return the configuration of the simulated event builder."""
-    config = _engine.PullConfig()
-    set_system(config, scenario, system, seed)
-    config.readouts = system.readouts.tolist()
-    config.builders = system.builders.tolist()
-    config.pull_rules = pull_rules(scenario)
+    """Return the configuration of simulated pull building; attributes have units in their names."""
     usual_s = scenario.hosts.message_cost
-    config.readout_cost_per_message_s = scenario.readout.message_cost or usual_s
-    config.builder_cost_per_message_s = scenario.builders.message_cost or usual_s
-    config.request_bytes = scenario.building.request_size
-    config.manager_is_networked = scenario.building.event_manager == "networked"
-    set_run_control(config, scenario, system)
-    return config
+    return system_config(
+        _engine.PullConfig,
+        scenario,
+        system,
+        seed,
+        readouts=system.readouts.tolist(),
+        builders=system.builders.tolist(),
+        pull_rules=pull_rules(scenario),
+        readout_cost_per_message_s=scenario.readout.message_cost or usual_s,
+        builder_cost_per_message_s=scenario.builders.message_cost or usual_s,
+        request_size=scenario.building.request_size,
+        manager_is_networked=scenario.building.event_manager == "networked",
+    )
 
 
 class PullRun:

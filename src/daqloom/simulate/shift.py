@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
-from daqloom.configuration.rules import delay_of, shift_rules
+from daqloom.configuration.rules import shift_rules
 from daqloom.configuration.settings import settings
 from daqloom.results.timeline import (
     Span,
@@ -19,33 +19,34 @@ from daqloom.results.timeline import (
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.fault_course import incomplete
-from daqloom.simulate.faults import set_run_control, set_schedules
-from daqloom.simulate.system_config import interval_s, no_frames, processing_of, set_system
+from daqloom.simulate.system_config import interval_s, no_frames, processing_of, system_config
 from daqloom.topology.schedule.slots import hosts_of
 from daqloom.topology.system.system import FabricSystem
 
 
 def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:
-    """Return the configuration of the simulated event builder."""
-    config = _engine.ShiftConfig()
-    tables = set_system(config, scenario, system, seed)
-    config.slots = system.readouts.tolist()
-    config.builder_slots = system.builders.tolist()
-    config.shift_rules = shift_rules(scenario.building, system.barrier_groups)
-    config.phase_jitter = delay_of(scenario.building.jitter)
-    config.mfp_bytes = system.mfp_bytes
-    config.streams = scenario.readout.streams
-    config.is_poissonian = scenario.event.fragment_sizes == "poisson"
-    config.mfp_interval_s = interval_s(scenario.event)
-    config.stream_buffer = scenario.readout.buffer
+    """Return the configuration of the simulated event builder; attributes have units in their
+    names."""
     card = scenario.readout.card
-    config.card_buffer = card.buffer
-    config.card_acknowledge = settings(_engine.SpikyDelay, card, usual=card.acknowledge)
-    set_run_control(config, scenario, system)
-    set_schedules(config, tables)
-    config.output_buffer = scenario.builders.buffer
-    config.processing = processing_of(scenario.builders.processing)
-    return config
+    return system_config(
+        _engine.ShiftConfig,
+        scenario,
+        system,
+        seed,
+        slots=system.readouts.tolist(),
+        builder_slots=system.builders.tolist(),
+        shift_rules=shift_rules(scenario.building, system.barrier_groups),
+        phase_jitter=scenario.building.jitter,
+        mfp_bytes=system.mfp_bytes,
+        streams=scenario.readout.streams,
+        is_poissonian=scenario.event.fragment_sizes == "poisson",
+        mfp_interval_s=interval_s(scenario.event),
+        stream_buffer=scenario.readout.buffer,
+        output_buffer=scenario.builders.buffer,
+        processing=processing_of(scenario.builders.processing),
+        card_buffer=card.buffer,
+        card_acknowledge=settings(_engine.SpikyDelay, card, usual=card.acknowledge),
+    )
 
 
 class ShiftRun:

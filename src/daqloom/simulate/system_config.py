@@ -2,21 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from daqloom import _engine
 from daqloom.configuration.rules import delay_of
-from daqloom.configuration.settings import set_fields, settings
+from daqloom.configuration.settings import fields_of, settings
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.event import Event
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.ethernet import ethernet_config
-from daqloom.simulate.faults import set_link_faults, set_node_faults
+from daqloom.simulate.faults import (
+    engine_tables,
+    ethernet_changes,
+    fault_fields,
+    infiniband_changes,
+    later_tables,
+)
 from daqloom.simulate.flow_traffic import flows_of
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
-from daqloom.topology.failures.reroute import Rerouting
 from daqloom.topology.system.system import FabricSystem
+
+Config = TypeVar("Config")
 
 
 def no_frames(captures: Mapping[str, Path]) -> None:
@@ -28,26 +36,40 @@ def no_frames(captures: Mapping[str, Path]) -> None:
         )
 
 
-def set_system(
-    config: _engine.SystemConfig, scenario: Scenario, system: FabricSystem, seed: int
-) -> list[Rerouting]:
-    """Set the configuration that all protocols share; return the tables that replace the first
-    ones."""
+def system_config(
+    kind: type[Config],
+    scenario: Scenario,
+    system: FabricSystem,
+    seed: int,
+    **own: object,
+) -> Config:
+    """Return the configuration of a simulated system, a class of the engine; `own`: the fields that
+    not all systems have, but for those of a run in which units regroup."""
+    tables = later_tables(scenario, system)
     network: _engine.EthernetConfig | _engine.InfinibandConfig
     if scenario.network.technology == "ethernet":
-        network = ethernet_config(scenario, system, seed)
+        network = ethernet_config(
+            scenario,
+            system,
+            seed,
+            ethernet_changes(scenario, system),
+            engine_tables(tables, system.fabric),
+        )
     else:
-        network = infiniband_config(system, seed)
-    tables = set_link_faults(network, scenario, system)
+        network = infiniband_config(
+            system, seed, infiniband_changes(scenario, system), engine_tables(tables, system.fabric)
+        )
     transport: _engine.TcpConfig | _engine.RdmaConfig
     if scenario.transport.kind == "tcp":
         transport = tcp_config(scenario)
     else:
         transport = rdma_config(scenario.transport, seed)
     flow_hosts, flows = flows_of(scenario, system)
-    set_fields(
-        config,
-        _engine.SystemConfig,
+    names = fields_of(kind)
+    faults = fault_fields(scenario, system, tables)
+    own |= {name: value for name, value in faults.items() if name in names}
+    return settings(
+        kind,
         scenario.hosts,
         scenario.transport,
         scenario.run,
@@ -58,9 +80,8 @@ def set_system(
         flow_hosts=flow_hosts,
         flows=flows,
         seed=seed,
+        **own,
     )
-    set_node_faults(config, scenario, system)
-    return tables
 
 
 def interval_s(event: Event) -> float:
