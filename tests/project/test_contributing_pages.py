@@ -90,7 +90,7 @@ EXAMPLES = {
     "add-a-congestion-control": r'\bCubic\b|cubic\.hpp|"newreno", "cubic"',
     "add-a-failure": r'"card"|CardStop|card_stop',
     "add-a-live-transport": r'== "shm"|r"shm|ShmTransport|ShmPeer|MessageRing',
-    "add-a-metric": r'writes_overran("(?!, &)| \|)',
+    "add-a-metric": r"\b(writes_)?overran\b",
     "add-a-scenario-key": r"quick_acks",
     "add-an-adapter": r"class Junos\b|adapters\.junos",
     "add-a-switch-model": r'BufferModel::drop_tail|"drop-tail"|queue_packets',
