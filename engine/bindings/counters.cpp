@@ -29,12 +29,9 @@ namespace daqloom::bindings {
 namespace nb = nanobind;
 namespace counter_names = live::counter_names;
 using live::CounterName, live::NodeCounters, live::TransportCounters;
+using CounterValue = Counters::Value;
 
 namespace {
-
-using ByName = nb::typed<nb::dict, std::string, std::variant<std::uint64_t, double>>;
-using ByCause = nb::typed<nb::dict, std::string, std::uint64_t>;
-using Buckets = nb::typed<nb::dict, std::uint64_t, std::uint64_t>;
 
 constexpr std::array kCauses = {counter_names::kWrong, counter_names::kNotWritten,
                                 counter_names::kRefused, counter_names::kTransportRefused};
@@ -57,11 +54,12 @@ struct KnownCounter {
 template <class See>
 void each_known(See see) {
     const auto all_of = [&]<class Of>(const std::string& prefix, const std::string& of_attributes) {
-        Of::each([&]<class Value>(const char* name, Value Of::*, const char* meaning) {
-            see(KnownCounter{name_in_python(prefix + name), meaning,
-                             std::is_same_v<Value, live::Gauge>},
-                name_in_python(of_attributes + name), is_time(name));
-        });
+        Of::each(
+            [&]<class Owner, class Kind>(const char* name, Kind Owner::*, const char* meaning) {
+                see(KnownCounter{name_in_python(prefix + name), meaning,
+                                 std::is_same_v<Kind, live::Gauge>},
+                    name_in_python(of_attributes + name), is_time(name));
+            });
     };
     all_of.template operator()<NodeCounters>("", "");
     all_of.template operator()<TransportCounters>(counter_names::kTransport, "transport_");
@@ -82,28 +80,26 @@ std::vector<KnownCounter> known_counters() {
     return all;
 }
 
+/// A counter by its name; None where the unit does not count that.
 template <class Number>
-void bind_number(nb::class_<Counters>& cls, const std::string& attribute, const std::string& name,
-                 const std::string& meaning) {
+void bind_number(nb::class_<Counters>& cls, const std::string& attribute, const KnownCounter& known,
+                 Number (Counters::*read)(std::string_view name) const) {
     cls.def_prop_ro(
         attribute.c_str(),
-        [name](const Counters& self) -> std::optional<Number> {
-            if (!self.by_name.contains(name.c_str())) {
-                return std::nullopt;
-            }
-            return Number(self.by_name[name.c_str()]);
+        [read, name = known.name](const Counters& self) {
+            return self.by_name.contains(name) ? std::optional((self.*read)(name)) : std::nullopt;
         },
-        meaning.c_str());
+        known.meaning.c_str());
 }
 
 void bind_causes(nb::class_<Counters>& cls, const char* attribute, const CounterName& cause) {
     cls.def_prop_ro(
         attribute,
         [prefix = std::string(cause.name)](const Counters& self) {
-            ByCause found;
-            for (const auto& [key, value] : self.by_name) {
-                if (const auto name = nb::cast<std::string>(key); name.starts_with(prefix)) {
-                    found[name.substr(prefix.size()).c_str()] = nb::int_(value);
+            std::map<std::string, std::int64_t> found;
+            for (const auto& [name, _] : self.by_name) {
+                if (name.starts_with(prefix)) {
+                    found[name.substr(prefix.size())] = self.count(name);
                 }
             }
             return found;
@@ -129,18 +125,14 @@ void bind_histogram(nb::class_<Counters>& cls, const char* histogram, const char
     cls.def_prop_ro(
         histogram,
         [histogram](const Counters& self) {
-            std::map<std::size_t, nb::int_> counts;
-            for (const auto& [key, value] : self.by_name) {
-                const auto bucket = bucket_of(histogram, nb::cast<std::string>(key));
-                if (bucket && value > nb::int_(0)) {
-                    counts.emplace(*bucket, nb::int_(value));
+            std::map<std::size_t, std::int64_t> counts;
+            for (const auto& [name, _] : self.by_name) {
+                const auto bucket = bucket_of(histogram, name);
+                if (bucket && self.count(name) > 0) {
+                    counts.emplace(*bucket, self.count(name));
                 }
             }
-            Buckets found;
-            for (const auto& [bucket, count] : counts) {
-                found[nb::int_(bucket)] = count;
-            }
-            return found;
+            return counts;
         },
         fmt::format(
             "{} Counts by number of the bucket, see latency_bucket: above 0, in ascending order.",
@@ -149,17 +141,30 @@ void bind_histogram(nb::class_<Counters>& cls, const char* histogram, const char
 }
 
 /// Counters by name without those of histograms and, if `causes`, without those of causes.
-ByName without(const Counters& all, bool causes) {
-    ByName found;
-    for (const auto& [key, value] : all.by_name) {
-        const auto name = nb::cast<std::string>(key);
+std::map<std::string, CounterValue> without(const Counters& all, bool causes) {
+    std::map<std::string, CounterValue> found;
+    for (const auto& [name, value] : all.by_name) {
         const bool is_cause = std::ranges::any_of(
             kCauses, [&](const CounterName& cause) { return name.starts_with(cause.name); });
         if (name.find(counter_names::kBucket) == std::string::npos && !(causes && is_cause)) {
-            found[key] = value;
+            found.emplace(name, value);
         }
     }
     return found;
+}
+
+/// A counter from Python. Integers are at most 2^63 − 1.
+CounterValue value_of_counter(nb::handle number) {
+    if (nb::isinstance<nb::float_>(number)) {
+        return nb::cast<double>(number);
+    }
+    int too_large = 0;
+    const std::int64_t whole = PyLong_AsLongLongAndOverflow(number.ptr(), &too_large);
+    if (whole == -1 && PyErr_Occurred() != nullptr) {
+        throw nb::python_error();
+    }
+    using Limits = std::numeric_limits<std::int64_t>;
+    return too_large == 0 ? whole : too_large > 0 ? Limits::max() : Limits::min();
 }
 
 /// Lowest value and width of a bucket, in seconds.
@@ -178,41 +183,10 @@ std::pair<double, double> latency_bucket(std::size_t bucket) {
 Counters counted(const std::function<void(const SeeCounter& see)>& each) {
     Counters all;
     each([&](const std::string& name, std::uint64_t value) {
-        if (is_time(name)) {
-            all.by_name[name_in_python(name).c_str()] = static_cast<double>(value) * 1e-12;
-        } else {
-            all.by_name[name.c_str()] = value;
-        }
+        all.by_name[name_in_python(name)] = is_time(name)
+                                                ? CounterValue(static_cast<double>(value) * 1e-12)
+                                                : CounterValue(static_cast<std::int64_t>(value));
     });
-    return all;
-}
-
-protocol::NamedCounters named(const Counters& counters) {
-    protocol::NamedCounters all;
-    for (const auto& [key, value] : counters.by_name) {
-        const auto name = nb::cast<std::string>(key);
-        if (nb::isinstance<nb::float_>(value)) {
-            all.by_name[name] = nb::cast<double>(value);
-        } else {
-            int too_large = 0;
-            const std::int64_t whole = PyLong_AsLongLongAndOverflow(value.ptr(), &too_large);
-            if (whole == -1 && PyErr_Occurred() != nullptr) {
-                throw nb::python_error();
-            }
-            using Limits = std::numeric_limits<std::int64_t>;
-            all.by_name[name] = too_large == 0  ? whole
-                                : too_large > 0 ? Limits::max()
-                                                : Limits::min();
-        }
-    }
-    return all;
-}
-
-Counters counters_of(const protocol::NamedCounters& named) {
-    Counters all;
-    for (const auto& [name, value] : named.by_name) {
-        std::visit([&](auto number) { all.by_name[name.c_str()] = number; }, value);
-    }
     return all;
 }
 
@@ -230,21 +204,17 @@ void bind_counters(nb::module_& module) {
     nb::class_<Counters> cls(
         module, "Counters",
         "A reading of a unit's counters. An attribute is None where the unit does not count it.");
+    using ByName = nb::typed<nb::dict, std::string, CounterValue>;
     cls.def(
         "__init__",
         [](Counters* self, const ByName& by_name) {
             new (self) Counters;
-            self->by_name.update(by_name);
+            for (const auto& [name, value] : by_name) {
+                self->by_name[nb::cast<std::string>(name)] = value_of_counter(value);
+            }
         },
         nb::arg("by_name") = nb::dict());
-    cls.def_prop_ro(
-        "by_name",
-        [](const Counters& self) {
-            ByName all;
-            all.update(self.by_name);
-            return all;
-        },
-        "All counters by name, as in messages.");
+    cls.def_ro("by_name", &Counters::by_name, "All counters by name, as in messages.");
     cls.def_prop_ro(
         "numbers", [](const Counters& self) { return without(self, false); },
         "Counters by name, without histograms.");
@@ -253,19 +223,18 @@ void bind_counters(nb::module_& module) {
         "Counters by name, without histograms and causes.");
     each_known([&](const KnownCounter& known, const std::string& attribute, bool is_time) {
         if (is_time) {
-            bind_number<nb::float_>(cls, attribute, known.name, known.meaning);
+            bind_number(cls, attribute, known, &Counters::number);
         } else {
-            bind_number<nb::int_>(cls, attribute, known.name, known.meaning);
+            bind_number(cls, attribute, known, &Counters::count);
         }
     });
     bind_causes(cls, "wrong", counter_names::kWrong);
     bind_causes(cls, "not_written", counter_names::kNotWritten);
-    cls.def_prop_ro(
-        "causes_of_loss", [](const Counters& self) { return named(self).causes_of_loss(); },
-        "Causes of packets not written, such as \"No space left on device\".");
+    cls.def_prop_ro("causes_of_loss", &Counters::causes_of_loss,
+                    "Causes of packets not written, such as \"No space left on device\".");
     bind_causes(cls, "refused", counter_names::kRefused);
     bind_causes(cls, "transport_refused", counter_names::kTransportRefused);
-    NodeCounters::each_histogram(
+    live::UnitHistograms::each(
         [&](const char* name, auto, const char* meaning) { bind_histogram(cls, name, meaning); });
     bind_report<KnownCounter>(module, "KnownCounter", "Name and meaning of a counter.");
     module.def("known_counters", &known_counters, "All counters that a unit can have.");

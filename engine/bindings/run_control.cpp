@@ -87,7 +87,7 @@ void bind_reports(nb::module_& module) {
             "__init__",
             [](Heartbeat* self, std::uint64_t number, const Pulse& pulse,
                std::optional<std::uint32_t> ended, const Counters& counted) {
-                new (self) Heartbeat{number, pulse, ended, named(counted)};
+                new (self) Heartbeat{number, pulse, ended, counted};
             },
             nb::kw_only(), nb::arg("number"), nb::arg("pulse"), nb::arg("ended").none(),
             nb::arg("counted"));
@@ -104,7 +104,7 @@ void bind_reports(nb::module_& module) {
                                   std::string(address.c_str(), address.size()),
                                   std::move(missing),
                                   next_mep,
-                                  named(counted)};
+                                  counted};
             },
             nb::kw_only(), nb::arg("number"), nb::arg("order"), nb::arg("state"),
             nb::arg("failure"), nb::arg("address"), nb::arg("missing"), nb::arg("next_mep"),
@@ -152,19 +152,11 @@ void bind_views(nb::module_& module) {
                       "Sums a unit's counters over all processes that the unit has had.")
         .def("__init__", [](Tally* self) { new (self) Tally(gauges()); })
         .def_prop_ro(
-            "totals", [](const Tally& self) { return counters_of(self.totals()); },
-            "The sums until now.")
-        .def(
-            "begins_anew",
-            [](const Tally& self, const Counters& counters) {
-                return self.begins_anew(named(counters));
-            },
-            nb::arg("counters"),
-            "Whether a reading is from another process, or from the same after a reset.")
-        .def(
-            "read", [](Tally& self, const Counters& counters) { self.read(named(counters)); },
-            nb::arg("counters"),
-            "Adds a new reading; a counter that has decreased was restarted at 0.");
+            "totals", [](const Tally& self) { return self.totals(); }, "The sums until now.")
+        .def("begins_anew", &Tally::begins_anew, nb::arg("counters"),
+             "Whether a reading is from another process, or from the same after a reset.")
+        .def("read", &Tally::read, nb::arg("counters"),
+             "Adds a new reading; a counter that has decreased was restarted at 0.");
     nb::class_<UnitView>(module, "UnitView", "State of a unit in the run control.")
         .def_ro("number", &UnitView::number, "Number of the unit.")
         .def_ro("standing", &UnitView::standing, "Standing with the run control.")
@@ -195,6 +187,14 @@ UnitIndex known(const RunControl& run, UnitIndex unit) {
     return unit;
 }
 
+/// An input about a unit of the run.
+template <class Result, class... More>
+auto of_unit(Result (RunControl::*input)(base::Time, UnitIndex, More...)) {
+    return [input](RunControl& run, base::Time now, UnitIndex unit, More... more) {
+        return (run.*input)(now, known(run, unit), more...);
+    };
+}
+
 std::vector<RunEvent> events_from(const RunControl& run, std::size_t first) {
     const std::vector<RunEvent>& all = run.events();
     return {all.begin() + static_cast<std::ptrdiff_t>(std::min(first, all.size())), all.end()};
@@ -223,50 +223,27 @@ void bind_control(nb::module_& module) {
             "is_free", [](const Run& run, UnitIndex unit) { return run.is_free(known(run, unit)); },
             nb::arg("unit"),
             "Whether a process may join as this unit, which no other process in use has.")
-        .def(
-            "joined",
-            [](Run& run, base::Time now, UnitIndex unit, std::uint64_t session) {
-                run.joined(now, known(run, unit), session);
-            },
-            nb::arg("now_s"), nb::arg("unit"), nb::arg("session"),
-            "Input: a process has joined as a unit that `is_free`.")
-        .def(
-            "reported",
-            [](Run& run, base::Time now, UnitIndex unit, std::uint64_t session,
-               const reports::Report& report) {
-                return run.reported(now, known(run, unit), session, report);
-            },
-            nb::arg("now_s"), nb::arg("unit"), nb::arg("session"), nb::arg("report"),
-            "Input: a report of a unit. Returns the reason of a refusal, or None.")
+        .def("joined", of_unit(&Run::joined), nb::arg("now_s"), nb::arg("unit"), nb::arg("session"),
+             "Input: a process has joined as a unit that `is_free`.")
+        .def("reported", of_unit(&Run::reported), nb::arg("now_s"), nb::arg("unit"),
+             nb::arg("session"), nb::arg("report"),
+             "Input: a report of a unit. Returns the reason of a refusal, or None.")
         .def(
             "counted",
             [](Run& run, UnitIndex unit, const Counters& counters) {
-                run.counted(known(run, unit), named(counters));
+                run.counted(known(run, unit), counters);
             },
             nb::arg("unit"), nb::arg("counters"),
             "Input: the last counters of a process, read outside of its reports.")
-        .def(
-            "left",
-            [](Run& run, base::Time now, UnitIndex unit, std::uint64_t session) {
-                run.left(now, known(run, unit), session);
-            },
-            nb::arg("now_s"), nb::arg("unit"), nb::arg("session"),
-            "Input: the connection of a unit has ended.")
-        .def(
-            "exited",
-            [](Run& run, base::Time now, UnitIndex unit, const std::string& how) {
-                run.exited(now, known(run, unit), how);
-            },
-            nb::arg("now_s"), nb::arg("unit"), nb::arg("how"),
-            "Input: a unit's process started by the run control has ended: `how`, such as \"exit "
-            "code 1\".")
+        .def("left", of_unit(&Run::left), nb::arg("now_s"), nb::arg("unit"), nb::arg("session"),
+             "Input: the connection of a unit has ended.")
+        .def("exited", of_unit(&Run::exited), nb::arg("now_s"), nb::arg("unit"), nb::arg("how"),
+             "Input: a unit's process started by the run control has ended: `how`, such as \"exit "
+             "code 1\".")
         .def("want", &Run::want, nb::arg("now_s"), nb::arg("goal"),
              "Input: the goal set by the operator.")
-        .def(
-            "reset",
-            [](Run& run, base::Time now, UnitIndex unit) { run.reset(now, known(run, unit)); },
-            nb::arg("now_s"), nb::arg("unit"),
-            "Bring a unit back for the operator, whatever its state.")
+        .def("reset", of_unit(&Run::reset), nb::arg("now_s"), nb::arg("unit"),
+             "Bring a unit back for the operator, whatever its state.")
         .def(
             "hold", [](Run& run, UnitIndex unit, bool held) { run.hold(known(run, unit), held); },
             nb::arg("unit"), nb::arg("held"),

@@ -27,7 +27,7 @@ std::uint64_t layout() {
         hash *= 0x100000001b3;
     };
     NodeCounters::each(add);
-    NodeCounters::each_histogram(add);
+    UnitHistograms::each(add);
     return hash ^ sizeof(NodeCounters);
 }
 
@@ -90,7 +90,7 @@ base::expected<CountersPage> CountersPage::attach(std::int64_t process, const st
 void see_counters(const NodeCounters& counted, const SeeCount& see) {
     NodeCounters::each(
         [&](const char* name, auto counter, const char*) { see(name, (counted.*counter).get()); });
-    NodeCounters::each_histogram([&](const char* name, auto histogram, const char*) {
+    UnitHistograms::each([&](const char* name, auto histogram, const char*) {
         (counted.*histogram).each([&](std::size_t bucket, std::uint64_t count) {
             see(fmt::format("{}{}{}", name, counter_names::kBucket, bucket), count);
         });

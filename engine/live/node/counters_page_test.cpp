@@ -33,8 +33,8 @@ TEST(CountersPage, IsReadByOthersWhileItCounts) {
     ASSERT_TRUE(seen) << seen.error().message;
     EXPECT_EQ(all(seen->counters()).at("meps_built"), 0U);
     page->counters().meps_built.add(7);
-    page->counters().builds.record(base::Time{5});
-    page->counters().builds.record(base::Time{5});
+    page->counters().building.record(base::Time{5});
+    page->counters().building.record(base::Time{5});
     const auto counted = all(seen->counters());
     EXPECT_EQ(counted.at("meps_built"), 7U);
     EXPECT_EQ(counted.at("building_bucket.5"), 2U);  // small values have buckets of their own

@@ -77,49 +77,27 @@ class TransportEvents {
 
 /// Written by the thread that polls, read by any.
 struct TransportCounters {
-    Counter messages_sent;
-    Counter messages_received;
-    Counter writes;
-    Counter written_bytes;
-    Counter writes_received;
-    Counter refused_strangers;
-    Counter refused_epoch;
-    Counter refused_malformed;
-    Counter damaged_records;
-    Counter damaged_writes;
-    Counter writes_repeated;
-    Counter sleeps;
-    Counter segments_retransmitted;
-    Counter retransmission_timeouts;
-
-    /// Calls see(name, member, meaning) for each counter.
-    template <class See>
-    static void each(See see) {
-        using T = TransportCounters;
-        see("messages_sent", &T::messages_sent, "Messages sent by the transport.");
-        see("messages_received", &T::messages_received, "Messages received by the transport.");
-        see("writes", &T::writes, "Writes into remote memory or that of the own builder.");
-        see("written_bytes", &T::written_bytes, "Bytes in these writes.");
-        see("writes_received", &T::writes_received,
-            "Writes received, announced by immediate data.");
-        see("refused_strangers", &T::refused_strangers,
-            "Messages or connections without the token.");
-        see("refused_epoch", &T::refused_epoch, "Messages of another epoch.");
-        see("refused_malformed", &T::refused_malformed,
-            "Messages with an invalid length, sender or kind.");
-        see("damaged_records", &T::damaged_records,
-            "Records or messages with a wrong checksum or number, each of which ended its "
-            "connection.");
-        see("damaged_writes", &T::damaged_writes,
-            "Writes received with a wrong checksum, which were not used (`measure.checksums`).");
-        see("writes_repeated", &T::writes_repeated,
-            "Writes sent again as they had come damaged (`measure.checksums`).");
-        see("sleeps", &T::sleeps, "Sleeps until something was received.");
-        see("segments_retransmitted", &T::segments_retransmitted,
-            "Segments that the kernel's TCP retransmitted (`tcp` only).");
-        see("retransmission_timeouts", &T::retransmission_timeouts,
-            "Timeouts of its retransmission timer (`tcp` only, Linux 6.7 or later).");
-    }
+    DAQLOOM_FIELDS(
+        TransportCounters, (Counter, messages_sent, "Messages sent by the transport."),
+        (Counter, messages_received, "Messages received by the transport."),
+        (Counter, writes, "Writes into remote memory or that of the own builder."),
+        (Counter, written_bytes, "Bytes in these writes."),
+        (Counter, writes_received, "Writes received, announced by immediate data."),
+        (Counter, refused_strangers, "Messages or connections without the token."),
+        (Counter, refused_epoch, "Messages of another epoch."),
+        (Counter, refused_malformed, "Messages with an invalid length, sender or kind."),
+        (Counter, damaged_records,
+         "Records or messages with a wrong checksum or number, each of which ended its "
+         "connection."),
+        (Counter, damaged_writes,
+         "Writes received with a wrong checksum, which were not used (`measure.checksums`)."),
+        (Counter, writes_repeated,
+         "Writes sent again as they had come damaged (`measure.checksums`)."),
+        (Counter, sleeps, "Sleeps until something was received."),
+        (Counter, segments_retransmitted,
+         "Segments that the kernel's TCP retransmitted (`tcp` only)."),
+        (Counter, retransmission_timeouts,
+         "Timeouts of its retransmission timer (`tcp` only, Linux 6.7 or later)."))
 };
 
 /// Kernel counters of a connection to another unit (tcp_info), since it was made.

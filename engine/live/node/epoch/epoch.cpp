@@ -31,8 +31,8 @@ class Loop {
             keep_lease(here);
             const bool stepped = epoch_.step(here);
             counters_.beats.add(1);
-            if (counters_.first_mep_time == 0 && counters_.meps_built > 0) {
-                counters_.first_mep_time.add(now() - began);
+            if (counters_.first_mep_ps == 0 && counters_.meps_built > 0) {
+                counters_.first_mep_ps.add(now() - began);
             }
             publish();
             if (!received && !stepped) {

@@ -268,10 +268,10 @@ Counter* RequestedEpoch<Unit>::cause_of_waiting() const {
         return nullptr;
     }
     if (unit_->waits_for_data()) {
-        return &counters_.waiting_for_source;
+        return &counters_.waiting_for_source_ps;
     }
-    return unit_->unanswered() > 0 || !send_queue_.is_empty() ? &counters_.waiting_for_network
-                                                              : &counters_.waiting_for_builder;
+    return unit_->unanswered() > 0 || !send_queue_.is_empty() ? &counters_.waiting_for_network_ps
+                                                              : &counters_.waiting_for_builder_ps;
 }
 
 template <class Unit>

@@ -33,9 +33,9 @@ using protocol::UnitMessage;
 using protocol::UnitTimer;
 
 /// Counters of the time in each stage.
-constexpr std::array kTimeIn = {&NodeCounters::entering_time, &NodeCounters::asking_time,
-                                &NodeCounters::sending_time, &NodeCounters::idle_time,
-                                &NodeCounters::barrier_time};
+constexpr std::array kTimeIn = {&NodeCounters::entering_ps, &NodeCounters::asking_ps,
+                                &NodeCounters::sending_ps, &NodeCounters::idle_ps,
+                                &NodeCounters::in_barrier_ps};
 
 std::uint64_t number(MepId mep) { return static_cast<std::uint64_t>(mep); }
 
@@ -257,27 +257,27 @@ Counter* ShiftEpoch::cause_of_waiting() const {
         return nullptr;
     }
     if (unit_->readout()->writes_under_way() > 0 || !send_queue_.is_empty()) {
-        return &counters_.waiting_for_network;
+        return &counters_.waiting_for_network_ps;
     }
-    return awaits_answer() && !lacks_data_ ? &counters_.waiting_for_builder
-                                           : &counters_.waiting_for_source;
+    return awaits_answer() && !lacks_data_ ? &counters_.waiting_for_builder_ps
+                                           : &counters_.waiting_for_source_ps;
 }
 
 void ShiftEpoch::enter(std::uint64_t step, ShiftStage stage, Time at) {
     const ShiftStage ended = stage_.stage;
     const Time spent = stage_.enter(stage, at);
     if (ended != ShiftStage::finished) {
-        counters_.phase_time.add(spent);
+        counters_.in_phases_ps.add(spent);
         (counters_.*kTimeIn[static_cast<std::size_t>(ended)]).add(spent);
     }
     counters_.phases.add(ended == ShiftStage::sending || ended == ShiftStage::idle ? 1 : 0);
     counters_.idle_phases.add(ended == ShiftStage::idle ? 1 : 0);
     if (ended == ShiftStage::in_barrier) {
         counters_.barriers.add(1);
-        counters_.in_barriers.record(spent);
+        counters_.in_barrier.record(spent);
     }
     if (step != step_) {
-        counters_.in_phases.record(at - step_since_);
+        counters_.in_phase.record(at - step_since_);
         step_ = step;
         step_since_ = at;
     }

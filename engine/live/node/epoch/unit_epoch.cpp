@@ -99,8 +99,8 @@ void UnitEpoch::put_in_table(protocol::ReadoutIndex readout, std::uint32_t strea
 
 void UnitEpoch::hand_over(const Built& built) {
     const Time took = now() - std::exchange(granted_at_[built.slot], Time::zero());
-    counters_.build_time.add(took);
-    counters_.builds.record(took);
+    counters_.building_ps.add(took);
+    counters_.building.record(took);
     counters_.mfp_bytes_built.add(table_bytes_);
     counters_.mep_bytes_built.add(static_cast<std::uint64_t>(built.bytes));
     const auto memory = parts_.output->area().bytes().subspan(
