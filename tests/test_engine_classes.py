@@ -25,31 +25,31 @@ def star(switch: _engine.SwitchConfig | None = None, *changes: LinkChange) -> Et
 
 
 def weighted(weights: list[int]) -> _engine.SwitchConfig:
-    switch = _engine.SwitchConfig()
-    switch.schedule.scheduling = Scheduling.weighted
-    switch.schedule.weights = weights
-    return switch
+    schedule = _engine.Schedule(scheduling=Scheduling.weighted, weights=weights)
+    return _engine.SwitchConfig(schedule=schedule)
 
 
 def run(network: EthernetConfig, second_level: int = 1) -> _engine.FlowsReport:
     """Hosts 0 and 1 send to host 2 as fast as they can, on two service levels."""
-    config = _engine.SystemConfig()
-    config.network = network
-    config.transport = _engine.RdmaConfig()
-    config.flow_hosts = list(range(network.hosts))
-    config.duration_s = 1e-3
-    config.warmup_s = 0.2e-3
-    flows = []
-    for host, level in (0, 0), (1, second_level):
-        flow = _engine.Flow()
-        flow.name = f"from {host}"
-        flow.sources = [host]
-        flow.destination = 2
-        flow.service_level = level
-        flow.bytes = 1 << 16
-        flow.outstanding = 8
-        flows.append(flow)
-    config.flows = flows
+    flows = [
+        _engine.Flow(
+            name=f"from {host}",
+            sources=[host],
+            destination=2,
+            service_level=level,
+            bytes=1 << 16,
+            outstanding=8,
+        )
+        for host, level in ((0, 0), (1, second_level))
+    ]
+    config = _engine.SystemConfig(
+        network=network,
+        transport=_engine.RdmaConfig(),
+        flow_hosts=list(range(network.hosts)),
+        flows=flows,
+        duration_s=1e-3,
+        warmup_s=0.2e-3,
+    )
     system = _engine.FlowSystem(config)
     system.run()
     assert system.broken_conservation() == ""

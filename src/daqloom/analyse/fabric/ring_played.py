@@ -36,10 +36,8 @@ def shares_by_fifth(
 
 
 def _around(mean_s: float, deviation_s: float) -> _engine.Delay:
-    time = _engine.Delay()
-    time.kind = _engine.DelayKind.gaussian if deviation_s else _engine.DelayKind.fixed
-    time.mean_s, time.spread_s = mean_s, deviation_s
-    return time
+    kind = _engine.DelayKind.gaussian if deviation_s else _engine.DelayKind.fixed
+    return _engine.Delay(kind=kind, mean_s=mean_s, spread_s=deviation_s)
 
 
 def _stretched(time: Distribution, factor: float) -> _engine.Delay:
