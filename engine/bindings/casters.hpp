@@ -29,6 +29,7 @@
 #include "network/graph.hpp"
 #include "protocol/data/event_size.hpp"
 #include "protocol/schedule/lhc_trigger.hpp"
+#include "softswitch/headers.hpp"
 
 namespace daqloom::bindings {
 
@@ -65,6 +66,10 @@ inline auto python_value(const protocol::LeakyBucket& bucket) {
 inline auto python_value(const protocol::EventSizeConfig::Bin& bin) {
     return std::tuple(bin.lower, bin.upper, bin.weight);
 }
+inline std::uint64_t python_value(softswitch::MacAddress address) { return address.value; }
+inline auto python_value(softswitch::IpAddress address) {
+    return std::tuple(address.high, address.low);
+}
 template <class Value>
 using PythonValue = decltype(python_value(std::declval<const Value&>()));
 
@@ -78,7 +83,7 @@ bool assign(const PythonValue<Value>& source, Value& value) {
         value = source == -1 ? Value::none() : Value(source);
     } else if constexpr (std::is_same_v<Value, base::Time>) {
         value = base::Time::from_seconds(source);
-    } else if constexpr (std::is_same_v<Value, base::BitRate>) {
+    } else if constexpr (std::is_integral_v<PythonValue<Value>>) {
         value = {source};
     } else if constexpr (std::is_same_v<Value, network::Forwarding>) {
         value.assign(source.data(), source.data() + source.size());

@@ -161,7 +161,8 @@ class ForwarderCheck {
             match.prefix = static_cast<std::uint8_t>(from_.number(0, 128));
         }
         if (from_.coin()) {
-            match.protocol = from_.coin() ? IpProtocol::tcp : IpProtocol::udp;
+            match.protocol =
+                static_cast<std::uint8_t>(from_.coin() ? IpProtocol::tcp : IpProtocol::udp);
             match.to_port = from_.byte();
         }
         return match;

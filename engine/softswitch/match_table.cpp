@@ -42,8 +42,8 @@ MatchTable::Key MatchTable::key_of(const Match& match) {
     const Key mask = mask_of(match);
     const IpAddress to = match.to.value_or(IpAddress{});
     Key key{match.destination.value_or(MacAddress{}).value,
-            second_word(match.vlan.value_or(0), match.type.value_or(0),
-                        static_cast<std::uint8_t>(match.protocol.value_or(IpProtocol::none))),
+            second_word(match.vlan.value_or(0), match.ethertype.value_or(0),
+                        match.protocol.value_or(0)),
             third_word(match.ingress.value_or(0), match.from_port.value_or(0),
                        match.to_port.value_or(0)),
             to.high, to.low};
@@ -60,7 +60,7 @@ MatchTable::Key MatchTable::mask_of(const Match& match) {
     const bool asks_for_ports = match.from_port || match.to_port;
     const int prefix = match.to ? std::min<int>(match.prefix, 128) : 0;
     return {all(match.destination.has_value(), ~std::uint64_t{0}),
-            second_word(all(match.vlan.has_value(), word), all(match.type.has_value(), word),
+            second_word(all(match.vlan.has_value(), word), all(match.ethertype.has_value(), word),
                         all(match.protocol.has_value(), 0xff)) |
                 all(asks_for_ip, kAbsent),
             third_word(all(match.ingress.has_value(), word), all(match.from_port.has_value(), word),

@@ -10,21 +10,25 @@
 #include <optional>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "softswitch/headers.hpp"
 
 namespace daqloom::softswitch {
 
 /// Required header fields of a packet; an empty field matches any value.
 struct Match {
-    std::optional<MacAddress> destination = {};
-    std::optional<std::uint16_t> vlan = {};
-    std::optional<std::uint16_t> type = {};  ///< EtherType behind tags
-    std::optional<IpAddress> to = {};
-    std::uint8_t prefix = 128;  ///< bits of `to` that are compared; for IPv4 the prefix length + 96
-    std::optional<IpProtocol> protocol = {};
-    std::optional<std::uint16_t> from_port = {};
-    std::optional<std::uint16_t> to_port = {};
-    std::optional<std::uint16_t> ingress = {};
+    DAQLOOM_FIELDS(Match, (std::optional<MacAddress>, destination, "Ethernet address."),
+                   (std::optional<std::uint16_t>, vlan, "VLAN of the outermost tag."),
+                   (std::optional<std::uint16_t>, ethertype, "EtherType behind tags."),
+                   (std::optional<IpAddress>, to,
+                    "IP address of the destination, as two numbers of 64 bits; an IPv4 address as "
+                    "::ffff:a.b.c.d."),
+                   (std::uint8_t, prefix,
+                    "Bits of `to` that are compared; for IPv4 the prefix length + 96.", 128),
+                   (std::optional<std::uint8_t>, protocol, "Protocol of the IP packet, by number."),
+                   (std::optional<std::uint16_t>, from_port, "Source port of TCP or UDP."),
+                   (std::optional<std::uint16_t>, to_port, "Destination port of TCP or UDP."),
+                   (std::optional<std::uint16_t>, ingress, "Port of the switch."))
 
     friend bool operator==(const Match&, const Match&) = default;
 };

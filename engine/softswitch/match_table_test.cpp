@@ -100,8 +100,9 @@ bool holds(const Match& match, const Headers& headers, std::uint16_t ingress) {
     }
     return (!match.destination || *match.destination == headers.destination) &&
            (!match.vlan || *match.vlan == headers.vlan) &&
-           (!match.type || *match.type == headers.type) &&
-           (!match.protocol || (headers.is_ip && *match.protocol == headers.protocol)) &&
+           (!match.ethertype || *match.ethertype == headers.type) &&
+           (!match.protocol ||
+            (headers.is_ip && *match.protocol == static_cast<std::uint8_t>(headers.protocol))) &&
            (!match.from_port || (headers.has_ports && *match.from_port == headers.from_port)) &&
            (!match.to_port || (headers.has_ports && *match.to_port == headers.to_port)) &&
            (!match.ingress || *match.ingress == ingress);
@@ -128,7 +129,9 @@ TEST(MatchTable, IsAsALookAtEveryRule) {
             if (below(3) == 0) match.to_port = below(2);
             if (below(4) == 0) match.ingress = below(2);
             if (below(4) == 0) match.destination = MacAddress{below(2)};
-            if (below(4) == 0) match.protocol = below(2) == 0 ? IpProtocol::udp : IpProtocol::tcp;
+            if (below(4) == 0)
+                match.protocol =
+                    static_cast<std::uint8_t>(below(2) == 0 ? IpProtocol::udp : IpProtocol::tcp);
             const std::uint16_t priority = below(4);
             if (below(5) == 0 && !rules.empty()) {
                 const std::size_t gone = below(rules.size());

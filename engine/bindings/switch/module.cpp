@@ -44,48 +44,8 @@ void bind_configurations(nb::module_& module) {
 }
 
 void bind_matches(nb::module_& module) {
-    nb::class_<Match>(module, "Match", "Required header fields of a frame; None matches any value.")
-        .def(nb::init<>())
-        .def_prop_rw(
-            "destination",
-            [](const Match& self) {
-                return self.destination ? std::optional(self.destination->value) : std::nullopt;
-            },
-            [](Match& self, std::optional<std::uint64_t> address) {
-                self.destination = address ? std::optional(MacAddress{*address}) : std::nullopt;
-            })
-        .def_rw("vlan", &Match::vlan)
-        .def_rw("ethertype", &Match::type)
-        .def(
-            "set_to",
-            [](Match& self, const nb::bytes& address, std::uint8_t prefix) {
-                if (address.size() != 16 || prefix > 128) {
-                    throw nb::value_error("an address has 16 bytes, and a prefix up to 128 bits");
-                }
-                IpAddress to;
-                for (std::size_t i = 0; i < 8; ++i) {
-                    const auto* bytes = static_cast<const std::uint8_t*>(address.data());
-                    to.high = to.high << 8 | bytes[i];
-                    to.low = to.low << 8 | bytes[8 + i];
-                }
-                self.to = to;
-                self.prefix = prefix;
-            },
-            nb::arg("address"), nb::arg("prefix"),
-            "An IPv6 address, or an IPv4 address as ::ffff:a.b.c.d, and its prefix length.")
-        .def_prop_rw(
-            "protocol",
-            [](const Match& self) {
-                return self.protocol ? std::optional(static_cast<std::uint8_t>(*self.protocol))
-                                     : std::nullopt;
-            },
-            [](Match& self, std::optional<std::uint8_t> number) {
-                self.protocol =
-                    number ? std::optional(static_cast<IpProtocol>(*number)) : std::nullopt;
-            })
-        .def_rw("from_port", &Match::from_port)
-        .def_rw("to_port", &Match::to_port)
-        .def_rw("ingress", &Match::ingress);
+    bind_config<Match>(module, "Match",
+                       "Required header fields of a frame; None matches any value.");
     nb::class_<Action>(module, "Action", "Action on the frames of a rule.")
         .def_static(
             "queue",
@@ -105,28 +65,10 @@ void bind_state(nb::module_& module) {
     bind_report<io::LoopCounters>(module, "LoopCounters", "Counters of the poll loop.");
     bind_report<MacTableCounters>(module, "AddressCounters", "Counters of the table of addresses.");
     bind_report<io::DeviceCounters>(module, "DeviceCounters", "Counters of the device of a port.");
-    nb::class_<SwitchState::Port>(module, "PortState")
-        .def_ro("device", &SwitchState::Port::device)
-        .def_ro("frames", &SwitchState::Port::frames)
-        .def_ro("addresses", &SwitchState::Port::addresses);
-    nb::class_<SwitchState::Ring>(module, "RingState")
-        .def_ro("counters", &SwitchState::Ring::counters)
-        .def_ro("packets", &SwitchState::Ring::packets)
-        .def_ro("bytes", &SwitchState::Ring::bytes)
-        .def_ro("waits", &SwitchState::Ring::waits,
-                "Histogram of waiting times: below 2^16 ps, and in each bucket twice as long.");
-    nb::class_<SwitchState>(module, "SwitchState")
-        .def_ro("ports", &SwitchState::ports)
-        .def_ro("rings", &SwitchState::rings)
-        .def_ro("loop", &SwitchState::loop)
-        .def_ro("addresses", &SwitchState::addresses)
-        .def_ro("known_addresses", &SwitchState::known_addresses)
-        .def_ro("rules", &SwitchState::rules)
-        .def_ro("ring_memory", &SwitchState::ring_memory)
-        .def_ro("shared_peak", &SwitchState::shared_peak,
-                "Most bytes held in the shared memory at a time, since peaks were reset.")
-        .def_ro("free_buffers", &SwitchState::free_buffers)
-        .def_ro("at_s", &SwitchState::at);
+    bind_report<SwitchState::Port>(module, "PortState", "A port of the switch.");
+    bind_report<SwitchState::Ring>(module, "RingState", "A ring of the switch.");
+    bind_report<SwitchState>(module, "SwitchState",
+                             "State and counters, each core read between two of its turns.");
 }
 
 void bind_trials(nb::module_& module) {
@@ -187,108 +129,82 @@ struct Changes {
     std::vector<Step> steps;
 };
 
+/// A method that adds a step of these arguments.
+template <class Result, class... Argument>
+auto step(Result (*change)(Forwarder&, Argument...)) {
+    return [change](Changes& self, std::decay_t<Argument>... argument) {
+        self.add([=](Forwarder& to) { return change(to, argument...); });
+    };
+}
+
 void bind_changes(nb::module_& module) {
+    using namespace nb::literals;
+    using To = Forwarder;
+    const auto set_meter = [](To& to, MeterIndex index, bool is_of_packets,
+                              std::uint64_t per_second, std::uint64_t burst) {
+        const auto unit = is_of_packets ? MeterConfig::Unit::packets : MeterConfig::Unit::bits;
+        return to.set_meter(index, {unit, per_second, burst});
+    };
+    const auto set_flow = [](To& to, FlowIndex index, const Match& match, std::uint16_t priority,
+                             const Action& action, MeterIndex meter) {
+        return to.set_flow(index, {match, priority, action, meter});
+    };
     nb::class_<Changes>(module, "Changes",
                         "Changes to apply between two turns of the switch, step by step.")
         .def(nb::init<>())
         .def("__len__", [](const Changes& self) { return self.steps.size(); })
-        .def(
-            "set_rate",
-            [](Changes& self, RingIndex ring, base::BitRate rate) {
-                self.add([=](Forwarder& to) { to.queues().set_rate(ring, rate); });
-            },
-            nb::arg("ring"), nb::arg("rate_bps"))
-        .def(
-            "set_limits",
-            [](Changes& self, RingIndex ring, std::uint32_t packets, base::Bytes bytes) {
-                self.add([=](Forwarder& to) { to.queues().set_limits(ring, packets, bytes); });
-            },
-            nb::arg("ring"), nb::arg("packets"), nb::arg("bytes"))
-        .def(
-            "set_mark",
-            [](Changes& self, RingIndex ring, base::Bytes bytes) {
-                self.add([=](Forwarder& to) { to.queues().set_mark(ring, bytes); });
-            },
-            nb::arg("ring"), nb::arg("bytes"))
-        .def(
-            "set_port_limits",
-            [](Changes& self, PortIndex port, const PortLimits& limits) {
-                self.add([=](Forwarder& to) { return to.set_limits(port, limits); });
-            },
-            nb::arg("port"), nb::arg("limits"), "Refused if there is no such port.")
-        .def("forget_peaks",
-             [](Changes& self) { self.add([](Forwarder& to) { to.queues().forget_peaks(); }); })
-        .def(
-            "set_pause",
-            [](Changes& self, RingIndex ring, std::uint32_t packets) {
-                self.add([=](Forwarder& to) { to.set_pause(ring, packets); });
-            },
-            nb::arg("ring"), nb::arg("packets"))
-        .def(
-            "set_mirrored",
-            [](Changes& self, RingIndex ring, bool is) {
-                self.add([=](Forwarder& to) { to.set_mirrored(ring, is); });
-            },
-            nb::arg("ring"), nb::arg("is_mirrored"))
-        .def(
-            "set_rule",
-            [](Changes& self, const Match& match, std::uint16_t priority, const Action& action) {
-                self.add([=](Forwarder& to) { return to.set_rule(match, priority, action); });
-            },
-            nb::arg("match"), nb::arg("priority"), nb::arg("action"),
-            "Refused if the table is full.")
-        .def(
-            "remove_rule",
-            [](Changes& self, const Match& match, std::uint16_t priority) {
-                self.add([=](Forwarder& to) { std::ignore = to.remove_rule(match, priority); });
-            },
-            nb::arg("match"), nb::arg("priority"))
-        .def(
-            "set_flow",
-            [](Changes& self, FlowIndex index, const Match& match, std::uint16_t priority,
-               const Action& action, MeterIndex meter) {
-                self.add([index, entry = FlowEntry{match, priority, action, meter}](Forwarder& to) {
-                    return to.set_flow(index, entry);
-                });
-            },
-            nb::arg("index"), nb::arg("match"), nb::arg("priority"), nb::arg("action"),
-            nb::arg("meter"),
-            "Sets an entry of the flow table; meter -1: none. Refused for too many kinds of "
-            "matches.")
-        .def(
-            "remove_flow",
-            [](Changes& self, FlowIndex index) {
-                self.add([=](Forwarder& to) { to.remove_flow(index); });
-            },
-            nb::arg("index"))
-        .def(
-            "set_meter",
-            [](Changes& self, MeterIndex index, bool is_of_packets, std::uint64_t per_second,
-               std::uint64_t burst) {
-                const MeterConfig config{
-                    is_of_packets ? MeterConfig::Unit::packets : MeterConfig::Unit::bits,
-                    per_second, burst};
-                self.add([=](Forwarder& to) { return to.set_meter(index, config); });
-            },
-            nb::arg("index"), nb::arg("is_of_packets"), nb::arg("per_second"), nb::arg("burst"),
-            "Configures a meter of bits or packets; resets its counters. Refused if there is no "
-            "such meter.")
-        .def(
-            "fix_address",
-            [](Changes& self, std::uint64_t address, std::uint16_t vlan, PortIndex port) {
-                self.add(
-                    [=](Forwarder& to) { return to.fix_address(MacAddress{address}, vlan, port); });
-            },
-            nb::arg("address"), nb::arg("vlan"), nb::arg("port"),
-            "Fixes an address in a VLAN, or with EVERY_VLAN in each. Refused if it has no place.")
-        .def(
-            "forget_address",
-            [](Changes& self, std::uint64_t address, std::uint16_t vlan) {
-                self.add([=](Forwarder& to) {
-                    std::ignore = to.forget_address(MacAddress{address}, vlan);
-                });
-            },
-            nb::arg("address"), nb::arg("vlan"));
+        .def("set_rate", step(+[](To& to, RingIndex ring, base::BitRate rate) {
+                 to.queues().set_rate(ring, rate);
+             }),
+             "ring"_a, "rate_bps"_a)
+        .def("set_limits",
+             step(+[](To& to, RingIndex ring, std::uint32_t packets, base::Bytes bytes) {
+                 to.queues().set_limits(ring, packets, bytes);
+             }),
+             "ring"_a, "packets"_a, "bytes"_a)
+        .def("set_mark", step(+[](To& to, RingIndex ring, base::Bytes bytes) {
+                 to.queues().set_mark(ring, bytes);
+             }),
+             "ring"_a, "bytes"_a)
+        .def("set_port_limits", step(+[](To& to, PortIndex port, const PortLimits& limits) {
+                 return to.set_limits(port, limits);
+             }),
+             "port"_a, "limits"_a, "Refused if there is no such port.")
+        .def("forget_peaks", step(+[](To& to) { to.queues().forget_peaks(); }))
+        .def("set_pause", step(+[](To& to, RingIndex ring, std::uint32_t packets) {
+                 to.set_pause(ring, packets);
+             }),
+             "ring"_a, "packets"_a)
+        .def("set_mirrored",
+             step(+[](To& to, RingIndex ring, bool is) { to.set_mirrored(ring, is); }), "ring"_a,
+             "is_mirrored"_a)
+        .def("set_rule",
+             step(+[](To& to, const Match& match, std::uint16_t priority, const Action& action) {
+                 return to.set_rule(match, priority, action);
+             }),
+             "match"_a, "priority"_a, "action"_a, "Refused if the table is full.")
+        .def("remove_rule", step(+[](To& to, const Match& match, std::uint16_t priority) {
+                 std::ignore = to.remove_rule(match, priority);
+             }),
+             "match"_a, "priority"_a)
+        .def("set_flow", step(+set_flow), "index"_a, "match"_a, "priority"_a, "action"_a, "meter"_a,
+             "Sets an entry of the flow table; meter -1: none. Refused for too many kinds of "
+             "matches.")
+        .def("remove_flow", step(+[](To& to, FlowIndex index) { to.remove_flow(index); }),
+             "index"_a)
+        .def("set_meter", step(+set_meter), "index"_a, "is_of_packets"_a, "per_second"_a, "burst"_a,
+             "Configures a meter of bits or packets; resets its counters. Refused if there is no "
+             "such meter.")
+        .def("fix_address",
+             step(+[](To& to, MacAddress address, std::uint16_t vlan, PortIndex port) {
+                 return to.fix_address(address, vlan, port);
+             }),
+             "address"_a, "vlan"_a, "port"_a,
+             "Fixes an address in a VLAN, or with EVERY_VLAN in each. Refused if it has no place.")
+        .def("forget_address", step(+[](To& to, MacAddress address, std::uint16_t vlan) {
+                 std::ignore = to.forget_address(address, vlan);
+             }),
+             "address"_a, "vlan"_a);
 }
 
 /// Counters summed over all cores for each index: `of` reads one in a core with `many` of them;

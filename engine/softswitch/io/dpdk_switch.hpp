@@ -30,26 +30,31 @@ struct SwitchConfig {
 /// State and counters, each core read between two of its turns.
 struct SwitchState {
     struct Port {
-        DeviceCounters device;
-        PortCounters frames;
-        std::uint32_t addresses = 0;  ///< learned at the port, expired ones included
+        DAQLOOM_FIELDS(Port, (DeviceCounters, device, "Counters of its device."),
+                       (PortCounters, frames, "Counters of frames by this ingress port."),
+                       (std::uint32_t, addresses,
+                        "Addresses learned at the port, expired ones included."))
     };
     struct Ring {
-        RingCounters counters;
-        std::uint32_t packets = 0;  ///< held now
-        base::Bytes bytes = 0;
-        Waits waits{};
+        DAQLOOM_FIELDS(Ring, (RingCounters, counters, "Counters of the ring."),
+                       (std::uint32_t, packets, "Packets held now."),
+                       (base::Bytes, bytes, "Bytes held now."),
+                       (Waits, waits,
+                        "Histogram of waiting times: below 2^16 ps, and in each bucket twice as "
+                        "long."))
     };
-    std::vector<Port> ports;
-    std::vector<Ring> rings;
-    LoopCounters loop;
-    MacTableCounters addresses;
-    std::size_t known_addresses = 0;
-    std::size_t rules = 0;
-    base::Bytes ring_memory = 0;  ///< memory ever touched
-    base::Bytes shared_peak = 0;  ///< most bytes of all rings at a time; 0 without a shared memory
-    std::uint32_t free_buffers = 0;
-    base::Time at;  ///< time since the start
+    DAQLOOM_FIELDS(SwitchState, (std::vector<Port>, ports, "Ports."),
+                   (std::vector<Ring>, rings, "Rings."),
+                   (LoopCounters, loop, "Counters of the poll loop."),
+                   (MacTableCounters, addresses, "Counters of the table of addresses."),
+                   (std::size_t, known_addresses, "Addresses in the table."),
+                   (std::size_t, rules, "Rules in the table."),
+                   (base::Bytes, ring_memory, "Memory of the rings ever touched."),
+                   (base::Bytes, shared_peak,
+                    "Most bytes held in the shared memory at a time, since peaks were reset; 0 "
+                    "without a shared memory."),
+                   (std::uint32_t, free_buffers, "Free packet buffers."),
+                   (base::Time, at, "Time since the start."))
 };
 
 /// At most one per process, as DPDK starts once. The cores run in threads of EAL, so that no other

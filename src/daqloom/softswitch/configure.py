@@ -180,18 +180,21 @@ def _action(switch: SwitchFile, rule: Rule) -> Action:
 
 def match_of(switch: SwitchFile, given: Matching) -> Match:
     """Return the engine's match of frames."""
-    match = Match()
-    match.destination = None if given.destination is None else address_number(given.destination)
-    match.vlan, match.ethertype = given.vlan, given.ethertype
-    match.protocol = None if given.protocol is None else PROTOCOLS[given.protocol]
-    match.from_port, match.to_port = given.from_port, given.to_port
-    match.ingress = None if given.ingress is None else port_number(switch, given.ingress)
+    to, prefix = None, 128
     if given.to is not None:
         network = ipaddress.ip_network(given.to)
-        address = network.network_address.packed
-        mapped = address if network.version == 6 else bytes(10) + b"\xff\xff" + address
-        match.set_to(mapped, network.prefixlen + (0 if network.version == 6 else 96))
-    return match
+        address, is_v4 = int(network.network_address), network.version == 4
+        to = divmod(address | (0xFFFF << 32 if is_v4 else 0), 1 << 64)
+        prefix = network.prefixlen + (96 if is_v4 else 0)
+    return settings(
+        Match,
+        given,
+        destination=None if given.destination is None else address_number(given.destination),
+        protocol=None if given.protocol is None else PROTOCOLS[given.protocol],
+        ingress=None if given.ingress is None else port_number(switch, given.ingress),
+        to=to,
+        prefix=prefix,
+    )
 
 
 def address_number(address: str) -> int:

@@ -77,7 +77,7 @@ class FlowMatch:
         match = Match()
         for key, value, mask in self.fields:
             if key == "to":
-                match.set_to(value.to_bytes(16), mask.bit_count())
+                match.to, match.prefix = divmod(value, 1 << 64), mask.bit_count()
             else:
                 setattr(match, key, value)
         return match
