@@ -274,7 +274,7 @@ def test_no_folder_has_too_many_files():
     files = [
         p
         for suffix in ("py", "cpp", "hpp")
-        for top in ("src",)
+        for top in ("engine", "src")
         for p in (ROOT / top).rglob(f"*.{suffix}")
         if not re.search(r"_(test|bench|fuzz)\.", p.name)
     ]
