@@ -41,7 +41,7 @@ def test_shares_beyond_a_short_log_are_unknown() -> None:
 
 
 def test_bands_have_their_confidence() -> None:
-    """Of 200 logs of 60 exponential durations, the band at the median holds 1/2 in 95 % (±3 σ)."""
+    """The band at the median holds 1/2 in 95 % (±3 σ) of 200 logs of 60 exponential durations."""
     random = np.random.default_rng(1)
     held = 0
     for _ in range(200):

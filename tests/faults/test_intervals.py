@@ -22,7 +22,7 @@ def test_intervals_are_fitted(shape: float) -> None:
 
 
 def test_p_values_of_a_fit_of_the_right_kind_are_uniform() -> None:
-    """Of 200 exponential logs, one in ten has a p-value below 0.1 (± 4 σ).
+    """One in ten of 200 exponential logs has a p-value below 0.1 (± 4 σ).
 
     Four are fitted whole: the Weibull's samples, which have no part in it, take the time.
     """

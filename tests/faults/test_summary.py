@@ -70,7 +70,7 @@ def test_what_was_drawn_comes_out_of_the_log(month) -> None:
 def test_equal_variants_are_fitted_once_and_samples_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of 5000 failures, one of each link, no two variants differ without test periods."""
+    """No two variants of 5000 failures, one of each link, differ without test periods."""
     sizes: list[int] = []
     fitted = intervals._fitted
 

@@ -48,7 +48,7 @@ def study(rates: Any = RATES, sizes: Any = SIZES, seeds: int = 3, **more: Any) -
 
 
 def with_course(dataset: xarray.Dataset, slices: np.ndarray) -> xarray.Dataset:
-    """The same slices, shape (seeds, 80), at every simulated point."""
+    """Add equal slices, shape (seeds, 80), to every simulated point."""
     course = np.full((*dataset[PEAK].shape, 80), np.nan)
     course[1] = slices
     dims = (*dataset[PEAK].dims, "slice")

@@ -1,4 +1,4 @@
-"""Studies that take a blink, for tests of what drives and keeps them."""
+"""Studies of less than a second, for tests of their run and store."""
 
 BRIEF = """
 scenario = "small-rack"

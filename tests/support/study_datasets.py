@@ -1,4 +1,4 @@
-"""Datasets of studies whose numbers are known."""
+"""Datasets of studies with known numbers."""
 
 import numpy as np
 import xarray
@@ -57,7 +57,7 @@ LATENCY = "collection_latency_s.mean"
 
 
 def with_latency(*axes, **attrs):
-    """Of `study`, a peak of 10 MB as a latency of 1 ms."""
+    """Return `study` with a latency of 1 ms for a peak of 10 MB."""
     dataset = study(*axes, **attrs)
     dataset[LATENCY] = (dataset[PEAK] * 1e-10).assign_attrs(units="s")
     return dataset

@@ -1,4 +1,4 @@
-"""Stores of studies whose results tell which cell they belong to."""
+"""Stores of studies whose results identify their cell."""
 
 import errno
 import functools
@@ -14,7 +14,7 @@ from daqloom.study.store.store import Store
 
 SCENARIO = Scenario(name="small")
 HASH = SCENARIO.hash()
-"""Computed once: a hash takes a millisecond, and some tests look at ten thousand results."""
+"""Computed once: a hash takes a millisecond, and some tests read ten thousand results."""
 
 
 @functools.cache
@@ -24,7 +24,7 @@ def cell(seed: int, method: str = "simulate") -> Cell:
 
 
 def result(seed: int, method: str = "simulate", **more: Any) -> Result:
-    """A result whose numbers tell which cell it belongs to."""
+    """Return a result whose numbers identify its cell."""
     more.setdefault("warnings", [])  # as they come back; a tuple would not be equal
     return Result(
         scenario=SCENARIO.name,
@@ -50,29 +50,29 @@ def fill_at_once(path: Path, seeds: range, start: Barrier) -> None:
 
 
 def files(path: Path) -> list[Path]:
-    """Files of results, and whatever else is among them."""
+    """Return the files of results, and any others."""
     return sorted(each for each in (path / "cells").rglob("*") if each.is_file())
 
 
 def file_of(path: Path, seed: int) -> Path:
-    """The file of a cell's result."""
+    """Return the file of a cell's result."""
     [found] = (path / "cells").rglob(f"{cell(seed).key}.json.gz")
     return found
 
 
 def rewrite(file: Path, change: Callable[[bytes], bytes]) -> None:
-    """Changes a file in place."""
+    """Change a file in place."""
     file.write_bytes(change(file.read_bytes()))
 
 
 def with_flipped_bit(content: bytes, at: int = -5, bit: int = 0) -> bytes:
-    """By default in the checksum of a gzip file."""
+    """Flip a bit, by default in the checksum of a gzip file."""
     at %= len(content)
     return content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :]
 
 
 def right_ones(store: Store, seeds: Iterable[int]) -> int:
-    """How many of the cells are there; none may be there with another's numbers."""
+    """Return the number of stored cells; none may have the numbers of another."""
     found = 0
     for seed in seeds:
         kept = store.get(cell(seed).key)

@@ -36,7 +36,7 @@ class Outage(NamedTuple):
 
     begin_s: float
     end_s: float | None
-    """None if it had not ended."""
+    """End; None if it had not ended."""
     port: Port
     cause: str = ""
 

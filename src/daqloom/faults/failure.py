@@ -18,7 +18,7 @@ class Failure(NamedTuple):
     begin_s: float
     """Seconds since 1970."""
     end_s: float | None
-    """None: not before the end of the log."""
+    """End of the failure; None if it is after the end of the log."""
     link: str
     cause: str = ""
     flaps: int = 1

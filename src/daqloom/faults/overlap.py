@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 MOST_BLOCKS = 3660
 """Limit on the number of blocks; a block of longer logs is several days."""
 MOST_AT_ONCE = 1000
-"""Limit on the cables down at once that are told apart."""
+"""Limit on the number of cables down at once that are counted separately."""
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,7 @@ def big():
 
 @pytest.fixture(scope="module")
 def page():
-    """Of the big study with two figures."""
+    """Text of the big study with two figures."""
     return render(big(), "Lines", "Map")
 
 

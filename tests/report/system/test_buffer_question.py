@@ -40,7 +40,7 @@ ATLAS = load("atlas-lab")
 
 
 def simulated(scenario: Scenario = ATLAS, peak: float = 70e6, **metrics: Any) -> Result:
-    """What a simulation gives, with a sawtooth for a buffer and events of 2 to 4 ms."""
+    """Result of a simulation with a sawtooth for a buffer and events of 2 to 4 ms."""
     bins = np.arange(200)
     return Result(
         scenario=scenario.name,

@@ -135,7 +135,7 @@ def test_one_factor_through_some_points() -> None:
         at_steps(dataset, {"event.rate": 7e3})
 
 
-def test_points_that_part_are_told_by_their_load() -> None:
+def test_differences_are_explained_by_the_load() -> None:
     dataset = study()
     dataset[PEAK].loc[{"by": "simulate", "event.rate": 2e3}] *= 3
     [pair] = agreements(dataset)

@@ -103,7 +103,7 @@ def test_a_study_of_one_axis_has_no_surface() -> None:
     assert study_surface.section(study().isel({"event.rate": [0]})) is None
 
 
-def test_a_point_outside_of_the_interval_is_told() -> None:
+def test_a_point_outside_of_the_interval_is_reported() -> None:
     dataset = study()
     point = {"event.rate": 12e3, "event.size": 5e6}
     formula, _ = fits(dataset, terms="plane", below=10e6)
@@ -113,7 +113,7 @@ def test_a_point_outside_of_the_interval_is_told() -> None:
     assert any(sentence.startswith("Extrapolation relies on the shape") for sentence in others)
 
 
-def test_a_surface_that_rests_on_single_points_is_told_without_leaving_them_out() -> None:
+def test_a_surface_that_rests_on_single_points_has_no_error_of_leaving_them_out() -> None:
     dataset = study()
     dataset[PEAK].loc[{"event.rate": RATES[1:], "event.size": SIZES[1:]}] = np.nan
     dataset[PEAK].loc[{"event.rate": 6e3, "event.size": 5e6}] = 20e6

@@ -44,7 +44,7 @@ def test_seeds_are_pooled_and_the_level_is_that_of_the_distribution() -> None:
 
 
 def with_needed(dataset: xarray.Dataset, slices: np.ndarray) -> xarray.Dataset:
-    """As `with_course`, of what a shared-memory switch needed."""
+    """Add the course of the buffer that a shared-memory switch needed."""
     held = dataset[COURSE]
     needed = held.copy(data=np.broadcast_to(slices, held.shape).copy())
     needed[{"by": 0}] = math.nan
@@ -166,7 +166,7 @@ def test_levels_at_chosen_steps_only() -> None:
         levels(dataset, at={"event.rate": [5e3]})
 
 
-def test_a_peak_that_a_limit_sets_is_told_as_that_limit() -> None:
+def test_a_peak_set_by_a_limit_is_described_as_that_limit() -> None:
     slices = np.minimum(gumbel(), 52e6)  # the upper tail ends at 52 MB
     dataset = with_course(study([12e3], [5e6]), slices)
     found = levels(dataset, replicas=0)
@@ -177,7 +177,7 @@ def test_a_peak_that_a_limit_sets_is_told_as_that_limit() -> None:
     assert study_levels.table(dataset, found)[1][0][4].endswith("(limit)")
 
 
-def test_of_a_peak_that_is_always_the_same_nothing_is_said_of_longer_runs() -> None:
+def test_a_constant_peak_gives_no_level_of_longer_runs() -> None:
     dataset = with_course(study([12e3], [5e6]), np.full_like(gumbel(), 52e6))
     found = levels(dataset, replicas=0)
     [point] = found.points
@@ -187,7 +187,7 @@ def test_of_a_peak_that_is_always_the_same_nothing_is_said_of_longer_runs() -> N
         "simulated: without any spread no distribution can be fitted, and nothing is known of "
         "longer runs."
     )
-    assert not any("equal" in sentence for sentence in more), "it is said once"
+    assert not any("equal" in sentence for sentence in more), "it occurs once"
 
 
 def test_a_search_and_a_study_without_courses_have_no_levels() -> None:

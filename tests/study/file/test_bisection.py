@@ -14,16 +14,16 @@ from daqloom.study.file.bisection import Boundary, bisect, bisect_by_vote, most_
 
 
 def drive(search: Generator[Any, bool, Boundary], holds: Callable[..., bool]) -> Any:
-    """The boundary and every question asked on the way."""
-    asked = []
+    """The boundary and every question tested on the way."""
+    tested = []
     try:
         question = next(search)
         while True:
-            asked.append(question)
+            tested.append(question)
             question = search.send(holds(question))
     except StopIteration as end:
-        assert len(set(asked)) == len(asked), "a question was asked twice"
-        return end.value, asked
+        assert len(set(tested)) == len(tested), "a question was tested twice"
+        return end.value, tested
 
 
 def condition(find: str, boundary: float) -> Callable[[float], bool]:
@@ -37,7 +37,7 @@ FIND = st.sampled_from(["smallest", "largest"])
 @pytest.mark.parametrize("high", [0, 1, 2, 3, 7, 8, 9, 20])
 def test_every_boundary_between_whole_numbers_is_found_exactly(find: str, high: int) -> None:
     for boundary in range(-1, high + 2):
-        found, asked = drive(bisect(0, high, 1, find=find, whole=True), condition(find, boundary))
+        found, tested = drive(bisect(0, high, 1, find=find, whole=True), condition(find, boundary))
         smallest = find == "smallest"
         outside = "below" if smallest else "above"
         holding = [x for x in range(high + 1) if condition(find, boundary)(x)]
@@ -52,7 +52,7 @@ def test_every_boundary_between_whole_numbers_is_found_exactly(find: str, high: 
             assert found.value == boundary
             other = (found.lower, found.upper)[not smallest]
             assert abs(other - found.value) == 1
-        assert len(asked) <= most_evaluations(0, high, 1)
+        assert len(tested) <= most_evaluations(0, high, 1)
 
 
 @pytest.mark.parametrize("tolerance", [0.01, 0.5, 1, 1.5, 2, 3, 4])
@@ -60,10 +60,10 @@ def test_whole_ends_lie_no_further_apart_than_the_tolerance_rounded_up(tolerance
     for low, high in product(range(3), range(3, 25)):
         for boundary in range(low + 1, high + 1):
             search = bisect(low, high, tolerance, whole=True)
-            found, asked = drive(search, condition("smallest", boundary))
+            found, tested = drive(search, condition("smallest", boundary))
             assert found.lower < boundary <= found.upper
             assert found.upper - found.lower <= math.ceil(tolerance)
-            assert len(asked) <= most_evaluations(low, high, tolerance)
+            assert len(tested) <= most_evaluations(low, high, tolerance)
 
 
 @st.composite
@@ -77,8 +77,8 @@ def linear(draw: st.DrawFn) -> tuple[float, float, float, float]:
 @given(linear(), FIND)
 def test_a_boundary_on_the_linear_grid(case: tuple[float, float, float, float], find: str) -> None:
     low, high, tolerance, boundary = case
-    found, asked = drive(bisect(low, high, tolerance, find=find), condition(find, boundary))
-    assert all(low <= value <= high for value in asked)
+    found, tested = drive(bisect(low, high, tolerance, find=find), condition(find, boundary))
+    assert all(low <= value <= high for value in tested)
     if found.status == "found":
         assert found.lower <= boundary <= found.upper
         # Each end carries one rounding of a midpoint: half a unit in the last place.
@@ -101,8 +101,8 @@ def test_a_boundary_on_the_logarithmic_grid(
     high = low * factor
     boundary = min(low * factor**place, high)
     search = bisect(low, high, tolerance, find=find, grid="log")
-    found, asked = drive(search, condition(find, boundary))
-    assert len(asked) <= most_evaluations(low, high, tolerance, "log")
+    found, tested = drive(search, condition(find, boundary))
+    assert len(tested) <= most_evaluations(low, high, tolerance, "log")
     if found.status == "found":
         assert found.lower <= boundary <= found.upper
         # 64 halvings with three roundings each, of a part in 2^53.
@@ -119,15 +119,15 @@ def test_a_boundary_on_the_logarithmic_grid(
     st.sampled_from(["linear", "log"]),
     FIND,
 )
-def test_whole_quantities_are_asked_as_whole_numbers(
+def test_whole_quantities_have_whole_values(
     low: int, width: int, place: float, tolerance: float, grid: str, find: str
 ) -> None:
     high = low + width
     boundary = low + round(place * width)
     width_allowed = tolerance if grid == "log" else max(1.0, tolerance * width)
     search = bisect(low, high, width_allowed, find=find, grid=grid, whole=True)
-    found, asked = drive(search, condition(find, boundary))
-    assert all(isinstance(value, int) and low <= value <= high for value in asked)
+    found, tested = drive(search, condition(find, boundary))
+    assert all(isinstance(value, int) and low <= value <= high for value in tested)
     if found.status != "found":
         assert boundary in (low, high)
         return
@@ -158,25 +158,25 @@ def test_no_answers_make_a_search_longer_than_its_bound(
     answers: dict[float, bool] = {}
 
     def holds(value: float) -> bool:
-        assert value not in answers, "asked twice"
+        assert value not in answers, "tested twice"
         answers[value] = chance.random() < 0.5
         return answers[value]
 
     search = bisect(low, high, tolerance, find=find, grid=grid, whole=whole)
-    found, asked = drive(search, holds)
+    found, tested = drive(search, holds)
     wide, fine = (
         (high - low, tolerance)
         if grid == "linear"
         else (math.log(high / low), math.log1p(tolerance))
     )
-    assert len(asked) <= max(0, math.ceil(math.log2(wide / fine)) if wide > 0 else 0) + 2
+    assert len(tested) <= max(0, math.ceil(math.log2(wide / fine)) if wide > 0 else 0) + 2
     if found.value is not None:
         assert answers[found.value]
     if found.status == "found":  # the answer changes between the ends
         assert answers[found.lower] != answers[found.upper]
 
 
-def test_the_wrong_direction_is_told() -> None:
+def test_the_wrong_direction_is_reported() -> None:
     found, _ = drive(bisect(0, 8, 1, find="smallest"), lambda x: x <= 3)
     assert found == Boundary(None, 0, 8, "reversed")
     found, _ = drive(bisect(0, 8, 1, find="largest"), lambda x: x >= 3)
@@ -192,9 +192,9 @@ def test_open_sides_are_none() -> None:
 
 
 def test_whole_bounds_may_be_written_as_floats() -> None:
-    found, asked = drive(bisect(0.0, 8.0, 1, whole=True), lambda x: x >= 3)
+    found, tested = drive(bisect(0.0, 8.0, 1, whole=True), lambda x: x >= 3)
     assert found == Boundary(3, 2, 3, "found")
-    assert all(isinstance(value, int) for value in asked)
+    assert all(isinstance(value, int) for value in tested)
 
 
 def test_one_value_is_one_question() -> None:
@@ -210,19 +210,19 @@ def test_a_vote_is_decided_when_no_further_voter_can_change_it(of: int) -> None:
             assert vote(outcomes[:cast], of) == (ends.pop() if len(ends) == 1 else None)
 
 
-def test_seeds_are_asked_until_the_majority_is_decided() -> None:
-    found, asked = drive(bisect_by_vote(0, 4, 1, [7, 8, 9], whole=True), lambda q: q[0] >= 3)
+def test_seeds_vote_until_the_majority_is_certain() -> None:
+    found, tested = drive(bisect_by_vote(0, 4, 1, [7, 8, 9], whole=True), lambda q: q[0] >= 3)
     assert found == Boundary(3, 2, 3, "found")
     # Two of three agree at once everywhere; the third is never needed.
-    assert asked == [(v, s) for v in (0, 4, 2, 3) for s in (7, 8)]
+    assert tested == [(v, s) for v in (0, 4, 2, 3) for s in (7, 8)]
 
 
 def test_a_divided_vote_asks_every_seed() -> None:
-    found, asked = drive(
+    found, tested = drive(
         bisect_by_vote(0, 1, 1, [1, 2, 3], whole=True), lambda q: q[0] == 1 and q[1] != 2
     )
     assert found == Boundary(1, 0, 1, "found")
-    assert asked == [(0, 1), (0, 2), (1, 1), (1, 2), (1, 3)]
+    assert tested == [(0, 1), (0, 2), (1, 1), (1, 2), (1, 3)]
 
 
 @given(st.integers(0, 10**6), st.integers(1, 100_000), st.integers(0, 2**32), FIND)
@@ -238,8 +238,8 @@ def test_a_noisy_boundary_is_found_within_its_band(
 
     low, high, tolerance = -200_000, 1_200_000, 100
     search = bisect_by_vote(low, high, tolerance, [1, 2, 3, 4, 5], find=find, whole=True)
-    found, asked = drive(search, holds)
-    assert len(asked) <= 5 * most_evaluations(low, high, tolerance)
+    found, tested = drive(search, holds)
+    assert len(tested) <= 5 * most_evaluations(low, high, tolerance)
     assert found.status == "found"
     # The answer changes between the ends: neither lies a whole band beyond the boundary.
     assert found.lower <= boundary + band

@@ -59,7 +59,7 @@ def test_a_key_of_the_model_in_set_holds_for_the_models_of_an_axis(tmp_path: Pat
     assert buffers == [0, 64_000_000, 64_000_000]
 
 
-def test_a_key_that_means_something_beside_tables_by_name(tmp_path: Path) -> None:
+def test_a_key_with_a_meaning_for_tables_by_name(tmp_path: Path) -> None:
     broken = '"faults.injected.cut.what" = "host", "faults.injected.cut.at" = "10 ms"'
     axes = f"[variants]\nwhole = {{}}\nbroken = {{ {broken} }}"
     loaded = study(tmp_path, '"faults.seed" = 7', axes)

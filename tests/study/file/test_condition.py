@@ -1,4 +1,4 @@
-"""What a study asks of a result: reading, judging, and the sentence for each mistake."""
+"""Conditions on results: reading, evaluation, and the sentence for each mistake."""
 
 from typing import Any
 
@@ -142,13 +142,13 @@ def test_a_mistake_is_one_sentence(text: str, method: str, sentence: str) -> Non
     assert sentence in str(caught.value)
 
 
-def test_a_method_is_asked_for_what_it_gives_for_the_kind_of_system() -> None:
+def test_a_metric_has_to_be_given_by_the_method_for_the_kind_of_system() -> None:
     text = "barrier_share < 0.5 and control_messages > 0"
     assert str(Condition.parse(text, "measure", Parts.SHIFT)) == text
     # A study that varies the protocol has points of several kinds: one that has it is enough.
     assert str(Condition.parse(text, "simulate", Parts.BUILDERS)) == text
-    told = r"barrier_share is not given by measure for this system \(DAQPIPE\), only by "
-    with pytest.raises(StudyError, match=told):
+    message = r"barrier_share is not given by measure for this system \(DAQPIPE\), only by "
+    with pytest.raises(StudyError, match=message):
         Condition.parse(text, "measure", Parts.DAQPIPE)
 
 

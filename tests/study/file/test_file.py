@@ -273,8 +273,8 @@ def test_a_study_says_what_neither_it_nor_its_scenario_gives(tmp_path: Path) -> 
     before, _, after = text.partition('[network.links.uplink]\nrate = "40 Gb/s"\n')
     (tmp_path / "bare.toml").write_text(f"{before}[network.links.uplink]\n{after}")
     loaded = study(tmp_path, GRID.replace("small-rack", "bare.toml"))
-    told = {"network.links.uplink.rate": "800 Gb/s"}
-    assert attribute(to_dataset(loaded, []), "assumed", None) == loaded.assumed() == told
+    assumed = {"network.links.uplink.rate": "800 Gb/s"}
+    assert attribute(to_dataset(loaded, []), "assumed", None) == loaded.assumed() == assumed
     swept = GRID.replace("[grid]", '[grid]\n"network.links.uplink.rate" = ["40 Gb/s"]')
     assert study(tmp_path, swept.replace("small-rack", "bare.toml")).assumed() == {}
 

@@ -1,4 +1,4 @@
-"""Study files that nobody means: each is refused in one sentence, soon, and without much memory."""
+"""Hostile study files: each is refused in one sentence, soon, and without much memory."""
 
 import json
 import os

@@ -39,11 +39,11 @@ def base() -> Scenario:
 
 @functools.cache
 def slow_hash(changes: str) -> str | None:
-    """What is not remembered of a hasher: None where the changes make no system."""
+    """Hash without the memory of a hasher: None where the changes make no system."""
     try:
         return override(base(), json.loads(changes)).hash()
     except ScenarioError:
-        return None  # whoever computes it will say so
+        return None  # its computation reports it
 
 
 def agree(hasher: ScenarioHasher, changes: Changes) -> None:
@@ -75,7 +75,7 @@ SEQUENCES = given(
     ),
     st.randoms(use_true_random=False),
 )
-"""Of keys that are changed together, each several times with other values."""
+"""Keys that are changed together, each several times with other values."""
 
 test_the_quick_way_and_the_slow_way_agree = settings(max_examples=20)(SEQUENCES(both_ways_agree))
 test_the_quick_way_and_the_slow_way_agree_at_length = pytest.mark.soak(

@@ -1,4 +1,4 @@
-"""Points beyond capacity: known beforehand, cut short, flagged; all others extended if asked."""
+"""Points beyond capacity: found beforehand, cut short, flagged; the extension of others."""
 
 from pathlib import Path
 
@@ -119,11 +119,11 @@ class Course:
 
     def __init__(self, settled_s: float) -> None:
         self.settled_s = settled_s
-        self.asked: list[tuple[str, float, float]] = []
+        self.cells: list[tuple[str, float, float]] = []
 
     def __call__(self, cell: Cell) -> Result:
         scenario = cell.scenario
-        self.asked.append((cell.method, scenario.event.rate, scenario.run.duration))
+        self.cells.append((cell.method, scenario.event.rate, scenario.run.duration))
         noise = np.random.default_rng(1).normal(size=80)
         drift = 0 if scenario.run.duration >= self.settled_s else 100
         return Result(
@@ -151,7 +151,7 @@ def test_a_run_is_extended_until_it_has_settled_or_flagged(
     assert isinstance(end, Outcome)
     assert end.run is not None
     assert end.run.equilibrium == verdict
-    assert answer.asked == [("simulate", 20_000, duration) for duration in durations]
+    assert answer.cells == [("simulate", 20_000, duration) for duration in durations]
 
 
 def test_neither_a_saturated_run_nor_a_formula_is_extended(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_neither_a_saturated_run_nor_a_formula_is_extended(tmp_path: Path) -> No
         _, end = follow(program(study_of(tmp_path, DRIFTS), task), answer)
         assert isinstance(end, Outcome)
         assert end.run is not None
-        assert (len(answer.asked), end.run.equilibrium) == (1, "")
+        assert (len(answer.cells), end.run.equilibrium) == (1, "")
 
 
 def test_a_search_extends_each_of_its_runs(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_search_extends_each_of_its_runs(tmp_path: Path) -> None:
     )
     answer = Course(1.0)
     follow(program(study_of(tmp_path, text), Task("simulate", (), 1)), answer)
-    assert [duration for _, _, duration in answer.asked] == [0.04, 0.07] * (len(answer.asked) // 2)
+    assert [duration for _, _, duration in answer.cells] == [0.04, 0.07] * (len(answer.cells) // 2)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.report.system import methods_figure as beside_figure
-from daqloom.report.system import methods_table as beside_table
+from daqloom.report.system import methods_figure, methods_table
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario, ScenarioError
@@ -73,8 +72,8 @@ def found() -> MethodResults:
 
 
 def test_a_number_stands_in_the_column_of_its_method(found: MethodResults) -> None:
-    assert beside_table.head(found) == ["", "analyse", "simulate", "measure"]
-    cells = {row[0]: row[1:] for row in beside_table.rows(found)}
+    assert methods_table.head(found) == ["", "analyse", "simulate", "measure"]
+    cells = {row[0]: row[1:] for row in methods_table.rows(found)}
     assert cells["time counted"] == ["–", "2.00 ms, virtual", "2.00 s, real"]
     assert cells["event rate"][2] == "500 kHz"
     assert cells["events checked, every byte"] == ["–", "–", "1,000,000"]
@@ -82,50 +81,50 @@ def test_a_number_stands_in_the_column_of_its_method(found: MethodResults) -> No
     parts = [
         found.results[1].metric(f"barrier_s.{part}") or 0.0 for part in ("waiting", "releasing")
     ]
-    assert beside_table.value_of(found.results[1], "barrier_s.whole") == sum(parts) > 0
+    assert methods_table.value_of(found.results[1], "barrier_s.whole") == sum(parts) > 0
     assert cells["waiting for the source"] == ["–", "–", "12.5%"]
     assert "waiting for a builder" not in cells
     assert "time without a partner (dummy)" not in cells
 
 
 def test_sentences_say_what_parts_the_methods(found: MethodResults) -> None:
-    told = "\n".join(beside_table.verdict(found))
+    text = "\n".join(methods_table.verdict(found))
     simulated = found.results[1].metric("event_rate_hz")
     assert simulated is not None
-    assert "model only the network, 4 nodes at 100 Gb/s each" in told
-    assert "4 units on 2 cores generate every fragment" in told
-    assert f"the measurement reaches {100 * 5e5 / simulated:.3g} % of the simulated rate" in told
-    assert "1,000,000 events, 4,000,000 fragments, 4 GB; none of them wrong, no duplicates." in told
-    assert "1,199,000 were built, 1,000 unfinished." in told
+    assert "model only the network, 4 nodes at 100 Gb/s each" in text
+    assert "4 units on 2 cores generate every fragment" in text
+    assert f"the measurement reaches {100 * 5e5 / simulated:.3g} % of the simulated rate" in text
+    assert "1,000,000 events, 4,000,000 fragments, 4 GB; none of them wrong, no duplicates." in text
+    assert "1,199,000 were built, 1,000 unfinished." in text
 
 
 def test_hosts_that_take_time_are_not_called_infinitely_fast() -> None:
     slow = laptop(**{"hosts.send_rate": "40 Gb/s"})
-    told = "\n".join(beside_table.verdict(run_methods(slow, ("analyse", "simulate"))))
-    assert "infinitely fast" not in told
+    text = "\n".join(methods_table.verdict(run_methods(slow, ("analyse", "simulate"))))
+    assert "infinitely fast" not in text
     assert (
         "The analysis models only the network, 4 nodes at 100 Gb/s each; the simulation has the "
-        "time, too, that hosts take by [hosts]; the simulation reaches" in told
+        "time, too, that hosts take by [hosts]; the simulation reaches" in text
     )
 
 
 def test_wrong_events_are_not_to_be_overlooked(found: MethodResults) -> None:
     metrics = MEASURED.metrics | {"events_wrong": 3, "events_repeated": 2}
     worse = MethodResults(found.scenario, (replace(MEASURED, metrics=metrics),))
-    told = "\n".join(beside_table.verdict(worse))
-    assert "3 OTHER EVENTS WERE WRONG, 2 DUPLICATES" in told
+    text = "\n".join(methods_table.verdict(worse))
+    assert "3 OTHER EVENTS WERE WRONG, 2 DUPLICATES" in text
 
 
 def test_figures_and_page_are_written(found: MethodResults, tmp_path: Path) -> None:
-    beside_figure.write(tmp_path / "beside.png", found)
-    assert (tmp_path / "beside.png").read_bytes().startswith(b"\x89PNG")
-    figure = beside_figure.figure(found)
+    methods_figure.write(tmp_path / "methods.png", found)
+    assert (tmp_path / "methods.png").read_bytes().startswith(b"\x89PNG")
+    figure = methods_figure.figure(found)
     assert titles(figure) == ["Event rate", "Length of a phase", "Use of a node's time"]
     assert figure.panels[0].y.names == ["closed form", "simulated", "measured"]
     labels = [panel.x.label for panel in figure.panels]
     assert labels == ["MHz", "ms", "% of the nodes' time"]
-    beside_figure.write(tmp_path / "beside.html", found)
-    page = (tmp_path / "beside.html").read_text()
+    methods_figure.write(tmp_path / "methods.html", found)
+    page = (tmp_path / "methods.html").read_text()
     assert "<th>measure</th>" in page
     assert page.count('class="figure"') == 3
     assert "none of them wrong" in page
@@ -157,13 +156,14 @@ def test_a_racks_methods_are_laid_side_by_side_if_they_are_chosen() -> None:
 
 
 def test_what_each_fault_costs_is_in_the_table() -> None:
-    told = {"faults_begun": 3, "fault_recovery_s": {"flap": 0.5}}
-    simulated = replace(MEASURED, method="simulate", metrics=told)
+    faults = {"faults_begun": 3, "fault_recovery_s": {"flap": 0.5}}
+    simulated = replace(MEASURED, method="simulate", metrics=faults)
     lost = {"fault_events_lost": {"flap": 120}}
-    measured = replace(MEASURED, metrics={**MEASURED.metrics, **told, **lost})
+    measured = replace(MEASURED, metrics={**MEASURED.metrics, **faults, **lost})
     scenario = laptop(**{"faults.injected.flap.what": "unit"})
     cells = {
-        row[0]: row[1:] for row in beside_table.rows(MethodResults(scenario, (simulated, measured)))
+        row[0]: row[1:]
+        for row in methods_table.rows(MethodResults(scenario, (simulated, measured)))
     }
     assert cells["faults begun"] == ["3", "3"]
     assert cells["time to recover from a fault, flap"] == ["500 ms", "500 ms"]
@@ -176,11 +176,11 @@ def test_a_rack_in_a_laboratory_is_measured_on_the_network_that_is_simulated() -
     given = run_methods(rack, ("analyse",))
     measured = replace(MEASURED, metrics={"event_rate_hz": 45.0, "packets_dropped": 3})
     whole = replace(given, results=(*given.results, measured))
-    told = "\n".join(beside_table.verdict(whole))
-    assert "models only the network, 16 nodes; hosts" in told
-    assert "The measurement is of the same network, made of namespaces" in told
-    assert "scheduled on a core" not in told
-    cells = {row[0]: row[1:] for row in beside_table.rows(whole)}
+    text = "\n".join(methods_table.verdict(whole))
+    assert "models only the network, 16 nodes; hosts" in text
+    assert "The measurement is of the same network, made of namespaces" in text
+    assert "scheduled on a core" not in text
+    cells = {row[0]: row[1:] for row in methods_table.rows(whole)}
     assert cells["packets dropped"] == ["–", "3"]
 
 
@@ -195,7 +195,7 @@ def test_a_refused_measurement_leaves_what_the_others_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(methods, "measure", refuse)
-    figure, keys = tmp_path / "beside.html", [f"--set={k}={v}" for k, v in SHORT.items()]
+    figure, keys = tmp_path / "methods.html", [f"--set={k}={v}" for k, v in SHORT.items()]
     done = invoke("compare", "laptop", "--figure", figure, *keys)
     assert done.exit_code == 1
     assert REFUSAL in done.stderr
@@ -205,9 +205,9 @@ def test_a_refused_measurement_leaves_what_the_others_found(
     assert REFUSAL in figure.read_text()
     done = invoke("compare", "laptop", "--json", *keys)
     assert done.exit_code == 1
-    told = json.loads(done.stdout)
-    assert [result["method"] for result in told["results"]] == ["analyse", "simulate"]
-    assert told["failure"] == REFUSAL
+    printed = json.loads(done.stdout)
+    assert [result["method"] for result in printed["results"]] == ["analyse", "simulate"]
+    assert printed["failure"] == REFUSAL
     with pytest.raises(MeasureError, match="not a valid measurement"):
         run_methods(laptop(), ("measure",))
 
@@ -229,8 +229,8 @@ def test_a_laboratory_shows_its_buffer_and_how_busy_the_machine_was(found: Metho
     held = {"buffer_peak_bytes": {"tor": 780_000, "core": 6_000}}
     busy = replace(MEASURED, metrics=MEASURED.metrics | host | held)
     of_lab = replace(found, results=(*found.results[:2], busy))
-    cells = {row[0]: row[1:] for row in beside_table.rows(of_lab)}
+    cells = {row[0]: row[1:] for row in methods_table.rows(of_lab)}
     assert cells["processor pressure"] == ["–", "–", "25.0%"]
     assert cells["lateness of the machine"] == ["–", "–", "3.0%"]
-    shown = titles(beside_figure.figure(of_lab))
+    shown = titles(methods_figure.figure(of_lab))
     assert "Peak occupancy of the top-of-rack switch" in shown

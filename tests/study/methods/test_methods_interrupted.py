@@ -97,15 +97,15 @@ def test_an_interrupted_run_has_a_figure(tmp_path: Path, scenario: str, figure: 
 
 
 def ended_by_ctrl_c(*arguments: str, after: str) -> tuple[str, list[str]]:
-    """Output and log of a command that gets Ctrl-C when it has said `after`."""
+    """Output and log of a command that gets Ctrl-C after the line `after`."""
     command = [sys.executable, "-m", "daqloom", *arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stderr is not None
-        said = [process.stderr.readline()]
-        while after not in said[-1]:
-            assert said[-1], said
-            said.append(process.stderr.readline())
+        lines = [process.stderr.readline()]
+        while after not in lines[-1]:
+            assert lines[-1], lines
+            lines.append(process.stderr.readline())
         process.send_signal(signal.SIGINT)
         output, log = process.communicate(timeout=HUNG_S)
     assert process.returncode == INTERRUPTED

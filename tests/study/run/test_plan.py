@@ -64,14 +64,14 @@ sets = ["faults.seed"]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('[grid]\n"faults.seed" = [1]\n[repeat]\nsets = ["faults.seed"]', "is set by .repeat."),
         ('[repeat]\nsets = ["faults.sed"]', "repeat.sets: .*faults.seed"),
     ],
 )
-def test_what_a_seed_cannot_set_is_said(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(StudyError, match=told):
+def test_keys_that_a_seed_cannot_set_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(StudyError, match=message):
         written(tmp_path, f'scenario = "lhcb-10-percent"\n{text}\n')
 
 
@@ -126,7 +126,7 @@ def test_what_is_ahead_begins_as_planned_and_ends_at_nothing(tmp_path: Path, tex
     assert progress.left_s == pytest.approx(0, abs=1e-3)
 
 
-def test_before_the_first_run_is_done_nobody_knows_how_long_it_takes() -> None:
+def test_there_is_no_estimate_of_the_time_before_the_first_run() -> None:
     assert Progress(tasks=3, ahead_s=5.0).left_s is None
 
 
@@ -148,20 +148,20 @@ def test_the_bound_of_the_rate_is_found_once_for_all_rates_switches_and_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = written(tmp_path, BOUNDED)
-    asked: list[float] = []
+    sizes: list[float] = []
 
     def bounds(system: System) -> dict[str, float]:
-        asked.append(system.scenario.event.size)
+        sizes.append(system.scenario.event.size)
         return event_rate_bounds_hz(system)
 
     monkeypatch.setattr(saturation, "event_rate_bounds_hz", bounds)
     assert plan(study, None).tasks == 24
-    assert asked == [500_000, 1_000_000, 2_000_000]
+    assert sizes == [500_000, 1_000_000, 2_000_000]
     for index in study.indices():
-        told_hz = study.saturation.excess_hz(study.overrides(index))
+        excess_hz = study.saturation.excess_hz(study.overrides(index))
         scenario = study.scenario(index)
         bound_hz = min(event_rate_bounds_hz(System(scenario)).values())
-        assert told_hz == pytest.approx(scenario.event.rate - bound_hz, rel=1e-12)
+        assert excess_hz == pytest.approx(scenario.event.rate - bound_hz, rel=1e-12)
 
 
 def test_the_quick_form_of_the_broken_cables_takes_a_minute() -> None:

@@ -1,4 +1,4 @@
-"""What a port holds, found from outside."""
+"""Probes of a port's buffer from outside."""
 
 import pytest
 

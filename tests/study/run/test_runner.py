@@ -46,7 +46,7 @@ def complete(study: Study, folder: Path) -> Progress:
 
 
 def dataset_of(study: Study, folder: Path, file: Path) -> dict[str, bytes]:
-    """Every number of the dataset, bit for bit."""
+    """Return every number of the dataset, bit for bit."""
     opened = open_study(file, store=folder)
     return {str(name): opened[name].values.tobytes() for name in opened.data_vars}
 
@@ -288,12 +288,12 @@ seeds = 3
 class Known(InProcess):
     """Answers with a boundary that depends on the seed: 20 MB and 1 MB more for each."""
 
-    asked = 0
+    count = 0
 
     def completed(self) -> Iterator[tuple[str, str | None]]:
         waiting, self._waiting = self._waiting, []
         for cell in waiting:
-            self.asked += 1
+            self.count += 1
             self._store.put(cell, self.answer(cell))
             yield cell.key, None
 
@@ -317,7 +317,7 @@ def test_a_search_finds_the_boundary_of_every_seed(tmp_path: Path) -> None:
         executor = Known(store)
         progress = run(study, store, executor)
         assert progress.failures == []
-        assert executor.asked <= 3 * searched_cells(study)
+        assert executor.count <= 3 * searched_cells(study)
         for task, outcome in replay(study, store):
             assert outcome is not None
             assert outcome.boundary is not None
@@ -370,7 +370,7 @@ tolerance = "20 MB"
 """
 
 
-def test_a_searched_buffer_is_told_whole_and_as_its_shared_part(tmp_path: Path) -> None:
+def test_a_searched_buffer_is_given_whole_and_as_its_shared_part(tmp_path: Path) -> None:
     complete(written(tmp_path, SWITCH), tmp_path / "store")
     dataset = open_study(tmp_path / "mine.toml", store=tmp_path / "store")
     assert np.isfinite(dataset["boundary"].values).all()

@@ -90,7 +90,7 @@ def complete(study: Study, folder: Path) -> Progress:
         return run(study, store, InProcess(store))
 
 
-def test_a_study_of_a_fabric_runs_once_and_is_told_with_units(tmp_path: Path) -> None:
+def test_a_study_of_a_fabric_runs_once_and_is_printed_with_units(tmp_path: Path) -> None:
     study = written(tmp_path, BARRIERS)
     assert study.shape == (2, 2)
     assert [axis.name for axis in study.axes] == ["building.barrier", "readout.units"]
@@ -123,10 +123,10 @@ def test_quantities_of_a_fabric_are_coordinates_in_si_units(tmp_path: Path) -> N
     assert found["network.switch.buffer"].values.tolist() == [8192, 65536]
     assert found["network.links.rate"].values.tolist() == [100e9]
     assert found["hosts.polling_delay"].values.tolist() == pytest.approx([1e-6, 2e-6])
-    told = {
+    units = {
         axis: found[axis].attrs["units"] for axis in ("network.switch.buffer", "network.links.rate")
     }
-    assert told == {"network.switch.buffer": "B", "network.links.rate": "b/s"}
+    assert units == {"network.switch.buffer": "B", "network.links.rate": "b/s"}
 
 
 def test_a_speed_by_its_name_is_a_rate(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ CHOICES: dict[str, list[object]] = {
 
 @functools.cache
 def slow_hash(changes: str) -> str | None:
-    """None where the changes of a small tree make no system."""
+    """Return the hash of a small tree with changes; None where they make no system."""
     try:
         return override(tree(), json.loads(changes)).hash()
     except ScenarioError:
@@ -411,7 +411,7 @@ def test_shipped_studies_go_through_shipped_scenarios(
     assert point.hash() == same.hash()
 
 
-# What is told
+# Output
 
 
 @pytest.fixture(scope="module")
@@ -447,11 +447,11 @@ RACKS_ONLY = ("top-of-rack", "ToR", "ATLAS", "links carry", "operating point", "
 def test_a_report_tells_what_the_study_is_about(ran: Path, tmp_path: Path) -> None:
     run_in(ran, "report", str(ran / "barriers.toml"), "--output", str(tmp_path))
     page = (tmp_path / "report.html").read_text()
-    told = re.sub('data:[^"]*"', "", page.split("<script")[0])  # without pictures
-    assert "throughput of a node" in told
-    assert "time in barriers" in told
-    assert "2 × barrier, 2 × readout units" in told
-    assert not [word for word in RACKS_ONLY if word in told]
+    text = re.sub('data:[^"]*"', "", page.split("<script")[0])  # without pictures
+    assert "throughput of a node" in text
+    assert "time in barriers" in text
+    assert "2 × barrier, 2 × readout units" in text
+    assert not [word for word in RACKS_ONLY if word in text]
     assert {path.name for path in tmp_path.glob("*.png")} == {"lines.png", "seeds.png"}
 
 
@@ -480,10 +480,10 @@ def test_every_metric_of_a_fabric_can_be_shown(ran: Path, tmp_path: Path) -> Non
     assert write_report(found, tmp_path, show="barrier_s.waiting")[0].exists()
 
 
-def test_plan_and_conclusions_speak_of_fabrics(ran: Path) -> None:
-    told = run_in(ran, "study", "plan", str(ran / "barriers.toml"))
-    assert "2 building.barrier × 2 readout.units = 4, seeds 2" in told
-    assert "8 of 8 complete" in told
+def test_plan_and_conclusions_of_fabrics(ran: Path) -> None:
+    text = run_in(ran, "study", "plan", str(ran / "barriers.toml"))
+    assert "2 building.barrier × 2 readout.units = 4, seeds 2" in text
+    assert "8 of 8 complete" in text
     refused = invoke("study", "levels", ran / "barriers.toml", "--store", ran / "store")
     assert refused.exit_code == 2
     assert len(refused.output.strip().splitlines()) == 1

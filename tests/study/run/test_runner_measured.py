@@ -1,4 +1,4 @@
-"""Measured studies: one point at a time, beside what is simulated."""
+"""Measured studies: one point at a time, apart from simulations."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -88,7 +88,7 @@ def test_measured_points_have_the_machine_to_themselves(
 
 
 @pytest.mark.process
-def test_what_was_measured_lies_beside_what_was_simulated(tmp_path: Path) -> None:
+def test_measurements_and_simulations_are_in_one_dataset(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(STUDY.replace("seeds = 2", "seeds = [2]"))
     study = load_study(tmp_path / "mine.toml")
     with Store.open(tmp_path / "store", create=True) as store:
@@ -102,7 +102,7 @@ def test_what_was_measured_lies_beside_what_was_simulated(tmp_path: Path) -> Non
     assert throughput.sel(by="measure").shape == (2, 1)
 
 
-def test_the_seed_of_a_measured_point_is_told_and_changes_no_hash(study: Study) -> None:
+def test_the_seed_of_a_measured_point_is_passed_and_changes_no_hash(study: Study) -> None:
     seeds = []
 
     def measured(scenario: object, *, seed: int | None, **_: object) -> Result:

@@ -36,7 +36,7 @@ def exported(folder: Path, name: str = "small", output: str = "job.sh", *options
 
 
 def completed(folder: Path, name: str = "small") -> Progress:
-    """What is left to compute for the study after the array."""
+    """Run the rest of the study after the array."""
     with Store.open(folder / "store", create=False) as store:
         return run(load_study(folder / f"{name}.toml"), store, InProcess(store))
 
@@ -146,12 +146,12 @@ def daemon(command: list[str | Path], until: bytes) -> Iterator[None]:
     """Runs a daemon in the foreground, from the line on with which it says that it is ready."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
-        said = b""
+        output = b""
         try:
-            while until not in said:
+            while until not in output:
                 line = process.stdout.readline()
-                assert line, said
-                said += line
+                assert line, output
+                output += line
             rest = threading.Thread(target=process.stdout.read)
             rest.start()
             yield
@@ -195,7 +195,7 @@ def test_slurm_fills_the_store(tmp_path: Path, slurm: None) -> None:
     output = tmp_path / "%a.out"
     submitted = ["sbatch", "--wait", f"--output={output}", script]
     subprocess.run(submitted, cwd=tmp_path, check=True, capture_output=True)
-    said = [(tmp_path / f"{element}.out").read_text() for element in range(ELEMENTS)]
-    assert [line.count("\n") for line in said] == [1, 1, 1]
-    assert sum(int(line.split(" runs computed")[0].split()[-1]) for line in said) == 8
+    output = [(tmp_path / f"{element}.out").read_text() for element in range(ELEMENTS)]
+    assert [line.count("\n") for line in output] == [1, 1, 1]
+    assert sum(int(line.split(" runs computed")[0].split()[-1]) for line in output) == 8
     assert completed(tmp_path).computed == 0

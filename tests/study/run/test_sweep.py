@@ -92,7 +92,7 @@ def test_a_sweep_without_sense_is_refused_in_a_sentence(axes, more, sentence) ->
         daqloom.sweep(daqloom.load("small-rack", QUICK), axes, **more)
 
 
-def test_what_cannot_be_computed_is_missing_and_told() -> None:
+def test_a_failed_point_is_missing_with_a_warning() -> None:
     rack = daqloom.load("small-rack", QUICK)
     sizes = ["200 kB", "1 B", "400 kB"]  # 1 B is less than a byte for each of four sources
     with pytest.warns(UserWarning, match=r"1 of 3 answers are missing; the first: simulate, .*1 B"):

@@ -1,4 +1,4 @@
-"""What a worker is: how little it loads, and that its threads do not share a store."""
+"""Workers: how little they load, and one store for each thread."""
 
 import os
 import signal

@@ -256,7 +256,7 @@ def test_data_that_do_not_carry_a_level_have_a_warning_with_the_time_to_simulate
 # --- The sentence -------------------------------------------------------------------------------
 
 
-def test_a_level_is_told_in_a_sentence() -> None:
+def test_a_level_is_described_in_a_sentence() -> None:
     level = Level(93.1e6, 90.2e6, 97.5e6, 3600.0)
     sentence = "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once an hour."
     assert describe(level, "once an hour") == sentence
@@ -275,7 +275,7 @@ def test_maxima_without_a_regular_likelihood_have_a_level_of_unknown_error() -> 
 
 
 def test_maxima_of_nought_one_or_two_events_have_a_level() -> None:
-    # Rare events: most slices hold none or one. The deviance is flat beside the estimate.
+    # Rare events: most slices hold none or one. The deviance is flat next to the estimate.
     steps = [(0.0, 35), (576_810.0, 1), (691_470.0, 42), (1_380_600.0, 2)]
     maxima = np.repeat([value for value, _ in steps], [count for _, count in steps])
     found = return_level(fit_gev(maxima, replicas=0), 1.0, 3600.0)

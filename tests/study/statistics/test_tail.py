@@ -1,4 +1,4 @@
-"""Levels an hour away from a minute of a fluid queue, beside those that a long run shows.
+"""Levels an hour away from a minute of a fluid queue, and those of a long run.
 
 `benchmarks/return_levels.py` is the full trial: 200 samples of eight queues.
 """
@@ -122,7 +122,7 @@ def test_few_maxima_are_all_fitted_and_of_many_the_greatest() -> None:
     assert Tail(moved).levels(1e-4) == Tail(x).levels(1e-4)
 
 
-def test_more_maxima_narrow_the_interval_as_foretold() -> None:
+def test_more_maxima_narrow_the_interval_as_predicted() -> None:
     random = np.random.default_rng(6)
     known = Gev(10.0, 2.0, 0.0)
     tail = Tail(draw(known, 40, random))

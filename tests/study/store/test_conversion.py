@@ -70,7 +70,7 @@ def test_a_conversion_that_was_interrupted_is_begun_anew(
 
 @pytest.mark.parametrize("line", [0, 1, 2, 3, 5])
 def test_a_flipped_bit_costs_one_result_at_most(path: Path, line: int) -> None:
-    """Of the lines of the second segment: session, two of the pattern of simulations, result 3, two
+    """Damage lines of the second segment: session, two of the pattern of simulations, result 3, two
     of the pattern of the closed forms and their result, 4. Result 3 is in the first as well."""
     [_, segment] = sorted((path / "segments").iterdir())
     start = sum(map(len, segment.read_bytes().splitlines(keepends=True)[:line]))

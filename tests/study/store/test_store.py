@@ -1,4 +1,4 @@
-"""The store of studies: what is put is there, whoever writes at the same time."""
+"""Store of studies: results are kept with any number of writers."""
 
 import json
 import multiprocessing
@@ -194,7 +194,7 @@ def test_what_is_no_store_is_refused(path: Path, create: bool) -> None:
     assert [p.name for p in path.iterdir()] == ["thesis.tex"]
 
 
-def test_an_empty_folder_becomes_a_store_when_told(path: Path) -> None:
+def test_an_empty_folder_becomes_a_store_with_create(path: Path) -> None:
     with pytest.raises(StudyError, match="there is no store"):
         Store.open(path, create=False)
     path.mkdir()

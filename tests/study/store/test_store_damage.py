@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def assert_lost(path: Path, reason: str = "") -> None:
-    """Of the results only that of cell 0 is lost, which is named once, with its file."""
+    """Only the result of cell 0 is lost; it is named once, with its file."""
     with Store.open(path, create=False) as opened:
         assert right_ones(opened, range(COUNT)) == COUNT - 1
         [damage] = opened.damages

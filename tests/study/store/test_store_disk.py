@@ -132,7 +132,7 @@ def test_a_record_that_would_count_as_damage_is_not_written(
     assert store_record.MOST_BYTES == 64 << 20
 
 
-def test_a_disk_that_fails_late_is_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_late_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store.open(path, create=True)
     store.put(cell(0), result(0))
     store.sync()

@@ -98,7 +98,7 @@ class Agreement:
     load: Array
     """Offered rate over what the system can carry, shape (n,); NaN where it is not known."""
     verdicts: list[Verdict | None]
-    """None where the load is not known."""
+    """One for each point, None where its load is not known."""
     tolerance: float
     left_out: Counter[str]
 

@@ -15,8 +15,8 @@ HEAD = """\
 <!-- Written by `python -m daqloom.study.file.reference`; edit
      src/daqloom/study/file/file.py instead. -->
 
-A study is a TOML file: a scenario, methods, and what varies. `daqloom study plan FILE` says what it
-would compute, `daqloom study run FILE` computes what the store does not hold yet. Quantities are
+A study is a TOML file: a scenario, methods, and what varies. `daqloom study plan FILE` prints what
+it would compute, `daqloom study run FILE` computes what the store lacks. Quantities are
 written as in a scenario. Every key that is not listed here or in [scenario.md](scenario.md) is
 refused.
 """
@@ -24,9 +24,9 @@ refused.
 VALUES = """
 ## `[set]`, `[grid]`, `[[zip]]`, `[variants]`
 
-`[set]` changes keys of the scenario at all points. A key that means nothing beside the values of
-the axes at some points, such as the buffer of a switch beside `model = "infinite"`, is left out
-there; one that means nothing at any point is refused. `[grid]` gives a key several values,
+`[set]` changes keys of the scenario at all points. A key without a meaning for the values of the
+axes at some points, such as the buffer of a switch with `model = "infinite"`, is left out there;
+one without a meaning at any point is refused. `[grid]` gives a key several values,
 and every axis is combined with every other; `[[zip]]` gives several keys lists that run side by
 side, one axis for each such table. `[variants]` is an axis of named steps, which may set different
 keys or none:

@@ -64,12 +64,12 @@ class GevFit:
     shape: float
     """xi: above 0 a heavy tail, below 0 a bounded one (scipy's c is -xi)."""
     covariance: Array
-    """Of (location, scale, shape), shape (3, 3); NaN where the likelihood has no regular peak."""
+    """Covariance of (location, scale, shape); NaN where the likelihood has no regular peak."""
     log_likelihood: float
     maxima: Array
     """Fitted values, shape (blocks,)."""
     goodness: Goodness | None
-    """None without replicas."""
+    """Goodness of fit; None without replicas."""
     warnings: tuple[str, ...]
 
     @property

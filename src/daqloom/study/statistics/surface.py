@@ -99,7 +99,7 @@ class Surface:
     _solve: Array
     """From a row of the design to its coordinates in the basis, shape (p, p)."""
     _coordinates: Array
-    """Of z in the basis, shape (p,)."""
+    """Coordinates of z in the basis, shape (p,)."""
 
     def predict(self, x: ArrayLike, y: ArrayLike) -> Prediction:
         """Return the interval of one new measurement at (x, y) with a probability of 95 %.

@@ -1,4 +1,4 @@
-"""Findings of a report: their figures, sentences and number of fits."""
+"""Conclusions of a report: their figures, sentences and number of fits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.peak_studies import NEEDED, PEAK, gumbel, study, with_course
 LATENCY = "collection_latency_s.mean"
 
 
-def test_every_finding_is_drawn() -> None:
+def test_every_conclusion_is_drawn() -> None:
     found = findings(with_course(study(), gumbel()))
     assert [each.name for each in found] == ["levels", "surface", "methods"]
     for each in found:
