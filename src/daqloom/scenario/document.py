@@ -46,16 +46,12 @@ def forget(document: dict[str, Any], path: str) -> None:
 
 def copy_of(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a document with tables of its own and the same values."""
-    return {
-        name: copy_of(value) if isinstance(value, Mapping) else value
-        for name, value in document.items()
-    }
+    inner = {name: copy_of(value) for name, value in document.items() if isinstance(value, Mapping)}
+    return {**document, **inner}
 
 
 def without_empty_tables(document: dict[str, Any]) -> dict[str, Any]:
     """Return a document without tables that have no key."""
-    inner = {
-        name: without_empty_tables(value) if isinstance(value, dict) else value
-        for name, value in document.items()
-    }
+    tables = [name for name, value in document.items() if isinstance(value, dict)]
+    inner = {**document, **{name: without_empty_tables(document[name]) for name in tables}}
     return {name: value for name, value in inner.items() if value != {}}

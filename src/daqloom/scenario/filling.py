@@ -49,10 +49,8 @@ def pattern_of(text: str, folder: Path) -> bytes:
             pattern = _collisions(path, *beams, point or DEFAULT_POINT)
             expected = f"expected beams that collide at {point or DEFAULT_POINT}"
         elif point:
-            raise ValueError(
-                f"{path} does not list both beams; leave :{point} out, or give the JSON or CSV of "
-                "the accelerator's tool"
-            )
+            refusal = f"{path} does not list both beams; leave :{point} out"
+            raise ValueError(f"{refusal}, or give the JSON or CSV of the accelerator's tool")
         else:
             lines = (line.split("#")[0].strip() for line in content.splitlines())
             pattern = _expand(" ".join(filter(None, lines)), where)
@@ -91,10 +89,8 @@ def _collisions(path: Path, one: bytes, two: bytes, point: str) -> bytes:
     where both beams count alike."""
     offset = OFFSETS[point]
     if offset and len(one) != SLOTS:
-        raise ValueError(
-            f"{path} lists {len(one)} slots; :{point} is known for {SLOTS} slots, or "
-            f"{SLOTS * BUCKETS_PER_SLOT} buckets, of the LHC"
-        )
+        refusal = f"{path} lists {len(one)} slots; :{point} is known for {SLOTS} slots"
+        raise ValueError(f"{refusal}, or {SLOTS * BUCKETS_PER_SLOT} buckets, of the LHC")
     return bytes(one[slot] & two[(slot + offset) % len(two)] for slot in range(len(one)))
 
 
@@ -128,11 +124,9 @@ def _slots(path: Path, beam: bytes) -> bytes:
 
 
 def _is_beam(beam: object) -> bool:
-    return (
-        isinstance(beam, list)
-        and 0 < len(beam) <= MOST_CROSSINGS
-        and all(isinstance(slot, int) and slot in (0, 1) for slot in beam)
-    )
+    if not isinstance(beam, list) or not 0 < len(beam) <= MOST_CROSSINGS:
+        return False
+    return all(isinstance(slot, int) and slot in (0, 1) for slot in beam)
 
 
 def _of_csv(path: Path, content: str) -> tuple[bytes, bytes]:
@@ -146,10 +140,8 @@ def _of_csv(path: Path, content: str) -> tuple[bytes, bytes]:
             bucket = int(text) if text.isdecimal() and len(text) < 7 else 0
             slot, rest = divmod(bucket - 1, BUCKETS_PER_SLOT)
             if rest or not 0 <= slot < SLOTS:
-                raise ValueError(
-                    f'{path} has "{text[:12]}" where a bucket was expected: 1, 11, … '
-                    f"{(SLOTS - 1) * BUCKETS_PER_SLOT + 1}"
-                )
+                refusal = f'{path} has "{text[:12]}" where a bucket was expected'
+                raise ValueError(f"{refusal}: 1, 11, … {(SLOTS - 1) * BUCKETS_PER_SLOT + 1}")
             beam[slot] = 1
     if len(beams) != 2:
         raise ValueError(f"{path} lists the buckets of one beam; expected those of B1 and B2")

@@ -234,10 +234,8 @@ def _perftest_samples(lines: list[Line]) -> list[_Row]:
             "only one list of samples; measure one message size, with one of -U, -H"
         )
     if tables and not heads:
-        raise tables[0][0].error(
-            "a summary, without single latencies; ib_write_lat prints them with -U, or their "
-            "histogram with -H"
-        )
+        refusal = "a summary, without single latencies; ib_write_lat prints them with -U"
+        raise tables[0][0].error(f"{refusal}, or their histogram with -H")
     rows: list[_Row] = []
     for line in lines[heads[0][0].number :] if heads else []:
         sample = _PERFTEST_SAMPLE.fullmatch(line.text)

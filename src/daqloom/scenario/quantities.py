@@ -176,11 +176,8 @@ def dimension_of(field: FieldInfo) -> Dimension | None:
 
 def reading(dimension: Dimension) -> Any:
     """Return the annotations of a quantity: `Annotated[int, *reading(SIZE)]`."""
-    return (
-        BeforeValidator(dimension.parse),
-        PlainSerializer(dimension.format, return_type=str, when_used="json"),
-        dimension,
-    )
+    shown = PlainSerializer(dimension.format, return_type=str, when_used="json")
+    return BeforeValidator(dimension.parse), shown, dimension
 
 
 SIZE = Dimension("size", "B", _BYTES, "5 MB", whole=True, maximum=1e15)

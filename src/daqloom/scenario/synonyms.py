@@ -2,13 +2,7 @@
 
 _NO_PFC = 'PFC is not simulated; a switch of model "software" can pause whole ports, by pause_at'
 _NO_DCQCN = "DCQCN is not simulated; RDMA has no congestion control"
-NOT_SIMULATED = {
-    "dcqcn": _NO_DCQCN,
-    "lossless": _NO_PFC,
-    "pfc": _NO_PFC,
-    "xoff": _NO_PFC,
-    "xon": _NO_PFC,
-}
+NOT_SIMULATED = dict.fromkeys(("lossless", "pfc", "xoff", "xon"), _NO_PFC) | {"dcqcn": _NO_DCQCN}
 """Unknown key or value of a scenario → why no other one has its meaning."""
 
 KEYS: dict[str, tuple[str, ...]] = {

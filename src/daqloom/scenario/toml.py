@@ -31,7 +31,7 @@ class TomlError(ValueError):
 
 
 class IntegerError(TomlError):
-    """A whole number has more than 64 bits; `key` says which."""
+    """A whole number has more than 64 bits: that of `key`."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"gives {key[:80] or 'a key'} a whole number of more than 64 bits")

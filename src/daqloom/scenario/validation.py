@@ -22,11 +22,8 @@ def validated(handler: Callable[[Any], T], data: Any, refusals: Collection[str])
     table with the mistakes that it finds."""
     if not refusals:
         return handler(data)
-    mistakes = [
-        InitErrorDetails(
-            type="value_error", loc=(), input=data, ctx={"error": value_error(*refusals)}
-        )
-    ]
+    context = {"error": value_error(*refusals)}
+    mistakes = [InitErrorDetails(type="value_error", loc=(), input=data, ctx=context)]
     try:
         handler(data)
     except ValidationError as error:

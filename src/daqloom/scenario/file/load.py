@@ -48,9 +48,8 @@ def find(scenario: str | PathLike[str]) -> Path:
     if text in known:
         return known[text]
     hint = did_you_mean(text, known, "known are " + ", ".join(known))
-    raise ScenarioError(
-        f'there is no scenario "{text[:80]}"; {hint} (a file is a path that ends in .toml)'
-    )
+    hint += " (a file is a path that ends in .toml)"
+    raise ScenarioError(f'there is no scenario "{text[:80]}"; {hint}')
 
 
 def presets() -> dict[str, Path]:

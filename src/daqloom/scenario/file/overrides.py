@@ -16,9 +16,8 @@ from daqloom.scenario.schema.models import FILES, Scenario
 from daqloom.scenario.schema.switches import COMMON_KEYS, LEVELS, OF_A_PRODUCT, USUAL, Switch
 from daqloom.scenario.toml import IntegerError, TomlError, parse_toml
 
-FILE_KEYS = FILES.keys() | {
-    f"measure.{key}" for key in ("certificates", "source_files", "sink_files")
-}
+_PLACES = ("certificates", "source_files", "sink_files")
+FILE_KEYS = FILES.keys() | {f"measure.{key}" for key in _PLACES}
 """Keys that name a file or a folder."""
 
 Overrides = Iterable[str] | Mapping[str, Any]
@@ -42,9 +41,8 @@ def parse(overrides: Overrides, system: type[BaseModel] = Scenario) -> dict[str,
         known = [named_as(path, key) for key in known_keys(system)]
         inside = [name for name in known if name.startswith(path + ".")]
         if inside:
-            raise ScenarioError(
-                f'{option}{path}: "{path}" is a table; set one of its keys, such as "{inside[0]}"'
-            )
+            refusal = f'{option}{path}: "{path}" is a table; set one of its keys, such as'
+            raise ScenarioError(f'{refusal} "{inside[0]}"')
         shown = path[:80]
         raise ScenarioError(f'{option}{shown}: unknown key "{shown}"{nearest(path, system)}')
     return {path: _from_here(path, value) for path, value in overrides.items()}

@@ -133,9 +133,8 @@ def _switch_section() -> Iterator[str]:
         shown = [_default(field)] * len(DEFAULTS)
         if any(key in keys for keys in known) and key != "cost":
             shown = ["–"] * len(DEFAULTS)
-        shown = [
-            f"`{keys[key]}`" if key in keys else own for keys, own in zip(known, shown, strict=True)
-        ]
+        names = zip(known, shown, strict=True)
+        shown = [f"`{keys[key]}`" if key in keys else own for keys, own in names]
         if key == "model":
             shown = [f"is {ARCHITECTURES[model]}" for model in DEFAULTS]
         yield f"| `{key}` | " + " | ".join(shown) + " |"

@@ -23,11 +23,8 @@ def assumed_comment(scenario: Scenario) -> str:
     """Return comment lines for the head of a scenario's text, if any: its assumptions, and the
     lengths of a run that follow from other keys."""
     run = scenario.run
-    derived = {
-        f"run.{key}": TIME.format(getattr(run, key))
-        for key in ("duration", "warmup")
-        if key not in run.model_fields_set
-    }
+    lengths = [key for key in ("duration", "warmup") if key not in run.model_fields_set]
+    derived = {f"run.{key}": TIME.format(getattr(run, key)) for key in lengths}
     steps = "events of each builder" if scenario.building.protocol == "pull" else "rounds"
     sections = {
         "Assumed, as the scenario does not give:": scenario.assumed(),

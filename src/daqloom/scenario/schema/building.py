@@ -27,10 +27,8 @@ MOST_UNITS = 65_536
 def _read_group(value: object) -> object:
     is_size = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_UNITS
     if value not in ("all", "leaf") and not is_size:
-        raise ValueError(
-            'is not known; expected "all", "leaf", or the number of readout units of a group, '
-            f"1 to {MOST_UNITS}"
-        )
+        known = '"all", "leaf", or the number of readout units of a group'
+        raise ValueError(f"is not known; expected {known}, 1 to {MOST_UNITS}")
     return value
 
 

@@ -109,22 +109,17 @@ def _check_counted(scenario: Tables) -> None:
 
 def _check_table(units: Sequence[UnitPlace], protocol: str) -> None:
     if not units:
-        raise ValueError(
-            'hosts.placement = "table" requires hosts.units, such as [{unit = 0, role = "both", '
-            'host = "r5n0020"}]'
-        )
+        refusal = 'hosts.placement = "table" requires hosts.units'
+        raise ValueError(f'{refusal}, such as [{{unit = 0, role = "both", host = "r5n0020"}}]')
     places: dict[str, int] = {}
     in_order = sorted(units, key=attrgetter("unit"))
     for expected, unit in enumerate(in_order):
         if unit.unit != expected:
-            raise ValueError(
-                f"hosts.units has no unit {expected}, or one twice; give each unit from 0 to "
-                f"{len(units) - 1} once"
-            )
+            refusal = f"hosts.units has no unit {expected}, or one twice"
+            raise ValueError(f"{refusal}; give each unit from 0 to {len(units) - 1} once")
         if unit.role != "spare" and expected > 0 and in_order[expected - 1].role == "spare":
-            raise ValueError(
-                f"hosts.units has unit {expected} behind a spare; give spares the last numbers"
-            )
+            refusal = f"hosts.units has unit {expected} behind a spare"
+            raise ValueError(f"{refusal}; give spares the last numbers")
         if (other := places.setdefault(str(unit), unit.unit)) != unit.unit:
             raise ValueError(
                 f"hosts.units has units {other} and {unit.unit} on {str(unit)[:80]}; give one unit "
@@ -258,17 +253,13 @@ def _check_event(scenario: Tables) -> None:
             f"readout.units = {units} units"
         )
     if event.share != "equal" and len(event.share) != units:
-        raise ValueError(
-            f"event.share has {len(event.share)} weights; expected one for each of "
-            f"readout.units = {units} units"
-        )
+        weights = f"event.share has {len(event.share)} weights"
+        raise ValueError(f"{weights}; expected one for each of readout.units = {units} units")
 
 
 def _check_groups(scenario: Tables) -> None:
     if scenario.readout.card.buffer and not scenario.event.rate:
-        raise ValueError(
-            "readout.card.buffer requires event.rate; a card fills at the rate of events"
-        )
+        raise ValueError("readout.card.buffer requires event.rate, at which a card fills")
     check_groups(scenario, scenario.nodes)
     groups = scenario.event.groups
     if groups and not any(group.share for group in groups):
@@ -288,10 +279,8 @@ def check_groups(scenario: Tables, nodes: int) -> None:
 
 def _check_flows(scenario: Tables) -> None:
     if scenario.building.protocol == "none" and not scenario.flows:
-        raise ValueError(
-            'building.protocol = "none" requires a flow, such as [flows.a] with source = 0 and '
-            "destination = 1"
-        )
+        example = "[flows.a] with source = 0 and destination = 1"
+        raise ValueError(f'building.protocol = "none" requires a flow, such as {example}')
     for name, flow in scenario.flows.items():
         if flow.transport == "udp" and scenario.network.technology != "ethernet":
             raise ValueError(
@@ -326,8 +315,6 @@ def impossible(scenario: Tables) -> str:
             "possible yet; expected one-switch (all hosts on it), fat-tree, imported or cables"
         )
     if scenario.transport.kind == "tcp":
-        return (
-            'transport.kind = "tcp" over network.technology = "infiniband" is not possible '
-            "yet; expected rdma"
-        )
+        over = 'transport.kind = "tcp" over network.technology = "infiniband"'
+        return f"{over} is not possible yet; expected rdma"
     return ""

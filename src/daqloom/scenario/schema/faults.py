@@ -103,10 +103,8 @@ class Fault(Part):
     def _check(self) -> Self:
         ways = self.kind.ways
         if self.how not in ways:
-            raise ValueError(
-                f'how = "{self.how}" means nothing for what = "{self.what}"; expected '
-                f"{' or '.join(ways)}"
-            )
+            refusal = f'how = "{self.how}" means nothing for what = "{self.what}"'
+            raise ValueError(f"{refusal}; expected {' or '.join(ways)}")
         degrades = bool(self.rate or self.bit_error_rate)
         if degrades != (self.how == "degraded"):
             raise ValueError(
@@ -115,10 +113,8 @@ class Fault(Part):
         if self.link_retry and not self.bit_error_rate:
             raise ValueError("link_retry requires a bit_error_rate above 0")
         if self.which and self.count > 1:
-            raise ValueError(
-                f'which = "{self.which}" and count = {self.count}; give one of them: one that you '
-                "name, or a number to be drawn"
-            )
+            refusal = f'which = "{self.which}" and count = {self.count}; give one of them'
+            raise ValueError(f"{refusal}: one that you name, or a number to be drawn")
         if self.repeats > 1 and (not self.lasts or self.period <= self.lasts):
             raise ValueError(
                 f"repeats = {self.repeats} requires lasts above 0 and a longer period; they are "

@@ -57,9 +57,7 @@ class Flow(Part):
                 f"source and destination are both {self.source}; a host cannot send to itself"
             )
         if self.load and self.interval:
-            raise ValueError(
-                "load and interval are both given; give only one, the other follows from it"
-            )
+            raise ValueError("load and interval are given; give one, the other follows from it")
         if self.arrivals == "poisson" and not self.load and not self.interval:
             raise ValueError('arrivals = "poisson" requires a mean: give load or interval')
         return self

@@ -17,6 +17,7 @@ from daqloom.scenario.schema.part import (
     Number,
     Part,
     When,
+    listed,
 )
 from daqloom.scenario.schema.scheduling import Scheduling
 from daqloom.scenario.schema.switches import MAY_DROP
@@ -78,9 +79,7 @@ class HostTimes(Part):
     placement: Annotated[Literal["fill", "spread", "table"], CABLED] = "fill"
     """Fill one leaf switch after the other, spread units evenly over the leaves, or as `units`
     says."""
-    units: Annotated[tuple[UnitPlace, ...], When(".placement", ("table",))] = Field(
-        default=(), strict=False, max_length=MOST_HOSTS
-    )
+    units: Annotated[tuple[UnitPlace, ...], When(".placement", ("table",))] = listed(MOST_HOSTS)
     """Units and their hosts, such as [{unit = 0, role = "both", host = "r5n0020"}]; slots of the
     schedule in the order of units; the k-th readout unit without builder unit shares its slot with
     the k-th builder unit without readout unit."""

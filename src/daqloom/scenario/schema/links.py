@@ -16,6 +16,7 @@ from daqloom.scenario.schema.part import (
     Assumed,
     DefaultWith,
     Part,
+    listed,
 )
 
 FRAME_OVERHEAD_BYTES = 18
@@ -120,9 +121,7 @@ class Links(Part):
     """Between leaves and spines."""
     core: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
     """Between spines and cores."""
-    named: Annotated[tuple[NamedLink, ...], CABLED] = Field(
-        default=(), strict=False, max_length=MOST_NAMED
-    )
+    named: Annotated[tuple[NamedLink, ...], CABLED] = listed(MOST_NAMED)
     """Single cables, such as [{end = "leaf0 port 3", rate = "100 Gb/s"}], which differ from those
     of their level."""
 

@@ -16,14 +16,13 @@ from daqloom.scenario.quantities import (
     PositiveSeconds,
     Seconds,
 )
-from daqloom.scenario.schema.part import Assumed, Part, When
+from daqloom.scenario.schema.part import Assumed, Part, When, listed
 
 MOST_HOSTS = 8192
 MOST_CORES = 4096
 HEARTBEATS_PER_TIMEOUT = 3
-WHEREABOUTS = frozenset(
-    {"hosts", "bind", "network", "port", "certificates", "sink_files", "prometheus_port"}
-)
+WHEREABOUTS = frozenset({"hosts", "bind", "network", "port", "certificates"})
+WHEREABOUTS |= {"sink_files", "prometheus_port"}
 """Keys of places, which do not change what is measured."""
 
 
@@ -137,7 +136,7 @@ class Measure(Part):
     launch: Literal["local", "ssh", "slurm", "by-hand"] = "local"
     """How units start: as children of the command, on `hosts` by ssh, with srun in this Slurm
     allocation, or by hand with `daqloom unit`, of which `daqloom control` prints the command."""
-    hosts: tuple[Host, ...] = Field(default=(), strict=False, max_length=MOST_HOSTS)
+    hosts: tuple[Host, ...] = listed(MOST_HOSTS)
     """Ssh: machines on which units are started, in turn or, with `hosts.placement` = "table", each
     on the host that `hosts.units` gives it; daqloom has to be at the same path on each."""
     bind: Address = "127.0.0.1"
@@ -266,15 +265,12 @@ class Measure(Part):
             )
         options = ("pacing", "send_buffer", "receive_buffer", "dscp", "source_port")
         if self.transport != "tcp" and (used := [key for key in options if getattr(self, key)]):
-            raise ValueError(
-                f'{used[0]} is an option of sockets of TCP and requires transport = "tcp"; it is '
-                f'"{self.transport}"'
-            )
+            refusal = f'{used[0]} is an option of sockets of TCP and requires transport = "tcp"'
+            raise ValueError(f'{refusal}; it is "{self.transport}"')
         apart = [key for key, is_set in self._apart.items() if is_set]
         if len(apart) > 1:
             raise ValueError(
-                "namespaces gives units one bridge, and lab the network of the scenario; set one "
-                "of them"
+                "namespaces and lab each make a network for the units; set one of them"
             )
         if apart and not (self.over_tcp and self.launch == "local"):
             raise ValueError(

@@ -40,10 +40,8 @@ class Scenario(Tables):
         switches, given = document["network"]["switch"], self.network.switch
         for name in LEVELS:
             switches[name] = given.of(name).of_its_model(switches[name])
-        switches["named"] = [
-            each.of_its_model(table)
-            for each, table in zip(given.named, switches["named"], strict=True)
-        ]
+        pairs = zip(given.named, switches["named"], strict=True)
+        switches["named"] = [each.of_its_model(table) for each, table in pairs]
         for path, _ in list(Choices(document, type(self)).without_meaning()):
             forget(document, path)
         return without_empty_tables(document)

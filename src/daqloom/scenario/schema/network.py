@@ -25,6 +25,7 @@ from daqloom.scenario.schema.part import (
     DefaultWith,
     Part,
     When,
+    listed,
 )
 from daqloom.scenario.schema.switches import Switches
 
@@ -87,13 +88,9 @@ class Network(FatTree, Shape):
     dumps: Annotated[str, _IMPORTED] = Field(default="", max_length=4096)
     """The name of a shipped fabric; a folder with ibnetdiscover.txt and opensm-lfts.dump, or with
     LLDP neighbour tables; or a file with a list of nodes and cables."""
-    switches: Annotated[tuple[NodeName, ...], _CABLES] = Field(
-        default=(), strict=False, max_length=1024
-    )
+    switches: Annotated[tuple[NodeName, ...], _CABLES] = listed(1024)
     """Names of the switches; other ends of cables are hosts, with one cable each."""
-    cables: Annotated[tuple[Cable, ...], _CABLES] = Field(
-        default=(), strict=False, max_length=MOST_CABLES
-    )
+    cables: Annotated[tuple[Cable, ...], _CABLES] = listed(MOST_CABLES)
     """The cables, such as [{ends = ["node0", "leaf0"]}]."""
     routing: Annotated[str, CABLED] = Field(default="", max_length=40)
     """Forwarding tables: imported, d-mod-k, minimal, minimal:TIE, or on Ethernet ecmp (all shortest
@@ -154,22 +151,17 @@ class Network(FatTree, Shape):
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
         if self.shape == "cables" and not (self.switches and self.cables):
-            raise ValueError(
-                'shape = "cables" requires switches, such as ["leaf0"], and cables, such as '
-                '[{ends = ["node0", "leaf0"]}]'
-            )
+            refusal = 'shape = "cables" requires switches, such as ["leaf0"]'
+            raise ValueError(f'{refusal}, and cables, such as [{{ends = ["node0", "leaf0"]}}]')
         if self.shape == "imported":
             self._find_dumps(inputs.folder_of(info))
         elif self.shape in ("fat-tree", "one-switch") and self.links.rate == 0:
-            raise ValueError(
-                f'links.rate = "0 b/s" takes the rates of imported dumps; {self.shape} requires a '
-                'rate, such as "200 Gb/s" or HDR'
-            )
+            refusal = 'links.rate = "0 b/s" takes the rates of imported dumps'
+            raise ValueError(f'{refusal}; {self.shape} requires a rate, such as "200 Gb/s" or HDR')
         hosts = self.leaves * self.hosts_per_leaf * max(1, self.pods)
         if self.shape == "fat-tree" and hosts > MOST_HOSTS:
-            raise ValueError(
-                f"the network has more than {MOST_HOSTS} hosts; reduce leaves or hosts_per_leaf"
-            )
+            limit = f"more than {MOST_HOSTS} hosts"
+            raise ValueError(f"the network has {limit}; reduce leaves or hosts_per_leaf")
         if self.shape == "fat-tree" and not {"radix", "model"} & self.switch.model_fields_set:
             self._take_radix()
         return self

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -16,6 +16,11 @@ class Part(BaseModel):
     model_config = ConfigDict(
         defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False, strict=True
     )
+
+
+def listed(most: int) -> Any:
+    """Return the field of a list, empty by default, of at most so many entries."""
+    return Field(default=(), strict=False, max_length=most)
 
 
 def meanings(table: type[BaseModel]) -> dict[str, str]:
@@ -85,7 +90,7 @@ class Assumed:
     unless_given: str = ""
     """A key, dotted as in `When`, which determines the value where it is given."""
     when: tuple[When, ...] = ()
-    """With which choices the default is a guess; the key may apply beside others too."""
+    """Choices with which the default is a guess; the key may apply beside others too."""
 
 
 ASSUMED = Assumed()

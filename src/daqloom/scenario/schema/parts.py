@@ -1,4 +1,4 @@
-"""What a system is made of, by which metrics are declared."""
+"""Parts of a system, by which metrics are declared."""
 
 from daqloom.results.metrics import Parts
 from daqloom.scenario.schema.tables import Tables

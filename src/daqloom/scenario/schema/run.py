@@ -5,22 +5,18 @@ from pydantic import Field
 from daqloom.scenario.quantities import PositiveSeconds, Seconds
 from daqloom.scenario.schema.part import Part
 
-FROM_THE_SYSTEM = 0.0
+FROM_THE_SYSTEM = Field(default=0.0, json_schema_extra={"default": "from the system"})
 """Default of a length, which `daqloom.topology.system.scenarios.settled` replaces."""
 
 
 class Run(Part):
     """[run]: how long, and with which random numbers."""
 
-    duration: PositiveSeconds = Field(
-        default=FROM_THE_SYSTEM, json_schema_extra={"default": "from the system"}
-    )
+    duration: PositiveSeconds = FROM_THE_SYSTEM
     """Virtual time simulated, warm-up included; by default of pull building that of 2000 events of
     each builder, else 21 rounds of event building or 1000 messages of each flow, and less for
     systems that would take too long (s)."""
-    warmup: Seconds = Field(
-        default=FROM_THE_SYSTEM, json_schema_extra={"default": "from the system"}
-    )
+    warmup: Seconds = FROM_THE_SYSTEM
     """Virtual time at the start that no metric counts; by default of pull building that of 400
     events of each builder, else one round after the sources have filled the first packets (s)."""
     seed: int = Field(default=1, ge=0, lt=1 << 63)

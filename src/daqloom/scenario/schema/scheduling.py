@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from daqloom.scenario.schema.part import ETHERNET, Part, When
+from daqloom.scenario.schema.part import ETHERNET, Part, When, listed
 
 CLASSES = 8
 """Service levels below this are the classes of Ethernet frames (802.1p, 802.1Q)."""
@@ -21,7 +21,7 @@ class Scheduling(Part):
     weights: Annotated[
         tuple[Annotated[int, Field(ge=0, le=MOST_WEIGHT)], ...],
         When(".scheduling", ("weighted",)),
-    ] = Field(default=(), strict=False, max_length=CLASSES)
+    ] = listed(CLASSES)
     """Shares of classes 0, 1, … in the wire; a class with 0, or not listed, has strict priority
     over those with a share."""
 
@@ -32,8 +32,6 @@ class Scheduling(Part):
                 'scheduling = "weighted" requires weights, such as [4, 1] for classes 0 and 1'
             )
         if self.scheduling != "weighted" and self.weights:
-            raise ValueError(
-                f'weights mean nothing with scheduling = "{self.scheduling}"; leave them out, or '
-                'set scheduling to "weighted"'
-            )
+            refusal = f'weights mean nothing with scheduling = "{self.scheduling}"'
+            raise ValueError(f'{refusal}; leave them out, or set scheduling to "weighted"')
         return self

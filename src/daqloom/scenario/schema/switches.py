@@ -32,6 +32,7 @@ from daqloom.scenario.schema.part import (
     Number,
     Part,
     When,
+    listed,
 )
 from daqloom.scenario.schema.scheduling import Scheduling
 from daqloom.scenario.validation import validated
@@ -51,15 +52,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     "software": "software",
 }
 
-_SHARED_MEMORY: dict[str, Any] = {
-    "buffer": "32 MB",
-    "dedicated": "0 B",
-    "alpha": 1.0,
-    "port_limit": "0 B",
-    "cell_size": "256 B",
-    "cell_metadata": "64 B",
-    "ports": 0,
-}
+_SHARED_MEMORY: dict[str, Any] = {"buffer": "32 MB", "dedicated": "0 B", "port_limit": "0 B"}
+_SHARED_MEMORY |= {"cell_size": "256 B", "cell_metadata": "64 B", "alpha": 1.0, "ports": 0}
 _VOQ: dict[str, Any] = {"buffer": "8 GB", "port_limit": "0 B"}
 
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -91,14 +85,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 COMMON_KEYS = frozenset({"model", "cost", "ecn_threshold", "name", *Scheduling.model_fields})
 
 USUAL = "hdr-40"
-OF_A_PRODUCT = frozenset(
-    {
-        "network.switch.radix",
-        "network.switch.latency",
-        "network.switch.buffer",
-        "network.links.rate",
-    }
-)
+OF_A_PRODUCT = frozenset({f"network.switch.{key}" for key in ("radix", "latency", "buffer")})
+OF_A_PRODUCT |= {"network.links.rate"}
 """Keys whose defaults are those of an InfiniBand switch product. Sources: ports and rates by data
 sheet; 64 KiB for each port and virtual lane is what the flit-level study measured on the SB7700,
 and is assumed of the other. Latencies are those of data sheets, from port to port."""
@@ -114,6 +102,12 @@ def _keys_of(table: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def _guess(*models: str) -> Assumed:
     """Return the mark of a key whose default is a guess for some models."""
     return Assumed(when=(When(".model", models),))
+
+
+def _of_product(sb7700: object, hdr_40: object) -> Any:
+    """Return the marks of a key whose default is that of a switch product."""
+    default = DefaultWith(".model", {"sb7700": sb7700, "hdr-40": hdr_40})
+    return default, Assumed(unless_given=".model")
 
 
 class PacketBuffer(Part):
@@ -207,10 +201,8 @@ class PacketBuffer(Part):
         refusals = {}
         for key in (key for key in table if key in foreign):
             users = ", ".join(name for name, keys in DEFAULTS.items() if key in keys)
-            refusals[key] = (
-                f'{key} is not a key of model = "{model}"; leave it out, or choose a model '
-                f"that has it: {users}"
-            )
+            refusal = f'{key} is not a key of model = "{model}"'
+            refusals[key] = f"{refusal}; leave it out, or choose a model that has it: {users}"
         return refusals
 
     @model_validator(mode="wrap")
@@ -234,10 +226,8 @@ class PacketBuffer(Part):
         if self.architecture in ("shared-memory", "voq") and self.buffer == 0:
             raise ValueError('buffer is zero; for a switch that never drops use model = "infinite"')
         if self.dedicated > self.buffer:
-            raise ValueError(
-                f"dedicated = {size(self.dedicated)} is more than the whole buffer of "
-                f"{size(self.buffer)}"
-            )
+            whole = f"the whole buffer of {size(self.buffer)}"
+            raise ValueError(f"dedicated = {size(self.dedicated)} is more than {whole}")
         if self.cell_size > self.buffer:
             raise ValueError(
                 f"cell_size = {size(self.cell_size)} is larger than the buffer of "
@@ -255,13 +245,10 @@ class PacketBuffer(Part):
                 f"pause_at = {self.pause_at} needs one core, as another one may have the port that "
                 f"is to pause, and cores = {self.cores}; leave one of them out"
             )
-        if self.architecture == "drop-tail" and not (
-            self.buffer or self.port_limit or self.queue_packets
-        ):
-            raise ValueError(
-                "drop-tail has no limit; set queue_packets, port_limit or buffer, or choose "
-                'model = "infinite"'
-            )
+        sizes = (self.buffer, self.port_limit, self.queue_packets)
+        if self.architecture == "drop-tail" and not any(sizes):
+            limits = "set queue_packets, port_limit or buffer"
+            raise ValueError(f'drop-tail has no limit; {limits}, or choose model = "infinite"')
         return self
 
 
@@ -327,19 +314,9 @@ class InfinibandSwitch(Part):
     model: Annotated[Literal["sb7700", "hdr-40"], INFINIBAND] = "hdr-40"
     """Switch product, whose radix, links.rate, latency and buffer apply where these keys are not
     given."""
-    radix: Annotated[
-        int,
-        FAT_TREE,
-        DefaultWith(".model", {"sb7700": 36, "hdr-40": 40}),
-        Assumed(unless_given=".model"),
-    ] = Field(default=40, ge=2, le=MOST_PORTS)
+    radix: Annotated[int, FAT_TREE, *_of_product(36, 40)] = Field(default=40, ge=2, le=MOST_PORTS)
     """Ports of a switch; where neither this nor the model is given, as many as the tree needs."""
-    latency: Annotated[
-        PositiveSeconds,
-        INFINIBAND,
-        DefaultWith(".model", {"sb7700": "90 ns", "hdr-40": "130 ns"}),
-        Assumed(unless_given=".model"),
-    ] = 130e-9
+    latency: Annotated[PositiveSeconds, INFINIBAND, *_of_product("90 ns", "130 ns")] = 130e-9
     """Delay from a flit's arrival at a switch until it can leave (s)."""
     buffer: Annotated[PositiveBytes, INFINIBAND, Assumed(unless_given=".model")] = 64 * 1024
     """Input buffer of a port for each virtual lane (B)."""
@@ -379,9 +356,7 @@ class Switches(InfinibandSwitch):
     spine: Annotated[Switch, ETHERNET, CABLED] = Field(default_factory=Switch)
     """Between leaves."""
 
-    named: Annotated[tuple[NamedSwitch, ...], ETHERNET, CABLED] = Field(
-        default=(), strict=False, max_length=1024
-    )
+    named: Annotated[tuple[NamedSwitch, ...], ETHERNET, CABLED] = listed(1024)
     """Single switches, such as [{name = "leaf0", model = "voq"}], in place of those of their
     level."""
 

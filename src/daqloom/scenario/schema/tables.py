@@ -84,7 +84,7 @@ class Tables(Part):
 
     @property
     def has_classes(self) -> bool:
-        """Return whether some port of an Ethernet tells them apart."""
+        """Return whether some port of an Ethernet distinguishes them."""
         ports = [self.hosts, *self.network.switch.all_of_ethernet]
         on_ethernet = self.network.technology == "ethernet"
         return on_ethernet and self.has_levels and any(port.scheduling != "fifo" for port in ports)

@@ -1,6 +1,6 @@
 """[readout] and [builders]: who builds: the units at both ends."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -8,7 +8,12 @@ from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
 from daqloom.scenario.schema.building import BUILT, PACKED, PULL, SHIFT
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.hosts import BY_RULE
-from daqloom.scenario.schema.part import ASSUMED, PER_CENT, Assumed, DefaultWith, Part, When
+from daqloom.scenario.schema.part import ASSUMED, PER_CENT, Assumed, DefaultWith, Part, When, listed
+
+
+def _units(pull: int) -> Any:
+    """Return the marks of a number of units, and its default in pull building."""
+    return BUILT, BY_RULE, DefaultWith("building.protocol", {"pull": pull}), Assumed(when=(PULL,))
 
 
 class Card(Part):
@@ -31,13 +36,7 @@ class Card(Part):
 class Readout(Part):
     """[readout]: the readout units (RO servers, ROSes), which hold the fragments."""
 
-    units: Annotated[
-        int,
-        BUILT,
-        BY_RULE,
-        DefaultWith("building.protocol", {"pull": 48}),
-        Assumed(when=(PULL,)),
-    ] = Field(default=0, ge=0, le=50_000)
+    units: Annotated[int, *_units(48)] = Field(default=0, ge=0, le=50_000)
     """Number of readout units; 0, not for pull: on all hosts of the network."""
     streams: Annotated[int, PACKED, ASSUMED] = Field(default=3, ge=1, le=8)
     """Sources (data streams) of a unit."""
@@ -54,13 +53,7 @@ class Readout(Part):
 class Builders(Part):
     """[builders]: the builder units (EF nodes, DCMs), which collect whole events."""
 
-    units: Annotated[
-        int,
-        BUILT,
-        BY_RULE,
-        DefaultWith("building.protocol", {"pull": 32}),
-        Assumed(when=(PULL,)),
-    ] = Field(default=0, ge=0, le=10_000)
+    units: Annotated[int, *_units(32)] = Field(default=0, ge=0, le=10_000)
     """Number of builder units, on a farm of each rack; 0, not for pull: as many as readout
     units."""
     folded: Annotated[
@@ -74,9 +67,7 @@ class Builders(Part):
     hosts have one or the other (without pull alternating by port)."""
     buffer: Annotated[PositiveBytes, SHIFT] = 10**12
     """Builder unit's buffer for multi-event packets (MEPs) (B)."""
-    processing: Annotated[tuple[Distribution, ...], BUILT] = Field(
-        default=(), strict=False, max_length=64
-    )
+    processing: Annotated[tuple[Distribution, ...], BUILT] = listed(64)
     """Delays that follow one another once an event is built, such as [{kind = "exponential", mean =
     "1 ms"}]; the event keeps its place (pull: among concurrent_events; else: in the output buffer)
     meanwhile."""
