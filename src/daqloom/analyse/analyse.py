@@ -30,10 +30,9 @@ def _answer(scenario: Scenario) -> Answer:
         "published": published(system.triangle, system.rate_hz, by_rate.peak_bytes),
         "back_to_back": back_to_back(system.triangle, builders, in_turn, windows.peak_bytes),
     }
-    first_bytes = sum(
-        system.reply(min(fragment, system.first_window_bytes)).frame_bytes
-        for fragment in system.fragments_bytes
-    )
+    window = system.first_window_bytes
+    replies = [system.reply(min(fragment, window)) for fragment in system.fragments_bytes]
+    first_bytes = sum(reply.frame_bytes for reply in replies)
     bdp = bandwidth_delay(system.rtt_s, system.output_bps, builders, first_bytes)
     bounds = event_rate_bounds_hz(system)
     of_form = {name: peak.conditions for name, peak in peaks.items()}

@@ -23,8 +23,8 @@ def bandwidth_delay(
     Source: Villamizar and Song, "High performance TCP in ANSNET", ACM CCR 24 (1994) 45-60; named
     as the usual rule in ATLAS HL-LHC buffer benchmarking.
 
-    The rule keeps a link busy while the window of long flows halves. It says nothing about a burst
-    that is there before congestion control has seen one round trip, so it holds only where
+    The rule keeps a link busy while the window of long flows halves. It is not about a burst that
+    is there before congestion control has seen one round trip, so it holds only where
     `first_windows_bytes`, what all senders to one port send at once and unasked, fit into the pipe
     and the buffer that the rule gives. `rtt_s` is the round trip of a full frame without queues.
     """

@@ -1,5 +1,4 @@
-"""Limits of the memory of an Ethernet switch (`engine/ethernet/switch_buffer.hpp`) in frame
-bytes."""
+"""Limits of the memory of Ethernet switches (`engine/ethernet/switch_buffer.hpp`, frame bytes)."""
 
 import math
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ def exact(event: Triangle, rate_hz: float, builders: int, port_cap_bytes: float 
     Derived here from the triangles of ATLAS HL-LHC buffer benchmarking, section 3.3; the printed
     formula (`published`) differs in N only.
 
-    Exact if every event fills as its triangle says: no two come in at once (f·S < I), and no two
+    Exact if every event fills as its triangle does: no two come in at once (f·S < I), and no two
     leave on one link, which asks for as many builders as events at once (f·S ≤ builders·O) and
     events given to them in turn. `rate_hz` is f, positive.
 

@@ -32,8 +32,7 @@ class Break:
     lost_before: int = 0
     """Events that the run had lost when it broke."""
     detected_s: float | None = None
-    """Time when it is known to be broken: its unit is declared lost, both ends of its link are
-    down."""
+    """Time when it is known to be broken: its unit is lost, both ends of its link are down."""
     end_s: float | None = None
     """Time when it was mended; None: not during the run, or a killed unit that stays lost."""
 

@@ -63,7 +63,7 @@ class Result:
     fingerprint: str = ""
     """Hash of the events of a simulation, in order; empty for other methods."""
     interrupted: bool = False
-    """Whether Ctrl-C ended the run early; a warning says when."""
+    """Whether Ctrl-C ended the run early; a warning has the time."""
     failure: str = ""
     """Reason why a measurement failed before its end; the numbers cover the time until then."""
     version: str = field(default_factory=installed)
@@ -98,8 +98,7 @@ class Result:
         return "\n".join([*parts, *notebook.notes(self.warnings)])
 
     def to_dict(self, *, series: bool | Sequence[str] = False) -> dict[str, Any]:
-        """Return the record in reading order, without empty blocks; `series`: all, or their
-        names."""
+        """Return the record in reading order, without empty blocks; `series`: all, or names."""
         names = self.series if series is True else series or ()
         fields = {name: getattr(self, name) for name in _FIELDS} | {
             "warnings": list(self.warnings),
@@ -206,8 +205,7 @@ def form_rows(analysis: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str,
 
 
 def _for_table(method: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics of a table: of a measurement, without fates of events and absent
-    causes."""
+    """Return metrics of a table: of a measurement, without fates of events and absent causes."""
     shown: dict[str, Any] = dict(metrics)
     if method != "measure":
         return shown

@@ -56,7 +56,7 @@ class Waits(NamedTuple):
     """Nodes awaited in barriers."""
 
     whom: Mapping[int, frozenset[int]]
-    """By node: those that have to have entered a barrier, the node among them."""
+    """For each node, those that have to have entered a barrier, the node among them."""
     slack: int
     """Phases that these may be behind."""
 
@@ -190,10 +190,8 @@ def _overlapping(
 
 
 def _tracks(names: list[str]) -> list[dict[str, object]]:
-    return [
-        {"ph": "M", "name": "thread_name", "pid": 1, "tid": unit, "args": {"name": name}}
-        for unit, name in enumerate(names)
-    ]
+    head = {"ph": "M", "name": "thread_name", "pid": 1}
+    return [head | {"tid": unit, "args": {"name": name}} for unit, name in enumerate(names)]
 
 
 def _write(path: Path, events: list[dict[str, object]]) -> None:

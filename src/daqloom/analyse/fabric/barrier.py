@@ -29,8 +29,7 @@ Switches = Callable[[int, int], int]
 
 
 CLOSING = "closing"
-"""`neighbour` where builder units keep all in order: a message from the first of a group to the
-last."""
+"""`neighbour` if builder units keep the order: a message from the first of a group to its last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,8 +179,7 @@ class Pipe(View):
         return up_s + down_s if self.scenario.folded else np.concatenate([up_s, down_s])
 
     def _ways(self, fragment_s: Times) -> tuple[Times, Times]:
-        """Return the time of fragments sent by readout units, received by builder units, in an
-        event."""
+        """Return the time of fragments from readout units to builder units in an event."""
         up_s: Times = self.remote.mean(axis=0) * fragment_s
         down_s: Times = self.remote @ fragment_s / len(self.builders)
         return up_s, down_s
@@ -226,9 +225,5 @@ def daqpipe(scenario: Scenario) -> Answer:
         "there is no closed form: these are bounds (that of fabric_link if all builder units "
         "build equally many events)",
     )
-    return Answer(
-        metrics,
-        entries | pipe.of_network(int(pipe.fragments.max()), bounds),
-        {"event": [condition]},
-        [],
-    )
+    of_network = pipe.of_network(int(pipe.fragments.max()), bounds)
+    return Answer(metrics, entries | of_network, {"event": [condition]}, [])

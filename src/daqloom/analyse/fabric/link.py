@@ -109,8 +109,7 @@ class Link:
         return (switches + 1) * self.delay_s + switches * each_s
 
     def wire_s(self, message: OnWire) -> float:
-        """Return the time of a message on the wire, with a credit update for each packet
-        received."""
+        """Return the time of a message on the wire, with a credit update per packet received."""
         return self.bytes_s(message.bytes + message.packets * self.updates * self.update)
 
     def credits_s(self, message: OnWire) -> float:

@@ -34,13 +34,9 @@ class Messages:
     def of(cls, scenario: Scenario) -> Self:
         """Return the messages of a scenario."""
         link = Link.of(scenario)
-        return cls(
-            link,
-            scenario.hosts.message_cost,
-            scenario.hosts.polling_delay,
-            delay_of(scenario.hosts.latency).mean_s,
-            link.message(scenario.building.control_size),
-        )
+        hosts, control = scenario.hosts, link.message(scenario.building.control_size)
+        latency_s = delay_of(hosts.latency).mean_s
+        return cls(link, hosts.message_cost, hosts.polling_delay, latency_s, control)
 
     def sent_s(self, message: OnWire, switches: Count) -> Count:
         """m: latency of a message, from the post until its receiver's processor has it."""

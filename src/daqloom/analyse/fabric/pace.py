@@ -35,14 +35,8 @@ def paced_round_s(push: Push, own_s: Times) -> float:
 def _phase_s(push: Push, alone_s: Times) -> float:
     """Return a phase with a transfer; `alone_s` (nodes,): with all before it but random delays."""
     building, latency = push.scenario.building, push.scenario.hosts.latency
-    ring = Ring(
-        push.alone_s,
-        push.deviation_s,
-        building.jitter,
-        latency,
-        posts=push.posts,
-        certain_s=float((alone_s - push.alone_s).mean()),
-    )
+    certain_s, jitter = float((alone_s - push.alone_s).mean()), building.jitter
+    ring = Ring(push.alone_s, push.deviation_s, jitter, latency, push.posts, certain_s)
     deviations_s = [delay_of(delay).deviation_s for delay in (building.jitter, latency)]
     random = any((push.deviation_s, *deviations_s))
     if random or (building.writers > 1 and np.ptp(push.alone_s) > 0):

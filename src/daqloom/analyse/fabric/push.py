@@ -107,8 +107,7 @@ class Push(View):
 
     @property
     def parts_lanes(self) -> bool:
-        """Whether messages and data have service levels and lanes (Ethernet: classes) of their
-        own."""
+        """Whether messages and data have own service levels and lanes (Ethernet: classes)."""
         transport, network = self.scenario.transport, self.scenario.network
         has_lanes = network.technology == "ethernet" or network.lanes.count > 1
         return has_lanes and transport.control_service_level != transport.data_service_level

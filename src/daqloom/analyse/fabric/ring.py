@@ -23,7 +23,7 @@ MOST_TRANSFERS = 3_000_000
 DELAYS = (1e-3, 1e2)
 """Mean delays between which ways to shift are compared, in transfers."""
 HALVINGS = 12
-"""Of that range, on a logarithmic scale: a crossing is known within 0.3 %."""
+"""Steps of that range, on a logarithmic scale: a crossing is known within 0.3 %."""
 
 EQUAL_SHARES = 0
 """Writers that a builder serves at a time if nothing limits them."""
@@ -34,7 +34,7 @@ class Ring:
     """A ring of nodes. `stretch` is a factor of the jitter, for all that takes it."""
 
     work_s: Times
-    """(nodes,): mean time of a node's transfer to a builder that serves nobody else."""
+    """(nodes,): mean time of a node's transfer to a builder that serves no other."""
     deviation_s: float
     """Its standard deviation."""
     jitter: Distribution
@@ -42,7 +42,7 @@ class Ring:
     posts: int = 1
     """Latencies drawn before each transfer."""
     certain_s: float = 0.0
-    """What else passes before it, always the same."""
+    """Time that always passes before it as well."""
 
     @property
     def transfer_s(self) -> float:
@@ -50,7 +50,7 @@ class Ring:
         return float(self.work_s.mean())
 
     def in_step_share(self, stretch: float = 1.0) -> float:
-        """In step, all wait for the slowest, behind a barrier that costs nothing itself."""
+        """Return the share in step: all wait for the slowest; the barrier itself costs nothing."""
         jitter = delay_of(self.jitter)
         jitter = replace(jitter, mean_s=stretch * jitter.mean_s, spread_s=stretch * jitter.spread_s)
         chance = Chance([jitter, delay_of(self.latency)], self.deviation_s)
@@ -144,15 +144,10 @@ class Comparison:
         def paced(stretch: float = 1.0) -> float:
             return ring.paced_share(1, stretch)
 
-        shares = {
-            "in_step": ring.in_step_share(),
-            "out_of_step": ring.out_of_step_share(),
-            "builder_paced": paced(),
-        }
-        wins_from_s = {
-            "out_of_step": ring.wins_from_s(ring.out_of_step_share),
-            "builder_paced": ring.wins_from_s(paced),
-        }
+        in_step_share, out_of_step = ring.in_step_share(), ring.out_of_step_share
+        shares = {"in_step": in_step_share, "out_of_step": out_of_step(), "builder_paced": paced()}
+        ways = {"out_of_step": out_of_step, "builder_paced": paced}
+        wins_from_s = {way: ring.wins_from_s(share) for way, share in ways.items()}
         return cls(ring, shares, ring.share_at(run_s), wins_from_s)
 
     def metrics(self) -> dict[str, float]:

@@ -39,7 +39,7 @@ class Schedule:
     """The phases; arrays have shape (phases,) except the first ones."""
 
     samples: list[tuple[bool, Times]]
-    """For some phases: whether nodes send to others, and (nodes,) when they enter the barrier."""
+    """For some phases: whether nodes send to others, and times at which they enter the barrier."""
     own_s: Times
     """(nodes,): time of a node for all its phases without contention for links."""
     busiest_s: float
@@ -131,12 +131,8 @@ def _by_count(push: Push) -> Answer:
         metrics["ring_share"] = ways.metrics()
         analysis["ring"] = ways.entry()
         notes = [ways.sentence()]
-    return Answer(
-        metrics,
-        analysis | _of_schedule(push, found.schedule, bounds),
-        {"phase": _of_phases(push, found)},
-        notes,
-    )
+    analysis |= _of_schedule(push, found.schedule, bounds)
+    return Answer(metrics, analysis, {"phase": _of_phases(push, found)}, notes)
 
 
 def _asking_s(push: Push) -> float:
@@ -155,12 +151,8 @@ def _by_clock(push: Push) -> Answer:
     metrics["idle_share"] = metrics["dummy_share"]
     metrics["processor_share"] = push.processor_s * rate_hz / push.events
     window = {"value_s": found.length_s / push.slots, "multi_event_packets": found.meps}
-    return Answer(
-        metrics,
-        {"window": window} | _of_schedule(push, plan, bounds),
-        {"window": [*found.conditions, _conflicts(plan)]},
-        [],
-    )
+    analysis = {"window": window} | _of_schedule(push, plan, bounds)
+    return Answer(metrics, analysis, {"window": [*found.conditions, _conflicts(plan)]}, [])
 
 
 def _shift_metrics(push: Push, rate_hz: float, bounds: dict[str, float]) -> dict[str, Any]:
@@ -182,11 +174,8 @@ def _max_flow_bps(push: Push) -> float:
 
 
 def _of_schedule(push: Push, plan: Schedule, bounds: dict[str, float]) -> dict[str, dict[str, Any]]:
-    phases = {
-        "phases": push.slots,
-        "conflicting": plan.conflicting,
-        "worst_flows": int(plan.flows.max(initial=0)),
-    }
+    worst_flows = int(plan.flows.max(initial=0))
+    phases = {"phases": push.slots, "conflicting": plan.conflicting, "worst_flows": worst_flows}
     return {"schedule": phases} | push.of_network(int(push.mfps.max()), bounds)
 
 
@@ -320,10 +309,8 @@ def _out_of_step_in_words(push: Push) -> str:
     if not push.has_barrier_each_phase or groups == 1:
         if push.waits_at_barriers:
             how = f"with a barrier once in {building.phases_per_barrier} phases"
-        return (
-            f"{how} nodes fall out of step and contend for links, for which there is no closed "
-            "form: " + bounds
-        )
+        contend = "nodes fall out of step and contend for links, for which there is no closed form"
+        return f"{how} {contend}: {bounds}"
     apart = f"each of {groups} groups is in step by itself (building.barrier_group), and groups "
     if push.is_paced:
         return (
@@ -391,11 +378,8 @@ def schedule(push: Push, gate: Barrier) -> Schedule:
         entered_s = begun_s + np.where(remote, asking_s + shared_s, still_s)
         for column, nodes in zip(columns.T, together, strict=True):
             of_set_s, report_s = entered_s[:, nodes], gate.report_s[nodes]
-            column += (
-                of_set_s.mean(axis=1).sum(),
-                of_set_s.max(axis=1).sum(),
-                (of_set_s + report_s).max(axis=1).sum(),
-            )
+            begins_s = (of_set_s + report_s).max(axis=1).sum()
+            column += (of_set_s.mean(axis=1).sum(), of_set_s.max(axis=1).sum(), begins_s)
         found.append((phases.shared_s.max(axis=1), phases.flows))
         for phase in chosen[(chosen >= first) & (chosen < first + len(remote))] - first:
             samples.append((bool(remote[phase].any()), entered_s[phase]))
@@ -423,12 +407,9 @@ def _in_step(push: Push, gate: Barrier, found: Schedule, which: int) -> Round:
     mean_s = np.mean([chance.mean_s for chance, _ in usual])
     length_s = float(found.length_s[which] + added_s)
     last_s = float(found.last_s[which] + late_s)
-    return Round(
-        length_s * push.slots,
-        last_s - float(found.entered_s[which] + mean_s),
-        length_s + float(released_s.mean()) - last_s,
-        found,
-    )
+    waiting_s = last_s - float(found.entered_s[which] + mean_s)
+    releasing_s = length_s + float(released_s.mean()) - last_s
+    return Round(length_s * push.slots, waiting_s, releasing_s, found)
 
 
 def _in_groups(push: Push, gate: Barrier, found: Schedule) -> Round:
@@ -481,9 +462,6 @@ def _out_of_step(push: Push, gate: Barrier, found: Schedule) -> Round:
     chance = push.chance(k)
     entered_s = (gate.begins_s + own_s * k / push.slots)[nodes]
     step_s, last_s = chance.slowest_s(entered_s + gate.report_s[nodes]), chance.slowest_s(entered_s)
-    return Round(
-        max(step_s * push.barriers, found.busiest_s),
-        last_s - float(entered_s.mean()) - chance.mean_s,
-        step_s + float(gate.released_s[nodes].mean()) - last_s,
-        found,
-    )
+    waiting_s = last_s - float(entered_s.mean()) - chance.mean_s
+    releasing_s = step_s + float(gate.released_s[nodes].mean()) - last_s
+    return Round(max(step_s * push.barriers, found.busiest_s), waiting_s, releasing_s, found)

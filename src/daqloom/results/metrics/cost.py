@@ -1,4 +1,4 @@
-"""What a computation cost: the block `engine` of a result."""
+"""Costs of a computation: the block `engine` of a result."""
 
 COST = """
 wall_s | s | wall-clock time | analyse, simulate, measure |

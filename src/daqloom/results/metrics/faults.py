@@ -2,13 +2,13 @@
 
 FAULTS = """
 faults_begun | times | faults begun | simulate (FAULTED), measure (FAULTED) |
-    How often something of `[faults.injected]` broke. A unit that is lost at that time is not broken
-    again, which the run's log tells.
+    Times that something of `[faults.injected]` broke. A unit that is lost at that time is not
+    broken again, which the run's log records.
 faults_detected | times | faults detected | simulate (FAULTED), measure (FAULTED) |
-    How many of these became known, as `fault_detection_s` says. A fault that is over within the
+    Number of these that became known, as in `fault_detection_s`. A fault that is over within the
     fault timeout need not be.
 faults_recovered | times | faults recovered from | simulate (FAULTED), measure (FAULTED) |
-    After how many of these the throughput was again what it was, as `fault_recovery_s` says.
+    Number of these after which the throughput was again what it was: see `fault_recovery_s`.
 fault_detection_s.* | s | time to detect a fault | simulate (FAULTED), measure (FAULTED) |
     Time from the beginning of a fault until it is known: its unit is declared lost. Of a link,
     measured: all units regroup because they do not reach each other; simulated: both ends know that

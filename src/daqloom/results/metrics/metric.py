@@ -86,11 +86,8 @@ _WORDS = {
     Parts.LAB_TREES: "other networks in a laboratory",
     Parts.DEVICE: "with a device under test",
 }
-TAKES = {
-    "analyse": Parts.ANALYSED | Parts.BROKEN,
-    "simulate": Parts.EVERY,
-    "measure": Parts.BUILT | Parts.FAULTED | Parts.LAB | Parts.DEVICE,
-}
+_MEASURED = Parts.BUILT | Parts.FAULTED | Parts.LAB | Parts.DEVICE
+TAKES = {"analyse": Parts.ANALYSED | Parts.BROKEN, "simulate": Parts.EVERY, "measure": _MEASURED}
 """Parts of which a system needs one for each method to take it."""
 
 

@@ -34,7 +34,7 @@ Kind = Literal[
 ]
 
 LONGEST_CIRCLE = 32
-"""More cables than anybody interchanges at once."""
+"""More cables than are interchanged at once."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,8 @@ def _links(fabric: Fabric, level: Sequence[int]) -> list[Anomaly]:
             if not pattern:
                 unruly += members
                 continue
-            extra |= {
-                End(switch, port): end
-                for switch in members
-                for port, end in uplinks[switch].items()
-                if End(switch, port) not in pattern
-            }
+            up = ((End(s, port), far) for s in members for port, far in uplinks[s].items())
+            extra |= {near: far for near, far in up if near not in pattern}
         found += _uneven(fabric, {switch: uplinks[switch] for switch in unruly})
         found += _without_pattern(fabric, unruly, uplinks)
     found += _against(fabric, expected, extra)
@@ -143,30 +139,21 @@ def _against(fabric: Fabric, expected: dict[End, End], extra: dict[End, End]) ->
         if have in goals:
             meant = goals[have]
             del missing[meant]
-            yield Anomaly(
-                "misplaced cable",
-                (lower, have),
-                f"{_goes(fabric, lower, have)}; the pattern leads there from "
-                f"{fabric.end_name(meant)}",
-            )
+            text = f"{_goes(fabric, lower, have)}; the pattern leads there from"
+            text = f"{text} {fabric.end_name(meant)}"
+            yield Anomaly("misplaced cable", (lower, have), text)
         else:
             yield _extra(fabric, lower, have)
     for lower, goal in missing.items():
         if lower.port <= fabric.nodes[lower.node].ports:
-            yield Anomaly(
-                "missing link",
-                (lower, goal),
-                f"{fabric.end_name(lower)} has no cable; the pattern leads to {_end(fabric, goal)}",
-            )
+            text = f"{fabric.end_name(lower)} has no cable; the pattern leads to"
+            yield Anomaly("missing link", (lower, goal), f"{text} {_end(fabric, goal)}")
     for circle in _circles(wrong, expected):
         if len(circle) == 1:
             [lower] = circle
-            yield Anomaly(
-                "misplaced cable",
-                (lower, wrong[lower]),
-                f"{_goes(fabric, lower, wrong[lower])}; the pattern leads to "
-                f"{_end(fabric, expected[lower])}",
-            )
+            text = f"{_goes(fabric, lower, wrong[lower])}; the pattern leads to"
+            text = f"{text} {_end(fabric, expected[lower])}"
+            yield Anomaly("misplaced cable", (lower, wrong[lower]), text)
         else:
             ends = tuple(end for lower in circle for end in (lower, wrong[lower]))
             cables = ", ".join(_goes(fabric, lower, wrong[lower]) for lower in circle)
@@ -224,12 +211,8 @@ def _without_pattern(fabric: Fabric, switches: list[int], uplinks: Links) -> Ite
     shared = Counter(upper for ends in uppers.values() for upper in ends)
     for switch in switches:
         if any(shared[upper] > 1 for upper in uppers[switch]):
-            yield Anomaly(
-                "no pattern",
-                (End(switch, UNKNOWN),),
-                f"the uplinks of {fabric.nodes[switch].name} follow no pattern that other "
-                "switches share",
-            )
+            text = f"the uplinks of {fabric.nodes[switch].name} follow no pattern that other"
+            yield Anomaly("no pattern", (End(switch, UNKNOWN),), f"{text} switches share")
 
 
 def _no_tree(fabric: Fabric, links: Links) -> Iterator[Anomaly]:
@@ -239,11 +222,8 @@ def _no_tree(fabric: Fabric, links: Links) -> Iterator[Anomaly]:
         return
     for switch, ends in links.items():
         if ends:
-            yield Anomaly(
-                "no pattern",
-                (End(switch, UNKNOWN),),
-                f"{fabric.nodes[switch].name} is cabled to other leaves, with no level above",
-            )
+            text = f"{fabric.nodes[switch].name} is cabled to other leaves, with no level above"
+            yield Anomaly("no pattern", (End(switch, UNKNOWN),), text)
 
 
 def _other_rates(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:

@@ -111,10 +111,8 @@ def checked(fabric: Fabric) -> Fabric:
     for index, node in enumerate(fabric.nodes):
         host = index < len(fabric.hosts)
         if not is_name(node.name):
-            raise TopologyError(
-                f"{fabric.name}: node {index} has no name of 1 to {LONGEST_NAME} printable "
-                "characters"
-            )
+            wanted = f"no name of 1 to {LONGEST_NAME} printable characters"
+            raise TopologyError(f"{fabric.name}: node {index} has {wanted}")
         if not 1 <= node.ports <= (1 if host else MOST_PORTS):
             expected = "a host has 1" if host else f"expected 1 to {MOST_PORTS}"
             raise TopologyError(f"{fabric.name}: {node.name} has {node.ports} ports; {expected}")
@@ -127,9 +125,7 @@ def checked(fabric: Fabric) -> Fabric:
     for cable in fabric.cables:
         for end in cable.a, cable.b:
             if not 0 <= end.node < len(fabric.nodes):
-                raise TopologyError(
-                    f"{fabric.name}: a cable ends at node {end.node}, which is none"
-                )
+                raise TopologyError(f"{fabric.name}: a cable to node {end.node}, which is none")
             where = f"{fabric.name}: {fabric.nodes[end.node].name} port {end.port}"
             if not 1 <= end.port <= fabric.nodes[end.node].ports:
                 ports = fabric.nodes[end.node].ports

@@ -113,10 +113,8 @@ def _inhabited(fabric: Fabric, links: Links) -> set[int]:
     attached = fabric.attached
     leaves: set[int] = set()
     for switch in sorted(attached, key=lambda switch: (-attached[switch], switch)):
-        has_more = any(
-            end.node in leaves and attached[end.node] >= 2 * attached[switch]
-            for end in links[switch].values()
-        )
+        peers = [end.node for end in links[switch].values() if end.node in leaves]
+        has_more = any(attached[peer] >= 2 * attached[switch] for peer in peers)
         if not (has_more and len(links[switch]) > attached[switch]):
             leaves.add(switch)
     return leaves

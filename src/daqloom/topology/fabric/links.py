@@ -93,10 +93,8 @@ def delays_s(network: Network, fabric: Fabric) -> list[float]:
         return [link.delay for link in _of_rack_cables(network, fabric)]
     if links.are_alike:
         return [links.delay] * len(fabric.cables)
-    return [
-        next((link.delay for link in tables if link.delay), links.delay)
-        for tables in _of_cables(network, fabric)
-    ]
+    delays = [[table.delay for table in tables] for tables in _of_cables(network, fabric)]
+    return [next(filter(None, each), links.delay) for each in delays]
 
 
 def buckets_bytes(network: Network, fabric: Fabric) -> list[int]:
@@ -109,11 +107,8 @@ def buckets_bytes(network: Network, fabric: Fabric) -> list[int]:
 def _of_rack_cables(network: Network, fabric: Fabric) -> Iterator[SourceLink | Uplink | AccessLink]:
     """Yield the table of each cable of racks."""
     links = network.links
-    tables: dict[str, SourceLink | Uplink | AccessLink] = {
-        "source": links.source,
-        "uplink": links.uplink,
-        "access": links.access,
-    }
+    names = ("source", "uplink", "access")
+    tables: dict[str, SourceLink | Uplink | AccessLink] = {n: getattr(links, n) for n in names}
     for _, kind in link_names(network, fabric)[::2]:
         yield tables[kind.partition(".")[0]]
 
@@ -130,9 +125,8 @@ def _of_cables(network: Network, fabric: Fabric) -> Iterator[list[LevelLink]]:
         )
     level = tree_levels(fabric)
     for cable in fabric.cables:
-        tables: list[LevelLink] = [
-            named[name] for name in map(fabric.end_name, (cable.a, cable.b)) if name in named
-        ]
+        ports = map(fabric.end_name, (cable.a, cable.b))
+        tables: list[LevelLink] = [named[name] for name in ports if name in named]
         low, high = sorted((cable.a.node, cable.b.node))
         if low < hosts:
             tables.append(links.host)

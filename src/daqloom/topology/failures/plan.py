@@ -106,10 +106,8 @@ def _things(
     if fault.which not in named:
         usual = next((each.which for each in _drawn_from(fault, named, fabric, nodes)), "")
         known = did_you_mean(fault.which, named, f'expected one such as "{usual}"')
-        raise ScenarioError(
-            f'faults.injected.{name}.which = "{fault.which}" is no {fault.what} of the system; '
-            f"{known}"
-        )
+        refusal = f'faults.injected.{name}.which = "{fault.which}" is no {fault.what} of the system'
+        raise ScenarioError(f"{refusal}; {known}")
     return [named[fault.which]]
 
 
@@ -131,11 +129,11 @@ def _named(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> dict[str, _Thi
         by_host = {fabric.hosts[host].name: units[node] for node, host in enumerate(nodes)}
         return {unit.which: unit for unit in units} | by_host
     if fault.what in ("cable", "port"):
-        return {
-            (name := fabric.end_name(end)): _Thing(name, _links(fault, place, end == cable.b))
-            for place, cable in enumerate(fabric.cables)
-            for end in (cable.a, cable.b)
-        }
+        ends = [
+            (place, end == c.b, end) for place, c in enumerate(fabric.cables) for end in (c.a, c.b)
+        ]
+        things = (_Thing(fabric.end_name(e), _links(fault, place, back)) for place, back, e in ends)
+        return {thing.which: thing for thing in things}
     hosts = len(fabric.hosts)
     among = fabric.hosts if fault.what == "host" else fabric.switches
     place_of = {host: node for node, host in enumerate(nodes)} if fault.what == "host" else {}

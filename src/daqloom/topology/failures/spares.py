@@ -49,9 +49,8 @@ def _dummies(fabric: Fabric, wiring: Wiring, slots: Slots, cabled: Slots) -> dic
         grid = cabled
     else:
         taken = slots[slots != DUMMY]
-        is_in_grid = np.isin(wiring.leaf[cabled], wiring.leaf[taken]) & np.isin(
-            wiring.leaf_port[cabled], wiring.leaf_port[taken]
-        )
+        leaf, port = wiring.leaf, wiring.leaf_port
+        is_in_grid = np.isin(leaf[cabled], leaf[taken]) & np.isin(port[cabled], port[taken])
         grid = by_port(fabric, wiring, cabled[is_in_grid], dummies=True)
     if len(grid) != len(slots):  # without dummies
         return {}

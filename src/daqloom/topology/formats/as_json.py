@@ -115,7 +115,7 @@ def _node(node: Node) -> dict[str, object]:
 
 
 class _Reader:
-    """Takes a document apart; every error says where in the file."""
+    """Takes a document apart; every error names the place in the file."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -160,12 +160,8 @@ class _Reader:
             ports = self.whole(document["ports"], f"{where}.ports")
             if not ports:
                 raise self.fail(f"{where}.ports", "1 or more")
-        return Node(
-            self.text(document["name"], f"{where}.name"),
-            ports,
-            number,
-            self.whole(document.get("lid", 0), f"{where}.lid"),
-        )
+        name = self.text(document["name"], f"{where}.name")
+        return Node(name, ports, number, self.whole(document.get("lid", 0), f"{where}.lid"))
 
     def cables(self, value: Any, known: dict[str, bool], rate_bps: int) -> Sequence[NamedCable]:
         """Return each cable once; `known`: whether a node is a switch."""

@@ -75,15 +75,8 @@ def iblinkinfo_rows(lines: CountedLines) -> Iterator[LinkRow]:
             lines.use()
             width, speed, logical = (state[1], state[2], state[3]) if state else ("", "", "")
             could = _COULD_BE.search(link["note"])
-            yield LinkRow(
-                lines.number,
-                here,
-                there,
-                width,
-                _lane(speed),
-                logical.lower() == "active",
-                could[1] if could else "",
-            )
+            is_active, limit = logical.lower() == "active", could[1] if could else ""
+            yield LinkRow(lines.number, here, there, width, _lane(speed), is_active, limit)
         else:
             lines.outside(line, '3 1[ ] ==( 4X 25.78125 Gbps Active/ LinkUp)==> 1 1[ ] "name" ( )')
 

@@ -90,10 +90,8 @@ def read_lft_dump(
         )
     for place, switch in enumerate(fabric.switches):
         if place not in first_line:
-            raise TopologyError(
-                f'{path} holds no table of switch "{switch.name}" (GUID 0x{switch.guid:016x}); '
-                "it may be cut short or come from another fabric"
-            )
+            refusal = f'{path} holds no table of switch "{switch.name}" (GUID 0x{switch.guid:016x})'
+            raise TopologyError(f"{refusal}; it may be cut short or come from another fabric")
     if strangers:
         warnings.append(
             f"{stranger} passed over; {counted(strangers, 'is of a switch', 'are of switches')} "

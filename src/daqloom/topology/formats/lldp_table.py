@@ -25,33 +25,25 @@ from daqloom.topology.schedule.dump_lines import counted_lines
 
 _Titles = Mapping[str, str]
 """Meaning of each column by its title, in the order of the columns; empty: not used."""
-_SONIC: _Titles = {
-    "LocalPort": "local",
-    "RemoteDevice": "device",
-    "RemotePortID": "port",
-    "Capability": "capability",
-    "RemotePortDescr": "description",
-}
-_EOS: _Titles = {
-    "Port": "local",
-    "Neighbor Device ID": "device",
-    "Neighbor Port ID": "port",
-    "TTL": "",
-}
-_NX_OS: _Titles = {
-    "Device ID": "device",
-    "Local Intf": "local",
-    "Hold-time": "",
-    "Capability": "capability",
-    "Port ID": "port",
-}
-_JUNOS: _Titles = {
-    "Local Interface": "local",
-    "Parent Interface": "",
-    "Chassis Id": "chassis",
-    "Port info": "port",
-    "System Name": "device",
-}
+
+
+def _dialect(columns: str) -> _Titles:
+    """Return the table of `title = meaning, …`."""
+    return dict(column.split(" = ") for column in columns.split(", "))
+
+
+_SONIC = _dialect(
+    "LocalPort = local, RemoteDevice = device, RemotePortID = port, Capability = capability, "
+    "RemotePortDescr = description"
+)
+_EOS = _dialect("Port = local, Neighbor Device ID = device, Neighbor Port ID = port, TTL = ")
+_NX_OS = _dialect(
+    "Device ID = device, Local Intf = local, Hold-time = , Capability = capability, Port ID = port"
+)
+_JUNOS = _dialect(
+    "Local Interface = local, Parent Interface = , Chassis Id = chassis, Port info = port, "
+    "System Name = device"
+)
 _OLD_JUNOS = {title: meaning for title, meaning in _JUNOS.items() if meaning}
 _DIALECTS = (_SONIC, _EOS, _NX_OS, _JUNOS, _OLD_JUNOS)
 KNOWN = "LLDP tables of SONiC, EOS, NX-OS and Junos, and the output of lldpcli"

@@ -69,7 +69,7 @@ def _many(value: Any) -> list[Any]:
 
 
 class _Reader:
-    """Takes a document apart; every error says where in the file."""
+    """Takes a document apart; every error names the place in the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

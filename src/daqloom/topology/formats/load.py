@@ -103,10 +103,8 @@ def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
     """The fabric of a folder of neighbour tables, or of one."""
     files = neighbour_tables(place) if _is_folder(place) else [place]
     if not files:
-        raise TopologyError(
-            f"{place} has none of {', '.join(CABLES)}, nor *{LLDPCLI} or *{LLDP_TEXT}; expected "
-            "files with the cabling"
-        )
+        refusal = f"{place} has none of {', '.join(CABLES)}, nor *{LLDPCLI} or *{LLDP_TEXT}"
+        raise TopologyError(f"{refusal}; expected files with the cabling")
     if len(files) > MOST_NODES:
         raise TopologyError(f"{place} has tables of more than {MOST_NODES} devices")
     name = printable((place if _is_folder(place) else place.parent).absolute().name)

@@ -108,10 +108,8 @@ def _numbers(name: str, switch: str, ports: Iterable[str | int]) -> Mapping[str 
     names = [port for port in ports if isinstance(port, str)]
     numbers = [port for port in ports if not isinstance(port, str)]
     if names and numbers:
-        raise TopologyError(
-            f'{name}: {switch} has ports by name, such as "{names[0]}", and by number, such as '
-            f"{numbers[0]}; give all of a switch one way"
-        )
+        refusal = f'{name}: {switch} has ports by name, such as "{names[0]}", and by number'
+        raise TopologyError(f"{refusal}, such as {numbers[0]}; give all of a switch one way")
     if names:
         return {port: place for place, port in enumerate(in_order(names), start=1)}
     return {port: port for port in numbers}

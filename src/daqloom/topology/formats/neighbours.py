@@ -102,9 +102,8 @@ def one_spelling(text: str) -> str:
 def text_of(value: str, where: str) -> str:
     """A text that a neighbour sent, fit for a terminal; raises TopologyError."""
     if (length := len(value)) > LONGEST_TEXT:
-        raise TopologyError(
-            f"{where}: a text of {length} characters; LLDP has {LONGEST_TEXT} at most"
-        )
+        most = f"LLDP has {LONGEST_TEXT} at most"
+        raise TopologyError(f"{where}: a text of {length} characters; {most}")
     return printable(" ".join(value.split()))
 
 
@@ -155,9 +154,8 @@ class _Match:
         table = replace(table, neighbours=neighbours)
         device, where = table.device, table.where
         if (other := self.tables.setdefault(device, table)) is not table:
-            raise TopologyError(
-                f'{where} and {other.where} are both of device "{device}"; keep one'
-            )
+            both = f"{where} and {other.where}"
+            raise TopologyError(f'{both} are both of device "{device}"; keep one')
 
     def warn(self, sentences: Sequence[str]) -> None:
         """The first of sentences of one kind, and how many more there are."""
@@ -303,10 +301,8 @@ class _Match:
                 continue
             neighbour = self.reports[plug]
             if not neighbour.device:
-                nameless.append(
-                    f"{neighbour.where}: {plug} leads to a neighbour without name and chassis ID; "
-                    "left out"
-                )
+                lost = "leads to a neighbour without name and chassis ID; left out"
+                nameless.append(f"{neighbour.where}: {plug} {lost}")
                 continue
             if (far := goal[plug]) is not None:
                 back = self.reports[far]
@@ -351,10 +347,8 @@ class _Match:
 
         switches = {device for device in degree if is_switch(device)}
         if not switches:
-            raise TopologyError(
-                "none of the devices is a switch: expected tables of switches, or of devices with "
-                "several neighbours"
-            )
+            refusal = "none of the devices is a switch: expected tables of switches"
+            raise TopologyError(f"{refusal}, or of devices with several neighbours")
         self.warn(
             [
                 f'"{device}" reports itself as a bridge or a router, and has one cable; taken for '

@@ -36,9 +36,8 @@ def _found(scenario: Scenario, unit: UnitPlace, known: dict[str, int], hosts: Sl
         if unit.host < len(hosts):
             return int(hosts[unit.host])
         count = len(hosts)
-        raise ScenarioError(
-            f"{where}, and the network has {count} hosts; expected 0 to {count - 1}"
-        )
+        wanted = f"the network has {count} hosts; expected 0 to {count - 1}"
+        raise ScenarioError(f"{where}, and {wanted}")
     if (host := known.get(str(unit))) is not None:
         return host
     adapters = [name for name in known if name.startswith(f"{unit.host} ")]

@@ -215,11 +215,8 @@ class Survey:
                 )
         foreign = {device.guid for device in routers + adapters}
         self.devices = {guid: d for guid, d in self.devices.items() if guid not in foreign}
-        self.reports = {
-            here: report
-            for here, report in self.reports.items()
-            if not foreign & {here.guid, report.there.guid}
-        }
+        ends = {here: {here.guid, report.there.guid} for here, report in self.reports.items()}
+        self.reports = {h: each for h, each in self.reports.items() if not foreign & ends[h]}
         reports = self.reports.items()
         down = {p for p, report in reports if p in self.idle or report.there in self.idle}
         if down:
@@ -232,10 +229,8 @@ class Survey:
             self.reports = {here: report for here, report in reports if here not in down}
 
     def _assemble(self, name: str) -> Fabric:
-        switches = sorted(
-            (d for d in self.devices.values() if d.kind == "switch"),
-            key=lambda d: (natural_key(d.name), d.guid),
-        )
+        switches = [device for device in self.devices.values() if device.kind == "switch"]
+        switches.sort(key=lambda device: (natural_key(device.name), device.guid))
         rank = {device.guid: place for place, device in enumerate(switches)}
         adapters = [plug for plug in self.reports if plug.guid not in rank]
 
@@ -262,10 +257,9 @@ class Survey:
     def _unique_names(self, adapters: list[Plug], switches: list[Device]) -> list[str]:
         """Return names of hosts, then switches, made unique by `/P1` (port) or GUID."""
         ports = Counter(plug.guid for plug in adapters)
-        names = [
-            self.devices[plug.guid].name + (f"/P{plug.port}" if ports[plug.guid] > 1 else "")
-            for plug in adapters
-        ] + [device.name for device in switches]
+        part = {plug: f"/P{plug.port}" if ports[plug.guid] > 1 else "" for plug in adapters}
+        names = [self.devices[plug.guid].name + part[plug] for plug in adapters]
+        names += [device.name for device in switches]
         guids = [plug.guid for plug in adapters] + [device.guid for device in switches]
         often = Counter(names)
         shared = sorted(name for name, times in often.items() if times > 1 or not name)

@@ -135,10 +135,8 @@ def _sonic(path: Path, text: str, asked: Asked) -> Buffers:
     pool = _name(row.get("pool"))
     egress = _row(path, "BUFFER_POOL", tables["BUFFER_POOL"], pool)
     if egress.get("type") == "ingress":
-        raise TopologyError(
-            f"{path}: profile {profile} takes from {pool}, which is for ingress; give the profile "
-            "of a queue"
-        )
+        refusal = f"{path}: profile {profile} takes from {pool}, which is for ingress"
+        raise TopologyError(f"{refusal}; give the profile of a queue")
     rows.use(2)
     rows.ignore(len(known) + len(tables["BUFFER_POOL"]) - 2)
     check_understood(rows)
@@ -268,9 +266,8 @@ def _junos(texts: Mapping[Path, str], asked: Asked) -> Buffers:
     ports, cell_bytes = _ask(where, asked, None, missing)
     assert alpha is not None  # else _ask has refused
     origin = f"{where}: lossy partition of the egress buffer, {how}"
-    return Buffers(
-        origin, amounts["Lossy"], amounts["Dedicated Buffer"], ports, alpha, cell_bytes, 0, counts
-    )
+    shared, reserved = amounts["Lossy"], amounts["Dedicated Buffer"]
+    return Buffers(origin, shared, reserved, ports, alpha, cell_bytes, 0, counts)
 
 
 def _page(path: Path, lines: CountedLines) -> dict[str, int]:

@@ -13,7 +13,7 @@ IMPORTED = "imported"
 D_MOD_K = "d-mod-k"
 MINIMAL = "minimal"
 MENDED = "mended"
-"""In scenarios: tables that go with a schedule (`daqloom.topology.failures.repair`)."""
+"""In scenarios: the tables of a schedule (`daqloom.topology.failures.repair`)."""
 
 
 def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) -> Routes:
@@ -44,5 +44,5 @@ def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) 
 
 
 def default_routing(tables: NDArray[np.int16] | None) -> str:
-    """What is taken if nobody says: the imported tables where there are any, else D-mod-K."""
+    """The routing by default: the imported tables where there are any, else D-mod-K."""
     return D_MOD_K if tables is None else IMPORTED

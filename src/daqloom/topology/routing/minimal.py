@@ -69,7 +69,7 @@ def minimal(fabric: Fabric, tie: str = "balanced") -> Routes:
 
 
 def ways_to_leaf(wiring: Wiring) -> Callable[[int], NDArray[np.bool_]]:
-    """For a leaf, (switches, ports): whether a port is on a shortest path to it."""
+    """(switches, ports): whether a port is on a shortest path to a leaf."""
     hosts = len(wiring.leaf)
     neighbour = np.append(wiring.head, NONE)[wiring.out[hosts:]] - hosts
     distances = leaf_distances(wiring)

@@ -1,4 +1,4 @@
-"""Where a fabric's forwarding tables lead: paths of all pairs, and what is wrong with them."""
+"""Paths of all pairs by a fabric's forwarding tables, and mistakes in these tables."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -11,7 +11,7 @@ from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.fabric.wiring import NONE, Wiring, wire
 
 MOST_HOPS = 64
-"""What a directed route of InfiniBand's subnet management can hold; no fabric is longer."""
+"""Most hops of a directed route of InfiniBand's subnet management; no fabric is longer."""
 
 
 MOST_ROUTES = 1 << 23
@@ -141,12 +141,8 @@ def trace(fabric: Fabric, routes: Routes) -> Paths:
     step = _step(wiring, routes)
     final = _follow(step.towards)
     arrives = final == switches
-    return Paths(
-        wiring,
-        _links(step, arrives),
-        np.vstack([arrives, np.zeros((1, hosts), bool)]),
-        _defects(fabric, routes, step, final),
-    )
+    lost, defects = np.zeros((1, hosts), bool), _defects(fabric, routes, step, final)
+    return Paths(wiring, _links(step, arrives), np.vstack([arrives, lost]), defects)
 
 
 @dataclass(frozen=True)
@@ -226,7 +222,7 @@ def _defects(
 
 
 def _least_of_circle(towards: NDArray[np.int32]) -> NDArray[np.int32]:
-    """For a switch on a circle the first switch of the circle, so that all give the same."""
+    """Return, for a switch on a circle, the first switch of it, so that all give the same."""
     switches, hosts = towards.shape
     ahead = np.vstack([towards, np.full((1, hosts), switches, np.int32)])
     least = np.broadcast_to(np.arange(switches + 1, dtype=np.int32)[:, None], ahead.shape)

@@ -29,9 +29,8 @@ def lines_of(
                 if b"\0" in line:
                     raise TopologyError(f"{path} is a binary file; expected text")
                 if len(line) > LONGEST_LINE:
-                    raise TopologyError(
-                        f"{path}, line {number} is longer than the {LONGEST_LINE} bytes of any dump"
-                    )
+                    longest = f"the {LONGEST_LINE} bytes of any dump"
+                    raise TopologyError(f"{path}, line {number} is longer than {longest}")
                 if size > most:
                     raise TopologyError(f"{path} is larger than {most >> 20} MiB, the most allowed")
                 if not line:

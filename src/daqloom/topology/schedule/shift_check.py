@@ -21,7 +21,7 @@ from daqloom.topology.routing.routes import Paths
 from daqloom.topology.schedule.slots import Slots, hosts_of
 
 Phases = tuple[NDArray[np.int32], NDArray[np.int32]]
-"""Who sends (phases, flows) and who receives (the same shape); negative: nobody."""
+"""Senders (phases, flows) and receivers (the same shape); negative: none."""
 
 COUNTERS = 1 << 22
 """Flows per link are counted for so many (phase, link) at once: some 30 MB."""

@@ -47,7 +47,7 @@ def all_hosts(fabric: Fabric, wiring: Wiring) -> Slots:
 
 
 def shuffled(slots: Slots, seed: int) -> Slots:
-    """The same hosts in an order drawn by chance."""
+    """Return these hosts in an order drawn by chance."""
     return np.random.default_rng(seed).permutation(slots)
 
 
@@ -159,10 +159,8 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
             if wiring.leaf[host] == NONE:
                 raise TopologyError(f"{where}: {each} is cabled to no switch; leave it out")
             if host in lines:
-                raise TopologyError(
-                    f"{where}: {each} already has a slot, from line {lines[host]}; give each host "
-                    "once"
-                )
+                refusal = f"{where}: {each} already has a slot, from line {lines[host]}"
+                raise TopologyError(f"{refusal}; give each host once")
             lines[host] = number
             slots.append(host)
     if not lines:
@@ -171,7 +169,7 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
 
 
 def _order_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """As those of a dump: names are then written as they are in the fabric."""
+    """Whether it is one of a dump: names are then written as they are in the fabric."""
     try:
         yield from lines_of(path, LARGEST_FILE_BYTES)
     except TopologyError as error:

@@ -66,9 +66,8 @@ def folded_clos(
     ports = max(needed.values()) if radix is None else radix
     for kind, number in needed.items():
         if max(number, ports) > MOST_PORTS:
-            raise TopologyError(
-                f"{name}: a {kind} of {max(number, ports)} ports; a switch has at most {MOST_PORTS}"
-            )
+            refusal = f"{name}: a {kind} of {max(number, ports)} ports"
+            raise TopologyError(f"{refusal}; a switch has at most {MOST_PORTS}")
         if number > ports:
             raise TopologyError(
                 f"{name}: a {kind} needs {number} ports, and its radix is {ports}; give a larger "
@@ -93,11 +92,8 @@ def folded_clos(
 
     of_leaf = _numbered("H", pods * leaves)
     of_place = _numbered("-", hosts_per_leaf)
-    names = [
-        *_numbered("leaf", pods * leaves),
-        *_numbered("spine", pods * spines),
-        *_numbered("core", spines * cores),
-    ]
+    counts = {"leaf": pods * leaves, "spine": pods * spines, "core": spines * cores}
+    names = [name for kind, count in counts.items() for name in _numbered(kind, count)]
     return checked(
         Fabric(
             name,

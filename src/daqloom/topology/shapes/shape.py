@@ -81,10 +81,8 @@ def _cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
     if network.shape == "one-switch":
         hosts = network.hosts or _hosts(scenario)
         if hosts > MOST_PORTS:
-            raise TopologyError(
-                f"one switch has at most {MOST_PORTS} ports, and the units take {hosts} hosts; "
-                'take network.shape = "fat-tree"'
-            )
+            refusal = f"one switch has at most {MOST_PORTS} ports, and the units take {hosts} hosts"
+            raise TopologyError(f'{refusal}; take network.shape = "fat-tree"')
         sizes = {"leaves": 1, "spines": 0, "hosts_per_leaf": hosts}
         return folded_clos(network.shape, **sizes, rate_bps=network.links.rate), []
     if network.shape == "fat-tree":

@@ -101,7 +101,7 @@ class FabricCheck:
         return [int(link) for link in order[: int((phases > 0).sum())]]
 
     def ends(self, link: int) -> tuple[End, End]:
-        """Where a directed link begins and ends."""
+        """Ports at which a directed link begins and ends."""
         wiring = self.paths.wiring
         return (
             End(int(wiring.tail[link]), int(wiring.tail_port[link])),
@@ -209,10 +209,8 @@ def check_fabric(
     of both. `mends`: whether mended tables are tried. Raises TopologyError for a schedule without
     hosts, with an uncabled host, or with more than `MOST_SLOTS`."""
     if len(slots) > MOST_SLOTS:
-        raise TopologyError(
-            f"a schedule of {len(slots)} slots; at most {MOST_SLOTS} are checked: give an order of "
-            "fewer hosts"
-        )
+        refusal = f"a schedule of {len(slots)} slots; at most {MOST_SLOTS} are checked"
+        raise TopologyError(f"{refusal}: give an order of fewer hosts")
     paths = trace(fabric, routes)
     receivers = slots if builders is None else builders
     hosts = hosts_of(np.append(slots, receivers))
@@ -220,10 +218,8 @@ def check_fabric(
         raise TopologyError(f"{fabric.name} has no hosts, which a schedule requires")
     loose = [host for host in hosts if paths.wiring.leaf[host] == NONE]
     if loose:
-        raise TopologyError(
-            f"{fabric.hosts[loose[0]].name} is cabled to no switch and cannot have a slot; give "
-            "an order without it"
-        )
+        refusal = f"{fabric.hosts[loose[0]].name} is cabled to no switch and cannot have a slot"
+        raise TopologyError(f"{refusal}; give an order without it")
     checked = check_order(what, paths, slots, progress, receivers)
     better = suggest(fabric, paths, checked, progress, units) if checked.check.conflicting else []
     mends = mends and len(slots) <= MOST_MENDED

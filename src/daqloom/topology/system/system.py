@@ -59,8 +59,7 @@ class FabricSystem:
     mfp_bytes: list[int]
     """Mean size of an MFP by readout unit (by slot) and stream; empty for pull building."""
     barrier_groups: list[int]
-    """Group of each readout unit of linear shifting, by slot: a barrier keeps a group in step;
-    empty: all are one group."""
+    """Group in step by a barrier of each readout unit of linear shifting, by slot; empty: one."""
     warnings: list[str]
     """Assumptions that the import of dumps had to make, as sentences."""
     faults: Faults
@@ -130,11 +129,8 @@ def scheduled(scenario: Scenario) -> Scheduled:
         return Scheduled(network, slots, *unit_slots(scenario, slots))
     routes, readouts, builders = mend(network.fabric, network.routes, slots)
     unchanged = routes is network.routes and not scenario.faults.injected
-    network = network._replace(
-        routes=routes,
-        ways=single(routes),
-        warnings=[*network.warnings, *([UNCHANGED] if unchanged else [])],
-    )
+    warnings = [*network.warnings, *([UNCHANGED] if unchanged else [])]
+    network = network._replace(routes=routes, ways=single(routes), warnings=warnings)
     return Scheduled(network, readouts, readouts, builders)
 
 
@@ -281,8 +277,7 @@ def mfp_bytes(scenario: Scenario, nodes: int) -> list[int]:
     if not event.groups:
         return [mean] * sources
     shares = sum(group.share for group in event.groups)
+    sizes = [round(mean * sources * each.share / shares / each.sources) for each in event.groups]
     return [
-        round(mean * sources * group.share / shares / group.sources)
-        for group in event.groups
-        for _ in range(group.sources)
+        size for each, size in zip(event.groups, sizes, strict=True) for _ in range(each.sources)
     ]
