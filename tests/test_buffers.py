@@ -63,9 +63,7 @@ def test_views_outlive_writer_and_reader_safely(served: ServedBuffer, name: str)
     assert bytes(piece[1]) == b"\0ept"
 
 
-def test_full_buffer_gives_no_room_until_more_is_acknowledged(
-    served: ServedBuffer, name: str
-) -> None:
+def test_full_buffer_gives_no_room_until_more_is_acknowledged(served, name: str) -> None:
     writer, reader = BufferWriter(name), BufferReader(name)
     for tag in range(4):
         assert writer.reserve(1) is not None

@@ -89,9 +89,8 @@ def test_a_link_that_goes_down_loses_what_is_on_its_wire() -> None:
     down = LinkChange(at_s=0.6e-3, link=TO_HOST_2, what=LinkChangeKind.down)
     report = run(star(None, down))
     assert report.cut >= 1
-    assert report.links.wire_bytes[TO_HOST_2] == pytest.approx(
-        0.5 * RATE_BPS / 8 * 0.8e-3, rel=0.01
-    )
+    half = pytest.approx(0.5 * RATE_BPS / 8 * 0.8e-3, rel=0.01)
+    assert report.links.wire_bytes[TO_HOST_2] == half
 
 
 def test_what_cannot_be_is_refused_with_one_sentence() -> None:

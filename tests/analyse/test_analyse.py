@@ -99,10 +99,8 @@ def test_the_conditions_of_a_scenario_are_reported() -> None:
 
 
 def test_what_the_formulas_leave_out_is_said() -> None:
-    plain = atlas(
-        *("event.arrivals=deterministic", "transport.congestion=static"),
-        "transport.static_window=200 kB",
-    )
+    window = "transport.static_window=200 kB"
+    plain = atlas("event.arrivals=deterministic", "transport.congestion=static", window)
     assert [w for w in plain.warnings if not w.startswith("analysis.")] == []
 
     chance = ("event.arrivals=poisson", "event.size_distribution=gamma")
@@ -111,9 +109,8 @@ def test_what_the_formulas_leave_out_is_said() -> None:
     for key in (*chance, *credited, *links):
         assert any(key.split("=")[0] in warning for warning in atlas(key).warnings), key
     assert any("expect drops" in w for w in atlas("network.switch.tor.model=qfx5120-48y").warnings)
-    assert not any(
-        "expect drops" in w for w in atlas("network.switch.tor.model=acx7100-48l").warnings
-    )
+    deep = atlas("network.switch.tor.model=acx7100-48l")
+    assert not any("expect drops" in warning for warning in deep.warnings)
 
 
 def test_the_bandwidth_delay_rule_is_for_flows_that_outlive_their_first_window() -> None:
@@ -156,9 +153,8 @@ def test_a_window_smaller_than_the_reply_limits_what_is_under_way() -> None:
 def test_requests_that_are_credited_limit_what_is_under_way() -> None:
     # 8 of 64 fragments of 31 250 B: 22 frames each, 31 250 B and 22 headers of 52 + 18 B.
     def rack(**changes: object) -> Result:
-        return methods.analyse(
-            load("incast-rack", {k.replace("__", "."): v for k, v in changes.items()})
-        )
+        keys = {key.replace("__", "."): value for key, value in changes.items()}
+        return methods.analyse(load("incast-rack", keys))
 
     fragment = 31_250 + 22 * 70
     assert rack().analysis["incast"]["windows_bytes"] == 64 * fragment

@@ -34,12 +34,8 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.process
 def test_the_next_start_removes_what_a_killed_process_had_and_nothing_else(folder):
-    programs = [
-        subprocess.Popen(
-            [sys.executable, "-c", HOLDS, str(folder), name], stdout=subprocess.PIPE, text=True
-        )
-        for name in ("killed", "living")
-    ]
+    arguments = [[sys.executable, "-c", HOLDS, str(folder), name] for name in ("killed", "living")]
+    programs = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in arguments]
     try:
         killed, living = (program.stdout.readline().strip() for program in programs)
         programs[0].send_signal(signal.SIGKILL)

@@ -19,13 +19,9 @@ from daqloom.scenario.schema.units import Readout
 
 
 def test_a_field_has_the_value_of_its_name_or_the_key_without_its_unit() -> None:
-    rdma = settings(
-        _engine.RdmaConfig,
-        Transport(retry_timeout="2 s", retry_count=3),
-        acknowledge=False,
-        retry_spread=1.5,
-        seed=7,
-    )
+    retried = Transport(retry_timeout="2 s", retry_count=3)
+    more = {"acknowledge": False, "retry_spread": 1.5, "seed": 7}
+    rdma = settings(_engine.RdmaConfig, retried, **more)
     assert (rdma.retry_timeout_s, rdma.retry_count) == (2.0, 3)
     assert (rdma.acknowledge, rdma.retry_spread, rdma.seed) == (False, 1.5, 7)
 

@@ -52,9 +52,8 @@ def test_each_fault_has_what_is_lost_until_the_next_one_begins() -> None:
         "fault_detection_s": {"flapping": 0.5, "two": 0.5},  # of 0.25 and 0.75
         "fault_events_lost": {"flapping": 10 + 1, "two": 30},
     }
-    assert fault_metrics([], [], [], 9.0, lost=5) == dict.fromkeys(
-        ("faults_begun", "faults_detected", "faults_recovered"), 0
-    )
+    none = dict.fromkeys(("faults_begun", "faults_detected", "faults_recovered"), 0)
+    assert fault_metrics([], [], [], 9.0, lost=5) == none
 
 
 def test_series_tell_what_began_was_detected_and_ended() -> None:

@@ -21,11 +21,8 @@ from support.repository import DATA
 
 MARK = b"\xef\xbb\xbf"
 REFUSED = ("dmesg.log", "old2009.txt")
-LOGS = sorted(
-    path
-    for path in (DATA / "faults" / "cases").glob("*/*")
-    if path.is_file() and path.name not in REFUSED
-)
+FILES = sorted(path for path in (DATA / "faults" / "cases").glob("*/*") if path.is_file())
+LOGS = [path for path in FILES if path.name not in REFUSED]
 CABLING = sorted(
     {
         path.parent if path.name.endswith((".lldp.txt", ".lldp.json")) else path

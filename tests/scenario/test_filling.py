@@ -69,10 +69,8 @@ def write(folder: Path, one: list[int], two: list[int], kind: str) -> str:
         path.write_text(json.dumps({"name": "mini"} | beams))
     else:
         buckets = [",".join(str(10 * slot + 1) for slot in beam) for beam in (one, two)]
-        lines = [
-            "Scheme name,mini",
-            *(f"B{n} filled buckets,{b}" for n, b in enumerate(buckets, 1)),
-        ]
+        lines = [f"B{beam} filled buckets,{each}" for beam, each in enumerate(buckets, 1)]
+        lines.insert(0, "Scheme name,mini")
         path.write_text("\n".join(lines) + "\n")
     return path.name
 

@@ -50,9 +50,9 @@ def test_a_choice_drops_what_means_nothing_beside_it_unless_it_is_given_as_well(
     windows = ["building.change=window"]
     assert load("lhcb-run3-test", windows).building.change == "window"  # the file has a barrier
     said = refusal("lhcb-run3-test", [*windows, "building.barrier=none"])
-    assert said == (
-        '--set building.barrier means nothing with building.change = "window"; leave it out, or '
-        'set building.change to "count"'
+    instead = 'leave it out, or set building.change to "count"'
+    assert (
+        said == f'--set building.barrier means nothing with building.change = "window"; {instead}'
     )
 
 

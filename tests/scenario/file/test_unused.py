@@ -32,11 +32,8 @@ from daqloom.topology.fabric.links import delays_s
 from daqloom.topology.system.scenarios import load, override
 from daqloom.topology.system.system import FabricSystem, fabric_system
 
-KEYS = {
-    path: key
-    for path, key in keys_of(Scenario).items()
-    if not table_of(key.field) and not named_tables(key.field)
-}
+KEYS = {path: key for path, key in keys_of(Scenario).items() if not table_of(key.field)}
+KEYS = {path: key for path, key in KEYS.items() if not named_tables(key.field)}
 SHARED = {"model": "shared-memory", "buffer": "1 MB", "cell_size": "256 B", "dedicated": "10 kB"}
 SOFTWARE = {"model": "software", "queue_packets": 100, "pace": "9 Gb/s", "packet_cost": "10 ns"}
 SLOW = {"packet_cost": "2 us", "batch_cost": "1 us", "descriptors": 8}
@@ -131,9 +128,8 @@ def other_values(scenario: Scenario, path: str) -> Iterator[Scenario]:
     elif dimension := dimension_of(field):
         numbers = [1.25 * value, 0.8 * value, 0.5 * value, dimension.parse(dimension.example)]
         numbers += [100 * dimension.minimum, 1e-6, 1000, 1e9]
-        found = tuple(
-            dimension.format(int(each) if dimension.whole else each) for each in numbers if each
-        )
+        numbers = [int(each) if dimension.whole else each for each in numbers if each]
+        found = tuple(map(dimension.format, numbers))
     elif isinstance(value, bool):
         found = (not value,)
     elif get_origin(field.annotation) is Literal:
@@ -215,22 +211,16 @@ def measured(scenario: Scenario) -> Any:
     return content(plan.rules), units, content(unit_outages(scenario)), lab
 
 
-INPUTS: dict[Method, Callable[[Scenario], Any]] = {
-    "analyse": analysed,
-    "simulate": simulated,
-    "measure": measured,
-}
+INPUTS: dict[Method, Callable[[Scenario], Any]] = {"analyse": analysed, "simulate": simulated}
+INPUTS["measure"] = measured
 
 
 @functools.cache
 def systems_of(protocol: str) -> list[tuple[Scenario, Choices]]:
     """Return the systems of a protocol."""
     loaded = [load(*arguments) for arguments in SYSTEMS.values()]
-    return [
-        (each, Choices(each.model_dump(mode="json"), Scenario))
-        for each in loaded
-        if each.building.protocol == protocol
-    ]
+    mine = [each for each in loaded if each.building.protocol == protocol]
+    return [(each, Choices(each.model_dump(mode="json"), Scenario)) for each in mine]
 
 
 def as_text(method: Method, scenario: Scenario) -> str:

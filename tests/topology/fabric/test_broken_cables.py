@@ -63,10 +63,8 @@ def test_imported_tables_do_not_know_what_is_broken() -> None:
 def test_each_draw_is_a_scenario_of_its_own() -> None:
     plain = load("lhcb-10-percent")
     assert plain.hash() == load("lhcb-10-percent", {"faults.cables": 0}).hash()
-    hashes = {
-        load("lhcb-10-percent", {"faults.cables": cables, "faults.seed": seed}).hash()
-        for cables, seed in ((1, 1), (1, 2), (2, 1))
-    }
+    drawn = [{"faults.cables": n, "faults.seed": seed} for n, seed in ((1, 1), (1, 2), (2, 1))]
+    hashes = {load("lhcb-10-percent", keys).hash() for keys in drawn}
     assert len(hashes | {plain.hash()}) == 4
     assert "faults" not in load("atlas-lab").content()
 
@@ -97,10 +95,8 @@ def test_one_of_two_parallel_cables_broken_doubles_a_phase() -> None:
         "building.barrier": "ideal", "network.routing": "d-mod-k",
         "run.warmup": "2 ms", "run.duration": "12 ms",
     }  # fmt: skip
-    whole, broken = (
-        methods.simulate(load("lhcb-run3-test-160", keys | {"faults.cables": cables}))
-        for cables in (0, 1)
-    )
+    variants = [load("lhcb-run3-test-160", keys | {"faults.cables": cables}) for cables in (0, 1)]
+    whole, broken = map(methods.simulate, variants)
     rate = [each.metrics["written_throughput_bps"] for each in (whole, broken)]
     assert rate[1] / rate[0] == pytest.approx(3 / 4, rel=0.03)
 
@@ -108,6 +104,5 @@ def test_one_of_two_parallel_cables_broken_doubles_a_phase() -> None:
 def test_a_measurement_says_that_nothing_is_broken_for_real() -> None:
     assert "faults" not in " ".join(unused_warnings(load("laptop"), "measure"))
     broken = unused_warnings(load("laptop", {"faults.cables": 1}), "measure")
-    assert broken[-1] == (
-        "without effect: faults.cables; cables and routing tables of this machine stay as they are"
-    )
+    text = "cables and routing tables of this machine stay as they are"
+    assert broken[-1] == f"without effect: faults.cables; {text}"

@@ -15,9 +15,8 @@ from daqloom.topology.schedule.slots import read_order
 from support.repository import DATA
 
 CASE = DATA / "cabling" / "01-edr-fabric-one-slow-cable"
-NAMES = HostNames(
-    ["node001 HCA-1", "node090 HCA-1", "two mlx5_0", "two mlx5_1", "ru7.daq.example"], "net"
-)
+NODES = ["node001 HCA-1", "node090 HCA-1", "two mlx5_0", "two mlx5_1", "ru7.daq.example"]
+NAMES = HostNames(NODES, "net")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,5 @@ def test_a_host_file_and_a_range_are_orders() -> None:
         ("laptp", ["laptop", "lhcb"], "laptop"),
     ],
 )
-def test_a_hint_prefers_what_begins_like_the_name(
-    name: str, known: list[str], hint: str, tmp_path: Path
-) -> None:
+def test_a_hint_prefers_what_begins_like_the_name(name, known, hint, tmp_path: Path) -> None:
     assert did_you_mean(name, known, "") == f'did you mean "{hint}"?'

@@ -71,9 +71,7 @@ def meetings(mended: Mended) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("leaves", "size", "turns"), [(2, 6, 3), (3, 3, 1), (3, 8, 2), (4, 6, 1)])
-def test_each_phase_sends_as_many_flows_from_each_leaf_to_each(
-    leaves: int, size: int, turns: int
-) -> None:
+def test_each_phase_sends_as_many_flows_from_each_leaf_to_each(leaves, size, turns) -> None:
     """Of h hosts on each of L leaves, all but the extras: h // L, and of these one at most more."""
     hosts = [[leaf * size + place for place in range(size)] for leaf in range(leaves)]
     frames = Frames(hosts, turns, size)

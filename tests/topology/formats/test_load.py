@@ -68,11 +68,8 @@ def dump(tmp_path):
 )
 def test_samples_come_in_whole(name, hosts, switches, cables):
     fabric, ports, warnings = load_fabric(SAMPLES / name)
-    assert tuple(map(len, (fabric.hosts, fabric.switches, fabric.cables))) == (
-        hosts,
-        switches,
-        cables,
-    )
+    counts = len(fabric.hosts), len(fabric.switches), len(fabric.cables)
+    assert counts == (hosts, switches, cables)
     assert fabric.name == name
     assert ports.shape == (switches, hosts)
     assert ports.dtype == np.int16
@@ -386,11 +383,8 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("hostile")
 
 
-SOURCES = {
-    "ibnetdiscover.txt": SMALL.encode(),
-    "x.lst": b"".join(SUBNET_LIST.read_bytes().splitlines(keepends=True)),
-    "fabric.json": None,
-}
+SOURCES = {"ibnetdiscover.txt": SMALL.encode(), "x.lst": SUBNET_LIST.read_bytes()}
+SOURCES["fabric.json"] = None
 TABLES = (CLUSTER / "opensm-lfts.dump").read_bytes()
 
 MARKS = [b'"', b"#", b"[", b"]", b"\n", b"\r", b"0", b"99999", b"{", b"}"]

@@ -18,10 +18,8 @@ CASES = DATA / "cabling"
 
 def cables(fabric: Fabric) -> dict[frozenset[str], float]:
     """The rate (Gb/s) between two ends, each known by its name for people."""
-    return {
-        frozenset((fabric.end_name(cable.a), fabric.end_name(cable.b))): cable.rate_bps / 1e9
-        for cable in fabric.cables
-    }
+    ends = {cable: frozenset(map(fabric.end_name, (cable.a, cable.b))) for cable in fabric.cables}
+    return {ends[cable]: cable.rate_bps / 1e9 for cable in fabric.cables}
 
 
 def names(fabric: Fabric) -> tuple[list[str], list[str]]:
@@ -80,10 +78,8 @@ def test_rates_of_iblinkinfo(tmp_path: Path, rate: str, gbps: float) -> None:
 def test_a_list_of_ports() -> None:
     """`ibnetdiscover -p`; the spine has no line of its own."""
     fabric, _ = load_cabling(CASES / "06-ibnetdiscover-p" / "ports.txt")
-    assert cables(fabric) == {
-        frozenset(("node01 HCA-1", "leaf0 port 7")): 100,
-        frozenset(("leaf0 port 9", "spine0 port 1")): 100,
-    }
+    expected = {("node01 HCA-1", "leaf0 port 7"): 100, ("leaf0 port 9", "spine0 port 1"): 100}
+    assert cables(fabric) == {frozenset(ends): gbps for ends, gbps in expected.items()}
 
 
 def test_ibnetdiscover_of_2009_has_no_rates(tmp_path: Path) -> None:
@@ -285,9 +281,7 @@ def test_a_neighbour_with_the_port_of_a_switch_is_one(tmp_path: Path, table: str
     ],
 )
 @pytest.mark.parametrize("name", ["cabling.txt", "leaf0.lldp.txt"])
-def test_what_is_not_understood_is_refused_with_the_known_kinds(
-    tmp_path: Path, text: str, name: str
-) -> None:
+def test_what_is_not_understood_is_refused_with_the_known_kinds(tmp_path, text, name) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(TopologyError, match="; known are ") as refusal:
         load_cabling(tmp_path / name)

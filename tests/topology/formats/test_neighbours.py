@@ -48,10 +48,8 @@ def expected() -> set[frozenset[tuple[str, int]]]:
 
 
 def plugged(fabric: Fabric) -> set[frozenset[tuple[str, int]]]:
-    return {
-        frozenset((fabric.nodes[end.node].name, end.port) for end in (cable.a, cable.b))
-        for cable in fabric.cables
-    }
+    ends = [(cable.a, cable.b) for cable in fabric.cables]
+    return {frozenset((fabric.nodes[end.node].name, end.port) for end in both) for both in ends}
 
 
 @pytest.fixture
@@ -148,20 +146,13 @@ def test_a_host_whose_card_speaks_for_it_is_known_by_its_own_table(tables):
     assert any("leaf0 port Ethernet0 leads to a neighbour without name" in w for w in warnings)
 
 
-def heard(
-    port: str, device: str, far: str, *, chassis: str = "", via: str = "LLDP", on: str = ""
-) -> dict[str, object]:
+def heard(port: str, device: str, far: str, *, chassis="", via="LLDP", on="") -> dict[str, object]:
     """An interface as lldpcli prints it."""
     content: dict[str, object] = {"id": {"type": "mac", "value": chassis or f"of {device}"}}
     if on:
         content["capability"] = {"type": on, "enabled": True}
-    return {
-        port: {
-            "via": via,
-            "chassis": {device: content},
-            "port": {"id": {"type": "ifname", "value": far}, "descr": far},
-        }
-    }
+    there = {"id": {"type": "ifname", "value": far}, "descr": far}
+    return {port: {"via": via, "chassis": {device: content}, "port": there}}
 
 
 @pytest.fixture
@@ -190,9 +181,8 @@ def test_one_chassis_is_one_device_however_its_address_is_written(lldpcli):
 
 
 def test_other_protocols_are_passed_over(lldpcli):
-    folder = lldpcli(
-        s=[heard("p1", "a", "x"), heard("p1", "other", "y", via="CDPv2"), heard("p2", "b", "x")]
-    )
+    other = heard("p1", "other", "y", via="CDPv2")
+    folder = lldpcli(s=[heard("p1", "a", "x"), other, heard("p2", "b", "x")])
     assert len(load_cabling(folder)[0].hosts) == 2
 
 

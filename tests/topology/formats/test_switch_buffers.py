@@ -139,8 +139,8 @@ def test_rows_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("configuration", [BRACES, SET])
 def test_junos_gives_sizes_on_a_page_and_the_threshold_in_its_configuration(
-    tmp_path: Path, configuration: str
-) -> None:
+    tmp_path, configuration
+):
     for order in (1, -1):
         buffers = found(junos(tmp_path, PAGE, configuration)[::order])
         assert buffers.shared_bytes == round(2708.16 * 1024)
@@ -162,9 +162,8 @@ def test_what_is_missing_is_asked_for_in_one_sentence(tmp_path: Path) -> None:
     assert "lacks alpha" in said
     assert "--ports" in said
     assert "--cell-size" in said
-    assert "give the output of `show class-of-service shared-buffer` too" in refused(
-        junos(tmp_path, BRACES)
-    )
+    text = "give the output of `show class-of-service shared-buffer` too"
+    assert text in refused(junos(tmp_path, BRACES))
 
 
 PROFILE, POOL = "egress_lossy_profile", "egress_lossy_pool"

@@ -101,9 +101,7 @@ def test_a_ring_of_switches_needs_no_levels() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 4), st.integers(1, 4), st.integers(1, 2), st.integers(1, 4), st.data())
-def test_no_tables_do_better(
-    leaves: int, spines: int, links: int, hosts_per_leaf: int, data: st.DataObject
-) -> None:
+def test_no_tables_do_better(leaves, spines, links, hosts_per_leaf, data: st.DataObject) -> None:
     """The most loaded cable of minhop's tables bounds the time from above, the cables of a leaf
     alone from below."""
     whole = tree(leaves, spines, links, hosts_per_leaf)

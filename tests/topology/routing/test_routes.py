@@ -30,13 +30,8 @@ def tables(fabric: Fabric, *rows: list[int]) -> Routes:
 
 def two_leaves() -> Fabric:
     """Hosts A B on leaf L0 (ports 1 2), C on L1 (port 1); port 3 of each leads to spine S."""
-    ends = (
-        ((0, 1), (3, 1)),
-        ((1, 1), (3, 2)),
-        ((2, 1), (4, 1)),
-        ((3, 3), (5, 1)),
-        ((4, 3), (5, 2)),
-    )
+    ends = (((0, 1), (3, 1)), ((1, 1), (3, 2)), ((2, 1), (4, 1)))
+    ends += (((3, 3), (5, 1)), ((4, 3), (5, 2)))
     hosts = tuple(Node(name, 1) for name in "ABC")
     switches = tuple(Node(name, 4) for name in ("L0", "L1", "S"))
     cables = tuple(Cable(End(*a), End(*b), RATE) for a, b in ends)

@@ -234,9 +234,8 @@ def test_fabrics_that_contradict_themselves_are_refused(fabric, words):
         checked(fabric)
 
 
-DOCUMENT = json.loads(
-    to_json(folded_clos("t", leaves=1, spines=1, hosts_per_leaf=1, links=1, radix=2, rate_bps=1))
-)
+PAIR = folded_clos("t", leaves=1, spines=1, hosts_per_leaf=1, links=1, radix=2, rate_bps=1)
+DOCUMENT = json.loads(to_json(PAIR))
 
 
 @pytest.mark.parametrize(

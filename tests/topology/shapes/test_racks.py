@@ -38,16 +38,8 @@ def ways(fabric: Fabric, routes: EqualCost, source: int, target: int) -> list[in
 
 
 def farm(racks_: int, routers: int, uplinks: int) -> tuple[Fabric, EqualCost]:
-    fabric = racks(
-        readouts=5,
-        builders=3,
-        racks=racks_,
-        routers=routers,
-        uplinks=uplinks,
-        readout_bps=100,
-        uplink_bps=800,
-        access_bps=25,
-    )
+    sizes = {"readouts": 5, "builders": 3, "racks": racks_, "routers": routers, "uplinks": uplinks}
+    fabric = racks(**sizes, readout_bps=100, uplink_bps=800, access_bps=25)
     return fabric, equal_cost(fabric)
 
 
