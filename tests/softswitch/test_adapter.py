@@ -6,7 +6,6 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
 import grpc
 import pytest
@@ -19,7 +18,7 @@ from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.adapter import SWITCH, Software, SoftwareOptions
 from support.adapter_conformance import check_configures, check_counts, check_refuses
-from support.softswitch.switches import RUNS, frame, switch, write_pcap
+from support.softswitch.switches import frame, switch, two_ports
 
 needs_switch = pytest.mark.skipif(
     importlib.util.find_spec("daqloom._switch") is None, reason="daqloom was built without DPDK"
@@ -45,36 +44,21 @@ def _runs_of_this_test_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
-def file_of(folder: Path, frames: list[bytes]) -> Path:
-    """A switch of two ports, at whose first one frames come in."""
-    write_pcap(folder / "in.pcap", frames)
-    write_pcap(folder / "none.pcap", [])
-    path = folder / "switch.toml"
-    captures = {"up": "in", "down": "none"}
-    ports = "".join(
-        f'[ports.{port}]\ndevice = "net_pcap{number},rx_pcap={folder}/{source}.pcap,'
-        f'tx_pcap={folder}/{port}.pcap"\n'
-        for number, (port, source) in enumerate(captures.items())
-    )
-    path.write_text(RUNS + ports + RINGS)
-    return path
-
-
 def adapter(address: str = "", *ports: str, timeout: str = "30 s") -> Software:
     options = build(SoftwareOptions, {"address": address, "timeout": timeout}, "device.toml")
     return Software(options, ports or ("down",))
 
 
-def limits(told: dict) -> dict[str, tuple[int, int, int, int]]:
-    """What the switch says of its rings: packets, bytes, ECN, rate."""
+def limits(status: dict) -> dict[str, tuple[int, int, int, int]]:
+    """Packets, bytes, ECN and rate of each ring in a status."""
     names = ("most_packets", "most_bytes", "mark_bytes", "rate_bps")
-    return {ring["name"]: tuple(ring[name] for name in names) for ring in told["rings"]}
+    return {ring["name"]: tuple(ring[name] for name in names) for ring in status["rings"]}
 
 
 @needs_switch
 @pytest.mark.process
 def test_a_running_switch_is_set_and_set_back(tmp_path):
-    with switch(file_of(tmp_path, [])) as running:
+    with switch(two_ports(tmp_path, [], RINGS)) as running:
         before = limits(running.status())
         assert before["one"] == (10, (1 << 32) - (1 << 16), 0, 1_000_000)
         assert before["two"] == (4096, 100_000, 50_000, 0)
@@ -108,7 +92,7 @@ def test_a_running_switch_is_set_and_set_back(tmp_path):
 @needs_switch
 @pytest.mark.process
 def test_what_the_switch_refuses_is_one_sentence(tmp_path):
-    with switch(file_of(tmp_path, [])) as running:
+    with switch(two_ports(tmp_path, [], RINGS)) as running:
         before = limits(running.status())
         used = adapter(running.address)
         text = check_refuses(lambda: used.apply(PortBuffer(limit_packets=5, pace_bps=10)))
@@ -135,7 +119,7 @@ def test_all_that_left_or_was_dropped_is_counted(tmp_path):
     frames = [frame(mark=mark, size=1500) for mark in range(40)]
     frames += [frame("10.0.0.2", mark=mark) for mark in range(30)]
     frames += [frame("10.0.0.3", mark=mark) for mark in range(20)]
-    with switch(file_of(tmp_path, frames)) as running:
+    with switch(two_ports(tmp_path, frames, RINGS)) as running:
         running.until(90)
         check_counts(adapter(running.address, "down", "up"), ("down", "up"))
         with adapter(running.address, "down", "up") as used:
@@ -162,7 +146,7 @@ def test_certificates_need_an_address():
 
 @contextmanager
 def answering(answer: Callable[[bytes], bytes], known: bytes = SECRET) -> Iterator[str]:
-    """The address of what speaks as a switch does, and answers requests as told."""
+    """The address of a service like that of a switch, with given answers."""
     greetings = Greetings({STEER: known})
 
     def greet(_: bytes, context: grpc.ServicerContext) -> bytes:
@@ -189,7 +173,7 @@ def answering(answer: Callable[[bytes], bytes], known: bytes = SECRET) -> Iterat
             server.stop(None).wait()
 
 
-def told(**changed: object) -> dict[str, object]:
+def status(**changed: object) -> dict[str, object]:
     """The status of a switch with a port and a ring."""
     ring = {
         "name": "one",
@@ -215,7 +199,7 @@ def test_it_asks_the_switch_what_it_has():
 
     def answer(body: bytes) -> bytes:
         asked.append(json.loads(body))
-        return json.dumps(told()).encode()
+        return json.dumps(status()).encode()
 
     with answering(answer) as address, adapter(address) as used:
         used.apply(PortBuffer(limit_packets=7))
@@ -230,8 +214,8 @@ def test_it_asks_the_switch_what_it_has():
         b"\xff\xfe",
         b"{}",
         b"[" * 100_000,
-        json.dumps(told(packets=-1)).encode(),
-        json.dumps(told(name=7)).encode(),
+        json.dumps(status(packets=-1)).encode(),
+        json.dumps(status(name=7)).encode(),
     ],
 )
 def test_garbage_is_refused(answer):
@@ -241,13 +225,13 @@ def test_garbage_is_refused(answer):
 
 @pytest.mark.parametrize("wrong", [{"packets": 3}, {"bytes": 3}, {"counts": {}}])
 def test_counters_that_contradict_each_other_are_refused(wrong):
-    answer = json.dumps(told(**wrong)).encode()
+    answer = json.dumps(status(**wrong)).encode()
     with answering(lambda _: answer) as address, adapter(address) as used:
         assert "not its own" in check_refuses(used.read)
 
 
 def test_a_failure_is_printable():
-    failure = json.dumps(told() | {"failure": "no\n\x1b[31mred"}).encode()
+    failure = json.dumps(status() | {"failure": "no\n\x1b[31mred"}).encode()
     with answering(lambda _: failure) as address:
         text = check_refuses(lambda: adapter(address).apply(PortBuffer(limit_packets=1)))
     assert text.isprintable()

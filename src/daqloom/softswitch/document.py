@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from daqloom.scenario.addresses import IpNetwork
 from daqloom.scenario.names import NodeName
@@ -22,44 +22,42 @@ CLASSES = 8
 MOST_PACKETS = 1 << 30
 MOST_BYTES = (1 << 32) - (1 << 16)
 
-_MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", re.IGNORECASE)
 
-
-def _mac(value: object) -> str:
-    if isinstance(value, str) and _MAC.fullmatch(value):
-        return value.lower()
-    raise ValueError('is not an Ethernet address; expected one such as "02:00:00:00:00:01"')
-
-
-def _written(pattern: re.Pattern[str], otherwise: str) -> BeforeValidator:
-    """Refuse what is not written so."""
+def _text(pattern: str, refusal: str) -> BeforeValidator:
+    """Return a validator of texts that match a pattern."""
+    compiled = re.compile(pattern)
 
     def check(value: object) -> str:
-        if isinstance(value, str) and pattern.fullmatch(value):
+        if isinstance(value, str) and compiled.fullmatch(value):
             return value
-        raise ValueError(otherwise)
+        raise ValueError(refusal)
 
     return BeforeValidator(check)
 
 
-Mac = Annotated[str, BeforeValidator(_mac)]
+Mac = Annotated[
+    str,
+    AfterValidator(str.lower),
+    _text(
+        "(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}",
+        'is not an Ethernet address; expected one such as "02:00:00:00:00:01"',
+    ),
+]
 Device = Annotated[
     str,
-    _written(
-        re.compile(r"[A-Za-z0-9_.:/=,@-]{1,300}"),
+    _text(
+        r"[A-Za-z0-9_.:/=,@-]{1,300}",
         "is not a device of DPDK; expected a PCI address or a virtual device, such as "
         '"0000:3b:00.0" or "net_af_packet0,iface=eth1"',
     ),
 ]
 Controller = Annotated[
     str,
-    _written(
-        re.compile(
-            r"(?:tcp|ssl):(?:\[[0-9A-Fa-f:.]{2,60}\]|[^\s:\[\]]{1,180})(?::[0-9]{1,5})?"
-            r"|punix:\S{1,190}|p(?:tcp|ssl):[0-9]{0,5}(?::\S{1,180})?"
-        ),
-        "is no controller of OpenFlow; expected tcp:HOST:PORT or ssl:HOST:PORT to look for it, or "
-        "pssl:PORT or punix:PATH to listen for it",
+    _text(
+        r"(?:tcp|ssl):(?:\[[0-9A-Fa-f:.]{2,60}\]|[^\s:\[\]]{1,180})(?::[0-9]{1,5})?"
+        r"|punix:\S{1,190}|p(?:tcp|ssl):[0-9]{0,5}(?::\S{1,180})?",
+        "is no controller of OpenFlow; expected tcp:HOST:PORT or ssl:HOST:PORT to connect to it, "
+        "or pssl:PORT or punix:PATH to listen for it",
     ),
 ]
 Vlan = Annotated[int, Field(ge=1, le=4094)]
@@ -72,29 +70,28 @@ class Runs(Part):
     cores: tuple[Annotated[int, Field(ge=0, le=1023)], ...] = Field(
         default=(), max_length=64, strict=False
     )
-    """Cores on which the switch runs, to which nothing else should be bound; without them the first
-    of those that the process may use. Of several each has the rings of its share of the ports:
+    """Cores on which the switch runs, to which nothing else should be bound; empty: the first core
+    that the process may use. Each of several cores serves the rings of its share of the ports:
     those whose numbers, in the order of the file, have the same remainder."""
     receive_queues: int = Field(default=1, ge=1, le=64)
-    """Receive queues of each device, over which the device spreads flows (RSS): the first is looked
-    at by the core of the port, the further ones by the cores behind it. One = a core looks at all
-    that comes in by its ports."""
+    """Receive queues of each device, over which the device spreads flows (RSS): the core of the
+    port reads the first, the next cores the others. 1 = the core of a port reads all its frames."""
     memory: Bytes = 0
-    """Memory for DPDK; "0 B" = what the buffers take (B)."""
+    """Memory for DPDK; "0 B" = that of the buffers (B)."""
     huge_pages: bool = True
-    """Whether this memory is of huge pages, which the system has to have. Without them the program
-    runs anywhere, and slower."""
+    """Whether this memory consists of huge pages, which the system must then have. Without them the
+    switch runs on any system, but more slowly."""
     buffers: int = Field(default=0, ge=0, le=MOST_PACKETS)
-    """Packet buffers, of all rings and devices together; 0 = as many as all rings and devices may
-    hold. With fewer, rings share them."""
+    """Packet buffers of all rings and devices together; 0 = the sum of their limits. With fewer,
+    rings share them."""
     buffer_size: Annotated[PositiveBytes, Field(ge=256, le=16_000)] = 2048
-    """Size of a packet buffer; a larger frame is dropped by its device (B)."""
+    """Size of a packet buffer; the device drops larger frames (B)."""
     descriptors: int = Field(default=512, ge=32, le=32_768)
     """Descriptors of each device in each direction. Short queues keep packets in the rings, where
     they are counted and paced."""
     sleep: Annotated[Seconds, Field(le=1.0)] = 0.0
-    """Longest sleep while nothing comes and nothing is due; "0 s" = it polls all the time, which
-    takes a whole core (s)."""
+    """Longest sleep while no frame arrives or is due; "0 s" = the switch polls all the time, which
+    occupies a whole core (s)."""
     options: tuple[Annotated[str, Field(max_length=300)], ...] = Field(
         default=(), max_length=32, strict=False
     )
@@ -107,87 +104,85 @@ class Port(Part):
     device: Device
     """Device of DPDK: the PCI address of a network card, or a virtual device with its arguments."""
     packets: int = Field(default=4096, ge=1, le=MOST_PACKETS)
-    """Packets that the ring of each of its classes holds, for frames that no ring of their own has;
-    further ones are dropped."""
+    """Capacity of the ring of each of its classes, for frames without a ring of their own
+    (packets); further ones are dropped."""
     floods: int = Field(default=100_000, ge=0, le=MOST_PACKETS)
-    """Frames a second that come in by it and go to all other ports: broadcasts, multicasts, and
-    frames to unknown addresses. Further ones are dropped; those of 100 ms may come at once.
-    0 = no limit."""
+    """Limit of frames a second from this port to all others: broadcasts, multicasts, and frames to
+    unknown addresses. Further ones are dropped; those of 100 ms may arrive at once. 0 = no
+    limit."""
     addresses: int = Field(default=0, ge=0, le=4_194_304)
-    """Addresses that are learned behind it at a time; 0 = no limit but that of the table. A full
-    table makes room at the port that has most, for half of each other port's share."""
+    """Most addresses learned behind it at a time; 0 = no limit but that of the table. A full table
+    makes room at the port that has most, for half of each other port's share."""
 
 
 class Matching(Part):
-    """What a frame must have; what is not given may be anything."""
+    """Properties that a frame must have; a missing key allows any value."""
 
     destination: Mac | None = None
-    """Ethernet address of its destination."""
+    """Its Ethernet destination."""
     vlan: Vlan | None = None
     """VLAN of its outermost tag."""
     ethertype: Annotated[int, Field(ge=0, le=65_535)] | None = None
     """Type of its content."""
     to: IpNetwork | None = None
-    """IP address of its destination, or the network of it."""
+    """Its IP destination: an address or a network."""
     protocol: Literal["tcp", "udp"] | None = None
     """Protocol of its IP packet."""
     from_port: Layer4Port | None = None
-    """Port of TCP or UDP from which it comes."""
+    """Its source port of TCP or UDP."""
     to_port: Layer4Port | None = None
-    """Port of TCP or UDP to which it goes."""
+    """Its destination port of TCP or UDP."""
     ingress: NodeName | None = None
-    """Port of the switch by which it came in."""
+    """Port of the switch at which it arrived."""
     priority: int = Field(default=0, ge=0, le=65_535)
-    """Of several rules that match, the one with the highest priority counts."""
+    """Of several matching rules, the one with the highest priority counts."""
 
     @property
-    def says_something(self) -> bool:
-        """Return whether not all frames match."""
-        return any(getattr(self, key) is not None for key in Matching.model_fields.keys() - {_LAST})
-
-
-_LAST = "priority"
+    def is_restricted(self) -> bool:
+        """Whether only some frames match."""
+        keys = Matching.model_fields.keys() - {"priority"}
+        return any(getattr(self, key) is not None for key in keys)
 
 
 class Ring(Matching):
-    """The ring of a destination, and which frames go into it."""
+    """The ring of a destination, and the frames that go into it."""
 
     port: NodeName
     """Port by which they leave."""
     packets: int = Field(default=4096, ge=1, le=MOST_PACKETS)
-    """Packets that it holds; further ones are dropped (drop-tail)."""
+    """Its capacity in packets; further ones are dropped (drop-tail)."""
     bytes: Annotated[PositiveBytes, Field(le=MOST_BYTES)] = MOST_BYTES
-    """Bytes that it holds (B)."""
+    """Its capacity in bytes (B)."""
     ecn_threshold: Annotated[Bytes, Field(le=MOST_BYTES)] = 0
-    """A packet that finds more than this in the ring is marked with congestion experienced, if its
-    IP header allows it; "0 B" = never (B)."""
+    """Occupancy above which an arriving packet is marked with congestion experienced, if its IP
+    header allows it; "0 B" = never (B)."""
     rate: BitRateOrNone = 0
     """Pace at which its packets leave; "0 b/s" = as fast as the port can (b/s)."""
     pause_at: int = Field(default=0, ge=0, le=MOST_PACKETS)
-    """Packets in it above which it pauses the ports by which more come, by pause frames of IEEE
-    802.3, until it has fallen to half of them: lossless towards sources that obey, which then wait
-    with what they have for others, too; 0 = never."""
+    """Occupancy (packets) above which it pauses the ports of its arriving frames, by pause frames
+    of IEEE 802.3, until it has fallen to half: lossless for sources that obey, which then pause
+    their frames for other destinations, too; 0 = never."""
     mirrored: bool = False
-    """Whether frames that go into it are copied to the mirror port, also those that it drops."""
+    """Whether its frames are copied to the mirror port, also those that it drops."""
     traffic_class: int = Field(default=0, ge=0, lt=CLASSES)
-    """Class of the port in which it is served: a higher one is always served before a lower one,
-    the rings of one take turns."""
+    """Class of the port in which it is served: higher classes are always served before lower ones,
+    the rings of a class take turns."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not self.says_something:
+        if not self.is_restricted:
             raise ValueError(
-                "to is missing, and so is all else that says which frames go into this ring; give "
+                "to is missing, and so is every other key that selects frames for this ring; give "
                 "to, destination, vlan, ethertype, protocol, from_port, to_port or ingress"
             )
         return self
 
 
 class Rule(Matching):
-    """What is done with frames without a ring."""
+    """Treatment of frames without a ring."""
 
     action: Literal["drop", "forward", "port"] = "forward"
-    """drop, forward to where the address is, or send by a port."""
+    """drop, forward towards the address, or send by a port."""
     port: NodeName | None = None
     """Port by which they leave, with action = "port"."""
 
@@ -199,20 +194,20 @@ class Rule(Matching):
 
 
 class SharedMemory(Part):
-    """The packet memory of a switch for which this one stands in: it drops what that would."""
+    """The packet memory of a real switch, whose drops are reproduced."""
 
     buffer: Bytes = 0
-    """All of it, the dedicated part included; "0 B" = only rings have limits (B)."""
+    """Its size, the dedicated part included; "0 B" = only rings have limits (B)."""
     dedicated: Bytes = 0
     """Part of it that is spread evenly over the ports (B)."""
     ports: int = Field(default=0, ge=0, le=10_000)
-    """Ports that share the dedicated part; 0 = those that the switch has."""
+    """Ports that share the dedicated part; 0 = those of this switch."""
     alpha: Number = Field(default=1.0, gt=0, le=1e6)
-    """Dynamic threshold: a port may hold alpha × the free rest, besides its dedicated part."""
+    """Dynamic threshold: a port may hold alpha × the free part, besides its dedicated part."""
     port_limit: Bytes = 0
     """Largest part of the buffer that a port may hold; "0 B" = no such limit (B)."""
     cell_size: Bytes = 256
-    """Packets occupy whole cells of this size; "0 B" = counted by the byte (B)."""
+    """Size of the cells that packets occupy; "0 B" = packets are counted by the byte (B)."""
     cell_metadata: Bytes = 64
     """Metadata in the first cell of each packet (B)."""
 
@@ -224,54 +219,54 @@ class SharedMemory(Part):
 
 
 class FixedAddress(Part):
-    """An Ethernet address that is where it is said to be, and is not learned."""
+    """An Ethernet address with a given port, which is not learned."""
 
     address: Mac
     """The address."""
     port: NodeName
-    """Port behind which it is."""
+    """Its port."""
     vlan: Annotated[int, Field(ge=0, le=4094)] | None = None
-    """VLAN in which it is: 0 = that of frames without a tag, none = each of them."""
+    """Its VLAN: 0 = that of frames without a tag, none = all."""
 
 
 class Addresses(Part):
-    """The table of Ethernet addresses, which the switch learns from what comes from them."""
+    """The table of Ethernet addresses, which the switch learns from the sources of frames."""
 
     most: int = Field(default=8192, ge=1, le=4_194_304)
-    """Addresses that it holds; frames from others are forwarded, but not learned from."""
+    """Capacity of the table; frames from further addresses are forwarded, but not learned from."""
     ageing: Annotated[PositiveSeconds, Field(le=1e6)] = 300.0
-    """An address from which nothing has come for so long is forgotten (s)."""
+    """Time without a frame after which an address is removed (s)."""
     unknown: Literal["flood", "drop"] = "flood"
-    """What is done with frames to addresses that it does not know."""
+    """Treatment of frames to unknown addresses."""
     fixed: dict[NodeName, FixedAddress] = Field(default_factory=dict, max_length=65_536)
     """Addresses that are not learned, by name."""
 
 
 class Control(Part):
-    """How others see and steer the switch."""
+    """Interfaces that show and change the switch."""
 
     listen: Annotated[str, Field(max_length=200)] = "127.0.0.1:0"
     """Address on which it listens for `daqloom switch status` and others, host:port; port 0: any
-    that is free. Off loopback it needs certificates."""
+    free one. An address other than loopback needs certificates."""
     certificates: Annotated[str, Field(max_length=4096)] = ""
     """Folder with the certificates that `daqloom control certificates` makes."""
     ovsdb: Annotated[str, Field(max_length=200)] = ""
-    """Database of Open vSwitch in which `ovs-vsctl` sets the rates of rings and sees ports, such as
-    "unix:/run/openvswitch/db.sock"; empty: none. Needs the package daqloom-sdn."""
+    """Database of Open vSwitch in which `ovs-vsctl` sets the rates of rings and reads ports, such
+    as "unix:/run/openvswitch/db.sock"; empty: none. Needs the package daqloom-sdn."""
     bridge: Annotated[str, Field(max_length=40)] = "br0"
     """Bridge in that database that is this switch."""
     openflow: tuple[Controller, ...] = Field(default=(), max_length=8, strict=False)
     """Controllers of OpenFlow 1.3, with the package daqloom-sdn: "tcp:HOST:PORT" or
     "ssl:HOST:PORT" to connect to one, "pssl:PORT:HOST" (with certificates), "punix:PATH" (for this
-    user) or "ptcp:PORT" (of loopback, with insecure) to listen for them. Their entries come before
-    rings' matches and rules."""
+    user) or "ptcp:PORT" (of loopback, with insecure) to listen for them. Their entries take
+    precedence over rings' matches and rules."""
     insecure: bool = False
-    """Whether a controller may come by "ptcp", which is not authenticated: then all users of this
-    machine may steer the switch."""
+    """Whether a controller may connect by "ptcp", which is not authenticated: then all users of
+    this machine may steer the switch."""
     datapath: int = Field(default=1, ge=1, lt=1 << 64)
-    """Number by which controllers of OpenFlow know the switch."""
+    """Identity of the switch for controllers of OpenFlow."""
     prometheus: Annotated[str, Field(max_length=200)] = ""
-    """Address at which it shows its counters to Prometheus, host:port; empty: none."""
+    """Address at which Prometheus can read its counters, host:port; empty: none."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -290,17 +285,16 @@ class SwitchFile(Part):
     title: str = Field(default="", max_length=200)
     """One line about it."""
     pace_counts: Literal["wire", "ip"] = "wire"
-    """Bits to which paces refer: those on the wire, with preamble, check sequence and gap, or those
-    of IP packets."""
+    """Bits that paces count: those on the wire, with preamble, check sequence and gap, or those of
+    IP packets."""
     classes: int = Field(default=1, ge=1, le=CLASSES)
-    """Classes of each port by the priority in VLAN tags, for frames that have no ring of their
-    own."""
+    """Classes of each port by the priority in VLAN tags, for frames without a ring of their own."""
     mirror: NodeName | None = None
-    """Port that gets a copy of each frame of mirrored rings, for a capture."""
+    """Port for copies of the frames of mirrored rings, for a capture."""
     shared_memory: SharedMemory = Field(default_factory=SharedMemory)
     """Packet memory that all ports share."""
     runs: Runs = Field(default_factory=Runs)
-    """Where and how it runs."""
+    """Cores, memory and queues."""
     ports: dict[NodeName, Port] = Field(min_length=1, max_length=MOST_PORTS)
     """Ports, by name."""
     rings: dict[NodeName, Ring] = Field(default_factory=dict, max_length=MOST_RINGS)
@@ -323,25 +317,25 @@ class SwitchFile(Part):
         if self.mirror is None and (
             of := next((r for r in self.rings if self.rings[r].mirrored), "")
         ):
-            raise ValueError(f"rings.{of} is mirrored, and there is no mirror; give mirror a port")
+            raise ValueError(f"rings.{of} is mirrored without a mirror; give mirror a port")
         devices = [port.device.partition(",")[0] for port in self.ports.values()]
         if twice := next((each for each in devices if devices.count(each) > 1), None):
             raise ValueError(f'ports have the device "{twice}" twice; each needs one of its own')
         return self
 
     def queues(self, port: str) -> dict[int, str]:
-        """Return the names of the rings of a port by the numbers that Open vSwitch and controllers
-        have for them as its queues: 1, 2, … in the order of the file."""
+        """Return the names of a port's rings by their numbers as queues in Open vSwitch and for
+        controllers: 1, 2, … in the order of the file."""
         return dict(enumerate((r for r, of in self.rings.items() if of.port == port), 1))
 
     def _check_several_cores(self) -> None:
-        """Refuse what one core alone can decide."""
+        """Raise ValueError for settings that need one core."""
         if self.shared_memory.buffer:
             raise ValueError("shared_memory.buffer needs one core; give runs.cores one")
         if of := next((r for r in self.rings if self.rings[r].pause_at), ""):
             raise ValueError(
-                f"rings.{of}.pause_at needs one core, as another one may look at the port that is "
-                "to pause; give runs.cores one, or leave it out"
+                f"rings.{of}.pause_at needs one core, as another one may serve the port to be "
+                "paused; give runs.cores one, or leave it out"
             )
 
     def _ports_named(self) -> list[tuple[str, str | None]]:

@@ -67,15 +67,7 @@ def in_a_namespace(program: str, *words: str) -> Any:
     test where this machine allows none."""
     as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     done = subprocess.run(
-        [
-            "unshare",
-            *as_root,
-            "--net",
-            sys.executable,
-            "-m",
-            f"support.{program}",
-            *words,
-        ],
+        ["unshare", *as_root, "--net", sys.executable, "-m", f"support.{program}", *words],
         capture_output=True,
         text=True,
         timeout=250,
@@ -117,6 +109,10 @@ class Running:
     def last(self) -> dict[str, Any]:
         """Stops it; its status when it has drained."""
         assert self.command("stop").returncode == 0
+        return self.result()
+
+    def result(self) -> dict[str, Any]:
+        """Its status when it has ended."""
         shown, errors = self.process.communicate(timeout=60)
         assert self.process.returncode == 0, errors
         found: dict[str, Any] = json.loads(shown)
