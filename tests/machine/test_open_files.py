@@ -9,11 +9,7 @@ import pytest
 
 from daqloom.control.messages import Configure
 from daqloom.control.unit import Unit
-from daqloom.machine.open_files import (
-    AMPLE,
-    check_open_files,
-    files_of_a_control,
-)
+from daqloom.machine.open_files import AMPLE, check_open_files, files_of_a_control
 from daqloom.measure.configure import files_of_a_unit, live_node
 from daqloom.results.errors import MeasureError
 from daqloom.topology.system.scenarios import load
@@ -53,12 +49,7 @@ def wanted(*overrides):
 
 @pytest.mark.parametrize(
     "overrides",
-    [
-        (),
-        ("readout.streams=4",),
-        ("measure.transport=tcp",),
-        ("measure.transport=libfabric:tcp",),
-    ],
+    [(), ("readout.streams=4",), ("measure.transport=tcp",), ("measure.transport=libfabric:tcp",)],
 )
 @pytest.mark.process
 def test_a_run_gets_by_with_what_it_is_said_to_need(overrides):

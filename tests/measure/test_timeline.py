@@ -71,7 +71,7 @@ def test_steps_go_on_from_epoch_to_epoch_in_whole_rounds() -> None:
     two = system()
     stages = {
         0: [(NS, 1, step, 0, "sending") for step in range(3)]
-        + [(2 * NS, 2, step, 0, "sending") for step in range(2)],
+        + [(2 * NS, 2, step, 0, "sending") for step in range(2)]
     }
     # The last stage of an epoch ends with the last one reported.
     assert [span.step for span in measured_spans(stages, 0, two, LAPTOP)] == [0, 1, 2, 4, 5]

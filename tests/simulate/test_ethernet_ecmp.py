@@ -65,8 +65,7 @@ ROUTED = {"network__shape": "fat-tree", "network__routing": "d-mod-k"}
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"network__technology": "infiniband"}, {"network__technology": "ethernet"} | ROUTED],
+    "changes", [{"network__technology": "infiniband"}, {"network__technology": "ethernet"} | ROUTED]
 )
 def test_a_network_without_ecmp_has_no_seed_of_a_hash(changes: dict[str, object]) -> None:
     with pytest.raises(ScenarioError, match=r"network.hash_seed means nothing with network\."):

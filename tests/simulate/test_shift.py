@@ -300,12 +300,7 @@ TO_H0 = (
 LOST = (
     # sw0 has no route to h1; sw2 sends packets for h0 back to sw1, whose way is by sw2.
     ("0x000c 002", "0x000c 000", 0, "sw0 has no route to h1"),
-    (
-        TO_H0.format("002"),
-        TO_H0.format("003"),
-        2,
-        "packets to h0 loop: sw1 port 2, sw2 port 3",
-    ),
+    (TO_H0.format("002"), TO_H0.format("003"), 2, "packets to h0 loop: sw1 port 2, sw2 port 3"),
 )
 
 

@@ -46,10 +46,7 @@ def transport_metrics(scenario: Scenario, counted: _engine.RunReport) -> dict[st
     if retries is None or not may_lose(scenario):
         return {}
     return {
-        "retransmissions": {
-            "nak": retries.resent_for_nak,
-            "timeout": retries.resent_for_timeout,
-        },
+        "retransmissions": {"nak": retries.resent_for_nak, "timeout": retries.resent_for_timeout},
         "retransmission_timeouts": retries.timeouts,
         "writes_failed": retries.writes_failed,
     }
