@@ -123,33 +123,24 @@ def test_mistakes_are_one_sentence(tmp_path: Path, text: str, says: str) -> None
     assert "mine.toml" in str(caught.value)
 
 
-def test_all_mistakes_of_the_tables_of_a_study_are_listed(tmp_path: Path) -> None:
-    text = (
-        'scenario = "small-rack"\nmethods = ["guess"]\nspeed = 3\n'
-        '[repeat]\nseeds = "a"\nseedz = 3\n'
-    )
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ('methods = ["guess"]\nspeed = 3\n[repeat]\nseeds = "a"\nseedz = 3\n',
+         ["methods.0 = 'guess'", "repeat.seeds = 'a'", '"repeat.seedz"', '"speed"']),
+        ('[set]\n"event.size" = "3 XB"\n"run.warmup" = "x"\n'
+         '[grid]\n"event.rat" = ["1 kHz"]\n"event.rate" = ["2"]\n'
+         '[variants]\na = { "event.sise" = "1 kB" }\n',
+         ['"event.rat"', 'event.rate = "2"', '"event.sise"', '"3 XB"', 'run.warmup = "x"']),
+    ],
+    ids=["tables", "axes and set"],
+)  # fmt: skip
+def test_all_mistakes_of_a_study_are_listed(tmp_path: Path, text: str, parts: list[str]) -> None:
     with pytest.raises(StudyError) as caught:
-        study(tmp_path, text)
+        study(tmp_path, f'scenario = "small-rack"\n{text}')
     sentences = [str(caught.value), *caught.value.__notes__]
-    wanted = ["methods.0 = 'guess'", "repeat.seeds = 'a'", '"repeat.seedz"', '"speed"']
-    assert len(sentences) == len(wanted)
-    for sentence, part in zip(sentences, wanted, strict=True):
-        assert sentence.startswith(f"{tmp_path}/mine.toml: ")
-        assert part in sentence
-
-
-def test_all_mistakes_of_axes_and_set_are_listed(tmp_path: Path) -> None:
-    text = (
-        'scenario = "small-rack"\n[set]\n"event.size" = "3 XB"\n"run.warmup" = "x"\n'
-        '[grid]\n"event.rat" = ["1 kHz"]\n"event.rate" = ["2"]\n'
-        '[variants]\na = { "event.sise" = "1 kB" }\n'
-    )
-    with pytest.raises(StudyError) as caught:
-        study(tmp_path, text)
-    sentences = [str(caught.value), *caught.value.__notes__]
-    wanted = ['"event.rat"', 'event.rate = "2"', '"event.sise"', '"3 XB"', 'run.warmup = "x"']
-    assert len(sentences) == len(wanted)
-    for sentence, part in zip(sentences, wanted, strict=True):
+    assert len(sentences) == len(parts)
+    for sentence, part in zip(sentences, parts, strict=True):
         assert sentence.startswith(f"{tmp_path}/mine.toml: ")
         assert part in sentence
 
