@@ -455,28 +455,28 @@ def test_a_report_tells_what_the_study_is_about(ran: Path, tmp_path: Path) -> No
     assert {path.name for path in tmp_path.glob("*.png")} == {"lines.png", "seeds.png"}
 
 
-def test_without_a_wish_the_event_rate_is_shown(ran: Path) -> None:
+def test_the_event_rate_is_shown_by_default(ran: Path) -> None:
     found = open_study(ran / "grid.toml", store=ran / "store")
     shown = pictures(found)
     assert [each.name for each in shown] == ["lines", "map"]
-    assert titles(shown[1].figure) == ["Even", "Short queues", "Short queues ÷ even"]
-    assert "credits" in texts(shown[1].figure)
+    assert titles(shown[1].picture) == ["Even", "Short queues", "Short queues ÷ even"]
+    assert "credits" in texts(shown[1].picture)
 
 
 def test_the_map_divides_the_second_variant_by_the_first(ran: Path) -> None:
     found = open_study(ran / "grid.toml", store=ran / "store")
-    [ratio] = marks(pictures(found)[1].figure.panels[2], Cells)
+    [ratio] = marks(pictures(found)[1].picture.panels[2], Cells)
     rate = found["event_rate_hz"].sel({"by": "simulate", "seed": 1})
     share = rate.sel(variant="short queues") / rate.sel(variant="even")
-    wanted = share.transpose("building.credits", "building.parallel_sends").values
-    assert ratio.values.ravel() == pytest.approx(wanted.ravel())
+    expected = share.transpose("building.credits", "building.parallel_sends").values
+    assert ratio.values.ravel() == pytest.approx(expected.ravel())
 
 
 def test_every_metric_of_a_fabric_can_be_shown(ran: Path, tmp_path: Path) -> None:
     found = open_study(ran / "barriers.toml", store=ran / "store")
     for show in ("xmit_wait_s.credits", "barrier_s.waiting", "phase_s", "link_utilisation.fabric"):
         for each in pictures(found, show):
-            canvas(each.figure).draw_without_rendering()
+            canvas(each.picture).draw_without_rendering()
     assert write_report(found, tmp_path, show="barrier_s.waiting")[0].exists()
 
 
