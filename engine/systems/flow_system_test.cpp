@@ -11,8 +11,8 @@
 
 #include "infiniband/fabric_by_hand_test.hpp"
 
-#include "systems/on_fabric_test.hpp"
-#include "systems/played_test.hpp"
+#include "systems/fabric_parts_test.hpp"
+#include "systems/finished_run_test.hpp"
 
 namespace daqloom::systems {
 namespace {

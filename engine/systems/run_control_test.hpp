@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "systems/on_fabric_test.hpp"
-#include "systems/played_test.hpp"
+#include "systems/fabric_parts_test.hpp"
+#include "systems/finished_run_test.hpp"
 #include "systems/regrouping_system.hpp"
 
 namespace daqloom::systems {

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from daqloom.data import Mfp, generators, packets
 from daqloom.data.files import Skipped
-from daqloom.data.generated import write_files
+from daqloom.data.generator import write_files
 from support.small_packets import small
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from daqloom.scenario.shipped import shipped
+from daqloom.scenario.package_files import shipped
 from support import snapshot
 
 pytest.importorskip("daqloom._engine")

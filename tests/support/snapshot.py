@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.results.result import Result
-from daqloom.scenario.shipped import shipped
+from daqloom.scenario.package_files import shipped
 from daqloom.study.file.file import load_study
 from daqloom.study.methods import methods
 from daqloom.study.run.program import tasks

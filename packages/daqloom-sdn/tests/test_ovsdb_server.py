@@ -108,7 +108,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(tmp_path, monkeypatch):
 
 
 def test_a_client_that_has_failed_says_why_and_begins_again(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr("daqloom_sdn.supervised.SHORTEST_PAUSE_S", 0.01)
+    monkeypatch.setattr("daqloom_sdn.supervision.SHORTEST_PAUSE_S", 0.01)
     odd = {"_Server": {"name": "_Server", "version": "1.0.0", "tables": {}}}
     with (
         OvsdbServer(tmp_path / "db", {1: "5000000"}, schemas=odd) as server,

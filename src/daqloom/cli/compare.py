@@ -179,7 +179,7 @@ def _rack(
     if json:
         print_json(_record(found, system, duration_s))
     else:
-        _tell(found.regular_peak, found.formula_peak, found.simulated_peak)
+        _print_peaks(found.regular_peak, found.formula_peak, found.simulated_peak)
         for sentence in resonance.resonating(system.scenario, found.simulated):
             print(f"note: {sentence}")
     for figure in drawn:
@@ -208,7 +208,7 @@ def _record(
     }
 
 
-def _tell(regular: float, formula: float, simulated: float) -> None:
+def _print_peaks(regular: float, formula: float, simulated: float) -> None:
     rows = (
         ("formula, regular events", regular, None),
         ("formula, these events", formula, ("their spacing", formula / regular)),

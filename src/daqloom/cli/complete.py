@@ -13,7 +13,7 @@ with lazy.imports():
     from daqloom import scenario
     from daqloom.results import metrics as results_metrics
     from daqloom.scenario import document
-    from daqloom.scenario import shipped as scenario_shipped
+    from daqloom.scenario import package_files as scenario_shipped
     from daqloom.topology.system import scenarios as system_scenarios
 
 
@@ -43,7 +43,7 @@ def keys(ctx: typer.Context, incomplete: str) -> list[str]:
             known = document.given(system_scenarios.load(name).document())
         except scenario.ScenarioError:
             return []
-    # Of names that people choose, as those of flows, the rest is theirs.
+    # Names that users choose, such as those of flows, end where the choice begins.
     return beginning(incomplete, (k.partition("*")[0] if "*" in k else f"{k}=" for k in known))
 
 

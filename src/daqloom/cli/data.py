@@ -23,7 +23,7 @@ with lazy.imports():
     from daqloom import data as event_data
     from daqloom.cli.console import data
     from daqloom.data import files as data_files
-    from daqloom.data import generated as data_generated
+    from daqloom.data import generator as data_generated
     from daqloom.data import inspect
     from daqloom.topology.system import scenarios
 

@@ -33,7 +33,7 @@ CLOS = "clos"
 
 
 def _fabrics(incomplete: str) -> list[str]:
-    """What a shell offers: those that come with daqloom, and the parametric one."""
+    """Completions: the fabrics of daqloom, and the parametric one."""
     return complete.beginning(incomplete, [*dumps.shipped_fabrics(), CLOS])
 
 

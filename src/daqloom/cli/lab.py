@@ -85,7 +85,7 @@ def show(file: File, json: Json = False) -> None:
         print_json({"schema": 1, "ports": found})
         return
     names = list(dict.fromkeys(key for port in found.values() for key in port))
-    rows = [[port, *(f"{told.get(key, '-')}" for key in names)] for port, told in found.items()]
+    rows = [[port, *(f"{counts.get(key, '-')}" for key in names)] for port, counts in found.items()]
     print_table(["port", *names], rows)
 
 

@@ -291,7 +291,7 @@ def buffers(
     except ValueError as error:
         raise TopologyError(f"--cell-size {cell_size} {error}") from None
     found = switch_buffers.read_buffers(
-        files, switch_buffers.Asked(ports, cell, alpha, queue, profile)
+        files, switch_buffers.BufferChoice(ports, cell, alpha, queue, profile)
     )
     for file, counts in found.counts.items():
         note(f"{file}: {in_words(counts, found.unit)}")

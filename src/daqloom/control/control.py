@@ -128,7 +128,7 @@ class Control:
             steering=self.steering,
             certificates=certificates,
             refused=self.refused,
-            desk=self,
+            reception=self,
             token=self.token,
         )
 
@@ -238,7 +238,7 @@ class Control:
     # ---- units -------------------------------------------------------------------------------
 
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
-        """Admit a process that joins: see `Desk`."""
+        """Admit a process that joins: see `Reception`."""
         run, unit, units = self.run, hello.unit, self.plan.rules.units
         if unit is None:
             unit = next((each for each in range(units) if run.is_free(each)), units)
@@ -258,7 +258,7 @@ class Control:
     def report(
         self, unit: int, session: int, report: Heartbeat | Answer | Trace
     ) -> ReportRefusal | None:
-        """Process a report of a unit: see `Desk`."""
+        """Process a report of a unit: see `Reception`."""
         if isinstance(report, Trace):
             return self._keep(unit, session, report)
         self._look(unit, report)
@@ -295,7 +295,7 @@ class Control:
                 self._pages.watch(unit, guest.pid)
 
     def leave(self, unit: int, session: int) -> None:
-        """Process the end of a connection: see `Desk`."""
+        """Process the end of a connection: see `Reception`."""
         if (guest := self._guests.get(unit)) and guest.session == session:
             del self._guests[unit]
         self.run.left(self.now_s(), unit, session)

@@ -36,7 +36,7 @@ Text = Annotated[str, Field(max_length=1000), AfterValidator(printable)]
 Address = Annotated[bytes, Field(max_length=1024)]
 """Address of a unit's transport; base64 in JSON."""
 Timeout = Annotated[float, Field(gt=0, le=1e4, strict=False)]
-UnitOrNobody = Annotated[int, Field(ge=-1, lt=MOST_UNITS)]
+OptionalUnit = Annotated[int, Field(ge=-1, lt=MOST_UNITS)]
 UnitNumbers = Annotated[tuple[UnitNumber, ...], Field(max_length=MOST_UNITS)]
 Counters = Annotated[
     dict[Annotated[str, Field(max_length=80)], Count | Annotated[float, Field(ge=0)]],
@@ -69,14 +69,14 @@ class Hello(Message):
 
     kind: Literal["hello"] = "hello"
     unit: UnitNumber | None
-    """None: any unit that has no process yet."""
+    """Unit to run; none for any unit without a process."""
     host: Text
     pid: Count
     version: Text
 
 
 class Pulse(Message):
-    """What a unit is doing, reported at each heartbeat."""
+    """Work of a unit, reported at each heartbeat."""
 
     epoch: Epoch
     state: State
@@ -85,7 +85,7 @@ class Pulse(Message):
     steps: Count | None = None
     """Progress of event building: it rises with writes made and MEPs built."""
     waits: bool = False
-    """It waits for its own source or sink, so that no progress is expected."""
+    """Whether it waits for its own source or sink: no progress is expected."""
     next_mep: Count = 0
     """First MEP not yet answered by a builder."""
     suspects: UnitNumbers = ()
@@ -95,7 +95,7 @@ class Pulse(Message):
 
 
 class Counting(Message):
-    """What a unit has counted."""
+    """Counters of a unit."""
 
     counters: Counters = Field(default_factory=dict)
     """By name."""
@@ -110,7 +110,7 @@ class Numbered(Counting):
     """A report with what the unit has counted until then."""
 
     number: Count = 0
-    """Of this report; they rise."""
+    """Number of this report; numbers rise."""
 
 
 class Heartbeat(Numbered):
@@ -145,7 +145,7 @@ ROWS_AT_ONCE = 2000
 
 
 class ConnectionRow(Message):
-    """What a unit's kernel tells of its connection to another unit, since it was made."""
+    """Kernel counters of a unit's connection to another unit, since it was made."""
 
     to: UnitNumber
     sent_bytes: Count
@@ -214,7 +214,7 @@ class Prepare(Order):
     epoch: Epoch
     members: UnitNumbers
     moved: Annotated[
-        tuple[tuple[UnitNumber, UnitOrNobody, UnitOrNobody], ...], Field(max_length=MOST_UNITS)
+        tuple[tuple[UnitNumber, OptionalUnit, OptionalUnit], ...], Field(max_length=MOST_UNITS)
     ] = ()
     """Units whose readout unit and builder unit others hold: the unit, and the holders; -1:
     nobody."""
@@ -234,9 +234,9 @@ class Start(Order):
     kind: Literal["start"] = "start"
     first_mep: Count
     mep_end: Count = _LARGEST
-    """As in Renew."""
+    """See `Renew`."""
     heard: Count = 0
-    """As in Renew."""
+    """See `Renew`."""
 
 
 class Renew(Message):

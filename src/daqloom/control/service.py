@@ -53,7 +53,7 @@ class Steered(Protocol):
         """Answer a request of an operator. Raises MalformedError."""
 
 
-class Desk(Steered, Protocol):
+class Reception(Steered, Protocol):
     """Run control behind the service."""
 
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
@@ -82,11 +82,11 @@ class Service:
         steering: bytes,
         certificates: Certificates | None,
         refused: Counter[str],
-        desk: Desk | None = None,
+        reception: Reception | None = None,
         token: bytes = b"",
     ) -> None:
-        self._steered, self._desk = steered, desk
-        self._greetings = Greetings({STEER: steering} | ({JOIN: token} if desk else {}))
+        self._steered, self._reception = steered, reception
+        self._greetings = Greetings({STEER: steering} | ({JOIN: token} if reception else {}))
         self._silent: dict[str, deque[asyncio.Timeout]] = {JOIN: deque(), STEER: deque()}
         self._certificates = certificates
         self._refused = refused
@@ -150,7 +150,7 @@ class Service:
             GREET: grpc.stream_unary_rpc_method_handler(self._greet),
             STEER: grpc.stream_unary_rpc_method_handler(self._steer),
         }
-        if self._desk is not None:
+        if self._reception is not None:
             known[JOIN] = grpc.stream_stream_rpc_method_handler(self._join)
         refused = self._refused
 
@@ -179,8 +179,8 @@ class Service:
         if not isinstance(hello, Hello):
             await self._refuse(Refused.MALFORMED, "the first report has to be a hello", context)
         orders: Orders = asyncio.Queue()
-        assert self._desk is not None
-        found = self._desk.arrive(hello, orders)
+        assert self._reception is not None
+        found = self._reception.arrive(hello, orders)
         if isinstance(found, Refused):
             await self._refuse(found, _SENTENCES[found], context)
         unit, session = found
@@ -193,17 +193,17 @@ class Service:
         finally:
             reader.cancel()
             writer.cancel()
-            self._desk.leave(unit, session)
+            self._reception.leave(unit, session)
 
     async def _listen(self, requests: Any, context: Any, unit: int, session: int) -> None:
-        assert self._desk is not None
+        assert self._reception is not None
         async for body in requests:
             report = await self._read(body, context)
             if isinstance(report, Hello):
                 await self._refuse(
                     Refused.MALFORMED, "only the first report may be a hello", context
                 )
-            elif refusal := self._desk.report(unit, session, report):
+            elif refusal := self._reception.report(unit, session, report):
                 self._refused[refusal] += 1
 
     async def _steer(self, _: Any, context: Any) -> bytes:

@@ -101,13 +101,13 @@ class Unit:
 
     def obey(self, order: AnyOrder) -> Answer:
         """Carry out an order; a failure is answered too, and leaves the unit in error."""
-        told: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         try:
-            told = self._do(order)
+            result = self._do(order)
         except Exception as error:  # whatever a node raises is the run control's to know
             self.state = next_state(self.state, Step.FAILED)
-            told = {"failure": (str(error) or type(error).__name__)[:1000]}
-        return Answer(order=order.order, state=self.state, **told)
+            result = {"failure": (str(error) or type(error).__name__)[:1000]}
+        return Answer(order=order.order, state=self.state, **result)
 
     def with_counters(self, answer: Answer) -> Answer:
         """Add the counters to a report as it is sent; one thread does, so that no counter falls."""

@@ -78,22 +78,22 @@ def message(sent: SendOrder, plan: Plan) -> AnyOrder | Renew:
             assert_never(order)
 
 
-def report(told: Heartbeat | Answer) -> UnitHeartbeat | UnitAnswer:
+def report(message: Heartbeat | Answer) -> UnitHeartbeat | UnitAnswer:
     """Return a message of a unit as a report to the run control."""
-    if isinstance(told, Answer):
+    if isinstance(message, Answer):
         return UnitAnswer(
-            number=told.number,
-            order=told.order,
-            state=told.state,
-            failure=told.failure,
-            address=told.address,
-            missing=list(told.missing),
-            next_mep=told.next_mep,
-            counted=told.counted,
+            number=message.number,
+            order=message.order,
+            state=message.state,
+            failure=message.failure,
+            address=message.address,
+            missing=list(message.missing),
+            next_mep=message.next_mep,
+            counted=message.counted,
         )
-    pulse = told.pulse
+    pulse = message.pulse
     return UnitHeartbeat(
-        number=told.number,
+        number=message.number,
         pulse=UnitPulse(
             epoch=pulse.epoch,
             state=pulse.state,
@@ -104,6 +104,6 @@ def report(told: Heartbeat | Answer) -> UnitHeartbeat | UnitAnswer:
             suspects=list(pulse.suspects),
             failure=pulse.failure,
         ),
-        ended=told.ended,
-        counted=told.counted,
+        ended=message.ended,
+        counted=message.counted,
     )

@@ -10,7 +10,7 @@ What is no such packet raises ValueError, in one sentence. See docs/reference/da
 
 from daqloom.data.check import check_file
 from daqloom.data.files import packets
-from daqloom.data.generated import generators
+from daqloom.data.generator import generators
 from daqloom.data.mep import Mep, MepEntry, MepState
 from daqloom.data.mfp import Mfp
 from daqloom.data.recording import CheckedRecording, check_recording

@@ -158,7 +158,7 @@ class Coverage:
             return found
         firsts = np.sort(np.concatenate([each.firsts for each in sources]))
         ends = np.sort(np.concatenate([each.ends for each in sources]))
-        # The same sources have all events between two neighbouring points.
+        # Between two neighbouring points, all events have the same sources.
         points = np.unique(np.concatenate((firsts, ends)))
         having = np.searchsorted(firsts, points, "right") - np.searchsorted(ends, points, "right")
         having, lengths = having[:-1], np.diff(points)

@@ -114,14 +114,14 @@ class Configures(Adapter, Protocol):
         """Return the unique identity of the device, such as its serial number or chassis ID, which
         does not depend on the address or command."""
 
-    def plan(self, wanted: PortBuffer) -> list[str]:
+    def plan(self, desired: PortBuffer) -> list[str]:
         """Return the steps of `apply`, a line each in the device's own words, without any
         effect."""
 
     def save(self) -> dict[str, Any]:
         """Return the present configuration as JSON, for `restore`."""
 
-    def apply(self, wanted: PortBuffer) -> None:
+    def apply(self, desired: PortBuffer) -> None:
         """Set each port."""
 
     def applied(self) -> Mapping[str, PortBuffer]:
@@ -146,6 +146,6 @@ class Counts(Adapter, Protocol):
 class RunsPrograms(Protocol):
     """Adapter that runs programs named in the device's file."""
 
-    def commands(self, wanted: PortBuffer) -> list[str]:
-        """Return the command lines of a measurement that sets `wanted`, or, if that is empty, reads
-        counters; none is run."""
+    def commands(self, desired: PortBuffer) -> list[str]:
+        """Return the command lines of a measurement that sets `desired` or, if that is empty,
+        reads counters; none is run."""

@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Part)
 
 
 class Limits(Part):
-    """What keeps a network safe that others use too."""
+    """Limits that protect a shared network."""
 
     rate: BitRateOrNone = 0
     """Most that all sources together may send; "0 b/s": no such limit. Then `measure.pacing` has to
@@ -50,7 +50,7 @@ class DeviceFile(Part):
     count: dict[str, Any] = Field(default_factory=dict)
     """Adapter by which counters are read, and its keys."""
     limits: Limits = Field(default_factory=Limits)
-    """What a measurement may not exceed."""
+    """Limits of a measurement."""
 
     @property
     def tables(self) -> list[dict[str, Any]]:

@@ -80,13 +80,13 @@ class Linux:
             )
         return f"kernel {found}"
 
-    def commands(self, wanted: PortBuffer) -> list[str]:
+    def commands(self, desired: PortBuffer) -> list[str]:
         """Return the command lines of a measurement, without running any. The lines that set a
         queue depend on the port's present one."""
         reading = [line(self._options, _show(port)) for port in self._ports]
-        if not wanted.given:
+        if not desired.given:
             return reading
-        kind, limit = _fifo(wanted)
+        kind, limit = _fifo(desired)
         batch = line(self._options, BATCH)
         return [
             *(line(self._options, command) for command in (KERNEL, NAMESPACE)),
@@ -94,9 +94,9 @@ class Linux:
             *(f"{batch}    # {kind} limit {limit} for {port}" for port in self._ports),
         ]
 
-    def plan(self, wanted: PortBuffer) -> list[str]:
+    def plan(self, desired: PortBuffer) -> list[str]:
         """Return the lines of `tc`."""
-        kind, limit = _fifo(wanted)
+        kind, limit = _fifo(desired)
         return [f"tc {_line(port, self._buffer(port), kind, limit)}" for port in self._ports]
 
     def save(self) -> dict[str, Any]:
@@ -106,9 +106,9 @@ class Linux:
             for port, fifo in self._buffers().items()
         }
 
-    def apply(self, wanted: PortBuffer) -> None:
+    def apply(self, desired: PortBuffer) -> None:
         """Set the limit of each FIFO."""
-        kind, limit = _fifo(wanted)
+        kind, limit = _fifo(desired)
         self._do(_line(port, self._buffer(port), kind, limit) for port in self._ports)
 
     def applied(self) -> Mapping[str, PortBuffer]:
@@ -163,14 +163,14 @@ def _show(port: str) -> tuple[str, ...]:
     return ("tc", "-j", "-s", "qdisc", "show", "dev", port)
 
 
-def _fifo(wanted: PortBuffer) -> tuple[str, int]:
-    if wanted.limit_bytes is not None and wanted.limit_packets is not None:
+def _fifo(desired: PortBuffer) -> tuple[str, int]:
+    if desired.limit_bytes is not None and desired.limit_packets is not None:
         raise AdapterError(
             "a FIFO of Linux is limited by bytes or by packets, and both are given; leave one out"
         )
-    if wanted.limit_bytes is not None:
-        return "bfifo", wanted.limit_bytes
-    return "pfifo", wanted.limit_packets or 0
+    if desired.limit_bytes is not None:
+        return "bfifo", desired.limit_bytes
+    return "pfifo", desired.limit_packets or 0
 
 
 def _line(port: str, fifo: _Discipline, kind: str, limit: int, handle: str = "") -> str:

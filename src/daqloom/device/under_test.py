@@ -39,25 +39,25 @@ class DeviceUnderTest:
         self.notes = name_conflicts([table["adapter"] for table in self.file.tables])
         """Sentences on packages with an adapter of the same name."""
         self._stack = ExitStack()
-        self.wanted = PortBuffer()
+        self.desired = PortBuffer()
         if self._configures is not None:
             ports, settable = len(self.file.ports), self._configures.settable
-            self.wanted = desired_buffer(scenario, self.file.level, ports, settable)
+            self.desired = desired_buffer(scenario, self.file.level, ports, settable)
 
     def plan(self) -> list[str]:
         """Return the steps of a change, a line each, without any change. Raises MeasureError."""
-        if self._configures is None or not self.wanted.given:
+        if self._configures is None or not self.desired.given:
             return []
         with self._configures as adapter:
-            return adapter.plan(self.wanted)
+            return adapter.plan(self.desired)
 
     def announced(self) -> Iterator[str]:
         """Yield the effects of a measurement on the device, without reaching it: headings that
         begin with #, and the command lines of an adapter that runs programs. Raises
         MeasureError."""
         ports = counted(len(self.file.ports), "port")
-        if self._configures is not None and self.wanted.given:
-            given = self.wanted.given
+        if self._configures is not None and self.desired.given:
+            given = self.desired.given
             values = ", ".join(f"{name} = {_shown(value)}" for name, value in given.items())
             yield (
                 f"# {self._source}: {self.file.configure['adapter']} sets {values} on {ports}; the "
@@ -65,7 +65,7 @@ class DeviceUnderTest:
                 "the steps from the device)"
             )
             if isinstance(self._configures, RunsPrograms):
-                yield from self._configures.commands(self.wanted)
+                yield from self._configures.commands(self.desired)
         else:
             yield f"# {self._source}: nothing is set"
         if self._counts is not None:
@@ -78,15 +78,15 @@ class DeviceUnderTest:
             if self._counts is not None:
                 stack.enter_context(self._counts)
                 self._counts.read()
-            if self._configures is not None and self.wanted.given:
+            if self._configures is not None and self.desired.given:
                 adapter = stack.enter_context(self._configures)
                 path = stack.enter_context(saved_state.exclusive(adapter.identity(), self._source))
                 found = as_json(adapter.save())
                 old = SavedState(self._source, self.file, found, saved_state.now())
                 saved_state.write(path, old)
                 stack.push(partial(_restore_at_end, adapter, old, path))
-                adapter.apply(self.wanted)
-                check_applied(self.wanted, adapter.applied(), adapter.rounding, self.file.ports)
+                adapter.apply(self.desired)
+                check_applied(self.desired, adapter.applied(), adapter.rounding, self.file.ports)
             self._stack = stack.pop_all()
         return self
 

@@ -118,7 +118,7 @@ class Laboratory:
         ports = [self._watched(queue) for queue in self.network.queues]
         mtu_bytes = self.network.mtu_bytes
         late_s = max(kernel.bucket_s(queue, mtu_bytes) for queue in self.network.queues)
-        child.tell({"ports": ports, "every_s": LOOK_S, "late_s": late_s})
+        child.send({"ports": ports, "every_s": LOOK_S, "late_s": late_s})
         return child
 
     def _watched(self, queue: Queue) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def _echo(ends: Sequence[Child], token: str, rounds: int) -> list[dict[str, Any]
     addresses = [end.read_line() for end in ends]
     for unit, end in enumerate(ends):
         others = addresses[:1] if unit else addresses[1:]
-        end.tell({"others": others, "rounds": rounds, "rested": RESTED})
+        end.send({"others": others, "rounds": rounds, "rested": RESTED})
     return [end.answer() for end in ends]
 
 

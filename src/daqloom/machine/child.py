@@ -49,7 +49,7 @@ class Child:
             raise self._ended()
         return line.strip()
 
-    def tell(self, what: Any) -> None:
+    def send(self, what: Any) -> None:
         """Write a line of JSON. Raises MeasureError if the process has ended."""
         self.write_line(json.dumps(what))
 

@@ -235,11 +235,11 @@ def _reserved_pages(machine: Machine, needs: Needs | None) -> Verdict:
 
 def _locked_memory(machine: Machine, needs: Needs | None) -> Verdict:
     limit = machine.limit("Max locked memory")
-    wanted = needs.memory_bytes / needs.units_here if needs and needs.registers else 0
-    if limit is None or limit >= max(wanted, 1 << 30):
+    required = needs.memory_bytes / needs.units_here if needs and needs.registers else 0
+    if limit is None or limit >= max(required, 1 << 30):
         return "ok", "The limit allows registering buffers with a network card.", ""
     return (
-        "fail" if limit < wanted else "warn",
+        "fail" if limit < required else "warn",
         f"A process may lock {limit / 1e6:.0f} MB: too little to register buffers with an RDMA "
         "card; other transports do not need it.",
         "Put `* - memlock unlimited` into /etc/security/limits.d/daqloom.conf and log in anew "
@@ -324,18 +324,18 @@ def _rdma(machine: Machine, needs: Needs | None) -> Verdict:
         for port in machine.names(f"{folder}/{card}/ports")
     ]
     active = [port for port in ports if "ACTIVE" in machine.text(f"{port}/state")]
-    wanted = bool(needs and "verbs" in needs.transport)
+    required = bool(needs and "verbs" in needs.transport)
     if active:
         kinds = {machine.text(f"{port}/link_layer") or "unknown" for port in active}
         return "ok", f"{len(active)} active port(s): {', '.join(sorted(kinds))}.", ""
     if ports:
         return (
-            "fail" if wanted else "warn",
+            "fail" if required else "warn",
             f"None of {len(ports)} ports is active.",
             "Check cables and the subnet manager (`ibstat`).",
         )
     absent = "There is no RDMA card: libfabric:verbs cannot be used."
-    if wanted:
+    if required:
         return "fail", absent, "Load the card's driver (rdma-core), or use another transport."
     return "ok", absent, ""
 
@@ -354,13 +354,13 @@ def _kernel(machine: Machine, needs: Needs | None) -> Verdict:
 
 def _open_files(machine: Machine, needs: Needs | None) -> Verdict:
     limit = machine.limit("Max open files", hard=True)  # every process raises its soft limit
-    wanted = needs.open_files if needs else 1024
-    if limit is None or limit >= wanted:
+    required = needs.open_files if needs else 1024
+    if limit is None or limit >= required:
         return "ok", "A process may open as many files as it needs.", ""
     return (
         "fail" if needs else "warn",
-        f"A process may open {limit:.0f} files, and a run may need {wanted}.",
-        raise_to(wanted).capitalize() + ".",
+        f"A process may open {limit:.0f} files, and a run may need {required}.",
+        raise_to(required).capitalize() + ".",
     )
 
 

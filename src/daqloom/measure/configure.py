@@ -10,7 +10,7 @@ from daqloom import _engine
 from daqloom.configuration.rules import daqpipe_rules, pull_rules, shift_rules
 from daqloom.configuration.settings import settings
 from daqloom.control.unit import RunInfo
-from daqloom.data.generated import check_packets
+from daqloom.data.generator import check_packets
 from daqloom.machine.addresses import own_address
 from daqloom.machine.namespace import NETWORK
 from daqloom.machine.open_files import check_open_files
@@ -36,7 +36,7 @@ class Places:
     streams: int
     """Streams of a readout unit. In DAQPIPE they travel as one fragment."""
     barrier_groups: list[int]
-    """As `FabricSystem.barrier_groups`."""
+    """See `FabricSystem.barrier_groups`."""
     spares: list[int]
     """Unit that is a spare in each slot; -1: none; as many as readouts, more, or none."""
 
@@ -211,19 +211,19 @@ def pin(given: Measure, unit: int, units: int) -> None:
         hosts = len(given.hosts) if given.launch == "ssh" else 1
         here = -(-(units - unit % hosts) // hosts)
         allowed = sorted(os.sched_getaffinity(0))
-        wanted = allowed if given.cores == "auto" else cores(given.cores)
-        if missing := [core for core in wanted if core not in allowed]:
+        required = allowed if given.cores == "auto" else cores(given.cores)
+        if missing := [core for core in required if core not in allowed]:
             raise MeasureError(
                 f"measure.cores = {given.cores}: unit {unit} may not use core {missing[0]} here; "
                 f"it may use {', '.join(map(str, allowed[:64]))}"
             )
-        os.sched_setaffinity(0, share(wanted, unit // hosts, here))
+        os.sched_setaffinity(0, share(required, unit // hosts, here))
 
 
-def share(wanted: Sequence[int], index: int, sharers: int) -> list[int]:
+def share(required: Sequence[int], index: int, sharers: int) -> list[int]:
     """Return the cores of one of `sharers`: neighbours, equally many for each; one core each, in
     turn, if there are fewer cores than sharers."""
-    if len(wanted) < sharers:
-        return [wanted[index % len(wanted)]]
-    each = len(wanted) // sharers
-    return list(wanted[index * each : (index + 1) * each])
+    if len(required) < sharers:
+        return [required[index % len(required)]]
+    each = len(required) // sharers
+    return list(required[index * each : (index + 1) * each])

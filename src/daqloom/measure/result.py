@@ -38,7 +38,7 @@ from daqloom.results.errors import MeasureError
 from daqloom.results.metrics import with_unit
 from daqloom.results.result import Result
 from daqloom.results.timeline import phase_columns, write_phases
-from daqloom.scenario.file.unused import rule_for, unused_warnings
+from daqloom.scenario.file.unused_keys import rule_for, unused_warnings
 from daqloom.topology.system.system import fabric_system
 
 MOST_WARNINGS = 50

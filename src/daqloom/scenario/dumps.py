@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from daqloom.scenario.shipped import shipped_folder
+from daqloom.scenario.package_files import shipped_folder
 
 CABLES = (
     "ibnetdiscover.txt",

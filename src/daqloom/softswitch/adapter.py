@@ -76,11 +76,11 @@ class Software:
             raise self._other_version("without its identity")
         return f"switch {found}"
 
-    def plan(self, wanted: PortBuffer) -> list[str]:
+    def plan(self, desired: PortBuffer) -> list[str]:
         """Return equivalent commands; `apply` sends their keys at once."""
         return [
             f"daqloom switch set {shlex.quote(f'{path}={json.dumps(value)}')}"
-            for path, value in self._keys(wanted).items()
+            for path, value in self._keys(desired).items()
         ]
 
     def save(self) -> dict[str, Any]:
@@ -88,9 +88,9 @@ class Software:
         rings = [ring for of_port in self._own_rings().values() for ring in of_port]
         return {ring.name: _buffer(ring).given for ring in rings}
 
-    def apply(self, wanted: PortBuffer) -> None:
+    def apply(self, desired: PortBuffer) -> None:
         """Set each ring, all between two turns of the switch."""
-        self._change(self._keys(wanted))
+        self._change(self._keys(desired))
 
     def applied(self) -> Mapping[str, PortBuffer]:
         """Return the values that all rings of a port have in common."""
@@ -129,11 +129,11 @@ class Software:
     def _where(self) -> str:
         return f"software switch {self._options.address}".strip()
 
-    def _keys(self, wanted: PortBuffer) -> dict[str, Any]:
+    def _keys(self, desired: PortBuffer) -> dict[str, Any]:
         keys: dict[str, Any] = {}
         for rings in self._own_rings().values():
             for ring in rings:
-                keys |= _keys_of(ring.name, wanted)
+                keys |= _keys_of(ring.name, desired)
         return keys
 
     def _own_rings(self) -> dict[str, list[RingStatus]]:

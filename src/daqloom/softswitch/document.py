@@ -135,7 +135,7 @@ class Matching(Part):
     ingress: NodeName | None = None
     """Port of the switch at which it arrived."""
     priority: int = Field(default=0, ge=0, le=65_535)
-    """Of several matching rules, the one with the highest priority counts."""
+    """Priority: the matching rule with the highest one counts."""
 
     @property
     def is_restricted(self) -> bool:

@@ -105,9 +105,9 @@ def _port_names(system: FabricSystem, switch: int) -> dict[int, str]:
             if here.node == node:
                 peers[here.port] = fabric.nodes[there.node].name.replace(".", "-")
     times = Counter(peers.values())
-    seen: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     names = {}
     for port, name in sorted(peers.items()):
-        seen[name] += 1
-        names[port] = name if times[name] == 1 else f"{name}-{seen[name]}"
+        numbers[name] += 1
+        names[port] = name if times[name] == 1 else f"{name}-{numbers[name]}"
     return names

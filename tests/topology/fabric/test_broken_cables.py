@@ -7,7 +7,7 @@ import pytest
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.load import load
-from daqloom.scenario.file.unused import unused_warnings
+from daqloom.scenario.file.unused_keys import unused_warnings
 from daqloom.study.file.hasher import ScenarioHasher
 from daqloom.study.methods import methods
 from daqloom.topology import TopologyError

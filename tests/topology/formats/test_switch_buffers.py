@@ -10,7 +10,7 @@ import pytest
 
 from daqloom.scenario import Scenario
 from daqloom.topology import TopologyError
-from daqloom.topology.formats.switch_buffers import Asked, Buffers, read_buffers
+from daqloom.topology.formats.switch_buffers import BufferChoice, Buffers, read_buffers
 from daqloom.topology.system.scenarios import override
 from support.command import invoke
 
@@ -87,13 +87,13 @@ def junos(folder: Path, *texts: str) -> list[Path]:
     return paths
 
 
-def found(paths: list[Path], **asked: Any) -> Buffers:
-    return read_buffers(paths, Asked(**({"ports": 33, "cell_bytes": 0} | asked)))
+def found(paths: list[Path], **choice: Any) -> Buffers:
+    return read_buffers(paths, BufferChoice(**({"ports": 33, "cell_bytes": 0} | choice)))
 
 
-def refused(paths: list[Path], **asked: Any) -> str:
+def refused(paths: list[Path], **choice: Any) -> str:
     with pytest.raises(TopologyError) as error:
-        read_buffers(paths, Asked(**asked))
+        read_buffers(paths, BufferChoice(**choice))
     return str(error.value)
 
 

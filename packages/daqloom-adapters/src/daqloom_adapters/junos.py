@@ -92,10 +92,10 @@ class Junos:
                 return f"chassis {str(found[0]).strip()}"
         return self._device.address_identity()
 
-    def plan(self, wanted: PortBuffer) -> list[str]:
+    def plan(self, desired: PortBuffer) -> list[str]:
         """Return the lines of configuration and the commits; none if nothing changes."""
         now = self._statements()
-        lines = now.lines_to(self._target(now, wanted))
+        lines = now.lines_to(self._target(now, desired))
         commits = [f"commit confirmed {self._confirm_minutes}", "commit"]
         return [*lines, *commits] if lines else []
 
@@ -103,10 +103,10 @@ class Junos:
         """Return the statements that `apply` may change."""
         return self._statements().model_dump()
 
-    def apply(self, wanted: PortBuffer) -> None:
+    def apply(self, desired: PortBuffer) -> None:
         """Set the statements, unless the switch has them."""
         now = self._statements()
-        self._change(now, self._target(now, wanted))
+        self._change(now, self._target(now, desired))
 
     def applied(self) -> Mapping[str, PortBuffer]:
         """Return the active configuration, with what it inherits from groups. Alpha is None if the
@@ -189,13 +189,13 @@ class Junos:
             )
         return int(text) if found else None
 
-    def _target(self, now: _Statements, wanted: PortBuffer) -> _Statements:
-        """Return the statements for the wanted buffer; values not given stay."""
+    def _target(self, now: _Statements, desired: PortBuffer) -> _Statements:
+        """Return the statements for the desired buffer; values not given stay."""
         changed: dict[str, Any] = {}
-        if wanted.shared_bytes is not None:
-            changed["percent"] = self._percent(wanted.shared_bytes)
-        if wanted.alpha is not None:
-            changed |= {"threshold": self._threshold(wanted.alpha), "partition": True}
+        if desired.shared_bytes is not None:
+            changed["percent"] = self._percent(desired.shared_bytes)
+        if desired.alpha is not None:
+            changed |= {"threshold": self._threshold(desired.alpha), "partition": True}
         return now.model_copy(update=changed)
 
     def _percent(self, shared_bytes: int) -> int:

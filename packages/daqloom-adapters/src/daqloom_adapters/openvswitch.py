@@ -149,9 +149,9 @@ class OpenVSwitch:
         found = sorted(row.identity for row in self._select(_Row, "Open_vSwitch", "_uuid"))
         return f"database {' '.join(found)}" if found else self._database.address_identity()
 
-    def plan(self, wanted: PortBuffer) -> list[str]:
+    def plan(self, desired: PortBuffer) -> list[str]:
         """Return the equivalent commands of `ovs-vsctl`."""
-        qos = _qos(wanted)
+        qos = _qos(desired)
         if qos is None:
             return [f"ovs-vsctl clear port {port} qos" for port in self._names]
         kind, key, value = qos
@@ -165,9 +165,9 @@ class OpenVSwitch:
         """Return the UUID of each port's QoS; empty if it has none."""
         return {name: "".join(port.qos) for name, port in self._ports().items()}
 
-    def apply(self, wanted: PortBuffer) -> None:
+    def apply(self, desired: PortBuffer) -> None:
         """Give each port its QoS. QoS created earlier stay in the database until `restore`."""
-        qos = _qos(wanted)
+        qos = _qos(desired)
         operations: list[dict[str, Any]] = []
         for number, port in enumerate(self._names):
             made: list[Any] = ["set", []]
@@ -306,11 +306,11 @@ def _assignment(port: str, qos: list[Any]) -> dict[str, Any]:
     return {"op": "update", "table": "Port", "where": where, "row": {"qos": qos}}
 
 
-def _qos(wanted: PortBuffer) -> tuple[str, str, int] | None:
+def _qos(desired: PortBuffer) -> tuple[str, str, int] | None:
     """Return type of a QoS, key of its other_config and value; None: no QoS. Raises
     AdapterError."""
-    limit, pace_bps = wanted.limit_packets, wanted.pace_bps or 0
-    if limit is None and wanted.pace_bps is None:
+    limit, pace_bps = desired.limit_packets, desired.pace_bps or 0
+    if limit is None and desired.pace_bps is None:
         raise AdapterError(
             "a QoS of Open vSwitch has none of these values; expected limit_packets or pace_bps"
         )

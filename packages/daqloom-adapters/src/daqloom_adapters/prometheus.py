@@ -36,7 +36,7 @@ class Prometheus(Series[PrometheusOptions]):
     Options: ClassVar[type[PrometheusOptions]] = PrometheusOptions
 
     def _samples(self, ends: Deadline) -> list[Sample]:
-        where, wanted = self._options.where, self._options.names
+        where, desired = self._options.where, self._options.names
         page = get(self._options, self._credentials, "Bearer", ends)
         if not page.endswith("\n"):
             raise AdapterError(f"{where}: the page breaks off; expected a line feed at its end")
@@ -44,13 +44,13 @@ class Prometheus(Series[PrometheusOptions]):
         for line in ends.over(page.split("\n")):
             line = line.strip(" \t\r")
             match = _NAME.match(line)
-            if match is not None and match[0] in wanted:
+            if match is not None and match[0] in desired:
                 lines.append(line)
             elif match is not None:
                 others.add(match[0])
         # Samples keep their names on the page if lines of types are left out.
         found = self._parse(ends.over(lines))
-        for name in sorted(wanted - {sample.name for sample in found}):
+        for name in sorted(desired - {sample.name for sample in found}):
             hint = did_you_mean(name, sorted(others)[:1000], "expected a page of metrics with it")
             raise AdapterError(f"{where}: there is no metric {name}; {hint}")
         return found

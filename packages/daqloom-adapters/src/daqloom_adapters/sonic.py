@@ -71,7 +71,7 @@ class SonicOptions(GnmiOptions):
 
 
 class Sonic:
-    """The switch. Each queue gets a copy of its buffer profile with the wanted values: thresholds
+    """The switch. Each queue gets a copy of its buffer profile with the desired values: thresholds
     are per queue. Above the ECN threshold, packets without ECN are dropped. The device keeps each
     change over a restart, until it is restored."""
 
@@ -100,10 +100,10 @@ class Sonic:
         mac = str(found.get("localhost", {}).get("mac", "")).lower()
         return f"mac {mac}" if _MAC.fullmatch(mac) else self._session.address_identity()
 
-    def plan(self, wanted: PortBuffer) -> list[str]:
+    def plan(self, desired: PortBuffer) -> list[str]:
         """Return deletions, replacements and updates of gNMI."""
         now = self._read()
-        return [str(step) for step in changes(now, self._with(now, wanted))]
+        return [str(step) for step in changes(now, self._with(now, desired))]
 
     def save(self) -> dict[str, Any]:
         """Return all fields that may be changed, by table and row; None: absent."""
@@ -121,10 +121,10 @@ class Sonic:
             for table, keys in rows.items()
         }
 
-    def apply(self, wanted: PortBuffer) -> None:
+    def apply(self, desired: PortBuffer) -> None:
         """Make profiles and bind them to the queues, in one request."""
         now = self._read()
-        self._change(now, self._with(now, wanted))
+        self._change(now, self._with(now, desired))
 
     def applied(self) -> Mapping[str, PortBuffer]:
         """Return the limits in the profiles of the queues; None if these differ within a port."""
@@ -169,31 +169,31 @@ class Sonic:
             hint = did_you_mean(name, known, "known are " + (", ".join(known) or "none"))
             raise self._session.error(f'has no {what} "{name}"; {hint}')
 
-    def _with(self, now: Tables, wanted: PortBuffer) -> Tables:
-        """Return the tables with the wanted values."""
+    def _with(self, now: Tables, desired: PortBuffer) -> Tables:
+        """Return the tables with the desired values."""
         then = deepcopy(now)
-        if wanted.shared_bytes is not None:
-            then["BUFFER_POOL"][self._options.pool]["size"] = str(wanted.shared_bytes)
-        if {"limit_bytes", "reserved_bytes", "alpha"} & wanted.given.keys():
+        if desired.shared_bytes is not None:
+            then["BUFFER_POOL"][self._options.pool]["size"] = str(desired.shared_bytes)
+        if {"limit_bytes", "reserved_bytes", "alpha"} & desired.given.keys():
             for key in self._own_rows(now, "BUFFER_QUEUE"):
                 profile = _profile(now, key)
-                copied = self._profile_with(now, key, profile, wanted)
+                copied = self._profile_with(now, key, profile, desired)
                 then["BUFFER_PROFILE"][_own(profile)] = copied
                 then["BUFFER_QUEUE"].setdefault(key, {})["profile"] = _own(profile)
-        if wanted.ecn_bytes is not None:
-            if wanted.ecn_bytes:
-                then["WRED_PROFILE"][OWN] = _marking(wanted.ecn_bytes)
+        if desired.ecn_bytes is not None:
+            if desired.ecn_bytes:
+                then["WRED_PROFILE"][OWN] = _marking(desired.ecn_bytes)
             for key in self._own_rows(now, "QUEUE"):
                 row = then["QUEUE"].pop(key, {})
                 row.pop("wred_profile", None)
-                if wanted.ecn_bytes:
+                if desired.ecn_bytes:
                     row["wred_profile"] = OWN
                 if row:
                     then["QUEUE"][key] = row
         return then
 
-    def _profile_with(self, now: Tables, key: str, profile: str, wanted: PortBuffer) -> Row:
-        """Return a copy of a row's profile with the wanted values."""
+    def _profile_with(self, now: Tables, key: str, profile: str, desired: PortBuffer) -> Row:
+        """Return a copy of a row's profile with the desired values."""
         if profile and profile not in now["BUFFER_PROFILE"]:
             raise self._session.error(
                 f"has BUFFER_QUEUE|{key} with the profile {profile}, which is not in "
@@ -206,19 +206,19 @@ class Sonic:
                 f'"{self._options.pool}": name that pool, or other queues'
             )
         row.setdefault("size", "0")
-        if wanted.reserved_bytes is not None:
-            row["size"] = str(wanted.reserved_bytes)
-        if wanted.limit_bytes is not None and wanted.alpha is not None:
+        if desired.reserved_bytes is not None:
+            row["size"] = str(desired.reserved_bytes)
+        if desired.limit_bytes is not None and desired.alpha is not None:
             raise AdapterError(
                 "a buffer profile of SONiC has one threshold; expected limit_bytes or alpha, not "
                 "both"
             )
-        if wanted.limit_bytes is not None:
+        if desired.limit_bytes is not None:
             row.pop("dynamic_th", None)
-            row["static_th"] = str(wanted.limit_bytes)
-        if wanted.alpha is not None:
+            row["static_th"] = str(desired.limit_bytes)
+        if desired.alpha is not None:
             row.pop("static_th", None)
-            row["dynamic_th"] = str(_exponent(wanted.alpha))
+            row["dynamic_th"] = str(_exponent(desired.alpha))
         if not row.keys() & {"dynamic_th", "static_th"}:
             raise self._session.error(
                 f"has no buffer profile yet for {key}; expected alpha or limit_bytes beside "

@@ -27,7 +27,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import RATE
 from daqloom.softswitch.running import RunningSwitch
 from daqloom.softswitch.status import OvsdbStatus, PortStatus
-from daqloom_sdn.supervised import Supervised
+from daqloom_sdn.supervision import Supervised
 
 SCHEMA = "Open_vSwitch"
 COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -108,7 +108,7 @@ class _Follower:
         self.refused: dict[str, str] = {}
         """Sentences about refused rates, by the names of ports."""
         self._running, self._idl, self._bridge = running, database, running.file.control.bridge
-        self._seen: int | None = None
+        self._last_change: int | None = None
         self._writing: Any = None
         """Transaction in progress, or None."""
         self._begun_s = float("-inf")
@@ -137,8 +137,8 @@ class _Follower:
             poller.block()
 
     def _serve(self, now_s: float, where: str) -> None:
-        if self._idl.change_seqno != self._seen:
-            self._seen = self._idl.change_seqno
+        if self._idl.change_seqno != self._last_change:
+            self._last_change = self._idl.change_seqno
             self._is_due |= self._set_rates()
         if self._writing is None and (self._is_due or now_s - self._begun_s >= STATISTICS_EVERY_S):
             self._writing, self._begun_s, self._is_due = self._transaction(), now_s, False

@@ -20,7 +20,7 @@ READY_BYTES = 6 * OFFSET_BYTES
 """Size of the values in a request to write, …"""
 GO_BYTES = OFFSET_BYTES
 """… and of that in the answer."""
-ASKED = 4
+REQUEST_MESSAGES = 4
 """Messages of a node per builder-paced phase: ready and go, sent and received."""
 
 
@@ -130,8 +130,8 @@ class Push(View):
         return time_s
 
     def chance(self, phases: int, remote: bool = True) -> Chance:
-        """What is random about a node's time for so many phases: jitter; and, unless all that it
-        sends stays on the node, the latency of posts and the sizes of MFPs."""
+        """Random part of a node's time for `phases`: jitter and, if data leave the node, the
+        latency of posts and the sizes of MFPs."""
         jitter = delay_of(self.scenario.building.jitter, phases)
         latency = delay_of(self.scenario.hosts.latency, self.posts * phases)
         if not remote:
@@ -199,7 +199,9 @@ class Push(View):
     def processor_s(self) -> float:
         """CPU time of a node per round without barriers: writes, exchanges, and requests to write
         where builder units set the pace, sent and received."""
-        messages = 2 * self.writes + EXCHANGES * self.meps + (ASKED if self.is_paced else 0)
+        messages = (
+            2 * self.writes + EXCHANGES * self.meps + (REQUEST_MESSAGES if self.is_paced else 0)
+        )
         return float(messages * (self.nodes - 1) * self.messages.cost_s)
 
     def _sum(self, time_s: Callable[[OnWire], float]) -> Times:

@@ -112,7 +112,7 @@ class Ring:
 
     def _played(self, writers: int, time_s: float, stretch: float = 1.0) -> list[float]:
         """The shares in each fifth of the time."""
-        from daqloom.analyse.fabric.ring_played import shares_by_fifth
+        from daqloom.analyse.fabric.ring_engine import shares_by_fifth
 
         delays = [(self.jitter, stretch)] + self.posts * [(self.latency, 1.0)]
         work = self.work_s, self.deviation_s

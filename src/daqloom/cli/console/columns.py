@@ -72,7 +72,7 @@ def tables(
     framed: bool = False,
     styles: Sequence[str] = (),
 ) -> list[rich_table.Table]:
-    """As many tables of at most `width` characters as are needed, one below the other. The first
+    """Lay rows out in tables of at most `width` characters, one below the other. The first
     `names` columns name the row and begin each table; these and `words`, by place, may wrap.
     All others are numbers. `framed` leaves room around a table, `styles` are the rows'. Control
     characters are escaped."""

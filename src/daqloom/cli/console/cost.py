@@ -1,4 +1,4 @@
-"""What `daqloom faults cost` prints for people."""
+"""Tables of `daqloom faults cost`."""
 
 from __future__ import annotations
 

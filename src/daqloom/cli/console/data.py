@@ -49,7 +49,7 @@ def check_paths(
 
 @contextmanager
 def readable(file: Path) -> Iterator[None]:
-    """What is no file of packets is bad input."""
+    """Report a file without packets as bad input."""
     try:
         yield
     except ValueError as error:
@@ -104,7 +104,7 @@ def _print_damage(checked: check.Checked) -> None:
 
 
 def print_recording(recording: data_recording.CheckedRecording) -> None:
-    """What a recording has, what is twice and what is missing."""
+    """Print the events of a recording, its duplicates and its gaps."""
     gaps = recording.gaps
     if recording.span is None:
         print("no events")
@@ -181,7 +181,7 @@ def _summary(done: event_data.Unfinished | event_data.Recovered) -> str:
 
 @contextmanager
 def changeable(folder: Path) -> Iterator[None]:
-    """What is no folder is bad input; what cannot be changed is a failure."""
+    """Report a missing folder as bad input, and a refused change as a failure."""
     if not folder.is_dir():
         raise ScenarioError(f"{folder} is not a folder; give one with the recording of a run")
     try:

@@ -16,7 +16,7 @@ from daqloom.topology.system.check import FabricCheck, Schedule
 from daqloom.topology.system.summary import Summary
 
 MOST_LINES = 8
-"""Of a kind: a fabric has hundreds of links, and one cable may spoil them all."""
+"""Lines of one kind: a fabric has hundreds of links, and one cable may spoil them all."""
 MOST_ANOMALIES = 40
 MOST_FILES = 4
 """Files whose lines are counted one by one; the lines of more files are added up."""
@@ -246,7 +246,7 @@ def _print_suggestions(check: FabricCheck) -> None:
 
 
 def _rate(schedule: Schedule) -> str:
-    """Of the rate that as many hosts reach without conflict and without dummies."""
+    """Share of the rate of the same hosts without conflicts and dummies."""
     if schedule.check.lost:
         return "unknown: some flows have no route"
     share = f"{schedule.rate_share:.1%} of the conflict-free rate"

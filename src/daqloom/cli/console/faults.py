@@ -1,4 +1,4 @@
-"""What `daqloom faults log` prints for people."""
+"""Tables of `daqloom faults log`."""
 
 from __future__ import annotations
 

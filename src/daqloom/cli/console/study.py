@@ -20,7 +20,7 @@ from daqloom.study.store.store import Store
 
 SPOKEN_EVERY_S = 5.0
 ANNOUNCED_FROM_S = 2.0
-"""What takes longer than this by its plan is announced, for its first run may take long, too."""
+"""Planned time (s) from which a computation is announced, as its first run may be long."""
 
 
 def print_plan(study: Study, plan: Plan, store: Path) -> None:
@@ -120,7 +120,7 @@ def _count(value: float) -> str:
 
 
 def print_summary(study: Study, progress: Progress) -> None:
-    """What was done, and what the searches found, on standard output."""
+    """Print the computed cells and the results of searches."""
     if study.search:
         low, high = map(str, study.search.bounds)
         statuses = Counter[str](boundary.status for boundary in progress.boundaries.values())

@@ -114,7 +114,7 @@ def live_table(
 
 
 def _first(status: softswitch_status.SwitchStatus) -> list[softswitch_status.RingStatus]:
-    """As many rings as are shown: those that drop and hold most first, then in their order."""
+    """Rings that are shown: those with most drops and packets, then in their order."""
     order = {ring.name: place for place, ring in enumerate(status.rings)}
     found = sorted(status.rings, key=lambda ring: (-ring.dropped, -ring.counts["peak_packets"]))
     return sorted(found[:MOST_ROWS], key=lambda ring: order[ring.name])

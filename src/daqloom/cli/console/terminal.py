@@ -286,5 +286,5 @@ def print_result(result: results_result.Result, *, quiet: bool = False) -> None:
 
 
 def assumed(result: results_result.Result) -> str:
-    """What the scenario leaves out, on one line."""
+    """List assumed values on one line."""
     return "assumed: " + ", ".join(f"{key} = {value}" for key, value in result.assumed.items())

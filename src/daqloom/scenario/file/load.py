@@ -11,8 +11,8 @@ from daqloom.base.words import did_you_mean
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.explain import refused
 from daqloom.scenario.file.overrides import Overrides, merge, option_of, parse
+from daqloom.scenario.package_files import shipped
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.shipped import shipped
 from daqloom.scenario.toml import IntegerError, check_integers, read_toml
 
 LARGEST_SCENARIO_BYTES = 1 << 20

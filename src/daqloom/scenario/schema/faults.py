@@ -22,7 +22,7 @@ class Kind(NamedTuple):
     ways: tuple[str, ...]
     """How it can break."""
     breaks: Literal["links", "host", "node"] = "links"
-    """What is broken with it: links of the network, a host with its links, or a part of a node."""
+    """Broken parts: links of the network, a host with its links, or a part of a node."""
     unmeasured: str = ""
     """Reason why a measurement cannot break it, and what can be broken instead; empty: it can."""
 
@@ -53,7 +53,7 @@ class Fault(Part):
     """[faults.injected.NAME]: something that breaks during the run."""
 
     what: Literal["cable", "port", "switch", "host", "unit", "card"] = "cable"
-    """What breaks: a cable between switches (or one that `which` names), a port of a switch or of a
+    """Part that breaks: a cable between switches (or one that `which` names), a port of a switch or
     host with its cable, a switch, a host, the units of a node, or the card of a readout unit."""
     which: Annotated[str, BeforeValidator(_named)] = Field(default="", max_length=100)
     """The one that breaks: a cable or a port as "leaf0 port 3", a switch or host by its name, units
@@ -73,15 +73,15 @@ class Fault(Part):
     period: Seconds = 0.0
     """From one break to the next; longer than `lasts` (s)."""
     rate: BitRateOrNone = 0
-    """Of a degraded cable: its rate; "0 b/s": as before (b/s)."""
+    """Rate of a degraded cable; "0 b/s": as before (b/s)."""
     bit_error_rate: float = Field(default=0.0, ge=0, le=0.01, strict=False)
-    """Of a degraded cable: the share of bits with an error; their packets are lost, or sent once
-    more if there is a `link_retry`."""
+    """Share of bits with an error on a degraded cable; their packets are lost, or sent once more
+    with a `link_retry`."""
     link_retry: Seconds = 0.0
-    """Of a degraded cable: how much later a packet with an error arrives where the link itself
-    sends it again; "0 s": it does not (s)."""
+    """Delay of a packet with an error on a degraded cable whose link sends it again; "0 s": the
+    link does not (s)."""
     factor: float = Field(default=2.0, gt=1, le=1e6, strict=False)
-    """Of slow units: how many times longer they take for what their processor does."""
+    """Factor by which the processor of a slow unit takes longer."""
 
     def times(self) -> list[tuple[float, float]]:
         """Return when it breaks and when it is mended (s); infinity: never."""
@@ -135,11 +135,11 @@ class Faults(Part):
     injected: Annotated[dict[FlowName, Fault], Field(max_length=MOST_INJECTED)] = Field(
         default_factory=dict
     )
-    """What breaks during the run, by name."""
+    """Faults during the run, by name."""
     routing: Annotated[Literal["none", "local", "sweep"], _INJECTED, ASSUMED] = "sweep"
-    """What finds other ways around what breaks during the run: nothing; each switch for itself,
-    which takes its next port towards the host as it detects that one is down (on Ethernet: the port
-    leaves its ECMP group); or a sweep of the subnet manager, which computes all tables anew."""
+    """Rerouting around faults of the run: none; local, where each switch takes its next port
+    towards the host when it detects that one is down (on Ethernet: the port leaves its ECMP group);
+    or a sweep of the subnet manager, which recomputes all tables."""
     detection: Annotated[PositiveSeconds, _INJECTED, ASSUMED] = 1e-3
     """From a break until both ends of the link have detected it and drop what waits for it (s)."""
     sweep: Annotated[Seconds, _INJECTED, ASSUMED] = 0.1

@@ -51,8 +51,8 @@ class UnitPlace(Part):
     host: Host
     """The host, by its place in the order of ports, from 0, or by its name."""
     adapter: str = Field(default="", max_length=100)
-    """Of a host with several adapters, the one that the unit uses: what follows the host's name in
-    the network, such as "mlx5_1" of "r5n0020 mlx5_1"."""
+    """Adapter of the unit on a host with several: the text after the host's name in the network,
+    such as "mlx5_1" of "r5n0020 mlx5_1"."""
 
     @property
     def reads(self) -> bool:
@@ -89,8 +89,8 @@ class HostTimes(Part):
     """Number of spare hosts, to which the units of lost hosts move while events are built: hosts
     without units, first those in whose place the schedule has a dummy, then by port."""
     spare_takes: Annotated[Literal["both", "one"], When(".spares", or_with=".units")] = "both"
-    """What a spare host takes of a lost one with a readout and a builder unit: both, or one of
-    them, so that they go on apart (partly unfolded)."""
+    """Units that a spare host takes over from a lost one: the readout and the builder unit, or one
+    of them, so that they go on apart (partly unfolded)."""
     message_cost: Seconds = 0.0
     """CPU time per message, sent or received, one message at a time (s)."""
     send_rate: BitRateOrNone = 0

@@ -86,7 +86,7 @@ class Scenario(Tables):
             choices = Choices(data, cls)
         document, filled = choices.with_defaults()
         scenario = validated(handler, document, refusals)
-        # What the choices filled in was not set by the user: others may replace it.
+        # Values from the choices were not set by the user: others may replace them.
         for path in filled:
             _unset(scenario, path, data)
         return scenario

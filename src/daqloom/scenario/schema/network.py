@@ -43,7 +43,7 @@ class Shape(Part):
     """Which technology and shape, on which the other keys depend."""
 
     technology: Annotated[Literal["ethernet", "infiniband"], ASSUMED] = "ethernet"
-    """Of links and switches."""
+    """Technology of links and switches."""
     shape: Annotated[
         Literal["rack", "farm", "one-switch", "fat-tree", "imported", "cables"],
         DefaultWith(".technology", {"infiniband": "fat-tree"}),

@@ -216,7 +216,7 @@ class PacketBuffer(Part):
         foreign = cls.foreign_keys(data)
         data = {key: value for key, value in data.items() if key not in foreign}
         switch = validated(handler, {**known, **data}, foreign.values())
-        # What the model filled in was not set by the user: another model may replace it.
+        # Values from the model were not set by the user: another model may replace them.
         switch.model_fields_set.intersection_update(data)
         return switch
 
@@ -279,7 +279,7 @@ class NamedSwitch(Switch):
 
 
 LEVELS = ("core", "tor", "leaf", "spine")
-"""Of Ethernet switches."""
+"""Levels of Ethernet switches."""
 
 
 def _may_drop(value: Callable[[str], object]) -> bool:

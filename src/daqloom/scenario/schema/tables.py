@@ -26,7 +26,7 @@ class Tables(Part):
     description: str = Field(default="", max_length=10_000)
     """Description of the system."""
     event: Event = Field(default_factory=Event)
-    """What there is to build."""
+    """Events to build."""
     building: Building = Field(default_factory=Building)
     """How it is built."""
     readout: Readout = Field(default_factory=Readout)
@@ -42,7 +42,7 @@ class Tables(Part):
     flows: Flows = Field(default_factory=dict)
     """Messages of load generators, by name."""
     faults: Faults = Field(default_factory=Faults)
-    """What is broken."""
+    """Broken parts, and faults during a run."""
     run: Run = Field(default_factory=Run)
     """Length and seed of a simulation."""
     measure: Measure = Field(default_factory=Measure)

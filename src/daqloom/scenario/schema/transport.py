@@ -25,7 +25,7 @@ LARGEST_MTU_BYTES = 4096
 HEADER_BYTES = 8 + 12 + 4 + 2
 """Header bytes of each packet: local route header, base transport header, two CRCs."""
 ROCE_HEADER_BYTES = 20 + 8 + 12 + 4
-"""Of an IP packet of RoCEv2: IPv4, UDP, base transport header, check of the payload."""
+"""Headers of an IP packet of RoCEv2: IPv4, UDP, base transport header, check of the payload."""
 ADDRESS_BYTES = 16
 """Further header bytes of the first packet of an RDMA write."""
 IMMEDIATE_BYTES = 4

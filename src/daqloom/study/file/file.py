@@ -17,10 +17,10 @@ from daqloom.results.metrics import Parts
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.file.explain import mistakes_of
 from daqloom.scenario.files import read_text
+from daqloom.scenario.package_files import shipped
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.part import meanings
 from daqloom.scenario.schema.parts import parts_of
-from daqloom.scenario.shipped import shipped
 from daqloom.scenario.toml import parse_toml
 from daqloom.simulate.course import COURSES
 from daqloom.study import StudyError

@@ -6,7 +6,7 @@ from typing import Any
 from daqloom.results.metrics import Parts
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.file.unused import unused_warnings
+from daqloom.scenario.file.unused_keys import unused_warnings
 from daqloom.scenario.schema.building import PACKED
 from daqloom.scenario.schema.check import check_possible
 from daqloom.scenario.schema.models import Scenario

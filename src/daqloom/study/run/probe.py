@@ -218,9 +218,9 @@ def _whole(
     mtu: int,
 ) -> bool:
     """Whether a burst arrives whole."""
-    receiver.tell({"hear": packets, "trial": trial, "quiet_s": quiet_s})
+    receiver.send({"hear": packets, "trial": trial, "quiet_s": quiet_s})
     size = mtu - UDP_HEADERS_BYTES
-    sender.tell({"send": packets, "trial": trial, "to": list(to), "bytes": size})
+    sender.send({"send": packets, "trial": trial, "to": list(to), "bytes": size})
     sender.answer()
     counts = receiver.answer()
     if counts["overflowed"]:
@@ -255,6 +255,6 @@ def _ends(scenario: Scenario) -> Iterator[tuple[Child, Child, tuple[str, int]]]:
             for unit in units
         ]
         for end in ends:
-            end.tell({"listen": network})
+            end.send({"listen": network})
         addresses = [end.answer() for end in ends]
         yield ends[0], ends[1], (str(addresses[1]["address"]), int(addresses[1]["port"]))

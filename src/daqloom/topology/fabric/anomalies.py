@@ -1,4 +1,4 @@
-"""What is irregular about a fabric's cabling, named by switch and port.
+"""Irregularities of a fabric's cabling, named by switch and port.
 
 The regular pattern is found from the fabric itself, level by level (see `pattern`); what differs
 from it is an anomaly. Swapped cables are found as circles: the cable of one port lands where the
@@ -123,7 +123,7 @@ def _links(fabric: Fabric, level: Sequence[int]) -> list[Anomaly]:
 
 
 def _against(fabric: Fabric, expected: dict[End, End], extra: dict[End, End]) -> Iterator[Anomaly]:
-    """What differs from the pattern. `extra` are cables from ports that it leads nowhere."""
+    """Differences from the pattern; `extra`: cables from ports without a peer in it."""
     missing: dict[End, End] = {}
     wrong: dict[End, End] = {}
     for lower, goal in expected.items():

@@ -35,7 +35,7 @@ class Node:
     guid: int = 0
     lid: int = 0
     port_names: tuple[str, ...] = ()
-    """What a switch calls its ports 1, 2, …; empty where they have numbers only."""
+    """Names of ports 1, 2, …; empty for ports with numbers only."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Fabric:
 
     @cached_property
     def peers(self) -> dict[End, End]:
-        """What each cabled end is connected to, both ways."""
+        """Peer of each cabled end."""
         ends = {cable.a: cable.b for cable in self.cables}
         return ends | {cable.b: cable.a for cable in self.cables}
 
@@ -96,7 +96,7 @@ def natural_order(nodes: Sequence[Node]) -> list[int]:
 
 
 def with_rate(fabric: Fabric, rate_bps: int) -> Fabric:
-    """The same cabling with all links at one rate (b/s)."""
+    """Return the fabric with all links at one rate (b/s)."""
     cables = tuple(replace(cable, rate_bps=rate_bps) for cable in fabric.cables)
     return checked(replace(fabric, cables=cables))
 
@@ -111,8 +111,8 @@ def checked(fabric: Fabric) -> Fabric:
     for index, node in enumerate(fabric.nodes):
         host = index < len(fabric.hosts)
         if not is_name(node.name):
-            wanted = f"no name of 1 to {LONGEST_NAME} printable characters"
-            raise TopologyError(f"{fabric.name}: node {index} has {wanted}")
+            problem = f"no name of 1 to {LONGEST_NAME} printable characters"
+            raise TopologyError(f"{fabric.name}: node {index} has {problem}")
         if not 1 <= node.ports <= (1 if host else MOST_PORTS):
             expected = "a host has 1" if host else f"expected 1 to {MOST_PORTS}"
             raise TopologyError(f"{fabric.name}: {node.name} has {node.ports} ports; {expected}")

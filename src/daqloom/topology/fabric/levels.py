@@ -24,7 +24,7 @@ Links = Mapping[int, Mapping[int, End]]
 
 @dataclass(frozen=True)
 class Balance:
-    """What a switch can get from below and pass on upwards (b/s)."""
+    """Capacity of a switch towards hosts and upwards (b/s)."""
 
     switch: int
     """Place in `fabric.switches`."""

@@ -129,7 +129,7 @@ class _Ways:
         return Routes(self._ports)
 
     def _of_turns(self) -> None:
-        """Of parallel cables from a spine down to a leaf, each takes the flows of a turn from one
+        """Give each of the parallel cables from a spine to a leaf the flows of a turn from one
         leaf. Flows of one turn from two leaves can share two such cables, by frame, if the leaves
         differ by an odd number and the number of leaves is even (and so on for more cables)."""
         tree, frames = self._tree, self._frames

@@ -38,7 +38,7 @@ class LinkRow:
     line: int
     here: LinkEnd
     there: LinkEnd | None
-    """None for a port without a link."""
+    """Other end; none for a port without a link."""
     width: str = ""
     speed: str = ""
     is_active: bool = True

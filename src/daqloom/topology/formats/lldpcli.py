@@ -1,4 +1,4 @@
-"""What `lldpcli show neighbors -f json` prints (lldpd), or `-f json0`, on a host or Linux switch.
+"""Output of `lldpcli show neighbors -f json` (lldpd), or `-f json0`, on a host or Linux switch.
 
     {"lldp": {"interface": [
       {"swp1": {"via": "LLDP", "rid": "1", "age": "0 day, 00:04:11",
@@ -75,7 +75,7 @@ class _Reader:
         self.path = path
 
     def objects(self, value: Any, where: str) -> list[dict[str, Any]]:
-        """What is an object or a list of them."""
+        """Return an object, or a list of them, as a list."""
         objects = _many(value)
         if not all(isinstance(each, dict) for each in objects):
             raise TopologyError(f"{self.path}: {where}: expected objects")

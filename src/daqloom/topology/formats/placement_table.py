@@ -36,8 +36,8 @@ def _found(scenario: Scenario, unit: UnitPlace, known: dict[str, int], hosts: Sl
         if unit.host < len(hosts):
             return int(hosts[unit.host])
         count = len(hosts)
-        wanted = f"the network has {count} hosts; expected 0 to {count - 1}"
-        raise ScenarioError(f"{where}, and {wanted}")
+        problem = f"the network has {count} hosts; expected 0 to {count - 1}"
+        raise ScenarioError(f"{where}, and {problem}")
     if (host := known.get(str(unit))) is not None:
         return host
     adapters = [name for name in known if name.startswith(f"{unit.host} ")]

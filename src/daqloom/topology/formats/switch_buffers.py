@@ -36,7 +36,7 @@ NO_THRESHOLD = 1e6
 
 
 @dataclass(frozen=True)
-class Asked:
+class BufferChoice:
     """Values that the files do not contain, and which of their queues counts."""
 
     ports: int | None = None
@@ -66,7 +66,7 @@ class Buffers:
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By file: lines, or rows of tables, by fate."""
     unit: str = "line"
-    """Of `counts`."""
+    """Unit of `counts`."""
 
     def table(self) -> dict[str, Any]:
         """Return the keys and values of the table."""
@@ -82,21 +82,23 @@ class Buffers:
         }
 
 
-def read_buffers(paths: Sequence[Path], asked: Asked) -> Buffers:
+def read_buffers(paths: Sequence[Path], choice: BufferChoice) -> Buffers:
     """Return the buffers that files of one switch describe. Raises TopologyError where a file was
-    not understood, and where a number is missing that `asked` does not have either."""
+    not understood, and where a number is missing that `choice` does not have either."""
     texts = {path: whole_text(path, LARGEST_BYTES, f"known are {KINDS}") for path in paths}
     [first, *others] = texts
     if not texts[first].lstrip().startswith("{"):
-        return _junos(texts, asked)
+        return _junos(texts, choice)
     if others:
         raise TopologyError(f"{others[0]}: {first} describes the whole switch; give it alone")
-    return _sonic(first, texts[first], asked)
+    return _sonic(first, texts[first], choice)
 
 
-def _ask(where: str, asked: Asked, ports: int | None, missing: str = "") -> tuple[int, int]:
+def _ports_and_cell(
+    where: str, choice: BufferChoice, ports: int | None, missing: str = ""
+) -> tuple[int, int]:
     """Return number of ports and size of a cell (B); raises TopologyError if missing."""
-    ports, cell_bytes = asked.ports or ports, asked.cell_bytes
+    ports, cell_bytes = choice.ports or ports, choice.cell_bytes
     lacks = [missing] if missing else []
     if not ports:
         lacks.append("the number of ports (--ports 33)")
@@ -116,8 +118,8 @@ _QUEUES = re.compile(r"(.+)\|([0-9]{1,2})(?:-([0-9]{1,2}))?")
 _Rows = Mapping[str, Any]
 
 
-def _sonic(path: Path, text: str, asked: Asked) -> Buffers:
-    """The egress queue of `asked`: pool, reserved bytes and threshold of its profile."""
+def _sonic(path: Path, text: str, choice: BufferChoice) -> Buffers:
+    """The egress queue of `choice`: pool, reserved bytes and threshold of its profile."""
     try:
         tables = json.loads(text)
     except (ValueError, RecursionError):
@@ -129,7 +131,7 @@ def _sonic(path: Path, text: str, asked: Asked) -> Buffers:
     for name in filter(_OTHERS.fullmatch, tables):
         if name not in _TABLES and isinstance(tables[name], dict):
             rows.ignore(len(tables[name]))
-    profile = asked.profile or _profile(path, tables["BUFFER_QUEUE"], asked.queue, rows)
+    profile = choice.profile or _profile(path, tables["BUFFER_QUEUE"], choice.queue, rows)
     known = tables["BUFFER_PROFILE"]
     row = _row(path, "BUFFER_PROFILE", known, profile)
     pool = _name(row.get("pool"))
@@ -153,8 +155,8 @@ def _sonic(path: Path, text: str, asked: Asked) -> Buffers:
         limit = reserved + _whole(where, row, "static_th")
     else:
         raise TopologyError(f"{where} has neither dynamic_th nor static_th; expected one of them")
-    ports, cell_bytes = _ask(str(path), asked, _front_ports(tables.get("PORT")))
-    origin = f"{path.name}: pool {pool}, profile {profile} of queue {asked.queue}, {threshold}"
+    ports, cell_bytes = _ports_and_cell(str(path), choice, _front_ports(tables.get("PORT")))
+    origin = f"{path.name}: pool {pool}, profile {profile} of queue {choice.queue}, {threshold}"
     counts = {path.name: rows.counts}
     sizes = shared, ports * reserved
     return Buffers(origin, *sizes, ports, alpha, cell_bytes, limit, counts, "row")
@@ -234,7 +236,7 @@ _EGRESS = ("class-of-service", "shared-buffer", "egress")
 _SHARED = _EGRESS[:2]
 
 
-def _junos(texts: Mapping[Path, str], asked: Asked) -> Buffers:
+def _junos(texts: Mapping[Path, str], choice: BufferChoice) -> Buffers:
     """The lossy partition of the egress buffer, and its threshold of the configuration."""
     amounts: dict[str, int] = {}
     lossy: dict[str, int] = {}
@@ -256,15 +258,15 @@ def _junos(texts: Mapping[Path, str], asked: Asked) -> Buffers:
     if absent := [name for name in ("Dedicated Buffer", "Lossy") if name not in amounts]:
         raise TopologyError(f"{where} has no {absent[0]} of Egress; expected that line")
     level, how = lossy.get("dynamic-threshold"), "--alpha"
-    alpha, missing = asked.alpha, ""
+    alpha, missing = choice.alpha, ""
     if alpha is None and OWN in lossy:
         missing = f"one alpha, as a scheduler has a {OWN} of its own (--alpha 8)"
     elif alpha is None and level is not None:
         alpha, how = LOWEST_ALPHA * 2**level, f"dynamic-threshold {level}, alpha = 2^{level - 7}"
     elif alpha is None:
         missing = "alpha (--alpha 8, or the configuration with dynamic-threshold as another file)"
-    ports, cell_bytes = _ask(where, asked, None, missing)
-    assert alpha is not None  # else _ask has refused
+    ports, cell_bytes = _ports_and_cell(where, choice, None, missing)
+    assert alpha is not None  # else _ports_and_cell has refused
     origin = f"{where}: lossy partition of the egress buffer, {how}"
     shared, reserved = amounts["Lossy"], amounts["Dedicated Buffer"]
     return Buffers(origin, shared, reserved, ports, alpha, cell_bytes, 0, counts)

@@ -25,7 +25,7 @@ from daqloom.softswitch.running import RunningSwitch
 from daqloom_sdn.openflow.address import Address, address_of, context_of, listener_at
 from daqloom_sdn.openflow.datapath import Datapath
 from daqloom_sdn.openflow.session import HungUpError, Session
-from daqloom_sdn.supervised import Supervised
+from daqloom_sdn.supervision import Supervised
 
 AT_ONCE_BYTES = 1 << 16
 TURN_S = 0.002

@@ -7,7 +7,7 @@ import pytest
 
 from daqloom.base.output import OutputError
 from daqloom.data import Mfp, generators
-from daqloom.data.generated import write_files
+from daqloom.data.generator import write_files
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology.system.scenarios import load
 from support.small_packets import small

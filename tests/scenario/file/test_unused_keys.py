@@ -22,7 +22,7 @@ from daqloom.measure.fault_plan import unit_outages
 from daqloom.measure.plan import plan_of
 from daqloom.scenario.document import look
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.file.unused import UNUSED, Method, unused, unused_warnings
+from daqloom.scenario.file.unused_keys import UNUSED, Method, unused, unused_warnings
 from daqloom.scenario.quantities import dimension_of
 from daqloom.scenario.schema.choices import Choices, keys_of, named_tables, table_of
 from daqloom.scenario.schema.models import Scenario
