@@ -1,7 +1,6 @@
 // Configurations for Python, bound by the list that each struct gives of its fields, as reports
 // are: constructed by keywords, with defaults. Times are in seconds (`_s`), rates in bits per
-// second
-// (`_bps`).
+// second (`_bps`).
 #pragma once
 
 #include <optional>
@@ -63,8 +62,11 @@ nanobind::class_<Config> bind_config(nanobind::module_& module, const char* name
 template <class Record>
 nanobind::class_<Record> bind_record(nanobind::module_& module, const char* name,
                                      const char* meaning) {
-    auto cls = bind_report<Record>(module, name, meaning);
+    nanobind::class_<Record> cls(module, name, meaning);
     std::apply([&](auto... field) { bind_constructor(cls, field...); }, Record::fields());
+    Record::each([&]<class Value>(const char* field, Value Record::*member, const char* text) {
+        cls.def_ro(name_in_python<Value>(field).c_str(), member, text);
+    });
     return cls;
 }
 

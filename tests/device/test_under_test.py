@@ -61,7 +61,7 @@ def test_a_device_has_the_scenarios_buffers_and_then_its_own(device, tmp_path):
         assert kept.stat().st_mode & 0o777 == 0o600
         assert json.loads(kept.read_text())["configuration"] == {"p1": 1000, "p2": 1000}
         assert saved_state.leftovers() == [], "a process has locked it"
-        assert under_test.wanted == PortBuffer(limit_bytes=50_000)
+        assert under_test.desired == PortBuffer(limit_bytes=50_000)
     assert limits(device) == {"p1": 1000, "p2": 1000}
     assert not list(saved_state.folder().glob("*.json"))
 

@@ -7,23 +7,23 @@ import pytest
 from daqloom.device.adapter import AdapterError, Configures, Counts
 
 
-def check_configures(adapter, wanted):
+def check_configures(adapter, desired):
     """Set, read back and set back, with what is saved gone through JSON as in a file."""
     assert isinstance(adapter, Configures)
-    assert set(wanted.given) <= adapter.settable
+    assert set(desired.given) <= adapter.settable
     with adapter:
         before = dict(adapter.applied())
         saved = json.loads(json.dumps(adapter.save()))
-        steps = adapter.plan(wanted)
+        steps = adapter.plan(desired)
         assert steps
         assert all(isinstance(step, str) and step.isprintable() for step in steps)
         assert adapter.applied() == before, "a plan changes nothing"
-        adapter.apply(wanted)
+        adapter.apply(desired)
         for of_port in adapter.applied().values():
-            for name, value in wanted.given.items():
+            for name, value in desired.given.items():
                 found = getattr(of_port, name)
                 assert found == pytest.approx(value, rel=adapter.rounding, abs=0), name
-        adapter.apply(wanted)  # once more changes nothing
+        adapter.apply(desired)  # once more changes nothing
         adapter.restore(saved)
         assert adapter.applied() == before
         adapter.restore(saved)
