@@ -18,6 +18,8 @@ STUDIES = "Studies"
 LIVE = "Real event builders"
 NETWORKS_AND_DATA = "Networks and data"
 OTHERS = "Commands"
+WHOLE = 1000
+"""Characters of a command's first sentence in the help of its group: it wraps, and is not cut."""
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
@@ -80,12 +82,11 @@ class Group(TyperGroup):
         """See `TyperGroup`."""
         panels: dict[str, list[tuple[str, str]]] = {}
         known = [(name, self.commands[name]) for name in self.list_commands(ctx)]
-        room = formatter.width - 6 - max(len(name) for name, _ in known)
         for name, command in known:
             if not command.hidden:
                 panel = getattr(command, "rich_help_panel", None)
                 of_panel = panels.setdefault(panel if isinstance(panel, str) else OTHERS, [])
-                of_panel.append((name, command.get_short_help_str(room)))
+                of_panel.append((name, command.get_short_help_str(WHOLE)))
         for panel, rows in panels.items():
             with formatter.section(panel):
                 formatter.write_dl(rows)

@@ -36,7 +36,7 @@ def doctor(
         bool, flag("Print the findings as a JSON list and nothing else.", "--json")
     ] = False,
 ) -> None:
-    """Check this machine for event building; list each problem with its fix.
+    """Check this machine for event building. List each problem with its fix.
 
     Reads /proc and /sys, changes nothing. Exit code 1: a requirement of event building is not met.
 

@@ -132,7 +132,7 @@ def log(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell how often links fail, for how long, and which; three ways to count.
+    """Count failures of links, their durations and the links concerned, in three ways.
 
     All failures; those outside test periods; of these, the failures of a flapping link as one.
     Counters are shown as a table of counters. Lines that were used, ignored and malformed are

@@ -227,7 +227,7 @@ def _print_suggestions(check: FabricCheck) -> None:
     cleared = any(not suggestion.check.conflicting for suggestion in check.suggestions)
     if not check.suggestions:
         mended = f", nor is network.routing = {MENDED}" if check.tried_mended else ""
-        print(f"\nSuggestions: none; no other node order that was tried is better{mended}")
+        print(f"\nSuggestions: none; no other node order is better{mended}")
     else:
         print(f"\nSuggestions, each checked{'' if cleared else '; none clears all conflicts'}")
     if not cleared and check.summary.tree.full_bisection is False:

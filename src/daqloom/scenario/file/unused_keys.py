@@ -68,7 +68,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
                 "hosts: weights",
                 "building: event_manager",
             ),
-            "closed forms take no time of hosts for bytes and packets",
+            "closed forms leave out the time of hosts per byte and packet",
         ),
         Unused(
             _keys(
@@ -151,7 +151,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
                 "hosts: jitter",
                 "transport: retry_spread",
             ),
-            "hosts and messages cost what they cost on this machine",
+            "the costs of hosts and messages are those of this machine",
         ),
         Unused(
             _keys("builders: processing", "readout: card.*"),
