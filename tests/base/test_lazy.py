@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -40,3 +41,9 @@ def test_imports_after_a_block_that_failed_are_not_deferred() -> None:
     with pytest.raises(ZeroDivisionError), lazy.imports():
         1 / 0  # noqa: B018
     assert builtins.__import__ is real
+
+
+def test_imports_of_another_thread_are_not_deferred() -> None:
+    with lazy.imports(), ThreadPoolExecutor(1) as other:
+        found = other.submit(lambda: __import__("threading")).result()
+    assert found is sys.modules["threading"]

@@ -11,7 +11,13 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from threading import Lock, get_ident
 from typing import Any
+
+_IMPORT = builtins.__import__
+_LOCK = Lock()
+_DEFERRING: set[int] = set()
+"""Threads in a block; the imports of others are not deferred."""
 
 
 class _Deferred:
@@ -21,25 +27,29 @@ class _Deferred:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        if builtins.__import__ is _deferred:  # `from package import module` in a block
+        if get_ident() in _DEFERRING:  # `from package import module` in a block
             return _Deferred(f"{self._name}.{attribute}")
         return getattr(import_module(self._name), attribute)
 
 
-def _deferred(name: str, *_scope: object) -> Any:
-    return _Deferred(name)
+def _deferred(name: str, *scope: Any) -> Any:
+    return _Deferred(name) if get_ident() in _DEFERRING else _IMPORT(name, *scope)
 
 
 @contextmanager
 def imports() -> Iterator[None]:
-    """Defer the imports in this block: `import module`, `from package import module`. A module that
-    is not there is an ImportError at its first use."""
-    real = builtins.__import__
-    builtins.__import__ = _deferred  # type: ignore[assignment]
+    """Defer the imports in this block: `import module`, `from package import module`. A missing
+    module is an ImportError at its first use."""
+    with _LOCK:
+        _DEFERRING.add(get_ident())
+        builtins.__import__ = _deferred  # type: ignore[assignment]
     try:
         yield
     finally:
-        builtins.__import__ = real
+        with _LOCK:
+            _DEFERRING.discard(get_ident())
+            if not _DEFERRING:
+                builtins.__import__ = _IMPORT
 
 
 def names_of(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
