@@ -292,9 +292,9 @@ void bind_lease(nb::module_& module) {
              "Notes that a report is about to be sent; returns its number.")
         .def("begin", &UnitLease::begin, nb::arg("epoch"), "Begins a new epoch without a lease.")
         .def(
-            "heard",
+            "renew",
             [](UnitLease& self, std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
-                const UnitLease::Leased leased = self.heard(epoch, report, mep_end);
+                const UnitLease::Leased leased = self.renew(epoch, report, mep_end);
                 return std::pair(leased.mep_end, leased.until);
             },
             nb::arg("epoch"), nb::arg("report"), nb::arg("mep_end"),

@@ -306,7 +306,7 @@ bool RunDriver::obey(UnitIndex unit, const SendOrder& sent, Time now) {
         process.state = UnitState::running;
         process.next_mep = start->first_mep;
         units_.start(unit, start->first_mep, start->mep_end, now);
-        renew(unit, start->heard, start->mep_end, now);
+        renew(unit, start->last_report, start->mep_end, now);
     } else if (const auto* const halt = std::get_if<orders::Halt>(&sent.order)) {
         if (process.state == UnitState::running) {
             process.halt = sent;
@@ -329,7 +329,7 @@ bool RunDriver::obey(UnitIndex unit, const SendOrder& sent, Time now) {
         units_.shut(unit, now);
     } else if (const auto* const renewed = std::get_if<orders::Renew>(&sent.order)) {
         if (renewed->epoch == process.epoch) {
-            renew(unit, renewed->heard, renewed->mep_end, now);
+            renew(unit, renewed->last_report, renewed->mep_end, now);
         }
         return false;
     } else {
@@ -338,9 +338,9 @@ bool RunDriver::obey(UnitIndex unit, const SendOrder& sent, Time now) {
     return true;
 }
 
-void RunDriver::renew(UnitIndex unit, std::uint64_t heard, std::uint64_t mep_end, Time now) {
+void RunDriver::renew(UnitIndex unit, std::uint64_t last_report, std::uint64_t mep_end, Time now) {
     Process& process = of(unit);
-    const UnitLease::Leased leased = process.lease.heard(process.epoch, heard, mep_end);
+    const UnitLease::Leased leased = process.lease.renew(process.epoch, last_report, mep_end);
     process.leased_until = leased.until;
     units_.lease(unit, now < leased.until ? leased.mep_end : 0, now);
     if (now < leased.until) {

@@ -191,7 +191,7 @@ class RunDriver {
     void obey(const protocol::SendOrder& order, base::Time now);
     /// Obeys one order; returns whether to answer now.
     bool obey(UnitIndex unit, const protocol::SendOrder& sent, base::Time now);
-    void renew(UnitIndex unit, std::uint64_t heard, std::uint64_t mep_end, base::Time now);
+    void renew(UnitIndex unit, std::uint64_t last_report, std::uint64_t mep_end, base::Time now);
 
     protocol::RunControl control_;
     base::Time launch_;

@@ -23,7 +23,7 @@ OPENINGS = re.compile(
 HEARSAY = frozenset(
     re.findall(
         r"\w+",
-        """told untold tell tells telling hear hears unheard say says said speak speaks asked
+        """told untold tell tells telling hear hears heard unheard say says said speak speaks asked
         wanted seen nobody somebody anybody whoever seat seats outlet desk""",
     )
 )

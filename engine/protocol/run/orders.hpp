@@ -49,7 +49,7 @@ struct Connect {
 struct Start {
     DAQLOOM_FIELDS(Start, (std::uint64_t, first_mep, "The MEP to begin with."),
                    (std::uint64_t, mep_end, "MEPs before this number may be answered."),
-                   (std::uint64_t, heard, "Number of the unit's last report."))
+                   (std::uint64_t, last_report, "Number of the unit's last report."))
 };
 
 /// Order to finish what needs no lost unit, and to close the connections.
@@ -68,7 +68,7 @@ struct Exit {};
 struct Renew {
     DAQLOOM_FIELDS(Renew, (std::uint32_t, epoch, "Epoch of the unit."),
                    (std::uint64_t, mep_end, "MEPs before this number may be answered."),
-                   (std::uint64_t, heard,
+                   (std::uint64_t, last_report,
                     "Number of the unit's last report; the lease counts from then."))
 };
 

@@ -296,7 +296,8 @@ bool Regrouping::start(base::Time now) {
     enter(now, RunPhase::starting);
     deadline_ = now + plan_.order_timeout;
     for (UnitView* unit : of(members_)) {
-        send_order(now, *unit, orders::Start{first, leases_.mep_end(unit->number), unit->heard},
+        send_order(now, *unit,
+                   orders::Start{first, leases_.mep_end(unit->number), unit->last_report},
                    plan_.order_timeout);
     }
     return true;

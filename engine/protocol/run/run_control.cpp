@@ -92,7 +92,7 @@ std::optional<reports::Refusal> RunControl::reported(base::Time now, UnitIndex n
         return reports::Refusal::session;
     }
     unit.last_report_at = now;
-    unit.heard = std::visit([](const auto& each) { return each.number; }, report);
+    unit.last_report = std::visit([](const auto& each) { return each.number; }, report);
     Refusal refusal;
     if (const auto* const answer = std::get_if<reports::Answer>(&report)) {
         refusal = on_answer(now, unit, *answer);
@@ -288,7 +288,7 @@ void RunControl::look_at_files(base::Time now, UnitView& unit) {
 void RunControl::renew(base::Time now, const UnitView& unit) {
     const std::uint64_t mep_end = leases_.renew(now, unit.number);
     out_.emplace_back(
-        SendOrder{unit.number, unit.session, 0, orders::Renew{epoch_, mep_end, unit.heard}});
+        SendOrder{unit.number, unit.session, 0, orders::Renew{epoch_, mep_end, unit.last_report}});
 }
 
 void RunControl::progress(base::Time now, UnitView& unit, const reports::Pulse& pulse) {

@@ -291,7 +291,7 @@ TEST(RunControl, EachReportOfAMemberRenewsItsLease) {
         const auto& renew = std::get<orders::Renew>(order.order);
         EXPECT_EQ(order.number, 0U);
         EXPECT_EQ(renew.epoch, 1U);
-        EXPECT_EQ(renew.heard, run.units[order.unit.value()].reports);
+        EXPECT_EQ(renew.last_report, run.units[order.unit.value()].reports);
         // A MEP each millisecond: four timeouts of one second bring 4000.
         EXPECT_EQ(renew.mep_end, run.built + 100 + 4000);
     }

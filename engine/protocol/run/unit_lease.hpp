@@ -40,7 +40,7 @@ class UnitLease {
     }
 
     /// The new lease, once the run control has received a report.
-    Leased heard(std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
+    Leased renew(std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
         while (!sent_.empty() && sent_.front().number <= report) {
             if (sent_.front().number == report) {
                 until_ = std::max(until_, sent_.front().at + length_);

@@ -39,7 +39,7 @@ struct UnitView {
     std::optional<reports::Pulse> pulse = std::nullopt;  ///< the last one in this epoch
     Tally tally;                                         ///< sums of its counters
     std::optional<reports::Answer> answer = std::nullopt;
-    std::uint64_t heard = 0;                              ///< number of its last report
+    std::uint64_t last_report = 0;                        ///< number of its last report
     int failures = 0;                                     ///< recent failures
     std::optional<base::Time> returns_at = std::nullopt;  ///< time to bring it back
     /// The host is down on purpose, so that no process can be started.

@@ -235,7 +235,7 @@ class Start(Order):
     first_mep: Count
     mep_end: Count = _LARGEST
     """See `Renew`."""
-    heard: Count = 0
+    last_report: Count = 0
     """See `Renew`."""
 
 
@@ -246,7 +246,7 @@ class Renew(Message):
     epoch: Epoch
     mep_end: Count
     """MEPs before this number may be answered."""
-    heard: Count
+    last_report: Count
     """Number of its last report; the lease counts from then."""
 
 

@@ -117,9 +117,9 @@ class Unit:
         """Number a report, from whose sending the lease that it brings counts."""
         return report.model_copy(update={"number": self._lease.sending(self._clock())})
 
-    def renew(self, epoch: int, heard: int, mep_end: int) -> None:
+    def renew(self, epoch: int, last_report: int, mep_end: int) -> None:
         """Take in that the run control has received a report: see `Renew`."""
-        leased = self._lease.heard(epoch, heard, mep_end)
+        leased = self._lease.renew(epoch, last_report, mep_end)
         if here := self._node:
             here.lease(*leased)
 
@@ -213,9 +213,9 @@ class Unit:
                 unanswered = self._made().connect(list(addresses), timeout_s)
                 self.state = next_state(self.state, Step.CONNECTED)
                 return {"missing": tuple(unanswered)}
-            case Start(first_mep=first_mep, mep_end=mep_end, heard=heard):
+            case Start(first_mep=first_mep, mep_end=mep_end, last_report=last_report):
                 state = next_state(self.state, Step.STARTED)
-                self.renew(self.epoch, heard, mep_end)
+                self.renew(self.epoch, last_report, mep_end)
                 self._made().start(first_mep)
                 self.state, self._next_mep, self._started = state, first_mep, self.epoch
             case Halt(lost=lost, timeout_s=timeout_s):
@@ -284,7 +284,7 @@ def serve(
     the run control cannot be reached for `patience_s`. Raises MeasureError where the run control
     refuses this unit or does not answer."""
     unit = Unit(token, make_node, control)
-    heard_s, joined = time.monotonic(), False
+    answered_s, joined = time.monotonic(), False
     with closing(unit):
         while True:
             try:
@@ -297,8 +297,8 @@ def serve(
             if end.refusal and not (joined and end.refusal == OCCUPIED):
                 raise MeasureError(f"the run control at {control} refuses this unit: {end.refusal}")
             if end.joined:
-                heard_s, joined = time.monotonic(), True
-            if time.monotonic() - heard_s > patience_s:
+                answered_s, joined = time.monotonic(), True
+            if time.monotonic() - answered_s > patience_s:
                 raise MeasureError(
                     f"the run control at {control} has not answered for {patience_s:g} s; the "
                     "unit ends"
@@ -357,7 +357,7 @@ def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], e
             end.joined = True
             order = read_order(body)
             if isinstance(order, Renew):
-                unit.renew(order.epoch, order.heard, order.mep_end)
+                unit.renew(order.epoch, order.last_report, order.mep_end)
             else:
                 orders.put(order)
     except MalformedError as error:

@@ -64,7 +64,7 @@ def message(sent: SendOrder, plan: Plan) -> AnyOrder | Renew:
                 order=number,
                 first_mep=order.first_mep,
                 mep_end=order.mep_end,
-                heard=order.heard,
+                last_report=order.last_report,
             )
         case HaltOrder():
             return Halt(order=number, lost=tuple(order.lost), timeout_s=order.timeout_s)
@@ -73,7 +73,7 @@ def message(sent: SendOrder, plan: Plan) -> AnyOrder | Renew:
         case ExitOrder():
             return Exit(order=number)
         case RenewOrder():
-            return Renew(epoch=order.epoch, mep_end=order.mep_end, heard=order.heard)
+            return Renew(epoch=order.epoch, mep_end=order.mep_end, last_report=order.last_report)
         case _:
             assert_never(order)
 

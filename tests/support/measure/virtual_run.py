@@ -382,7 +382,7 @@ class World:
             return
         for order in [order for order in process.inbox if isinstance(order, Renew)]:
             process.inbox.remove(order)
-            process.unit.renew(order.epoch, order.heard, order.mep_end)
+            process.unit.renew(order.epoch, order.last_report, order.mep_end)
         while process.inbox and not process.hung:
             session, order = process.session, process.inbox.pop(0)
             if order.kind in ("reset", "configure"):
