@@ -10,7 +10,7 @@
 //   out.copy(handle) -> handle returns a further handle to the same frame
 //   out.mark(handle)           sets Congestion Experienced if the IP header allows it
 //   out.pause(port, on)        pauses, or resumes, the link partner of the port
-//   out.share_with(core, message)    sends a message to another core: see Share
+//   out.share_with(core, message)  sends a message to another core: see Share
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Content of a message between units: a message, or a write of data.
+// Content of a message between nodes: a message of a unit, or a write of data.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ inline base::Bytes message_bytes(base::Bytes control_bytes, const protocol::Unit
     return control_bytes + static_cast<base::Bytes>(protocol::encoded_bytes(message) - head);
 }
 
-/// A message with at most `kMostValues` values. A message with data is a write, which `number` and
-/// `round` identify.
+/// A unit's message with at most `kMostValues` values, or a write, which `number` and `round`
+/// identify.
 template <std::size_t kMostValues>
 struct MessageContent {
     std::uint64_t number = 0;

@@ -1,6 +1,6 @@
 // Pull event building in virtual time.
 //
-// Messages between the event manager and builder units are messages, or take no time.
+// Messages between the event manager and builder units travel through the network, or take no time.
 #pragma once
 
 #include <cstdint>

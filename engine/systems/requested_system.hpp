@@ -1,5 +1,5 @@
 // Event building by requests in virtual time: units of pull building or of DAQPIPE on the nodes of
-// a network. Requests, reports and fragments are messages.
+// a network. Requests, reports and fragments are messages between nodes.
 //
 // An event of the epoch has a record from its assignment until it is built. Actions that a unit's
 // world may not take within a call of the unit (such as a call back) follow when the call returns.
@@ -39,7 +39,8 @@ struct RequestedConfig : SystemConfig, RegroupingConfig {
          "Host of each builder unit; a readout and a builder unit may share a host."))
 };
 
-/// Content of a message: a message, or the fragment of event `number`; round 1: an empty fragment.
+/// Content of a message between nodes: one of a unit, or the fragment of event `number`; round 1:
+/// an empty fragment.
 using RequestedContent = MessageContent<1>;
 
 template <class Unit>

@@ -1,8 +1,8 @@
 // An event builder under linear shifting on a simulated network: the world of the units of
 // protocol/ in virtual time.
 //
-// A node has a readout unit, a builder unit, or one of each (folded). Their messages are messages
-// (nodes.hpp).
+// A node has a readout unit, a builder unit, or one of each (folded). Their messages and writes are
+// messages of nodes (hosts/nodes.hpp).
 #pragma once
 
 #include <cstdint>
@@ -56,9 +56,8 @@ struct ShiftSystemConfig : SystemConfig, RegroupingConfig, protocol::ShiftRules 
         (base::Bytes, card_buffer,
          "Buffer of the card that a stream comes from; 0: without limit. Needs an interval."),
         (protocol::SpikyDelay, card_acknowledge,
-         "Time from an MFP's arrival in host memory until its card has the acknowledge; in order "
-         "for each "
-         "stream."),
+         "Time from an MFP's arrival in host memory until its card has the acknowledgement; in "
+         "order for each stream."),
         (std::vector<CardStop>, card_stops, "Stops of the cards' acknowledgements."))
     std::uint32_t buffered_mfps = 0;  ///< per stream; 0: two rounds of all builder units
     /// Time from the last use of an MFP until its room is free again.
@@ -114,7 +113,8 @@ protocol::ShiftUnitConfig unit_config(const ShiftSystemConfig& config,
 
 inline constexpr std::uint32_t kMostStreams = 8;  ///< per readout unit
 
-/// Content of a message: a message, or the write of MEP `number` and stream `round`.
+/// Content of a message between nodes: one of a unit, or the write of MEP `number` and stream
+/// `round`.
 using ShiftContent = MessageContent<kMostStreams>;
 
 class ShiftSystem final : public RegroupingSystem<ShiftContent> {
@@ -173,7 +173,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
     };
     struct Stream {
         protocol::MfpSizes sizes;
-        base::Time card_acknowledged_at;  ///< arrival of the last acknowledge at the card
+        base::Time card_acknowledged_at;  ///< arrival of the last acknowledgement at the card
         // ---- MFPs by their numbers in the run, where units regroup
         std::deque<base::Bytes> kept = {};  ///< sizes of MFPs not acknowledged
         std::uint64_t first = 0;            ///< first MFP of `kept`

@@ -50,22 +50,23 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
 }
 
 bool PullUnit::on_last_request(BuilderIndex builder, std::uint64_t requests) {
-    Requester& asker = requesters_[builder];
-    if (asker.is_lost) {
+    Requester& requester = requesters_[builder];
+    if (requester.is_lost) {
         return true;
     }
-    if (asker.last_request != unknown || requests < requests_[builder].made) {
+    if (requester.last_request != unknown || requests < requests_[builder].made) {
         return false;
     }
-    asker.last_request = requests;
+    requester.last_request = requests;
     return true;
 }
 
 bool PullUnit::is_drained() const {
     const auto is_served = [this](BuilderIndex builder) {
-        const Requester& asker = requesters_[builder];
+        const Requester& requester = requesters_[builder];
         const Requests& requests = requests_[builder];
-        return asker.is_lost || (requests.made == asker.last_request && requests.unanswered == 0);
+        return requester.is_lost ||
+               (requests.made == requester.last_request && requests.unanswered == 0);
     };
     return is_closing_ && (!book_ || std::ranges::all_of(requesters_.indices(), is_served)) &&
            (!builder_ || builder_->is_drained());
