@@ -181,14 +181,14 @@ void Regrouping::order_halt(base::Time now) {
 }
 
 void Regrouping::halted(base::Time now) {
-    Suspicions accusers;
+    Suspicions suspicions;
     for (const UnitView* unit : of(members_)) {
         leases_.answered(unit->answer->next_mep);
-        add_suspicions(accusers, unit->number, unit->answer->missing, members_);
+        add_suspicions(suspicions, unit->number, unit->answer->missing, members_);
     }
     first_mep_ = next_mep();
     const std::size_t others = members_.empty() ? 0 : members_.size() - 1;
-    for (const auto& [unit, by] : accusers) {
+    for (const auto& [unit, by] : suspicions) {
         if (is_confirmed(by.size(), others)) {
             lose(now, view(unit), "it did not drain");
         }
@@ -260,11 +260,11 @@ void Regrouping::connect(base::Time now) {
 }
 
 void Regrouping::connected(base::Time now) {
-    Suspicions accusers;
+    Suspicions suspicions;
     for (const UnitView* unit : of(members_)) {
-        add_suspicions(accusers, unit->number, unit->answer->missing, members_);
+        add_suspicions(suspicions, unit->number, unit->answer->missing, members_);
     }
-    if (accusers.empty()) {
+    if (suspicions.empty()) {
         connect_tries_ = 0;
         was_ready_ = true;
         enter(now, RunPhase::ready);
@@ -272,7 +272,7 @@ void Regrouping::connected(base::Time now) {
     }
     ++connect_tries_;
     if (connect_tries_ > 1) {
-        lose(now, view(worst(accusers)), "others cannot connect to it");
+        lose(now, view(worst(suspicions)), "others cannot connect to it");
     }
     broken_ = "not all units could connect";
 }

@@ -368,49 +368,50 @@ void RunControl::watch_members(base::Time now) {
     if (suspected_at_ && now - *suspected_at_ > timeout / 2) {
         on_suspicion(now);
     } else if (now - progress_at_ > timeout) {
-        on_trouble(now, "event building has stalled", accusers());
+        on_trouble(now, "event building has stalled", suspicions_of_members());
     }
 }
 
 void RunControl::on_suspicion(base::Time now) {
-    const Suspicions accused = accusers();
-    if (accused.empty()) {
+    const Suspicions suspicions = suspicions_of_members();
+    if (suspicions.empty()) {
         suspected_at_.reset();
         return;
     }
     const base::Time since = suspected_at_.value_or(base::Time::zero());
     std::vector<UnitIndex> unreachable;
-    for (const auto& [number, by] : accused) {
+    for (const auto& [number, by] : suspicions) {
         if (is_confirmed(by.size(), members_.size() - 1) || unit(number).last_report_at < since) {
             unreachable.push_back(number);
         }
     }
     if (!unreachable.empty() && unreachable.size() < members_.size()) {
         for (const UnitIndex number : unreachable) {
-            const std::string by = first_of(accused.at(number), " and ", [](UnitIndex accuser) {
-                return fmt::format("unit {}", accuser.value());
+            const std::string by = first_of(suspicions.at(number), " and ", [](UnitIndex reporter) {
+                return fmt::format("unit {}", reporter.value());
             });
             lose(now, view(number), fmt::format("unreachable according to {}", by));
         }
         return;
     }
     std::set<std::pair<UnitIndex, UnitIndex>> pairs;
-    for (const auto& [number, by] : accused) {
-        for (const UnitIndex accuser : by) {
-            pairs.insert(std::minmax(number, accuser));
+    for (const auto& [number, by] : suspicions) {
+        for (const UnitIndex reporter : by) {
+            pairs.insert(std::minmax(number, reporter));
         }
     }
     const std::string between = first_of(pairs, ", ", [](const auto& pair) {
         return fmt::format("{} and {}", pair.first.value(), pair.second.value());
     });
-    on_trouble(now, fmt::format("a connection is cut, between {}", between), accused);
+    on_trouble(now, fmt::format("a connection is cut, between {}", between), suspicions);
 }
 
-void RunControl::on_trouble(base::Time now, const std::string& what, const Suspicions& accused) {
+void RunControl::on_trouble(base::Time now, const std::string& what, const Suspicions& suspicions) {
     ++troubles_;
     fruitless_ = has_built_ ? 0 : fruitless_ + 1;
-    if (troubles_ > 1 && !accused.empty()) {
-        lose(now, view(worst(accused)), fmt::format("{}, and new connections did not help", what));
+    if (troubles_ > 1 && !suspicions.empty()) {
+        lose(now, view(worst(suspicions)),
+             fmt::format("{}, and new connections did not help", what));
     } else if (fruitless_ >= most_fruitless) {
         fail(now, fmt::format("{}, and regrouping {} times did not help", what, most_fruitless));
     } else {
@@ -418,7 +419,7 @@ void RunControl::on_trouble(base::Time now, const std::string& what, const Suspi
     }
 }
 
-Suspicions RunControl::accusers() const {
+Suspicions RunControl::suspicions_of_members() const {
     Suspicions found;
     for (const UnitIndex number : members_) {
         if (const auto& pulse = unit(number).pulse) {

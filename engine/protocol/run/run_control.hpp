@@ -70,8 +70,8 @@ class RunControl : public Regrouping {
     void watch_members(base::Time now);
     void on_suspicion(base::Time now);
     /// A fault with all members alive: new connections first, then fewer members.
-    void on_trouble(base::Time now, const std::string& what, const Suspicions& accusers);
-    [[nodiscard]] Suspicions accusers() const;
+    void on_trouble(base::Time now, const std::string& what, const Suspicions& suspicions);
+    [[nodiscard]] Suspicions suspicions_of_members() const;
     void bring_back(base::Time now);
 };
 

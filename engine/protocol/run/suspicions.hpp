@@ -16,24 +16,24 @@ using Suspicions = std::map<UnitIndex, std::set<UnitIndex>>;
 
 /// Adds the units that a member cannot reach; only members count, and not the member itself.
 template <class Units>
-void add_suspicions(Suspicions& accusers, UnitIndex by, const Units& accused,
+void add_suspicions(Suspicions& suspicions, UnitIndex by, const Units& suspects,
                     const std::set<UnitIndex>& members) {
-    for (const UnitIndex unit : accused) {
+    for (const UnitIndex unit : suspects) {
         if (unit != by && members.contains(unit)) {
-            accusers[unit].insert(by);
+            suspicions[unit].insert(by);
         }
     }
 }
 
-/// Whether the accused unit is unreachable. A single accuser, or a minority of the `others`, may be
+/// Whether a suspect is unreachable. A single reporter, or a minority of the `others`, may be
 /// the unreachable one itself.
-[[nodiscard]] constexpr bool is_confirmed(std::size_t accusers, std::size_t others) {
-    return accusers > 1 && 2 * accusers > others;
+[[nodiscard]] constexpr bool is_confirmed(std::size_t reporters, std::size_t others) {
+    return reporters > 1 && 2 * reporters > others;
 }
 
 /// The unit that most others cannot reach; of several such, the last. There is one.
-[[nodiscard]] inline UnitIndex worst(const Suspicions& accusers) {
-    const auto found = std::ranges::max_element(accusers, [](const auto& a, const auto& b) {
+[[nodiscard]] inline UnitIndex worst(const Suspicions& suspicions) {
+    const auto found = std::ranges::max_element(suspicions, [](const auto& a, const auto& b) {
         return std::pair(a.second.size(), a.first) < std::pair(b.second.size(), b.first);
     });
     return found->first;
