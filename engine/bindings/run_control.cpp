@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -212,11 +211,9 @@ void bind_control(nb::module_& module) {
     nb::class_<Run>(module, "RunControl",
                     "Run control: the members of a run and their next orders. Each input has the "
                     "time `now_s`, which begins at 0 with the run control.")
-        .def(nb::new_([](RunPlan plan) {
-                 plan.gauges = gauges();
-                 return std::make_unique<Run>(plan);
-             }),
-             nb::arg("plan"))
+        .def(
+            "__init__", [](Run* self, const RunPlan& plan) { new (self) Run(plan, gauges()); },
+            nb::arg("plan"))
         .def("launch", &Run::launch, nb::arg("now_s"),
              "Start all processes, or await those of a run whose units are started by hand.")
         .def(

@@ -10,17 +10,8 @@ namespace daqloom::systems {
 using base::Time;
 using namespace protocol;
 
-namespace {
-
-RunPlan with_gauges(RunPlan plan) {
-    plan.gauges = {counter_names::next_mep};
-    return plan;
-}
-
-}  // namespace
-
 RunDriver::RunDriver(const RunPlan& plan, Time launch, ControlledUnits& units)
-    : control_(with_gauges(plan)),
+    : control_(plan, {counter_names::next_mep}),
       launch_(launch),
       units_(units),
       processes_(plan.units),

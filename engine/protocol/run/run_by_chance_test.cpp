@@ -28,7 +28,8 @@ constexpr std::uint32_t number_of_units = 4;
 /// checks what the run control does.
 class Chance {
   public:
-    explicit Chance(std::uint64_t seed) : random_(seed, "run"), control_(plan()) {
+    explicit Chance(std::uint64_t seed)
+        : random_(seed, "run"), control_(plan(), {counter_names::next_mep}) {
         control_.launch(now_);
         control_.want(now_, RunGoal::running);
         look();
@@ -126,7 +127,6 @@ class Chance {
             }
             plan.moves_apart = below(2) == 0;
         }
-        plan.gauges = {counter_names::next_mep};
         return plan;
     }
     std::uint32_t below(std::uint32_t n) {

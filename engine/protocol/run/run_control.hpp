@@ -26,7 +26,8 @@ class RunControl : public Regrouping {
     /// Fault timeouts without trouble after which new trouble is counted from 0.
     static constexpr std::int64_t healthy_timeouts = 10;
 
-    explicit RunControl(const RunPlan& plan) : Regrouping(plan) {}
+    explicit RunControl(const RunPlan& plan, const Gauges& gauges = {})
+        : Regrouping(plan, gauges) {}
 
     /// Starts all processes, or awaits those of a run whose units are started by hand.
     void launch(base::Time now);

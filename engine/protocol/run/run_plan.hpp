@@ -5,7 +5,6 @@
 
 #include "base/fields.hpp"
 #include "base/units.hpp"
-#include "protocol/run/accounts/tally.hpp"
 #include "protocol/run/run_slots.hpp"
 
 namespace daqloom::protocol {
@@ -44,7 +43,6 @@ struct RunPlan {
     /// Whether the only readout unit may have a builder unit beside it. Where copies take no time,
     /// this pair would build any number of events in no time.
     bool builds_alone = true;
-    Gauges gauges = {};
 };
 
 }  // namespace daqloom::protocol

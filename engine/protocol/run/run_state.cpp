@@ -7,7 +7,7 @@
 
 namespace daqloom::protocol {
 
-RunState::RunState(const RunPlan& plan)
+RunState::RunState(const RunPlan& plan, const Gauges& gauges)
     : plan_(plan),
       roles_(plan),
       slots_(roles_.slots()),
@@ -16,7 +16,7 @@ RunState::RunState(const RunPlan& plan)
       leases_(plan) {
     units_.reserve(plan.units);
     for (std::uint32_t number = 0; number < plan.units; ++number) {
-        units_.emplace_back(UnitIndex(number), plan.gauges);
+        units_.emplace_back(UnitIndex(number), gauges);
     }
 }
 

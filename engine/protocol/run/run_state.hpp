@@ -27,7 +27,7 @@ class RunState {
     /// Longest pause before a unit that is lost repeatedly comes back.
     static constexpr base::Time longest_pause = base::seconds(60);
 
-    explicit RunState(const RunPlan& plan);
+    RunState(const RunPlan& plan, const Gauges& gauges);
 
     [[nodiscard]] const RunPlan& plan() const { return plan_; }
     [[nodiscard]] const std::vector<UnitView>& units() const { return units_; }
