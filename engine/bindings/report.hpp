@@ -23,9 +23,9 @@ struct Columns {
     std::size_t width = 1;
 };
 
-/// Python representation of a field.
+/// Item of a column.
 template <class Value>
-auto in_python(const Value& value) {
+auto item_of(const Value& value) {
     if constexpr (is_index<Value>) {
         return value.value();  // keeps the type of the index
     } else if constexpr (requires { python_value(value); }) {
@@ -46,14 +46,12 @@ std::string name_in_python(const char* name) {
     return std::string(name) + (is_time ? "_s" : is_rate ? "_bps" : "");
 }
 
-/// Adds the fields of `Part`, which of(object) finds in an object of the class.
-template <class Part, class Of, class Class, class... Base>
-void bind_fields(nanobind::class_<Class, Base...>& cls, Of of) {
+/// Adds the fields of `Part`: of the class, or of a struct from which it derives.
+template <class Part, class Class, class... Base>
+void bind_fields(nanobind::class_<Class, Base...>& cls) {
     Part::each(
         [&]<class Value, class Owner>(const char* name, Value Owner::*member, const char* meaning) {
-            cls.def_prop_ro(
-                name_in_python<Value>(name).c_str(),
-                [of, member](const Class& self) { return in_python(of(self).*member); }, meaning);
+            cls.def_ro(name_in_python<Value>(name).c_str(), member, meaning);
         });
 }
 
@@ -62,18 +60,18 @@ template <class Report, class... Base>
 nanobind::class_<Report, Base...> bind_report(nanobind::module_& module, const char* name,
                                               const char* meaning) {
     nanobind::class_<Report, Base...> cls(module, name, meaning);
-    bind_fields<Report>(cls, [](const Report& self) -> const Report& { return self; });
+    bind_fields<Report>(cls);
     return cls;
 }
 
 /// A new array with one field of all rows.
 template <class Row, std::size_t dimensions, class Value, class Owner>
 auto column(const Columns<Row, dimensions>& columns, Value Owner::*member) {
-    using Item = decltype(in_python(std::declval<const Value&>()));
+    using Item = decltype(item_of(std::declval<const Value&>()));
     const std::size_t size = columns.rows.size();
     auto items = std::make_unique_for_overwrite<Item[]>(size);
     for (std::size_t i = 0; i < size; ++i) {
-        items[i] = in_python(columns.rows[i].*member);
+        items[i] = item_of(columns.rows[i].*member);
     }
     std::array<std::size_t, dimensions> shape{size};
     if constexpr (dimensions == 2) {

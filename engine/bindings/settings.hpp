@@ -5,7 +5,6 @@
 
 #include <optional>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "base/fields.hpp"
@@ -24,7 +23,7 @@ struct ArgumentOf<std::optional<Value>> {
     using Type = std::optional<Value>;
 };
 
-/// Adds a constructor with a keyword for each field.
+/// Adds a constructor with a keyword for each of these fields.
 template <class Class, class... Owner, class... Value>
 void bind_constructor(nanobind::class_<Class>& cls, base::Field<Owner, Value>... field) {
     const auto set = []<class Field>(Class& self, const Field& one, auto& argument) {
@@ -58,15 +57,12 @@ nanobind::class_<Config> bind_config(nanobind::module_& module, const char* name
     return cls;
 }
 
-/// A class as `bind_config`, whose objects do not change.
+/// A report that Python constructs.
 template <class Record>
 nanobind::class_<Record> bind_record(nanobind::module_& module, const char* name,
                                      const char* meaning) {
-    nanobind::class_<Record> cls(module, name, meaning);
+    auto cls = bind_report<Record>(module, name, meaning);
     std::apply([&](auto... field) { bind_constructor(cls, field...); }, Record::fields());
-    Record::each([&]<class Value>(const char* field, Value Record::*member, const char* text) {
-        cls.def_ro(name_in_python<Value>(field).c_str(), member, text);
-    });
     return cls;
 }
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -50,9 +49,7 @@ void run_in_slices(System& system, const Progress& progress, std::optional<base:
 
 /// The reports of a run and of its protocol, one object in Python.
 template <class Counted>
-struct SystemReport : systems::RunReport {
-    Counted counted;
-};
+struct SystemReport : systems::RunReport, Counted {};
 
 template <class System>
 auto report_of(System& system) {
@@ -66,7 +63,7 @@ auto bind_system_report(nanobind::module_& module, const char* name) {
     using Report = SystemReport<Counted>;
     auto cls = nanobind::class_<Report, systems::RunReport>(
         module, name, "Counts after the warm-up, summed over all nodes.");
-    bind_fields<Counted>(cls, [](const Report& self) -> const Counted& { return self.counted; });
+    bind_fields<Counted>(cls);
     return cls;
 }
 
