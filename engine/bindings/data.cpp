@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "bindings/casters.hpp"
 #include "bindings/errors.hpp"
+#include "bindings/report.hpp"
 #include "bindings/subjects.hpp"
 #include "live/ends/packet_file.hpp"
 #include "protocol/data/mep.hpp"
@@ -257,21 +257,10 @@ std::optional<std::string_view> in_words(DataFault fault) {
 }
 
 void bind_check(nb::module_& module) {
-    nb::class_<DataCheck>(module, "DataCheck", "Comparison of data with the generated pattern.")
+    bind_report<DataCheck>(module, "DataCheck", "Comparison of data with the generated pattern.")
         .def_prop_ro(
             "fault", [](const DataCheck& self) { return in_words(self.fault); },
-            "The first fault, in words; later data are not checked.")
-        .def_ro("source_id", &DataCheck::source_id, "Number of the stream with the fault.")
-        .def_ro("event", &DataCheck::event,
-                "Number of the event with the fault, or of the first event of its MFP.")
-        .def_ro("offset", &DataCheck::offset,
-                "Offset of the fault from the first byte checked (B).")
-        .def_ro("mfps", &DataCheck::mfps, "MFPs that are right.")
-        .def_ro("absent", &DataCheck::absent, "MFPs missing, empty, or not in the table.")
-        .def_ro("fragments", &DataCheck::fragments,
-                "Correct fragments, without those behind a fault.")
-        .def_ro("fragment_bytes", &DataCheck::fragment_bytes,
-                "Bytes of the correct fragments, without headers and padding.");
+            "The first fault, in words; later data are not checked.");
     module.def(
         "check_mfp",
         [](const MfpGenerator& stream, std::uint64_t event, const Buffer& data) {

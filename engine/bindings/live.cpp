@@ -145,13 +145,7 @@ std::unique_ptr<Echo> make_echo(const std::string& transport, const std::string&
 }
 
 void bind_calibration(nb::module_& module) {
-    nb::class_<RoundTrips>(module, "RoundTrips", "Messages to other units and back.")
-        .def_ro("times_s", &RoundTrips::times,
-                "Duration of each round until all have answered, at unit 0 (s).")
-        .def_ro("latencies_s", &RoundTrips::latencies,
-                "Time from post to arrival of a message, at units other than 0 (s).")
-        .def_ro("processor_s", &RoundTrips::processor, "CPU time of this process (s).")
-        .def_ro("messages", &RoundTrips::messages, "Sent and received here.");
+    bind_report<RoundTrips>(module, "RoundTrips", "Messages to other units and back.");
     nb::class_<Echo>(module, "Echo",
                      "A unit of a round-trip test: unit 0 sends messages, the others return them.")
         .def_static("make", &make_echo, nb::arg("transport"), nb::arg("node"),
@@ -177,10 +171,7 @@ void bind_calibration(nb::module_& module) {
                     [&] { return self.run(rounds, bytes, pause, now() + timeout); });
             },
             nb::arg("rounds"), nb::arg("bytes"), nb::arg("pause_s"), nb::arg("timeout_s"));
-    nb::class_<DataRates>(module, "DataRates", "Rates of each thread (B/s).")
-        .def_ro("generated_bytes_per_s", &DataRates::generated)
-        .def_ro("copied_bytes_per_s", &DataRates::copied)
-        .def_ro("checked_bytes_per_s", &DataRates::checked);
+    bind_report<DataRates>(module, "DataRates", "Rates of each thread (B/s).");
     module.def(
         "measure_data_rates",
         [](std::uint32_t threads, std::uint32_t packing, std::uint32_t fragment_bytes) {

@@ -156,23 +156,8 @@ void bind_views(nb::module_& module) {
              "Whether a reading is from another process, or from the same after a reset.")
         .def("read", &Tally::read, nb::arg("counters"),
              "Adds a new reading; a counter that has decreased was restarted at 0.");
-    nb::class_<UnitView>(module, "UnitView", "State of a unit in the run control.")
-        .def_ro("number", &UnitView::number, "Number of the unit.")
-        .def_ro("standing", &UnitView::standing, "Standing with the run control.")
-        .def_ro("state", &UnitView::state, "State last reported.")
-        .def_ro("session", &UnitView::session, "Number of its connection; 0: none.")
-        .def_ro("process", &UnitView::process,
-                "Whether its process was started by the run control and is not known to have "
-                "ended.")
-        .def_ro("tally", &UnitView::tally, "Sums of its counters.")
-        .def_ro("reason", &UnitView::reason, "Reason of the loss.");
-    nb::class_<RunEvent>(module, "RunEvent", "An entry of a run's log.")
-        .def_ro("time_s", &RunEvent::at, "Time since the start of the run control.")
-        .def_ro("text", &RunEvent::text, "Text of the entry.")
-        .def_ro("about", &RunEvent::about, "Subject of the entry.")
-        .def_ro("phase", &RunEvent::phase, "Phase of the run from then on.")
-        .def_ro("members", &RunEvent::members, "Number of members from then on.")
-        .def_ro("lost", &RunEvent::lost, "The unit that is declared lost, or None.")
+    bind_report<UnitView>(module, "UnitView", "State of a unit in the run control.");
+    bind_report<RunEvent>(module, "RunEvent", "An entry of a run's log.")
         .def_prop_ro("is_trouble", &RunEvent::is_trouble,
                      "Whether the entry reports trouble with a unit or with the run.");
     bind_record<Balance>(module, "Balance", "Fates of a run's MEPs that are in no counter.");

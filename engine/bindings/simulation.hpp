@@ -164,7 +164,7 @@ void bind_run_control(nanobind::class_<System>& cls) {
             [](const System& self) {
                 std::vector<std::pair<double, std::string>> all;
                 for (const protocol::RunEvent& each : run_of(self).control().events()) {
-                    all.emplace_back(each.at.seconds(), each.text);
+                    all.emplace_back(each.time.seconds(), each.text);
                 }
                 return all;
             },

@@ -128,11 +128,12 @@ base::expected<DataRates> measure_data_rates(std::uint32_t threads, std::uint32_
                     together.arrive_and_wait();
                     return rate_of(meps, work);
                 };
-                own.generated = rate(&OneStream::generate);
-                own.copied = rate(&OneStream::copy);
+                own.generated_bytes_per_s = rate(&OneStream::generate);
+                own.copied_bytes_per_s = rate(&OneStream::copy);
                 const double encoded = rate(&OneStream::encode);
-                own.checked = rate(&OneStream::check);
-                if (own.generated == 0 || encoded == 0 || own.checked == 0) {
+                own.checked_bytes_per_s = rate(&OneStream::check);
+                if (own.generated_bytes_per_s == 0 || encoded == 0 ||
+                    own.checked_bytes_per_s == 0) {
                     is_right = false;
                 }
             });
@@ -143,9 +144,9 @@ base::expected<DataRates> measure_data_rates(std::uint32_t threads, std::uint32_
     }
     DataRates mean;
     for (const DataRates& own : found) {
-        mean.generated += own.generated / threads;
-        mean.copied += own.copied / threads;
-        mean.checked += own.checked / threads;
+        mean.generated_bytes_per_s += own.generated_bytes_per_s / threads;
+        mean.copied_bytes_per_s += own.copied_bytes_per_s / threads;
+        mean.checked_bytes_per_s += own.checked_bytes_per_s / threads;
     }
     return mean;
 }

@@ -5,15 +5,19 @@
 #include <cstdint>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 
 namespace daqloom::live {
 
 /// Rates of each thread, while all threads work, from and to memory beyond their caches (bytes per
 /// second).
 struct DataRates {
-    double generated = 0;  ///< MFPs, as the generator source writes them
-    double copied = 0;     ///< MFPs, as units copy them into each other's memory
-    double checked = 0;    ///< MEPs, as the checking sink reads them
+    DAQLOOM_FIELDS(DataRates,
+                   (double, generated_bytes_per_s,
+                    "MFPs generated, as the generator source writes them."),
+                   (double, copied_bytes_per_s,
+                    "MFPs copied, as units copy them to each other's memory."),
+                   (double, checked_bytes_per_s, "MEPs checked, as the checking sink reads them."))
 };
 
 /// `threads` of 1 to 1024. For MFPs of `packing` fragments of `fragment_bytes` on average

@@ -8,9 +8,9 @@ namespace {
 TEST(DataRates, AreOfDataThatIsGeneratedAndFoundRight) {
     const auto found = measure_data_rates(2, 500, 1'000);
     ASSERT_TRUE(found) << found.error().message;
-    EXPECT_GT(found->generated, 0);
-    EXPECT_GT(found->copied, 0);
-    EXPECT_GT(found->checked, 0);
+    EXPECT_GT(found->generated_bytes_per_s, 0);
+    EXPECT_GT(found->copied_bytes_per_s, 0);
+    EXPECT_GT(found->checked_bytes_per_s, 0);
 }
 
 TEST(DataRates, OfPacketsThatNobodyMakesAreRefused) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "live/memory/doorbell.hpp"
 #include "live/memory/shared_memory.hpp"
@@ -29,11 +30,14 @@ struct EchoConfig {
 };
 
 struct RoundTrips {
-    std::vector<base::Time> times;  ///< unit 0: length of each round, until all have answered
-    /// Other units: time from posting a message to this unit until its receipt.
-    std::vector<base::Time> latencies;
-    base::Time processor;        ///< CPU time of this process, all threads, over all rounds
-    std::uint64_t messages = 0;  ///< sent and received here in these rounds
+    DAQLOOM_FIELDS(RoundTrips,
+                   (std::vector<base::Time>, times,
+                    "Duration of each round until all have answered, at unit 0 (s)."),
+                   (std::vector<base::Time>, latencies,
+                    "Time from post to arrival of a message, at units other than 0 (s)."),
+                   (base::Time, processor,
+                    "CPU time of this process, all threads, over all rounds (s)."),
+                   (std::uint64_t, messages, "Messages sent and received here in these rounds."))
 };
 
 /// A unit that exchanges messages with the first one, or the first one itself.

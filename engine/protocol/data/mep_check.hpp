@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "protocol/data/mep.hpp"
 #include "protocol/data/mfp_generator.hpp"
@@ -29,14 +30,16 @@ std::string_view name_of(DataFault fault);
 
 struct DataCheck {
     DataFault fault = DataFault::none;  ///< the first fault; later bytes are unchecked
-    std::uint16_t source_id = 0;        ///< where the fault is
-    std::uint64_t event = 0;            ///< where the fault is, or the first event of its MFP
-    base::Bytes offset = 0;             ///< of the fault, from the first byte checked
-    std::uint32_t mfps = 0;             ///< right MFPs
-    std::uint32_t absent = 0;           ///< MFPs of streams: missing, empty, or not in the table
-    std::uint32_t unknown = 0;          ///< MFPs without data to compare with
-    std::uint64_t fragments = 0;        ///< right fragments, without those after a fault
-    base::Bytes fragment_bytes = 0;     ///< bytes of these, without headers and padding
+    DAQLOOM_FIELDS(DataCheck, (std::uint16_t, source_id, "Number of the stream with the fault."),
+                   (std::uint64_t, event,
+                    "Number of the event with the fault, or of the first event of its MFP."),
+                   (base::Bytes, offset, "Offset of the fault from the first byte checked (B)."),
+                   (std::uint32_t, mfps, "MFPs that are right."),
+                   (std::uint32_t, absent, "MFPs missing, empty, or not in the table."),
+                   (std::uint64_t, fragments, "Correct fragments, without those behind a fault."),
+                   (base::Bytes, fragment_bytes,
+                    "Bytes of the correct fragments, without headers and padding."))
+    std::uint32_t unknown = 0;  ///< MFPs without data to compare with
 };
 
 /// Compares the MFP that fills `memory` with the generator's for the events from `event` on. No

@@ -89,7 +89,7 @@ class Chance {
     [[nodiscard]] std::string log() const {
         std::string all;
         for (const RunEvent& event : control_.events()) {
-            all += std::to_string(event.at.seconds()) + " " + event.text + "\n";
+            all += std::to_string(event.time.seconds()) + " " + event.text + "\n";
         }
         return all;
     }

@@ -30,12 +30,12 @@ enum class About : std::uint8_t {
 }
 
 struct RunEvent {
-    base::Time at;  ///< since the start of the run control
-    std::string text;
-    About about = About::course;
-    RunPhase phase = RunPhase::waiting;            ///< phase of the run from then on
-    std::size_t members = 0;                       ///< members from then on
-    std::optional<UnitIndex> lost = std::nullopt;  ///< the unit that is declared lost
+    DAQLOOM_FIELDS(RunEvent, (base::Time, time, "Time since the start of the run control."),
+                   (std::string, text, "Text of the entry."),
+                   (About, about, "Subject of the entry.", About::course),
+                   (RunPhase, phase, "Phase of the run from then on.", RunPhase::waiting),
+                   (std::size_t, members, "Number of members from then on."),
+                   (std::optional<UnitIndex>, lost, "The unit that is declared lost, or None."))
 
     /// Whether the entry is about trouble with a unit or with the whole run.
     [[nodiscard]] bool is_trouble() const {

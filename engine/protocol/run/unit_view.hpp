@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fields.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 #include "protocol/run/accounts/tally.hpp"
@@ -24,12 +25,14 @@ struct PendingOrder {
 struct UnitView {
     UnitView(UnitIndex unit, Gauges gauges) : number(unit), tally(std::move(gauges)) {}
 
-    UnitIndex number;
-    Standing standing = Standing::absent;
-    UnitState state = UnitState::not_ready;
-    std::uint64_t session = 0;  ///< number of its connection; 0: none
-    /// Whether its process was started by the run control and is not known to have ended.
-    bool process = false;
+    DAQLOOM_FIELDS(
+        UnitView, (UnitIndex, number, "Number of the unit."),
+        (Standing, standing, "Standing with the run control.", Standing::absent),
+        (UnitState, state, "State last reported.", UnitState::not_ready),
+        (std::uint64_t, session, "Number of its connection; 0: none."),
+        (bool, process,
+         "Whether its process was started by the run control and is not known to have ended."),
+        (Tally, tally, "Sums of its counters."), (std::string, reason, "Reason of the loss."))
     std::optional<base::Time> join_by = std::nullopt;
     std::optional<PendingOrder> pending = std::nullopt;
     base::Time last_report_at = base::Time::zero();
@@ -37,7 +40,6 @@ struct UnitView {
     base::Time beat_at = base::Time::zero();
     std::optional<base::Time> member_since = std::nullopt;
     std::optional<reports::Pulse> pulse = std::nullopt;  ///< the last one in this epoch
-    Tally tally;                                         ///< sums of its counters
     std::optional<reports::Answer> answer = std::nullopt;
     std::uint64_t last_report = 0;                        ///< number of its last report
     int failures = 0;                                     ///< recent failures
@@ -48,7 +50,6 @@ struct UnitView {
     std::int64_t not_written = 0;    ///< MEPs that it reports as not written to files
     /// Whether lost MEPs have been logged since the operator last set a goal.
     bool reported_not_written = false;
-    std::string reason;  ///< why it was lost
 };
 
 }  // namespace daqloom::protocol
