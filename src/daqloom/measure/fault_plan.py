@@ -1,8 +1,8 @@
 """Faults of a measurement: the outages of the fault plan, with the units that they concern."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
-from math import inf, isfinite
+from dataclasses import dataclass, field
+from math import isfinite
 
 from daqloom.machine.namespaces import Link, frame_loss
 from daqloom.scenario.errors import ScenarioError
@@ -83,8 +83,7 @@ def unit_outages(scenario: Scenario) -> list[UnitOutage]:
         return []
     system = fabric_system(scenario)
     wiring = wire(system.fabric)
-    outages = (replace(each, detection_s=inf) for each in system.fault_plan.outages)  # measured
-    return [_with_units(outage, system, wiring) for outage in outages]
+    return [_with_units(outage, system, wiring) for outage in system.fault_plan.outages]
 
 
 def agenda(outages: Collection[UnitOutage]) -> list[tuple[float, bool, UnitOutage]]:

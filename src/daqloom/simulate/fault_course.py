@@ -98,7 +98,7 @@ class Course:
             for name, senders in flow_sources(scenario, system).items()
             if scenario.building.protocol == "none"  # else events are what counts
         ]
-        self._outages = system.fault_plan.outages
+        self._plan = system.fault_plan
         self._written = _Counter(duration_s)
         self._end_s = 0.0
         self._regrouped: Regrouped | None = None
@@ -112,7 +112,7 @@ class Course:
             edges = sorted({*edges, warm_s} - {run.warmup})
         if isinstance(engine, RegroupingEngine) and regroups(self._scenario):
             self._regrouped = Regrouped(self._scenario, self._system, engine)
-            begins_s = {each.begin_s - BEFORE_S for each in self._outages}
+            begins_s = {each.begin_s - BEFORE_S for each in self._plan.outages}
             edges = sorted({*edges, *(at_s for at_s in begins_s if 0 < at_s < run.duration)})
         for edge_s in edges:
             engine.run(progress, edge_s)
@@ -166,10 +166,10 @@ class Course:
                 outage.fault.how,
                 outage.begin_s,
                 0,
-                outage.detected_s,
+                self._plan.detected_s(outage),
                 outage.end_s if outage.end_s < self._end_s else None,
             )
-            for outage in self._outages
+            for outage in self._plan.outages
             if outage.begin_s < self._end_s
         ]
         return self._regrouped.detected(found) if self._regrouped else found

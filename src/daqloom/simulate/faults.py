@@ -103,7 +103,7 @@ def link_changes(plan: FaultPlan, fabric: Fabric) -> list[Change]:
     ]
     cables = {cable for each in plan.outages for cable in each.cables}
     for link in sorted(2 * cable + way for cable in cables for way in (0, 1)):
-        changes += _states([each for each in plan.outages if link // 2 in each.cables], link)
+        changes += _states(plan, link)
     return sorted(changes, key=lambda change: (change.at_s, change.link))
 
 
@@ -119,11 +119,13 @@ def _degraded(outage: Outage, fabric: Fabric) -> Iterator[Change]:
                 yield Change(at_s, link, "errors", 0, errors, fault.link_retry)
 
 
-def _states(found: Sequence[Outage], link: int) -> Iterator[Change]:
-    """Return the changes of a link's state, where its cable has these outages."""
-    broken = [each for each in found if each.fault.how != "degraded"]
+def _states(plan: FaultPlan, link: int) -> Iterator[Change]:
+    """Return the changes of a link's state."""
+    of_cable = [each for each in plan.outages if link // 2 in each.cables]
+    broken = [each for each in of_cable if each.fault.how != "degraded"]
     dark = [(each.begin_s, each.end_s) for each in broken if link in each.links]
-    down = [(each.detected_s, each.end_s) for each in broken if each.detected_s is not None]
+    detected = [(plan.detected_s(each), each.end_s) for each in broken]
+    down = [(begin_s, end_s) for begin_s, end_s in detected if begin_s is not None]
     state = "up"
     for at_s in sorted({at_s for span in (*dark, *down) for at_s in span}):
         is_down = any(begin_s <= at_s < end_s for begin_s, end_s in down)

@@ -74,9 +74,10 @@ def test_units_are_numbers_of_nodes_or_names_of_their_hosts() -> None:
     nodes = [7, 2, 5]
     fault = {"what": "unit", "how": "stopped"}
     for which in ("1", TREE.hosts[2].name):
-        [unit] = fault_plan(faults(a={**fault, "which": which}), TREE, nodes).outages
+        plan = fault_plan(faults(a={**fault, "which": which}), TREE, nodes)
+        [unit] = plan.outages
         assert (unit.which, unit.node, unit.links) == ("1", 1, ())
-        assert unit.detected_s is None
+        assert plan.detected_s(unit) is None
     drawn = fault_plan(faults(a={**fault, "count": 3}), TREE, nodes).outages
     assert {unit.node for unit in drawn} == {0, 1, 2}
 

@@ -28,20 +28,11 @@ class Outage:
     """Directed links that break: 2c leads from end a of cable c to its end b, 2c + 1 back."""
     node: int = -1
     """The node whose units, card or host break, by its place among the nodes; -1: none."""
-    detection_s: float = float("inf")
-    """Time from a break of a link until its ends have detected it (s)."""
 
     @property
     def cables(self) -> set[int]:
         """Cables of which a link is broken, by their place in `fabric.cables`."""
         return {link // 2 for link in self.links}
-
-    @property
-    def detected_s(self) -> float | None:
-        """Time when both ends have detected that a link is down (s); None if they do not."""
-        known_s = self.begin_s + self.detection_s
-        is_down = self.links and self.fault.how != "degraded"
-        return known_s if is_down and known_s < self.end_s else None
 
 
 @dataclass(frozen=True)
@@ -52,14 +43,19 @@ class FaultPlan:
     outages: tuple[Outage, ...] = ()
     """In the order of time."""
 
+    def detected_s(self, outage: Outage) -> float | None:
+        """Return when both ends have detected that a link is down (s); None if they do not."""
+        known_s = outage.begin_s + self.faults.detection
+        is_down = outage.links and outage.fault.how != "degraded"
+        return known_s if is_down and known_s < outage.end_s else None
+
     def known_broken(self) -> list[tuple[float, frozenset[int]]]:
         """Return the cables whose ends know that they are down, from each time (s) at which that
         changes: a break that is over before the detection is never known."""
-        detection_s = self.faults.detection
         spans = [
-            (outage.detected_s, outage.end_s + detection_s, outage.cables)
+            (detected_s, outage.end_s + self.faults.detection, outage.cables)
             for outage in self.outages
-            if outage.detected_s is not None
+            if (detected_s := self.detected_s(outage)) is not None
         ]
         times = sorted({at for span in spans for at in span[:2] if at != float("inf")})
         found: list[tuple[float, frozenset[int]]] = []
@@ -89,7 +85,7 @@ def fault_plan(faults: Faults, fabric: Fabric, nodes: Sequence[int]) -> FaultPla
             known[kind] = _named(fault, fabric, nodes)
         for thing in _things(faults, name, known[kind], fabric, nodes):
             found += [
-                Outage(name, fault, thing.which, *span, thing.links, thing.node, faults.detection)
+                Outage(name, fault, thing.which, *span, thing.links, thing.node)
                 for span in fault.times()
             ]
     found.sort(key=lambda outage: (outage.begin_s, outage.name, outage.which))
