@@ -33,8 +33,8 @@ def within():
         pytest.skip("this machine allows no network namespaces")
     with contextlib.ExitStack() as stack:
         namespace = new_namespace(stack)
-        namespace.run(("ip", "-batch", "-"), ["link add name a type veth peer name b"])
-        namespace.run(("tc", "-batch", "-"), QUEUES)
+        namespace.batch("ip", ["link add name a type veth peer name b"])
+        namespace.batch("tc", QUEUES)
         yield namespace
 
 
@@ -85,11 +85,11 @@ for _ in range(90):
 
 def test_packets_that_a_queue_refuses_are_counted(within):
     lines = ["link set dev a up", "link set dev b up"]
-    within.run(("ip", "-batch", "-"), lines)
+    within.batch("ip", lines)
     with linux(within) as adapter:
         adapter.apply(PortBuffer(limit_bytes=20_000))
         before = adapter.read()["a"]
-        within.run(("python3", "-"), [SEND])
+        within.run("python3", "-", text=SEND)
         after = adapter.read()["a"]
     # The bucket of 3100 B releases 3 of 1014 B at once, and 19 wait; more may leave meanwhile.
     assert 90 - 3 - 19 - 40 <= after.dropped - before.dropped <= 90 - 3 - 19

@@ -1,6 +1,5 @@
 """Namespaces of units: what the kernel says of their links."""
 
-import asyncio
 import shutil
 import subprocess
 from contextlib import ExitStack
@@ -55,12 +54,12 @@ def test_a_link_is_what_it_is_set_to_and_whole_again(network: Namespaces) -> Non
 
     sound, broken = Link(), Link(up=False, lost_to_unit=1, lost_from_unit=0.25, rate_bps=10**7)
     assert state() == (True, False, "")
-    asyncio.run(network.set(1, sound, broken))
+    network.set(1, sound, broken)
     is_up, is_shaped, rules = state()
     assert (is_up, is_shaped) == (False, True)
     assert "hook egress" in rules
     assert "numgen random mod 1000000 < 250000 drop" in rules
-    asyncio.run(network.set(1, broken, sound))
+    network.set(1, broken, sound)
     is_up, is_shaped, rules = state()
     assert (is_up, is_shaped) == (True, False)
     assert "drop" not in rules

@@ -1,7 +1,7 @@
 """Laboratory: the network of a scenario on this machine, for the time of a measurement."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -76,15 +76,15 @@ class Laboratory:
             switches = self.switches = new_namespace(stack)
             self.hosts = [new_namespace(stack, switches, network.settings) for _ in network.hosts]
             holders = [host.holder for host in self.hosts]
-            _batch(switches, "ip", kernel.cables(network, holders))
-            _batch(switches, "bridge", kernel.forwarding(network))
-            _batch(switches, "tc", kernel.queues(network.queues, network.mtu_bytes))
+            switches.batch("ip", kernel.cables(network, holders))
+            switches.batch("bridge", kernel.forwarding(network))
+            switches.batch("tc", kernel.queues(network.queues, network.mtu_bytes))
             for place, (namespace, host) in enumerate(zip(self.hosts, network.hosts, strict=True)):
-                _batch(namespace, "ip", kernel.own(network, host))
+                namespace.batch("ip", kernel.own(network, host))
                 own = network.queues_of_host(place)
-                _batch(namespace, "tc", kernel.queues(own, network.mtu_bytes))
+                namespace.batch("tc", kernel.queues(own, network.mtu_bytes))
                 if network.software:  # there is no network card for checksums
-                    namespace.run(("ethtool", "-K", "eth0", "tx", "off"), [])
+                    namespace.run("ethtool", "-K", "eth0", "tx", "off")
             if network.software:
                 self._software = [
                     stack.enter_context(SoftwareSwitch(network, rings, switches))
@@ -145,7 +145,3 @@ class Laboratory:
             punctual[switch.number] = None
         times_s = (report["watched_s"], report["late_s"])
         return LabCount(ports, tuple(peaks), *times_s, tuple(punctual))
-
-
-def _batch(namespace: Namespace, program: str, lines: Iterable[str]) -> None:
-    namespace.run((program, "-batch", "-"), list(lines))

@@ -2,11 +2,10 @@
 
 They need root, or a user to whom the kernel allows a user namespace."""
 
-import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -42,26 +41,17 @@ class Namespace:
         as_root = () if os.geteuid() == 0 else ("--user", "--preserve-credentials")
         return (tool("nsenter"), "--target", str(self.holder), *as_root, "--net")
 
-    def run(self, command: Sequence[str], lines: Sequence[str]) -> None:
-        """Run a program in the namespace, with input lines. Raises MeasureError."""
+    def run(self, *command: str, text: str = "") -> None:
+        """Run a program in the namespace, with an input text. Raises MeasureError."""
         whole = (*self.enter, tool(command[0]), *command[1:])
-        done = subprocess.run(whole, input="\n".join(lines).encode(), capture_output=True)
+        done = subprocess.run(whole, input=text.encode(), capture_output=True)
         if done.returncode:
             raise refused(done.stderr)
 
-    async def run_later(self, command: Sequence[str], text: str = "") -> None:
-        """Run a program in the namespace, with an input text. Raises MeasureError."""
-        process = await asyncio.create_subprocess_exec(
-            *self.enter,
-            tool(command[0]),
-            *command[1:],
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        _, errors = await process.communicate(text.encode())
-        if process.returncode:
-            raise refused(errors)
+    def batch(self, program: str, lines: Iterable[str]) -> None:
+        """Run `ip`, `bridge` or `tc` in the namespace, with commands as lines. Raises
+        MeasureError."""
+        self.run(program, "-batch", "-", text="\n".join(lines))
 
 
 def new_namespace(

@@ -64,11 +64,11 @@ class Namespaces:
                     f"link add name u{unit} mtu {MTU_BYTES} type veth {peer}",
                     f"link set u{unit} gso_max_segs 1 master bridge up",
                 ]
-            self._bridge.run(("ip", "-batch", "-"), inside)
+            self._bridge.batch("ip", inside)
             for unit, host in enumerate(self.hosts):
                 own = ["link set lo up", f"address add {self.addresses[unit]}/16 dev eth0"]
                 own.append("link set eth0 gso_max_segs 1 up")
-                host.run(("ip", "-batch", "-"), own)
+                host.batch("ip", own)
             self._stack = stack.pop_all()
         return self
 
@@ -84,17 +84,17 @@ class Namespaces:
         """Return a launcher whose tasks run in the namespaces of their units."""
         return Within(launcher, self.hosts)
 
-    async def set(self, unit: int, before: Link, now: Link) -> None:
+    def set(self, unit: int, before: Link, now: Link) -> None:
         """Bring the link of a unit from one state to another. Raises MeasureError."""
         port = f"u{unit}"
         if now.up != before.up:
-            await self._bridge.run_later(("ip", "link", "set", port, "up" if now.up else "down"))
+            self._bridge.run("ip", "link", "set", port, "up" if now.up else "down")
         if now.rate_bps != before.rate_bps:
             ends = ((self._bridge, port), (self.hosts[unit], "eth0"))
             for namespace, device in ends:  # each sends in one direction
-                await namespace.run_later(("tc", *_shaping(device, now.rate_bps)))
+                namespace.run("tc", *_shaping(device, now.rate_bps))
         if replace(now, up=True, rate_bps=0) != replace(before, up=True, rate_bps=0):
-            await self._bridge.run_later(("nft", "-f", "-"), _losing(port, now))
+            self._bridge.run("nft", "-f", "-", text=_losing(port, now))
 
 
 def frame_loss(bit_error_rate: float) -> float:

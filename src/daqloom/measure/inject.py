@@ -173,7 +173,7 @@ class Injector:
             processes.signal(unit, signal.SIGSTOP if now.stopped else signal.SIGCONT)
         if now.link != before.link:
             assert self._namespaces
-            await self._namespaces.set(unit, before.link, now.link)
+            await asyncio.to_thread(self._namespaces.set, unit, before.link, now.link)
 
     async def _slow(self, unit: int, factor: float) -> None:
         processes = self._control.processes
