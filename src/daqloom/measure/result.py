@@ -59,6 +59,10 @@ class Record:
     recorder: Recorder
     injector: Injector
     device: DeviceUnderTest | None
+    wall_began_s: float
+    """Begin of the measurement, with that of its network (`time.perf_counter`)."""
+    cpu_began_s: float
+    """CPU time of earlier children."""
     began_s: float = 0.0
     """Time when all units first built."""
     ended_s: float = 0.0
@@ -69,8 +73,6 @@ class Record:
     """Metrics of the network, by its own counters."""
     interrupted: bool = False
     failure: str = ""
-    wall_began_s: float = field(default_factory=time.perf_counter)
-    cpu_began_s: float = field(default_factory=children_s)
 
 
 def measured_result(record: Record, scenario_hash: str) -> Result:

@@ -28,7 +28,13 @@ from daqloom.measure.configure import places
 from daqloom.measure.inject import Injector
 from daqloom.measure.plan import MeasurementPlan, control_of, measurement_plan
 from daqloom.measure.recorder import Recorder
-from daqloom.measure.result import Record, measured_result, with_arrivals, with_timeline
+from daqloom.measure.result import (
+    Record,
+    children_s,
+    measured_result,
+    with_arrivals,
+    with_timeline,
+)
 from daqloom.measure.signals import SignalledError, stopped_by_signals, unless_stopped
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result, StoppedError
@@ -148,6 +154,7 @@ class _Run:
     def _set_up(self, stack: ExitStack) -> Record:
         """Make the network and the device ready; return the record with the run control."""
         plan, measure, scenario = self._plan, self._measure, self._plan.scenario
+        began = (time.perf_counter(), children_s())
         launcher, namespaces = plan.launcher, None
         if measure.has_lab:
             self._lab = stack.enter_context(Laboratory(lab_network(scenario)))
@@ -172,7 +179,7 @@ class _Run:
             trace_arrivals=plan.arrivals,
         )
         injector = Injector(control, plan.outages, scenario.packing, namespaces)
-        return Record(plan, control, Recorder(measure.heartbeat), injector, device)
+        return Record(plan, control, Recorder(measure.heartbeat), injector, device, *began)
 
     def _log(self, event: RunEvent) -> None:
         self._record.injector.on_event(event)
