@@ -17,7 +17,6 @@ from daqloom.topology.system.system import FabricSystem
 
 BINS = 100
 """Number of bins of a run."""
-LOG_COLUMNS = ("time_s", "text")
 GIVES_UP = f"{_engine.RunPhase.ERROR.name.lower()}: "
 """Beginning of the log entry of a run control that gives up."""
 BEFORE_S = 1e-12
@@ -248,7 +247,7 @@ class Regrouped:
     def series(self) -> dict[str, Any]:
         """Return the log of the run control, as that of a measured run."""
         log = self._engine.run_log()
-        columns = {name: [entry[place] for entry in log] for place, name in enumerate(LOG_COLUMNS)}
+        columns = {"time_s": [at_s for at_s, _ in log], "text": [text for _, text in log]}
         return {"run_events": columns}
 
 

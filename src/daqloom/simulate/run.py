@@ -221,10 +221,10 @@ def cost(started_s: float, ran: Ran, counted: _engine.RunReport) -> dict[str, An
         "packet_hops_per_cpu_s": counted.packet_hops / ran.cpu_s,
         "pending_events_peak": counted.pending_peak,
         "peak_rss_bytes": peak_bytes(),
-        **{
-            f"{name}_memory_bytes": getattr(counted.memory, f"{name}s")
-            for name in ("connection", "packet", "message", "event")
-        },
+        "connection_memory_bytes": counted.memory.connections,
+        "packet_memory_bytes": counted.memory.packets,
+        "message_memory_bytes": counted.memory.messages,
+        "event_memory_bytes": counted.memory.events,
     }
 
 

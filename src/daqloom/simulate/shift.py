@@ -169,7 +169,7 @@ class ShiftRun:
     @property
     def _ends_before_a_round(self) -> bool:
         """Return whether the run is too short for a rate at `event.rate`."""
-        return self.scenario.event.rate > 0 and self.end_s < self._round_s
+        return self.end_s < self._round_s
 
     def warnings(self) -> list[str]:
         """Return warnings about the numbers."""

@@ -46,19 +46,14 @@ def system_config(
     """Return the configuration of a simulated system, a class of the engine; `own`: the fields that
     not all systems have, but for those of a run in which units regroup."""
     tables = later_tables(scenario, system)
+    reroutings = engine_tables(tables, system.fabric)
     network: _engine.EthernetConfig | _engine.InfinibandConfig
     if scenario.network.technology == "ethernet":
-        network = ethernet_config(
-            scenario,
-            system,
-            seed,
-            ethernet_changes(scenario, system),
-            engine_tables(tables, system.fabric),
-        )
+        changes = ethernet_changes(scenario, system)
+        network = ethernet_config(scenario, system, seed, changes, reroutings)
     else:
-        network = infiniband_config(
-            system, seed, infiniband_changes(scenario, system), engine_tables(tables, system.fabric)
-        )
+        link_changes = infiniband_changes(scenario, system)
+        network = infiniband_config(system, seed, link_changes, reroutings)
     transport: _engine.TcpConfig | _engine.RdmaConfig
     if scenario.transport.kind == "tcp":
         transport = tcp_config(scenario)
