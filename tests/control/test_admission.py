@@ -54,6 +54,8 @@ def test_intercepted_proofs_are_not_admitted():
     shown = caller.admission(answer)
     assert control.admits(JOIN, shown)
     assert not control.admits(JOIN, shown), "once more"
+    nonce = control.greet(caller.greeting)[:32]
+    assert not control.admits(JOIN, [(NONCE_KEY, nonce)]), "without a proof"
     answer = control.greet(caller.greeting)
     reflected = {NONCE_KEY: answer[:32], PROOF_KEY: answer[32:]}
     assert not control.admits(JOIN, reflected.items())

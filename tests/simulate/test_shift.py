@@ -60,6 +60,13 @@ def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
     )
 
 
+def test_nodes_that_leave_step_wait_at_the_last_barrier_of_a_round_alone() -> None:
+    for phases in (1, 2, 4):
+        keys = {"building__synchronise": "adaptive", "building__phases_per_barrier": phases}
+        found = simulated(small(**keys, building__barrier="ideal", run__duration="2 ms"))
+        assert found["out_of_step_share"] == pytest.approx(1 - phases / 4, abs=0.01)
+
+
 def test_dummies_cost_their_share_of_the_phases() -> None:
     full = simulated(small(building__barrier="ideal"))
     lacking = small(building__barrier="ideal", readout__units=3)
