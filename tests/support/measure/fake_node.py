@@ -15,7 +15,6 @@ from typing import Any
 
 from daqloom._engine import Counters, Moved, ShiftStage
 
-DEADLINE_S = 5.0
 FOLDER = "FAKE_NODE_FOLDER"
 """The folder, where the run control's document names none."""
 

@@ -1,4 +1,4 @@
-"""Addresses of units for others."""
+"""Addresses of this machine, for the other units of a run."""
 
 import pytest
 
