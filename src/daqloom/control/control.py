@@ -61,7 +61,7 @@ GOALS = {
 
 
 @dataclass
-class _Connected:
+class _Peer:
     """Process that is connected as a unit."""
 
     session: int
@@ -112,7 +112,7 @@ class Control:
         self._on_count = on_count or (lambda unit: None)
         self.events: list[RunEvent] = []
         """Log of the run."""
-        self._guests: dict[int, _Connected] = {}
+        self._peers: dict[int, _Peer] = {}
         self._sessions = 0
         self.stages: dict[int, deque[StageRow]] = {}
         """Last stages of each unit, if the plan has any."""
@@ -247,8 +247,8 @@ class Control:
         if not run.is_free(unit):
             return Refused.OCCUPIED
         self._sessions += 1
-        before = self._guests.get(unit)
-        self._guests[unit] = _Connected(self._sessions, orders, hello.host, hello.pid)
+        before = self._peers.get(unit)
+        self._peers[unit] = _Peer(self._sessions, orders, hello.host, hello.pid)
         run.joined(self.now_s(), unit, self._sessions)
         if before:
             before.orders.put_nowait(None)
@@ -288,16 +288,16 @@ class Control:
         """Read the counters of a unit of this machine before they begin anew."""
         if report.counters and self.run.unit(unit).tally.begins_anew(report.counted):
             self.read_last(unit)
-        guest = self._guests.get(unit)
-        if guest and not self._pages.watches(unit):
+        peer = self._peers.get(unit)
+        if peer and not self._pages.watches(unit):
             state = report.pulse.state if isinstance(report, Heartbeat) else report.state
             if state in (State.READY, State.RUNNING):
-                self._pages.watch(unit, guest.pid)
+                self._pages.watch(unit, peer.pid)
 
     def leave(self, unit: int, session: int) -> None:
         """Process the end of a connection: see `Reception`."""
-        if (guest := self._guests.get(unit)) and guest.session == session:
-            del self._guests[unit]
+        if (peer := self._peers.get(unit)) and peer.session == session:
+            del self._peers[unit]
         self.run.left(self.now_s(), unit, session)
         if self.processes.stands_for_several(unit) and self.run.unit(unit).session == 0:
             self.run.exited(self.now_s(), unit, "its task has ended")  # srun does not report it
@@ -339,19 +339,19 @@ class Control:
         self._changed.set()
 
     def _put(self, unit: int, session: int, order: Message | None) -> None:
-        guest = self._guests.get(unit)
-        if guest and guest.session == session:
-            guest.orders.put_nowait(order)
+        peer = self._peers.get(unit)
+        if peer and peer.session == session:
+            peer.orders.put_nowait(order)
 
     def _unit_status(self, unit: UnitView, is_member: bool) -> UnitStatus:
-        guest = self._guests.get(unit.number)
+        peer = self._peers.get(unit.number)
         return UnitStatus(
             unit=unit.number,
             standing=unit.standing,
             state=unit.state,
             member=is_member,
-            host=guest.host if guest else "",
-            pid=guest.pid if guest else 0,
+            host=peer.host if peer else "",
+            pid=peer.pid if peer else 0,
             reason=unit.reason[:1000],
             counters=unit.tally.totals.numbers,
         )

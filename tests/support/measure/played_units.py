@@ -20,8 +20,8 @@ async def waiting(folder, units=1, **changes):
     async with asyncio.timeout(HUNG_S):
         async with Control(rules, ByHand(), folder=folder, **changes) as control:
             yield control
-            for guest in control._guests.values():
-                guest.orders.put_nowait(None)
+            for peer in control._peers.values():
+                peer.orders.put_nowait(None)
 
 
 def hello(unit=0):
