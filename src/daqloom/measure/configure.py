@@ -1,5 +1,5 @@
-"""Translates a scenario into what each unit's process needs: its places in the schedule, the
-configuration of its node, the processor cores that it runs on."""
+"""Configuration of a unit's process from a scenario: its places in the schedule, its node, and the
+processor cores that it runs on."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -127,8 +127,8 @@ def check_live(scenario: Scenario) -> None:
 
 
 KERNEL_CONGESTION = {"newreno": "reno", "static": "reno"}
-"""How Linux calls congestion controls where it does not as a scenario does. The window of a static
-one is clamped by the receiver, below what any congestion control allows without losses."""
+"""Names in Linux of congestion controls that a scenario names otherwise. The window of a static one
+is clamped by the receiver, below the window of any congestion control without losses."""
 
 
 def _tcp_config(scenario: Scenario) -> _engine.LiveTcpConfig:
@@ -201,20 +201,20 @@ def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> _engine.L
     return _engine.LiveNode(live_config(scenario, unit, run))
 
 
-def pin(given: Measure, unit: int, units: int) -> None:
-    """Pin this thread, and those that it starts from now on, as `measure.cores` says.
+def pin(measure: Measure, unit: int, units: int) -> None:
+    """Pin this thread, and those that it starts later, to the unit's part of `measure.cores`.
 
     Memory comes from the NUMA node of the core that touches it first. Raises MeasureError for cores
     that this process may not use."""
-    if given.cores:
-        # By turns over hosts: those of one host count up in steps of as many.
-        hosts = len(given.hosts) if given.launch == "ssh" else 1
+    if measure.cores:
+        # Units are placed on hosts in turn: each host has every `hosts`-th one.
+        hosts = len(measure.hosts) if measure.launch == "ssh" else 1
         here = -(-(units - unit % hosts) // hosts)
         allowed = sorted(os.sched_getaffinity(0))
-        required = allowed if given.cores == "auto" else cores(given.cores)
+        required = allowed if measure.cores == "auto" else cores(measure.cores)
         if missing := [core for core in required if core not in allowed]:
             raise MeasureError(
-                f"measure.cores = {given.cores}: unit {unit} may not use core {missing[0]} here; "
+                f"measure.cores = {measure.cores}: unit {unit} may not use core {missing[0]} here; "
                 f"it may use {', '.join(map(str, allowed[:64]))}"
             )
         os.sched_setaffinity(0, share(required, unit // hosts, here))
