@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom.base import notebook
-from daqloom.results.metrics import Parts
 from daqloom.scenario.file.show import assumed_comment, to_toml
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import override
 

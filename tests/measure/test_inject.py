@@ -14,9 +14,10 @@ from daqloom.machine.launch import Local
 from daqloom.measure.inject import hold_s
 from daqloom.measure.run import measure
 from daqloom.results.errors import MeasureError
-from daqloom.results.metrics import METRICS, Parts, described, flatten
+from daqloom.results.metrics import METRICS, described, flatten
 from daqloom.results.result import Result
 from daqloom.scenario import ScenarioError
+from daqloom.scenario.schema.parts import Parts
 from daqloom.topology.system.scenarios import override
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop

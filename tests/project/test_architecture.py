@@ -65,9 +65,9 @@ WORLDLY = re.compile(
 # own, and no other folder. The package itself is the facade over all but the command line.
 ORDER: tuple[tuple[str, ...], ...] = (
     ("base",),
-    ("results/metrics", "scenario"),
+    ("scenario",),
     ("scenario/schema", "study", "topology"),
-    ("scenario/file", "configuration", "study/statistics", "topology/fabric"),
+    ("scenario/file", "results/metrics", "configuration", "study/statistics", "topology/fabric"),
     ("topology/routing",),
     ("topology/schedule",),
     ("topology/formats",),

@@ -26,9 +26,9 @@ from daqloom.cli.options import (
     option,
     with_options,
 )
-from daqloom.results.metrics import Parts
 from daqloom.results.result import SCHEMA
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.parts import Parts, parts_of
 
 with lazy.imports():
     from rich import console as rich_console
@@ -37,7 +37,6 @@ with lazy.imports():
     from daqloom.analyse import resonance
     from daqloom.report.system import methods_figure, methods_table, result_figure
     from daqloom.scenario import quantities
-    from daqloom.scenario.schema import parts
     from daqloom.study.methods import all_methods, same_events
 
 
@@ -92,7 +91,7 @@ def compare(
       daqloom compare laptop-pull --methods "simulate, measure"
     """
     system = _system(scenario, set_ or (), duration)
-    is_incast = Parts.INCAST in parts.parts_of(system.scenario)
+    is_incast = Parts.INCAST in parts_of(system.scenario)
     if is_incast and methods is None and not system.scenario.measure.has_lab:
         _rack(system, duration or DURATION, seed, figure or [], quiet=quiet, json=json)
     else:

@@ -35,8 +35,8 @@ from daqloom.cli.options import (
     load_with,
     option,
 )
-from daqloom.results.metrics import Parts
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.parts import Parts, parts_of
 
 with lazy.imports():
     from rich import console
@@ -47,7 +47,6 @@ with lazy.imports():
     from daqloom.report.system import result_figure
     from daqloom.results import result as results_result
     from daqloom.scenario.file import load as file_load
-    from daqloom.scenario.schema import parts
     from daqloom.topology.fabric import links as fabric_links
     from daqloom.topology.shapes import shape
 
@@ -150,7 +149,7 @@ def analyse(
     check_figures(drawn, FIGURES)
 
     system = load(scenario, set_ or ())
-    if drawn and Parts.INCAST not in parts.parts_of(system.scenario):
+    if drawn and Parts.INCAST not in parts_of(system.scenario):
         raise ScenarioError(
             f"--figure {drawn[0]}: the closed forms of {system.name} have no figure; leave it "
             "out, or use pull building over TCP in a rack, such as atlas-lab"
@@ -210,7 +209,7 @@ def simulate(
         check_writable(trace, "--trace")
 
     system = load_with(scenario, set_ or (), {"run.seed": seed, "run.duration": duration})
-    if pcap and Parts.PULL | Parts.TCP not in parts.parts_of(system.scenario):
+    if pcap and Parts.PULL | Parts.TCP not in parts_of(system.scenario):
         raise ScenarioError(
             f"--pcap records frames of pull building over TCP, which {system.name} is not; "
             "leave it out, or use a rack such as small-rack"

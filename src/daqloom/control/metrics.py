@@ -10,7 +10,8 @@ from typing import Literal
 from daqloom._engine import Balance, Counters, latency_bucket
 from daqloom.control.messages import ConnectionRow
 from daqloom.control.warnings import unprocessed
-from daqloom.results.metrics import Parts, declared
+from daqloom.results.metrics import declared
+from daqloom.scenario.schema.parts import Parts
 
 Reading = Mapping[int, Counters]
 """Total counters of each unit at one time."""

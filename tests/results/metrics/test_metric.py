@@ -15,7 +15,6 @@ from daqloom.results.metrics import (
     METRICS,
     TAKES,
     Metric,
-    Parts,
     described,
     flatten,
     with_unit,
@@ -24,7 +23,7 @@ from daqloom.results.result import METHODS, Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.schema.building import Building
 from daqloom.scenario.schema.network import Shape
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.scenario.schema.switches import LEVELS
 from daqloom.scenario.schema.transport import Kind
 from daqloom.study.methods import methods

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from pydantic import PlainSerializer
 
-from daqloom.results.metrics import Parts
 from daqloom.scenario import Scenario, ScenarioError, presets, to_toml
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.topology.system.scenarios import load, override
 from support.strategies import scenarios
 

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daqloom.results.metrics import Parts
 from daqloom.scenario import Scenario, ScenarioError, known_keys, presets, to_toml
 from daqloom.scenario.document import given as given_keys
 from daqloom.scenario.document import look
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.topology.routing.routes import trace
 from daqloom.topology.shapes.shape import cabled
 from daqloom.topology.system.scenarios import load, override

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daqloom.results.metrics import Parts
 from daqloom.results.result import Result
 from daqloom.scenario.quantities import format_quantity
+from daqloom.scenario.schema.parts import Parts
 from daqloom.study import StudyError
 from daqloom.study.file.condition import Condition
 

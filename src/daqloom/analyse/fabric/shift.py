@@ -15,10 +15,9 @@ from daqloom.analyse.fabric.ring import Comparison, ring_of
 from daqloom.analyse.fabric.slowest import Chance, Times, delay_of
 from daqloom.analyse.fabric.view import rates_of
 from daqloom.analyse.fabric.windows import by_clock
-from daqloom.results.metrics import Parts
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.topology.routing.max_flow import least_time
 from daqloom.topology.schedule.slots import DUMMY
 

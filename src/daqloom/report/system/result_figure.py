@@ -14,9 +14,8 @@ from daqloom.report.page import Section, page
 from daqloom.report.system import course_figure
 from daqloom.report.system.buffer_question import Run, regular_events, switch_of
 from daqloom.report.system.panels import comparison, latency, triangles, whole_run
-from daqloom.results.metrics import Parts
 from daqloom.scenario import Scenario
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 
 if TYPE_CHECKING:
     from daqloom.results.result import Result

@@ -11,7 +11,6 @@ from daqloom.base.words import did_you_mean
 from daqloom.results.metrics import cost, events, faults, live, network, units
 from daqloom.results.metrics.metric import TAKES as TAKES
 from daqloom.results.metrics.metric import Metric as Metric
-from daqloom.results.metrics.metric import Parts as Parts
 from daqloom.results.metrics.metric import declared_in
 from daqloom.results.metrics.metric import with_unit as with_unit
 

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from daqloom.results.metrics import Parts
 from daqloom.scenario.document import given
 from daqloom.scenario.schema.building import PACKED
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.scenario.schema.switches import LEVELS
 
 Method = Literal["analyse", "simulate", "measure"]

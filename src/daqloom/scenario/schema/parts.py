@@ -1,8 +1,92 @@
 """Parts of a system, by which metrics are declared."""
 
-from daqloom.results.metrics import Parts
-from daqloom.scenario.schema.tables import Tables
+from __future__ import annotations
 
+from enum import Flag, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from daqloom.scenario.schema.tables import Tables
+
+
+class Parts(Flag):
+    """Parts of a system, which `_WORDS` describes. A method gives a metric of systems with one of
+    the parts that the metric names for it."""
+
+    NONE = 0
+    PULL = auto()
+    SHIFT = auto()
+    DAQPIPE = auto()
+    FLOWS = auto()
+    FLOWS_ALONE = auto()
+    TCP = auto()
+    RDMA = auto()
+    ETHERNET = auto()
+    INFINIBAND = auto()
+    RACKS = auto()
+    INCAST = auto()
+    PHASES = auto()
+    CREDITS = auto()
+    TREES = auto()
+    WAITING_FLOWS = auto()
+    LEVELS = auto()
+    CLASSES = auto()
+    DATAGRAMS = auto()
+    BROKEN = auto()
+    FAULTED = auto()
+    REGROUPED = auto()
+    LAB_RACKS = auto()
+    LAB_TREES = auto()
+    DEVICE = auto()
+    LAB = LAB_RACKS | LAB_TREES
+    BUILDERS = SHIFT | DAQPIPE
+    """Event builders of multi-fragment packets."""
+    REQUESTED = PULL | DAQPIPE
+    """An event is assigned to a builder unit, which then collects it."""
+    BUILT = PULL | BUILDERS
+    ON_PATHS = PHASES | CREDITS
+    """Multi-fragment packets by RDMA on paths that no hash decides."""
+    ALONE = INCAST | CREDITS
+    """There is a closed form of an event alone in the network."""
+    ANALYSED = INCAST | ON_PATHS
+    EVERY = BUILT | FLOWS
+
+    def __str__(self) -> str:
+        names, rest = [], self
+        for one, words in _WORDS.items():  # a whole before its parts
+            if one in rest:
+                names.append(words)
+                rest &= ~one
+        return ", ".join(names)
+
+
+_WORDS = {
+    Parts.PULL: "pull",
+    Parts.SHIFT: "shift",
+    Parts.DAQPIPE: "DAQPIPE",
+    Parts.FLOWS: "flows",
+    Parts.FLOWS_ALONE: "flows alone",
+    Parts.TCP: "TCP",
+    Parts.RDMA: "RDMA",
+    Parts.ETHERNET: "Ethernet",
+    Parts.INFINIBAND: "InfiniBand",
+    Parts.RACKS: "racks",
+    Parts.INCAST: "pull over TCP in a rack",
+    Parts.PHASES: "shift by RDMA on fixed paths",
+    Parts.CREDITS: "DAQPIPE by RDMA on fixed paths",
+    Parts.TREES: "Ethernet outside racks",
+    Parts.WAITING_FLOWS: "flows alone over InfiniBand",
+    Parts.LEVELS: "several service levels",
+    Parts.CLASSES: "several classes on Ethernet",
+    Parts.DATAGRAMS: "flows over UDP",
+    Parts.BROKEN: "shift by RDMA on what broken cables leave",
+    Parts.FAULTED: "injected faults",
+    Parts.REGROUPED: "units that regroup",
+    Parts.LAB: "in a laboratory",
+    Parts.LAB_RACKS: "racks in a laboratory",
+    Parts.LAB_TREES: "other networks in a laboratory",
+    Parts.DEVICE: "with a device under test",
+}
 _ON_FIXED_PATHS = {"shift": Parts.PHASES, "daqpipe": Parts.CREDITS}
 
 

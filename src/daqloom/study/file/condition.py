@@ -9,9 +9,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from daqloom.base.words import did_you_mean
-from daqloom.results.metrics import Metric, Parts, described, flatten, unknown_sentence
+from daqloom.results.metrics import Metric, described, flatten, unknown_sentence
 from daqloom.results.result import METHODS, Number, Result
 from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME, Dimension
+from daqloom.scenario.schema.parts import Parts
 from daqloom.study import StudyError
 
 _COMPARE: dict[str, Callable[[Number, Number], bool]] = {

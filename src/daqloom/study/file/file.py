@@ -13,14 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import ErrorDetails
 
 from daqloom.base.words import did_you_mean
-from daqloom.results.metrics import Parts
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.file.explain import mistakes_of
 from daqloom.scenario.files import read_text
 from daqloom.scenario.package_files import shipped
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.part import meanings
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.scenario.toml import parse_toml
 from daqloom.simulate.course import COURSES
 from daqloom.study import StudyError

@@ -10,10 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from daqloom.results.metrics import Parts
 from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.simulate.course import COURSES
 from daqloom.study.file.axis import number, value_of
 from daqloom.study.file.points import RATE, SIZE

@@ -3,14 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from daqloom.results.metrics import Parts
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.unused_keys import unused_warnings
 from daqloom.scenario.schema.building import PACKED
 from daqloom.scenario.schema.check import check_possible
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 
 
 def analyse(scenario: Scenario) -> Result:

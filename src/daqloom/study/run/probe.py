@@ -22,11 +22,10 @@ from daqloom.machine.namespace import NETWORK
 from daqloom.measure.plan import check_measurable, launcher_of
 from daqloom.measure.run import measure
 from daqloom.results.errors import MeasureError
-from daqloom.results.metrics import Parts
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import parts_of
+from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.study.file.bisection import vote
 from daqloom.study.methods.methods import analyse
 from daqloom.topology.system.scenarios import override
