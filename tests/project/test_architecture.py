@@ -301,6 +301,27 @@ def test_python_imports_point_down_only():
     assert not violations, "\n".join(violations)
 
 
+def pictured(room: str) -> int:
+    """The line of a room of Python in the picture of docs/contributing/architecture.md."""
+    page = (ROOT / "docs" / "contributing" / "architecture.md").read_text()
+    lines = page.split("```")[1].split("\n---")[0].splitlines()
+    found = [n for n, line in enumerate(lines) if room in re.findall(r"\w+", line[:48])]
+    assert len(found) == 1, f"the picture has {room} in {len(found)} lines"
+    return found[0]
+
+
+def test_the_arrows_of_the_picture_point_down():
+    modules = {m: m[0] for m in FOLDERS if len(m) > 1}
+    arrows = {
+        (modules[a], modules[b])
+        for a, targets in import_graph(python_texts()).items()
+        for b in targets
+        if a in modules and b in modules and modules[a] != modules[b]
+    }
+    assert len(arrows) > 50
+    assert [(a, b) for a, b in sorted(arrows) if pictured(a) >= pictured(b)] == []
+
+
 def test_packages_import_what_is_offered_to_them():
     folder = ROOT / "packages"
     texts = {p.relative_to(folder).as_posix(): p.read_text() for p in folder.glob("*/src/**/*.py")}
