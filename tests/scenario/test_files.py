@@ -15,8 +15,8 @@ from daqloom.faults.read import read_logs
 from daqloom.scenario import inputs
 from daqloom.scenario.file.load import load
 from daqloom.scenario.filling import pattern_of
+from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.formats.load import load_cabling
-from daqloom.topology.schedule.dump_lines import lines_of
 from support.repository import DATA
 
 MARK = b"\xef\xbb\xbf"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.topology import TopologyError
+from daqloom.topology import TopologyError, dump_lines
+from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.fabric.fabric import Fabric, Node
 from daqloom.topology.formats import survey
 from daqloom.topology.formats.as_json import from_json, to_json
@@ -18,8 +19,6 @@ from daqloom.topology.formats.lft_dump import read_lft_dump
 from daqloom.topology.formats.lldp_table import read_lldp_table
 from daqloom.topology.formats.subnet_list import read_subnet_list
 from daqloom.topology.routing.routes import MOST_ROUTES, no_routes
-from daqloom.topology.schedule import dump_lines
-from daqloom.topology.schedule.dump_lines import lines_of
 from daqloom.topology.shapes.clos import folded_clos
 from support.repository import DATA
 

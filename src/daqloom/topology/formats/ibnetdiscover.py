@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey
-from daqloom.topology.schedule.dump_lines import counted_lines
 
 KINDS = "the lines of ibnetdiscover"
 _KINDS: dict[str, Kind] = {"Switch": "switch", "Ca": "adapter", "Rt": "router"}

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from daqloom.base.line_counts import CountedLines
 from daqloom.base.words import counted
 from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.formats.survey import LONGEST_DESCRIPTION
 from daqloom.topology.routing.routes import Defect, no_routes
-from daqloom.topology.schedule.dump_lines import counted_lines
 
 _SWITCH = re.compile(r"Unicast lids \[.*\] of switch .*?guid (?:0x)?([0-9a-fA-F]{1,16}) \((.*)\):?")
 _ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,4})\s+([0-9]{1,3})\b(.*)")

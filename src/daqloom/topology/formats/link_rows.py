@@ -11,9 +11,9 @@ from pathlib import Path
 
 from daqloom.base.line_counts import CountedLines
 from daqloom.base.words import counted
+from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey
-from daqloom.topology.schedule.dump_lines import counted_lines
 
 KINDS: dict[str, Kind] = {"SW": "switch", "CA": "adapter", "RT": "router", "SWITCH": "switch"}
 _WITHOUT_GUID = 1 << 62

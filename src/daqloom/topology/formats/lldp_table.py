@@ -20,8 +20,8 @@ from pathlib import Path
 from daqloom.base.line_counts import IGNORED, USED
 from daqloom.base.words import counted
 from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.formats.neighbours import LARGEST_TABLE_BYTES, Neighbour, Table, text_of
-from daqloom.topology.schedule.dump_lines import counted_lines
 
 _Titles = Mapping[str, str]
 """Meaning of each column by its title, in the order of the columns; empty: not used."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from daqloom.base.line_counts import IGNORED, USED
 from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import whole_text
 from daqloom.topology.formats.neighbours import (
     FORWARDING,
     LARGEST_TABLE_BYTES,
@@ -27,7 +28,6 @@ from daqloom.topology.formats.neighbours import (
     Table,
     text_of,
 )
-from daqloom.topology.schedule.dump_lines import whole_text
 
 EXPECTED = "expected output of `lldpcli show neighbors -f json`"
 

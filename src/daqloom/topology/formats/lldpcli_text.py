@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.formats.neighbours import (
     FORWARDING,
     LARGEST_TABLE_BYTES,
@@ -24,7 +25,6 @@ from daqloom.topology.formats.neighbours import (
     Table,
     text_of,
 )
-from daqloom.topology.schedule.dump_lines import counted_lines
 
 FIRST = re.compile(r"Interface:\s+(\S+), via: ([^,]+)(?:,.*)?")
 """First line of a neighbour."""

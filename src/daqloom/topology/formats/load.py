@@ -22,6 +22,7 @@ from daqloom.scenario.dumps import (
     shipped_fabrics,
 )
 from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.fabric.fabric import LONGEST_NAME, MOST_NODES, Fabric, is_name
 from daqloom.topology.formats import (
     iblinkinfo,
@@ -39,7 +40,6 @@ from daqloom.topology.formats.lldp_table import read_lldp_table
 from daqloom.topology.formats.lldpcli import read_lldpcli
 from daqloom.topology.formats.neighbours import LARGEST_TABLE_BYTES, Table, fabric_of_tables
 from daqloom.topology.routing.routes import Paths
-from daqloom.topology.schedule.dump_lines import lines_of
 
 DUMPS = (
     "the output of ibnetdiscover (also -p) and iblinkinfo (also -l), OpenSM's or ibdiagnet's .lst, "

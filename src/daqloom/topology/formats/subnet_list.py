@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey
-from daqloom.topology.schedule.dump_lines import counted_lines
 
 _KINDS: dict[str, Kind] = {"SW": "switch", "CA": "adapter", "Rt": "router"}
 SPEEDS = {

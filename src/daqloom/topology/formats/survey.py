@@ -15,6 +15,7 @@ from daqloom.base.line_counts import MALFORMED, CountedLines
 from daqloom.base.words import counted, natural_key, printable
 from daqloom.scenario.link_rates import LANE_BPS, NEWER_THAN_KNOWN, data_rate
 from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import check_understood
 from daqloom.topology.fabric.fabric import (
     MOST_CABLES,
     MOST_NODES,
@@ -25,7 +26,6 @@ from daqloom.topology.fabric.fabric import (
     Node,
     checked,
 )
-from daqloom.topology.schedule.dump_lines import check_understood
 
 LONGEST_DESCRIPTION = 128
 """InfiniBand's are 64 bytes; a site's map of names may give longer ones."""

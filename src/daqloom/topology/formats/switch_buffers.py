@@ -18,7 +18,7 @@ from typing import Any
 from daqloom.base.line_counts import MALFORMED, CountedLines
 from daqloom.base.words import did_you_mean, listed, natural_key
 from daqloom.topology import TopologyError
-from daqloom.topology.schedule.dump_lines import check_understood, whole_text
+from daqloom.topology.dump_lines import check_understood, whole_text
 
 LARGEST_BYTES = 16 << 20
 KINDS = (

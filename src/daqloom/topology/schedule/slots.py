@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.topology import TopologyError
+from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.fabric.fabric import Fabric, natural_order
 from daqloom.topology.fabric.host_names import HostNames, expanded
 from daqloom.topology.fabric.levels import switch_links, tree_levels
 from daqloom.topology.fabric.wiring import NONE, Wiring
-from daqloom.topology.schedule.dump_lines import lines_of
 
 Slots = NDArray[np.int32]
 """(slots,): the host of each slot, `DUMMY` for a node that exists in the schedule only."""
