@@ -13,7 +13,7 @@ from daqloom.scenario import inputs
 from daqloom.scenario.filling import is_scheme, pattern_of, resolved
 from daqloom.scenario.quantities import FrequencyOrNone, PositiveBytes, PositiveSeconds
 from daqloom.scenario.schema.building import BUILT, PACKED, PULL
-from daqloom.scenario.schema.part import ASSUMED, Assumed, DefaultWith, Number, Part, When, listed
+from daqloom.scenario.schema.part import ASSUMED, Assumed, DefaultWith, Number, Part, When, items
 
 SizeDistribution = Literal["fixed", "gaussian", "gamma", "poisson", "histogram"]
 Arrivals = Literal["poisson", "deterministic", "lhc", "trace"]
@@ -67,7 +67,7 @@ class Lhc(Part):
     """Time between two bunch crossings (s)."""
     simple_dead_time: Annotated[int, ASSUMED] = Field(default=4, ge=0, le=1_000_000_000)
     """Bunch crossings vetoed after each trigger."""
-    complex_dead_time: tuple[LeakyBucket, ...] = listed(16)
+    complex_dead_time: tuple[LeakyBucket, ...] = items(16)
     """Leaky buckets, such as [{triggers = 15, window = 5550}]: while one of them is full, crossings
     are vetoed."""
 
@@ -129,7 +129,7 @@ class Event(Part):
     packing: Annotated[int, PACKED, ASSUMED] = Field(default=30_000, ge=1, le=10_000_000)
     """Packing factor: consecutive fragments of a source that are sent as one multi-fragment packet
     (MFP); the MFPs of all sources with the same number are a multi-event packet (MEP)."""
-    groups: Annotated[tuple[Group, ...], PACKED] = listed(64)
+    groups: Annotated[tuple[Group, ...], PACKED] = items(64)
     """Groups of sources with larger and smaller fragments, in the order of the sources;
     `fragment_size` stays the mean over all."""
     rate: Annotated[

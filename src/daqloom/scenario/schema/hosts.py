@@ -17,7 +17,7 @@ from daqloom.scenario.schema.part import (
     Number,
     Part,
     When,
-    listed,
+    items,
 )
 from daqloom.scenario.schema.scheduling import Scheduling
 from daqloom.scenario.schema.switches import MAY_DROP
@@ -79,7 +79,7 @@ class HostTimes(Part):
     placement: Annotated[Literal["fill", "spread", "table"], CABLED] = "fill"
     """Fill one leaf switch after the other, spread units evenly over the leaves, or as `units`
     says."""
-    units: Annotated[tuple[UnitPlace, ...], When(".placement", ("table",))] = listed(MOST_HOSTS)
+    units: Annotated[tuple[UnitPlace, ...], When(".placement", ("table",))] = items(MOST_HOSTS)
     """Units and their hosts, such as [{unit = 0, role = "both", host = "r5n0020"}]; slots of the
     schedule in the order of units; the k-th readout unit without builder unit shares its slot with
     the k-th builder unit without readout unit."""

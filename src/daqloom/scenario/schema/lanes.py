@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from daqloom.scenario.schema.part import Part, listed
+from daqloom.scenario.schema.part import Part, items
 
 Weights = tuple[Annotated[tuple[int, int], Field(strict=False)], ...]
 
@@ -14,9 +14,9 @@ class Lanes(Part):
 
     count: int = Field(default=1, ge=1, le=15)
     """Virtual lanes."""
-    service_levels: tuple[Annotated[int, Field(ge=0, le=14)], ...] = listed(16)
+    service_levels: tuple[Annotated[int, Field(ge=0, le=14)], ...] = items(16)
     """Virtual lane of service levels 0, 1, …, at all ports; lane 0 for those not listed."""
-    high: Weights = listed(64)
+    high: Weights = items(64)
     """High priority: pairs of lane and weight, in blocks of 64 B."""
     low: Weights = Field(default=((0, 64),), strict=False, max_length=64)
     """Low priority: pairs of lane and weight, in blocks of 64 B."""

@@ -16,7 +16,7 @@ from daqloom.scenario.schema.part import (
     Assumed,
     DefaultWith,
     Part,
-    listed,
+    items,
 )
 
 FRAME_OVERHEAD_BYTES = 18
@@ -121,7 +121,7 @@ class Links(Part):
     """Between leaves and spines."""
     core: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
     """Between spines and cores."""
-    named: Annotated[tuple[NamedLink, ...], CABLED] = listed(MOST_NAMED)
+    named: Annotated[tuple[NamedLink, ...], CABLED] = items(MOST_NAMED)
     """Single cables, such as [{end = "leaf0 port 3", rate = "100 Gb/s"}], which differ from those
     of their level."""
 

@@ -16,7 +16,7 @@ from daqloom.scenario.quantities import (
     PositiveSeconds,
     Seconds,
 )
-from daqloom.scenario.schema.part import Assumed, Part, When, listed
+from daqloom.scenario.schema.part import Assumed, Part, When, items
 
 MOST_HOSTS = 8192
 MOST_CORES = 4096
@@ -136,7 +136,7 @@ class Measure(Part):
     launch: Literal["local", "ssh", "slurm", "by-hand"] = "local"
     """How units start: as children of the command, on `hosts` by ssh, with srun in this Slurm
     allocation, or by hand with `daqloom unit`, of which `daqloom control` prints the command."""
-    hosts: tuple[Host, ...] = listed(MOST_HOSTS)
+    hosts: tuple[Host, ...] = items(MOST_HOSTS)
     """Ssh: machines on which units are started, in turn or, with `hosts.placement` = "table", each
     on the host that `hosts.units` gives it; daqloom has to be at the same path on each."""
     bind: Address = "127.0.0.1"

@@ -25,7 +25,7 @@ from daqloom.scenario.schema.part import (
     DefaultWith,
     Part,
     When,
-    listed,
+    items,
 )
 from daqloom.scenario.schema.switches import Switches
 
@@ -88,9 +88,9 @@ class Network(FatTree, Shape):
     dumps: Annotated[str, _IMPORTED] = Field(default="", max_length=4096)
     """The name of a shipped fabric; a folder with ibnetdiscover.txt and opensm-lfts.dump, or with
     LLDP neighbour tables; or a file with a list of nodes and cables."""
-    switches: Annotated[tuple[NodeName, ...], _CABLES] = listed(1024)
+    switches: Annotated[tuple[NodeName, ...], _CABLES] = items(1024)
     """Names of the switches; other ends of cables are hosts, with one cable each."""
-    cables: Annotated[tuple[Cable, ...], _CABLES] = listed(MOST_CABLES)
+    cables: Annotated[tuple[Cable, ...], _CABLES] = items(MOST_CABLES)
     """The cables, such as [{ends = ["node0", "leaf0"]}]."""
     routing: Annotated[str, CABLED] = Field(default="", max_length=40)
     """Forwarding tables: imported, d-mod-k, minimal, minimal:TIE, or on Ethernet ecmp (all shortest

@@ -18,7 +18,7 @@ class Part(BaseModel):
     )
 
 
-def listed(most: int) -> Any:
+def items(most: int) -> Any:
     """Return the field of a list, empty by default, of at most so many entries."""
     return Field(default=(), strict=False, max_length=most)
 

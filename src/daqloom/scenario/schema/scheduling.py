@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from daqloom.scenario.schema.part import ETHERNET, Part, When, listed
+from daqloom.scenario.schema.part import ETHERNET, Part, When, items
 
 CLASSES = 8
 """Service levels below this are the classes of Ethernet frames (802.1p, 802.1Q)."""
@@ -21,7 +21,7 @@ class Scheduling(Part):
     weights: Annotated[
         tuple[Annotated[int, Field(ge=0, le=MOST_WEIGHT)], ...],
         When(".scheduling", ("weighted",)),
-    ] = listed(CLASSES)
+    ] = items(CLASSES)
     """Shares of classes 0, 1, … in the wire; a class with 0, or not listed, has strict priority
     over those with a share."""
 

@@ -32,7 +32,7 @@ from daqloom.scenario.schema.part import (
     Number,
     Part,
     When,
-    listed,
+    items,
 )
 from daqloom.scenario.schema.scheduling import Scheduling
 from daqloom.scenario.validation import validated
@@ -356,7 +356,7 @@ class Switches(InfinibandSwitch):
     spine: Annotated[Switch, ETHERNET, CABLED] = Field(default_factory=Switch)
     """Between leaves."""
 
-    named: Annotated[tuple[NamedSwitch, ...], ETHERNET, CABLED] = listed(1024)
+    named: Annotated[tuple[NamedSwitch, ...], ETHERNET, CABLED] = items(1024)
     """Single switches, such as [{name = "leaf0", model = "voq"}], in place of those of their
     level."""
 

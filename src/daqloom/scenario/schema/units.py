@@ -8,7 +8,7 @@ from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
 from daqloom.scenario.schema.building import BUILT, PACKED, PULL, SHIFT
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.hosts import BY_RULE
-from daqloom.scenario.schema.part import ASSUMED, PER_CENT, Assumed, DefaultWith, Part, When, listed
+from daqloom.scenario.schema.part import ASSUMED, PER_CENT, Assumed, DefaultWith, Part, When, items
 
 
 def _units(pull: int) -> Any:
@@ -67,7 +67,7 @@ class Builders(Part):
     hosts have one or the other (without pull alternating by port)."""
     buffer: Annotated[PositiveBytes, SHIFT] = 10**12
     """Builder unit's buffer for multi-event packets (MEPs) (B)."""
-    processing: Annotated[tuple[Distribution, ...], BUILT] = listed(64)
+    processing: Annotated[tuple[Distribution, ...], BUILT] = items(64)
     """Delays that follow one another once an event is built, such as [{kind = "exponential", mean =
     "1 ms"}]; the event keeps its place (pull: among concurrent_events; else: in the output buffer)
     meanwhile."""
