@@ -1,12 +1,33 @@
-"""Errors of validators on several mistakes of a table."""
+"""Validators of texts, and errors of validators on several mistakes of a table."""
 
+import re
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails
 
 T = TypeVar("T")
+
+
+def text(read: Callable[[str], object], refusal: str) -> BeforeValidator:
+    """Return the validator of a text: it becomes what `read` returns, as text. `refusal` is the end
+    of the sentence on anything else, for which `read` returns None or raises ValueError."""
+
+    def check(value: object) -> str:
+        with suppress(ValueError):
+            if isinstance(value, str) and (result := read(value)) is not None:
+                return str(result)
+        raise ValueError(refusal)
+
+    return BeforeValidator(check)
+
+
+def pattern(form: str, refusal: str) -> BeforeValidator:
+    """Return the validator of a text that matches a regular expression as a whole."""
+    fits = re.compile(form).fullmatch
+    return text(lambda value: value if fits(value) else None, refusal)
 
 
 def value_error(first: str, *others: str) -> ValueError:

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from daqloom.scenario.addresses import text
 from daqloom.scenario.inputs import FileName
 from daqloom.scenario.quantities import (
     TIME,
@@ -17,6 +16,7 @@ from daqloom.scenario.quantities import (
     Seconds,
 )
 from daqloom.scenario.schema.part import Assumed, Part, When, items
+from daqloom.scenario.validation import pattern, text
 
 MOST_HOSTS = 8192
 MOST_CORES = 4096
@@ -28,16 +28,16 @@ WHEREABOUTS |= {"sink_files", "prometheus_port"}
 
 TransportName = Annotated[
     str,
-    text(
-        lambda name: re.fullmatch(r"shm|tcp|libfabric:[A-Za-z0-9_;-]{1,40}", name) and name,
+    pattern(
+        r"shm|tcp|libfabric:[A-Za-z0-9_;-]{1,40}",
         'is not a transport; expected "shm", "tcp", or "libfabric:" and a provider that `fi_info` '
         'lists, such as "libfabric:tcp"',
     ),
 ]
 Congestion = Annotated[
     str,
-    text(
-        lambda name: name if re.fullmatch(r"[a-z0-9_-]{0,15}", name) else None,
+    pattern(
+        r"[a-z0-9_-]{0,15}",
         "is not a congestion control of TCP; expected a name that "
         '`sysctl net.ipv4.tcp_allowed_congestion_control` lists, such as "cubic"',
     ),
