@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from daqloom.base.output import written_whole
+from daqloom.base.output import write_text
 from daqloom.scenario.schema.building import Building
 from daqloom.topology.schedule.slots import DUMMY, hosts_of
 from daqloom.topology.system.system import FabricSystem
@@ -195,8 +195,7 @@ def _tracks(names: list[str]) -> list[dict[str, object]]:
 
 
 def _write(path: Path, events: list[dict[str, object]]) -> None:
-    with written_whole(path) as scratch:
-        scratch.write_text(json.dumps({"traceEvents": events}))
+    write_text(path, json.dumps({"traceEvents": events}))
 
 
 def _slice(span: Span, system: FabricSystem) -> dict[str, object]:
