@@ -130,11 +130,9 @@ def _switch_section() -> Iterator[str]:
     yield "|---|" + "---|" * len(DEFAULTS)
     for key, field in fields.items():
         known = DEFAULTS.values()
-        shown = [_default(field)] * len(DEFAULTS)
-        if any(key in keys for keys in known) and key != "cost":
-            shown = ["–"] * len(DEFAULTS)
-        names = zip(known, shown, strict=True)
-        shown = [f"`{keys[key]}`" if key in keys else own for keys, own in names]
+        is_of_models = key != "cost" and any(key in keys for keys in known)
+        own = "–" if is_of_models else _default(field)
+        shown = [f"`{keys[key]}`" if key in keys else own for keys in known]
         if key == "model":
             shown = [f"is {ARCHITECTURES[model]}" for model in DEFAULTS]
         yield f"| `{key}` | " + " | ".join(shown) + " |"
