@@ -139,21 +139,22 @@ def _against(fabric: Fabric, expected: dict[End, End], extra: dict[End, End]) ->
         if have in goals:
             meant = goals[have]
             del missing[meant]
-            text = f"{_goes(fabric, lower, have)}; the pattern leads there from"
-            text = f"{text} {fabric.end_name(meant)}"
-            yield Anomaly("misplaced cable", (lower, have), text)
+            where = f"the pattern leads there from {fabric.end_name(meant)}"
+            sentence = f"{_goes(fabric, lower, have)}; {where}"
+            yield Anomaly("misplaced cable", (lower, have), sentence)
         else:
             yield _extra(fabric, lower, have)
     for lower, goal in missing.items():
         if lower.port <= fabric.nodes[lower.node].ports:
-            text = f"{fabric.end_name(lower)} has no cable; the pattern leads to"
-            yield Anomaly("missing link", (lower, goal), f"{text} {_end(fabric, goal)}")
+            where = f"the pattern leads to {_end(fabric, goal)}"
+            sentence = f"{fabric.end_name(lower)} has no cable; {where}"
+            yield Anomaly("missing link", (lower, goal), sentence)
     for circle in _circles(wrong, expected):
         if len(circle) == 1:
             [lower] = circle
-            text = f"{_goes(fabric, lower, wrong[lower])}; the pattern leads to"
-            text = f"{text} {_end(fabric, expected[lower])}"
-            yield Anomaly("misplaced cable", (lower, wrong[lower]), text)
+            where = f"the pattern leads to {_end(fabric, expected[lower])}"
+            sentence = f"{_goes(fabric, lower, wrong[lower])}; {where}"
+            yield Anomaly("misplaced cable", (lower, wrong[lower]), sentence)
         else:
             ends = tuple(end for lower in circle for end in (lower, wrong[lower]))
             cables = ", ".join(_goes(fabric, lower, wrong[lower]) for lower in circle)
@@ -211,8 +212,9 @@ def _without_pattern(fabric: Fabric, switches: list[int], uplinks: Links) -> Ite
     shared = Counter(upper for ends in uppers.values() for upper in ends)
     for switch in switches:
         if any(shared[upper] > 1 for upper in uppers[switch]):
-            text = f"the uplinks of {fabric.nodes[switch].name} follow no pattern that other"
-            yield Anomaly("no pattern", (End(switch, UNKNOWN),), f"{text} switches share")
+            name = fabric.nodes[switch].name
+            sentence = f"the uplinks of {name} follow no pattern that other switches share"
+            yield Anomaly("no pattern", (End(switch, UNKNOWN),), sentence)
 
 
 def _no_tree(fabric: Fabric, links: Links) -> Iterator[Anomaly]:

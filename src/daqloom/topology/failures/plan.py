@@ -125,10 +125,11 @@ def _named(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> dict[str, _Thi
         by_host = {fabric.hosts[host].name: units[node] for node, host in enumerate(nodes)}
         return {unit.which: unit for unit in units} | by_host
     if fault.what in ("cable", "port"):
-        ends = [
-            (place, end == c.b, end) for place, c in enumerate(fabric.cables) for end in (c.a, c.b)
+        things = [
+            _Thing(fabric.end_name(end), _links(fault, place, end == cable.b))
+            for place, cable in enumerate(fabric.cables)
+            for end in (cable.a, cable.b)
         ]
-        things = (_Thing(fabric.end_name(e), _links(fault, place, back)) for place, back, e in ends)
         return {thing.which: thing for thing in things}
     hosts = len(fabric.hosts)
     among = fabric.hosts if fault.what == "host" else fabric.switches

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 
-from daqloom.scenario.schema.links import Cable as Entry
+from daqloom.scenario.schema.links import Cable
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import Fabric, Node, check_size
 from daqloom.topology.formats.named_ports import NamedCable, Plug, fabric_of_ports
@@ -16,7 +16,7 @@ _End = tuple[str, int]
 """A node and its port; 0 is the next free one."""
 
 
-def fabric_of_cables(switches: Sequence[str], entries: Sequence[Entry], rate_bps: int) -> Fabric:
+def fabric_of_cables(switches: Sequence[str], entries: Sequence[Cable], rate_bps: int) -> Fabric:
     """Return the fabric of `network.switches` and `network.cables`.
 
     Hosts, and the lowest free ports of switches, are in the order in which cables name them.
