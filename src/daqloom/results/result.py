@@ -42,10 +42,9 @@ class Result:
 
     `metrics` holds the numbers described in `daqloom.results.metrics`, nested one level at most; a
     number that is not known is left out. `assumed`: keys of the scenario left at a guessed default,
-    and their values as text; see `Scenario.assumed`. `analysis`
-    holds the closed forms, from `analyse` only. `series`
-    holds equally long columns (lists or arrays) under one name each, such as
-    `{"tor_occupancy": {"time_s": …, "max_bytes": …}}`; it stays out of JSON unless asked for.
+    and their values as text; see `Scenario.assumed`. `analysis` holds the closed forms, from
+    `analyse` only. `series` holds equally long columns (lists or arrays) under one name each, such
+    as `{"tor_occupancy": {"time_s": …, "max_bytes": …}}`; JSON has it on request only.
 
     Raises `ResultError` for a name that is not described or a number that is not finite.
     """

@@ -1,9 +1,10 @@
 """D-mod-K routing of a folded Clos of two or three levels.
 
-The path to a host follows from p, its port's index on its leaf from 0: the spine is S(p) = p mod
-N_spine (LHCb event builder, eq. 1), and of the parallel links to that spine, up and down, number ⌊p
-/ N_spine⌋ mod links. One level higher, what is left of the host's number decides likewise, e = leaf
-· ⌈K / N⌉ + ⌊p / N⌋, K ports on each leaf, N switches above it (Zahavi's D-Mod-K).
+The path to a host follows from p, its port's index on its leaf from 0: the spine is
+S(p) = p mod N_spine (LHCb event builder, eq. 1), and of the parallel links to that spine, up and
+down, number ⌊p / N_spine⌋ mod links. One level higher, the rest of the host's number decides
+likewise, e = leaf · ⌈K / N⌉ + ⌊p / N⌋, with K ports on each leaf and N switches above it (Zahavi's
+D-Mod-K).
 """
 
 from collections import defaultdict

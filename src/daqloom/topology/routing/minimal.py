@@ -88,7 +88,7 @@ class EqualCost:
     """Forwarding tables in which a route may be a group of ports."""
 
     ports: NDArray[np.uint16]
-    """(switches, hosts): the port to a host; 0: no route; above the ports: + n, its n-th group."""
+    """(switches, hosts): port to a host; 0: no route; number of ports + n, from 1: n-th group."""
     groups: tuple[tuple[int, tuple[int, ...]], ...]
     """Place in `fabric.switches`, and ports, of each group; those of a switch by their numbers."""
 

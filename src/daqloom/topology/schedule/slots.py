@@ -169,7 +169,7 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
 
 
 def _order_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Whether it is one of a dump: names are then written as they are in the fabric."""
+    """Yield the numbered lines, decoded like those of a dump: so names agree with the fabric's."""
     try:
         yield from lines_of(path, LARGEST_FILE_BYTES)
     except TopologyError as error:

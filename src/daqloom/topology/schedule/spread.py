@@ -23,7 +23,8 @@ def spread(
     """Return the spine of each flow, `NOWHERE` where none is left.
 
     `senders` and `receivers`, (flows,), are rows of `up` and `down`, (rows, spines): cables.
-    (flows, spines): of flows with one number in `alone`, a spine takes one, by the largest `worth`.
+    `alone` and `worth`, (flows, spines): a spine takes at most one of the flows with the same
+    number in `alone`, and those with the largest sum of `worth`, above 0.
     """
     chosen = np.full(len(senders), NOWHERE, np.int64)
     for spine in range(up.shape[1]):
@@ -45,7 +46,8 @@ def spread(
 
 
 def _most_worth(worth: NDArray[np.float64], limits: list[_Limit]) -> NDArray[np.bool_]:
-    """Return which flows to take so that they are worth most, without a solution of any number."""
+    """Return the flows that are worth most within `limits`; without a solution, within their most
+    alone."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array, vstack
 

@@ -11,7 +11,7 @@ from daqloom.topology.shapes.shape import cables
 from daqloom.topology.system.system import mfp_bytes, node_slots
 
 ROUNDS = 20
-"""Counted: events are built by the round, so that their rate is off by 5 % at most."""
+"""Rounds counted: events are built by the round, so that their rate is off by 5 % at most."""
 MESSAGES = 1000
 """Messages counted of each source of a flow."""
 MOST_PACKETS = 1e7
