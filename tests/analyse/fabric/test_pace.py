@@ -168,6 +168,10 @@ def test_groups_that_are_not_in_step_with_each_other_have_no_time_in_barriers() 
         assert any("each of 2 groups is in step by itself" in each for each in result.warnings)
 
 
+WINDOW = {"building__change": "window", "building__window": "100 us"}
+ON_RING = "phases are those of nodes on"
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -175,10 +179,16 @@ def test_groups_that_are_not_in_step_with_each_other_have_no_time_in_barriers() 
         ({"building__barrier": "none", "building__writers": 2}, "let 2 write at a time"),
         ({"building__barrier": "none", "building__phases_under_way": 2}, "contend for links"),
         ({"building__phases_per_barrier": 2}, "once in 2 phases"),
-        ({"building__barrier": "neighbour"}, "where nodes wait for their neighbours only, phases"),
-        ({"building__barrier_slack": 2}, "a slack of 2 barriers, phases are those of nodes on"),
-        ({"building__synchronise": "adaptive"}, "nodes leave step (building.synchronise), phases"),
-        ({"building__change": "window", "building__window": "100 us"}, "asks anew for what is"),
+        (
+            {"building__barrier": "neighbour"},
+            f"where nodes wait for their neighbours only, {ON_RING}",
+        ),
+        ({"building__barrier_slack": 2}, f"a slack of 2 barriers, {ON_RING}"),
+        (
+            {"building__synchronise": "adaptive"},
+            f"where nodes leave step (building.synchronise), {ON_RING}",
+        ),
+        (WINDOW, "asks anew for what is granted later"),
     ],
 )
 def test_what_has_no_closed_form_is_said(changes: dict[str, object], said: str) -> None:

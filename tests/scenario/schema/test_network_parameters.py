@@ -80,7 +80,6 @@ def test_one_switch_drops_where_the_others_do_not() -> None:
     full |= {"transport.connection": "reliable", "transport.retry_timeout": "100 us"}
     shallow = {"name": "leaf00", "model": "drop-tail", "queue_packets": 4}
     one = override(system(switch__named=[shallow]), full)
-    one = override(system(switch__named=[shallow]), full)
     ports = methods.simulate(one).series["ports"]
     dropped = [name for name, drops in zip(ports["name"], ports["drops"], strict=True) if drops]
     leaf = fabric_system(one).fabric.switches[0].name

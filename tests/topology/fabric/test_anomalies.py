@@ -199,7 +199,6 @@ def test_where_spine_ports_follow_no_rule_the_spines_still_do(case):
             ports = range(1, switch["ports"] + 1)
             cabling.renumber(switch["name"], chance.sample(ports, len(ports)))
     # Two cables to one spine that change places there look like any others.
-    # Two cables to one spine that change places there look like any others.
     spines = {pair: {cabling.at(*port)["to"][0] for port in pair} for pair in swaps}
     hidden = {("swapped cables", frozenset(pair)) for pair in swaps if len(spines[pair]) != 2}
     expected = harm(cabling, swaps, removed, absent) - hidden

@@ -85,7 +85,8 @@ def test_a_list_of_ports() -> None:
 def test_ibnetdiscover_of_2009_has_no_rates(tmp_path: Path) -> None:
     """The file of the case is cut: it lacks the host's section."""
     path = CASES / "06-ibnetdiscover-p" / "old2009.txt"
-    with pytest.raises(TopologyError, match="which the file does not describe; it may be trunca"):
+    cut = "which the file does not describe; it may be truncated"
+    with pytest.raises(TopologyError, match=cut):
         load_cabling(path)
     whole = tmp_path / "ibnetdiscover.txt"
     host = 'Ca 1 "H-00000000000000a1" # "node24 HCA-1"\n'

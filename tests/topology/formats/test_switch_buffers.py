@@ -177,8 +177,16 @@ ODD_SONIC: list[tuple[str, Any, str]] = [
     ("BUFFER_QUEUE", {"a|0": {"profile": "ingress_lossy_profile"}}, "which is for ingress"),
     ("BUFFER_POOL", {POOL: {"type": "egress"}}, "has no size"),
     ("BUFFER_PROFILE", {PROFILE: {"pool": POOL}}, "has neither dynamic_th nor static_th"),
-    ("BUFFER_PROFILE", {PROFILE: {"pool": POOL, "dynamic_th": "9"}}, "dynamic_th = 9; expected -8"),
-    ("BUFFER_PROFILE", {PROFILE: {"pool": POOL, "size": "-1"}}, "size = -1; expected a whole"),
+    (
+        "BUFFER_PROFILE",
+        {PROFILE: {"pool": POOL, "dynamic_th": "9"}},
+        "dynamic_th = 9; expected -8 to 7",
+    ),
+    (
+        "BUFFER_PROFILE",
+        {PROFILE: {"pool": POOL, "size": "-1"}},
+        "size = -1; expected a whole number",
+    ),
 ]
 
 

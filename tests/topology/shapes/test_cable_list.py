@@ -88,7 +88,10 @@ TWICE = [{"ends": [*ends]} for ends in ENDS]
         ({"network__switches": ["leaf0", "leaf0"]}, "names leaf0 twice"),
         ({"network__switches": ["leaf0", "leaf1", "spine0", "x"]}, "x has 0 cables"),
         ({"network__switches": ["leaf0", "leaf1"]}, "not in network.switches"),
-        ({"name": "mine", "network__links__rate": "0 b/s"}, r"^mine: network\.cables\.0 has no"),
+        (
+            {"name": "mine", "network__links__rate": "0 b/s"},
+            r"^mine: network\.cables\.0 has no rate",
+        ),
         ({"network__cables": [{"ends": ["a", "leaf0"]}] * 2}, "host a has 2 cables"),
         ({"network__cables": TWICE}, "leaf0 port 1 has two cables"),
         ({"network__cables": [{"ends": ["a", "leaf0"], "count": 1024}] * 300}, "more than 262144"),

@@ -216,13 +216,19 @@ BOTH = tuple(Cable(End(host, 1), End(2, 1), 1) for host in (0, 1))
 @pytest.mark.parametrize(
     ("fabric", "words"),
     [
-        (Fabric("f", (TWO[0], Node("a", 1)), SWITCH, ()), "nodes 0 (a) and 1 (a) have the same"),
+        (
+            Fabric("f", (TWO[0], Node("a", 1)), SWITCH, ()),
+            "nodes 0 (a) and 1 (a) have the same name",
+        ),
         (Fabric("f", (TWO[0], Node("c", 1, 1)), SWITCH, ()), "the same GUID"),
         (Fabric("f", (TWO[0], Node("c", 1, 9, 1)), SWITCH, ()), "the same LID"),
         (Fabric("f", (Node("a", 2),), SWITCH, ()), "a has 2 ports; a host has 1"),
         (Fabric("f", (Node("", 1),), SWITCH, ()), "no name"),
         (Fabric("f", (Node("a\x1b", 1),), SWITCH, ()), "no name of 1 to 200 printable"),
-        (Fabric("f", TWO, SWITCH, (Cable(End(2, 1), End(2, 1), 1),)), "1 is wired to itself"),
+        (
+            Fabric("f", TWO, SWITCH, (Cable(End(2, 1), End(2, 1), 1),)),
+            "s port 1 is wired to itself",
+        ),
         (Fabric("f", TWO, SWITCH, BOTH), "s port 1 has two cables"),
         (Fabric("f", TWO, SWITCH, (Cable(End(0, 1), End(2, 5), 1),)), "it has ports 1 to 4"),
         (Fabric("f", TWO, SWITCH, (Cable(End(0, 1), End(3, 1), 1),)), "node 3"),
