@@ -32,9 +32,15 @@ CABLING = sorted(
     }
 )
 READERS = {
-    "histogram": (inputs.histogram, b"900000 10\n1000000 80\n"),
-    "latencies": (inputs.latencies, b"#, usec\n1, 1.42\n2, 1.47\n"),
-    "trace": (inputs.trace, b"0.5\n1.5\n"),
+    "histogram": (
+        lambda name, folder: inputs.histogram(folder / name),
+        b"900000 10\n1000000 80\n",
+    ),
+    "latencies": (
+        lambda name, folder: inputs.latencies(folder / name),
+        b"#, usec\n1, 1.42\n2, 1.47\n",
+    ),
+    "trace": (lambda name, folder: inputs.trace(folder / name), b"0.5\n1.5\n"),
     "filling": (pattern_of, b'{"beam1": [1, 0], "beam2": [1, 0]}'),
     "scenario": (
         lambda name, folder: load(folder / name).readout.units,
@@ -93,4 +99,4 @@ def test_cabling_with_a_mark(tmp_path: Path, path: Path) -> None:
 def test_a_mark_alone_is_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "marked").write_bytes(MARK)
     with pytest.raises(ValueError, match="has no sizes"):
-        inputs.histogram("marked", tmp_path)
+        inputs.histogram(tmp_path / "marked")

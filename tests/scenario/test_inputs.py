@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -13,17 +14,17 @@ from daqloom.scenario.filling import pattern_of
 
 @pytest.fixture
 def file(tmp_path):
-    def write(content: str | bytes) -> str:
+    def write(content: str | bytes) -> Path:
         path = tmp_path / "input.txt"
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return str(path)
+        return path
 
     return write
 
 
-def test_a_histogram_is_read_with_comments_and_blank_lines(file, tmp_path):
+def test_a_histogram_is_read_with_comments_and_blank_lines(file):
     name = file("# bytes weight\n1000 3\n\n2e3\t1.5  # tail\n")
-    sizes, weights = inputs.histogram(name, tmp_path)
+    sizes, weights = inputs.histogram(name)
     assert list(sizes) == [1000, 2000]
     assert list(weights) == [3.0, 1.5]
 
@@ -50,9 +51,9 @@ def test_a_histogram_is_read_with_comments_and_blank_lines(file, tmp_path):
         ("# of at most 100 MB\n900 10\n", [(900, 10)]),
     ],
 )
-def test_histograms_as_programs_write_them(file, tmp_path, content, expected):
+def test_histograms_as_programs_write_them(file, content, expected):
     """Commas, a head line with a unit, and bins, which count with their middles."""
-    sizes, weights = inputs.histogram(file(content), tmp_path)
+    sizes, weights = inputs.histogram(file(content))
     assert list(zip(sizes, weights, strict=True)) == expected
 
 
@@ -66,9 +67,9 @@ def test_histograms_as_programs_write_them(file, tmp_path, content, expected):
          "ib_write_lat -U"),
     ],
 )  # fmt: skip
-def test_summaries_of_perftest_say_which_flag_prints_latencies(file, tmp_path, content, reason):
+def test_summaries_of_perftest_say_which_flag_prints_latencies(file, content, reason):
     with pytest.raises(ValueError, match=reason):
-        inputs.latencies(file(content), tmp_path)
+        inputs.latencies(file(content))
 
 
 @pytest.mark.parametrize(
@@ -108,14 +109,14 @@ def test_summaries_of_perftest_say_which_flag_prints_latencies(file, tmp_path, c
         (b"\xff\xfe1000 1", "binary file"),
     ],
 )
-def test_a_histogram_that_is_none_is_refused_with_file_and_line(file, tmp_path, content, reason):
+def test_a_histogram_that_is_none_is_refused_with_file_and_line(file, content, reason):
     with pytest.raises(ValueError, match=reason):
-        inputs.histogram(file(content), tmp_path)
+        inputs.histogram(file(content))
 
 
-def test_a_trace_is_read_relative_to_the_scenarios_folder(tmp_path):
+def test_a_trace_is_read_in_seconds(tmp_path):
     (tmp_path / "arrivals.txt").write_text("0\n1e-4\n1e-4\n0.5\n")
-    assert list(inputs.trace("arrivals.txt", tmp_path)) == [0, 1e-4, 1e-4, 0.5]
+    assert list(inputs.trace(tmp_path / "arrivals.txt")) == [0, 1e-4, 1e-4, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -130,9 +131,9 @@ def test_a_trace_is_read_relative_to_the_scenarios_folder(tmp_path):
         ("nan\n", "expected a time in seconds"),
     ],
 )
-def test_a_trace_that_is_none_is_refused(file, tmp_path, content, reason):
+def test_a_trace_that_is_none_is_refused(file, content, reason):
     with pytest.raises(ValueError, match=reason):
-        inputs.trace(file(content), tmp_path)
+        inputs.trace(file(content))
 
 
 PERFTEST = """\
@@ -163,8 +164,8 @@ PERFTEST = """\
         ("0\n", [0], [1]),
     ],
 )
-def test_latencies_are_read_however_they_are_written(file, tmp_path, content, latencies, counts):
-    found, seen = inputs.latencies(file(content), tmp_path)
+def test_latencies_are_read_however_they_are_written(file, content, latencies, counts):
+    found, seen = inputs.latencies(file(content))
     assert list(found) == pytest.approx([us * 1e-6 for us in latencies], rel=1e-12)
     assert list(seen) == counts
 
@@ -192,37 +193,37 @@ def test_latencies_are_read_however_they_are_written(file, tmp_path, content, la
         (b"\x00\x01\x02", "binary file"),
     ],
 )
-def test_latencies_that_are_none_are_refused_with_file_and_line(file, tmp_path, content, reason):
+def test_latencies_that_are_none_are_refused_with_file_and_line(file, content, reason):
     with pytest.raises(ValueError, match=reason):
-        inputs.latencies(file(content), tmp_path)
+        inputs.latencies(file(content))
 
 
-def test_latencies_are_bounded_in_number(file, tmp_path, monkeypatch):
+def test_latencies_are_bounded_in_number(file, monkeypatch):
     monkeypatch.setattr(inputs, "MOST_LATENCIES", 3)
     with pytest.raises(ValueError, match="more than 3 latencies"):
-        inputs.latencies(file("1\n" * 4), tmp_path)
+        inputs.latencies(file("1\n" * 4))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"missing\.txt cannot be read: no such file"):
-        inputs.trace("missing.txt", tmp_path)
+        inputs.trace(tmp_path / "missing.txt")
     with pytest.raises(ValueError, match="is a folder"):
-        inputs.trace(".", tmp_path)
+        inputs.trace(tmp_path / ".")
     with pytest.raises(ValueError, match="null"):
-        inputs.trace("a\0b", tmp_path)
+        inputs.trace(tmp_path / "a\0b")
     os.mkfifo(tmp_path / "fifo")
     for waiting in ("fifo", "/dev/zero"):
         with pytest.raises(ValueError, match="not a regular file"):
-            inputs.trace(waiting, tmp_path)
+            inputs.trace(tmp_path / waiting)
     with pytest.raises(ValueError, match="cannot be read: file name too long"):
-        inputs.trace("x" * 4000, tmp_path)
+        inputs.trace(tmp_path / ("x" * 4000))
 
 
-def test_a_file_longer_than_allowed_is_refused(file, tmp_path, monkeypatch):
+def test_a_file_longer_than_allowed_is_refused(file, monkeypatch):
     monkeypatch.setattr(inputs, "LARGEST_FILE_BYTES", 1 << 10)
-    assert len(inputs.trace(file("1\n" * 512), tmp_path)) == 512
+    assert len(inputs.trace(file("1\n" * 512))) == 512
     with pytest.raises(ValueError, match="larger than 1 KiB"):
-        inputs.trace(file("1\n" * 513), tmp_path)
+        inputs.trace(file("1\n" * 513))
 
 
 @example(content=b";")
@@ -231,6 +232,8 @@ def test_any_content_is_read_or_is_a_value_error(tmp_path_factory, content):
     folder = tmp_path_factory.getbasetemp()
     path = folder / f"any-{os.getpid()}"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    for read in (inputs.histogram, inputs.trace, pattern_of):
+    for read in (inputs.histogram, inputs.trace):
         with contextlib.suppress(ValueError):
-            read(path.name, folder)
+            read(path)
+    with contextlib.suppress(ValueError):
+        pattern_of(path.name, folder)

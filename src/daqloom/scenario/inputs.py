@@ -25,8 +25,6 @@ LARGEST_WEIGHT = 1e18
 LATEST_ARRIVAL_S = 1e6
 MOST_LATENCIES = 1_000_000
 LONGEST_LATENCY_US = 1e6
-HERE = Path()
-"""The working folder."""
 
 
 def folder_of(info: Any) -> Path:
@@ -69,13 +67,12 @@ def digest(*content: array[Any] | bytes) -> str:
     return found.hexdigest() if content else ""
 
 
-def histogram(name: str, folder: Path = HERE) -> tuple[array[int], array[float]]:
+def histogram(path: Path) -> tuple[array[int], array[float]]:
     """Read sizes (B) and weights from a file with a size and a weight a line, or both edges of a
     bin and a weight; a bin counts with its middle. Blanks, commas or semicolons part the columns. A
     head line may name the unit of sizes, such as `size_kB,count`."""
     sizes, weights = array("q"), array("d")
     bins: list[tuple[float, float, Line]] = []
-    path = resolve(name, folder)
     texts = read_text(path, LARGEST_FILE_BYTES).splitlines()
     lines = _lines(path, texts)
     unit_bytes = _commented_unit(path, texts[: lines[0].number - 1]) if lines else None
@@ -158,10 +155,9 @@ def _commented_unit(path: Path, comments: list[str]) -> float | None:
     return None
 
 
-def trace(name: str, folder: Path = HERE) -> array[float]:
+def trace(path: Path) -> array[float]:
     """Read arrival times (s) from a file with one a line, not decreasing."""
     times = array("d")
-    path = resolve(name, folder)
     for line in _lines(path, read_text(path, LARGEST_FILE_BYTES).splitlines()):
         try:
             time = _finite(line.text)
@@ -188,11 +184,10 @@ _Row = tuple[Line, str, str]
 """A line, its latency and its count."""
 
 
-def latencies(name: str, folder: Path = HERE) -> tuple[array[float], array[float]]:
+def latencies(path: Path) -> tuple[array[float], array[float]]:
     """Read latencies (s), ascending, with the count of each, from a file in microseconds. The file
     has one latency a line, or a latency and a count; or it is the output of `ib_write_lat` of
     perftest with -U or -H, of which only the samples are read."""
-    path = resolve(name, folder)
     texts = read_text(path, LARGEST_FILE_BYTES).splitlines()
     lines = [Line(path, *each) for each in enumerate(texts, start=1)]
     counts: dict[float, float] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from array import array
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import PrivateAttr, model_validator
@@ -64,5 +65,5 @@ class Distribution(Part):
         if self.kind == "histogram":
             if not self.file:
                 raise ValueError('kind = "histogram" requires a file')
-            self._measured = inputs.latencies(self.file)
+            self._measured = inputs.latencies(Path(self.file))
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from array import array
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
@@ -182,13 +183,13 @@ class Event(Part):
                 raise ValueError(
                     'size_distribution = "histogram" requires a file in size_histogram'
                 )
-            sizes, weights = self._histogram = inputs.histogram(self.size_histogram)
+            sizes, weights = self._histogram = inputs.histogram(Path(self.size_histogram))
             mean = sum(map(operator.mul, sizes, weights)) / sum(weights)
             self.__dict__["size"] = round(mean)
         if self.arrivals == "trace":
             if not self.trace:
                 raise ValueError('arrivals = "trace" requires a file in trace')
-            self._trace = inputs.trace(self.trace)
+            self._trace = inputs.trace(Path(self.trace))
             self.__dict__["rate"] = len(self._trace) / self._trace[-1]
         if self.arrivals == "lhc":
             filled = self.lhc.pattern.count(1) / len(self.lhc.pattern) / self.lhc.bunch_spacing
