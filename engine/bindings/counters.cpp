@@ -17,7 +17,6 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "bindings/report.hpp"

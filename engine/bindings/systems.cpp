@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "bindings/settings.hpp"
 #include "bindings/simulation.hpp"
