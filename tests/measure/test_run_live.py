@@ -228,9 +228,10 @@ def test_nothing_is_built_twice_when_all_units_are_lost_together(fault, transpor
             for pid in victims:
                 os.kill(pid, signal.SIGSTOP)
             over = time.monotonic() + 3  # longer than the fault timeout
-            is_lost = lambda: run.lost() == {0, 1, 2, 3}  # noqa: E731
-            is_over = lambda: time.monotonic() > over  # noqa: E731
-            run.wait_for(is_lost if fault == "all stopped" else is_over)
+            if fault == "all stopped":
+                run.wait_for(lambda: run.lost() == {0, 1, 2, 3})
+            else:
+                run.wait_for(lambda: time.monotonic() > over)
             for pid in victims:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
