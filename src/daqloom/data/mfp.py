@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self, overload
 
@@ -56,7 +57,7 @@ class Fragments(Sequence[tuple[int, memoryview]]):
         return int(self.types[index]), self._packet[start : start + int(self.sizes[index])]
 
 
-class Packet:
+class Packet(ABC):
     """A packet, which is a read-only view of the bytes that it was decoded from."""
 
     _packet: memoryview
@@ -69,8 +70,9 @@ class Packet:
         packet._read(data)
         return packet
 
+    @abstractmethod
     def _read(self, data: Buffer) -> None:
-        raise NotImplementedError
+        """Set `_packet` and the numbers of the packet at the front of `data`."""
 
     @property
     def nbytes(self) -> int:
