@@ -26,7 +26,7 @@ from typing import IO
 from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm
 
 from daqloom.faults.clock import Calendar
-from daqloom.faults.opensm_log import CHANGED, LINE, SWEPT, time_of
+from daqloom.faults.opensm_log import LINE, NOTICE, SWEPT, time_of
 from daqloom.topology.fabric.broken_cables import between_switches
 from daqloom.topology.fabric.fabric import Fabric
 
@@ -71,7 +71,7 @@ def sweep(console: IO[str] | None, command: str, log: Path) -> tuple[float, str]
         new = lines_of(log)[before:]
         up = next((at for at, text in new if text == SWEPT), None)
         if up is not None:
-            first = next((at for at, text in new if CHANGED in text), new[0][0])
+            first = next((at for at, text in new if NOTICE.match(text)), new[0][0])
             tables = [hit[1] for _, text in new if (hit := TABLES.match(text))]
             return up - first, tables[-1] if tables else "none"
     raise RuntimeError(f"no SUBNET UP within {MOST_S:g} s of {command or 'the start'}")

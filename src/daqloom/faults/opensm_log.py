@@ -34,7 +34,7 @@ _STATE = re.compile(
 _UP_STATES = ("INIT", "ARMED", "ACTIVE")
 _START = re.compile(r"OpenSM \d")
 SWEPT = "SUBNET UP"
-_NOTICE = re.compile(r'log_notice: Reporting .*(?:num:128\b|["(]Link state change[")])')
+NOTICE = re.compile(r'log_notice: Reporting .*(?:num:128\b|["(]Link state change[")])')
 _SUBJECT = re.compile(
     r"(?:Unlinking|Creating new link|Removed port|Discovered new port|changed state)|"
     r"\b(?:link|port) .{0,80}\b(?:is|went|goes|now|to) (?:up|down)\b",
@@ -89,7 +89,7 @@ def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> N
         if changes is not None:
             log.changes += changes
             lines.use()
-        elif _NOTICE.match(text):
+        elif NOTICE.match(text):
             log.lines[NAMELESS] += not is_first_sweep
             lines.use()
         elif _SUBJECT.search(text) and not is_first_sweep:
