@@ -285,7 +285,10 @@ def test_metrics_are_differences_of_the_ports_counters():
         ('ports = ["a"]\nlevle = "tor"\n[count]\nadapter = "x"', 'unknown key "levle"'),
         ('ports = ["a"]\nlevel = "roof"\n[count]\nadapter = "x"', "level"),
         ('ports = ["a"]\nsettle = "1 d"\n[count]\nadapter = "x"', "settle"),
-        ('ports = ["a"]\n[limits]\naddresses = ["ten"]\n[count]\nadapter = "x"', "IP address or"),
+        (
+            'ports = ["a"]\n[limits]\naddresses = ["ten"]\n[count]\nadapter = "x"',
+            "IP address or network",
+        ),
         ("ports = [", "not valid TOML"),
         ("\0", "binary"),
     ],

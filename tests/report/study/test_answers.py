@@ -120,7 +120,7 @@ COMMANDS = [("report",), ("study", "fit"), ("study", "compare"), ("study", "leve
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize(
     ("computed", "read", "advice"),
-    [("--quick", "", "give --quick to use"), ("", "--quick", "leave out --quick to use")],
+    [("--quick", "", "give --quick to use them"), ("", "--quick", "leave out --quick to use them")],
 )
 def test_results_of_the_other_form_are_named(tmp_path, words, computed, read, advice) -> None:
     study_of(tmp_path, QUICK)

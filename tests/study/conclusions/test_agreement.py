@@ -55,7 +55,8 @@ def compared(one: float, other: float, factor: float) -> Verdict:
          " the formula: at low load bursts seldom overlap"),
         ((10, 10.4), 0.5, 1.04, Load.MEDIUM, "they agree within 5 %."),
         ((10, 13), 0.5, 1.3, Load.MEDIUM, "the load does not explain it"),
-        ((10, 25), 0.95, 2.5, Load.SATURATED, "near saturation queues grow with the length of the"),
+        ((10, 25), 0.95, 2.5, Load.SATURATED, "near saturation queues grow with the length of the"
+         " run"),
         ((10, 99), 1.2, 9.9, Load.SATURATED, "above capacity"),
         ((0, 0), 0.0, 1, Load.LOW, "they agree"),
     ],
