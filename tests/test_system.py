@@ -17,6 +17,6 @@ def test_a_rack_is_compared_on_the_same_events_and_a_fabric_by_its_methods() -> 
     rack = daqloom.load("small-rack").on_same_events(0.05, seed=1)
     assert rack.formula_peak > rack.regular_peak > 0
     assert rack.simulated.seed == 1
-    found = System(small_fabric()).beside(["analyse", "simulate"])
+    found = System(small_fabric()).run_methods(["analyse", "simulate"])
     assert [result.method for result in found.results] == ["analyse", "simulate"]
     assert found.results[1].metrics == System(small_fabric()).simulate().metrics

@@ -94,12 +94,12 @@ class System:
         )
 
     def compare(self, *, seed: int | None = None) -> MethodResults | Comparison:
-        """Compare methods as `daqloom compare` does: racks `on_same_events`, fabrics `beside`."""
+        """Compare methods as `daqloom compare`: racks `on_same_events`, fabrics `run_methods`."""
         system = self if seed is None else self.with_overrides({"run.seed": seed})
         is_incast = Parts.INCAST in parts_of(system.scenario)
-        return system.on_same_events() if is_incast else system.beside()
+        return system.on_same_events() if is_incast else system.run_methods()
 
-    def beside(
+    def run_methods(
         self,
         methods: Iterable[Method] | None = None,
         *,

@@ -125,7 +125,7 @@ def _fabric(
     )
     with progress(f"simulating {system.name}", quiet=quiet) as simulating:  # noqa: SIM117
         with progress(f"measuring {system.name}", quiet=quiet) as measuring:
-            found = system.beside(
+            found = system.run_methods(
                 chosen, simulated=simulating, measured=lambda how: measuring(how.share)
             )
     if json:
