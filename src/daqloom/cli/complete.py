@@ -12,19 +12,18 @@ from daqloom.base import lazy
 with lazy.imports():
     from daqloom import scenario
     from daqloom.results import metrics as results_metrics
-    from daqloom.scenario import document
-    from daqloom.scenario import package_files as scenario_shipped
+    from daqloom.scenario import document, package_files
     from daqloom.topology.system import scenarios as system_scenarios
 
 
 def scenarios(incomplete: str) -> list[str]:
     """Return the names of shipped files that begin so."""
-    return beginning(incomplete, scenario_shipped.shipped("scenarios"))
+    return beginning(incomplete, package_files.shipped("scenarios"))
 
 
 def studies(incomplete: str) -> list[str]:
     """Return the names of shipped files that begin so."""
-    return beginning(incomplete, scenario_shipped.shipped("studies"))
+    return beginning(incomplete, package_files.shipped("studies"))
 
 
 def metrics(incomplete: str) -> list[str]:

@@ -22,8 +22,7 @@ with lazy.imports():
     from daqloom.report import matplotlib_renderer, style
     from daqloom.report.study import levels as study_levels
     from daqloom.report.study import methods, surface
-    from daqloom.study.conclusions import agreement, as_json
-    from daqloom.study.conclusions import fits as conclusions_fits
+    from daqloom.study.conclusions import agreement, as_json, fits
     from daqloom.study.conclusions import levels as conclusions_levels
     from daqloom.study.file import points
     from daqloom.study.store import store as store_store
@@ -146,7 +145,7 @@ def fit(
 
     _, dataset, opened = read_study(file, store, quick=quick)
     limit = None if below is None else _limit(dataset, points.shown_variable(dataset, show), below)
-    found = conclusions_fits.fits(dataset, show, terms=terms, below=limit)
+    found = fits.fits(dataset, show, terms=terms, below=limit)
     chosen = _place(dataset, at)
     place = {
         a: v for a, v in (points.operating_point(dataset) | chosen).items() if a in found[0].axes

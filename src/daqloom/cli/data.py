@@ -23,8 +23,7 @@ with lazy.imports():
     from daqloom import data as event_data
     from daqloom.cli.console import data
     from daqloom.data import files as data_files
-    from daqloom.data import generator as data_generated
-    from daqloom.data import inspect
+    from daqloom.data import generator, inspect
     from daqloom.topology.system import scenarios
 
 
@@ -55,9 +54,9 @@ def generate(
       daqloom data generate lhcb-10-percent -o data --mfps 2
       daqloom data generate mine.toml -o data --set event.packing=1000 --seed 7
     """
-    sources = data_generated.generators(scenarios.load(scenario, set_ or ()), seed)
+    sources = generator.generators(scenarios.load(scenario, set_ or ()), seed)
     with progress(f"writing {len(sources)} files", quiet=quiet) as show:
-        paths = data_generated.write_files(sources, output, mfps, show)
+        paths = generator.write_files(sources, output, mfps, show)
     total = with_unit(sum(path.stat().st_size for path in paths), "B")
     events = mfps * sources[0].packing
     where = printable(str(output))

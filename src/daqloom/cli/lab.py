@@ -17,8 +17,7 @@ from daqloom.results.metrics import with_unit
 from daqloom.scenario.errors import ScenarioError
 
 with lazy.imports():
-    from daqloom.device import port_states as device_port_states
-    from daqloom.device import reference, registry, under_test
+    from daqloom.device import port_states, reference, registry, under_test
     from daqloom.scenario.schema import part
     from daqloom.study.run import probe as run_probe
 
@@ -80,7 +79,7 @@ def _what(name: str) -> str:
 @app.command()
 def show(file: File, json: Json = False) -> None:
     """Show what a switch's ports have and have counted; nothing is changed."""
-    found = device_port_states.port_states(file)
+    found = port_states.port_states(file)
     if json:
         print_json({"schema": 1, "ports": found})
         return

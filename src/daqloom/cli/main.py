@@ -1,6 +1,6 @@
 """The `daqloom` command with all of its commands."""
 
-from daqloom.cli import conclusions as conclude
+from daqloom.cli import conclusions
 from daqloom.cli.app import DESCRIBED, LIVE, NETWORKS_AND_DATA, STUDIES
 from daqloom.cli.calibrate import calibrate
 from daqloom.cli.compare import compare
@@ -17,7 +17,7 @@ from daqloom.cli.topology import app as topology_app
 
 __all__ = ["app"]
 
-for conclusion in (conclude.levels, conclude.fit, conclude.compare):
+for conclusion in (conclusions.levels, conclusions.fit, conclusions.compare):
     study_app.command()(conclusion)
 app.command(rich_help_panel=DESCRIBED)(compare)
 app.add_typer(study_app, name="study", rich_help_panel=STUDIES)

@@ -35,10 +35,9 @@ with lazy.imports():
     from daqloom.scenario.file import overrides, show
     from daqloom.softswitch import costs as softswitch_costs
     from daqloom.softswitch import document as softswitch_document
-    from daqloom.softswitch import from_scenario, sizes
+    from daqloom.softswitch import from_scenario, sizes, trials
     from daqloom.softswitch import load as softswitch_load
     from daqloom.softswitch import status as softswitch_status
-    from daqloom.softswitch import trials as softswitch_trials
     from daqloom.topology.system import scenarios
 
 
@@ -293,7 +292,7 @@ def benchmark(
     except ValueError as error:
         raise ScenarioError(f"--pace {pace[:40]} {error}") from None
 
-    rig = softswitch_trials.trials(frame_size, destinations, ring_packets, pace_bps, descriptors)
+    rig = trials.trials(frame_size, destinations, ring_packets, pace_bps, descriptors)
     begin_s = time.monotonic()
     with staged_progress("searching the rate", quiet=quiet) as report:
 
@@ -361,7 +360,7 @@ def costs(
     """
     _needs_dpdk()
 
-    rig = softswitch_trials.trials(
+    rig = trials.trials(
         frame_size, softswitch_costs.DESTINATIONS, softswitch_costs.RING_PACKETS, 0, 512
     )
     found = {}

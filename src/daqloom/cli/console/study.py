@@ -11,7 +11,7 @@ from daqloom.base.words import counted, unit_of_time
 from daqloom.cli.console.store import damage_noted
 from daqloom.cli.console.terminal import bar, note
 from daqloom.report.study.answers import answers
-from daqloom.study.file import search_bounds as unbounded
+from daqloom.study.file import search_bounds
 from daqloom.study.file.file import Study
 from daqloom.study.run.executor import executor_for
 from daqloom.study.run.plan import Plan
@@ -124,7 +124,7 @@ def print_summary(study: Study, progress: Progress) -> None:
     if study.search:
         low, high = map(str, study.search.bounds)
         statuses = Counter[str](boundary.status for boundary in progress.boundaries.values())
-        warning = unbounded.sentence(statuses, study.search.find, low, high)
+        warning = search_bounds.sentence(statuses, study.search.find, low, high)
         if warning:
             print(f"daqloom: {warning}", file=sys.stderr)
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
