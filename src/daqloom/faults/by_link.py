@@ -8,8 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from daqloom.base import lazy
 from daqloom.base.words import natural_key
 from daqloom.faults.failure import Failure
+
+with lazy.imports():
+    from scipy import stats
+
 
 NO_CAUSE = "not told"
 """Name of a missing cause."""
@@ -58,8 +63,6 @@ def by_link(failures: Sequence[Failure], end_s: float) -> tuple[LinkTotal, ...]:
 def dispersion(totals: Sequence[LinkTotal], links: int) -> Dispersion | None:
     """Return the dispersion of `links` links, including those that never failed; None without
     failures or with a single link."""
-    from scipy.stats import chi2
-
     failures = sum(total.failures for total in totals)
     if links < 2 or not failures:
         return None
@@ -67,7 +70,7 @@ def dispersion(totals: Sequence[LinkTotal], links: int) -> Dispersion | None:
     squares = sum((total.failures - mean) ** 2 for total in totals)
     squares += (links - len(totals)) * mean**2
     index = squares / mean / (links - 1)
-    return Dispersion(links, index, float(chi2.sf(index * (links - 1), links - 1)))
+    return Dispersion(links, index, float(stats.chi2.sf(index * (links - 1), links - 1)))
 
 
 def most_of(totals: Sequence[LinkTotal], share: float) -> int:

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from daqloom.base import lazy
 from daqloom.base.output import written_whole
 from daqloom.faults.errors import NAMED
 from daqloom.faults.failure import Failure
 
-if TYPE_CHECKING:
+with lazy.imports():
     import xarray as xr
 
+
+if TYPE_CHECKING:
     from daqloom.faults.errors import LinkErrors
     from daqloom.faults.summary import Variant
 
@@ -23,8 +26,6 @@ def failures_dataset(kinds: Mapping[str, Variant]) -> xr.Dataset:
     """Return all failures of the first variant (dimension `failure`): begin (UTC), duration (s;
     NaN: not ended), link, cause, and for each other variant whether it counts the failure, or the
     first of those merged into one."""
-    import xarray as xr
-
     every = next(iter(kinds.values())).failures
     columns: dict[str, tuple[str, object, dict[str, str]]] = {
         "begin": ("failure", _times(every), {"long_name": "begin (UTC)"}),
@@ -45,8 +46,6 @@ def failures_dataset(kinds: Mapping[str, Variant]) -> xr.Dataset:
 
 def errors_dataset(errors: Sequence[LinkErrors]) -> xr.Dataset:
     """Return the errors of each link (dimension `link`), a variable for each counter."""
-    import xarray as xr
-
     names = NAMED | {name: (name, name) for each in errors for name in each.counts}
     columns = {
         name: ("link", [each.counts.get(counter, 0) for each in errors], {"long_name": meaning})

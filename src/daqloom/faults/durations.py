@@ -14,7 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.base import lazy
 from daqloom.faults.failure import Failure
+
+with lazy.imports():
+    from scipy import stats
+
 
 Array = NDArray[np.float64]
 CONFIDENCE = 0.95
@@ -50,15 +55,13 @@ class Distribution:
 
 def distribution(failures: Sequence[Failure], end_s: float) -> Distribution:
     """Return the distribution of the durations of failures in a log that ends at `end_s`."""
-    from scipy.stats import CensoredData, ecdf
-
     lasting = np.array([each.lasts_s(end_s) for each in failures], dtype=float)
     is_over = np.array([each.end_s is not None for each in failures], dtype=bool)
     ended, still = lasting[is_over], lasting[~is_over]
     if not len(ended):
         none = np.array([], dtype=float)
         return Distribution(none, none, none, none, len(still), still.max(initial=0.0))
-    found = ecdf(CensoredData(uncensored=ended, right=still))
+    found = stats.ecdf(stats.CensoredData(uncensored=ended, right=still))
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # the band is NaN at its ends
         band = found.cdf.confidence_interval(CONFIDENCE, method="log-log")

@@ -13,6 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.base import lazy
+
+with lazy.imports():
+    from scipy import stats
+
+
 Array = NDArray[np.float64]
 SAMPLES = 499
 FEWEST = 5
@@ -51,8 +57,6 @@ class Intervals:
 def intervals(begin_s: Array, seed: int = 1) -> Intervals:
     """Return the times between failures that begin at `begin_s`. Simultaneous failures, due to the
     resolution of the log, count as half the smallest other interval apart."""
-    from scipy.stats import chi2
-
     found = np.sort(np.diff(np.sort(begin_s)))
     positive = found[found > 0]
     if len(positive) < FEWEST:
@@ -64,7 +68,7 @@ def intervals(begin_s: Array, seed: int = 1) -> Intervals:
         for name, is_weibull in (("exponential", False), ("Weibull", True))
     )
     gain = 2 * (_likelihood(found, fits[1]) - _likelihood(found, fits[0]))
-    return Intervals(found, fits, float(chi2.sf(max(0.0, gain), 1)))
+    return Intervals(found, fits, float(stats.chi2.sf(max(0.0, gain), 1)))
 
 
 def _fit(name: str, values: Array, is_weibull: bool, random: np.random.Generator) -> Fit:

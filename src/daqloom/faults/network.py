@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from daqloom.base import lazy
 from daqloom.faults import FaultsError
 from daqloom.faults.links import Links
+
+with lazy.imports():
+    from daqloom.topology.fabric import levels
+    from daqloom.topology.schedule import slots
+    from daqloom.topology.shapes import shape
+    from daqloom.topology.system import scenarios, system
+
 
 if TYPE_CHECKING:
     from daqloom.scenario.schema.models import Scenario
@@ -44,9 +52,6 @@ class Network:
 def network_of(scenario: Scenario) -> Network:
     """Return the network of a scenario, with nothing broken. Raises ScenarioError, and FaultsError
     where no cable between switches can fail or no events are built."""
-    from daqloom.topology.shapes.shape import cables
-    from daqloom.topology.system.scenarios import override
-
     given = scenario.network
     if given.shape not in CABLED:
         raise FaultsError(
@@ -58,7 +63,7 @@ def network_of(scenario: Scenario) -> Network:
             f'{scenario.name} has building.protocol = "none": it builds no events whose rate a '
             "failure could lower; give a scenario that builds events"
         )
-    fabric, _ = cables(override(scenario, {"faults.cables": 0}))
+    fabric, _ = shape.cables(scenarios.override(scenario, {"faults.cables": 0}))
     links = Links(fabric)
     kind = kinds(fabric, links.cables)
     found = Network(links, kind, _shares(scenario, fabric, links.cables))
@@ -72,22 +77,18 @@ def network_of(scenario: Scenario) -> Network:
 
 def kinds(fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, str]:
     """Return the kind of each link."""
-    from daqloom.topology.fabric.levels import HOST, level_name, node_levels
-
-    level = node_levels(fabric)
+    level = levels.node_levels(fabric)
     found = {}
     for name, cable in cables.items():
         low, high = sorted((level[cable.a.node], level[cable.b.node]))
-        found[name] = HOST_LINK if low == HOST else f"{level_name(low)} - {level_name(high)}"
+        between = f"{levels.level_name(low)} - {levels.level_name(high)}"
+        found[name] = HOST_LINK if low == levels.HOST else between
     return found
 
 
 def _shares(scenario: Scenario, fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, float]:
-    from daqloom.topology.schedule.slots import hosts_of
-    from daqloom.topology.system.system import node_slots, unit_slots
-
-    units = unit_slots(scenario, node_slots(scenario, fabric))  # readout, builder
-    counts = [Counter(hosts_of(slots)) for slots in units]
+    units = system.unit_slots(scenario, system.node_slots(scenario, fabric))  # readout, builder
+    counts = [Counter(slots.hosts_of(places)) for places in units]
     found = {}
     for name, cable in cables.items():
         host = min(cable.a.node, cable.b.node)

@@ -6,10 +6,11 @@ import io
 from functools import singledispatch
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from daqloom.base import lazy
 from daqloom.base.output import written_whole
 from daqloom.report import style
 from daqloom.report.figure import (
@@ -28,8 +29,11 @@ from daqloom.report.figure import (
     Text,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
+with lazy.imports():
+    import matplotlib as mpl
+    from matplotlib import cm, colors, ticker, transforms
+    from matplotlib import figure as canvases
+
 
 RC: Any = {
     "font.family": "DejaVu Sans",
@@ -79,14 +83,11 @@ def png(figure: Figure, dpi: int) -> bytes:
     return stream.getvalue()
 
 
-def canvas(figure: Figure) -> Canvas:
+def canvas(figure: Figure) -> canvases.Figure:
     """Return matplotlib's figure."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure as Canvas
-
     is_placed = any(panel.place for panel in figure.panels)
     with mpl.rc_context(RC):
-        drawn = Canvas(figsize=figure.size, layout=None if is_placed else "constrained")
+        drawn = canvases.Figure(figsize=figure.size, layout=None if is_placed else "constrained")
         places = _places(drawn, figure)
         for axes, panel in zip(places, figure.panels, strict=True):
             _panel(axes, panel)
@@ -106,7 +107,7 @@ def canvas(figure: Figure) -> Canvas:
         return drawn
 
 
-def _places(drawn: Canvas, figure: Figure) -> list[Any]:
+def _places(drawn: canvases.Figure, figure: Figure) -> list[Any]:
     """Return axes for each panel; only the outer ones of shared axes have numbers."""
     width, height = (72 * length for length in figure.size)
     cells = [panel.cell for panel in figure.panels]
@@ -153,8 +154,6 @@ def _panel(axes: Any, panel: Panel) -> None:
 
 
 def _axis(axes: Any, name: str, axis: Axis) -> None:
-    from matplotlib.ticker import FixedLocator, MaxNLocator, NullFormatter, NullLocator
-
     drawn = getattr(axes, f"{name}axis")
     drawn.set_label_text(axis.label, fontsize=axis.size)
     if axis.margin is not None:
@@ -162,38 +161,34 @@ def _axis(axes: Any, name: str, axis: Axis) -> None:
     if axis.ends != (None, None):
         getattr(axes, f"set_{name}lim")(*axis.ends)
     if axis.ticks is not None:
-        drawn.set_major_locator(FixedLocator(axis.ticks))
-        drawn.set_minor_locator(NullLocator())
+        drawn.set_major_locator(ticker.FixedLocator(axis.ticks))
+        drawn.set_minor_locator(ticker.NullLocator())
     elif axis.log:
         ends = sorted(getattr(axes, f"get_{name}lim")())
-        drawn.set_major_locator(FixedLocator(style.round_steps(*ends, log=True)))
+        drawn.set_major_locator(ticker.FixedLocator(style.round_steps(*ends, log=True)))
     elif axis.integer:
-        drawn.set_major_locator(MaxNLocator(integer=True))
+        drawn.set_major_locator(ticker.MaxNLocator(integer=True))
     if axis.names is not None:
         drawn.set_ticks(axis.ticks, axis.names)
     elif text := axis.text or (style.plain if axis.log else None):
         drawn.set_major_formatter(lambda value, _: text(value))
-        drawn.set_minor_formatter(NullFormatter())
+        drawn.set_minor_formatter(ticker.NullFormatter())
     look: dict[str, Any] = {"labelrotation": axis.turned} | ({"length": 0} if axis.bare else {})
     axes.tick_params(axis=name, **look | ({"labelsize": axis.size} if axis.size else {}))
     axes.grid(axis.grid, axis=name)
 
 
 def _legend_place(axes: Any, panel: Panel, where: str) -> dict[str, Any]:
-    from matplotlib.transforms import ScaledTranslation
-
     if where != "below":
         return {"loc": where}
-    down = ScaledTranslation(0, BELOW / 72, axes.figure.dpi_scale_trans)
+    down = transforms.ScaledTranslation(0, BELOW / 72, axes.figure.dpi_scale_trans)
     at, loc = ((0, 0), "upper left") if panel.place else ((0.5, 0), "upper center")
     return {"loc": loc, "bbox_to_anchor": at, "bbox_transform": axes.transAxes + down}
 
 
 def _keys(figure: Figure) -> Any:
     """Return hidden axes with the entries of a legend."""
-    from matplotlib.figure import Figure as Canvas
-
-    axes = Canvas().add_subplot()
+    axes = canvases.Figure().add_subplot()
     for mark in figure.keys:
         _draw(mark, axes, 1)
     return axes
@@ -207,21 +202,17 @@ def _legend(owner: Any, shown: list[Any], legend: Legend, **place: Any) -> None:
         owner.legend(handles, labels, borderaxespad=0.2, **look, **place)
 
 
-def _bar(drawn: Canvas, places: list[Any], bar: ColourBar) -> None:
-    from matplotlib.cm import ScalarMappable
-
+def _bar(drawn: canvases.Figure, places: list[Any], bar: ColourBar) -> None:
     look: Any = {"location": bar.where, "shrink": bar.shrink, "aspect": bar.aspect}
     look |= {"label": bar.label, "format": lambda value, _: style.plain(value)}
-    key = drawn.colorbar(ScalarMappable(**_colours(bar.scale)), ax=places, **look)
+    key = drawn.colorbar(cm.ScalarMappable(**_colours(bar.scale)), ax=places, **look)
     key.set_ticks(bar.steps())
     key.ax.minorticks_off()
 
 
 def _colours(scale: Scale) -> dict[str, Any]:
-    from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
-
-    norm = (LogNorm if scale.log else Normalize)(scale.low, scale.high)
-    return {"norm": norm, "cmap": LinearSegmentedColormap.from_list("", list(scale.colours))}
+    norm = (colors.LogNorm if scale.log else colors.Normalize)(scale.low, scale.high)
+    return {"norm": norm, "cmap": colors.LinearSegmentedColormap.from_list("", list(scale.colours))}
 
 
 @singledispatch

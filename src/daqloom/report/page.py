@@ -10,13 +10,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom.base import lazy
 from daqloom.base.output import write_text
 from daqloom.report.matplotlib_renderer import png, save
 from daqloom.report.plotly_renderer import Plot, plots
 
-if TYPE_CHECKING:
-    from jinja2 import Template
+with lazy.imports():
+    import jinja2
+    from plotly import offline
 
+
+if TYPE_CHECKING:
     from daqloom.report.figure import Figure
 
 DPI = 110
@@ -82,13 +86,11 @@ def page(title: str, subtitle: str, sections: Sequence[Section], lead: Sequence[
 
 
 @cache
-def _template() -> Template:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -98,6 +100,4 @@ def _template() -> Template:
 
 @cache
 def _plotly_script() -> str:
-    from plotly.offline import get_plotlyjs
-
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(offline.get_plotlyjs().encode(), 9, mtime=0)).decode()

@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from daqloom.base import lazy
+
+with lazy.imports():
+    import matplotlib as mpl
+    from matplotlib import colors, ticker
+
+
 BLACK = "#1a1a1a"
 GREY = "#6b6b6b"
 BLUE = "#0072B2"
@@ -26,27 +33,20 @@ NOTHING = "–"
 def sequence(count: int, colours: str = "viridis", end: float = 0.84) -> list[str]:
     """Return evenly spaced colours of a matplotlib map, from 0 to `end`; those of viridis also
     differ in grey."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
     places = (end * place / (count - 1) if count > 1 else 0.4 for place in range(count))
-    return [to_hex(colormaps[colours](place)) for place in places]
+    return [colors.to_hex(mpl.colormaps[colours](place)) for place in places]
 
 
 def on(colour: str | tuple[float, float, float]) -> str:
     """Return the colour of text with most contrast on another colour: black or white."""
-    from matplotlib.colors import to_rgb
-
-    red, green, blue = (channel**2.2 for channel in to_rgb(colour))
+    red, green, blue = (channel**2.2 for channel in colors.to_rgb(colour))
     return BLACK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.24 else "white"
 
 
 def pale(colour: str) -> str:
     """Return the colour of a surface with an edge of `colour`."""
-    from matplotlib.colors import to_hex, to_rgb
-
-    red, green, blue = (0.82 + 0.18 * part for part in to_rgb(colour))
-    return to_hex((red, green, blue))
+    red, green, blue = (0.82 + 0.18 * part for part in colors.to_rgb(colour))
+    return colors.to_hex((red, green, blue))
 
 
 def plain(value: float) -> str:
@@ -56,18 +56,17 @@ def plain(value: float) -> str:
 
 def translucent(colour: str, opacity: float) -> str:
     """Return the CSS colour: `rgba(0, 114, 178, 0.2)`."""
-    from matplotlib.colors import to_rgb
-
-    red, green, blue = (round(255 * part) for part in to_rgb(colour))
+    red, green, blue = (round(255 * part) for part in colors.to_rgb(colour))
     return f"rgba({red}, {green}, {blue}, {opacity:g})"
 
 
 def round_steps(low: float, high: float, most: int = 6, *, log: bool = False) -> list[float]:
     """Return a few round numbers in a range; on a logarithmic axis of decades powers of ten."""
-    from matplotlib.ticker import LogLocator, MaxNLocator
-
-    decades = LogLocator(subs=[1.0] if high > 200 * low else [1.0, 2.0, 5.0], numticks=9)
-    locator = decades if log and high > 5 * low else MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
+    if log and high > 5 * low:
+        subs = [1.0] if high > 200 * low else [1.0, 2.0, 5.0]
+        locator: ticker.Locator = ticker.LogLocator(subs=subs, numticks=9)
+    else:
+        locator = ticker.MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
     return [float(each) for each in locator.tick_values(low, high) if low <= each <= high]
 
 

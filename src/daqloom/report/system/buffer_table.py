@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
+from daqloom.base import lazy
 from daqloom.base.words import counted
 from daqloom.report import style
 from daqloom.report.style import NOTHING
@@ -12,8 +12,9 @@ from daqloom.report.system.buffer_question import BufferQuestion, Run, Switch
 from daqloom.results.metrics import label
 from daqloom.results.result import Result
 
-if TYPE_CHECKING:
-    from rich.table import Table
+with lazy.imports():
+    from rich import box
+    from rich import table as rich_table
 
 
 def head(question: BufferQuestion) -> list[str]:
@@ -54,16 +55,13 @@ def rows(question: BufferQuestion) -> list[list[str]]:
     ]
 
 
-def table(question: BufferQuestion) -> Table:
+def table(question: BufferQuestion) -> rich_table.Table:
     """Return the table for a terminal."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    shown = Table(
+    shown = rich_table.Table(
         title=question.title,
         title_style="bold",
         title_justify="left",
-        box=SIMPLE_HEAD,
+        box=box.SIMPLE_HEAD,
         pad_edge=False,
         show_edge=False,
         collapse_padding=True,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.analyse.system import System
+from daqloom.base import lazy
 from daqloom.base.output import write_text
 from daqloom.report import matplotlib_renderer
 from daqloom.report.system import buffer_figure
@@ -33,6 +34,10 @@ from daqloom.report.system.buffer_question import (
 )
 from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import load, override
+
+with lazy.imports():
+    from rich import progress as bars
+
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -132,13 +137,11 @@ def cores() -> int:
 
 
 def _progress(console: Console) -> Progress:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    return Progress(
-        TextColumn("{task.description:<29}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
+    return bars.Progress(
+        bars.TextColumn("{task.description:<29}"),
+        bars.BarColumn(),
+        bars.TextColumn("{task.percentage:>3.0f} %"),
+        bars.TimeElapsedColumn(),
         console=console,
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.analyse.triangles import occupancy
 from daqloom.report import style
 from daqloom.report.figure import Area, Axis, Legend, Line, Mark, Panel, Rule
 
@@ -160,8 +161,6 @@ def _series(result: Result, series: str, *names: str) -> list[NDArray[np.float64
 def stacked_events(event: Triangle, arrivals_s: Sequence[float], until_s: float) -> XY:
     """Return time (s) and bytes of the first, the first two, … all events, up to `until_s`; shapes
     (n,) and (arrivals, n). The last row is the occupancy of the switch."""
-    from daqloom.analyse.triangles import occupancy
-
     singles = [occupancy(event, [arrival]) for arrival in arrivals_s]
     corners = np.unique(np.concatenate([[0.0, until_s], *(times for times, _ in singles)]))
     corners = corners[corners <= until_s]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from daqloom.base import lazy
 from daqloom.base.output import OutputError, write_text
 from daqloom.report import matplotlib_renderer, style
 from daqloom.report.figure import Figure, Panel, in_grid
@@ -16,6 +17,10 @@ from daqloom.report.system.buffer_question import Run, regular_events, switch_of
 from daqloom.report.system.panels import comparison, latency, triangles, whole_run
 from daqloom.scenario import Scenario
 from daqloom.scenario.schema.parts import Parts, parts_of
+
+with lazy.imports():
+    from daqloom.report.system import fabric_result_figure
+
 
 if TYPE_CHECKING:
     from daqloom.results.result import Result
@@ -60,8 +65,6 @@ def write(path: Path, scenario: Scenario, result: Result) -> None:
         drawn = Figure(in_grid(found, len(found)), size, _title(scenario, result))
         matplotlib_renderer.save(drawn, path)
     else:
-        from daqloom.report.system import fabric_result_figure
-
         drawn = fabric_result_figure.figure(scenario, result)
         matplotlib_renderer.save(drawn, path, FABRIC_DPI)
 

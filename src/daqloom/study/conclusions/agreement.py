@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from daqloom.base import lazy
 from daqloom.study import StudyError
 from daqloom.study.file.points import (
     ABOVE,
@@ -26,6 +27,10 @@ from daqloom.study.file.points import (
     step_values,
 )
 from daqloom.study.statistics.gev import Array
+
+with lazy.imports():
+    from scipy import stats
+
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -58,9 +63,7 @@ class Scale:
 
     def interval(self) -> tuple[float, float]:
         """k ± its error times Student's t with n - 1 degrees of freedom (95 %)."""
-        from scipy.stats import t
-
-        half = float(t.ppf(0.975, self.residuals.size - 1)) * self.error
+        half = float(stats.t.ppf(0.975, self.residuals.size - 1)) * self.error
         return self.k - half, self.k + half
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from daqloom.base import lazy
 from daqloom.base.words import did_you_mean
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.file.explain import mistakes_of
@@ -41,6 +42,10 @@ from daqloom.study.file.hasher import ScenarioHasher
 from daqloom.study.file.saturation import Saturation
 from daqloom.study.methods.all_methods import Method
 from daqloom.topology.system.scenarios import load, override
+
+with lazy.imports():
+    from daqloom.measure import plan
+
 
 LARGEST_STUDY_BYTES = 1 << 20
 MOST_SEEDS = 10_000
@@ -460,9 +465,7 @@ def _check(study: Study) -> None:
 
 
 def _check_measured(base: Scenario) -> None:
-    from daqloom.measure.plan import check_measurable  # heavy: it speaks gRPC
-
-    check_measurable(base)
+    plan.check_measurable(base)
 
 
 def _checked_points(study: Study) -> set[tuple[int, ...]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from daqloom.base import lazy
 from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.scenario.schema.parts import Parts, parts_of
@@ -17,7 +18,13 @@ from daqloom.simulate.course import COURSES
 from daqloom.study.file.axis import number, value_of
 from daqloom.study.file.points import RATE, SIZE
 from daqloom.study.file.saturation import Saturation
+from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import Fabric
+
+with lazy.imports():
+    from daqloom.topology.formats import load
+    from daqloom.topology.shapes import shape
+
 
 FABRIC_HOPS_PER_S = 2.5e6
 """Packet hops of event building over InfiniBand that one core simulates per second, see
@@ -150,11 +157,8 @@ def _units(base: Scenario, changes: Mapping[str, Any]) -> int:
 
 def _listed(base: Scenario) -> tuple[float, float]:
     """Return hosts and mean rate of a list of cables, as `_imported`."""
-    from daqloom.topology import TopologyError
-    from daqloom.topology.shapes.shape import cables
-
     try:
-        return _counted(cables(base)[0])
+        return _counted(shape.cables(base)[0])
     except TopologyError:
         return 0, 0.0
 
@@ -163,11 +167,8 @@ def _listed(base: Scenario) -> tuple[float, float]:
 def _imported(dumps: str) -> tuple[float, float]:
     """Return hosts, and the mean rate of cables; 0 where the dumps cannot be read, which their
     simulation reports."""
-    from daqloom.topology import TopologyError
-    from daqloom.topology.formats.load import load_cabling
-
     try:
-        fabric, _ = load_cabling(shipped_fabrics().get(dumps, Path(dumps)))
+        fabric, _ = load.load_cabling(shipped_fabrics().get(dumps, Path(dumps)))
     except TopologyError:
         return 0, 0.0
     return _counted(fabric)

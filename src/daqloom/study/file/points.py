@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from daqloom.base import lazy
 from daqloom.results.metrics import cost_hint
 from daqloom.scenario.quantities import FREQUENCY, TIME, Dimension
 from daqloom.scenario.quantities import RATE as BIT_RATE
 from daqloom.scenario.quantities import SIZE as BYTES
 from daqloom.study import StudyError
+
+with lazy.imports():
+    import xarray
+
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
@@ -189,8 +194,6 @@ def load(dataset: Dataset) -> DataArray | None:
     """Return the offered rate over the bound of the first full link, host or builder, by the axes.
     Where the bound is not known, it is the higher utilisation of the links into the rack and to its
     builders; None where neither is known, and where the rate is searched."""
-    import xarray
-
     rate: Any = None
     if searches(dataset, RATE):
         return None
@@ -206,8 +209,6 @@ def load(dataset: Dataset) -> DataArray | None:
 
 def _by_axes(dataset: Dataset, values: Any) -> DataArray:
     """Return `values`, or one value, by all axes in their order, without coordinates."""
-    import xarray
-
     known = xarray.DataArray(values)
     bare = known.drop_vars(list(known.coords))
     axes = axes_of(dataset)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
+from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.study.methods import methods as apply
@@ -13,7 +14,6 @@ from daqloom.topology.system.system import fabric_system
 
 if TYPE_CHECKING:
     from daqloom.measure.run import Progress
-    from daqloom.results.errors import MeasureError
     from daqloom.scenario import Scenario
 
 Method = Literal["analyse", "simulate", "measure"]
@@ -69,7 +69,6 @@ def run_methods(
     measurement that fails leaves the results of the others, and its reason. Raises what the
     methods raise, a MeasureError only if no other method has a result; StoppedError after Ctrl-C.
     """
-    from daqloom.results.errors import MeasureError
 
     def by(method: Method) -> Result:
         if method == "analyse":

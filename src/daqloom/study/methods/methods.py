@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from daqloom.base import lazy
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.unused_keys import unused_warnings
@@ -11,20 +12,23 @@ from daqloom.scenario.schema.check import check_possible
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import Parts, parts_of
 
+with lazy.imports():
+    from daqloom import analyse as closed_forms
+    from daqloom.analyse import resonance
+    from daqloom.analyse.fabric import analyse as fabric
+    from daqloom.measure import run as measurement
+    from daqloom.simulate import run as simulation
+
 
 def analyse(scenario: Scenario) -> Result:
     """Evaluate the closed forms of the system's parts; a warning names parts without any."""
     check_possible(scenario)
     parts = parts_of(scenario)
     if Parts.INCAST in parts:
-        from daqloom.analyse import analyse as analyse_rack
-
-        return _with_unused(analyse_rack(scenario), scenario)
+        return _with_unused(closed_forms.analyse(scenario), scenario)
     if not parts & Parts.ANALYSED:
         return _without_closed_form(scenario)
-    from daqloom.analyse.fabric.analyse import analyse_fabric
-
-    return _with_unused(analyse_fabric(scenario), scenario)
+    return _with_unused(fabric.analyse_fabric(scenario), scenario)
 
 
 def _with_unused(result: Result, scenario: Scenario) -> Result:
@@ -59,13 +63,10 @@ def _without_closed_form(scenario: Scenario) -> Result:
 def simulate(scenario: Scenario, **options: Any) -> Result:
     """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the options. The warnings
     say where the closed forms contradict a rate, or explain a timeout."""
-    from daqloom.analyse.resonance import beyond, resonating
-    from daqloom.simulate import run
-
     check_possible(scenario)
-    result = run.simulate(scenario, **options)
-    notes = resonating(scenario, result) if Parts.INCAST in parts_of(scenario) else []
-    exceeding = beyond(result, _bound_hz(scenario))
+    result = simulation.simulate(scenario, **options)
+    notes = resonance.resonating(scenario, result) if Parts.INCAST in parts_of(scenario) else []
+    exceeding = resonance.beyond(result, _bound_hz(scenario))
     ignored = unused_warnings(scenario, "simulate")
     return replace(result, warnings=[*result.warnings, *exceeding, *notes, *ignored])
 
@@ -80,6 +81,4 @@ def _bound_hz(scenario: Scenario) -> float | None:
 
 def measure(scenario: Scenario, **options: Any) -> Result:
     """Build events with real processes; see `daqloom.measure.run.measure` for the options."""
-    from daqloom.measure import run
-
-    return run.measure(scenario, **options)
+    return measurement.measure(scenario, **options)

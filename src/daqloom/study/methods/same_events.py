@@ -14,6 +14,7 @@ from daqloom.analyse.bounds import first_byte_s
 from daqloom.analyse.peak import exact
 from daqloom.analyse.system import System
 from daqloom.analyse.triangles import in_turn, occupancy
+from daqloom.base import lazy
 from daqloom.base.claims import claimed_folder
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
@@ -22,8 +23,11 @@ from daqloom.study import StudyError
 from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import override
 
-if TYPE_CHECKING:
+with lazy.imports():
     import numpy as np
+
+
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEWEST_EVENTS = 10
@@ -65,8 +69,6 @@ def compare(
 ) -> Comparison:
     """Apply both methods to the same arrivals, for `duration_s` from an empty network on. Raises
     StudyError where the arrivals cannot be drawn outside the simulator (LHC) or are too few."""
-    import numpy as np
-
     arrivals = _arrivals(scenario, duration_s, seed)
     system = System(scenario)
     times, held = occupancy(
@@ -85,8 +87,6 @@ def compare(
 
 
 def _arrivals(scenario: Scenario, duration_s: float, seed: int) -> NDArray[np.float64]:
-    import numpy as np
-
     rate_hz = scenario.event.rate
     expected = rate_hz * duration_s
     if expected < FEWEST_EVENTS:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from daqloom.base import lazy
 from daqloom.base.words import key_in_words
 from daqloom.results.metrics import flatten, label, unit_of
 from daqloom.scenario import ScenarioError
@@ -23,8 +24,11 @@ from daqloom.study.run.program import Outcome, Run, Task
 from daqloom.study.run.runner import replay
 from daqloom.study.store.store import Store
 
-if TYPE_CHECKING:
+with lazy.imports():
+    import pyarrow
     import xarray
+    from pyarrow import parquet
+
 
 COURSE = "course."
 SHARED = "shared part of the buffer"
@@ -71,8 +75,6 @@ def to_dataset(
     study: Study, outcomes: Iterable[tuple[Task, Outcome | None]], *, course: bool = False
 ) -> xarray.Dataset:
     """Return the outcomes of a study's tasks as one dataset; see `open_study`."""
-    import xarray
-
     dims = ("by", *(axis.name for axis in study.axes), "seed")
     shape = (len(study.methods), *study.shape, len(study.seeds))
     table = _Table(study, shape, course)
@@ -205,13 +207,10 @@ def _about(long_name: str, units: str = "") -> dict[str, str]:
 
 def to_parquet(dataset: xarray.Dataset, path: Path) -> None:
     """Write one row per method, point and seed, without courses; units are columns' metadata."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     frame = dataset.drop_dims("slice", errors="ignore").to_dataframe().reset_index()
-    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = pyarrow.Table.from_pandas(frame, preserve_index=False)
     fields = [
         field.with_metadata({"units": str(dataset[field.name].attrs.get("units", ""))})
         for field in table.schema
     ]
-    pq.write_table(table.cast(pa.schema(fields, metadata=table.schema.metadata)), path)
+    parquet.write_table(table.cast(pyarrow.schema(fields, metadata=table.schema.metadata)), path)

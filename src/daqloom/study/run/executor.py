@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Protocol
 
 from daqloom.study.file.cell import TIMED, Cell
@@ -101,8 +102,7 @@ class InProcess:
     slots = 1
 
     def __init__(self, store: Store) -> None:
-        import daqloom.simulate.run  # noqa: F401 - a signal amid this import would abort the process
-
+        import_module("daqloom.simulate.run")  # a signal amid this import would abort the process
         self._store = store
         self._waiting: list[Cell] = []
 

@@ -15,10 +15,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from daqloom.base import lazy
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import StoppedError
 from daqloom.scenario import ScenarioError
@@ -26,6 +28,13 @@ from daqloom.simulate import SimulationError
 from daqloom.study import SchedulerFailure, StudyError, StudyFailure
 from daqloom.study.file.cell import Cell
 from daqloom.study.store.store import Store
+
+with lazy.imports():
+    import dask
+    import distributed
+    from distributed import scheduler
+    from distributed.comm import core
+
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -107,15 +116,13 @@ class DaskExecutor:
                 self._cluster.close()
 
     def _send(self, method: str) -> None:
-        from distributed import as_completed
-
         cells = self._batches.pop(method, [])
         if not cells:
             return
         future = self._client.submit(compute_batch, cells, self._store, self._command, pure=False)
         self._futures[future] = [cell.key for cell in cells]
         if self._done is None:
-            self._done = as_completed([future])
+            self._done = distributed.as_completed([future])
         else:
             self._done.add(future)
 
@@ -125,10 +132,8 @@ class DaskExecutor:
         try:
             yield
         except Exception as error:
-            from distributed.comm.core import CommClosedError
-
             # A connection that closes under way is reported before the client's status changes.
-            if self._client.status == "running" and not isinstance(error, CommClosedError):
+            if self._client.status == "running" and not isinstance(error, core.CommClosedError):
                 raise
             raise SchedulerFailure(LOST) from None
 
@@ -163,11 +168,9 @@ def _open(path: Path, command: str, thread: int) -> Store:
 
 def _client_of(address: str) -> Client:
     """Connect to a site's scheduler. Raises StudyError."""
-    from distributed import Client
-
     _silence()
     try:
-        return Client(address, timeout=CONNECT_S)
+        return distributed.Client(address, timeout=CONNECT_S)
     except (OSError, ValueError) as error:
         raise StudyError(
             f"--scheduler {address}: there is no Dask scheduler ({type(error).__name__}); "
@@ -177,8 +180,6 @@ def _client_of(address: str) -> Client:
 
 def _local(workers: int) -> tuple[Client, Any]:
     """Start processes of this machine, and a scheduler in this one that only they can reach."""
-    import dask
-
     dask.config.set(
         {
             "distributed.scheduler.allowed-failures": DEATHS_ALLOWED,
@@ -188,17 +189,15 @@ def _local(workers: int) -> tuple[Client, Any]:
             "distributed.admin.tick.interval": "1 s",
         }
     )
-    from distributed import Client, LocalCluster
-
     _silence()
-    cluster = LocalCluster(
+    cluster = distributed.LocalCluster(
         n_workers=workers or os.cpu_count() or 1,
         threads_per_worker=1,
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",  # None would listen on all interfaces, on a usual port
         silence_logs=logging.CRITICAL,
     )
-    return Client(cluster), cluster
+    return distributed.Client(cluster), cluster
 
 
 @contextmanager
@@ -229,14 +228,13 @@ def _ctrl_c_later() -> Iterator[None]:
 
 def _silence() -> None:
     """Switch off Dask's logs, which are for its developers; failures come back through futures."""
+    import_module("distributed")  # creates them
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _sentence(error: BaseException) -> str:
-    from distributed.scheduler import KilledWorker
-
-    if isinstance(error, KilledWorker):
+    if isinstance(error, scheduler.KilledWorker):
         return f"{DEATHS_ALLOWED + 1} workers died over it; it may need more memory than they have"
     return f"{type(error).__name__}: {error}"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from daqloom.base import lazy
 from daqloom.study import StudyError
 
-if TYPE_CHECKING:
+with lazy.imports():
     import numpy as np
+    from scipy import special
+
 
 BATCHES = 20
 """Parts that a series is cut into: Schmeiser (1982) finds no gain in more than some 30."""
@@ -49,9 +52,6 @@ def stationary(
     for an autoregressive series with coefficient ρ the variance comes out too small by the share
     half are detected, a change of the spread is not. Raises StudyError.
     """
-    import numpy as np
-    from scipy.special import stdtrit
-
     series = np.asarray(values, dtype=np.float64)
     if series.ndim != 1 or len(series) < FEWEST_VALUES:
         raise StudyError(
@@ -64,7 +64,7 @@ def stationary(
     late = series[-LATE * size :]
     variance = float(late.reshape(LATE, size).mean(axis=1).var(ddof=1))
     drift = float(late.mean() - series[: EARLY * size].mean())
-    quantile = float(stdtrit(LATE - 1, (1 + confidence) / 2))
+    quantile = float(special.stdtrit(LATE - 1, (1 + confidence) / 2))
     rounding = 64 * float(np.finfo(np.float64).eps) * float(np.abs(series).max())
     margin = quantile * math.sqrt(variance * (1 / EARLY + 1 / LATE)) + rounding
     return Equilibrium(drift, (drift - margin, drift + margin))

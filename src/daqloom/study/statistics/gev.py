@@ -12,6 +12,12 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.base import lazy
+
+with lazy.imports():
+    from scipy import optimize
+
+
 Array = NDArray[np.float64]
 
 LEAST_SHAPE = -1.0
@@ -96,12 +102,10 @@ def maximum_likelihood(x: Array, start: Gev | None = None) -> Gev:
 def descend(loss: Callable[[Array], float], start: Array, reach: float = 0.1) -> Array:
     """Return the minimum near `start` by the simplex of Nelder and Mead, which walls of inf do not
     disturb. `reach` is the edge of the first simplex."""
-    from scipy.optimize import minimize
-
     simplex = np.vstack([start, start + reach * np.eye(start.size)])
     options = {"xatol": 1e-4, "fatol": 1e-6, "initial_simplex": simplex, "maxiter": 1000}
     with np.errstate(invalid="ignore"):  # inf - inf between two vertices outside the support
-        return cast(Array, minimize(loss, start, method="Nelder-Mead", options=options).x)
+        return cast(Array, optimize.minimize(loss, start, method="Nelder-Mead", options=options).x)
 
 
 def _from_moments(x: Array) -> Gev:

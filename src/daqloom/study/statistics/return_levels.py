@@ -15,6 +15,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from daqloom.base import lazy
 from daqloom.base.words import TIMES_S
 from daqloom.study import StudyError
 from daqloom.study.statistics.gev import (
@@ -27,6 +28,10 @@ from daqloom.study.statistics.gev import (
     maximum_likelihood,
 )
 from daqloom.study.statistics.tail import HALF_WIDTH, Tail
+
+with lazy.imports():
+    from scipy import stats
+
 
 LEAST_BLOCKS = 20
 """Fewer maxima do not determine three parameters."""
@@ -231,9 +236,7 @@ def _tail(fit: GevFit) -> str | None:
 def _neighbours(fit: GevFit) -> str | None:
     """Return the doubt by the correlation of neighbours; of independent maxima it is normal with
     variance 1/n."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(fit.maxima)
+    ranks = stats.rankdata(fit.maxima)
     if np.ptp(ranks[:-1]) == 0 or np.ptp(ranks[1:]) == 0:
         return None
     correlation = float(np.corrcoef(ranks[:-1], ranks[1:])[0, 1])

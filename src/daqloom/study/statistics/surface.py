@@ -15,7 +15,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from daqloom.base import lazy
 from daqloom.study import StudyError
+
+with lazy.imports():
+    from scipy import stats
+
 
 Array = NDArray[np.float64]
 Term = tuple[int, int]
@@ -108,10 +113,8 @@ class Surface:
         sqrt(s² + variance of the surface) (Montgomery, Peck, Vining, Introduction to Linear
         Regression Analysis, eq. 3.54).
         """
-        from scipy.stats import t
-
         value, leverage = self._at(x, y)
-        student = float(t.ppf(0.975, self.residuals.size - len(self.terms)))
+        student = float(stats.t.ppf(0.975, self.residuals.size - len(self.terms)))
         half = student * self.residual_sd * np.sqrt(1 + leverage)
         return Prediction(value, value - half, value + half)
 

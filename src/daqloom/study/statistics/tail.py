@@ -21,7 +21,12 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from daqloom.base import lazy
 from daqloom.study.statistics.gev import LARGEST, Array
+
+with lazy.imports():
+    from scipy import special
+
 
 HALF_WIDTH = 0.15
 """Largest half of the 95 % interval, as a share of the level, without a warning on the
@@ -128,8 +133,6 @@ class Tail:
 
     def levels(self, probability: float) -> Interval:
         """Return the level that a block exceeds with `probability`."""
-        from scipy.special import gammainc
-
         if not self._unit:
             return Interval(*3 * (self._threshold,))
         log_held = np.log(self._held) + math.log(-math.log1p(-probability))
@@ -138,7 +141,7 @@ class Tail:
         def share(x: Array) -> Array:
             """Return the probability that the level lies below `x`."""
             at = np.exp(np.minimum(self._distance(x) + log_held, LARGEST))
-            return cast(Array, gammainc(self._kept, at) @ self._weight)
+            return cast(Array, special.gammainc(self._kept, at) @ self._weight)
 
         low = np.full(3, self._threshold - 8 * self._unit)
         high = np.full(3, self._threshold + 8 * self._unit)

@@ -10,8 +10,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import NamedTuple, NoReturn, Self
 
+from daqloom.base import lazy
 from daqloom.results.result import Result
 from daqloom.study.file.cell import Cell
+
+with lazy.imports():
+    from daqloom.base import version
+
 
 SERIES = ("course",)
 """Series that every record keeps, for equilibrium and return levels."""
@@ -38,8 +43,6 @@ class Session:
     @classmethod
     def current(cls, command: str | None = None) -> Self:
         """Return the session of this process, which `command` started."""
-        from daqloom.base.version import installed
-
         command = shlex.join(sys.argv) if command is None else command
         return cls(
             command=command.encode(errors="backslashreplace").decode(),
@@ -47,7 +50,7 @@ class Session:
             system=platform.platform(),
             processors=os.cpu_count() or 1,
             python=platform.python_version(),
-            daqloom=installed(),
+            daqloom=version.installed(),
             started=now(),
         )
 
