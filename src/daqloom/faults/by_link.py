@@ -15,7 +15,6 @@ from daqloom.faults.failure import Failure
 with lazy.imports():
     from scipy import stats
 
-
 NO_CAUSE = "not told"
 """Name of a missing cause."""
 

@@ -16,7 +16,6 @@ from daqloom.faults.failure import Failure
 with lazy.imports():
     import xarray as xr
 
-
 if TYPE_CHECKING:
     from daqloom.faults.errors import LinkErrors
     from daqloom.faults.summary import Variant

@@ -20,7 +20,6 @@ from daqloom.faults.failure import Failure
 with lazy.imports():
     from scipy import stats
 
-
 Array = NDArray[np.float64]
 CONFIDENCE = 0.95
 

@@ -18,7 +18,6 @@ from daqloom.base import lazy
 with lazy.imports():
     from scipy import stats
 
-
 Array = NDArray[np.float64]
 SAMPLES = 499
 FEWEST = 5

@@ -17,7 +17,6 @@ with lazy.imports():
     from daqloom.topology.shapes import shape
     from daqloom.topology.system import scenarios, system
 
-
 if TYPE_CHECKING:
     from daqloom.scenario.schema.models import Scenario
     from daqloom.topology.fabric.fabric import Cable, Fabric

@@ -34,7 +34,6 @@ with lazy.imports():
     from matplotlib import cm, colors, ticker, transforms
     from matplotlib import figure as canvases
 
-
 RC: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 9,

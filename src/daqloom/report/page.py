@@ -19,7 +19,6 @@ with lazy.imports():
     import jinja2
     from plotly import offline
 
-
 if TYPE_CHECKING:
     from daqloom.report.figure import Figure
 

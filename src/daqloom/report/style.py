@@ -14,7 +14,6 @@ with lazy.imports():
     import matplotlib as mpl
     from matplotlib import colors, ticker
 
-
 BLACK = "#1a1a1a"
 GREY = "#6b6b6b"
 BLUE = "#0072B2"

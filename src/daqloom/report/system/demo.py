@@ -38,7 +38,6 @@ from daqloom.topology.system.scenarios import load, override
 with lazy.imports():
     from rich import progress as bars
 
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress

@@ -21,7 +21,6 @@ from daqloom.scenario.schema.parts import Parts, parts_of
 with lazy.imports():
     from daqloom.report.system import fabric_result_figure
 
-
 if TYPE_CHECKING:
     from daqloom.results.result import Result
     from daqloom.study.methods.same_events import Comparison

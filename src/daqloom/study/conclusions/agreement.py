@@ -31,7 +31,6 @@ from daqloom.study.statistics.gev import Array
 with lazy.imports():
     from scipy import stats
 
-
 if TYPE_CHECKING:
     from xarray import Dataset
 

@@ -46,7 +46,6 @@ from daqloom.topology.system.scenarios import load, override
 with lazy.imports():
     from daqloom.measure import plan
 
-
 LARGEST_STUDY_BYTES = 1 << 20
 MOST_SEEDS = 10_000
 CHOICES = {"building.protocol", "transport.kind", "network.technology", "network.shape"}

@@ -25,7 +25,6 @@ with lazy.imports():
     from daqloom.topology.formats import load
     from daqloom.topology.shapes import shape
 
-
 FABRIC_HOPS_PER_S = 2.5e6
 """Packet hops of event building over InfiniBand that one core simulates per second, see
 docs/explanation/infiniband-model.md."""

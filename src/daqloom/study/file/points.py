@@ -20,7 +20,6 @@ from daqloom.study import StudyError
 with lazy.imports():
     import xarray
 
-
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 

@@ -26,7 +26,6 @@ from daqloom.topology.system.scenarios import override
 with lazy.imports():
     import numpy as np
 
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 

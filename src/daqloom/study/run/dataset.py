@@ -29,7 +29,6 @@ with lazy.imports():
     import xarray
     from pyarrow import parquet
 
-
 COURSE = "course."
 SHARED = "shared part of the buffer"
 

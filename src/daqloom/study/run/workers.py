@@ -35,7 +35,6 @@ with lazy.imports():
     from distributed import scheduler
     from distributed.comm import core
 
-
 if TYPE_CHECKING:
     from distributed import Client, Future
 

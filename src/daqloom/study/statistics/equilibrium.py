@@ -14,7 +14,6 @@ with lazy.imports():
     import numpy as np
     from scipy import special
 
-
 BATCHES = 20
 """Parts that a series is cut into: Schmeiser (1982) finds no gain in more than some 30."""
 EARLY, LATE = 2, 10

@@ -17,7 +17,6 @@ from daqloom.base import lazy
 with lazy.imports():
     from scipy import optimize
 
-
 Array = NDArray[np.float64]
 
 LEAST_SHAPE = -1.0

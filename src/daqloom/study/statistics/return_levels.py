@@ -32,7 +32,6 @@ from daqloom.study.statistics.tail import HALF_WIDTH, Tail
 with lazy.imports():
     from scipy import stats
 
-
 LEAST_BLOCKS = 20
 """Fewer maxima do not determine three parameters."""
 

@@ -21,7 +21,6 @@ from daqloom.study import StudyError
 with lazy.imports():
     from scipy import stats
 
-
 Array = NDArray[np.float64]
 Term = tuple[int, int]
 """A term of the surface: powers of x and of y."""

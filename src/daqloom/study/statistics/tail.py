@@ -27,7 +27,6 @@ from daqloom.study.statistics.gev import LARGEST, Array
 with lazy.imports():
     from scipy import special
 
-
 HALF_WIDTH = 0.15
 """Largest half of the 95 % interval, as a share of the level, without a warning on the
 extrapolation."""

@@ -17,7 +17,6 @@ from daqloom.study.file.cell import Cell
 with lazy.imports():
     from daqloom.base import version
 
-
 SERIES = ("course",)
 """Series that every record keeps, for equilibrium and return levels."""
 MOST_BYTES = 64 << 20
