@@ -42,7 +42,7 @@ def test_the_generator_of_planned_times_is_that_of_the_standard() -> None:
 def test_all_arrivals_are_written_and_none_is_early(tmp_path: Path) -> None:
     file = tmp_path / "arrivals.txt"
     result = measure(small(), arrivals=file)
-    times_s = trace(file.name, tmp_path)  # refuses decreasing times
+    times_s = trace(file)  # refuses decreasing times
     taken = result.metrics["events_accounted"]["begun"] + result.metric("events_waiting")
     assert len(times_s) == taken >= 300
     planned_ps = list(islice(poisson_arrivals_ps(7, RATE_HZ), len(times_s)))
@@ -60,7 +60,7 @@ def test_written_arrivals_can_be_simulated_and_measured(tmp_path: Path) -> None:
     done = daqloom("measure", "laptop-pull", *sets, "--arrivals", str(file), "--json")
     assert done.returncode == 0, done.stderr
     accounted = json.loads(done.stdout)["metrics"]["events_accounted"]
-    times_s = trace(file.name, tmp_path)
+    times_s = trace(file)
     assert len(times_s) >= accounted["begun"]
     traced = [*sets, "--set", "event.arrivals=trace", "--set", f"event.trace={file}"]
     whole = ["--set", f"run.duration={times_s[-1] + 1} s", "--set", "run.warmup=0 s"]
@@ -69,7 +69,7 @@ def test_written_arrivals_can_be_simulated_and_measured(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["metrics"]["events_built"] == len(times_s)
     again = tmp_path / "again.txt"
     measure(small(event__arrivals="trace", event__trace=file, measure__events=100), arrivals=again)
-    for later, before in zip(trace(again.name, tmp_path), times_s, strict=False):
+    for later, before in zip(trace(again), times_s, strict=False):
         assert later >= before
 
 
