@@ -98,10 +98,10 @@ class Driver {
         marked_.push_back(handle);
     }
     void share_with(std::uint32_t core, const Message& message) {
-        told_.emplace_back(core, message);
+        messages_.emplace_back(core, message);
     }
-    [[nodiscard]] std::vector<std::pair<std::uint32_t, Message>> told() {
-        return std::exchange(told_, {});
+    [[nodiscard]] std::vector<std::pair<std::uint32_t, Message>> messages() {
+        return std::exchange(messages_, {});
     }
     std::uint64_t copy(std::uint64_t handle) {
         alive_[next_] = alive_.at(handle);
@@ -128,7 +128,7 @@ class Driver {
     Forwarder forwarder_;
     std::map<std::uint64_t, std::uint64_t> alive_;  ///< original of each handle
     std::vector<std::uint64_t> marked_;
-    std::vector<std::pair<std::uint32_t, Message>> told_;
+    std::vector<std::pair<std::uint32_t, Message>> messages_;
     std::vector<std::pair<std::uint16_t, bool>> pauses_;
     std::uint64_t next_ = 0;
     std::uint64_t dropped_ = 0;
@@ -306,34 +306,34 @@ TEST(Forwarder, OfSeveralCoresEachHasTheRingsOfItsPorts) {
     Driver core(config);
     const auto kinds = [&core] {
         std::vector<std::pair<Message::What, PortIndex>> found;
-        for (const auto& [other, message] : core.told()) {
+        for (const auto& [other, message] : core.messages()) {
             EXPECT_EQ(other, 1U);
             found.emplace_back(message.what, message.ingress);
         }
         return found;
     };
-    using Told = std::vector<std::pair<Message::What, PortIndex>>;
+    using Kinds = std::vector<std::pair<Message::What, PortIndex>>;
     constexpr auto frame = Message::What::frame;
     constexpr auto address = Message::What::address;
     core.in(0, frame_of(host(1), kBroadcast));
     EXPECT_EQ(core.out(2).size(), 1U);
     EXPECT_EQ(kinds(),
-              (Told{{address, PortIndex(0)}, {frame, PortIndex(0)}, {frame, PortIndex(0)}}));
+              (Kinds{{address, PortIndex(0)}, {frame, PortIndex(0)}, {frame, PortIndex(0)}}));
     core.in(2, frame_of(host(2), host(1)));
     EXPECT_EQ(core.out(0).size(), 1U);
-    EXPECT_EQ(kinds(), (Told{{address, PortIndex(2)}}));
+    EXPECT_EQ(kinds(), (Kinds{{address, PortIndex(2)}}));
     core.in(2, frame_of(host(2), host(1)));  // it is no news any more
-    EXPECT_EQ(kinds(), Told{});
+    EXPECT_EQ(kinds(), Kinds{});
     const Packet where{host(3).value, 0, RingIndex{}};
     core.forwarder().on_message({where, PortIndex(1), address}, {}, core);
     core.in(0, frame_of(host(1), host(3)));
-    EXPECT_EQ(kinds(), (Told{{frame, PortIndex(0)}}));
+    EXPECT_EQ(kinds(), (Kinds{{frame, PortIndex(0)}}));
     EXPECT_EQ(core.out(0).size(), 1U);
     // A frame that another core took in, for a ring that is full: counted where it came in.
     config.output.rings[0].packets = 1;
     Driver full(config);
     const Arrived held{full.in(2, frame_of(host(2), kBroadcast)), {}, 64};
-    std::ignore = full.told();
+    std::ignore = full.messages();
     full.forwarder().on_message({{held.handle + 1, 64, RingIndex(0)}, PortIndex(3)}, {}, full);
     EXPECT_EQ(full.counted(3).full, 1U);
 }
@@ -424,22 +424,22 @@ TEST(Forwarder, ALongRingPausesThePortsThatFillIt) {
     Forwarder& forwarder = driver.forwarder();
     forwarder.fix_address(host(2), 0, PortIndex(1));
     forwarder.set_pause(RingIndex(1), 10);
-    using Told = std::vector<std::pair<std::uint16_t, bool>>;
+    using Kinds = std::vector<std::pair<std::uint16_t, bool>>;
     for (int i = 0; i < 10; ++i) {
         driver.in(0, frame_of(host(1), host(2)));
     }
-    EXPECT_EQ(driver.pauses(), Told{});
+    EXPECT_EQ(driver.pauses(), Kinds{});
     driver.in(0, frame_of(host(1), host(2)));
     driver.in(0, frame_of(host(1), host(2)));  // port 0 is paused already
     driver.in(2, frame_of(host(3), host(2)));
-    EXPECT_EQ(driver.pauses(), (Told{{0, true}, {2, true}}));
+    EXPECT_EQ(driver.pauses(), (Kinds{{0, true}, {2, true}}));
     EXPECT_FALSE(forwarder.pauses().is_paused(PortIndex(3)));  // it sends to others
     driver.out(1, {}, 7);
     forwarder.look_at_pauses(driver);
     EXPECT_EQ(driver.pauses().size(), 2U);  // six are left
     driver.out(1, {}, 1);
     forwarder.look_at_pauses(driver);
-    EXPECT_EQ(driver.pauses(), (Told{{0, true}, {2, true}, {0, false}, {2, false}}));
+    EXPECT_EQ(driver.pauses(), (Kinds{{0, true}, {2, true}, {0, false}, {2, false}}));
     // A port that two rings pause goes on when both let it.
     forwarder.fix_address(host(4), 0, PortIndex(3));
     forwarder.set_pause(RingIndex(3), 2);

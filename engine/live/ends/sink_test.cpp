@@ -126,43 +126,43 @@ TEST_F(SinkTest, TakesAllThatWasCommittedBeforeItIsStopped) {
     EXPECT_EQ(unit_.meps_repeated, 1U);
 }
 
-/// Says that it has come to its end.
+/// Reports its end.
 class Finished final : public MepConsumer {
   public:
     void consume(std::uint64_t /*mep*/, std::span<const std::uint8_t> /*bytes*/) override {}
-    void finish() override { said_.set_value(); }
-    std::future<void> said() { return said_.get_future(); }
+    void finish() override { end_.set_value(); }
+    std::future<void> end() { return end_.get_future(); }
 
   private:
-    std::promise<void> said_;
+    std::promise<void> end_;
 };
 
 TEST_F(SinkTest, EndsWhenTheBufferIsBroken) {
     auto consumer = std::make_unique<Finished>();
-    const auto said = consumer->said();
+    const auto end = consumer->end();
     Sink sink(*buffer_, std::move(consumer), seen_, unit_);
     ASSERT_TRUE(writer_->put(0, -1, 1));
     sink.start();
-    EXPECT_EQ(said.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    EXPECT_EQ(end.wait_for(std::chrono::seconds(60)), std::future_status::ready);
     EXPECT_EQ(unit_.meps_processed, 0U);
 }
 
-/// Consumes some MEPs, says so at the next one, and never returns from that.
+/// Consumes some MEPs, reports the next one by a byte, and never returns from it.
 class Stuck final : public MepConsumer {
   public:
-    Stuck(std::uint64_t consumes, int tell) : left_(consumes), tell_(tell) {}
+    Stuck(std::uint64_t consumes, int fd) : left_(consumes), fd_(fd) {}
     void consume(std::uint64_t /*mep*/, std::span<const std::uint8_t> /*bytes*/) override {
-        if (left_-- == 0 && ::write(tell_, "s", 1) == 1) {
+        if (left_-- == 0 && ::write(fd_, "s", 1) == 1) {
             ::pause();
         }
     }
 
   private:
     std::uint64_t left_;
-    int tell_;
+    int fd_;
 };
 
-/// The counters that outlive a killed unit tell what its sink had processed, and no more.
+/// The counters that outlive a killed unit contain what its sink had processed, and no more.
 TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
     const std::string run = fmt::format("sink-{}", ::getpid());
     std::array<int, 2> stuck{};
@@ -182,8 +182,8 @@ TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
         ::_exit(1);
     }
     ::close(stuck[1]);
-    char said = 0;
-    EXPECT_EQ(::read(stuck[0], &said, 1), 1);
+    char byte = 0;
+    EXPECT_EQ(::read(stuck[0], &byte, 1), 1);
     const auto page = CountersPage::attach(unit, run, UnitIndex(0));
     ::kill(unit, SIGKILL);
     ::waitpid(unit, nullptr, 0);

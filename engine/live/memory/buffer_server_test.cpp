@@ -95,7 +95,7 @@ TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
             if (::read(ends[1], &go, 1) == 1) {
                 auto user = attach_buffer(name_, BufferSide::writer, now() + kHung);
                 const char did = user ? 'y' : 'n';
-                [[maybe_unused]] const auto told = ::write(ends[1], &did, 1);
+                [[maybe_unused]] const auto written = ::write(ends[1], &did, 1);
                 ::pause();
             }
             ::_exit(0);

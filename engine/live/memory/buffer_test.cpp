@@ -336,9 +336,9 @@ TEST(Buffer, LetsANewReaderGoOnWhereAKilledOneStopped) {
         ::_exit(done ? 0 : 1);
     }
     // Each life tells what it has acknowledged; the next must begin right behind it.
-    auto told = SharedMemory::create("told", 64);
-    ASSERT_TRUE(told);
-    auto& acknowledged = *reinterpret_cast<std::atomic<std::uint64_t>*>(told->bytes().data());
+    auto shared = SharedMemory::create("acknowledged", 64);
+    ASSERT_TRUE(shared);
+    auto& acknowledged = *reinterpret_cast<std::atomic<std::uint64_t>*>(shared->bytes().data());
     base::RandomStream random(8, "kill");
     for (int life = 0; life < 20; ++life) {
         const std::uint64_t kill_at =

@@ -38,16 +38,16 @@ class BadUnit : public TransportEvents {
         const auto missing = transport_->connect(peers, now() + kNodesHung);
         EXPECT_TRUE(missing && missing->empty());
     }
-    void say(std::span<const std::byte> bytes) {
+    void send(std::span<const std::byte> bytes) {
         EXPECT_TRUE(until([&] {
             transport_->poll(*this);
             return transport_->send(UnitIndex(0), bytes);
         }));
     }
-    void say(const protocol::UnitMessage& message) {
+    void send(const protocol::UnitMessage& message) {
         std::vector<std::byte> bytes(protocol::encoded_bytes(message));
         protocol::encode_message(message, bytes);
-        say(bytes);
+        send(bytes);
     }
     void write(std::uint32_t immediate) {
         const Write write{.to = UnitIndex(0),
@@ -96,29 +96,29 @@ TEST_P(NodesOver, WhatNoUnitSaysIsRefusedAndCounted) {
     meanwhile.join();
 
     std::uint64_t messages = 0;
-    const auto say = [&](const protocol::UnitMessage& message) {
-        bad.say(message);
+    const auto send = [&](const protocol::UnitMessage& message) {
+        bad.send(message);
         ++messages;
     };
-    bad.say(std::vector<std::byte>(5, std::byte{0xff}));
-    bad.say(std::vector<std::byte>(16, std::byte{0}));
-    bad.say(std::vector<std::byte>(4'000, std::byte{1}));
+    bad.send(std::vector<std::byte>(5, std::byte{0xff}));
+    bad.send(std::vector<std::byte>(16, std::byte{0}));
+    bad.send(std::vector<std::byte>(4'000, std::byte{1}));
     messages += 3;
     const std::array<base::Bytes, 1> one = {64};
     for (const Kind kind :
          {Kind::assign, Kind::last_assignment, Kind::done, Kind::request}) {  // of another protocol
-        say({kind, 0, 0, one});
+        send({kind, 0, 0, one});
     }
-    say({Kind::grant, 0, 0, one});          // unit 0's own MEP
-    say({Kind::grant, 0, 1'000'001, one});  // nobody has announced it
-    say({Kind::discard, 0, 1'000'001, {}});
-    say({Kind::closing, 0, 1'000'001, {}});
-    say({Kind::last_answer, 0, 1'000'001, {}});
-    say({Kind::last_announcement, 0, 1, {}});  // nothing is being closed
-    say({Kind::announce, 0, 1, one});          // its own MEP
-    say({Kind::announce, 0, 2'000'000, one});  // far too early
-    say({Kind::announce, 0, 0, {}});           // of no stream
-    say({Kind::barrier, 999, 999, {}});
+    send({Kind::grant, 0, 0, one});          // unit 0's own MEP
+    send({Kind::grant, 0, 1'000'001, one});  // nobody has announced it
+    send({Kind::discard, 0, 1'000'001, {}});
+    send({Kind::closing, 0, 1'000'001, {}});
+    send({Kind::last_answer, 0, 1'000'001, {}});
+    send({Kind::last_announcement, 0, 1, {}});  // nothing is being closed
+    send({Kind::announce, 0, 1, one});          // its own MEP
+    send({Kind::announce, 0, 2'000'000, one});  // far too early
+    send({Kind::announce, 0, 0, {}});           // of no stream
+    send({Kind::barrier, 999, 999, {}});
     EXPECT_TRUE(until([&] {
         bad.poll();
         return run.count(UnitIndex(0), "refused_messages") == messages;

@@ -21,12 +21,12 @@ class Child {
     class Parent {
       public:
         explicit Parent(int fd) : fd_(fd) {}
-        void tell(std::span<const std::byte> bytes) const {
+        void send(std::span<const std::byte> bytes) const {
             if (::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
                 ::_exit(3);
             }
         }
-        [[nodiscard]] std::vector<std::byte> hear() const {
+        [[nodiscard]] std::vector<std::byte> receive() const {
             pollfd watched{fd_, POLLIN, 0};
             std::vector<std::byte> bytes(4096);
             if (::poll(&watched, 1, 60'000) <= 0) {
@@ -37,7 +37,7 @@ class Child {
             return bytes;
         }
 
-        [[nodiscard]] bool has_said_something() const {
+        [[nodiscard]] bool has_message() const {
             pollfd watched{fd_, POLLIN, 0};
             return ::poll(&watched, 1, 0) > 0;
         }
@@ -88,10 +88,10 @@ std::unique_ptr<TestUnit> join_run(const Child::Parent& parent, const TransportU
                                    std::uint32_t self, std::uint32_t units,
                                    const TestUnit::Options& options = {}) {
     auto unit = std::make_unique<TestUnit>(transport, self, units, options);
-    parent.tell(unit->transport().address());
+    parent.send(unit->transport().address());
     std::vector<Transport::Peer> peers;
     for (std::uint32_t other = 0; other < units; ++other) {
-        auto address = parent.hear();
+        auto address = parent.receive();
         if (other != self) {
             peers.push_back({UnitIndex(other), std::move(address)});
         }
@@ -110,12 +110,12 @@ std::unique_ptr<TestUnit> join_children(const TransportUnderTest& transport,
     auto unit = std::make_unique<TestUnit>(transport, 0, units, options);
     std::vector<Transport::Peer> peers;
     for (std::uint32_t i = 0; i < children.size(); ++i) {
-        peers.push_back({UnitIndex(i + 1), children[i]->end().hear()});
+        peers.push_back({UnitIndex(i + 1), children[i]->end().receive()});
     }
     for (const Child* child : children) {
-        child->end().tell(unit->transport().address());
+        child->end().send(unit->transport().address());
         for (const auto& peer : peers) {
-            child->end().tell(peer.address);
+            child->end().send(peer.address);
         }
     }
     EXPECT_TRUE(unit->transport().connect(peers, test_deadline()).value().empty());
@@ -193,7 +193,7 @@ TEST_P(TransportConformance, AUnitStoppedInsideACopyDoesNotTouchTheNextEpoch) {
         fill_pattern(unit->source().last(kHalf), 3);
         std::uint64_t writes = 0;
         std::uint64_t polls_after = 0;
-        bool was_told = false;
+        bool is_stopping = false;
         while (polls_after < 20'000 && unit->unreachable.empty()) {
             const auto half = unit->source().subspan(writes % 2 * kHalf, kHalf);
             writes += unit->transport().write({.to = UnitIndex(0), .bytes = half}) ? 1 : 0;
@@ -201,10 +201,10 @@ TEST_P(TransportConformance, AUnitStoppedInsideACopyDoesNotTouchTheNextEpoch) {
             unit->poll();
             unit->messages.clear();
             unit->done.clear();
-            was_told = was_told || parent.has_said_something();
-            polls_after += was_told ? 1 : 0;
+            is_stopping = is_stopping || parent.has_message();
+            polls_after += is_stopping ? 1 : 0;
         }
-        parent.tell(parent.hear());
+        parent.send(parent.receive());
     });
     Child next([&](const Child::Parent& parent) {
         const auto unit = join_run(parent, transport, 1, 2, second);
@@ -242,9 +242,9 @@ TEST_P(TransportConformance, AUnitStoppedInsideACopyDoesNotTouchTheNextEpoch) {
         unit->poll();
     }
     EXPECT_TRUE(has_pattern(unit->arena(), 2));
-    stopped.end().tell(pattern(1, 0));
+    stopped.end().send(pattern(1, 0));
     stopped.go_on();
-    EXPECT_EQ(stopped.end().hear().size(), 1U) << "it did not go on";
+    EXPECT_EQ(stopped.end().receive().size(), 1U) << "it did not go on";
 
     for (int i = 0; i < 1000; ++i) {
         unit->poll();

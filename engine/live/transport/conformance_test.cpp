@@ -412,8 +412,9 @@ TEST_P(TransportConformance, EveryWriteOfManyIsDoneOnceAndToldOnce) {
             }
         }
     }
-    const auto told = [&] { return run[1].written.size() + run[2].written.size(); };
-    ASSERT_TRUE(run.poll_until([&] { return told() >= kWrites && run[0].done.size() >= kWrites; }));
+    const auto written = [&] { return run[1].written.size() + run[2].written.size(); };
+    ASSERT_TRUE(
+        run.poll_until([&] { return written() >= kWrites && run[0].done.size() >= kWrites; }));
     run.settle();
 
     EXPECT_TRUE(was_held_back);

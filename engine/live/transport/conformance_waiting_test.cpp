@@ -39,7 +39,7 @@ TEST_P(TransportConformance, AUnitThatSleepsIsWokenByAMessageAWriteAndItsDoorbel
         constexpr std::size_t kRounds = 300;
         const auto deadline = test_deadline();
         std::atomic<std::size_t> rung = 0;
-        std::atomic<std::size_t> heard = 0;
+        std::atomic<std::size_t> received = 0;
         std::atomic<bool> is_over = false;
         const auto wait_until = [&](TestUnit& unit, const std::function<bool()>& is_so) {
             while (!is_so() && now() < deadline) {
@@ -58,7 +58,7 @@ TEST_P(TransportConformance, AUnitThatSleepsIsWokenByAMessageAWriteAndItsDoorbel
             }
             for (std::size_t i = 0; i < kRounds; ++i) {
                 wait_until(run[1], [&] { return rung > i; });
-                heard = i + 1;
+                received = i + 1;
                 run[0].doorbell().ring();
             }
             while (!is_over) {
@@ -73,12 +73,12 @@ TEST_P(TransportConformance, AUnitThatSleepsIsWokenByAMessageAWriteAndItsDoorbel
         for (std::size_t i = 0; i < kRounds; ++i) {
             rung = i + 1;
             run[1].doorbell().ring();
-            wait_until(run[0], [&] { return heard > i; });
+            wait_until(run[0], [&] { return received > i; });
         }
         is_over = true;
         writer.join();
         EXPECT_EQ(run[0].written.size(), kRounds);
-        EXPECT_EQ(heard, kRounds);
+        EXPECT_EQ(received, kRounds);
         EXPECT_LT(now(), deadline) << "somebody was not woken";
     }
 }

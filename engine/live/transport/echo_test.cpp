@@ -61,19 +61,19 @@ TEST(Echo, AsksSeveralAtOnceAndEachTellsWhenItHasHeard) {
         }));
     }
     ASSERT_TRUE(all[0]->connect(addresses, now() + seconds(20)));
-    const auto asked = all[0]->run(rounds, 24, base::Time::zero(), now() + seconds(60));
-    ASSERT_TRUE(asked);
-    EXPECT_EQ(asked->times.size(), rounds);
-    EXPECT_TRUE(asked->latencies.empty());
-    EXPECT_EQ(asked->messages, 2 * (units - 1) * rounds);
-    const base::Time longest = *std::ranges::max_element(asked->times);
+    const auto requester = all[0]->run(rounds, 24, base::Time::zero(), now() + seconds(60));
+    ASSERT_TRUE(requester);
+    EXPECT_EQ(requester->times.size(), rounds);
+    EXPECT_TRUE(requester->latencies.empty());
+    EXPECT_EQ(requester->messages, 2 * (units - 1) * rounds);
+    const base::Time longest = *std::ranges::max_element(requester->times);
     for (auto& one : answering) {
-        const auto heard = one.get();
-        ASSERT_TRUE(heard);
-        EXPECT_EQ(heard->messages, 2 * rounds);
-        ASSERT_EQ(heard->latencies.size(), rounds);
-        EXPECT_GT(*std::ranges::min_element(heard->latencies), base::Time::zero());
-        EXPECT_LT(*std::ranges::max_element(heard->latencies), longest);
+        const auto responder = one.get();
+        ASSERT_TRUE(responder);
+        EXPECT_EQ(responder->messages, 2 * rounds);
+        ASSERT_EQ(responder->latencies.size(), rounds);
+        EXPECT_GT(*std::ranges::min_element(responder->latencies), base::Time::zero());
+        EXPECT_LT(*std::ranges::max_element(responder->latencies), longest);
     }
 }
 

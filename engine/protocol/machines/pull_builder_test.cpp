@@ -151,12 +151,12 @@ TEST(PullBuilder, ForgetsTheFragmentsOfASlotsFormerEvent) {
 }
 
 TEST(PullBuilder, RefusesAnImpossibleConfigurationInASentence) {
-    using base::fails_with;
-    EXPECT_TRUE(fails_with("builder unit: 0 readout units; give 1 to 1000000",
-                           PullBuilder::make({.readouts = 0})));
-    EXPECT_TRUE(fails_with("builder unit: 0 concurrent events; give 1 to 1000000",
-                           PullBuilder::make({.readouts = 1, .concurrent_events = 0})));
-    EXPECT_TRUE(fails_with(
+    using base::message_of;
+    EXPECT_EQ(message_of(PullBuilder::make({.readouts = 0})),
+              "builder unit: 0 readout units; give 1 to 1000000");
+    EXPECT_EQ(message_of(PullBuilder::make({.readouts = 1, .concurrent_events = 0})),
+              "builder unit: 0 concurrent events; give 1 to 1000000");
+    EXPECT_TRUE(base::fails_with(
         "in all", PullBuilder::make({.readouts = 1'000'000, .concurrent_events = 1'000'000})));
 }
 

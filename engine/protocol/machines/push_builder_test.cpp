@@ -335,11 +335,14 @@ TEST(PushBuilder, SaysWhichTurnsMayStillBeWritten) {
 }
 
 TEST(PushBuilder, RefusesAnImpossibleConfigurationInASentence) {
+    using base::message_of;
+    EXPECT_EQ(message_of(PushBuilder::make({.self = BuilderIndex(2), .builders = 2})),
+              "push builder: builder unit 2 of 2; give 1 to 65536 units, counted from 0");
+    EXPECT_EQ(message_of(PushBuilder::make({.streams = {1, 0}})),
+              "push builder: readout unit 1 with 0 streams; give 1 to 1024");
+    EXPECT_EQ(message_of(PushBuilder::make({.streams = {}})),
+              "push builder: 0 readout units; give 1 to 65536");
     const std::vector<std::pair<PushBuilderConfig, const char*>> refused{
-        {{.self = BuilderIndex(2), .builders = 2},
-         "push builder: builder unit 2 of 2; give 1 to 65536 units, counted from 0"},
-        {{.streams = {1, 0}}, "push builder: readout unit 1 with 0 streams; give 1 to 1024"},
-        {{.streams = {}}, "push builder: 0 readout units; give 1 to 65536"},
         {{.concurrent_meps = 0}, "0 concurrent"},
         {{.output_buffer = 0}, "output buffer of 0 bytes"},
         {{.output_buffer = 99, .usual_mep = 100},

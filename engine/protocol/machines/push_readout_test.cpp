@@ -397,9 +397,12 @@ TEST(PushReadout, CountsAndIgnoresWordsOfTheEndThatDoNotFit) {
 }
 
 TEST(PushReadout, RefusesAnImpossibleConfigurationInASentence) {
+    using base::message_of;
+    EXPECT_EQ(message_of(PushReadout::make({.streams = 0})),
+              "push readout: 0 streams; give 1 to 1024");
+    EXPECT_EQ(message_of(PushReadout::make({.builders = 0})),
+              "push readout: 0 builder units; give 1 to 65536");
     const std::vector<std::pair<PushReadoutConfig, const char*>> refused{
-        {{.streams = 0}, "push readout: 0 streams; give 1 to 1024"},
-        {{.builders = 0}, "push readout: 0 builder units; give 1 to 65536"},
         {{.buffered_mfps = 0}, "0 MFPs"},
         {{.largest_mfp = 0}, "largest MFP of 0 bytes"},
         {{.stream_buffer = 9, .largest_mfp = 10}, "give 10 (the largest MFP)"},

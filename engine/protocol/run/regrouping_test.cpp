@@ -17,7 +17,7 @@ using base::milliseconds;
 using base::seconds;
 
 /// The orders of a unit, by name, those without an answer aside.
-std::vector<std::string> told_to(const UnitsByHand& run, std::uint32_t unit) {
+std::vector<std::string> orders_to(const UnitsByHand& run, std::uint32_t unit) {
     std::vector<std::string> names;
     for (const SendOrder& order : run.orders) {
         if (order.unit == unit_at(unit) && order.number != 0) {
@@ -50,7 +50,7 @@ TEST(Regrouping, NothingIsPreparedBeforeTheOperatorWantsIt) {
     UnitsByHand run({.units = 2});
     EXPECT_FALSE(run.pass_to(RunPhase::preparing, seconds(100)));
     EXPECT_EQ(run.control.phase(), RunPhase::waiting);
-    EXPECT_EQ(told_to(run, 0), std::vector<std::string>{"configure"});
+    EXPECT_EQ(orders_to(run, 0), std::vector<std::string>{"configure"});
 }
 
 TEST(Regrouping, AUnitIsToldEachStepInOrder) {
@@ -65,8 +65,8 @@ TEST(Regrouping, AUnitIsToldEachStepInOrder) {
     EXPECT_EQ(run.control.phase(), RunPhase::ended);
     const std::vector<std::string> expected{"configure", "prepare", "connect", "start",
                                             "halt",      "prepare", "connect", "exit"};
-    EXPECT_EQ(told_to(run, 0), expected);
-    EXPECT_EQ(told_to(run, 1), expected);
+    EXPECT_EQ(orders_to(run, 0), expected);
+    EXPECT_EQ(orders_to(run, 1), expected);
     EXPECT_EQ(run.control.epoch(), 2U) << "a stop is the only reason for a new epoch";
     EXPECT_EQ(run.log(),
               (std::vector<std::string>{
@@ -107,7 +107,7 @@ TEST(Regrouping, WhoIsBackTakesPartInTheNextEpoch) {
     run.reset(1);
     run.pass(milliseconds(200));
     EXPECT_EQ(run.control.members(), members_of({0, 1, 2}));
-    EXPECT_EQ(run.told("halting: unit 1 can take part"), 1U);
+    EXPECT_EQ(run.log_entries("halting: unit 1 can take part"), 1U);
     EXPECT_EQ(run.control.epoch(), 3U);
     EXPECT_EQ(run.control.counts().regroupings, 2U);
 }
@@ -141,7 +141,7 @@ TEST(Regrouping, ARunWhoseUnitsComeBackWaitsForThem) {
     UnitsByHand run = just_running({.units = 2, .fewest_members = 2});
     run.kill(0);
     EXPECT_EQ(run.control.phase(), RunPhase::waiting);
-    EXPECT_EQ(run.told("too few units are left, 1: waiting for others"), 1U);
+    EXPECT_EQ(run.log_entries("too few units are left, 1: waiting for others"), 1U);
     EXPECT_TRUE(run.runs_with(members_of({0, 1}), seconds(5)));
 }
 
@@ -174,7 +174,7 @@ TEST(Regrouping, WhoDidNotDrainIsLost) {
         run.control.reported(run.now, halt.unit, halt.session, answer);
     }
     EXPECT_EQ(run.control.members(), members_of({0, 1, 2}));
-    EXPECT_EQ(run.told("unit 3 is lost: it did not drain"), 1U);
+    EXPECT_EQ(run.log_entries("unit 3 is lost: it did not drain"), 1U);
     EXPECT_EQ(run.control.counts().units_lost, 1U);
 }
 

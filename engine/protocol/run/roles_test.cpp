@@ -16,7 +16,7 @@ namespace {
 /// Folded units, and behind them spares, each in a slot of its own.
 RunPlan with_spares(std::uint32_t folded, std::uint32_t spares) {
     RunPlan plan{.units = folded + spares, .slots = RunSlots::folded(folded)};
-    plan.slots.spares.assign(folded, nobody);
+    plan.slots.spares.assign(folded, no_unit);
     for (std::uint32_t spare = 0; spare < spares; ++spare) {
         plan.slots.spares.emplace_back(folded + spare);
     }
@@ -106,7 +106,7 @@ TEST(Roles, ApartTheReadoutUnitsComeFirst) {
     plan.moves_apart = true;
     const Roles moved = roles_of(plan, {0, 1, 4, 5, 6});
     EXPECT_EQ(moved.moved(), (std::vector{Moved{unit_at(2), unit_at(4), unit_at(6)},
-                                          Moved{unit_at(3), unit_at(5), nobody}}));
+                                          Moved{unit_at(3), unit_at(5), no_unit}}));
     EXPECT_EQ(moved.readouts(), members_of({0, 1, 4, 5}));
     EXPECT_EQ(moved.builders(), (std::vector{unit_at(0), unit_at(1), unit_at(6)}));
     // A lost unit that comes back takes what nobody holds.
@@ -118,11 +118,11 @@ TEST(Roles, ApartTheReadoutUnitsComeFirst) {
 
 TEST(Roles, ApartOrUnfoldedASpareTakesWhatThereIs) {
     const RunPlan plan{.units = 4,
-                       .slots = {.readouts = {unit_at(0), nobody, nobody},
-                                 .builders = {unit_at(1), nobody, nobody},
-                                 .spares = {nobody, unit_at(2), unit_at(3)}}};
+                       .slots = {.readouts = {unit_at(0), no_unit, no_unit},
+                                 .builders = {unit_at(1), no_unit, no_unit},
+                                 .spares = {no_unit, unit_at(2), unit_at(3)}}};
     const Roles moved = roles_of(plan, {1, 2});
-    EXPECT_EQ(moved.moved(), (std::vector{Moved{unit_at(0), unit_at(2), nobody}}));
+    EXPECT_EQ(moved.moved(), (std::vector{Moved{unit_at(0), unit_at(2), no_unit}}));
     const Roles both = roles_of(plan, {2, 3});
     EXPECT_EQ(both.readouts(), members_of({2}));
     EXPECT_EQ(both.builders(), units_at({3}));

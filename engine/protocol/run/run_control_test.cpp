@@ -33,7 +33,7 @@ TEST(RunControl, ASilentUnitIsLostAfterTheTimeoutAndNotBefore) {
     EXPECT_FALSE(run.pass(seconds(1), [&] { return !run.control.members().contains(unit_at(1)); }));
     EXPECT_TRUE(run.runs_with(members_of({0, 2, 3}), milliseconds(200)));
     EXPECT_EQ(run.control.unit(unit_at(1)).reason, "silent for 1.1 s");
-    EXPECT_EQ(run.told("halting: unit 1 is lost"), 1U);
+    EXPECT_EQ(run.log_entries("halting: unit 1 is lost"), 1U);
     EXPECT_EQ(run.control.counts().units_lost, 1U);
     EXPECT_EQ(run.control.counts().regroupings, 1U);
 }
@@ -88,7 +88,7 @@ TEST(RunControl, AMemberThatDoesNotHaltIsLostAndItsProcessEnds) {
             run.report(1);
         }
     }
-    EXPECT_EQ(run.told("unit 1 is lost: no answer to halt"), 1U);
+    EXPECT_EQ(run.log_entries("unit 1 is lost: no answer to halt"), 1U);
     EXPECT_GE(run.now - begin, milliseconds(2400));
     EXPECT_LE(run.now - begin, milliseconds(2600));
 }
@@ -109,7 +109,7 @@ TEST(RunControl, ACutConnectionIsMadeAnewBeforeItCostsAUnit) {
     UnitsByHand run = running({.units = 3, .restart = false});
     run.units[0].suspects = {unit_at(2)};
     EXPECT_TRUE(run.pass(seconds(2), [&] {
-        return run.told("halting: a connection is cut, between 0 and 2") == 1;
+        return run.log_entries("halting: a connection is cut, between 0 and 2") == 1;
     }));
     run.units[0].suspects.clear();
     EXPECT_TRUE(run.runs_with(members_of({0, 1, 2}), seconds(2)));
@@ -138,7 +138,7 @@ TEST(RunControl, ThreeRegroupingsInARowWithoutAnyMepAreAnError) {
     EXPECT_EQ(run.control.failure(),
               "event building has stalled, and regrouping 3 times did not help");
     // In the first epoch something was built.
-    EXPECT_EQ(run.told("halting: event building has stalled"), 3U);
+    EXPECT_EQ(run.log_entries("halting: event building has stalled"), 3U);
     EXPECT_EQ(run.control.epoch(), 4U);
     EXPECT_EQ(run.control.counts().units_lost, 0U);
 }
@@ -306,9 +306,10 @@ TEST(RunControl, WhatWasLeasedToUnitsOfWhichNothingIsKnownIsSkipped) {
     run.units[0] = run.units[1] = {};
     EXPECT_TRUE(run.runs_with(members_of({0, 1}), seconds(5)));
     EXPECT_EQ(run.control.first_mep(), known + 100 + 4000);
-    EXPECT_EQ(run.told("MEPs " + std::to_string(known) + " to " + std::to_string(known + 4099) +
-                       " are skipped: units of unknown progress may have answered them"),
-              1U);
+    EXPECT_EQ(
+        run.log_entries("MEPs " + std::to_string(known) + " to " + std::to_string(known + 4099) +
+                        " are skipped: units of unknown progress may have answered them"),
+        1U);
 }
 
 TEST(RunControl, WhatAProcessCountedUpToItsEndIsNotSkipped) {
@@ -339,9 +340,10 @@ TEST(RunControl, AUnitThatCannotWriteIsToldOncePerGoal) {
     full(1);
     full(2);
     EXPECT_EQ(run.control.goal(), RunGoal::ready);
-    EXPECT_EQ(run.told("unit 1 cannot write what it builds: No space left on device; the run "
-                       "stops"),
-              1U);
+    EXPECT_EQ(
+        run.log_entries("unit 1 cannot write what it builds: No space left on device; the run "
+                        "stops"),
+        1U);
 }
 
 /// MEPs 0 to 9 of two units in turns: one has built 5 and the other 2 of 3 granted.

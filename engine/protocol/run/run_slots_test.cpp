@@ -16,17 +16,17 @@ namespace {
 std::vector<UnitIndex> units(std::initializer_list<int> numbers) {
     std::vector<UnitIndex> found;
     for (const int number : numbers) {
-        found.push_back(number < 0 ? nobody : UnitIndex(number));
+        found.push_back(number < 0 ? no_unit : UnitIndex(number));
     }
     return found;
 }
 
 /// Such as "0 - 2(1)/3": folded unit 0, a dummy, and unit 2 with readout unit 1 of the run, beside
 /// the builder unit of unit 3. What is in brackets is left out where it is the number of the unit.
-std::string told(const std::vector<EpochSlot>& slots) {
+std::string as_text(const std::vector<EpochSlot>& slots) {
     std::string all;
     const auto name = [](UnitIndex unit) {
-        return unit == nobody ? std::string("-") : std::to_string(unit.value());
+        return unit == no_unit ? std::string("-") : std::to_string(unit.value());
     };
     for (const EpochSlot& slot : slots) {
         all += all.empty() ? "" : " ";
@@ -43,26 +43,26 @@ std::string told(const std::vector<EpochSlot>& slots) {
 
 TEST(RunSlots, WhoIsNoMemberLeavesADummyOrNothing) {
     RunSlots run = RunSlots::folded(3);
-    EXPECT_EQ(told(slots_of(run, units({0, 2}), {})), "0 - 2");
+    EXPECT_EQ(as_text(slots_of(run, units({0, 2}), {})), "0 - 2");
     run.keeps_lost = false;
-    EXPECT_EQ(told(slots_of(run, units({0, 2}), {})), "0 2");
-    run.readouts.insert(run.readouts.begin() + 1, nobody);  // a dummy always
-    run.builders.insert(run.builders.begin() + 1, nobody);
-    EXPECT_EQ(told(slots_of(run, units({0, 2}), {})), "0 - 2");
+    EXPECT_EQ(as_text(slots_of(run, units({0, 2}), {})), "0 2");
+    run.readouts.insert(run.readouts.begin() + 1, no_unit);  // a dummy always
+    run.builders.insert(run.builders.begin() + 1, no_unit);
+    EXPECT_EQ(as_text(slots_of(run, units({0, 2}), {})), "0 - 2");
 }
 
 TEST(RunSlots, WhatHasMovedIsInTheSlotOfItsHolder) {
     RunSlots run{.readouts = units({0, -1, 1}),
                  .builders = units({0, -1, 1}),
                  .spares = units({-1, 2, -1, 3})};
-    EXPECT_EQ(told(slots_of(run, units({0, 1}), {})), "0 - 1") << "that of spare 3 is behind";
+    EXPECT_EQ(as_text(slots_of(run, units({0, 1}), {})), "0 - 1") << "that of spare 3 is behind";
     const Moved together{UnitIndex(1), UnitIndex(2), UnitIndex(2)};
-    EXPECT_EQ(told(slots_of(run, units({0, 2}), std::vector{together})), "0 2(1) -");
+    EXPECT_EQ(as_text(slots_of(run, units({0, 2}), std::vector{together})), "0 2(1) -");
     const Moved apart{UnitIndex(1), UnitIndex(2), UnitIndex(3)};
-    EXPECT_EQ(told(slots_of(run, units({0, 2, 3}), std::vector{apart})), "0 2(1)/- - -/3");
+    EXPECT_EQ(as_text(slots_of(run, units({0, 2, 3}), std::vector{apart})), "0 2(1)/- - -/3");
     run.keeps_lost = false;
-    EXPECT_EQ(told(slots_of(run, units({0, 1}), {})), "0 1");
-    EXPECT_EQ(told(slots_of(run, units({0, 2}), std::vector{together})), "0 2(1)");
+    EXPECT_EQ(as_text(slots_of(run, units({0, 1}), {})), "0 1");
+    EXPECT_EQ(as_text(slots_of(run, units({0, 2}), std::vector{together})), "0 2(1)");
 }
 
 /// Readout units of units 0 and 1 and builder units of units 2 and 3 share slots. Unit 2, back
@@ -70,13 +70,13 @@ TEST(RunSlots, WhatHasMovedIsInTheSlotOfItsHolder) {
 TEST(RunSlots, WhereTheHoldersSlotIsTakenWhatHasMovedIsWhereItWas) {
     const RunSlots run{
         .readouts = units({0, 1, -1}), .builders = units({2, 3, -1}), .spares = units({-1, -1, 4})};
-    const std::vector moved{Moved{UnitIndex(2), nobody, UnitIndex(4)},
-                            Moved{UnitIndex(3), nobody, UnitIndex(2)}};
-    EXPECT_EQ(told(slots_of(run, units({0, 1, 2, 4}), moved)), "0/2 1/- -/4");
+    const std::vector moved{Moved{UnitIndex(2), no_unit, UnitIndex(4)},
+                            Moved{UnitIndex(3), no_unit, UnitIndex(2)}};
+    EXPECT_EQ(as_text(slots_of(run, units({0, 1, 2, 4}), moved)), "0/2 1/- -/4");
     // A readout unit of unit 0 with unit 2, whose slot has that of unit 1's neighbour: its own.
-    const std::vector reads{Moved{UnitIndex(1), UnitIndex(2), nobody},
-                            Moved{UnitIndex(2), nobody, UnitIndex(4)}};
-    EXPECT_EQ(told(slots_of(run, units({0, 2, 3, 4}), reads)), "0/- 2(1)/3 -/4");
+    const std::vector reads{Moved{UnitIndex(1), UnitIndex(2), no_unit},
+                            Moved{UnitIndex(2), no_unit, UnitIndex(4)}};
+    EXPECT_EQ(as_text(slots_of(run, units({0, 2, 3, 4}), reads)), "0/- 2(1)/3 -/4");
 }
 
 TEST(RunSlots, ReadoutUnitsOfAnEpochAreInTheOrderOfTheRunWhereverTheyAre) {
@@ -84,7 +84,7 @@ TEST(RunSlots, ReadoutUnitsOfAnEpochAreInTheOrderOfTheRunWhereverTheyAre) {
     run.spares = units({-1, -1, -1, -1, 4});
     const std::vector moved{Moved{UnitIndex(1), UnitIndex(4), UnitIndex(4)}};
     const auto slots = slots_of(run, units({0, 3, 4}), moved);
-    EXPECT_EQ(told(slots), "0 - - 3 4(1)");
+    EXPECT_EQ(as_text(slots), "0 - - 3 4(1)");
     EXPECT_EQ(slots[0].in_epoch.value(), 0U);
     EXPECT_EQ(slots[4].in_epoch.value(), 1U);
     EXPECT_EQ(slots[3].in_epoch.value(), 2U);
@@ -95,8 +95,8 @@ TEST(RunSlots, RearrangedReadoutUnitsKeepTheirNumbers) {
     run.spares = units({-1, -1, -1, 3});
     const RunSlots other = run.rearranged(units({2, -1, 0, 1}), units({0, 1, 2, -1}));
     const Moved moved{UnitIndex(1), UnitIndex(3), UnitIndex(3)};
-    EXPECT_EQ(told(slots_of(other, units({0, 1, 2}), {})), "2/0 -/1 0/2 1/-");
-    EXPECT_EQ(told(slots_of(other, units({0, 2, 3}), std::vector{moved})), "2/0 - 0/2 - 3(1)");
+    EXPECT_EQ(as_text(slots_of(other, units({0, 1, 2}), {})), "2/0 -/1 0/2 1/-");
+    EXPECT_EQ(as_text(slots_of(other, units({0, 2, 3}), std::vector{moved})), "2/0 - 0/2 - 3(1)");
     EXPECT_EQ(other.rearranged(units({1, 2, 0}), units({0, 1, 2})).readout_numbers()[UnitIndex(2)],
               ReadoutIndex(2));
 }

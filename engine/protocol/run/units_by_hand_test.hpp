@@ -16,7 +16,7 @@
 
 namespace daqloom::protocol {
 
-inline constexpr UnitIndex nobody = UnitIndex::none();
+inline constexpr UnitIndex no_unit = UnitIndex::none();
 
 inline UnitIndex unit_at(std::uint32_t number) { return UnitIndex(number); }
 
@@ -56,7 +56,7 @@ class UnitsByHand {
         std::uint64_t reports = 0;
         std::uint64_t beats = 0;
         std::uint64_t steps = 0;
-        std::uint64_t told = 0;  ///< the next MEP, as it last told
+        std::uint64_t next_mep = 0;  ///< as last reported
         std::vector<SendOrder> waiting = {};
     };
 
@@ -122,7 +122,7 @@ class UnitsByHand {
     void report(std::uint32_t number) {
         Unit& unit = units[number];
         const bool runs = unit.state == UnitState::running;
-        unit.told = runs ? built : unit.told;
+        unit.next_mep = runs ? built : unit.next_mep;
         unit.beats += runs && !unit.is_stuck ? 1 : 0;
         unit.steps += runs && builds() ? 1 : 0;
         reports::Heartbeat heartbeat{.number = ++unit.reports, .pulse = {.epoch = unit.epoch}};
@@ -130,7 +130,7 @@ class UnitsByHand {
         heartbeat.pulse.beats = unit.beats;
         heartbeat.pulse.steps = unit.steps;
         heartbeat.pulse.waits = unit.waits;
-        heartbeat.pulse.next_mep = unit.told;
+        heartbeat.pulse.next_mep = unit.next_mep;
         heartbeat.pulse.suspects = {unit.suspects.begin(), unit.suspects.end()};
         control.reported(now, unit_at(number), unit.session, heartbeat);
         act();
@@ -144,7 +144,7 @@ class UnitsByHand {
         }
         return texts;
     }
-    [[nodiscard]] std::size_t told(const std::string& text) const {
+    [[nodiscard]] std::size_t log_entries(const std::string& text) const {
         return static_cast<std::size_t>(std::ranges::count(log(), text));
     }
 
@@ -250,9 +250,9 @@ class UnitsByHand {
         built = std::max(built, order.first_mep);
     }
     void do_as(Unit& unit, const orders::Halt&, reports::Answer& answer) {
-        unit.told = unit.state == UnitState::running ? built : unit.told;
+        unit.next_mep = unit.state == UnitState::running ? built : unit.next_mep;
         unit.state = UnitState::not_ready;
-        answer.next_mep = unit.told;
+        answer.next_mep = unit.next_mep;
     }
     static void do_as(Unit& unit, const orders::Reset&, reports::Answer&) {
         unit.state = UnitState::not_ready;

@@ -11,7 +11,7 @@
 namespace daqloom::protocol {
 namespace {
 
-constexpr std::uint32_t nobody = ~0U;
+constexpr std::uint32_t no_unit = ~0U;
 
 /// The units in the slots, by their numbers.
 template <class Unit>
@@ -77,7 +77,7 @@ TEST(LinearShift, LetsEachPairMeetOnceInARound) {
     expect_each_pair_once(*LinearShift::unfolded(3, 8));
     expect_each_pair_once(*LinearShift::unfolded(8, 3));
     // Folded in part, and not in the order of the slots.
-    expect_each_pair_once(*make({2, nobody, 0, 1}, {nobody, 1, 0, 2}));
+    expect_each_pair_once(*make({2, no_unit, 0, 1}, {no_unit, 1, 0, 2}));
 }
 
 TEST(LinearShift, KeepsTheSlotsOfDummies) {
@@ -87,18 +87,18 @@ TEST(LinearShift, KeepsTheSlotsOfDummies) {
     EXPECT_EQ(shift.readouts(), 3U);
     EXPECT_EQ(shift.slot_of_readout(ReadoutIndex(1)).value(), 2U);
     EXPECT_EQ(builder_for(shift, 0, 0), 0U);
-    EXPECT_EQ(builder_for(shift, 0, 1), nobody);
+    EXPECT_EQ(builder_for(shift, 0, 1), no_unit);
     EXPECT_EQ(builder_for(shift, 0, 2), 1U);
     EXPECT_EQ(builder_for(shift, 0, 3), 2U);
-    EXPECT_EQ(readout_for(shift, 1, 1), nobody);
+    EXPECT_EQ(readout_for(shift, 1, 1), no_unit);
 }
 
 TEST(LinearShift, OfUnfoldedUnitsHasAsManyPhasesAsTheLargerSide) {
     const LinearShift shift = *LinearShift::unfolded(2, 3);
     EXPECT_EQ(shift.phases(), 3U);
-    EXPECT_EQ(builder_for(shift, 1, 2), 0U);      // (1 + 2) mod 3
-    EXPECT_EQ(readout_for(shift, 0, 1), nobody);  // (0 − 1) mod 3 = 2: there are only two
-    EXPECT_EQ(builder_for(*LinearShift::unfolded(3, 2), 1, 1), nobody);  // (1 + 1) mod 3 = 2
+    EXPECT_EQ(builder_for(shift, 1, 2), 0U);       // (1 + 2) mod 3
+    EXPECT_EQ(readout_for(shift, 0, 1), no_unit);  // (0 − 1) mod 3 = 2: there are only two
+    EXPECT_EQ(builder_for(*LinearShift::unfolded(3, 2), 1, 1), no_unit);  // (1 + 1) mod 3 = 2
 }
 
 TEST(LinearShift, WalksThroughAReadoutUnitsRound) {
@@ -120,7 +120,7 @@ TEST(LinearShift, OfTheMembersOfAnEpochNumbersThemInTheOrderOfTheirSlots) {
     EXPECT_EQ(kept.phases(), 5U);
     EXPECT_EQ(kept.slot_of_readout(ReadoutIndex(2)).value(), 4U);
     EXPECT_EQ(kept.slot_of_builder(BuilderIndex(1)).value(), 3U);
-    EXPECT_EQ(builder_for(kept, 0, 2), nobody);
+    EXPECT_EQ(builder_for(kept, 0, 2), no_unit);
     const LinearShift closed_up = *LinearShift::of_members(slots, false);
     EXPECT_EQ(closed_up.phases(), 4U);
     EXPECT_EQ(closed_up.slot_of_readout(ReadoutIndex(2)).value(), 3U);

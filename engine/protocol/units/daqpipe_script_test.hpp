@@ -74,7 +74,7 @@ class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
     std::string run() {
         data();
         data();
-        hear(0, Kind::assign, 0);
+        receive(0, Kind::assign, 0);
         slot(4);
         request(0, 0, 10);
         written(0, 0);
@@ -83,14 +83,14 @@ class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
         request(1, 1, 1);
         request(1, 3, 3);  // its source has not delivered
         request(1, 3, 3);  // twice
-        hear(1, Kind::assign, 2);
+        receive(1, Kind::assign, 2);
         data();
         data();
         write_done(3, 1);
         written(0, 1);
         consumed(0);
-        hear(0, Kind::done, 0);
-        hear(0, Kind::assign, 2);
+        receive(0, Kind::done, 0);
+        receive(0, Kind::assign, 2);
         request(0, 4, 4);
         lose_the_other();
         say("ignored {}", unit_.unexpected_messages());
@@ -111,10 +111,10 @@ class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
         const std::array<ReadoutIndex, 1> readouts = {ReadoutIndex(1)};
         const std::array<BuilderIndex, 1> builders = {BuilderIndex(1)};
         unit_.on_close(readouts, builders, now_, *this);
-        hear(0, Kind::last_assignment, 2);
+        receive(0, Kind::last_assignment, 2);
         slot(6);
         request(0, 2, 2);
-        hear(0, Kind::last_answer, 3);
+        receive(0, Kind::last_answer, 3);
         input("time");
         if (unit_.on_time(unit_.next_timer() - base::Time{1}, *this)) {
             say("too early");

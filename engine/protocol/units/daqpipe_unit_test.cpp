@@ -40,25 +40,29 @@ TEST(DaqpipeUnit, RefusesWhatNobodySays) {
     Nothing world;
     using Kind = UnitMessage::Kind;
     const base::Bytes offset = 0;
-    const auto is_heard = [&](ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said) {
-        return unit->on_message(readout, builder, said, base::Time::zero(), world);
+    const auto is_accepted = [&](ReadoutIndex readout, BuilderIndex builder,
+                                 const UnitMessage& message) {
+        return unit->on_message(readout, builder, message, base::Time::zero(), world);
     };
-    const auto nobody = ReadoutIndex::none();
-    EXPECT_TRUE(is_heard(nobody, BuilderIndex(1), {Kind::request, 0, 1, {&offset, 1}}));
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(1), {Kind::request, 0, 1, {&offset, 1}})) << "twice";
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(1), {Kind::request, 0, 0, {}})) << "to no place";
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(1), {Kind::request, 0, 2, {&offset, 1}}))
+    const auto no_readout = ReadoutIndex::none();
+    EXPECT_TRUE(is_accepted(no_readout, BuilderIndex(1), {Kind::request, 0, 1, {&offset, 1}}));
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(1), {Kind::request, 0, 1, {&offset, 1}}))
+        << "twice";
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(1), {Kind::request, 0, 0, {}}))
+        << "to no place";
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(1), {Kind::request, 0, 2, {&offset, 1}}))
         << "two builder units with a credit each collect two events";
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(2), {Kind::request, 0, 0, {&offset, 1}}))
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(2), {Kind::request, 0, 0, {&offset, 1}}))
         << "there are two builder units";
     EXPECT_FALSE(
-        is_heard(ReadoutIndex(), BuilderIndex::none(), {Kind::request, 0, 0, {&offset, 1}}))
+        is_accepted(ReadoutIndex(), BuilderIndex::none(), {Kind::request, 0, 0, {&offset, 1}}))
         << "it builds nothing";
-    EXPECT_FALSE(is_heard(ReadoutIndex(), BuilderIndex(), {Kind::assign, 0, 0, {}}))
+    EXPECT_FALSE(is_accepted(ReadoutIndex(), BuilderIndex(), {Kind::assign, 0, 0, {}}))
         << "this one builds nothing";
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(), {Kind::done, 0, 0, {}})) << "it manages nothing";
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex::none(), {Kind::last_answer, 0, 0, {}}));
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(), {Kind::grant, 0, 0, {&offset, 1}}))
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(), {Kind::done, 0, 0, {}}))
+        << "it manages nothing";
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex::none(), {Kind::last_answer, 0, 0, {}}));
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(), {Kind::grant, 0, 0, {&offset, 1}}))
         << "that is shift";
     EXPECT_EQ(unit->waits_for_data(), true);
     EXPECT_EQ(unit->unexpected_messages(), 0U);

@@ -85,8 +85,8 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
         until(1'000);
         until(2'000);
         until(3'000);
-        hear(0, Kind::assign, 0);
-        hear(0, Kind::assign, 2);
+        receive(0, Kind::assign, 0);
+        receive(0, Kind::assign, 2);
         request(0, 0, 10);
         request(1, 1, 1);
         until(3'100);
@@ -95,12 +95,12 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
         written(0, 1);
         consumed(0);
         until(3'350);
-        hear(0, Kind::done, 0);
+        receive(0, Kind::done, 0);
         request(0, 2, 0);
         until(3'450);
         until(4'000);
-        hear(1, Kind::grant, 0);
-        hear(1, Kind::assign, 4);
+        receive(1, Kind::grant, 0);
+        receive(1, Kind::assign, 4);
         written(2, 0);
         write_done(2, 0);
         write_done(1, 1);
@@ -129,10 +129,10 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
         const std::array<ReadoutIndex, 1> readouts = {ReadoutIndex(1)};
         const std::array<BuilderIndex, 1> builders = {BuilderIndex(1)};
         unit_.on_close(readouts, builders, now_, *this);
-        hear(0, Kind::last_assignment, 2);
+        receive(0, Kind::last_assignment, 2);
         consumed(2);
         until(4'250);
-        hear(0, Kind::last_answer, 2);
+        receive(0, Kind::last_answer, 2);
     }
 };
 

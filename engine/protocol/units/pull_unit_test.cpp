@@ -29,8 +29,8 @@ TEST(PullUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
 struct Quiet {
     std::vector<Time> arrivals;
 
-    void send(ReadoutIndex /*to*/, const UnitMessage& /*said*/) {}
-    void send(BuilderIndex /*to*/, const UnitMessage& /*said*/) {}
+    void send(ReadoutIndex /*to*/, const UnitMessage& /*message*/) {}
+    void send(BuilderIndex /*to*/, const UnitMessage& /*message*/) {}
     void write(EventId /*event*/, BuilderIndex /*to*/, base::Bytes /*offset*/) {}
     void give_back(std::uint32_t /*count*/) {}
     void arrived(Time at) { arrivals.push_back(at); }
@@ -64,23 +64,27 @@ TEST(PullUnit, RefusesWhatNobodySays) {
     Quiet world;
     using Kind = UnitMessage::Kind;
     const base::Bytes offset = 0;
-    const auto is_heard = [&](ReadoutIndex readout, BuilderIndex builder, const UnitMessage& said) {
-        return unit->on_message(readout, builder, said, Time::zero(), world);
+    const auto is_accepted = [&](ReadoutIndex readout, BuilderIndex builder,
+                                 const UnitMessage& message) {
+        return unit->on_message(readout, builder, message, Time::zero(), world);
     };
-    const auto nobody = ReadoutIndex::none();
-    EXPECT_TRUE(is_heard(nobody, BuilderIndex(), {Kind::request, 0, 5, {&offset, 1}}));
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(), {Kind::request, 0, 5, {&offset, 1}})) << "twice";
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(), {Kind::request, 0, 6, {}})) << "to no place";
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(), {Kind::request, 0, 1'000, {&offset, 1}}))
+    const auto no_readout = ReadoutIndex::none();
+    EXPECT_TRUE(is_accepted(no_readout, BuilderIndex(), {Kind::request, 0, 5, {&offset, 1}}));
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(), {Kind::request, 0, 5, {&offset, 1}}))
+        << "twice";
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(), {Kind::request, 0, 6, {}}))
+        << "to no place";
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(), {Kind::request, 0, 1'000, {&offset, 1}}))
         << "nobody has been given that event yet";
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(1), {Kind::request, 0, 6, {&offset, 1}}))
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(1), {Kind::request, 0, 6, {&offset, 1}}))
         << "there is one builder unit";
-    EXPECT_FALSE(is_heard(ReadoutIndex(), BuilderIndex::none(), {Kind::assign, 0, 1, {}}))
+    EXPECT_FALSE(is_accepted(ReadoutIndex(), BuilderIndex::none(), {Kind::assign, 0, 1, {}}))
         << "it builds nothing";
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(), {Kind::done, 0, 1, {}})) << "it manages nothing";
-    EXPECT_FALSE(is_heard(nobody, BuilderIndex(), {Kind::last_answer, 0, 0, {}}))
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(), {Kind::done, 0, 1, {}}))
+        << "it manages nothing";
+    EXPECT_FALSE(is_accepted(no_readout, BuilderIndex(), {Kind::last_answer, 0, 0, {}}))
         << "it has made more requests";
-    EXPECT_TRUE(is_heard(nobody, BuilderIndex(), {Kind::last_answer, 0, 1, {}}));
+    EXPECT_TRUE(is_accepted(no_readout, BuilderIndex(), {Kind::last_answer, 0, 1, {}}));
 }
 
 }  // namespace

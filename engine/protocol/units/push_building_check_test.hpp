@@ -33,37 +33,37 @@ class PushBuildingCheck : private PushBuildingModel {
         PushBuildingCheck& check;
         Node& node;
 
-        void send(BuilderIndex to, const UnitMessage& said) {
-            if (said.kind == Kind::ready) {
+        void send(BuilderIndex to, const UnitMessage& message) {
+            if (message.kind == Kind::ready) {
                 ++check.outputs_;
-                check.asked_[{node.readout, to}][said.number] =
-                    static_cast<std::uint64_t>(said.values[3]);
-            } else if (said.kind == Kind::through) {
+                check.asked_[{node.readout, to}][message.number] =
+                    static_cast<std::uint64_t>(message.values[3]);
+            } else if (message.kind == Kind::through) {
                 ++check.outputs_;
-            } else if (said.kind == Kind::announce) {
-                check.announced(node.readout, to, MepId{said.number}, said.values);
+            } else if (message.kind == Kind::announce) {
+                check.announced(node.readout, to, MepId{message.number}, message.values);
             } else {
-                check.promise(said.kind == Kind::last_announcement,
+                check.promise(message.kind == Kind::last_announcement,
                               "a readout unit announces to builder units");
-                check.last_announcement(node.readout, to, said.number);
+                check.last_announcement(node.readout, to, message.number);
             }
-            check.post(node, check.node_of(to), said);
+            check.post(node, check.node_of(to), message);
         }
-        void send(ReadoutIndex to, const UnitMessage& said) {
-            if (said.kind == Kind::grant) {
-                check.granted(to, MepId{said.number}, said.values);
-            } else if (said.kind == Kind::discard) {
-                check.discarded(MepId{said.number});
-            } else if (said.kind == Kind::closing) {
-                check.closing(node.builder, to, said.number);
-            } else if (said.kind == Kind::last_answer) {
+        void send(ReadoutIndex to, const UnitMessage& message) {
+            if (message.kind == Kind::grant) {
+                check.granted(to, MepId{message.number}, message.values);
+            } else if (message.kind == Kind::discard) {
+                check.discarded(MepId{message.number});
+            } else if (message.kind == Kind::closing) {
+                check.closing(node.builder, to, message.number);
+            } else if (message.kind == Kind::last_answer) {
                 check.last_answer(node.builder, to);
-            } else if (said.kind == Kind::go) {
-                check.let_go(node.builder, to, said.number);
+            } else if (message.kind == Kind::go) {
+                check.let_go(node.builder, to, message.number);
             } else {
                 ++check.outputs_;
             }
-            check.post(node, check.node_of(to), said);
+            check.post(node, check.node_of(to), message);
         }
         void set_timer(Time due, UnitTimer timer) { check.timer(node, due, timer.what); }
         void admitted(StreamIndex s, MepId m, Bytes place) {
@@ -176,9 +176,9 @@ class PushBuildingCheck : private PushBuildingModel {
             }
         });
     }
-    void post(const Node& from, Node& to, const UnitMessage& said) {
-        std::vector<std::byte> bytes(encoded_bytes(said));
-        encode_message(said, bytes);
+    void post(const Node& from, Node& to, const UnitMessage& outgoing) {
+        std::vector<std::byte> bytes(encoded_bytes(outgoing));
+        encode_message(outgoing, bytes);
         message(to, [=, this, readout = from.readout, builder = from.builder,
                      to_builder = to.builder](ShiftUnit& unit, World& world) {
             std::array<Bytes, 6> values{};
@@ -428,10 +428,10 @@ class PushBuildingCheck : private PushBuildingModel {
         }
     }
     /// The builder unit hears that a readout unit makes fewer writes than it has asked for.
-    void withdrawn(ReadoutIndex r, BuilderIndex b, const UnitMessage& said) {
-        asked_[{r, b}].erase(said.number);
-        if (const auto gone = gone_.extract({r, b, said.number}); !gone.empty()) {
-            const std::int64_t not_made = gone.mapped() - said.values[0];
+    void withdrawn(ReadoutIndex r, BuilderIndex b, const UnitMessage& message) {
+        asked_[{r, b}].erase(message.number);
+        if (const auto gone = gone_.extract({r, b, message.number}); !gone.empty()) {
+            const std::int64_t not_made = gone.mapped() - message.values[0];
             let_go_[b][r].writes -= not_made;
             let_go_[b][r].not_here -= not_made;
         }

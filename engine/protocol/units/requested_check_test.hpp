@@ -124,22 +124,22 @@ class RequestedCheck {
         RequestedCheck& check;
         NodeIndex self;
 
-        void send(ReadoutIndex to, const UnitMessage& said) {
+        void send(ReadoutIndex to, const UnitMessage& message) {
             const NodeIndex node = check.readout_node_[to];
-            if (said.kind == Kind::request) {
-                check.requested(self, EventId{said.number}, to, said.values[0]);
-            } else if (said.kind == Kind::done) {
-                check.release(self, EventId{said.number});
+            if (message.kind == Kind::request) {
+                check.requested(self, EventId{message.number}, to, message.values[0]);
+            } else if (message.kind == Kind::done) {
+                check.release(self, EventId{message.number});
             }
-            check.promise(said.kind == Kind::done || !check.fates_[self].sees_lost[node],
+            check.promise(message.kind == Kind::done || !check.fates_[self].sees_lost[node],
                           "nothing is said to a lost readout unit");
-            check.post(self, node, said);
+            check.post(self, node, message);
         }
-        void send(BuilderIndex to, const UnitMessage& said) {
-            if (said.kind == Kind::assign) {
-                check.assigned(EventId{said.number}, to);
+        void send(BuilderIndex to, const UnitMessage& message) {
+            if (message.kind == Kind::assign) {
+                check.assigned(EventId{message.number}, to);
             }
-            check.post(self, check.builder_node_[to], said);
+            check.post(self, check.builder_node_[to], message);
         }
         [[nodiscard]] Bytes held(EventId event) const {
             const Node& node = check.nodes_[self];
@@ -362,34 +362,34 @@ class RequestedCheck {
         timers_.after(base::nanoseconds(input_.byte()), std::move(action));
     }
 
-    void post(NodeIndex from, NodeIndex to, const UnitMessage& said) {
+    void post(NodeIndex from, NodeIndex to, const UnitMessage& outgoing) {
         ++outputs_;
-        std::vector<std::byte> bytes(encoded_bytes(said));
-        encode_message(said, bytes);
+        std::vector<std::byte> bytes(encoded_bytes(outgoing));
+        encode_message(outgoing, bytes);
         message(to, [this, from, to, bytes = std::move(bytes)] {
             std::array<Bytes, 1> values{};
-            const auto heard = decode_message(bytes, values);
-            promise(heard.has_value(), "a message is read as it was written");
-            hear(from, to, *heard);
+            const auto decoded = decode_message(bytes, values);
+            promise(decoded.has_value(), "a message is read as it was written");
+            receive(from, to, *decoded);
         });
     }
 
-    void hear(NodeIndex from, NodeIndex to, const UnitMessage& said) {
+    void receive(NodeIndex from, NodeIndex to, const UnitMessage& message) {
         Node& node = nodes_[to];
         const auto* builder = node.unit.builder();
         const std::uint64_t before = builder != nullptr ? builder->counters().assigned : 0;
-        const EventId id{said.number};
-        if (said.kind == Kind::assign) {
+        const EventId id{message.number};
+        if (message.kind == Kind::assign) {
             node.to_request.push_back(id);
             event(id).builder = to;
-        } else if (said.kind == Kind::done) {
+        } else if (message.kind == Kind::done) {
             --in_flight_[nodes_[from].builder];
         }
         bool counts = false;
         give(to, [&](Unit& unit, World& world) {
-            counts = unit.on_message(nodes_[from].readout, nodes_[from].builder, said,
+            counts = unit.on_message(nodes_[from].readout, nodes_[from].builder, message,
                                      timers_.now(), world);
-            if (said.kind == Kind::assign && builder->counters().assigned == before) {
+            if (message.kind == Kind::assign && builder->counters().assigned == before) {
                 std::erase(node.to_request, id);  // it came too late
                 event(id).builder.reset();
             }
@@ -409,31 +409,32 @@ class RequestedCheck {
         const std::uint64_t before = outputs_;
         const EventId unknown{events * 2 + input_.byte()};
         const NodeIndex from(input_.byte() % nodes_.size());
-        const auto is_heard = [&](const UnitMessage& said, BuilderIndex builder) {
+        const auto is_accepted = [&](const UnitMessage& message, BuilderIndex builder) {
             bool is = false;
             give(n, [&](Unit& unit, World& world) {
-                is = unit.on_message(nodes_[from].readout, builder, said, timers_.now(), world);
+                is = unit.on_message(nodes_[from].readout, builder, message, timers_.now(), world);
             });
             return is;
         };
         ++summary_.strange;
         switch (input_.byte() % 6) {
             case 0:
-                promise(!is_heard({Kind::grant, 0, 0, {}}, nodes_[from].builder),
+                promise(!is_accepted({Kind::grant, 0, 0, {}}, nodes_[from].builder),
                         "a message of another protocol is refused");
                 break;
             case 1:
-                promise(!is_heard({Kind::request, 0, number(unknown), {}}, nodes_[from].builder),
+                promise(!is_accepted({Kind::request, 0, number(unknown), {}}, nodes_[from].builder),
                         "a request to no place is refused");
                 break;
             case 2:
-                promise(!is_heard({Kind::last_answer, 0, 0, {}}, BuilderIndex(builders_)),
+                promise(!is_accepted({Kind::last_answer, 0, 0, {}}, BuilderIndex(builders_)),
                         "a builder unit that there is not is refused");
                 break;
             case 3:
-                promise(nodes_[from].readout == ReadoutIndex() ||
-                            !is_heard({Kind::assign, 0, number(unknown), {}}, BuilderIndex::none()),
-                        "an assignment by another than the event manager is refused");
+                promise(
+                    nodes_[from].readout == ReadoutIndex() ||
+                        !is_accepted({Kind::assign, 0, number(unknown), {}}, BuilderIndex::none()),
+                    "an assignment by another than the event manager is refused");
                 break;
             case 4:
                 if (node.unit.builder() != nullptr &&

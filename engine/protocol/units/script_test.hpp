@@ -67,14 +67,14 @@ class Script {
 template <class Self, class Unit>
 class RequestedScript : public Script {
   public:
-    void send(ReadoutIndex to, const UnitMessage& said) {
-        say("{} {} to readout {}", name(said.kind), said.number, to.value());
-        if (said.kind == Kind::request) {
-            outputs_ += fmt::format(": {}", said.values[0]);
+    void send(ReadoutIndex to, const UnitMessage& message) {
+        say("{} {} to readout {}", name(message.kind), message.number, to.value());
+        if (message.kind == Kind::request) {
+            outputs_ += fmt::format(": {}", message.values[0]);
         }
     }
-    void send(BuilderIndex to, const UnitMessage& said) {
-        say("{} {} to builder {}", name(said.kind), said.number, to.value());
+    void send(BuilderIndex to, const UnitMessage& message) {
+        say("{} {} to builder {}", name(message.kind), message.number, to.value());
     }
     void give_back(std::uint32_t count) { say("give back {}", count); }
     void collect(EventId event, std::uint32_t slot) {
@@ -92,11 +92,11 @@ class RequestedScript : public Script {
 
     void request(std::uint32_t node, std::uint64_t event, base::Bytes place) {
         input("request {} by {}", event, node);
-        hear_of(node, {Kind::request, 0, event, {&place, 1}});
+        receive_message(node, {Kind::request, 0, event, {&place, 1}});
     }
-    void hear(std::uint32_t node, Kind kind, std::uint64_t number) {
+    void receive(std::uint32_t node, Kind kind, std::uint64_t number) {
         input("{} {} by {}", name(kind), number, node);
-        hear_of(node, {kind, 0, number, {}});
+        receive_message(node, {kind, 0, number, {}});
     }
     void written(std::uint64_t event, std::uint32_t node) {
         input("written {} by {}", event, node);
@@ -118,8 +118,8 @@ class RequestedScript : public Script {
     base::Time now_ = base::Time::zero();
 
   private:
-    void hear_of(std::uint32_t node, const UnitMessage& said) {
-        if (!unit_.on_message(ReadoutIndex(node), BuilderIndex(node), said, now_, world())) {
+    void receive_message(std::uint32_t node, const UnitMessage& message) {
+        if (!unit_.on_message(ReadoutIndex(node), BuilderIndex(node), message, now_, world())) {
             say("refused");
         }
     }

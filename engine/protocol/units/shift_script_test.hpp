@@ -67,26 +67,27 @@ class ShiftScript : public Script {
 
     // ---- the unit's world
 
-    void send(ReadoutIndex to, const UnitMessage& said) {
-        const auto number = said.number;
-        if (said.kind == UnitMessage::Kind::grant) {
-            offsets_[number].insert(offsets_[number].end(), said.values.begin(), said.values.end());
-            std::vector<base::Bytes> places(said.values.begin(), said.values.end());
+    void send(ReadoutIndex to, const UnitMessage& message) {
+        const auto number = message.number;
+        if (message.kind == UnitMessage::Kind::grant) {
+            offsets_[number].insert(offsets_[number].end(), message.values.begin(),
+                                    message.values.end());
+            std::vector<base::Bytes> places(message.values.begin(), message.values.end());
             for (base::Bytes& place : places) {
                 place -= offsets_[number].front();
             }
             say("grant {} to readout {}: {}", number, to.value(), places);
-        } else if (said.kind == UnitMessage::Kind::barrier) {
-            say("barrier {}.{} to readout {}", number, said.round, to.value());
+        } else if (message.kind == UnitMessage::Kind::barrier) {
+            say("barrier {}.{} to readout {}", number, message.round, to.value());
         } else {
-            say("{} {} to readout {}", name(said.kind), number, to.value());
+            say("{} {} to readout {}", name(message.kind), number, to.value());
         }
     }
-    void send(BuilderIndex to, const UnitMessage& said) {
-        if (said.kind == UnitMessage::Kind::announce) {
-            say("announce {} to builder {}: {}", said.number, to.value(), said.values);
+    void send(BuilderIndex to, const UnitMessage& message) {
+        if (message.kind == UnitMessage::Kind::announce) {
+            say("announce {} to builder {}: {}", message.number, to.value(), message.values);
         } else {
-            say("{} {} to builder {}", name(said.kind), said.number, to.value());
+            say("{} {} to builder {}", name(message.kind), message.number, to.value());
         }
     }
     void set_timer(base::Time at, UnitTimer timer) {
@@ -131,7 +132,7 @@ class ShiftScript : public Script {
         write_done(0);
         input("barrier by 1");
         now_ += base::nanoseconds(1);
-        hear(1, {Kind::barrier, 0, 0, {}});
+        receive(1, {Kind::barrier, 0, 0, {}});
         input("freed");
         for (std::uint32_t s = 0; s < streams; ++s) {
             unit_.on_acknowledged(StreamIndex(s), *this);
@@ -152,10 +153,10 @@ class ShiftScript : public Script {
     void build(std::uint64_t mep) {
         for (std::uint32_t node = 0; node < nodes; ++node) {
             input("announce {} by {}", mep, node);
-            hear(node, {Kind::announce, 0, mep, sizes});
+            receive(node, {Kind::announce, 0, mep, sizes});
         }
         input("grant {}", mep);
-        hear(0, {Kind::grant, 0, mep, std::span(offsets_[mep]).first(streams)});
+        receive(0, {Kind::grant, 0, mep, std::span(offsets_[mep]).first(streams)});
     }
     void phase() {
         input("phase");
@@ -180,7 +181,7 @@ class ShiftScript : public Script {
         unit_.on_close(readouts, builders, now_, *this);
         for (const Kind kind : {Kind::closing, Kind::last_announcement, Kind::last_answer}) {
             input("{} 2", name(kind));
-            hear(0, {kind, 0, 2, {}});
+            receive(0, {kind, 0, 2, {}});
         }
         write_done(2);
         written(2, 0);
@@ -188,8 +189,8 @@ class ShiftScript : public Script {
         input("end");
         unit_.on_end(unit_.next_mep(), *this);
     }
-    void hear(std::uint32_t node, const UnitMessage& said) {
-        if (!unit_.on_message(ReadoutIndex(node), BuilderIndex(node), said, now_, *this)) {
+    void receive(std::uint32_t node, const UnitMessage& message) {
+        if (!unit_.on_message(ReadoutIndex(node), BuilderIndex(node), message, now_, *this)) {
             say("refused");
         }
     }

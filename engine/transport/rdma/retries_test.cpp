@@ -165,8 +165,8 @@ TEST(Retries, AMissingPacketIsAskedForAtOnce) {
     EXPECT_EQ(writes.retries().timeouts, 0U);
     // Until that NAK is there, host 0 has begun so many packets from the lost one on, and has
     // one more in its queue.
-    const Time told = packet + way(fabric, kFull) + way(fabric, 30);
-    const std::int64_t lost = told.ps / packet.ps + 2;
+    const Time nak_at = packet + way(fabric, kFull) + way(fabric, 30);
+    const std::int64_t lost = nak_at.ps / packet.ps + 2;
     EXPECT_EQ(writes.retries().resent_for_nak, static_cast<std::uint64_t>(lost));
     // The sender does not pause: the whole takes so much longer, and a few credit updates.
     ASSERT_EQ(writes.received[0].size(), 1U);

@@ -17,10 +17,10 @@ TEST(ArrivalRecord, TellsEveryArrivalOnceAndSinceWhen) {
     record.add(microseconds(12));
     record.add(microseconds(12));
     record.add(microseconds(17));
-    const auto told = record.take();
-    EXPECT_EQ(told.begin, microseconds(10));
-    EXPECT_EQ(told.times, (Times{microseconds(12), microseconds(12), microseconds(17)}));
-    EXPECT_EQ(told.beyond, 0U);
+    const auto arrivals = record.take();
+    EXPECT_EQ(arrivals.begin, microseconds(10));
+    EXPECT_EQ(arrivals.times, (Times{microseconds(12), microseconds(12), microseconds(17)}));
+    EXPECT_EQ(arrivals.beyond, 0U);
     EXPECT_EQ(record.take().times, Times());
     record.add(microseconds(20));
     EXPECT_EQ(record.take().begin, microseconds(10)) << "the epoch goes on";
@@ -31,13 +31,13 @@ TEST(ArrivalRecord, KeepsTheFirstOnesAndCountsTheOthers) {
     for (std::int64_t at = 1; at <= 5; ++at) {
         record.add(microseconds(at));
     }
-    auto told = record.take();
-    EXPECT_EQ(told.times, (Times{microseconds(1), microseconds(2)}));
-    EXPECT_EQ(told.beyond, 3U);
+    auto arrivals = record.take();
+    EXPECT_EQ(arrivals.times, (Times{microseconds(1), microseconds(2)}));
+    EXPECT_EQ(arrivals.beyond, 3U);
     record.add(microseconds(6));
-    told = record.take();
-    EXPECT_EQ(told.times, Times{microseconds(6)});
-    EXPECT_EQ(told.beyond, 0U);
+    arrivals = record.take();
+    EXPECT_EQ(arrivals.times, Times{microseconds(6)});
+    EXPECT_EQ(arrivals.beyond, 0U);
 }
 
 TEST(ArrivalRecord, CountsFromTheFirstEpochOfWhichItHoldsAny) {

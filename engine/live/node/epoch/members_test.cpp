@@ -10,7 +10,7 @@
 namespace daqloom::live {
 namespace {
 
-constexpr std::uint32_t nobody = ~0U;
+constexpr std::uint32_t no_unit = ~0U;
 using Numbers = std::vector<std::uint32_t>;
 
 /// Numbers in a table of units and roles, in its order.
@@ -41,7 +41,7 @@ NodeConfig folded_slots(Units slots) {
 }
 
 TEST(Members, AreNumberedInTheOrderOfTheirSlots) {
-    const auto members = Members::of(folded_slots({2, nobody, 0, 1}), Units{0, 1, 2});
+    const auto members = Members::of(folded_slots({2, no_unit, 0, 1}), Units{0, 1, 2});
     ASSERT_TRUE(members);
     EXPECT_EQ(numbers(members->readouts), (Numbers{2, 0, 1}));
     EXPECT_EQ(numbers(members->builders), (Numbers{2, 0, 1}));
@@ -56,9 +56,9 @@ TEST(Members, ALostOneLeavesADummyOrNoSlot) {
     auto members = Members::of(config, Units{0, 2, 3});
     ASSERT_TRUE(members);
     EXPECT_EQ(members->shift.phases(), 4);
-    EXPECT_EQ(builder_for(*members, 0, 1), nobody);
+    EXPECT_EQ(builder_for(*members, 0, 1), no_unit);
     EXPECT_EQ(builder_for(*members, 0, 2), 1) << "unit 2 is builder unit 1 of the epoch";
-    EXPECT_EQ(numbers(members->readout_of), (Numbers{0, nobody, 1, 2}));
+    EXPECT_EQ(numbers(members->readout_of), (Numbers{0, no_unit, 1, 2}));
     EXPECT_EQ(numbers(members->readout_in_run), (Numbers{0, 2, 3}));
 
     config.slots.keeps_lost = false;
@@ -77,8 +77,8 @@ TEST(Members, UnfoldedUnitsHaveOneRoleEach) {
     ASSERT_TRUE(members);
     EXPECT_EQ(numbers(members->readouts), (Numbers{0}));
     EXPECT_EQ(numbers(members->builders), (Numbers{1, 3}));
-    EXPECT_EQ(numbers(members->readout_of), (Numbers{0, nobody, nobody, nobody}));
-    EXPECT_EQ(numbers(members->builder_of), (Numbers{nobody, 0, nobody, 1}));
+    EXPECT_EQ(numbers(members->readout_of), (Numbers{0, no_unit, no_unit, no_unit}));
+    EXPECT_EQ(numbers(members->builder_of), (Numbers{no_unit, 0, no_unit, 1}));
     EXPECT_EQ(members->shift.phases(), 2) << "the builder unit of slot 1 is still there";
 }
 
@@ -88,7 +88,7 @@ protocol::Moved moved(std::uint32_t unit, std::uint32_t readout, std::uint32_t b
 
 TEST(Members, ASpareReadsOutAndBuildsInThePlaceOfALostUnit) {
     NodeConfig config = folded_slots({0, 1, 2});
-    config.slots.spares = Units{nobody, nobody, nobody, 3};
+    config.slots.spares = Units{no_unit, no_unit, no_unit, 3};
     const std::vector together{moved(1, 3, 3)};
     const auto members = Members::of(config, Units{0, 2, 3}, together);
     ASSERT_TRUE(members);
@@ -103,25 +103,25 @@ TEST(Members, ASpareReadsOutAndBuildsInThePlaceOfALostUnit) {
 /// The list of moved units comes from the network.
 TEST(Members, WhatCannotHaveMovedIsRefused) {
     NodeConfig config;
-    config.slots = {.readouts = Units{0, nobody},
-                    .builders = Units{1, nobody},
-                    .spares = Units{nobody, 2},
+    config.slots = {.readouts = Units{0, no_unit},
+                    .builders = Units{1, no_unit},
+                    .spares = Units{no_unit, 2},
                     .keeps_lost = true};
     const Units members{0, 1, 2};
-    EXPECT_TRUE(Members::of(config, members, std::vector{moved(0, 2, nobody)}));
+    EXPECT_TRUE(Members::of(config, members, std::vector{moved(0, 2, no_unit)}));
     for (const auto& wrong : {
-             std::vector{moved(7, 2, nobody)},                       // no unit
-             std::vector{moved(0, 7, nobody)},                       // nobody holds it
-             std::vector{moved(0, 2, 2)},                            // it had no builder unit
-             std::vector{moved(1, 2, 2)},                            // nor the other a readout
-             std::vector{moved(0, 2, nobody), moved(0, 1, nobody)},  // twice
+             std::vector{moved(7, 2, no_unit)},                        // no unit
+             std::vector{moved(0, 7, no_unit)},                        // held by no unit
+             std::vector{moved(0, 2, 2)},                              // it had no builder unit
+             std::vector{moved(1, 2, 2)},                              // nor the other a readout
+             std::vector{moved(0, 2, no_unit), moved(0, 1, no_unit)},  // twice
          }) {
         EXPECT_FALSE(Members::of(config, members, wrong)) << wrong[0].unit.value();
     }
-    EXPECT_FALSE(Members::of(config, Units{0, 1}, std::vector{moved(0, 2, nobody)}))
+    EXPECT_FALSE(Members::of(config, Units{0, 1}, std::vector{moved(0, 2, no_unit)}))
         << "the holder is no member";
     NodeConfig whole = folded_slots({0, 1});
-    whole.slots.spares = Units{nobody, nobody, 2};
+    whole.slots.spares = Units{no_unit, no_unit, 2};
     EXPECT_FALSE(Members::of(whole, members, std::vector{moved(0, 2, 2), moved(1, 2, 2)}))
         << "one holder of two";
 }

@@ -108,17 +108,17 @@ TEST(PullEpoch, RecordsWhenEventsCameToTheEventManagerWhereThatIsAskedFor) {
     ASSERT_TRUE(nodes.counts({UnitIndex(2)}, "meps_built", 30));
     nodes.halt(members);
     const base::Time after = now();
-    const ArrivalRecord::Arrivals told = nodes[UnitIndex()].take_arrivals();
-    EXPECT_EQ(told.times.size(), nodes.next_mep + nodes.count(UnitIndex(), "events_waiting"));
-    EXPECT_EQ(told.beyond, 0U);
-    EXPECT_TRUE(before <= told.begin && told.begin < told.times.front());
-    EXPECT_LE(told.times.back(), after);
-    EXPECT_TRUE(std::ranges::is_sorted(told.times));
+    const ArrivalRecord::Arrivals arrivals = nodes[UnitIndex()].take_arrivals();
+    EXPECT_EQ(arrivals.times.size(), nodes.next_mep + nodes.count(UnitIndex(), "events_waiting"));
+    EXPECT_EQ(arrivals.beyond, 0U);
+    EXPECT_TRUE(before <= arrivals.begin && arrivals.begin < arrivals.times.front());
+    EXPECT_LE(arrivals.times.back(), after);
+    EXPECT_TRUE(std::ranges::is_sorted(arrivals.times));
     auto planned =
         protocol::Arrivals::make(config.arrivals, base::RandomStream(config.seed, "arrivals"));
     ASSERT_TRUE(planned);
-    for (const base::Time at : told.times) {
-        EXPECT_GE(at - told.begin, planned->next());
+    for (const base::Time at : arrivals.times) {
+        EXPECT_GE(at - arrivals.begin, planned->next());
     }
     EXPECT_TRUE(nodes[UnitIndex(1)].take_arrivals().times.empty()) << "no event manager";
 }

@@ -76,7 +76,7 @@ TEST_F(AMessageRing, TellsTheReaderThatTheWriterWaitsUntilThereIsRoomForWhatItWa
 
     ASSERT_EQ(reader.next(record), Got::record);
     EXPECT_TRUE(reader.release());
-    EXPECT_FALSE(reader.release()) << "told twice";
+    EXPECT_FALSE(reader.release()) << "notified twice";
     EXPECT_FALSE(writer.has_room()) << "64 are free";
 
     ASSERT_EQ(reader.next(record), Got::record);

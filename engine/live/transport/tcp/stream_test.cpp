@@ -11,7 +11,7 @@ namespace {
 using Kind = RecordHeader::Kind;
 
 /// Notifications of one side.
-struct Told {
+struct Notifications {
     void on_message(std::span<const std::byte> bytes) {
         messages.emplace_back(bytes.begin(), bytes.end());
     }
@@ -49,15 +49,15 @@ std::vector<std::byte> take(OutgoingStream& out, std::size_t most) {
 /// time.
 template <class Events>
 bool give(IncomingStream& in, std::span<const std::byte> bytes, std::size_t most_behind,
-          Events& told) {
-    while (!bytes.empty() && !told.is_over()) {
+          Events& notifications) {
+    while (!bytes.empty() && !notifications.is_over()) {
         const std::span<std::byte> place = in.place();
         const std::size_t in_place = std::min(place.size(), bytes.size());
         if (in_place > 0) {
             std::memcpy(place.data(), bytes.data(), in_place);
         }
         const auto behind = bytes.subspan(in_place, std::min(most_behind, bytes.size() - in_place));
-        if (!in.take(in_place, behind, told)) {
+        if (!in.take(in_place, behind, notifications)) {
             return false;
         }
         bytes = bytes.subspan(in_place + behind.size());
@@ -88,7 +88,7 @@ TEST(TcpStream, WhateverTheNetworkCutsItIntoTheSameArrives) {
         std::vector<std::byte> expected(kArena);
         const auto source = pattern(kArena, round);
         IncomingStream in(arena, true);
-        Told told;
+        Notifications notifications;
         std::vector<std::vector<std::byte>> messages;
         std::vector<std::uint32_t> writes;
         std::size_t next_place = 0;
@@ -121,15 +121,15 @@ TEST(TcpStream, WhateverTheNetworkCutsItIntoTheSameArrives) {
                 }
             }
             const auto taken = take(out, 1 + random.uniform_int(most));
-            ASSERT_TRUE(give(in, taken, 1 + random.uniform_int(most), told));
+            ASSERT_TRUE(give(in, taken, 1 + random.uniform_int(most), notifications));
             // The other side acknowledges what has come.
-            for (OutgoingStream::Done was; done < told.writes.size(); ++done) {
+            for (OutgoingStream::Done was; done < notifications.writes.size(); ++done) {
                 ASSERT_TRUE(out.pop_done(was));
                 EXPECT_EQ(was.context, writes[done]);
             }
         }
-        EXPECT_EQ(told.messages, messages);
-        EXPECT_EQ(told.writes, writes);
+        EXPECT_EQ(notifications.messages, messages);
+        EXPECT_EQ(notifications.writes, writes);
         EXPECT_TRUE(arena == expected);
         OutgoingStream::Done none;
         EXPECT_FALSE(out.pop_done(none));
@@ -143,15 +143,15 @@ TEST(TcpStream, AMessageGoesBeforeAWriteThatHasNotBegunAndBehindAPieceOfOneThatH
     ASSERT_TRUE(out.put_message(pattern(10, 1)));
     std::vector<std::byte> arena(source.size());
     IncomingStream in(arena, true);
-    Told told;
-    ASSERT_TRUE(give(in, take(out, 1'000), 100, told));
-    EXPECT_EQ(told.messages.size(), 1U);
+    Notifications notifications;
+    ASSERT_TRUE(give(in, take(out, 1'000), 100, notifications));
+    EXPECT_EQ(notifications.messages.size(), 1U);
     ASSERT_TRUE(out.put_message(pattern(10, 2)));
-    ASSERT_TRUE(give(in, take(out, OutgoingStream::kPiece - 1'000), 100, told));
-    EXPECT_EQ(told.messages.size(), 1U);
-    ASSERT_TRUE(give(in, take(out, 2'000), 100, told));
-    EXPECT_EQ(told.messages.size(), 2U);
-    EXPECT_TRUE(told.writes.empty());
+    ASSERT_TRUE(give(in, take(out, OutgoingStream::kPiece - 1'000), 100, notifications));
+    EXPECT_EQ(notifications.messages.size(), 1U);
+    ASSERT_TRUE(give(in, take(out, 2'000), 100, notifications));
+    EXPECT_EQ(notifications.messages.size(), 2U);
+    EXPECT_TRUE(notifications.writes.empty());
 }
 
 TEST(TcpStream, AnOwedAcknowledgementGoesOnceForAllWritesThatCame) {
@@ -161,11 +161,11 @@ TEST(TcpStream, AnOwedAcknowledgementGoesOnceForAllWritesThatCame) {
     out.acknowledge(2);
     out.acknowledge(3);
     IncomingStream in({}, true);
-    Told told;
+    Notifications notifications;
     const auto bytes = take(out, 1'000);
     EXPECT_EQ(bytes.size(), sizeof(RecordHeader));
-    ASSERT_TRUE(give(in, bytes, 7, told));
-    EXPECT_EQ(told.acknowledged, 5U);
+    ASSERT_TRUE(give(in, bytes, 7, notifications));
+    EXPECT_EQ(notifications.acknowledged, 5U);
     EXPECT_TRUE(out.empty());
 }
 
@@ -187,11 +187,11 @@ TEST(TcpStream, WhatMakesNoSenseIsRefused) {
     };
     for (const RecordHeader& header : wrong) {
         IncomingStream in(arena, true);
-        Told told;
-        told.most_acknowledged = 2;
-        EXPECT_FALSE(give(in, record(header, pattern(10, 1)), 100, told));
-        EXPECT_TRUE(told.messages.empty());
-        EXPECT_TRUE(told.writes.empty());
+        Notifications notifications;
+        notifications.most_acknowledged = 2;
+        EXPECT_FALSE(give(in, record(header, pattern(10, 1)), 100, notifications));
+        EXPECT_TRUE(notifications.messages.empty());
+        EXPECT_TRUE(notifications.writes.empty());
         EXPECT_FALSE(in.is_damaged());
     }
     EXPECT_TRUE(std::ranges::all_of(arena, [](std::byte b) { return b == std::byte{}; }));
@@ -200,15 +200,15 @@ TEST(TcpStream, WhatMakesNoSenseIsRefused) {
 /// A unit may become unreachable during `take`.
 TEST(TcpStream, NothingIsToldOnceItIsOver) {
     IncomingStream in({}, true);
-    Told told;
-    told.most_messages = 2;
+    Notifications notifications;
+    notifications.most_messages = 2;
     std::vector<std::byte> bytes;
     for (std::uint64_t i = 0; i < 5; ++i) {
         const auto one = record({.kind = Kind::message, .length = 3}, pattern(3, 1), i);
         bytes.insert(bytes.end(), one.begin(), one.end());
     }
-    EXPECT_TRUE(in.take(0, bytes, told));
-    EXPECT_EQ(told.messages.size(), 2U);
+    EXPECT_TRUE(in.take(0, bytes, notifications));
+    EXPECT_EQ(notifications.messages.size(), 2U);
 }
 
 /// Records that are left out, repeated or exchanged have the wrong numbers.
@@ -218,11 +218,11 @@ TEST(TcpStream, ARecordOutOfTurnIsDamage) {
     };
     for (const std::uint64_t second : {0, 2, 1 << 30}) {
         IncomingStream in({}, true);
-        Told told;
-        EXPECT_TRUE(give(in, message(0), 100, told));
-        EXPECT_FALSE(give(in, message(second), 100, told));
+        Notifications notifications;
+        EXPECT_TRUE(give(in, message(0), 100, notifications));
+        EXPECT_FALSE(give(in, message(second), 100, notifications));
         EXPECT_TRUE(in.is_damaged());
-        EXPECT_EQ(told.messages.size(), 1U);
+        EXPECT_EQ(notifications.messages.size(), 1U);
     }
 }
 
@@ -354,15 +354,15 @@ TEST(TcpStream, OfAMillionRecordsWithFlippedBitsNothingWrongIsUsed) {
 TEST(TcpStream, WritesThatComeDamagedAgainAndAgainEndTheConnection) {
     std::vector<std::byte> arena(64);
     IncomingStream in(arena, true);
-    Told told;
+    Notifications notifications;
     for (std::uint64_t i = 0; i < IncomingStream::kMostDamaged; ++i) {
         auto bytes = record({.kind = Kind::last_piece, .length = 64}, pattern(64, 1), i);
         bytes.back() ^= std::byte{1};
-        EXPECT_EQ(give(in, bytes, 100, told), i + 1 < IncomingStream::kMostDamaged);
+        EXPECT_EQ(give(in, bytes, 100, notifications), i + 1 < IncomingStream::kMostDamaged);
     }
     EXPECT_TRUE(in.is_damaged());
-    EXPECT_EQ(told.damaged, IncomingStream::kMostDamaged);
-    EXPECT_TRUE(told.writes.empty());
+    EXPECT_EQ(notifications.damaged, IncomingStream::kMostDamaged);
+    EXPECT_TRUE(notifications.writes.empty());
 }
 
 TEST(TcpStream, WithoutChecksumsOfWritesHeadersAndMessagesStillHaveThem) {
@@ -377,14 +377,14 @@ TEST(TcpStream, WithoutChecksumsOfWritesHeadersAndMessagesStillHaveThem) {
         auto changed = bytes;
         changed[at] ^= std::byte{4};
         IncomingStream in(arena, false);
-        Told told;
-        EXPECT_FALSE(give(in, changed, 1'000, told)) << at;
+        Notifications notifications;
+        EXPECT_FALSE(give(in, changed, 1'000, notifications)) << at;
         EXPECT_TRUE(in.is_damaged());
     }
     IncomingStream in(arena, false);
-    Told told;
-    EXPECT_TRUE(give(in, bytes, 1'000, told));
-    EXPECT_EQ(told.writes.size() + told.messages.size(), 2U);
+    Notifications notifications;
+    EXPECT_TRUE(give(in, bytes, 1'000, notifications));
+    EXPECT_EQ(notifications.writes.size() + notifications.messages.size(), 2U);
 }
 
 }  // namespace

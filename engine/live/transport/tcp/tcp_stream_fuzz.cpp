@@ -6,7 +6,7 @@
 
 namespace {
 
-struct Told {
+struct Notifications {
     void on_message(std::span<const std::byte> bytes) {
         daqloom::base::require(bytes.size() <= daqloom::live::Transport::most_message);
         for (const std::byte byte : bytes) {
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using namespace daqloom::live;
     std::array<std::byte, 300> arena{};
     IncomingStream in(arena, true);
-    Told told;
+    Notifications notifications;
     const auto all = records(std::as_bytes(std::span(data, size)));
     for (std::span<const std::byte> rest = all; !rest.empty();) {
         const std::size_t part =
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (in_place > 0) {
             std::memcpy(in.place().data(), bytes.data(), in_place);
         }
-        if (!in.take(in_place, bytes.subspan(in_place), told)) {
+        if (!in.take(in_place, bytes.subspan(in_place), notifications)) {
             break;
         }
         rest = rest.subspan(part);
