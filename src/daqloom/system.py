@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daqloom.base import notebook
+from daqloom.base import lazy, notebook
 from daqloom.scenario.file.show import assumed_comment, to_toml
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import Parts, parts_of
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from daqloom.results.result import Result
     from daqloom.study.methods.all_methods import Method, MethodResults
     from daqloom.study.methods.same_events import Comparison
+
+with lazy.imports():
+    from daqloom.study.methods import all_methods, same_events
 
 COMPARED_S = 0.02
 """Virtual time for which formula and simulation of a rack are compared (s)."""
@@ -110,10 +113,10 @@ class System:
         `measured` are called with the progress of their runs. A measurement that fails leaves the
         results of the others, and its reason (`failure`). Raises what the methods raise, a
         MeasureError only if no other method has a result; StoppedError after Ctrl-C."""
-        from daqloom.study.methods.all_methods import run_methods, usual_methods
-
-        chosen = usual_methods(self.scenario) if methods is None else methods
-        return run_methods(self.scenario, chosen, simulated=simulated, measured=measured)
+        chosen = all_methods.usual_methods(self.scenario) if methods is None else methods
+        return all_methods.run_methods(
+            self.scenario, chosen, simulated=simulated, measured=measured
+        )
 
     def on_same_events(
         self,
@@ -124,10 +127,8 @@ class System:
     ) -> Comparison:
         """Compare formula and simulation of a rack on the same events, for `duration_s` of virtual
         time from an empty network on. Raises StudyError for too few events, or undrawable ones."""
-        from daqloom.study.methods.same_events import compare
-
         drawn = self.scenario.run.seed if seed is None else seed
-        return compare(self.scenario, duration_s, seed=drawn, progress=progress)
+        return same_events.compare(self.scenario, duration_s, seed=drawn, progress=progress)
 
     def __repr__(self) -> str:
         return f"<System {self.name}>"

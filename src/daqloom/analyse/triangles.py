@@ -19,9 +19,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from daqloom.base import lazy
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+with lazy.imports():
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,6 @@ def occupancy(
     The triangles ignore each other, as in ATLAS HL-LHC buffer benchmarking, section 3.3: arrivals
     closer than S/I would come in faster than the input can carry. `in_turn` delays them.
     """
-    import numpy as np
-
     arrivals = np.asarray(arrivals_s, dtype=np.float64).ravel()
     rise, fall = event.rise_s, event.length_s
     up = event.height_bytes / rise if rise > 0 else 0.0
@@ -78,8 +80,6 @@ def occupancy(
 
 def periodic(event: Triangle, rate_hz: float, until_s: float) -> NDArray[np.float64]:
     """Arrival times, in s, of events every 1/rate from 0 until `until_s`; shape (n,)."""
-    import numpy as np
-
     return np.arange(int(until_s * rate_hz) + 1, dtype=np.float64) / rate_hz
 
 
@@ -87,8 +87,6 @@ def in_turn(event: Triangle, arrivals_s: ArrayLike) -> NDArray[np.float64]:
     """The times at which events start to come in if the input carries one after the other.
     `arrivals_s` has shape (n,) and is sorted; so has the result. Each start is the later of its
     arrival and the end of the event before it (Lindley's recursion)."""
-    import numpy as np
-
     arrivals = np.asarray(arrivals_s, dtype=np.float64)
     busy = np.arange(arrivals.size) * event.rise_s
     starts: NDArray[np.float64] = np.maximum.accumulate(arrivals - busy) + busy

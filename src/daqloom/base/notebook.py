@@ -2,6 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from daqloom.base import lazy
+
+with lazy.imports():
+    import html
+
 
 def heading(name: str, title: str) -> str:
     """Return the line above the tables: a name, and a title if there is one."""
@@ -27,8 +32,6 @@ def folded(title: str, text: str) -> str:
 
 def escape(text: str) -> str:
     """Return a text without markup."""
-    import html  # slow, and only notebooks need it
-
     return html.escape(text)
 
 

@@ -2,13 +2,16 @@
 
 import functools
 
+from daqloom.base import lazy
+
+with lazy.imports():
+    from importlib import metadata
+
 
 @functools.cache
 def installed() -> str:
     """Return the version; "0+unknown" where daqloom runs from a source tree never installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
-        return version("daqloom")
-    except PackageNotFoundError:
+        return metadata.version("daqloom")
+    except metadata.PackageNotFoundError:
         return "0+unknown"

@@ -3,6 +3,11 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from daqloom.base import lazy
+
+with lazy.imports():
+    import difflib
+
 TIMES_S = {"d": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
 """Units of long times, the longest first (s)."""
 
@@ -21,13 +26,11 @@ def listed(names: Sequence[str]) -> str:
 
 def closest(name: str, known: Iterable[str]) -> str:
     """Return the known name most like an unknown one: the only longer one, or similar; or ""."""
-    from difflib import get_close_matches
-
     names = list(known)
     longer = [each for each in names if name and each.startswith(name)]
     if len(longer) == 1:
         return longer[0]
-    close = get_close_matches(name[:200], longer or names, n=1) or longer
+    close = difflib.get_close_matches(name[:200], longer or names, n=1) or longer
     return close[0] if close else ""
 
 

@@ -10,17 +10,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from daqloom._engine import Counters, known_counters, latency_bucket
+from daqloom.base import lazy
 from daqloom.control.metrics import Buckets, Count
 from daqloom.machine.addresses import join_address, own_address
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.schema.models import Scenario
 
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+with lazy.imports():
+    import prometheus_client
+    from prometheus_client import core
+
 
 Read = Callable[[], Counters]
 """Reader of the present counters."""
@@ -115,7 +118,7 @@ class Collector:
     def __init__(self, read: Read, labels: Mapping[str, str], packing: int) -> None:
         self._read, self._labels, self._packing = read, dict(labels), packing
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[core.Metric]:
         """Yield the metrics; called at each scrape."""
         counted = self._read()
         for name, (text, label, what, counters) in LABELLED.items():
@@ -138,20 +141,16 @@ class Collector:
         label: str = "",
         *,
         is_gauge: bool = False,
-    ) -> Metric:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
+    ) -> core.Metric:
         extra = [label] if label else []
-        kind = GaugeMetricFamily if is_gauge else CounterMetricFamily
+        kind = core.GaugeMetricFamily if is_gauge else core.CounterMetricFamily
         family = kind(name, text, labels=[*self._labels, *extra])
         for value, count in values.items():
             family.add_metric([*self._labels.values(), *([value] if label else [])], count)
         return family
 
-    def _histogram(self, name: str, text: str, buckets: Buckets, total_s: float) -> Metric:
-        from prometheus_client.core import HistogramMetricFamily
-
-        family = HistogramMetricFamily(name, text, labels=list(self._labels))
+    def _histogram(self, name: str, text: str, buckets: Buckets, total_s: float) -> core.Metric:
+        family = core.HistogramMetricFamily(name, text, labels=list(self._labels))
         family.add_metric(list(self._labels.values()), _cumulative(buckets), total_s)
         return family
 
@@ -215,7 +214,7 @@ class _Server(ThreadingMixIn, WSGIServer):
 class Collects(Protocol):
     """Yields metrics at each scrape."""
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[core.Metric]:
         """Yield the metrics."""
 
 
@@ -224,9 +223,7 @@ class Exporter:
 
     def __init__(self, collector: Collects, host: str, port: int, fix: str = PORTS) -> None:
         """Start the server. Raises MeasureError, with the remedy `fix`, if it cannot listen."""
-        from prometheus_client import CollectorRegistry, make_wsgi_app
-
-        registry = CollectorRegistry(auto_describe=False)
+        registry = prometheus_client.CollectorRegistry(auto_describe=False)
         registry.register(collector)
         try:
             self._server = _Server(host, port)
@@ -234,7 +231,7 @@ class Exporter:
             raise MeasureError(
                 f"cannot serve counters for Prometheus on {join_address(host, port)}; {fix}"
             ) from None
-        self._server.set_app(make_wsgi_app(registry))
+        self._server.set_app(prometheus_client.make_wsgi_app(registry))
         self.port: int = self._server.server_port
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()

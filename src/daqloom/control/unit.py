@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import grpc
 
 from daqloom._engine import ConnectionCounts, Counters, LiveNode, Moved, UnitLease, next_state
+from daqloom.base.version import installed
 from daqloom.control.admission import greeted
 from daqloom.control.connection import JOIN, Certificates, channel, refusals
 from daqloom.control.exporter import Exporter, exporter
@@ -381,8 +382,6 @@ def _reports(
     unit: Unit, number: int | None, answers: queue.SimpleQueue[Answer | Trace | None]
 ) -> Iterator[bytes]:
     """Yield a hello, answers as they come, and a heartbeat whenever none came for that long."""
-    from daqloom.base.version import installed
-
     yield Hello(
         unit=number, host=socket.gethostname()[:200], pid=os.getpid(), version=installed()
     ).encode()

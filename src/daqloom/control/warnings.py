@@ -6,12 +6,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from daqloom.base import lazy
 from daqloom.results.metrics import with_unit
 from daqloom.results.result import Result
 from daqloom.scenario.schema.models import Scenario
 
 if TYPE_CHECKING:
     from daqloom._engine import Counters
+
+with lazy.imports():
+    from daqloom import data
 
 
 def checked(result: Result) -> Iterator[str]:
@@ -149,13 +153,11 @@ def _units(numbers: Iterable[int]) -> str:
 
 def unfinished_files(scenario: Scenario) -> Iterator[str]:
     """Return a sentence on files of the recording that no unit will finish."""
-    from daqloom.data import unfinished
-
     folder = scenario.measure.sink_files
     if scenario.measure.sink != "file":
         return
     try:
-        left = [each for each in unfinished(folder) if not each.in_use]
+        left = [each for each in data.unfinished(folder) if not each.in_use]
     except OSError:  # units on other machines wrote it there
         return
     if left:

@@ -5,10 +5,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from daqloom import _engine
+from daqloom.base import lazy
 from daqloom.base.output import OutputError, written_whole
 from daqloom.base.words import reason_of
 from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
+
+with lazy.imports():
+    from daqloom.topology.system import system
 
 ALIGN = 2
 
@@ -20,14 +24,14 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
     Sizes follow [event], the mean of each source rounded to whole bytes, and `seed` (default:
     run.seed). Raises ScenarioError where a value does not fit an MFP.
     """
-    from daqloom.topology.system.system import fabric_system
-
     if scenario.building.protocol == "pull":
         raise ScenarioError(
             f"{scenario.name} pulls fragments, and has no multi-fragment packets; give a "
             "scenario with another building.protocol, such as lhcb-10-percent"
         )
-    means = [round(each / scenario.event.packing) for each in fabric_system(scenario).mfp_bytes]
+    means = [
+        round(each / scenario.event.packing) for each in system.fabric_system(scenario).mfp_bytes
+    ]
     if len(means) > _engine.MOST_MEP_STREAMS:
         raise ScenarioError(
             f"{scenario.name} has {len(means)} sources; source ids have 16 bits: use fewer nodes "

@@ -16,10 +16,14 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from daqloom.base import lazy
 from daqloom.machine.child import Child
 from daqloom.machine.namespaces import Namespaces
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.quantities import RATE, TIME
+
+with lazy.imports():
+    from daqloom import _engine
 
 ROUNDS = 5000
 RESTED = 600
@@ -133,8 +137,6 @@ def calibrate(
     transport: str = "tcp", congestion: str = "", *, units: int = 2, rounds: int = ROUNDS
 ) -> Calibration:
     """Measure this machine. Raises MeasureError."""
-    from daqloom._engine import measure_data_rates
-
     with ExitStack() as stack:
         enter: list[tuple[str, ...]] = [()] * units
         nodes, where = ["127.0.0.1"] * units, "loopback"
@@ -156,7 +158,7 @@ def calibrate(
         for key in ("cost_s", "long_cost_s")
     )
     cores = len(os.sched_getaffinity(0))
-    data = measure_data_rates(min(cores, MOST_CORES), PACKING, FRAGMENT_BYTES)
+    data = _engine.measure_data_rates(min(cores, MOST_CORES), PACKING, FRAGMENT_BYTES)
     # Copying each byte once, by the kernel of each side, is the least: wake-ups may hide it.
     copied_s = 1 / data.copied_bytes_per_s
     byte_cost_s = max(copied_s, (long_s - cost_s) / (LONG_BYTES - MESSAGE_BYTES))
@@ -217,11 +219,11 @@ def _echo(ends: Sequence[Child], token: str, rounds: int) -> list[dict[str, Any]
 
 def main(transport: str, node: str, congestion: str, units: str, unit: str) -> int:
     """Run one of the units."""
-    from daqloom._engine import Echo
-
     token = bytes.fromhex(sys.stdin.readline())
     try:
-        end = Echo.make(transport, node, congestion, token, int(units), int(unit), LONG_BYTES)
+        end = _engine.Echo.make(
+            transport, node, congestion, token, int(units), int(unit), LONG_BYTES
+        )
         print(end.address().hex(), flush=True)
         plan = json.loads(sys.stdin.readline())
         end.connect([bytes.fromhex(other) for other in plan["others"]], TIMEOUT_S)

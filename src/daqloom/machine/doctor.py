@@ -5,10 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from daqloom.base import lazy
 from daqloom.base.words import counted
 from daqloom.machine.cards import CardSettings, cards_of, examine_card, settings_of
 from daqloom.machine.machine import Machine
 from daqloom.machine.open_files import raise_to
+
+with lazy.imports():
+    from daqloom import _engine
 
 OLDEST_KERNEL = (5, 3)
 """First kernel with pidfd_open(2), which reports the end of a unit's process."""
@@ -80,9 +84,7 @@ def examine(
 
 def transports_here() -> list[str]:
     """Return the values that measure.transport can have on this machine."""
-    from daqloom._engine import transport_names
-
-    return list(transport_names())
+    return list(_engine.transport_names())
 
 
 Verdict = tuple[State, str, str]

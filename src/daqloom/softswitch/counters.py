@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from daqloom.base import lazy
 from daqloom.softswitch.status import DROPS, PortStatus, RingStatus, SwitchStatus
 
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+with lazy.imports():
+    from prometheus_client import core
+
 
 OF_PORTS: dict[str, tuple[str, Callable[[PortStatus], float]]] = {
     "frames": ("Frames that came in by a port.", lambda port: port.frames["packets"]),
@@ -40,7 +42,7 @@ class SwitchCollector:
     def __init__(self, read: Callable[[], SwitchStatus]) -> None:
         self._read = read
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[core.Metric]:
         """Yield the metrics; called at each scrape."""
         status = self._read()
         for name, (text, of_port) in OF_PORTS.items():
@@ -63,11 +65,9 @@ class SwitchCollector:
 
 def _family(
     name: str, text: str, values: dict[Any, float], labels: tuple[str, ...] = ("port",)
-) -> Metric:
+) -> core.Metric:
     """Return a metric with a value for each tuple of label values."""
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-    kind = GaugeMetricFamily if name in GAUGES else CounterMetricFamily
+    kind = core.GaugeMetricFamily if name in GAUGES else core.CounterMetricFamily
     family = kind(f"daqloom_switch_{name}", text, labels=labels)
     for of_labels, value in values.items():
         family.add_metric(of_labels, float(value))

@@ -13,8 +13,12 @@ import numpy as np
 
 from daqloom.analyse.fabric.push import Push
 from daqloom.analyse.fabric.slowest import Chance, Times, delay_of
+from daqloom.base import lazy
 from daqloom.results.metrics import with_unit
 from daqloom.scenario.schema.distribution import Distribution
+
+with lazy.imports():
+    from daqloom.analyse.fabric import ring_engine
 
 TRANSFERS = 1_000_000
 """Transfers that are played for a share that has settled: some 0.1 s."""
@@ -112,11 +116,9 @@ class Ring:
 
     def _played(self, writers: int, time_s: float, stretch: float = 1.0) -> list[float]:
         """The shares in each fifth of the time."""
-        from daqloom.analyse.fabric.ring_engine import shares_by_fifth
-
         delays = [(self.jitter, stretch)] + self.posts * [(self.latency, 1.0)]
         work = self.work_s, self.deviation_s
-        return shares_by_fifth(*work, delays, self.certain_s, writers, time_s)
+        return ring_engine.shares_by_fifth(*work, delays, self.certain_s, writers, time_s)
 
 
 def ring_of(push: Push) -> Ring | None:

@@ -9,6 +9,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from daqloom.base import lazy
+
+with lazy.imports():
+    import ast
+    import inspect
+
 
 class Part(BaseModel):
     """A table of the scenario file: immutable, without unknown keys."""
@@ -26,9 +32,6 @@ def items(most: int) -> Any:
 def meanings(table: type[BaseModel]) -> dict[str, str]:
     """Return what each key of a table means: the text below its declaration, which pydantic would
     read at every start."""
-    import ast
-    import inspect
-
     found = {key: field.description or "" for key, field in table.model_fields.items()}
     for base in reversed(table.__mro__):
         if issubclass(base, BaseModel) and base is not BaseModel:

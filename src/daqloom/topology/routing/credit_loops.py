@@ -10,10 +10,15 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from daqloom.base import lazy
 from daqloom.scenario.schema.network import Network
 from daqloom.topology.fabric.fabric import End, Fabric
 from daqloom.topology.fabric.wiring import NONE
 from daqloom.topology.routing.routes import Paths
+
+with lazy.imports():
+    from scipy import sparse
+    from scipy.sparse import csgraph
 
 Loop = tuple[End, ...]
 """The outputs of a circle, each of which waits for the next one, the last one for the first."""
@@ -27,12 +32,9 @@ def credit_loops(paths: Paths, hosts: ArrayLike | None = None) -> list[Loop]:
     edges = _trimmed(_dependencies(paths, hosts))
     if not edges.size:
         return []
-    from scipy.sparse import coo_array  # heavy, and without a circle not needed
-    from scipy.sparse.csgraph import connected_components
-
     links = paths.wiring.links
-    graph = coo_array((np.ones(edges.shape[1], bool), edges), shape=(links, links))
-    _, part = connected_components(graph, connection="strong")
+    graph = sparse.coo_array((np.ones(edges.shape[1], bool), edges), shape=(links, links))
+    _, part = csgraph.connected_components(graph, connection="strong")
     sizes = np.bincount(part)
     firsts = {int(part[link]): int(link) for link in np.flatnonzero(sizes[part] > 1)[::-1]}
     after: dict[int, list[int]] = defaultdict(list)

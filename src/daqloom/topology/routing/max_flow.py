@@ -9,7 +9,11 @@ own hosts, and no bundle carries more than its cables.
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.base import lazy
 from daqloom.topology.fabric.wiring import Wiring
+
+with lazy.imports():
+    from scipy import optimize, sparse
 
 NOTHING = 1e-12
 """A rate that is 0 but for rounding."""
@@ -19,9 +23,6 @@ def least_time(wiring: Wiring, hosts: NDArray[np.int32], sent: NDArray[np.float6
     """Return the least time in which the cables between switches carry what each of `hosts` sends
     to each other one: `sent`, (hosts,), is the time of one flow on the slowest cable of all.
     Infinity where there is no way; 0 where all are on one leaf."""
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, eye, hstack, kron
-
     leaves, leaf = np.unique(wiring.leaf[hosts], return_inverse=True)
     tails, heads, cables = _bundles(wiring)
     count, switches = len(leaves), len(wiring.out) - len(wiring.leaf)
@@ -32,18 +33,20 @@ def least_time(wiring: Wiring, hosts: NDArray[np.int32], sent: NDArray[np.float6
     others = np.ones((count, switches), bool)
     others[np.arange(count), leaves] = False  # a leaf sends what all others get
     bundle = np.arange(len(tails))
-    stays = csr_array(
+    stays = sparse.csr_array(
         (np.repeat([1.0, -1.0], len(bundle)), (np.append(heads, tails), np.tile(bundle, 2))),
         shape=(switches, len(bundle)),
     )
-    balance = kron(eye(count), stays, format="csr")[others.reshape(-1)]
+    balance = sparse.kron(sparse.eye(count), stays, format="csr")[others.reshape(-1)]
     cost = np.zeros(balance.shape[1] + 1)
     cost[-1] = -1.0
-    found = linprog(
+    found = optimize.linprog(
         cost,
-        A_eq=hstack([balance, -demand[others][:, None]]),
+        A_eq=sparse.hstack([balance, -demand[others][:, None]]),
         b_eq=np.zeros(balance.shape[0]),
-        A_ub=hstack([eye(len(bundle))] * count + [csr_array((len(bundle), 1))]),
+        A_ub=sparse.hstack(
+            [sparse.eye(len(bundle))] * count + [sparse.csr_array((len(bundle), 1))]
+        ),
         b_ub=cables,
         method="highs-ipm",
     )

@@ -9,6 +9,11 @@ linear program has a solution in whole numbers wherever it has one (it is a flow
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.base import lazy
+
+with lazy.imports():
+    from scipy import optimize, sparse
+
 NOWHERE = -1
 """The spine of a flow for which no cables are left."""
 
@@ -48,19 +53,20 @@ def spread(
 def _most_worth(worth: NDArray[np.float64], limits: list[_Limit]) -> NDArray[np.bool_]:
     """Return the flows that are worth most within `limits`; without a solution, within their most
     alone."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csr_array, vstack
-
     flows = len(worth)
-    rows = vstack(
+    rows = sparse.vstack(
         [
-            csr_array((np.ones(flows), (row, np.arange(flows))), shape=(len(most), flows))
+            sparse.csr_array((np.ones(flows), (row, np.arange(flows))), shape=(len(most), flows))
             for row, _, most in limits
         ]
     )
     least, most = (np.concatenate([limit[side] for limit in limits]) for side in (1, 2))
     for lower in (least, 0 * least):
-        found = milp(-worth, constraints=LinearConstraint(rows, lower, most), bounds=Bounds(0, 1))
+        found = optimize.milp(
+            -worth,
+            constraints=optimize.LinearConstraint(rows, lower, most),
+            bounds=optimize.Bounds(0, 1),
+        )
         if found.x is not None:
             break
     taken: NDArray[np.bool_] = found.x > 0.5

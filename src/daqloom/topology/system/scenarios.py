@@ -2,12 +2,16 @@
 
 from os import PathLike
 
+from daqloom.base import lazy
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file import load as read
 from daqloom.scenario.file.overrides import Overrides
 from daqloom.scenario.quantities import TIME
 from daqloom.scenario.schema.check import impossible
 from daqloom.scenario.schema.models import Scenario
+
+with lazy.imports():
+    from daqloom.topology.system import run_length
 
 EVENTS_TO_SETTLE = 400
 """Events of each builder in the default warm-up of pull building."""
@@ -60,10 +64,8 @@ def usual_run(scenario: Scenario) -> tuple[float, float]:
     if impossible(scenario):
         return NOT_POSSIBLE_YET
     if scenario.building.protocol != "pull":
-        from daqloom.topology.system.run_length import run_length
-
         try:
-            return run_length(scenario)
+            return run_length.run_length(scenario)
         except ScenarioError:
             return NOT_POSSIBLE_YET
     rate, builders = scenario.event.rate, scenario.builder_units(scenario.nodes)
