@@ -39,12 +39,12 @@ def measure(benchmark: str, command: list[str], target_s: float) -> None:
     run_once(command)
     walls, cpus = zip(*(run_once(command) for _ in range(RUNS)), strict=True)
     median = statistics.median(walls)
-    told = " ".join(["daqloom", *command])
-    print(f"{told}: {median:.3f} s, target {target_s} s", file=sys.stderr)
+    line = " ".join(["daqloom", *command])
+    print(f"{line}: {median:.3f} s, target {target_s} s", file=sys.stderr)
     report = {
         "benchmark": benchmark,
         "counts": "seconds from starting the interpreter to its end",
-        "command": told,
+        "command": line,
         "runs": RUNS,
         "wall_s": {"median": median, "all": walls},
         "cpu_s": {"median": statistics.median(cpus), "all": cpus},

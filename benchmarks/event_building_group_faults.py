@@ -53,7 +53,7 @@ class Namespaces:
     """That of the units, and the cable to it. This process is in a namespace of its own already."""
 
     def __init__(self) -> None:
-        # Whoever holds it ends with its input.
+        # The process that holds it ends with its input.
         self._holder = subprocess.Popen(
             ["unshare", "--net", "sh", "-c", "echo; cat"],
             stdin=subprocess.PIPE,
@@ -167,7 +167,7 @@ class Run:
 
 @contextmanager
 def fault(kind: str, run: Run) -> Iterator[None]:
-    """As long as the body takes."""
+    """The fault lasts as long as the body."""
     victims = [run.process.pid] if kind == "control-stop" else run.units()
     if kind == "kill-all":
         for pid in victims:

@@ -100,8 +100,8 @@ def verdict(given: argparse.Namespace, result: dict[str, Any]) -> dict[str, Any]
     def named(change: str, what: str) -> set[str]:
         return {name for name, *row in rows if row == [what, change]}
 
-    told = result["series"]["run_events"]["text"]
-    met_nobody = sum(text.endswith("is lost already") for text in told)
+    entries = result["series"]["run_events"]["text"]
+    hit_lost = sum(text.endswith("is lost already") for text in entries)
     problems = []
     if metrics["events_wrong"]:
         problems.append(f"{metrics['events_wrong']} events were wrong")
@@ -111,7 +111,7 @@ def verdict(given: argparse.Namespace, result: dict[str, Any]) -> dict[str, Any]
         problems.append(f"not all events are accounted for: {accounts}")
     if not accounts["built"]:
         problems.append("no event was built")
-    if begun + met_nobody != given.faults:
+    if begun + hit_lost != given.faults:
         problems.append(f"{begun} of {given.faults} faults were done")
     # A link that is cut while all regroup anyway is cut from nothing.
     if unnoticed := sorted(named("begins", "unit") - named("detected", "unit")):
@@ -128,7 +128,7 @@ def verdict(given: argparse.Namespace, result: dict[str, Any]) -> dict[str, Any]
         "seed": given.seed,
         "faults_begun": begun,
         "faults_detected": detected,
-        "faults_of_lost_units": met_nobody,
+        "faults_of_lost_units": hit_lost,
         "faults": faults,
         **{name: metrics[name] for name in (*counted, *checked)},
         "warnings": result["warnings"],

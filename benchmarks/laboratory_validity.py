@@ -35,10 +35,10 @@ def trial(duration: str, loops: int) -> tuple[Result, Result, Evidence | None]:
     """The simulation, the measurement with all its metrics, and the evidence for them."""
     keys = {"run.duration": duration, "measure.duration": duration}
     system = load("lab-rack", keys)
-    seen: list[Evidence] = []
+    all_evidence: list[Evidence] = []
 
     def all_kept(found: dict[str, object], evidence: Evidence) -> Judgement:
-        seen.append(evidence)
+        all_evidence.append(evidence)
         return Judgement(dict(found))
 
     result.judge = all_kept
@@ -47,7 +47,7 @@ def trial(duration: str, loops: int) -> tuple[Result, Result, Evidence | None]:
             process = stack.enter_context(subprocess.Popen(LOOP))
             stack.callback(process.kill)
         measured = system.measure()
-    return system.simulate(), measured, seen[0] if seen else None
+    return system.simulate(), measured, all_evidence[0] if all_evidence else None
 
 
 def main() -> int:

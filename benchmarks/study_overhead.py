@@ -1,4 +1,4 @@
-"""What the machinery of studies costs: planning, analytic cells, a cell's own overhead, reading.
+"""Costs of the machinery of studies: planning, analytic cells, a cell's own overhead, reading.
 
 One process. JSON on standard output: seconds on the processor and on the clock.
 """

@@ -1,4 +1,4 @@
-"""Who is compared: the event builder, the limits of the machine, and MPI."""
+"""The contestants: the event builder, the limits of the machine, and MPI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FRAGMENT_BYTES = 1000
 HEADER_BYTES = 15
-"""Of a fragment in a packet, at most: its type, its size, padding."""
+"""The most that a fragment adds to a packet: its type, its size, padding."""
 READ_AREA, WRITE_AREA = 64_000_000, 256_000_000
 """Bytes that each process reads from and writes to: the buffers of a unit."""
 MOST_S = 300
@@ -49,7 +49,7 @@ def printed(command: list[str], env: Mapping[str, str] = os.environ) -> dict[str
 
 @dataclass(frozen=True)
 class Load:
-    """What is to be carried: from each of `units` processes to each, itself included."""
+    """The transfers: from each of `units` processes to each, itself included."""
 
     units: int
     block: int
@@ -58,13 +58,13 @@ class Load:
 
 @dataclass(frozen=True)
 class Programs:
-    """Those of this folder, as CMake builds them."""
+    """The programs of this folder, as CMake builds them."""
 
     folder: Path
     seconds: float
 
     def copy_limit(self, load: Load) -> dict[str, float]:
-        """As many processes as there are cores have the areas of all units."""
+        """Copies with a process per core, which share the areas of all units."""
         cores = len(os.sched_getaffinity(0))
         return self._run(
             "copy_limit",
@@ -87,7 +87,7 @@ class Programs:
         )
 
     def ways_of_sockets(self) -> tuple[list[str], dict[str, str]]:
-        """Those that this machine has, and why it lacks the others."""
+        """The ways of this machine, and why it lacks the others."""
         brief = replace(self, seconds=0.1)
         ways, lacking = [], {}
         for way, (program, _) in SOCKETS.items():

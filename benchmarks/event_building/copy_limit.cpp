@@ -1,4 +1,4 @@
-// What this machine's memory and cores allow: non-temporal copies, block after block, by as many
+// Limit of this machine's memory and cores: non-temporal copies, block after block, by as many
 // processes as asked for, each with an area of its own to read and one to write.
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// The same volume through MPI: MPI_Alltoall, a linear shift of MPI_Sendrecv, and MPI_Barrier.
+// Equal volume through MPI: MPI_Alltoall, a linear shift of MPI_Sendrecv, and MPI_Barrier.
 //
 //     mpi alltoall|shift|barrier BLOCK READ_AREA WRITE_AREA SECONDS
 //
@@ -51,7 +51,7 @@ class Rounds {
         }
     }
 
-    /// Of all ranks.
+    /// Bytes of a round, of all ranks.
     [[nodiscard]] double bytes() const {
         return static_cast<double>(round_bytes()) * static_cast<double>(ranks_.count);
     }

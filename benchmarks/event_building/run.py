@@ -93,7 +93,7 @@ class Bench:
         if self.sockets is None:
             self.sockets, lacking = self.programs.ways_of_sockets()
             for way, reason in lacking.items():
-                say(f"no sockets with {way}: {reason}")
+                report(f"no sockets with {way}: {reason}")
         return {
             f"sockets: {way}": lambda way=way: self.programs.sockets(way, load)
             for way in self.sockets
@@ -152,7 +152,7 @@ class Bench:
             found["limit_times_mpi"] = {
                 mode: ratio(runs, "limit", mode) for mode in ("alltoall", "sendrecv")
             }
-        say(
+        report(
             f"{transport}, {load.units} units, {load.block // KB} kB: "
             + ", ".join(f"{name} {rate / 1e9:.2f}" for name, rate in found["bytes_per_s"].items())
             + " GB/s; of the limit "
@@ -175,7 +175,7 @@ class Bench:
                 "barrier_s": self.mpi.run("barrier", "shm", load)["round_s"]
             }
         found = {"units": units, "barrier_s": of_each(self.interleave(contest), "barrier_s")}
-        say(
+        report(
             f"barrier of {units}: "
             + ", ".join(f"{name} {time * 1e6:.1f} us" for name, time in found["barrier_s"].items())
         )
@@ -199,7 +199,7 @@ class Bench:
             "packets_per_s": middle(runs, "free", "event_rate_hz") / packing * units,
             "overhead_share": middle(runs, "free", "overhead_share"),
         }
-        say(
+        report(
             f"packing {packing}: {found['event_rate_hz']:.3g} events/s, "
             + ", ".join(f"{name} {rate / 1e9:.3f}" for name, rate in found["bytes_per_s"].items())
             + " GB/s"
@@ -216,7 +216,7 @@ class Bench:
             }
         )  # fmt: skip
         share = middle(runs, "idle", "unit_cores")
-        say(f"idle units use {share:.2%} of a core")
+        report(f"idle units use {share:.2%} of a core")
         return {"units": 4, "event_rate_hz": 1, "unit_cores": share}
 
     def warm_up(self, units: int) -> dict[str, Any]:
@@ -230,7 +230,7 @@ class Bench:
             }
         runs = self.interleave(contest)
         found = {"units": units, "first_event_s": of_each(runs, "first_event_s")}
-        say(
+        report(
             f"first event of {units} units after the start: "
             + ", ".join(f"{k} {v * 1e3:.2f} ms" for k, v in found["first_event_s"].items())
         )
@@ -251,15 +251,15 @@ def ratio(runs: Runs, name: str, other: str, key: str = "bytes_per_s") -> float:
     return median(turn[name][key] / turn[other][key] for turn in runs)
 
 
-def target(what: str, wanted: float, found: float, *, most: bool = False) -> dict[str, Any]:
-    reached = found <= wanted if most else found >= wanted
-    bound = f"{'most' if most else 'least'} {wanted}"
-    say(f"{'reached' if reached else 'MISSED'}: {what}, {found:.3g} ({bound})")
-    return {"target": what, "wanted": wanted, "found": found, "reached": reached}
+def target(what: str, bound: float, found: float, *, most: bool = False) -> dict[str, Any]:
+    reached = found <= bound if most else found >= bound
+    side = "most" if most else "least"
+    report(f"{'reached' if reached else 'MISSED'}: {what}, {found:.3g} ({side} {bound})")
+    return {"target": what, "bound": bound, "found": found, "reached": reached}
 
 
 def targets(points: Sequence[dict[str, Any]], idle: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Those of each transport, at its points of 1 MB and two units, and of many units."""
+    """The targets of each transport, at its points of 1 MB and two units, and of many units."""
 
     def at(transport: str, units: int) -> dict[str, Any] | None:
         return next(
@@ -391,7 +391,7 @@ def in_a_namespace() -> list[dict[str, Any]] | str:
         )
         return list(json.loads(run.stdout))
     except (OSError, ValueError, subprocess.CalledProcessError):
-        say("nothing is measured with cubic: only root may make a network namespace")
+        report("nothing is measured with cubic: only root may make a network namespace")
         return "only root may make a network namespace"
 
 
@@ -401,7 +401,7 @@ def over_cubic(options: argparse.Namespace) -> int:
     return 0
 
 
-def say(sentence: str) -> None:
+def report(sentence: str) -> None:
     print(f"event building: {sentence}", file=sys.stderr, flush=True)
 
 

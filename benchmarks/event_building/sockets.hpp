@@ -89,7 +89,7 @@ struct Process {
             take_place(peer);
         }
     }
-    /// As much as is there. False: nothing.
+    /// Receives the bytes that have arrived. Returns false if there are none.
     bool receive(std::size_t peer) {
         const std::span<std::byte> rest = rest_of_place(peer);
         const auto more = ::recv(sockets[peer], rest.data(), rest.size(), MSG_DONTWAIT);
@@ -100,7 +100,7 @@ struct Process {
         return true;
     }
 
-    /// What is still to be sent of the message to there.
+    /// Rest of the message to a peer, still to be sent.
     [[nodiscard]] std::span<const std::byte> rest_of_message(std::size_t peer) const {
         const std::size_t message = sent[peer] / block * sockets.size() + peer;
         const std::size_t done = sent[peer] % block;
@@ -129,7 +129,7 @@ struct Process {
         return true;
     }
 
-    /// Nobody is given a message more than the one who has least.
+    /// Whether the peer is not ahead of the peer with the fewest messages.
     [[nodiscard]] bool may_send(std::size_t peer) const {
         return sent[peer] / block <= *std::ranges::min_element(sent) / block;
     }

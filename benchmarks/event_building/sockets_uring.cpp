@@ -43,7 +43,7 @@ class Ring {
         while (true) {
             const bool did = send_what_may_go();
             io_uring_submit_and_wait(&ring_, did ? 0 : 1);
-            take_what_is_done();
+            take_completions();
         }
     }
 
@@ -95,15 +95,15 @@ class Ring {
         return did;
     }
 
-    void take_what_is_done() {
+    void take_completions() {
         io_uring_cqe* entry = nullptr;
         while (io_uring_peek_cqe(&ring_, &entry) == 0) {
             const std::size_t peer = entry->user_data >> 1;
-            // That the kernel no longer needs a message tells nothing: messages stay as they are.
+            // A notification that the kernel no longer needs a message is of no use: messages stay.
             if ((entry->flags & IORING_CQE_F_NOTIF) == 0) {
                 on_done((entry->user_data & 1) != 0 ? sending : receiving, peer, entry->res);
             }
-            io_uring_cqe_seen(&ring_, entry);
+            io_uring_cq_advance(&ring_, 1);
         }
     }
 

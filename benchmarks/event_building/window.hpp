@@ -120,7 +120,7 @@ inline Rate rate(std::size_t processes, double warmup_s, double window_s,
         const pid_t child = ::fork();
         if (child == 0) {
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-            // As units do: Linux shares a busy machine's processors out by session first.
+            // Own session, as of a unit: Linux shares out busy processors by session first.
             ::setsid();
             work(i, *shared);
             std::_Exit(1);  // it works for as long as it lives

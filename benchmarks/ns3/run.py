@@ -1,4 +1,4 @@
-"""The same incast in ns-3 and in daqloom, in one run: packet-hops per CPU second of each.
+"""Incast in ns-3 and in daqloom, in one run: packet-hops per CPU second of each.
 
 Sets ns-3 up in an environment of its own, builds `incast/` against it, runs both sides in turn on
 `incast.toml` and prints one JSON object on standard output; progress goes to standard error. With
@@ -251,7 +251,7 @@ class Ns3:
         return path
 
     def compiled_in(self) -> dict[str, bool]:
-        """What the TCP/IP library itself carries, whatever the headers say."""
+        """Options that the TCP/IP library itself was compiled with, not those of the headers."""
         code = self.library("internet").read_bytes()
         return {
             "assertions_compiled_in": b"NS_ASSERT failed" in code,

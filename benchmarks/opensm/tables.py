@@ -32,7 +32,7 @@ DEAD = (1, 3, 5, 10)
 
 
 def of_opensm(fabric: Fabric, engine: str, folder: Path) -> tuple[Fabric, NDArray[np.int16]]:
-    """What OpenSM finds, and its tables of it."""
+    """The fabric that OpenSM finds, and its tables."""
     with ibsim(fabric, folder) as (_, env):
         # -o: one sweep; flag 0x40 has tables written to the folder.
         manager = ["opensm", "-f", str(folder / "osm.log"), "-R", engine, "-o", "-D", "0x43"]
@@ -42,11 +42,11 @@ def of_opensm(fabric: Fabric, engine: str, folder: Path) -> tuple[Fabric, NDArra
             ["ibnetdiscover"], env=env, check=True, capture_output=True, text=True, timeout=MOST_S
         )
     (folder / "ibnetdiscover.txt").write_text(found.stdout)
-    seen, _ = load_cabling(folder / "ibnetdiscover.txt")
-    tables, _ = load_tables(folder, seen)
+    cabling, _ = load_cabling(folder / "ibnetdiscover.txt")
+    tables, _ = load_tables(folder, cabling)
     if tables is None:
         raise RuntimeError("OpenSM has written no tables")
-    return seen, tables
+    return cabling, tables
 
 
 def loads(fabric: Fabric, ports: NDArray[np.int16]) -> Counter[tuple[int, int]]:

@@ -92,7 +92,7 @@ async def test_ssh_starts_each_unit_on_the_host_that_a_table_gives_it(tmp_path, 
     lines = [line.split(" -- ")[1].split() for line in log.read_text().splitlines()]
     placed = {int(words[words.index("--unit") + 1]): words[0] for words in lines}
     assert placed == {0: "H01-01", 1: "daq@H00-01", 2: "H00-00"}
-    assert launcher.beside(1, ("true",))[-2] == "daq@H00-01"
+    assert launcher.command_at(1, ("true",))[-2] == "daq@H00-01"
 
 
 def test_a_host_of_a_table_has_to_be_among_those_of_the_launch():

@@ -14,7 +14,7 @@ import pytest
 from support.engine_sources import is_test
 from support.repository import ROOT
 
-FOLDERS = ("engine", "src", "packages/daqloom-adapters/src", "packages/daqloom-sdn/src")
+FOLDERS = ("engine", "src", "packages/daqloom-adapters", "packages/daqloom-sdn", "benchmarks")
 """Folders of C++ and Python sources to which the rules apply."""
 
 OPENINGS = re.compile(

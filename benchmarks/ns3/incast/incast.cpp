@@ -60,8 +60,8 @@ struct Problem {
 
 // Ethernet header and FCS, which lie in a buffer with the packet.
 constexpr uint32_t kEthernetFrameBytes = 18;
-// What Ethernet puts on the wire around an IP packet (header 14, FCS 4, preamble 8, gap 12), and
-// what a ns-3 point-to-point device puts there (PPP header). The difference is made up by the
+// Bytes on the wire around an IP packet of Ethernet (header 14, FCS 4, preamble 8, gap 12), and
+// of a ns-3 point-to-point device (PPP header). The difference is made up by the
 // device's interframe gap, so that a full frame costs 1538 byte times on both simulators.
 constexpr uint32_t kEthernetWireBytes = 38;
 constexpr uint32_t kPppBytes = 2;

@@ -139,7 +139,7 @@ def adapter(
 
 @contextmanager
 def played(folder: Path) -> Iterator[None]:
-    """What ovs-vswitchd does when next_cfg rises: nothing, and says that it is done."""
+    """Answer each rise of next_cfg as ovs-vswitchd does, as done, without doing anything."""
     database = Ovsdb(
         build(OvsdbOptions, {"remote": f"unix:{folder}/db", "timeout": "60 s"}, ""), None
     )

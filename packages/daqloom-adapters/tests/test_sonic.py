@@ -40,7 +40,7 @@ CONFIG = {
         }
     },
 }
-"""As config_db.json has it, in short."""
+"""A short config_db.json."""
 
 
 @pytest.fixture

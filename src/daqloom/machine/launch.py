@@ -31,7 +31,7 @@ class Launcher(Protocol):
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
         """Return the tasks for these units: at the beginning all, later one that comes back."""
 
-    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+    def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the command that runs another program on the host of a unit. Raises MeasureError
         if the host is unknown."""
 
@@ -48,7 +48,7 @@ class Local:
         parent = ("--parent", str(os.getpid()))
         return [Task((unit,), (*_unit(self, control, unit), *parent)) for unit in units]
 
-    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+    def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the command itself."""
         return tuple(command)
 
@@ -71,7 +71,7 @@ class Ssh:
             tasks.append(Task((unit,), (*self.program, "--", host, remote), input_stays_open=True))
         return tasks
 
-    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+    def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the command of ssh."""
         host = self.hosts[unit % len(self.hosts)]
         return (*self.program, "--", host, shlex.join(command))
@@ -95,7 +95,7 @@ class Slurm:
         alone = (*self.program, "--ntasks=1", "--nodes=1")
         return [Task((unit,), (*alone, *_unit(self, control, unit))) for unit in units]
 
-    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+    def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Raise MeasureError: Slurm chooses the node of a unit."""
         raise _unknown("slurm")
 
@@ -108,7 +108,7 @@ class ByHand:
         """Return no tasks."""
         return []
 
-    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+    def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Raise MeasureError: the user chooses the host of a unit."""
         raise _unknown("by-hand")
 

@@ -95,9 +95,9 @@ class Within:
             for task in self.launcher.tasks(units, control)
         ]
 
-    def beside(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+    def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the command within the namespace of a unit's host."""
-        return (*self.namespaces[unit].enter, *self.launcher.beside(unit, command))
+        return (*self.namespaces[unit].enter, *self.launcher.command_at(unit, command))
 
 
 def tool(name: str) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from daqloom.report.figure import Line, Rule, Text
-from daqloom.report.study.lines import lines, lines_beside, lines_caption, search_caption
+from daqloom.report.study.lines import lines, lines_caption, lines_in_panels, search_caption
 from daqloom.report.study.report import pictures
 from daqloom.study import StudyError
 from support.figures import curves, marks, names, texts, titles
@@ -119,7 +119,7 @@ def test_searches_that_found_nothing_are_counted():
 def test_panels_of_a_third_axis_leave_room_for_one_variable():
     dataset = with_latency(RATES, SIZES, MODELS, show=[LATENCY, PEAK])
     with pytest.raises(StudyError, match="one or two axes"):
-        lines_beside(dataset, [LATENCY, PEAK])
+        lines_in_panels(dataset, [LATENCY, PEAK])
     drawn = {each.name: each.picture for each in pictures(dataset)}["lines"]
     assert "event latency, mean (ms)" in texts(drawn)
 
@@ -160,7 +160,7 @@ def test_a_switch_without_a_value_is_marked_in_the_legend_and_in_its_panel():
     dataset = with_latency(RATES, MODELS)
     dataset[PEAK] = dataset[PEAK].where(dataset[MODELS[0]] != "acx7100-48l")
     assert {"acx7100-48l (no value)", "qfx5120-48y"} <= set(names(lines(dataset)))
-    beside = lines_beside(dataset, [PEAK, LATENCY])
+    beside = lines_in_panels(dataset, [PEAK, LATENCY])
     notes = [[text.text for text in marks(panel, Text)] for panel in beside.panels]
     assert notes == [[["no value: acx7100-48l"]], []]
     assert "acx7100-48l" in names(beside)

@@ -29,7 +29,7 @@ LEAFREFS = (
 
 
 class RefusedError(Exception):
-    """What the device would not do, as a status of gRPC and a reason."""
+    """A refusal of the device: a status of gRPC and a reason."""
 
 
 @cache
@@ -225,7 +225,7 @@ def _patch(tables, how, names, value):
 
 
 def _validate(tables):
-    """What SONiC's YANG models and its updater of the configuration would refuse."""
+    """Refuse what SONiC's YANG models and its updater of the configuration refuse."""
     for name, table in tables.items():
         if not table or not all(table.values()):
             raise RefusedError(grpc.StatusCode.INTERNAL, f"empty tables are not allowed: {name}")

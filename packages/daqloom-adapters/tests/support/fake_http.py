@@ -11,7 +11,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        """Say nothing of clients that have gone."""
+        """Print nothing about clients that have gone."""
 
 
 @contextmanager
@@ -21,9 +21,9 @@ def serving(page, context=None):
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            asked = urlsplit(self.path)
-            query = {key: values[0] for key, values in parse_qs(asked.query).items()}
-            answer = page(asked.path, query, self.headers)
+            request = urlsplit(self.path)
+            query = {key: values[0] for key, values in parse_qs(request.query).items()}
+            answer = page(request.path, query, self.headers)
             status, text = (200, answer) if isinstance(answer, str) else answer
             body = text.encode(errors="surrogateescape")
             self.send_response(status)

@@ -129,14 +129,14 @@ class FakeNetconf:
 
 
 class _Door(paramiko.ServerInterface):
-    """Who may come in, and to what."""
+    """Users and subsystems that are let in."""
 
     def __init__(self, switch: FakeNetconf) -> None:
-        self.switch, self.asked = switch, threading.Event()
+        self.switch, self.requested = switch, threading.Event()
 
     def channel(self, transport: paramiko.Transport) -> paramiko.Channel:
-        """Return the channel on which somebody has asked for NETCONF."""
-        while not self.asked.wait(TICK_S):
+        """Return the channel on which a client has requested NETCONF."""
+        while not self.requested.wait(TICK_S):
             if not transport.is_active():
                 raise _EndedError
         channel = transport.accept(LONGEST_WAIT_S)
@@ -159,7 +159,7 @@ class _Door(paramiko.ServerInterface):
 
     def check_channel_subsystem_request(self, channel: paramiko.Channel, name: str) -> bool:
         if name == "netconf":
-            self.asked.set()
+            self.requested.set()
         return name == "netconf"
 
 

@@ -25,7 +25,7 @@ NAME, OCTETS, UNICAST, MULTICAST, BROADCAST = 1, 10, 11, 12, 13
 
 
 class Objects(AbstractMibInstrumController):
-    """What the agent has, by OID."""
+    """The values of the agent, by OID."""
 
     def __init__(self):
         self.values = {}
@@ -119,10 +119,10 @@ def answering(reply):
 
         def serve():
             while True:
-                asked, client = server.recvfrom(65535)
-                if not asked:
+                request, client = server.recvfrom(65535)
+                if not request:
                     return
-                answer = reply(asked)
+                answer = reply(request)
                 if answer is not None:
                     server.sendto(answer, client)
 

@@ -241,7 +241,7 @@ def search_caption(dataset: Dataset) -> str:
     return f"{searched} {ended}".rstrip()
 
 
-def lines_beside(dataset: Dataset, variables: Sequence[str]) -> Figure:
+def lines_in_panels(dataset: Dataset, variables: Sequence[str]) -> Figure:
     """Return `lines` of each variable, one panel each, with a common legend. Raises StudyError
     where an axis of the study already becomes panels."""
     drawn = [_Lines(dataset, name) for name in variables]

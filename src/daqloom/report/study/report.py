@@ -17,7 +17,7 @@ from daqloom.report.study import page as study_page
 from daqloom.report.study import port_wait as study_port_wait
 from daqloom.report.study import surface as study_surface
 from daqloom.report.study.boxes import box_plots, box_plots_caption
-from daqloom.report.study.lines import lines, lines_beside, lines_caption
+from daqloom.report.study.lines import lines, lines_caption, lines_in_panels
 from daqloom.report.study.map import heat_map, heat_map_caption
 from daqloom.report.study.names import axis_of_names, names, names_caption
 from daqloom.report.study.page import Reported
@@ -94,8 +94,8 @@ def pictures(dataset: Dataset, variable: str | None = None) -> list[Section]:
         return found
     if axes:
         used = roles(dataset)
-        is_beside = len(variables) > 1 and used.panel is None
-        drawn = lines_beside(dataset, variables) if is_beside else lines(dataset, variable)
+        has_panels = len(variables) > 1 and used.panel is None
+        drawn = lines_in_panels(dataset, variables) if has_panels else lines(dataset, variable)
         caption = lines_caption(dataset, variable)
         add("lines", variable, f" along {key_name(used.x)}", caption, drawn)
     if plane := plane_of(dataset):

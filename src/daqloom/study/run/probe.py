@@ -249,7 +249,7 @@ def _ends(scenario: Scenario) -> Iterator[tuple[Child, Child, tuple[str, int]]]:
         units = (0, scenario.readout.units)
         ends = [
             stack.enter_context(
-                Child(launcher.beside(unit, PROGRAM), f"burst on the host of unit {unit}")
+                Child(launcher.command_at(unit, PROGRAM), f"burst on the host of unit {unit}")
             )
             for unit in units
         ]

@@ -1,4 +1,4 @@
-"""Tables and order for broken trees: what cables allow, OpenSM's minhop, and `mended`.
+"""Tables and order for broken trees: what cables allow, OpenSM's minhop, and `mend`.
 
 Of trees with ten spines and two cables from each leaf to each, cables between switches are taken
 out at random, ten draws each. A line for each tree and number goes to standard error, one JSON
@@ -42,11 +42,11 @@ def main() -> None:
         for cables in BROKEN:
             draws = [_drawn(whole, hosts, cables, seed) for seed in DRAWS]
             found += [{"hosts": hosts, "broken": cables} | draw for draw in draws]
-            print(f"{hosts} hosts, {cables} broken:", _told(draws), file=sys.stderr, flush=True)
+            print(f"{hosts} hosts, {cables} broken:", _summary(draws), file=sys.stderr, flush=True)
     print(json.dumps(found))
 
 
-def _told(draws: list[dict[str, float]]) -> str:
+def _summary(draws: list[dict[str, float]]) -> str:
     middle = statistics.median
     allowed, minhop, mended, order, tables, took_s = (
         [draw[key] for draw in draws] for key in draws[0]
