@@ -250,7 +250,8 @@ void Network::enter(PortIndex input, PacketIndex place, base::Time begin, const 
         return;
     }
     const PortIndex output = first_port_[node] + to;
-    // A faster wire must not overtake the arriving blocks: neither the last full one nor the last.
+    // Cut-through to a faster output: a block must have arrived before it leaves. The critical
+    // blocks are the last full one and the last, which may be shorter.
     const base::Bytes full = kBlockBytes * std::max(packet.blocks - 1, 1);
     const base::WireClock& leaving = outputs_[output].clock;
     const base::Time last_full = begin + wire.delay +

@@ -117,8 +117,8 @@ base::Time Network::begin_on_wire(PortIndex output, PacketIndex place, base::Tim
     return begin;
 }
 
-/// Loses a packet on the wire of this output: it goes on as far as it would have gone, so that a
-/// part that has begun to leave the next switch ends there, and its destination drops it.
+/// Marks a packet on the wire of this output as lost. The packet still takes its time on every wire
+/// of its path, because a switch may already have begun to forward it; its destination drops it.
 void Network::cut(PortIndex output, PacketIndex place) {
     Packet& packet = packets_[place];
     outputs_[output].counters.cut += packet.is_bad ? 0 : 1;

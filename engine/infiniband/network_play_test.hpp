@@ -34,8 +34,9 @@ inline std::vector<reference::Injection> joined(std::vector<reference::Injection
     return a;
 }
 
-/// Plays the injections and keeps what became of them; checks the books at every instant, and that
-/// packets of one source, destination and lane arrive in their order.
+/// Simulates the injected packets and records the deliveries. At every instant it checks that
+/// credits and buffered blocks add up (`check_conservation`), and at every delivery that packets
+/// with the same source, destination and lane arrive in order.
 class NetworkPlay {
   public:
     NetworkPlay(const FabricConfig& config, std::vector<reference::Injection> injections)

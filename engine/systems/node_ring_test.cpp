@@ -103,7 +103,7 @@ TEST(NodeRing, WithoutDelaysNobodyMeetsAnybody) {
 
 TEST(NodeRing, DelaysThatAreAllTheSameCostThemselvesAlone) {
     NodeRingConfig config = ring(7, 0);
-    // Two of 12 us each: 600 us a step, 1000 steps in 0.6 s.
+    // Two delays of 12 us before each transfer of 576 us: 600 us a step, 1000 steps in 0.6 s.
     config.delays.assign(2, {Kind::fixed, base::microseconds(12), {}});
     config.duration = base::microseconds(600'000);
     config.bins = 1;

@@ -18,9 +18,9 @@ class CountersPage {
   public:
     /// Makes a page with every counter at zero.
     static base::expected<CountersPage> create(const std::string& run, UnitIndex unit);
-    /// The page of a unit, to read, found by its name among the descriptors of a process, which may
-    /// be in another network namespace. Fails if there is none, if it belongs to another user, or
-    /// if it is of another version of daqloom.
+    /// Opens the counters page of a unit for reading. The page is a memfd that is found by its name
+    /// in /proc/PID/fd, so `process` may be in another network namespace. Fails if the process has
+    /// no such page, or if the page belongs to another user or to another version of daqloom.
     static base::expected<CountersPage> attach(std::int64_t process, const std::string& run,
                                                UnitIndex unit);
     /// Prevents further processes from attaching.

@@ -36,8 +36,9 @@ class PatternSizes {
     static constexpr base::Bytes largest_mean = 60'000;
     static constexpr base::Bytes largest_fragment = 65'535;
 
-    /// `mean`: mean size of a fragment, 0 to `largest_mean`. Each is taken from a table of 2^16
-    /// sizes by the first 16 bits of `pattern_hash`. Equal in all processes for equal arguments.
+    /// `mean`: mean size of a fragment, 0 to `largest_mean`. The constructor draws a table of 2^16
+    /// sizes; the first 16 bits of `pattern_hash` select a fragment's size in it. All processes
+    /// have the same table for the same arguments.
     PatternSizes(FragmentSizes kind, base::Bytes mean, std::uint64_t seed);
 
     /// Sizes of a readout unit's parts of events, each of them in so many pieces: piece p of event

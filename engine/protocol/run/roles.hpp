@@ -50,7 +50,9 @@ class Roles {
     [[nodiscard]] bool is_viable() const;
 
   private:
-    /// The unit that holds the readout unit, or the builder unit, of each unit.
+    /// Holders of one kind of role, the readout units or the builder units. `exists`: whether a
+    /// unit had this role when the run began. `by`: the unit that has this role now; none if no
+    /// unit has.
     struct Held {
         base::Table<UnitIndex, bool> exists;
         base::Table<UnitIndex, UnitIndex> by;

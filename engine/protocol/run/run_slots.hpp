@@ -13,7 +13,8 @@ namespace daqloom::protocol {
 
 using Members = std::set<UnitIndex>;
 
-/// Slots at the start of a run. Entries missing at the end of a list count as none.
+/// Units in each slot of the schedule when the run begins. A slot beyond the end of a list has no
+/// unit of that kind.
 struct RunSlots {
     DAQLOOM_FIELDS(
         RunSlots,

@@ -75,13 +75,13 @@ class Incast:
 def incast(
     windows_bytes: Iterable[float], input_bps: float, output_bps: float, rtt_s: float
 ) -> Incast:
-    """BDP + buffer ≥ Σ window_i, the condition for a bottleneck to lose nothing.
+    """BDP + buffer ≥ Σ window_i: condition for a bottleneck without loss.
 
-    Source: lossless software switch slides, the condition under "TCP incast".
+    Source: slides on the lossless software switch, under "TCP incast".
 
-    `windows_bytes` is what each sender may have under way to the bottleneck, in bytes as buffered;
-    `input_bps` and `output_bps` are the rates of its senders together and out of it, `rtt_s` the
-    round trip without queues. Windows alone decide only where the output is the bottleneck.
+    `windows_bytes`: limit on the bytes in flight from each sender to the bottleneck, as counted in
+    the buffer. `input_bps`: sum of the senders' rates. `output_bps`: rate out of the bottleneck.
+    `rtt_s`: round trip without queues. The condition is valid only for `input_bps` > `output_bps`.
     """
     windows = sum(windows_bytes)
     return Incast(

@@ -48,7 +48,8 @@ class Intervals:
     interval_s: Array
     """Ascending (s)."""
     fits: tuple[Fit, ...]
-    """Exponential, Weibull; empty with too few intervals."""
+    """Fits of the exponential and the Weibull distribution, in this order; empty if there are fewer
+    than `FEWEST` positive intervals."""
     burst_p_value: float
     """Probability of the Weibull's gain in likelihood if failures come at a constant rate."""
 

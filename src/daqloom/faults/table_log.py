@@ -28,7 +28,7 @@ COLUMNS = {
     "end": ("end", "end_time", "stop", "stop_time", "time_end", "until", "to"),
     "cause": ("cause", "reason", "comment"),
 }  # fmt: skip
-"""Names of the columns by meaning, in any case, with `-` or ` ` for `_`."""
+"""Accepted names of columns by meaning. Letter case is ignored; `-` or a blank may replace `_`."""
 UPS = ("up", "active", "1", "true", "on", "online", "linkup", "operup", "ifup", "restored")
 DOWNS = (
     "down", "inactive", "0", "2", "false", "off", "offline", "linkdown", "operdown", "ifdown",

@@ -114,7 +114,8 @@ def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
 
 
 def fifo(queue: Queue, mtu_bytes: int) -> str:
-    """Return the FIFO of a port. Raises ScenarioError for a buffer within the bucket."""
+    """Return the `tc` FIFO of a port. Raises ScenarioError if the port's buffer is not larger than
+    the part of it that is in the token bucket."""
     frame = full_frame_bytes(mtu_bytes)
     burst = ahead_frames(queue, mtu_bytes)
     limits = [queue.buffer_bytes // frame] if queue.buffer_bytes else []

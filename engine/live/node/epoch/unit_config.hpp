@@ -1,4 +1,5 @@
-// Configurations of the units of protocol/ on a node, from its configuration and the members.
+// Configurations of a node's protocol units in an epoch, derived from the node's configuration and
+// the epoch's members.
 #pragma once
 
 #include <algorithm>

@@ -122,7 +122,7 @@ bool works(TestRun& run) {
            run.poll_until([&] { return run[1].messages.size() > before; });
 }
 
-/// The socket address in a unit's address: it stands at its end.
+/// Socket address of a unit: the last bytes of its transport address.
 sockaddr_in socket_address(std::span<const std::byte> address) {
     sockaddr_in internet{};
     std::memcpy(&internet, address.last(sizeof internet).data(), sizeof internet);

@@ -30,7 +30,7 @@ constexpr base::Bytes message_ring_bytes(std::size_t capacity) {
     return static_cast<base::Bytes>(sizeof(MessageRingHeader) + capacity);
 }
 
-/// The writing side. The memory is zeroed at first, and outlives it.
+/// Writer of a ring. The memory must be zeroed before the ring is used and must outlive the writer.
 class MessageRingWriter {
   public:
     explicit MessageRingWriter(std::span<std::byte> memory);
@@ -53,7 +53,7 @@ class MessageRingWriter {
     std::uint64_t needed_ = 0;
 };
 
-/// The reading side. The memory is zeroed at first, and outlives it.
+/// Reader of a ring. The memory must be zeroed before the ring is used and must outlive the reader.
 class MessageRingReader {
   public:
     /// `most`: limit on the bytes of a record.

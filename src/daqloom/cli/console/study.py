@@ -88,7 +88,8 @@ def computation(
     *,
     quiet: bool = False,
 ) -> Iterator[tuple[Progress, Store]]:
-    """Compute the results that a store lacks, with progress; gives what was done, and the store."""
+    """Compute the results that are missing in a store and show the progress. Yields the final
+    progress and the open store."""
     with damage_noted(Store.open(store, create=True)) as opened:
         opened.prepare()
         executor = executor_for(study, opened, workers, scheduler, note)

@@ -69,7 +69,8 @@ def figure(found: MethodResults) -> Figure:
 
 
 def _fullest_buffer(found: MethodResults) -> list[str]:
-    """Return the peak of the fullest level of switches by any method; empty without buffers."""
+    """Return the path of the largest buffer peak: the largest over all levels of switches and all
+    methods. The list is empty without buffers."""
     peaks = {
         path: max(value_of(each, path) or 0.0 for each in found.results)
         for path in (f"buffer_peak_bytes.{level}" for level in LEVELS)

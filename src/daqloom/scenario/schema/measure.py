@@ -114,7 +114,8 @@ class Measure(Part):
     """Over TCP: congestion control of the connections, such as "cubic"; else "tcp" has that of
     `[transport]`, and for libfabric that of the route or the system applies."""
     pacing: BitRateOrNone = 0
-    """Over "tcp": most that a connection sends; "0 b/s": as fast as its windows allow (b/s)."""
+    """Over "tcp": maximum sending rate of each connection (SO_MAX_PACING_RATE); "0 b/s" means no
+    limit (b/s)."""
     send_buffer: Bytes = Field(default=0, le=1 << 30)
     """Over "tcp": send buffer of a connection (SO_SNDBUF); "0 B": as the system tunes it (B)."""
     receive_buffer: Bytes = Field(default=0, le=1 << 30)

@@ -38,11 +38,13 @@ class Part(Protocol):
 
 
 class Layout:
-    """Table of a structure, which is a part itself. `head`: words such as "port:I reason:B=2 4x",
-    each a name with its format in `struct` and its default, or unused bytes.
+    """Layout of a structure: its head and its parts. A layout is also a Part, so structures nest.
 
-    The head's number `length` counts all bytes of the structure but the first `uncounted`, and but
-    those that fill it up to a multiple of `align`.
+    `head`: words such as "port:I reason:B=2 4x". A word is NAME:FORMAT or NAME:FORMAT=DEFAULT, with
+    a format of the module `struct`, or a number of padding bytes such as 4x.
+
+    A field `length` in the head counts the bytes of the structure, except for the first `uncounted`
+    bytes and the padding at the end, which extends the structure to a multiple of `align`.
     """
 
     def __init__(self, head: str, align: int = 1, uncounted: int = 0, /, **parts: Part) -> None:
