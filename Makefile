@@ -18,6 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
+TARGET ?=
 CLANG_FORMAT ?= clang-format-16
 
 bin := .venv/bin
@@ -40,7 +41,7 @@ help:
 	@echo "make soak      exhaustive and long forms of tests, and new random examples, before a release"
 	@echo "make bench     benchmarks of the engine and of the whole, as JSON in build/bench/results/"
 	@echo "make sanitize  engine tests under ASan + UBSan and under ThreadSanitizer"
-	@echo "make fuzz      each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
+	@echo "make fuzz      each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)); TARGET=mep_fuzz: that one"
 	@echo "make docs      the generated pages of docs/reference/"
 	@echo "make wheel     the wheels of daqloom and of packages/, in dist/"
 	@echo "make clean     remove build/, .venv/, demo-output/, dist/ and the modules in src/"
@@ -73,7 +74,8 @@ soak: .venv/packages module-release
 	$(pytest) -m soak
 	$(pytest) -m "not soak" --hypothesis-profile random
 
-lint: build/packages/develop .venv/dev src/daqloom/_engine.pyi
+# mypy reads the stubs of the modules, which their build writes.
+lint: build/packages/develop .venv/dev module-release
 	$(step) clang-format $(CLANG_FORMAT) --dry-run -Werror $(cpp_files)
 	$(step) ruff-check $(bin)/ruff check --output-format concise .
 	$(step) ruff-format $(bin)/ruff format --check .
@@ -93,7 +95,7 @@ hooks: build/packages/develop .venv/dev
 prose := README.md CONTRIBUTING.md CHANGELOG.md benchmarks cmake docs engine examples packages scenarios \
 	scripts src studies
 
-cpp_files = $(shell find engine benchmarks -name '*.[ch]pp')
+cpp_files = $(shell find engine benchmarks examples -name '*.[ch]pp')
 
 sanitize: test-address test-thread
 
@@ -118,10 +120,6 @@ develop: module-develop
 configure-develop: .venv/daqloom build/packages/develop
 	$(call configure,develop)
 
-# Stubs of the modules, for mypy; every build writes the same.
-src/daqloom/_engine.pyi:
-	@$(MAKE) module-release
-
 .PHONY: test-release test-address test-thread
 test-release: module-release build/packages/develop
 	$(call configure,release) -DDAQLOOM_TESTS=ON
@@ -143,7 +141,7 @@ bench: build/packages/bench module-release
 fuzz: build/packages/develop
 	$(call configure,fuzz)
 	$(call build,fuzz)
-	@for program in build/fuzz/programs_fuzz/*; do \
+	@for program in build/fuzz/programs_fuzz/$(or $(TARGET),*); do \
 		corpus=build/fuzz/corpus/$$(basename $$program); mkdir -p $$corpus; \
 		seeds=$$(find engine -type d -path "*/corpus/$$(basename $$program)"); \
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
