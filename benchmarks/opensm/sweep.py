@@ -25,8 +25,8 @@ from typing import IO
 
 from fabrics import FABRICS, MOST_S, fat_tree, ibsim, need_opensm
 
-from daqloom.faults.clock import Calendar
-from daqloom.faults.opensm_log import LINE, NOTICE, SWEPT, time_of
+from daqloom.faults.logs.clock import Calendar
+from daqloom.faults.logs.opensm_log import LINE, NOTICE, SWEPT, time_of
 from daqloom.topology.fabric.broken_cables import between_switches
 from daqloom.topology.fabric.fabric import Fabric
 

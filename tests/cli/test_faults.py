@@ -9,11 +9,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from daqloom.faults.dataset import failures_dataset
-from daqloom.faults.failure import Period, failures_of
-from daqloom.faults.links import Links
-from daqloom.faults.read import read_logs
-from daqloom.faults.summary import variants
+from daqloom.faults.logs.read import read_logs
+from daqloom.faults.statistics.dataset import failures_dataset
+from daqloom.faults.statistics.failure import Period, failures_of
+from daqloom.faults.statistics.links import Links
+from daqloom.faults.statistics.summary import variants
 from support.command import commands
 from support.repository import DATA
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.faults.failure import failures_of
-from daqloom.faults.loss import cost
-from daqloom.faults.network import network_of
-from daqloom.faults.read import read_logs
-from daqloom.faults.summary import MERGED, variants
-from daqloom.faults.throughput import Throughput
+from daqloom.faults.costs.loss import cost
+from daqloom.faults.costs.network import network_of
+from daqloom.faults.costs.throughput import Throughput
+from daqloom.faults.logs.read import read_logs
+from daqloom.faults.statistics.failure import failures_of
+from daqloom.faults.statistics.summary import MERGED, variants
 from daqloom.report.faults import cost_figure
 from daqloom.report.figure import Line
 from daqloom.study.run.cable_failures import throughputs

@@ -10,8 +10,8 @@ import pytest
 
 from daqloom.control.unit_program import read_token
 from daqloom.device.credentials import credentials_of
-from daqloom.faults.periods import read_periods
-from daqloom.faults.read import read_logs
+from daqloom.faults.logs.read import read_logs
+from daqloom.faults.statistics.periods import read_periods
 from daqloom.scenario import inputs
 from daqloom.scenario.file.load import load
 from daqloom.scenario.filling import pattern_of

@@ -26,23 +26,15 @@ with lazy.imports():
     from daqloom.cli.console import cost as console_cost
     from daqloom.cli.console import fabric as console_fabric
     from daqloom.cli.console import faults, study
-    from daqloom.faults import (
-        change,
-        dataset,
-        failure,
-        loss,
-        loss_record,
-        opensm_log,
-        read,
-        summary,
-        table_log,
-    )
-    from daqloom.faults import draw as faults_draw
-    from daqloom.faults import errors as faults_errors
-    from daqloom.faults import generate as faults_generate
-    from daqloom.faults import links as faults_links
-    from daqloom.faults import network as faults_network
-    from daqloom.faults import periods as faults_periods
+    from daqloom.faults.costs import loss, loss_record
+    from daqloom.faults.costs import network as faults_network
+    from daqloom.faults.logs import change, opensm_log, read, table_log
+    from daqloom.faults.statistics import dataset, failure, summary
+    from daqloom.faults.statistics import draw as faults_draw
+    from daqloom.faults.statistics import errors as faults_errors
+    from daqloom.faults.statistics import generate as faults_generate
+    from daqloom.faults.statistics import links as faults_links
+    from daqloom.faults.statistics import periods as faults_periods
     from daqloom.report.faults import cost_figure, failure_figure
     from daqloom.scenario.file import show as file_show
     from daqloom.study.run import cable_failures, runner

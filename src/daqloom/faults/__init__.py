@@ -1,6 +1,6 @@
 """Failures of links: logs of a site, their statistics, and the cost of failures.
 
-`daqloom.faults.cost` is `daqloom.faults.loss.cost`, which is imported at its first use.
+`daqloom.faults.cost` is `daqloom.faults.costs.loss.cost`, which is imported at its first use.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from daqloom.base.lazy import names_of
 if TYPE_CHECKING:
     cost: Any
 else:  # a type checker would accept any name of this module
-    __getattr__ = names_of(__name__, {"cost": "daqloom.faults.loss"})
+    __getattr__ = names_of(__name__, {"cost": "daqloom.faults.costs.loss"})
 
 
 class FaultsError(Exception):

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from daqloom.faults.failure import Failure, Found, Period
-from daqloom.faults.summary import variants
+from daqloom.faults.statistics.failure import Failure, Found, Period
+from daqloom.faults.statistics.summary import variants
 from daqloom.report.faults import failure_figure
 
 

@@ -10,8 +10,8 @@ from daqloom.cli.console.columns import print_table
 from daqloom.results.metrics import with_unit
 
 with lazy.imports():
-    from daqloom.faults import loss, loss_record
-    from daqloom.faults import throughput as faults_throughput
+    from daqloom.faults.costs import loss, loss_record
+    from daqloom.faults.costs import throughput as faults_throughput
 
 
 MOST_ROWS = 12

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from daqloom.base import lazy
 from daqloom.base.words import counted, duration
 from daqloom.cli.console.columns import print_table
-from daqloom.faults.errors import DOWNED, RECOVERY, SYMBOL
+from daqloom.faults.statistics.errors import DOWNED, RECOVERY, SYMBOL
 
 with lazy.imports():
-    from daqloom.faults import by_link, summary
-    from daqloom.faults import errors as faults_errors
+    from daqloom.faults.statistics import by_link, summary
+    from daqloom.faults.statistics import errors as faults_errors
 
 
 MOST_LINKS = 10

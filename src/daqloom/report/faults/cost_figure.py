@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from daqloom.base.words import counted, duration
-from daqloom.faults.loss import MONTH_H, Cost, Estimate, Way
-from daqloom.faults.loss_record import notes
-from daqloom.faults.network import HOST_LINK
+from daqloom.faults.costs.loss import MONTH_H, Cost, Estimate, Way
+from daqloom.faults.costs.loss_record import notes
+from daqloom.faults.costs.network import HOST_LINK
 from daqloom.report import page, style
 from daqloom.report.faults.failure_figure import duration_axis
 from daqloom.report.figure import (

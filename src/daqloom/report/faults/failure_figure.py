@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.base.words import TIMES_S, counted, duration, natural_key, unit_of_time
-from daqloom.faults.clock import DAY_S, day_name
-from daqloom.faults.failure import Failure
-from daqloom.faults.summary import Variant, distinct
+from daqloom.faults.logs.clock import DAY_S, day_name
+from daqloom.faults.statistics.failure import Failure
+from daqloom.faults.statistics.summary import Variant, distinct
 from daqloom.report import page, style
 from daqloom.report.figure import (
     Area,

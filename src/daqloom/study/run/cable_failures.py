@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
 
-from daqloom.faults.throughput import Throughput
+from daqloom.faults.costs.throughput import Throughput
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study import StudyError
 from daqloom.study.file.file import Study, StudyFile, study_of

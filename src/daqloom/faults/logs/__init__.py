@@ -1,0 +1,1 @@
+"""Logs of a site, read in any of their formats: changes of ports, failures, error counters."""

@@ -1,0 +1,78 @@
+"""Failures by link: counts, downtime, dispersion, and the few links that cause most of them."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from daqloom.base import lazy
+from daqloom.base.words import natural_key
+from daqloom.faults.statistics.failure import Failure
+
+with lazy.imports():
+    from scipy import stats
+
+NO_CAUSE = "not told"
+"""Name of a missing cause."""
+
+
+@dataclass(frozen=True)
+class LinkTotal:
+    """Failures of one link."""
+
+    link: str
+    failures: int
+    down_s: float
+    """Total downtime (s), to the end of the log for a failure that had not ended."""
+    causes: dict[str, int]
+
+    @property
+    def causes_in_words(self) -> str:
+        """`dirty connector 3, not told 1`."""
+        return ", ".join(f"{cause or NO_CAUSE} {count}" for cause, count in self.causes.items())
+
+
+@dataclass(frozen=True)
+class Dispersion:
+    """Variance of the links' failure counts over its mean: 1 if all links fail alike."""
+
+    links: int
+    index: float
+    p_value: float
+    """Probability of an index as large among links that fail alike (χ² with links − 1 degrees of
+    freedom; Fisher 1950)."""
+
+
+def by_link(failures: Sequence[Failure], end_s: float) -> tuple[LinkTotal, ...]:
+    """Return the links that failed: most failures first, then the longest downtime."""
+    of_link: dict[str, list[Failure]] = defaultdict(list)
+    for failure in failures:
+        of_link[failure.link].append(failure)
+    totals = []
+    for link, own in of_link.items():
+        down_s = sum(each.lasts_s(end_s) for each in own)
+        causes = dict(Counter(failure.cause for failure in own))
+        totals.append(LinkTotal(link, len(own), down_s, causes))
+    return tuple(sorted(totals, key=lambda it: (-it.failures, -it.down_s, natural_key(it.link))))
+
+
+def dispersion(totals: Sequence[LinkTotal], links: int) -> Dispersion | None:
+    """Return the dispersion of `links` links, including those that never failed; None without
+    failures or with a single link."""
+    failures = sum(total.failures for total in totals)
+    if links < 2 or not failures:
+        return None
+    mean = failures / links
+    squares = sum((total.failures - mean) ** 2 for total in totals)
+    squares += (links - len(totals)) * mean**2
+    index = squares / mean / (links - 1)
+    return Dispersion(links, index, float(stats.chi2.sf(index * (links - 1), links - 1)))
+
+
+def most_of(totals: Sequence[LinkTotal], share: float) -> int:
+    """Return the least number of links, the worst ones, that have this share of all failures."""
+    made = list(accumulate(total.failures for total in totals))
+    return bisect.bisect_left(made, share * made[-1]) + 1 if made else 0

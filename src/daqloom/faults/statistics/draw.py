@@ -1,0 +1,89 @@
+"""Faults of a simulation, drawn from the failures of a log with its time compressed.
+
+Times between failures are drawn from the distribution that fits the log's: exponential, or Weibull
+where failures come in bursts. Relative failure rates of links, and durations, are those of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from daqloom.faults import FaultsError
+from daqloom.faults.statistics.intervals import Fit
+from daqloom.faults.statistics.summary import Variant
+from daqloom.scenario.quantities import TIME
+from daqloom.scenario.schema.faults import MOST_INJECTED
+
+BURSTS = 0.01
+"""p-value of a constant rate below which the Weibull distribution is taken."""
+SHORTEST_S = 1e-6
+"""Least duration after compression (s): shorter than the flight of packets on the wire."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A failure of a simulation."""
+
+    link: str
+    at_s: float
+    lasts_s: float
+
+
+def law(variant: Variant) -> Fit:
+    """Return the distribution of the times between failures. Raises FaultsError where the log has
+    too few."""
+    times = variant.intervals
+    if not times.fits:
+        raise FaultsError(
+            f"the log has {len(variant.failures)} failures of links of the network, too few for a "
+            "distribution of the times between them; give a longer log"
+        )
+    exponential, weibull = times.fits
+    return weibull if times.burst_p_value < BURSTS else exponential
+
+
+def draw(variant: Variant, *, span_s: float, compress: float, seed: int = 1) -> list[Drawn]:
+    """Return failures within `span_s` of a simulation, by time; a second stands for `compress`
+    seconds of the log. A link that is down does not fail again meanwhile. Raises FaultsError where
+    there are more than a scenario can have, or too few in the log."""
+    ended = np.array([f.end_s - f.begin_s for f in variant.failures if f.end_s is not None])
+    fit = law(variant)
+    if not len(ended):
+        raise FaultsError("no failure of the log has ended: nothing is known of their durations")
+    random = np.random.default_rng(seed)
+    totals = variant.totals
+    weights = np.array([total.failures for total in totals], dtype=float)
+    found: list[Drawn] = []
+    until_s: dict[str, float] = {}
+    at_s = 0.0
+    while True:
+        at_s += fit.scale_s * random.weibull(fit.shape) / compress
+        if at_s >= span_s:
+            return found
+        link = totals[random.choice(len(totals), p=weights / weights.sum())].link
+        lasts_s = max(SHORTEST_S, float(random.choice(ended)) / compress)
+        if at_s < until_s.get(link, 0.0):
+            continue
+        until_s[link] = at_s + lasts_s
+        found.append(Drawn(link, at_s, lasts_s))
+        if len(found) > MOST_INJECTED:
+            raise FaultsError(
+                f"more than {MOST_INJECTED} failures in {span_s:g} s at {compress:g} times the "
+                "log's pace; give a shorter --span or a smaller --compress"
+            )
+
+
+def injected(drawn: list[Drawn], ends: Mapping[str, str]) -> dict[str, object]:
+    """Return the keys of a scenario; `ends` names one end of each link."""
+    keys: dict[str, object] = {}
+    for number, each in enumerate(drawn):
+        table = f"faults.injected.f{number}"
+        keys |= {
+            f"{table}.which": ends[each.link],
+            f"{table}.at": TIME.format(each.at_s),
+            f"{table}.lasts": TIME.format(each.lasts_s),
+        }
+    return keys

@@ -1,0 +1,126 @@
+"""Failures of links, from changes of ports; test periods; merging of flapping links."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from daqloom.faults.logs.change import LogContent
+from daqloom.faults.statistics.links import Links
+
+
+class Failure(NamedTuple):
+    """A time during which a link was down."""
+
+    begin_s: float
+    """Seconds since 1970."""
+    end_s: float | None
+    """End of the failure; None if it is after the end of the log."""
+    link: str
+    cause: str = ""
+    flaps: int = 1
+    """Number of failures merged into this one."""
+
+    def lasts_s(self, until_s: float) -> float:
+        """Return the downtime in a log that ends at `until_s`."""
+        return max(0.0, (until_s if self.end_s is None else self.end_s) - self.begin_s)
+
+
+class Period(NamedTuple):
+    """An interval of time (s since 1970)."""
+
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """Failures of a log, by begin, and changes that do not pair up."""
+
+    failures: tuple[Failure, ...]
+    observed: Period
+    unpaired: Counter[str]
+    """`down twice`, `up twice` (a report of the other end, or a lost line), and `unknown port`."""
+
+
+def failures_of(log: LogContent, links: Links) -> Found:
+    """Return the failures of a log: from the first report that a port went down until the first
+    that an end of its link came up. Reports of the other end are repetitions."""
+    odd: Counter[str] = Counter()
+    found: list[Failure] = []
+    down: dict[str, tuple[float, str]] = {}
+    for change in sorted(log.changes, key=lambda each: each.at_s):
+        link = links.of(change.port)
+        if link is None:
+            odd["unknown port"] += 1
+        elif change.is_up and link in down:
+            begin_s, cause = down.pop(link)
+            found.append(Failure(begin_s, change.at_s, link, cause or change.cause))
+        elif change.is_up or link in down:
+            odd["up twice" if change.is_up else "down twice"] += 1
+        else:
+            down[link] = (change.at_s, change.cause)
+    found += [Failure(begin_s, None, link, cause) for link, (begin_s, cause) in down.items()]
+    for outage in log.outages:
+        link = links.of(outage.port)
+        if link is None:
+            odd["unknown port"] += 1
+        else:
+            found.append(Failure(outage.begin_s, outage.end_s, link, outage.cause))
+    begin_s = min([log.begin_s, *(each.begin_s for each in found)])
+    end_s = max([log.end_s, *(each.end_s or each.begin_s for each in found)])
+    observed = Period(begin_s, end_s) if begin_s <= end_s else Period(0.0, 0.0)
+    return Found(tuple(sorted(found, key=_by_begin)), observed, odd)
+
+
+def _by_begin(failure: Failure) -> tuple[float, str]:
+    return failure.begin_s, failure.link
+
+
+def joined(periods: Iterable[Period]) -> list[Period]:
+    """Return periods of the same total time that neither overlap nor touch, ascending."""
+    found: list[Period] = []
+    for period in sorted(periods):
+        if found and period.begin_s <= found[-1].end_s:
+            found[-1] = Period(found[-1].begin_s, max(found[-1].end_s, period.end_s))
+        else:
+            found.append(period)
+    return found
+
+
+def outside(failures: Iterable[Failure], tests: Sequence[Period]) -> tuple[Failure, ...]:
+    """Return the failures that begin outside test periods."""
+    periods = joined(tests)
+    begins = [period.begin_s for period in periods]
+
+    def is_test(failure: Failure) -> bool:
+        place = bisect.bisect_right(begins, failure.begin_s) - 1
+        return place >= 0 and failure.begin_s < periods[place].end_s
+
+    return tuple(each for each in failures if not is_test(each))
+
+
+def time_without(at_s: float, tests: Sequence[Period]) -> float:
+    """Return the time on a clock that stops during test periods, which do not overlap."""
+    return at_s - sum(max(0.0, min(at_s, end_s) - begin_s) for begin_s, end_s in tests)
+
+
+def merged(failures: Iterable[Failure], gap_s: float) -> tuple[Failure, ...]:
+    """Return the failures, merged where a link fails again at most `gap_s` after the last end."""
+    of_link: dict[str, list[Failure]] = defaultdict(list)
+    for failure in sorted(failures, key=_by_begin):
+        earlier = of_link[failure.link]
+        last = earlier[-1] if earlier else None
+        if last and (last.end_s is None or failure.begin_s - last.end_s <= gap_s):
+            end_s = None
+            if last.end_s is not None and failure.end_s is not None:
+                end_s = max(last.end_s, failure.end_s)
+            earlier[-1] = last._replace(
+                end_s=end_s, cause=last.cause or failure.cause, flaps=last.flaps + failure.flaps
+            )
+        else:
+            earlier.append(failure)
+    return tuple(sorted((each for all_of in of_link.values() for each in all_of), key=_by_begin))

@@ -1,0 +1,18 @@
+"""Names of links: by their ends and by their cables."""
+
+from __future__ import annotations
+
+from daqloom.faults.logs.change import Port
+from daqloom.faults.statistics.links import Links
+from daqloom.topology.shapes.clos import folded_clos
+
+
+def test_a_cable_is_known_by_its_ends_and_by_its_name() -> None:
+    fabric = folded_clos("tree", leaves=2, spines=1, hosts_per_leaf=2, rate_bps=10**11)
+    links = Links(fabric)
+    assert len(links.names) == len(fabric.cables)
+    for name in links.names:
+        assert links.of(Port(name, "")) == name
+        assert links.of(Port(" - ".join(reversed(name.split(" - "))), "")) == name
+    host = fabric.hosts[0].name
+    assert links.of(Port(host, "")) == links.of(Port(host, "1"))
