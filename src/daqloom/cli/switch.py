@@ -27,6 +27,7 @@ with lazy.imports():
 
     from rich import live as rich_live
 
+    from daqloom.cli.console import benchmark as console_benchmark
     from daqloom.cli.console import switch as console_switch
     from daqloom.control import operator
     from daqloom.machine import lifeline
@@ -314,28 +315,8 @@ def benchmark(
         found.soak = mlr.soak(rig, found.forwarded_hz, soak, lasts)
     if json:
         print_json(found.document())
-    elif found.forwarded_hz:
-        print(
-            f"{found.forwarded_hz / 1e6:.3f} million frames of {frame_size} B a second, "
-            f"{found.wire_bps / 1e9:.3f} Gb/s, with a loss of at most {loss:g} through "
-            f"{destinations} rings; {found.reason or f'{len(found.trials)} trials'}"
-        )
-        if long := found.soak:
-            print(
-                f"{long.lost:,} of {long.offered:,} frames lost in {long.duration_s:.0f} s at "
-                f"{long.load_hz / 1e6:.3f} million a second, with {long.changes:,} changes of "
-                f"all paces; cores taken away for {long.away_s / (2 * long.duration_s):.1%} of "
-                "the time" + ("; it was not sent as requested" if long.rejected else "")
-            )
-            if long.power_w is not None:
-                bits = 8 * frame_size * long.forwarded / long.duration_s
-                print(
-                    f"the processors took {long.power_w:.1f} W, "
-                    f"{long.power_w / bits * 1e9:.2f} nJ for each bit forwarded"
-                )
     else:
-        reason = f" ({found.reason})" if found.reason else ""
-        print(f"no rate was found with a loss of at most {loss:g}{reason}; see --loss")
+        console_benchmark.print_found(found, frame_size, destinations, loss)
 
 
 @app.command()

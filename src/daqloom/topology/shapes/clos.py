@@ -58,22 +58,13 @@ def folded_clos(
     switches = pods * (leaves + spines) + spines * cores
     between = pods * spines * (leaves * links + cores * core_links)
     check_size(name, count + switches, count + between)
-    needed = {
-        "leaf": hosts_per_leaf + spines * links,
-        "spine": leaves * links + cores * core_links,
-        "core": pods * core_links,
-    }
-    ports = max(needed.values()) if radix is None else radix
-    for kind, number in needed.items():
-        if max(number, ports) > MOST_PORTS:
-            refusal = f"{name}: a {kind} of {max(number, ports)} ports"
-            raise TopologyError(f"{refusal}; a switch has at most {MOST_PORTS}")
-        if number > ports:
-            raise TopologyError(
-                f"{name}: a {kind} needs {number} ports, and its radix is {ports}; give a larger "
-                "radix, or none for as many ports as needed"
-            )
-
+    ports = _radix(
+        name,
+        radix,
+        leaf=hosts_per_leaf + spines * links,
+        spine=leaves * links + cores * core_links,
+        core=pods * core_links,
+    )
     first_spine = count + pods * leaves
     first_core = first_spine + pods * spines
 
@@ -105,6 +96,22 @@ def folded_clos(
             tuple(cables()),
         )
     )
+
+
+def _radix(name: str, radix: int | None, **needed: int) -> int:
+    """Return the ports of each switch: `radix`, or as many as the fullest kind of switch needs.
+    Raises TopologyError where these are too few for a kind, or too many for a switch."""
+    ports = max(needed.values()) if radix is None else radix
+    for kind, number in needed.items():
+        if max(number, ports) > MOST_PORTS:
+            refusal = f"{name}: a {kind} of {max(number, ports)} ports"
+            raise TopologyError(f"{refusal}; a switch has at most {MOST_PORTS}")
+        if number > ports:
+            raise TopologyError(
+                f"{name}: a {kind} needs {number} ports, and its radix is {ports}; give a larger "
+                "radix, or none for as many ports as needed"
+            )
+    return ports
 
 
 def _uplinks(
