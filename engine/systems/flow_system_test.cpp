@@ -27,10 +27,11 @@ Bytes wire_bytes(Bytes bytes, Bytes mtu = 4096) {
     return bytes + (bytes + mtu - 1) / mtu * 26 + kFirst + kLast;
 }
 
-FlowSystemConfig on(const FabricConfig& fabric) {
+FlowSystemConfig on(const FabricConfig& fabric, const std::vector<Flow>& flows = {}) {
     FlowSystemConfig config;
     fabric_of(config) = fabric;
     config.flow_hosts = all_hosts(fabric);
+    config.flows = flows;
     return config;
 }
 
@@ -62,11 +63,10 @@ Time way(const FlowSystemConfig& config, Bytes wire, Bytes last_packet) {
 }
 
 TEST(Flows, ASmallWriteTakesItsWireTwoCablesAndTheSwitch) {
-    FlowSystemConfig config = on(star(2));
+    FlowSystemConfig config = on(star(2), {flow(0, 1, 8, 1)});
     config.message_cost = base::nanoseconds(100);
     config.polling_delay = base::nanoseconds(300);
     config.latency.mean = base::nanoseconds(600);
-    config.flows = {flow(0, 1, 8, 1)};
     const auto system = play(config, base::microseconds(100));
     const Bytes wire = wire_bytes(8);  // 54 B: less than a block
     const Time paper =
@@ -76,38 +76,30 @@ TEST(Flows, ASmallWriteTakesItsWireTwoCablesAndTheSwitch) {
     EXPECT_GT(system->flows().latency(0).count(), 30U);
 }
 
-TEST(Flows, OneFlowReachesThePayloadRateThatHeadersLeave) {
-    FlowSystemConfig config = on(star(2));
+TEST(Flows, ReachThePayloadRateThatHeadersLeaveAndShareItEqually) {
     const Bytes bytes = 1 << 16;
-    config.flows = {flow(0, 1, bytes)};
-    config.warmup = base::microseconds(100);
-    const auto system = play(config, base::milliseconds(2));
-    // A message more or less of some 360.
-    EXPECT_NEAR(rate(*system, 0) * kByteAt100Gbps.ps,
-                static_cast<double>(bytes) / static_cast<double>(wire_bytes(bytes)), 1.0 / 360);
-}
-
-TEST(Flows, TwoToOneHostShareItEqually) {
-    FlowSystemConfig config = on(star(3));
-    const Bytes bytes = 1 << 16;
-    config.flows = {flow(0, 2, bytes), flow(1, 2, bytes)};
-    config.warmup = base::microseconds(100);
-    const auto system = play(config, base::milliseconds(2));
     const double all = static_cast<double>(bytes) / static_cast<double>(wire_bytes(bytes));
-    EXPECT_NEAR(rate(*system, 0) * kByteAt100Gbps.ps, all / 2, 1.0 / 360);
-    EXPECT_NEAR(rate(*system, 1) * kByteAt100Gbps.ps, all / 2, 1.0 / 360);
-    // The load of both beyond that rate waits for credits, half of the time each.
-    for (const std::uint32_t host : {0U, 1U}) {
-        const OutputCounters& counters = network_under(*system).counters(end_at(host, 1));
-        EXPECT_NEAR(counters.wait_credits.seconds(), 1e-3, 0.02e-3);
-        EXPECT_EQ(counters.wait_crossbar.ps, 0);
+    for (const std::uint32_t senders : {1U, 2U}) {
+        FlowSystemConfig config = on(star(senders + 1));
+        config.warmup = base::microseconds(100);
+        for (std::uint32_t host = 0; host < senders; ++host) {
+            config.flows.push_back(flow(host, senders, bytes));
+        }
+        const auto system = play(config, base::milliseconds(2));
+        for (std::uint32_t host = 0; host < senders; ++host) {
+            // A message more or less of some 360.
+            EXPECT_NEAR(rate(*system, host) * kByteAt100Gbps.ps, all / senders, 1.0 / 360);
+            // The load of both beyond that rate waits for credits, half of the time each.
+            const OutputCounters& counters = network_under(*system).counters(end_at(host, 1));
+            EXPECT_NEAR(counters.wait_credits.seconds(), senders == 2 ? 1e-3 : 0, 0.02e-3);
+            EXPECT_EQ(counters.wait_crossbar.ps, 0);
+        }
     }
 }
 
 TEST(Flows, OneOutstandingWriteHasARoundTripOfItsOwn) {
-    FlowSystemConfig config = on(star(2));
     const Bytes bytes = 3 * 4096;
-    config.flows = {flow(0, 1, bytes, 1)};
+    const FlowSystemConfig config = on(star(2), {flow(0, 1, bytes, 1)});
     const auto system = play(config, base::microseconds(200));
     const Time trip = way(config, wire_bytes(bytes), 4096) +
                       way(config, transport::kInfinibandFraming.acknowledge(),
@@ -125,8 +117,7 @@ TEST(Flows, OneOutstandingWriteHasARoundTripOfItsOwn) {
 TEST(Flows, MoreOutstandingWritesAreAsMuchFasterUntilTheWireIsFull) {
     const Bytes bytes = 256;
     const auto at = [&](std::uint32_t outstanding) {
-        FlowSystemConfig config = on(star(2));
-        config.flows = {flow(0, 1, bytes, outstanding)};
+        FlowSystemConfig config = on(star(2), {flow(0, 1, bytes, outstanding)});
         config.warmup = base::microseconds(10);
         return rate(*play(config, base::microseconds(210)), 0);
     };
@@ -141,10 +132,9 @@ TEST(Flows, MoreOutstandingWritesAreAsMuchFasterUntilTheWireIsFull) {
 TEST(Flows, AProcessorThatIsSlowerThanTheNetworkDeliversOneMessageAfterAnother) {
     // Senders know of most messages long before: an acknowledge does not wait for the processor.
     for (const bool acknowledge : {true, false}) {
-        FlowSystemConfig config = on(star(3));
+        FlowSystemConfig config = on(star(3), {flow(0, 2, 64), flow(1, 2, 64)});
         rdma_of(config).acknowledge = acknowledge;
         config.message_cost = base::microseconds(1);
-        config.flows = {flow(0, 2, 64), flow(1, 2, 64)};
         const auto system = play(config, base::microseconds(100));
         // The first takes its cost at the sender, its way, and its cost at the receiver.
         const Time first = config.message_cost * 2 + way(config, wire_bytes(64), wire_bytes(64));
@@ -154,28 +144,23 @@ TEST(Flows, AProcessorThatIsSlowerThanTheNetworkDeliversOneMessageAfterAnother) 
 }
 
 TEST(Flows, EvenIntervalsAreKeptToThePicosecond) {
-    FlowSystemConfig config = on(star(2));
-    Flow given = flow(0, 1, 64);
-    given.messages = 10;
-    given.start = base::microseconds(3);
-    given.interval = base::nanoseconds(777);
-    config.flows = {given};
-    const auto system = play(config, base::microseconds(100));
+    Flow even = flow(0, 1, 64);
+    even.messages = 10;
+    even.start = base::microseconds(3);
+    even.interval = base::nanoseconds(777);
+    const auto system = play(on(star(2), {even}), base::microseconds(100));
     ASSERT_EQ(system->flows().arrivals().size(), 10U);
-    for (std::int64_t i = 0; i < 10; ++i) {
-        EXPECT_EQ(system->flows().arrivals()[static_cast<std::size_t>(i)].posted.ps,
-                  3'000'000 + i * 777'000);
+    for (std::int64_t i = 0; const auto& arrival : system->flows().arrivals()) {
+        EXPECT_EQ(arrival.posted.ps, 3'000'000 + 777'000 * i++);
     }
     EXPECT_FALSE(system->stalled());
 }
 
 TEST(Flows, WhatFindsNoRoomIsPostedWhenThereIs) {
-    FlowSystemConfig config = on(star(2));
-    Flow given = flow(0, 1, 1 << 16, 1);
-    given.interval = base::nanoseconds(1);
-    given.messages = 5;
-    config.flows = {given};
-    const auto system = play(config, base::microseconds(100));
+    Flow dense = flow(0, 1, 1 << 16, 1);
+    dense.interval = base::nanoseconds(1);
+    dense.messages = 5;
+    const auto system = play(on(star(2), {dense}), base::microseconds(100));
     ASSERT_EQ(system->flows().arrivals().size(), 5U);
     for (std::size_t i = 1; i < 5; ++i) {
         EXPECT_GT(system->flows().arrivals()[i].posted, system->flows().arrivals()[i - 1].arrived);
@@ -183,26 +168,23 @@ TEST(Flows, WhatFindsNoRoomIsPostedWhenThereIs) {
 }
 
 TEST(Flows, ALoadIsAShareOfTheSourcesWire) {
-    FlowSystemConfig config = on(star(2));
-    Flow given = flow(0, 1, 1000);
-    given.load = 0.25;
-    config.flows = {given};
-    const auto system = play(config, base::microseconds(50));
+    Flow quarter = flow(0, 1, 1000);
+    quarter.load = 0.25;
+    const auto system = play(on(star(2), {quarter}), base::microseconds(50));
     // Every fourth of 1046 B.
     const Time interval = kByteAt100Gbps * 4 * wire_bytes(1000);
     ASSERT_GT(system->flows().arrivals().size(), 100U);
-    for (std::size_t i = 0; i < system->flows().arrivals().size(); ++i) {
-        EXPECT_EQ(system->flows().arrivals()[i].posted, interval * static_cast<std::int64_t>(i));
+    for (std::int64_t i = 0; const auto& arrival : system->flows().arrivals()) {
+        EXPECT_EQ(arrival.posted, interval * i++);
     }
 }
 
 TEST(Flows, ASmallUniformLoadIsDelivered) {
-    FlowSystemConfig config = on(fat_tree(4, 4, 4, base::gigabits_per_second(100)));
-    Flow given = flow(0, Flow::kAnyOther, 256);
-    given.sources = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    given.load = 0.2;
-    given.is_poissonian = true;
-    config.flows = {given};
+    Flow uniform = flow(0, Flow::kAnyOther, 256);
+    uniform.sources = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    uniform.load = 0.2;
+    uniform.is_poissonian = true;
+    FlowSystemConfig config = on(fat_tree(4, 4, 4, base::gigabits_per_second(100)), {uniform});
     config.warmup = base::microseconds(10);
     const auto system = play(config, base::microseconds(510));
     const double mean =
@@ -221,17 +203,14 @@ TEST(Flows, ASmallUniformLoadIsDelivered) {
 }
 
 TEST(Flows, AnotherFlowChangesNothingThatAFlowDraws) {
-    FlowSystemConfig config = on(star(4));
-    Flow given = flow(0, Flow::kAnyOther, 64);
-    given.load = 0.1;
-    given.is_poissonian = true;
-    config.flows = {given};
-    const auto alone = play(config, base::microseconds(50));
+    Flow drawn = flow(0, Flow::kAnyOther, 64);
+    drawn.load = 0.1;
+    drawn.is_poissonian = true;
+    const auto alone = play(on(star(4), {drawn}), base::microseconds(50));
     Flow other = flow(1, Flow::kAnyOther, 64);
     other.name = "other";
     other.load = 0.1;
-    config.flows = {other, given};
-    const auto beside = play(config, base::microseconds(50));
+    const auto beside = play(on(star(4), {other, drawn}), base::microseconds(50));
     std::vector<Time> posted;
     for (const auto& each : beside->flows().arrivals()) {
         if (each.flow == 1) {
@@ -246,43 +225,34 @@ TEST(Flows, AnotherFlowChangesNothingThatAFlowDraws) {
 }
 
 TEST(Flows, LanesShareByTheirWeights) {
-    FlowSystemConfig config = on(star(3));
+    FlowSystemConfig config = on(star(3), {flow(0, 2, 1 << 16), flow(1, 2, 1 << 16)});
     fabric_of(config).lanes = 2;
     fabric_of(config).arbitration.low = lane_weights({{0, 130}, {1, 65}});
-    const Bytes bytes = 1 << 16;
-    Flow second = flow(1, 2, bytes);
     fabric_of(config).service_lanes = virtual_lanes({0, 1});
-    second.service_level = 1;
-    config.flows = {flow(0, 2, bytes), second};
+    config.flows[1].service_level = 1;
     config.warmup = base::microseconds(200);
     const auto system = play(config, base::milliseconds(2));
     EXPECT_NEAR(rate(*system, 0) / rate(*system, 1), 2, 0.03);
 }
 
 TEST(Flows, WhatCannotBeIsRefused) {
-    const auto refused = [](const Flow& given) {
-        FlowSystemConfig config = on(star(3));
-        config.flows = {given};
-        return !FlowSystem::make(config).has_value();
-    };
+    const auto refused = [](const Flow& flow) { return !FlowSystem::make(on(star(3), {flow})); };
     EXPECT_FALSE(refused(flow(0, 1, 64)));
     EXPECT_TRUE(refused(flow(0, 0, 64)));
     EXPECT_TRUE(refused(flow(0, 3, 64)));
     EXPECT_TRUE(refused(flow(3, 0, 64)));
     EXPECT_TRUE(refused(flow(0, 1, 64, 0)));
     EXPECT_TRUE(refused(flow(0, 1, 64, 1U << 24)));
-    Flow given = flow(0, 1, 64);
-    given.load = 1.5;
-    EXPECT_TRUE(refused(given));
+    Flow overload = flow(0, 1, 64);
+    overload.load = 1.5;
+    EXPECT_TRUE(refused(overload));
 }
 
 TEST(Flows, ALaneWithoutWeightIsFoundToStandStill) {
-    FlowSystemConfig config = on(star(2));
+    FlowSystemConfig config = on(star(2), {flow(0, 1, 64)});
     fabric_of(config).lanes = 2;
-    Flow given = flow(0, 1, 64);
     fabric_of(config).service_lanes = virtual_lanes({0, 1});
-    given.service_level = 1;
-    config.flows = {given};
+    config.flows[0].service_level = 1;
     EXPECT_TRUE(play(config, base::microseconds(10))->stalled());
 }
 

@@ -23,29 +23,28 @@ using base::Time;
 
 constexpr base::Bytes kFragmentBeside = 1'000'000;
 
+enum class Technology : std::uint8_t { ethernet, infiniband };
+
 /// Five hosts on a switch.
 template <class Config>
-Config on_ethernet() {
+Config on(Technology technology) {
     Config config;
-    ethernet::NetworkConfig network;
-    static_cast<network::Graph&>(network) = star(5);
-    network.switches.resize(1);
-    config.network = network;
-    config.transport = transport::RdmaConfig{};
-    config.duration = base::milliseconds(8);
-    return config;
-}
-
-template <class Config>
-Config on_infiniband() {
-    Config config;
-    fabric_of(config) = star(5);
+    if (technology == Technology::ethernet) {
+        ethernet::NetworkConfig network;
+        static_cast<network::Graph&>(network) = star(5);
+        network.switches.resize(1);
+        config.network = network;
+        config.transport = transport::RdmaConfig{};
+    } else {
+        fabric_of(config) = star(5);
+    }
     config.duration = base::milliseconds(8);
     return config;
 }
 
 /// Between hosts 0 to 2, of which host 2 builds; an event every 0.4 ms, four times what one takes.
-PullSystemConfig pull(PullSystemConfig config) {
+PullSystemConfig pull(Technology technology) {
+    auto config = on<PullSystemConfig>(technology);
     config.readouts = {NodeIndex(0)};
     config.builders = {NodeIndex(2)};
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
@@ -56,14 +55,16 @@ PullSystemConfig pull(PullSystemConfig config) {
     return config;
 }
 
-ShiftSystemConfig shift(ShiftSystemConfig config) {
+ShiftSystemConfig shift(Technology technology) {
+    auto config = on<ShiftSystemConfig>(technology);
     config.slots = {NodeIndex(0), NodeIndex(1), NodeIndex(2)};
     config.mfp_bytes.assign(3, 100'000);
     config.barrier = protocol::ShiftBarrier::tournament;
     return config;
 }
 
-DaqpipeSystemConfig daqpipe(DaqpipeSystemConfig config) {
+DaqpipeSystemConfig daqpipe(Technology technology) {
+    auto config = on<DaqpipeSystemConfig>(technology);
     config.readouts = config.builders = {NodeIndex(0), NodeIndex(1), NodeIndex(2)};
     config.fragment_bytes.assign(3, 100'000);
     return config;
@@ -108,10 +109,10 @@ void expect_longer(const PullSystemConfig& config, double share, bool is_datagra
 TEST(FlowsBeside, OnTheLinkOfABuilderUnitTakeItsHalf) {
     // The switch takes a fragment in as fast as it comes; by its end, half as much of the flow has
     // come, and leaves before it.
-    expect_longer(pull(on_ethernet<PullSystemConfig>()), 0.5);
-    expect_longer(pull(on_ethernet<PullSystemConfig>()), 0.5, true);
+    expect_longer(pull(Technology::ethernet), 0.5);
+    expect_longer(pull(Technology::ethernet), 0.5, true);
     // Credits let a fragment in as fast as it leaves, at the half rate that is left to it.
-    expect_longer(pull(on_infiniband<PullSystemConfig>()), 1);
+    expect_longer(pull(Technology::infiniband), 1);
 }
 
 /// All that a report has counted.
@@ -153,19 +154,17 @@ void expect_untouched(const Config& config) {
 }
 
 TEST(FlowsBeside, OnLinksThatNobodyElseUsesChangeNothing) {
-    expect_untouched<PullSystem>(pull(on_ethernet<PullSystemConfig>()));
-    expect_untouched<PullSystem>(pull(on_infiniband<PullSystemConfig>()));
-    expect_untouched<ShiftSystem>(shift(on_ethernet<ShiftSystemConfig>()));
-    expect_untouched<ShiftSystem>(shift(on_infiniband<ShiftSystemConfig>()));
-    expect_untouched<DaqpipeSystem>(daqpipe(on_ethernet<DaqpipeSystemConfig>()));
-    expect_untouched<DaqpipeSystem>(daqpipe(on_infiniband<DaqpipeSystemConfig>()));
+    for (const Technology technology : {Technology::ethernet, Technology::infiniband}) {
+        expect_untouched<PullSystem>(pull(technology));
+        expect_untouched<ShiftSystem>(shift(technology));
+        expect_untouched<DaqpipeSystem>(daqpipe(technology));
+    }
 }
 
 /// A message more of the builder unit's host costs its processor, and delays the fragments.
 TEST(FlowsBeside, TakeTheTimeOfTheSameProcessors) {
-    PullSystemConfig config = pull(on_ethernet<PullSystemConfig>());
+    PullSystemConfig config = pull(Technology::ethernet);
     config.builder_cost_per_message = base::microseconds(2);
-    config.duration = base::milliseconds(8);
     PullSystemConfig busy = with_flow(config, 1, 2);
     busy.flows[0].bytes = 64;
     busy.flows[0].load = 0;
@@ -178,16 +177,12 @@ TEST(FlowsBeside, TakeTheTimeOfTheSameProcessors) {
 
 /// At twice what the link carries half of the datagrams find no room.
 TEST(FlowsBeside, LoseOverUdpWhatFindsNoRoom) {
-    PullSystemConfig config = pull(on_ethernet<PullSystemConfig>());
+    PullSystemConfig config = with_flow(pull(Technology::ethernet), 1, 3);
     config.flow_hosts = {NodeIndex(1), NodeIndex(3), NodeIndex(4)};
-    Flow flow;
-    flow.name = "torrent";
-    flow.sources = {0, 1};
-    flow.destination = 2;
-    flow.bytes = 4096;
-    flow.load = 1;
-    flow.is_datagram = true;
-    config.flows = {flow};
+    config.flows[0].sources = {0, 1};
+    config.flows[0].destination = 2;
+    config.flows[0].load = 1;
+    config.flows[0].is_datagram = true;
     auto& network = std::get<ethernet::NetworkConfig>(config.network);
     network.switches[0].model = ethernet::BufferModel::drop_tail;
     network.switches[0].queue_packets = 16;
@@ -199,14 +194,11 @@ TEST(FlowsBeside, LoseOverUdpWhatFindsNoRoom) {
     EXPECT_EQ(counted.bytes, 4096 * static_cast<base::Bytes>(counted.messages));
 }
 
-TEST(FlowsBeside, GoOverUdpOnEthernetOnly) {
-    PullSystemConfig config = with_flow(pull(on_infiniband<PullSystemConfig>()), 3, 4);
+TEST(FlowsBeside, GoOverUdpOnEthernetOnlyAndBetweenTwoHostsOfTheNetwork) {
+    PullSystemConfig config = with_flow(pull(Technology::infiniband), 3, 4);
     config.flows[0].is_datagram = true;
     EXPECT_TRUE(base::fails_with("UDP over InfiniBand is not simulated", PullSystem::make(config)));
-}
-
-TEST(FlowsBeside, AreBetweenTwoHostsOfTheNetwork) {
-    PullSystemConfig config = with_flow(pull(on_ethernet<PullSystemConfig>()), 9, 2);
+    config = with_flow(pull(Technology::ethernet), 9, 2);
     EXPECT_FALSE(PullSystem::make(config));  // there is no host 9
     config.flow_hosts = {NodeIndex(3), NodeIndex(3)};
     EXPECT_FALSE(PullSystem::make(config));

@@ -13,6 +13,7 @@ using Kind = base::DelayDistribution::Kind;
 
 constexpr std::uint32_t kAll = 0;
 constexpr std::uint32_t kOne = 1;
+constexpr std::uint32_t kInStep = ~0U;  ///< in place of writers
 
 /// Equal transfers of 0.576 ms, and exponential delays.
 NodeRingConfig ring(std::uint32_t nodes, double delay_us) {
@@ -52,7 +53,8 @@ NodeRingReport play(const NodeRingConfig& config) {
 /// Share of the full rate once all has settled: without the first two of six seconds, in as many
 /// runs as make up for few nodes.
 double settled(NodeRingConfig config, std::uint32_t writers) {
-    config.writers = writers;
+    config.in_step = writers == kInStep;
+    config.writers = config.in_step ? kAll : writers;
     config.duration = base::seconds(6);
     config.bins = 6;
     const std::uint64_t runs = config.work.size() > 100 ? 1 : 4;
@@ -62,11 +64,6 @@ double settled(NodeRingConfig config, std::uint32_t writers) {
         sum += std::accumulate(shares.begin() + 2, shares.end(), 0.0) / 4;
     }
     return sum / static_cast<double>(runs);
-}
-
-double in_step(NodeRingConfig config) {
-    config.in_step = true;
-    return settled(config, kAll);
 }
 
 double harmonic(std::uint32_t n) {
@@ -118,13 +115,13 @@ TEST(NodeRing, DelaysThatAreAllTheSameCostThemselvesAlone) {
 TEST(NodeRing, InStepTheSlowestOfAllDecides) {
     // The longest of N exponential delays of mean j has a mean of j (1 + 1/2 + … + 1/N).
     for (const std::uint32_t nodes : {1U, 2U, 8U, 40U}) {
-        EXPECT_NEAR(in_step(ring(nodes, 50)), 576 / (576 + 50 * harmonic(nodes)), 0.002);
+        EXPECT_NEAR(settled(ring(nodes, 50), kInStep), 576 / (576 + 50 * harmonic(nodes)), 0.002);
     }
     // Two nodes, one 50 us longer: the slower is later by j, and by half of j if the delay of the
     // faster is more than 50 us: by then it has no memory, and it is the longest of two.
     NodeRingConfig two = ring(2, 50);
     two.work[1].mean = base::microseconds(626);
-    EXPECT_NEAR(in_step(two), 601 / (626 + 50 + 25 * std::exp(-1)), 0.002);
+    EXPECT_NEAR(settled(two, kInStep), 601 / (626 + 50 + 25 * std::exp(-1)), 0.002);
 }
 
 TEST(NodeRing, TwoWithEqualSharesHaveTheProductForm) {
@@ -211,102 +208,79 @@ TEST(NodeRing, WhatBuildersReceiveIsWhatNodesHaveSent) {
     }
 }
 
-TEST(NodeRing, AsManyWritersAsNodesAreNoLimit) {
-    NodeRingConfig config = with_spread(ring(16, 80), 0.05);
-    const NodeRingReport open = play(config);
-    config.writers = 16;
-    EXPECT_EQ(play(config).shares, open.shares);
-}
-
-TEST(NodeRing, TheSameSeedGivesTheSameRunAndAnotherSeedAnother) {
+TEST(NodeRing, IsTheSameWithTheSameSeedAndWithAsManyWritersAsNodes) {
     NodeRingConfig config = with_spread(ring(16, 80), 0.05);
     const NodeRingReport report = play(config);
     EXPECT_EQ(play(config).shares, report.shares);
     EXPECT_EQ(play(config).begun, report.begun);
+    config.writers = 16;
+    EXPECT_EQ(play(config).shares, report.shares);
     config.seed = 2;
     EXPECT_NE(play(config).shares, report.shares);
 }
 
 TEST(NodeRing, WhatCannotBePlayedIsRefused) {
-    NodeRingConfig config = ring(0, 1);
-    EXPECT_EQ(play_node_ring(config).error().message, "a ring of 0 nodes; give at least one");
-    config = ring(2, 1);
+    const auto refusal = [](NodeRingConfig config) {
+        return play_node_ring(config).error().message;
+    };
+    EXPECT_EQ(refusal(ring(0, 1)), "a ring of 0 nodes; give at least one");
+    NodeRingConfig config = ring(2, 1);
     config.work[1].mean = Time::zero();
-    EXPECT_EQ(play_node_ring(config).error().message,
+    EXPECT_EQ(refusal(config),
               "a node of the ring has transfers that take no time; give their time");
     config = ring(2, 1);
     config.bins = 0;
-    EXPECT_EQ(play_node_ring(config).error().message,
+    EXPECT_EQ(refusal(config),
               "the ring runs for 1.000000 s in 0 bins of time; give more than 0 of both");
 }
 
-// ---- 321 nodes, and an independent model of them ------------------------------------------------
+// ---- an independent model -----------------------------------------------------------------------
 
 /// The numbers are those of another program for the same ring, one run each.
-constexpr double kRoom = 0.01;
-
-TEST(NodeRingOf321, HasTheRatesOfAnotherModelWithDelaysOf20us) {
-    const NodeRingConfig config = ring(321, 20);
-    EXPECT_NEAR(in_step(config), 0.819, kRoom);
-    EXPECT_NEAR(settled(config, kAll), 0.494, kRoom);
-    EXPECT_NEAR(settled(config, 2), 0.546, kRoom);
-    EXPECT_NEAR(settled(config, 3), 0.61, kRoom);
-    EXPECT_NEAR(settled(config, 8), 0.51, kRoom);
-    EXPECT_NEAR(settled(config, kOne), 0.949, kRoom);
-}
-
-TEST(NodeRingOf321, HasTheRatesOfAnotherModelWithDelaysOf50us) {
-    const NodeRingConfig config = ring(321, 50);
-    EXPECT_NEAR(in_step(config), 0.645, kRoom);
-    EXPECT_NEAR(settled(config, kAll), 0.49, kRoom);
-    EXPECT_NEAR(settled(config, 2), 0.566, kRoom);
-    EXPECT_NEAR(settled(config, kOne), 0.881, kRoom);
-}
-
-TEST(NodeRingOf321, HasTheRatesOfAnotherModelWithDelaysOf1us) {
-    const NodeRingConfig config = ring(321, 1);
-    EXPECT_NEAR(in_step(config), 0.989, kRoom);
-    EXPECT_NEAR(settled(config, kOne), 0.996, kRoom);
-    // With equal shares it has not settled after a second: it falls all the time.
-    const std::vector<double> shares = play(config).shares;
-    EXPECT_NEAR(std::accumulate(shares.begin() + 1, shares.end(), 0.0) / 4, 0.938, kRoom);
+TEST(NodeRing, HasTheRatesOfAnotherModel) {
+    struct Other {
+        const char* name;
+        NodeRingConfig config;
+        std::vector<std::pair<std::uint32_t, double>> shares;  ///< by writers
+    };
+    const NodeRingConfig differing = with_spread(ring(321, 20), 0.05);
+    const NodeRingConfig groups = in_groups(ring(321, 20));
+    for (const auto& [name, config, shares] : std::vector<Other>{
+             {"321 nodes, delays of 20 us",
+              ring(321, 20),
+              {{kInStep, 0.819}, {kAll, 0.494}, {2, 0.546}, {3, 0.61}, {8, 0.51}, {kOne, 0.949}}},
+             {"delays of 50 us",
+              ring(321, 50),
+              {{kInStep, 0.645}, {kAll, 0.49}, {2, 0.566}, {kOne, 0.881}}},
+             {"delays of 1 us", ring(321, 1), {{kInStep, 0.989}, {kOne, 0.996}}},
+             {"transfers that differ", differing, {{2, 0.57}, {kOne, 0.932}}},
+             {"three groups", groups, {{kAll, 0.49}, {2, 0.64}, {kOne, 0.824}}},
+             {"40 nodes", ring(40, 20), {{kInStep, 0.871}, {kAll, 0.51}, {kOne, 0.950}}},
+             {"108 nodes", ring(108, 20), {{kInStep, 0.845}, {kAll, 0.49}, {kOne, 0.949}}}}) {
+        for (const auto& [writers, share] : shares) {
+            EXPECT_NEAR(settled(config, writers), share, 0.01) << name << ", " << writers;
+        }
+    }
+    // Delays of 1 us and equal shares: it has not settled after a second, but falls all the time.
+    const std::vector<double> shares = play(ring(321, 1)).shares;
+    EXPECT_NEAR(std::accumulate(shares.begin() + 1, shares.end(), 0.0) / 4, 0.938, 0.01);
     for (std::size_t bin = 1; bin < shares.size(); ++bin) {
         EXPECT_LT(shares[bin], shares[bin - 1] - 0.005);
     }
-    EXPECT_LT(settled(config, kAll), 0.9);
-}
-
-TEST(NodeRingOf321, HasTheRatesOfAnotherModelWithTransfersThatDiffer) {
-    const NodeRingConfig config = with_spread(ring(321, 20), 0.05);
-    EXPECT_NEAR(product_form(321, 20), 0.505, kRoom);  // a run of a second is so far off, or more
-    EXPECT_NEAR(settled(config, 2), 0.57, kRoom);
-    EXPECT_NEAR(settled(config, kOne), 0.932, kRoom);
-    // The other program has 0.72: it adds the largest of the transfers to the longest of the
-    // delays, √(2 ln 321) · 28.8 us + 20 us · H₃₂₁, as if one node always had both.
+    EXPECT_LT(settled(ring(321, 1), kAll), 0.9);
+    // Transfers that differ: a run of a second is so far off, or more. In step, the other program
+    // has 0.72: it adds the largest of the transfers to the longest of the delays,
+    // √(2 ln 321) · 28.8 us + 20 us · H₃₂₁, as if one node always had both.
+    EXPECT_NEAR(product_form(321, 20), 0.505, 0.01);
     const double both = std::sqrt(2 * std::log(321)) * 0.05 * 576 + 20 * harmonic(321);
     EXPECT_NEAR(576 / (576 + both), 0.72, 0.001);
-    EXPECT_GT(in_step(config), 0.72);
-}
-
-TEST(NodeRingOf321, HasTheRatesOfAnotherModelWithThreeGroups) {
-    const NodeRingConfig config = in_groups(ring(321, 20));
-    EXPECT_NEAR(settled(config, kAll), 0.49, kRoom);
-    EXPECT_NEAR(settled(config, 2), 0.64, kRoom);
-    EXPECT_NEAR(settled(config, kOne), 0.824, kRoom);
-    // The other program has 0.719: it adds the longest of 321 delays to the largest size, but the
-    // group that decides has 107 nodes. The next one is 0.18 · 576 us ahead, five mean delays.
+    EXPECT_GT(settled(differing, kInStep), 0.72);
+    // Three groups, in step: the other program has 0.719: it adds the longest of 321 delays to the
+    // largest size, but the group that decides has 107 nodes. The next one is 0.18 · 576 us ahead,
+    // five mean delays.
     const double largest = 3 * 0.39 * 576;
     EXPECT_NEAR(576 / (largest + 20 * harmonic(321)), 0.719, 0.001);
-    EXPECT_NEAR(in_step(config), 576 / (largest + 20 * harmonic(107)), 0.002);
-}
-
-TEST(NodeRing, OfFewerNodesHasTheRatesOfAnotherModel) {
-    EXPECT_NEAR(in_step(ring(40, 20)), 0.871, kRoom);
-    EXPECT_NEAR(settled(ring(40, 20), kAll), 0.51, kRoom);
-    EXPECT_NEAR(settled(ring(40, 20), kOne), 0.950, kRoom);
-    EXPECT_NEAR(in_step(ring(108, 20)), 0.845, kRoom);
-    EXPECT_NEAR(settled(ring(108, 20), kAll), 0.49, kRoom);
-    EXPECT_NEAR(settled(ring(108, 20), kOne), 0.949, kRoom);
+    EXPECT_NEAR(settled(groups, kInStep), 576 / (largest + 20 * harmonic(107)), 0.002);
 }
 
 }  // namespace

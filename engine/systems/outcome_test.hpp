@@ -25,6 +25,22 @@ struct Outcome {
     std::string broken;       ///< a law that does not hold
 };
 
+/// MEPs or events that a system has built, and their bytes.
+struct Built {
+    std::uint64_t events = 0;
+    base::Bytes bytes = 0;
+};
+template <class System>
+Built built_by(const System& system) {
+    if constexpr (requires { system.report().meps_built; }) {
+        return {system.report().meps_built, system.report().bytes_built};
+    } else if constexpr (requires { system.report().events_built; }) {
+        return {system.report().events_built, system.report().bytes_built};
+    } else {
+        return {};
+    }
+}
+
 template <class System>
 void count(System& system, Outcome& outcome) {
     const RunReport report = system.run_report();

@@ -14,7 +14,7 @@ namespace {
 /// 60 % of what 25 Gb/s to each builder can carry.
 RackConfig atlas(std::uint32_t readouts, base::Bytes mss) {
     RackConfig config = atlas_lab();
-    config.readouts = readouts;
+    config.readout_units = readouts;
     config.tcp.mss = mss;
     config.warmup = base::milliseconds(20);
     config.duration = base::milliseconds(100);
@@ -49,7 +49,7 @@ void BM_Rack(benchmark::State& state) {
     state.counters["packet_hops"] = rate(hops);
     state.counters["ack_hops"] = rate(ack_hops);
     state.counters["pending_peak"] = static_cast<double>(pending_peak);
-    state.counters["connections"] = config.readouts * config.builders;
+    state.counters["connections"] = config.readout_units * config.builder_units;
 }
 BENCHMARK(BM_Rack)
     ->ArgNames({"readouts", "mtu"})

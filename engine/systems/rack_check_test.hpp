@@ -80,12 +80,12 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
                      base::microseconds(from.number(0, 50))};
     };
     RackConfig config;
-    config.readouts = static_cast<std::uint32_t>(from.number(1, 6));
-    config.builders = static_cast<std::uint32_t>(from.number(1, 4));
+    config.readout_units = static_cast<std::uint32_t>(from.number(1, 6));
+    config.builder_units = static_cast<std::uint32_t>(from.number(1, 4));
     config.duration = base::milliseconds(from.one_of({5, 20, 60}));
     config.warmup = from.coin() ? config.duration / 4 : base::Time::zero();
     config.seed = from.byte();
-    config.occupancy_bins = static_cast<std::uint32_t>(from.number(1, 50));
+    config.bins = static_cast<std::uint32_t>(from.number(1, 50));
 
     config.arrivals.kind = static_cast<protocol::ArrivalsConfig::Kind>(from.byte() % 3);
     config.arrivals.rate_hz = static_cast<double>(from.number(1, 40)) / config.duration.seconds();
@@ -95,7 +95,7 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
     config.event_size.spread_bytes = 0.25 * static_cast<double>(config.event_size.mean);
     config.event_size.quantum = 1 + config.event_size.mean / 20;
     if (from.coin()) {
-        for (std::uint32_t readout = 0; readout < config.readouts; ++readout) {
+        for (std::uint32_t readout = 0; readout < config.readout_units; ++readout) {
             config.share.push_back(1 + from.byte() % 5);
         }
     }

@@ -40,13 +40,12 @@ inline RackConfig without_chance(RackConfig config) {
     return config;
 }
 
-/// The frames of a reply, as buffered.
-inline base::Bytes frame_bytes(base::Bytes payload, const TcpConfig& tcp) {
-    const base::Bytes frames = (payload + tcp.mss - 1) / tcp.mss;
-    return payload + frames * (tcp.header_bytes() + kFrameOverhead);
-}
+/// Frames of a reply, and their bytes, as buffered.
 inline std::int64_t frame_count(base::Bytes payload, const TcpConfig& tcp) {
     return (payload + tcp.mss - 1) / tcp.mss;
+}
+inline base::Bytes frame_bytes(base::Bytes payload, const TcpConfig& tcp) {
+    return payload + frame_count(payload, tcp) * (tcp.header_bytes() + kFrameOverhead);
 }
 
 }  // namespace daqloom::systems

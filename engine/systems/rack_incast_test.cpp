@@ -24,8 +24,8 @@ constexpr double kPacketSeconds = 1500 * 8 / 0.78e9;
 
 RackConfig all_to_one(std::uint32_t ring) {
     RackConfig config;
-    config.readouts = kIncastFlows;
-    config.builders = 1;
+    config.readout_units = kIncastFlows;
+    config.builder_units = 1;
     config.concurrent_events = 1;
     config.arrivals.rate_hz = 5;
     config.event_size.mean = kPacketsPerEvent * 1448;
@@ -92,8 +92,8 @@ TEST_F(LosslessSwitch, TakesLongerWithARingThatIsTooSmall) {
 /// kHz. With a load of 20 % it is the bursts that matter, not the rate.
 RackConfig tenth_of_the_lab() {
     RackConfig config;
-    config.readouts = 16;
-    config.builders = 4;
+    config.readout_units = 16;
+    config.builder_units = 4;
     config.arrivals.rate_hz = 2e3;
     config.event_size.mean = 500'000;
     config.readout_link = {gigabits_per_second(25), microseconds(1), {}};
@@ -176,7 +176,7 @@ TEST_F(MarkedIncast, IsRepairedWithoutATimeout) {
     constexpr Bytes kFragment = 104'167;
     constexpr Bytes kSegments = (kFragment + 1447) / 1448;
     RackConfig config = atlas_lab();
-    config.builders = 1;
+    config.builder_units = 1;
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
     config.arrivals.trace_times = {microseconds(1)};
     config.event_size.mean = kReadoutUnits * kFragment;

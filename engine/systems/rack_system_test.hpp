@@ -33,25 +33,10 @@ using ethernet::SwitchConfig;
 using transport::CongestionControl;
 using transport::TcpConfig;
 
-struct RackConfig {
-    std::uint32_t readouts = 1;
-    std::uint32_t builders = 1;
-
-    protocol::ArrivalsConfig arrivals;
-    protocol::EventSizeConfig event_size;
-    std::vector<double> share;
-    protocol::Assignment assignment = protocol::Assignment::round_robin;
-    std::uint32_t concurrent_events = 32;
-    std::uint32_t outstanding_fragments = 0;
-    base::Bytes request_size = 100;
-    bool manager_is_networked = false;
-    base::DelayDistribution response;
-    std::vector<base::DelayDistribution> processing;
-    base::Time readout_cost_per_message;
-    base::Time builder_cost_per_message;
-    base::BitRate send_rate;
-    base::BitRate receive_rate;
-    std::uint32_t shared_cores = 0;
+/// Pull building on a rack, from which `pull_of` makes the network and the hosts of the units.
+struct RackConfig : PullSystemConfig {
+    std::uint32_t readout_units = 1;
+    std::uint32_t builder_units = 1;
 
     LinkConfig readout_link;
     LinkConfig uplink;
@@ -61,11 +46,6 @@ struct RackConfig {
     SwitchConfig tor;
     TcpConfig tcp;
     ethernet::LossConfig access_loss;  ///< on the way to the builders; its link does not count
-
-    base::Time duration;
-    base::Time warmup;
-    std::uint64_t seed = 1;
-    std::uint32_t occupancy_bins = 4000;
 };
 
 /// The laboratory of the ATLAS study: 48 readout units, 32 builders, 800 Gb/s into the rack and 25
@@ -73,8 +53,8 @@ struct RackConfig {
 /// warm-up.
 inline RackConfig atlas_lab() {
     RackConfig config;
-    config.readouts = 48;
-    config.builders = 32;
+    config.readout_units = 48;
+    config.builder_units = 32;
     config.arrivals.rate_hz = 12e3;
     config.event_size.mean = 5'000'000;
     const base::Time delay = base::microseconds(1);
@@ -93,9 +73,9 @@ inline ethernet::NetworkConfig network_of(const RackConfig& rack) {
     using network::PortNumber;
     ethernet::NetworkConfig config;
     network::Graph& graph = config;
-    graph.hosts = rack.readouts + rack.builders;
-    graph.switch_ports = {static_cast<PortNumber>(rack.readouts + rack.uplinks),
-                          static_cast<PortNumber>(rack.uplinks + rack.builders)};
+    graph.hosts = rack.readout_units + rack.builder_units;
+    graph.switch_ports = {static_cast<PortNumber>(rack.readout_units + rack.uplinks),
+                          static_cast<PortNumber>(rack.uplinks + rack.builder_units)};
     const auto end = [](std::uint32_t node, std::uint32_t port) {
         return End{NodeIndex(node), static_cast<PortNumber>(port)};
     };
@@ -108,70 +88,49 @@ inline ethernet::NetworkConfig network_of(const RackConfig& rack) {
         config.link_names.push_back(fmt::format("{}.{}", name, is_up ? "up" : "down"));
         config.link_names.push_back(fmt::format("{}.{}", name, is_up ? "down" : "up"));
     };
-    for (std::uint32_t i = 0; i < rack.readouts; ++i) {
+    for (std::uint32_t i = 0; i < rack.readout_units; ++i) {
         cable(end(i, 1), end(core, i + 1), rack.readout_link, fmt::format("source.{}", i), true);
     }
     for (std::uint32_t i = 0; i < rack.uplinks; ++i) {
-        cable(end(core, rack.readouts + i + 1), end(tor, i + 1), rack.uplink,
+        cable(end(core, rack.readout_units + i + 1), end(tor, i + 1), rack.uplink,
               fmt::format("uplink.{}", i), false);
     }
-    for (std::uint32_t i = 0; i < rack.builders; ++i) {
-        cable(end(tor, rack.uplinks + i + 1), end(rack.readouts + i, 1), rack.access_link,
+    for (std::uint32_t i = 0; i < rack.builder_units; ++i) {
+        const LinkIndex down(2 * graph.cables.size());
+        cable(end(tor, rack.uplinks + i + 1), end(rack.readout_units + i, 1), rack.access_link,
               fmt::format("access.{}", i), false);
+        if (rack.access_loss.probability != 0 || rack.access_loss.period != 0) {
+            config.losses.push_back({down, rack.access_loss.probability, rack.access_loss.period});
+        }
     }
     std::vector<PortNumber> down;
     std::vector<PortNumber> up;
     for (std::uint32_t i = 0; i < rack.uplinks; ++i) {
-        down.push_back(static_cast<PortNumber>(rack.readouts + i + 1));
+        down.push_back(static_cast<PortNumber>(rack.readout_units + i + 1));
         up.push_back(static_cast<PortNumber>(i + 1));
     }
     graph.groups = {{NodeIndex(core), down}, {NodeIndex(tor), up}};
     for (std::uint32_t host = 0; host < graph.hosts; ++host) {
         graph.forwarding.push_back(static_cast<network::Route>(
-            host < rack.readouts ? host + 1 : graph.switch_ports[0] + 1U));
+            host < rack.readout_units ? host + 1 : graph.switch_ports[0] + 1U));
     }
     for (std::uint32_t host = 0; host < graph.hosts; ++host) {
         graph.forwarding.push_back(static_cast<network::Route>(
-            host < rack.readouts ? graph.switch_ports[1] + 1U
-                                 : rack.uplinks + host - rack.readouts + 1));
+            host < rack.readout_units ? graph.switch_ports[1] + 1U
+                                      : rack.uplinks + host - rack.readout_units + 1));
     }
     config.switches = {rack.core, rack.tor};
-    for (std::uint32_t i = 0; i < rack.builders; ++i) {
-        const LinkIndex link(2 * (rack.readouts + rack.uplinks + i));
-        if (rack.access_loss.probability != 0 || rack.access_loss.period != 0) {
-            config.losses.push_back({link, rack.access_loss.probability, rack.access_loss.period});
-        }
-    }
     config.seed = rack.seed;
     return config;
 }
 
 inline PullSystemConfig pull_of(const RackConfig& rack) {
-    PullSystemConfig config;
+    PullSystemConfig config = rack;
     config.network = network_of(rack);
     config.transport = rack.tcp;
-    for (std::uint32_t i = 0; i < rack.readouts + rack.builders; ++i) {
-        (i < rack.readouts ? config.readouts : config.builders).push_back(network::NodeIndex(i));
+    for (std::uint32_t i = 0; i < rack.readout_units + rack.builder_units; ++i) {
+        (i < rack.readout_units ? config.readouts : config.builders).emplace_back(i);
     }
-    config.arrivals = rack.arrivals;
-    config.event_size = rack.event_size;
-    config.share = rack.share;
-    config.assignment = rack.assignment;
-    config.concurrent_events = rack.concurrent_events;
-    config.outstanding_fragments = rack.outstanding_fragments;
-    config.request_size = rack.request_size;
-    config.manager_is_networked = rack.manager_is_networked;
-    config.response = rack.response;
-    config.processing = rack.processing;
-    config.readout_cost_per_message = rack.readout_cost_per_message;
-    config.builder_cost_per_message = rack.builder_cost_per_message;
-    config.send_rate = rack.send_rate;
-    config.receive_rate = rack.receive_rate;
-    config.shared_cores = rack.shared_cores;
-    config.duration = rack.duration;
-    config.warmup = rack.warmup;
-    config.seed = rack.seed;
-    config.bins = rack.occupancy_bins;
     return config;
 }
 
@@ -222,9 +181,7 @@ class Rack {
     [[nodiscard]] PullSystem& system() { return *system_; }
     [[nodiscard]] const ethernet::Network& network() const { return stack().network(); }
     [[nodiscard]] const transport::TcpEndpoints& hosts() const { return stack().endpoints(); }
-    [[nodiscard]] base::expected<void> check_conservation() const {
-        return system_->check_conservation();
-    }
+    [[nodiscard]] auto check_conservation() const { return system_->check_conservation(); }
     [[nodiscard]] std::uint64_t fingerprint() const { return system_->fingerprint(); }
     void observe(ethernet::Observer* frames, transport::TimeoutObserver* timeouts,
                  EventObserver* events) {
@@ -232,18 +189,16 @@ class Rack {
         system_->observe(events);
     }
 
-    [[nodiscard]] LinkIndex readout_up(std::uint32_t readout) const {
-        return LinkIndex(2 * readout);
-    }
+    [[nodiscard]] static LinkIndex readout_up(std::uint32_t i) { return LinkIndex(2 * i); }
     [[nodiscard]] LinkIndex uplink_down(std::uint32_t i) const {
-        return LinkIndex(2 * (config_.readouts + i));
+        return LinkIndex(2 * (config_.readout_units + i));
     }
     [[nodiscard]] LinkIndex access_down(std::uint32_t builder) const {
-        return LinkIndex(2 * (config_.readouts + config_.uplinks + builder));
+        return LinkIndex(2 * (config_.readout_units + config_.uplinks + builder));
     }
     /// Endpoint of `builder` on its connection to `readout`; that of the readout unit is its peer.
     [[nodiscard]] EndpointIndex endpoint(std::uint32_t builder, std::uint32_t readout) {
-        return stack().endpoints().endpoint(network::NodeIndex(config_.readouts + builder),
+        return stack().endpoints().endpoint(network::NodeIndex(config_.readout_units + builder),
                                             network::NodeIndex(readout), {});
     }
 

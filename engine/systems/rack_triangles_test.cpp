@@ -21,12 +21,13 @@ struct Superposition {
     double period;  ///< 1/f, seconds
 
     explicit Superposition(const RackConfig& config) {
-        const Bytes fragment = config.event_size.mean / config.readouts;
+        const Bytes fragment = config.event_size.mean / config.readout_units;
         const auto frames = static_cast<double>(frame_count(fragment, config.tcp));
         const auto bytes = static_cast<double>(frame_bytes(fragment, config.tcp));
         const double buffered = bytes / (bytes + frames * kWireOverhead);
-        size = bytes * config.readouts;
-        const auto readouts = static_cast<double>(config.readout_link.rate.bps) * config.readouts;
+        size = bytes * config.readout_units;
+        const auto readouts =
+            static_cast<double>(config.readout_link.rate.bps) * config.readout_units;
         input = std::min(readouts, static_cast<double>(config.uplink.rate.bps)) / 8 * buffered;
         output = static_cast<double>(config.access_link.rate.bps) / 8 * buffered;
         period = 1 / config.arrivals.rate_hz;

@@ -50,6 +50,10 @@ inline ShiftSystemConfig unfolded_on(const FabricConfig& fabric) {
     return config;
 }
 
+inline base::DelayDistribution exponential(Time mean) {
+    return {.kind = base::DelayDistribution::Kind::exponential, .mean = mean};
+}
+
 inline std::unique_ptr<ShiftSystem> play(const ShiftSystemConfig& config, Time until) {
     return systems::play<ShiftSystem>(config, until, [](auto& system) { system.record_stages(); });
 }
@@ -65,8 +69,8 @@ struct Steps {
     [[nodiscard]] Time begun(std::uint64_t step) const {
         return last_.at({step, ShiftStage::entering});
     }
-    [[nodiscard]] Time through(std::uint64_t step) const {
-        return last_.at({step, ShiftStage::in_barrier});
+    [[nodiscard]] Time took(std::uint64_t step) const {
+        return last_.at({step, ShiftStage::in_barrier}) - begun(step);
     }
 
   private:

@@ -19,8 +19,7 @@ ShiftSystemConfig behind(ShiftBarrier barrier) {
     return config;
 }
 ShiftSystemConfig late(ShiftSystemConfig config) {
-    config.phase_jitter = {.kind = base::DelayDistribution::Kind::exponential,
-                           .mean = base::microseconds(3)};
+    config.phase_jitter = exponential(base::microseconds(3));
     return config;
 }
 
@@ -48,9 +47,9 @@ TEST_P(LeavingStep, NobodyBeginsARoundBeforeAllAreThroughWithTheLastOne) {
         EXPECT_GT(report.barriers_passed, 0U);
         EXPECT_GT(report.barriers, 100U);
         EXPECT_EQ(report.unexpected, 0U);
-        const Time told = report.waiting_for_slowest + report.releasing;
-        EXPECT_LE(told, report.in_barrier);
-        EXPECT_GE(told.seconds(), 0.9 * report.in_barrier.seconds());
+        const Time parts = report.waiting_for_slowest + report.releasing;
+        EXPECT_LE(parts, report.in_barrier);
+        EXPECT_GE(parts.seconds(), 0.9 * report.in_barrier.seconds());
     }
 }
 

@@ -20,8 +20,4 @@ inline ShiftSystemConfig controlled(std::uint32_t nodes = 4, std::uint32_t spare
     return config;
 }
 
-inline base::DelayDistribution exponential(Time mean) {
-    return {.kind = base::DelayDistribution::Kind::exponential, .mean = mean};
-}
-
 }  // namespace daqloom::systems

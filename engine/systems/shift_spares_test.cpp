@@ -16,23 +16,21 @@ std::vector<Moved> moved_in(const ShiftSystem& system) {
     return system.run_control()->control().roles().moved();
 }
 
-/// MEPs built in the last of some milliseconds.
-std::uint64_t built_at_last(const ShiftSystemConfig& config, std::int64_t milliseconds) {
-    const auto system = play(config, base::milliseconds(milliseconds - 1));
+/// MEPs built in the last of four milliseconds.
+double built_at_last(ShiftSystemConfig config) {
+    config.duration = base::milliseconds(4);
+    const auto system = play(config, base::milliseconds(3));
     const std::uint64_t before = system->report().meps_built;
-    system->run(base::milliseconds(milliseconds));
-    return system->report().meps_built - before;
+    system->run(base::milliseconds(4));
+    return static_cast<double>(system->report().meps_built - before);
 }
 
 /// Its slot is a dummy before, and the killed unit's is one afterwards.
 TEST(Spares, ASpareBuildsAsMuchAsTheUnitThatItReplaces) {
     ShiftSystemConfig config = controlled(4, 1);
-    config.duration = base::milliseconds(4);
-    const std::uint64_t usual = built_at_last(config, 4);
+    const double usual = built_at_last(config);
     config.node_changes = {kill(2, base::milliseconds(1))};
-    EXPECT_NEAR(static_cast<double>(built_at_last(config, 4)), static_cast<double>(usual),
-                0.01 * static_cast<double>(usual));
-
+    EXPECT_NEAR(built_at_last(config) / usual, 1, 0.01);
     const auto system = play(config, base::milliseconds(4));
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 4}));
     EXPECT_EQ(moved_in(*system), (std::vector{Moved{UnitIndex(2), UnitIndex(4), UnitIndex(4)}}));
@@ -46,40 +44,29 @@ TEST(Spares, ASpareBuildsAsMuchAsTheUnitThatItReplaces) {
 TEST(Spares, BehindTheOthersASpareTakesNoPhaseUntilItIsNeeded) {
     ShiftSystemConfig config = controlled(4, 1);
     config.slots.resize(4);
-    config.duration = base::milliseconds(4);
-    const auto usual = static_cast<double>(built_at_last(controlled(4), 4));
-    EXPECT_NEAR(static_cast<double>(built_at_last(config, 4)) / usual, 1, 0.01);
+    const double usual = built_at_last(controlled(4));
+    EXPECT_NEAR(built_at_last(config) / usual, 1, 0.01);
     config.node_changes = {kill(2, base::milliseconds(1))};
-    EXPECT_NEAR(static_cast<double>(built_at_last(config, 4)) / usual, 3.0 / 4, 0.02);
+    EXPECT_NEAR(built_at_last(config) / usual, 3.0 / 4, 0.02);
     config.keeps_lost_slots = false;
-    EXPECT_NEAR(static_cast<double>(built_at_last(config, 4)) / usual, 1, 0.02);
+    EXPECT_NEAR(built_at_last(config) / usual, 1, 0.02);
 }
 
-/// Four readout units and four builder units are on three whole nodes, and on one node each.
-TEST(Spares, ApartTheReadoutUnitAndTheBuilderUnitGoOnOnTwoHosts) {
-    ShiftSystemConfig config = controlled(4, 2);
-    config.run->moves_apart = true;
-    config.duration = base::milliseconds(4);
-    const auto usual = static_cast<double>(built_at_last(config, 4));
-    config.node_changes = {kill(0, base::milliseconds(1))};
-    EXPECT_NEAR(static_cast<double>(built_at_last(config, 4)) / usual, 1, 0.02);
-    const auto system = play(config, base::milliseconds(4));
-    EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 5}));
-    EXPECT_EQ(moved_in(*system), (std::vector{Moved{UnitIndex(0), UnitIndex(4), UnitIndex(5)}}));
-}
-
-/// With one spare, its builder unit is lost, so that three units build what all read out: each
-/// event whole.
-TEST(Spares, ApartWithOneSpareItIsTheReadoutUnitThatGoesOn) {
-    ShiftSystemConfig config = controlled(4, 1);
-    config.run->moves_apart = true;
-    config.duration = base::milliseconds(4);
-    const auto usual = static_cast<double>(built_at_last(config, 4));
-    config.node_changes = {kill(0, base::milliseconds(1))};
-    EXPECT_NEAR(static_cast<double>(built_at_last(config, 4)) / usual, 0.75, 0.02);
-    const auto system = play(config, base::milliseconds(4));
-    EXPECT_EQ(moved_in(*system),
-              (std::vector{Moved{UnitIndex(0), UnitIndex(4), UnitIndex::none()}}));
+/// Four readout units and four builder units are on three whole nodes, and on one node each. With
+/// one spare, its builder unit is lost, so that three units build what all read out: each event
+/// whole.
+TEST(Spares, ApartTheReadoutUnitAndTheBuilderUnitGoOnOnTwoHostsOrTheReadoutUnitOnOne) {
+    for (const std::uint32_t spares : {2U, 1U}) {
+        ShiftSystemConfig config = controlled(4, spares);
+        config.run->moves_apart = true;
+        const double usual = built_at_last(config);
+        config.node_changes = {kill(0, base::milliseconds(1))};
+        EXPECT_NEAR(built_at_last(config) / usual, spares == 2 ? 1 : 0.75, 0.02);
+        const auto system = play(config, base::milliseconds(4));
+        EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 3 + spares}));
+        const auto builder = spares == 2 ? UnitIndex(5) : UnitIndex::none();
+        EXPECT_EQ(moved_in(*system), (std::vector{Moved{UnitIndex(0), UnitIndex(4), builder}}));
+    }
 }
 
 TEST(Spares, AUnitThatComesBackIsTheSpareOfTheNext) {

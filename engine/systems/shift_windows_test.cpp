@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/goodness_of_fit_test.hpp"
 #include "systems/shift_closed_form_test.hpp"
 
 #include "systems/fabric_parts_test.hpp"
@@ -92,46 +93,38 @@ std::vector<double> lateness(const ShiftSystem& system, std::uint64_t step) {
     return all;
 }
 
-double standard_deviation(const std::vector<double>& values) {
-    double sum = 0;
-    double squares = 0;
-    for (const double value : values) {
-        sum += value;
-        squares += value * value;
-    }
-    const auto n = static_cast<double>(values.size());
-    return std::sqrt(squares / n - sum * sum / (n * n));
-}
-
-TEST(Windows, AreShiftedByTheOffsetsOfTheClocks) {
+/// A hundred units with windows of 10 us and nothing to send.
+ShiftSystemConfig idle_windows() {
     ShiftSystemConfig config = system_on(star_200(100));
     config.change = PhaseChange::by_time;
     config.window = base::microseconds(10);
     config.grace = base::microseconds(5);
-    config.mfp_interval = base::seconds(1);  // nothing to send
+    config.mfp_interval = base::seconds(1);
+    return config;
+}
+
+TEST(Windows, AreShiftedByTheOffsetsOfTheClocks) {
+    ShiftSystemConfig config = idle_windows();
     config.clock_offset = base::nanoseconds(500);
     const auto system = play(config, base::microseconds(300));
     const std::vector<double> early = lateness(*system, 5);
     const std::vector<double> late = lateness(*system, 25);
     ASSERT_EQ(early.size(), 100U);
     // An estimate of σ from 100 units is off by σ / √200: four times that.
-    EXPECT_NEAR(standard_deviation(early), 500e3, 4 * 500e3 / std::sqrt(200.0));
+    EXPECT_NEAR(std::sqrt(base::moments_of(early).variance), 500e3, 4 * 500e3 / std::sqrt(200.0));
     for (std::size_t i = 0; i < early.size(); ++i) {
         EXPECT_NEAR(early[i], late[i], 2);  // they stay where they are
     }
 }
 
 TEST(Windows, DriftApartAsTheClocksDo) {
-    ShiftSystemConfig config = system_on(star_200(100));
-    config.change = PhaseChange::by_time;
-    config.window = base::microseconds(10);
-    config.grace = base::microseconds(5);
-    config.mfp_interval = base::seconds(1);
+    ShiftSystemConfig config = idle_windows();
     config.clock_drift = 1e-4;
     const auto system = play(config, base::microseconds(500));
     const std::vector<double> early = lateness(*system, 20);
     const std::vector<double> late = lateness(*system, 40);
-    EXPECT_NEAR(standard_deviation(late), 1e-4 * 400e6, 4 * 1e-4 * 400e6 / std::sqrt(200.0));
+    EXPECT_NEAR(std::sqrt(base::moments_of(late).variance), 1e-4 * 400e6,
+                4 * 1e-4 * 400e6 / std::sqrt(200.0));
     for (std::size_t i = 0; i < early.size(); ++i) {
         EXPECT_NEAR(late[i], 2 * early[i], 10);
     }

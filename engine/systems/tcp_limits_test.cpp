@@ -3,11 +3,9 @@
 // One builder pulls one huge event (backlogged flows) or a few small ones from N readout units:
 //
 //   N readout units ── core ── uplink ── top of rack ── access link, the bottleneck ── builder
-#include <gtest/gtest.h>
-
 #include <cmath>
 
-#include "systems/rack_system_test.hpp"
+#include "systems/rack_fixture_test.hpp"
 
 namespace daqloom::systems {
 namespace {
@@ -25,8 +23,8 @@ constexpr Bytes kBacklog = Bytes{1} << 38;
 /// One event at 1 µs.
 RackConfig one_event(std::uint32_t readouts, Bytes size) {
     RackConfig config;
-    config.readouts = readouts;
-    config.builders = 1;
+    config.readout_units = readouts;
+    config.builder_units = 1;
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
     config.arrivals.trace_times = {microseconds(1)};
     config.event_size.mean = size;
@@ -39,33 +37,37 @@ RackConfig one_event(std::uint32_t readouts, Bytes size) {
     return config;
 }
 
-std::unique_ptr<Rack> make(const RackConfig& config) {
-    auto rack = Rack::make(config);
-    EXPECT_TRUE(rack.has_value()) << rack.error().message;
-    return std::move(*rack);
-}
+class TcpLimits : public RackTest {
+  protected:
+    RackReport report_of(const RackConfig& config) { return run(config).report(); }
 
-RackReport report_of(const RackConfig& config) {
-    const auto rack = make(config);
-    rack->run(config.duration);
-    const auto conserved = rack->check_conservation();
-    EXPECT_TRUE(conserved.has_value()) << conserved.error().message;
-    return rack->report();
-}
+    /// Payload that arrived in order at the builder from the one readout unit, from an instant on.
+    Bytes received(const RackConfig& config, Time from) {
+        Rack& rack = make(config);
+        const auto next = [&] { return rack.hosts().receiver(rack.endpoint(0, 0)).next(); };
+        rack.run(from);
+        const std::uint64_t before = next();
+        rack.run(config.duration);
+        EXPECT_EQ(rack.report().tcp.timeouts(), 0U);
+        return static_cast<Bytes>(next() - before);
+    }
 
-/// Payload that arrived in order at the builder from the one readout unit, between two instants.
-Bytes received(const RackConfig& config, Time from, Time to) {
-    const auto rack = make(config);
-    const auto next = [&] { return rack->hosts().receiver(rack->endpoint(0, 0)).next(); };
-    rack->run(from);
-    const std::uint64_t before = next();
-    rack->run(to);
-    EXPECT_TRUE(rack->check_conservation().has_value());
-    EXPECT_EQ(rack->report().tcp.timeouts(), 0U);
-    return static_cast<Bytes>(next() - before);
-}
+    /// Packets per RTT of NewReno over 10 Gb/s and an RTT of 10 ms; the bottleneck is the window,
+    /// queues stay empty. Two segments make an acknowledgement: the serialisation of both at 10
+    /// Gb/s adds 2.5 µs.
+    double newreno_under(const ethernet::LossConfig& loss, Time length) {
+        RackConfig config = one_event(1, kBacklog);
+        config.uplink.delay = milliseconds(5) - microseconds(2);
+        config.tcp.congestion = CongestionControl::newreno;
+        config.access_loss = loss;
+        config.duration = seconds(8) + length;
+        return static_cast<double>(received(config, seconds(8))) /
+               static_cast<double>(config.tcp.mss) / length.seconds() * kRtt;
+    }
+    static constexpr double kRtt = 10e-3;
+};
 
-TEST(TcpLimits, OneFlowFillsALinkToTheLastByteThatFramingAllows) {
+TEST_F(TcpLimits, OneFlowFillsALinkToTheLastByteThatFramingAllows) {
     for (const auto congestion : {CongestionControl::newreno, CongestionControl::cubic,
                                   CongestionControl::dctcp, CongestionControl::static_window}) {
         for (const Bytes mtu : {1500, 9000}) {
@@ -79,14 +81,14 @@ TEST(TcpLimits, OneFlowFillsALinkToTheLastByteThatFramingAllows) {
             // less at the borders.
             const Bytes wire = config.tcp.mss + 52 + 18 + 20;
             const Bytes segments = 25'000'000 / wire;
-            const Bytes got = received(config, milliseconds(10), milliseconds(30));
+            const Bytes got = received(config, milliseconds(10));
             EXPECT_GE(got, segments * config.tcp.mss) << "MTU " << mtu;
             EXPECT_LE(got, (segments + 1) * config.tcp.mss) << "MTU " << mtu;
         }
     }
 }
 
-TEST(TcpLimits, AConnectionCarriesMoreThanSequenceNumbersCount) {
+TEST_F(TcpLimits, AConnectionCarriesMoreThanSequenceNumbersCount) {
     // 4.5 GB over one connection: offsets wrap at 2^32 B. Huge segments, so that it is cheap.
     constexpr Bytes kSize = 4'500'000'000;
     RackConfig config = one_event(1, kSize);
@@ -95,108 +97,75 @@ TEST(TcpLimits, AConnectionCarriesMoreThanSequenceNumbersCount) {
     config.tcp.mss = 65'000;
     config.access_loss = {.probability = 0, .period = 1000};  // losses across the border as well
     config.duration = milliseconds(100);
-    const auto rack = make(config);
-    rack->run(config.duration);
-    EXPECT_TRUE(rack->check_conservation().has_value());
-    EXPECT_EQ(rack->report().events_built, 1U);
-    EXPECT_EQ(rack->hosts().receiver(rack->endpoint(0, 0)).next(), std::uint64_t{kSize});
-    EXPECT_EQ(rack->hosts().sender(peer(rack->endpoint(0, 0))).una(), std::uint64_t{kSize});
+    Rack& rack = run(config);
+    EXPECT_EQ(rack.report().events_built, 1U);
+    EXPECT_EQ(rack.hosts().receiver(rack.endpoint(0, 0)).next(), std::uint64_t{kSize});
+    EXPECT_EQ(rack.hosts().sender(peer(rack.endpoint(0, 0))).una(), std::uint64_t{kSize});
 }
 
 // Loss: the throughput of NewReno. Bytes acknowledged are counted (RFC 3465), so that delayed
 // acknowledgements slow no growth: b = 1 in the formulas below.
 
-struct LossRun {
-    double packets_per_s;
-    double rtt_s;
-};
-
-/// NewReno over 10 Gb/s and an RTT of 10 ms; the bottleneck is the window, queues stay empty.
-LossRun newreno_under(const ethernet::LossConfig& loss, Time start_up, Time length) {
-    RackConfig config = one_event(1, kBacklog);
-    config.uplink.delay = milliseconds(5) - microseconds(2);
-    config.tcp.congestion = CongestionControl::newreno;
-    config.access_loss = loss;
-    config.duration = start_up + length;
-    const Bytes got = received(config, start_up, config.duration);
-    // Two segments make an acknowledgement: the serialisation of both at 10 Gb/s adds 2.5 µs.
-    return {static_cast<double>(got) / static_cast<double>(config.tcp.mss) / length.seconds(),
-            10e-3};
-}
-
-TEST(TcpLimits, PeriodicLossGivesNewRenoTheSquareRootOfThreeHalvesOverP) {
+TEST_F(TcpLimits, PeriodicLossGivesNewRenoTheSquareRootOfThreeHalvesOverP) {
     // Sawtooth between W/2 and W, one segment per RTT: 3/8 W² segments between losses, 1/p, so that
     // rate = √(3 / (2 b p)) / RTT (Mathis et al., 1997).
     for (const std::uint64_t period : {1000, 3000, 10'000}) {
-        const LossRun run =
-            newreno_under({.probability = 0, .period = period}, seconds(8), seconds(20));
-        const double expected = std::sqrt(1.5 * static_cast<double>(period)) / run.rtt_s;
-        EXPECT_NEAR(run.packets_per_s / expected, 1, 0.1) << "1/p = " << period;
+        const double expected = std::sqrt(1.5 * static_cast<double>(period));
+        const double found = newreno_under({.probability = 0, .period = period}, seconds(20));
+        EXPECT_NEAR(found / expected, 1, 0.1) << "1/p = " << period;
     }
 }
 
-TEST(TcpLimits, RandomLossGivesNewRenoWhatPftkSays) {
+TEST_F(TcpLimits, RandomLossGivesNewRenoWhatPftkSays) {
     // Padhye, Firoiu, Towsley and Kurose, 2000, equation 30, with b = 1 and T0 = RTT + 200 ms.
     for (const double p : {1e-4, 3e-4, 1e-3}) {
-        const LossRun run = newreno_under({.probability = p, .period = 0}, seconds(8),
-                                          seconds(p < 2e-4 ? 120 : 40));
-        const double t0 = run.rtt_s + 0.2;
         const double expected =
-            1 / (run.rtt_s * std::sqrt(2 * p / 3) +
-                 t0 * std::min(1.0, 3 * std::sqrt(3 * p / 8)) * p * (1 + 32 * p * p));
-        EXPECT_NEAR(run.packets_per_s / expected, 1, 0.2) << "p = " << p;
+            kRtt / (kRtt * std::sqrt(2 * p / 3) +
+                    (kRtt + 0.2) * std::min(1.0, 3 * std::sqrt(3 * p / 8)) * p * (1 + 32 * p * p));
+        const double found =
+            newreno_under({.probability = p, .period = 0}, seconds(p < 2e-4 ? 120 : 40));
+        EXPECT_NEAR(found / expected, 1, 0.2) << "p = " << p;
     }
 }
 
 // The last frame of a reply is lost. RTTs are microseconds.
 
-RackReport lost_tail(std::uint32_t segments, bool probe, Time tick, Time& latency) {
-    RackConfig config = one_event(1, segments * Bytes{1448});
-    config.access_loss = {.probability = 0, .period = segments};
-    config.tcp.tail_loss_probe = probe;
-    config.tcp.timer_tick = tick;
-    config.tcp.quick_acks = false;  // else no segment waits for its companion
-    config.duration = seconds(1);
-    const auto rack = make(config);
-    rack->run(config.duration);
-    EXPECT_EQ(rack->report().events_built, 1U);
-    EXPECT_EQ(rack->report().injected_losses, 1U);
-    latency = rack->latency().max();
-    return rack->report();
-}
-
-TEST(TcpLimits, WithoutProbesALostTailCostsOneTimeout) {
-    Time latency;
-    const RackReport nine = lost_tail(9, false, Time::zero(), latency);
-    EXPECT_EQ(nine.tcp.timeouts_tail, 1U);
-    EXPECT_EQ(nine.tcp.timeouts(), 1U);
-    EXPECT_NEAR(latency.seconds(), 0.2, 0.001);
-    // The ninth of ten waits 40 ms for its companion before it is acknowledged. From then the RTO
-    // counts, with a smoothed RTT that an eighth of this sample has raised: 40 + 5 + 200 ms.
-    const RackReport ten = lost_tail(10, false, Time::zero(), latency);
-    EXPECT_EQ(ten.tcp.timeouts(), 1U);
-    EXPECT_NEAR(latency.seconds(), 0.245, 0.001);
-}
-
-TEST(TcpLimits, WithProbesALostTailCostsOneProbeTimeout) {
-    Time latency;
-    // Two outstanding: two RTTs and 2 ms after the acknowledgement of the eighth.
-    const RackReport ten = lost_tail(10, true, Time::zero(), latency);
-    EXPECT_EQ(ten.tcp.timeouts(), 0U);
-    EXPECT_EQ(ten.tcp.probe_retransmissions, 1U);
-    EXPECT_NEAR(latency.seconds(), 0.002, 0.0002);
-    // One: a delayed acknowledgement might be the reason; the probe takes the place of the RTO.
-    const RackReport nine = lost_tail(9, true, Time::zero(), latency);
-    EXPECT_EQ(nine.tcp.timeouts(), 0U);
-    EXPECT_EQ(nine.tcp.probe_retransmissions, 1U);
-    EXPECT_NEAR(latency.seconds(), 0.2, 0.001);
-}
-
-TEST(TcpLimits, TimersOfARealKernelStrikeOnTicks) {
-    Time latency;
-    lost_tail(9, false, milliseconds(4), latency);
-    // A little more than 200 ms are 51 ticks, which begin to count with the second one.
-    EXPECT_NEAR(latency.seconds(), 0.208, 1e-5);
+TEST_F(TcpLimits, ALostTailCostsOneTimeoutOrOneProbeTimeout) {
+    struct Case {
+        std::uint32_t segments;
+        bool probe;
+        Time tick;
+        double latency_s;
+        double tolerance_s;
+    };
+    for (const Case& c :
+         {Case{9, false, Time::zero(), 0.2, 0.001},
+          // The ninth of ten waits 40 ms for its companion before it is acknowledged. From then the
+          // RTO counts, with a smoothed RTT that an eighth of this sample has raised: 40 + 5 + 200.
+          Case{10, false, Time::zero(), 0.245, 0.001},
+          // Ticks of a real kernel: a little more than 200 ms are 51 of them, which begin to count
+          // with the second one.
+          Case{9, false, milliseconds(4), 0.208, 1e-5},
+          // Two outstanding: two RTTs and 2 ms after the acknowledgement of the eighth.
+          Case{10, true, Time::zero(), 0.002, 0.0002},
+          // One: a delayed acknowledgement might be the reason; the probe is in place of the RTO.
+          Case{9, true, Time::zero(), 0.2, 0.001}}) {
+        RackConfig config = one_event(1, c.segments * Bytes{1448});
+        config.access_loss = {.probability = 0, .period = c.segments};
+        config.tcp.tail_loss_probe = c.probe;
+        config.tcp.timer_tick = c.tick;
+        config.tcp.quick_acks = false;  // else no segment waits for its companion
+        config.duration = seconds(1);
+        Rack& rack = run(config);
+        const RackReport report = rack.report();
+        SCOPED_TRACE(c.latency_s);
+        EXPECT_EQ(report.events_built, 1U);
+        EXPECT_EQ(report.injected_losses, 1U);
+        EXPECT_EQ(report.tcp.timeouts_tail, c.probe ? 0U : 1U);
+        EXPECT_EQ(report.tcp.timeouts(), c.probe ? 0U : 1U);
+        EXPECT_EQ(report.tcp.probe_retransmissions, c.probe ? 1U : 0U);
+        EXPECT_NEAR(rack.latency().max().seconds(), c.latency_s, c.tolerance_s);
+    }
 }
 
 // Static windows: what is outstanding and not on the way is in the bottleneck's buffer.
@@ -234,7 +203,7 @@ double packets_elsewhere(const StaticWindows& s) {
     return seconds / (kPacketBits / 10e9);
 }
 
-TEST(TcpLimits, StaticWindowsLoseNothingIfBufferAndPipeHoldThem) {
+TEST_F(TcpLimits, StaticWindowsLoseNothingIfBufferAndPipeHoldThem) {
     for (const StaticWindows& s :
          {StaticWindows{1, 64, microseconds(20), 1}, StaticWindows{2, 64, microseconds(50), 1},
           StaticWindows{4, 16, microseconds(20), 1}, StaticWindows{10, 16, microseconds(50), 1},
@@ -251,7 +220,7 @@ TEST(TcpLimits, StaticWindowsLoseNothingIfBufferAndPipeHoldThem) {
     }
 }
 
-TEST(TcpLimits, OneBurstFillsTheBufferWithWhatInputOutrunsOutputBy) {
+TEST_F(TcpLimits, OneBurstFillsTheBufferWithWhatInputOutrunsOutputBy) {
     for (const std::uint32_t flows : {5U, 20U, 48U}) {
         for (const Bytes reply_packets : {3, 10, 25, 64}) {
             RackConfig config = one_event(flows, flows * reply_packets * 1448);
@@ -270,7 +239,7 @@ TEST(TcpLimits, OneBurstFillsTheBufferWithWhatInputOutrunsOutputBy) {
 
 // DCTCP (Alizadeh et al., 2010): the queue of long flows is bounded by K + N packets.
 
-TEST(TcpLimits, DctcpKeepsTheQueueOfEightLongFlowsAtItsThreshold) {
+TEST_F(TcpLimits, DctcpKeepsTheQueueOfEightLongFlowsAtItsThreshold) {
     constexpr std::uint32_t kFlows = 8;
     constexpr Bytes kThreshold = 65;  // packets at 10 Gb/s
     RackConfig config = one_event(kFlows, kBacklog);
@@ -292,7 +261,7 @@ TEST(TcpLimits, DctcpKeepsTheQueueOfEightLongFlowsAtItsThreshold) {
     EXPECT_GT(static_cast<double>(access.wire_bytes) * 8, 0.995 * 10e9 * 0.150);
 }
 
-TEST(TcpLimits, DctcpCannotHelpFirstWindowsThatExceedTheBuffer) {
+TEST_F(TcpLimits, DctcpCannotHelpFirstWindowsThatExceedTheBuffer) {
     constexpr std::uint32_t kFlows = 600;
     constexpr std::uint32_t kBuffer = 1000;  // packets
     RackConfig config = one_event(kFlows, Bytes{kFlows} * 100 * 1448);
