@@ -1,10 +1,13 @@
-// For tests: hosts around one Ethernet switch, at 10 Gb/s.
+// For tests: hosts around one Ethernet switch, at 10 Gb/s, and the listener of their messages.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cstdint>
 
 #include "base/units.hpp"
 #include "ethernet/network_config.hpp"
+#include "transport/transport.hpp"
 
 namespace daqloom::transport {
 
@@ -23,5 +26,14 @@ inline ethernet::NetworkConfig star(std::uint32_t hosts) {
     config.switches.resize(1);
     return config;
 }
+
+/// Listener of messages of which none fails and none asks for its completion.
+class StrictListener : public Listener {
+  public:
+    void on_received(std::uint64_t /*tag*/, base::Time /*now*/) override {}
+    void on_completed(std::uint64_t /*tag*/, base::Time /*now*/) override { FAIL(); }
+    void on_failed(std::uint64_t /*tag*/, base::Time /*now*/) override { FAIL(); }
+    void on_event(const sim::Event& /*event*/) override { FAIL(); }
+};
 
 }  // namespace daqloom::transport

@@ -26,7 +26,7 @@ constexpr Time kCable = base::microseconds(1);
 enum class TransportKind : std::uint8_t { tcp, udp, rdma };
 
 /// Frames as they leave host 0: when the last bit does, and bytes on the wire.
-class Departures final : public Listener, private ethernet::Observer {
+class Departures final : public StrictListener, private ethernet::Observer {
   public:
     struct Departure {
         Time at;
@@ -64,10 +64,7 @@ class Departures final : public Listener, private ethernet::Observer {
     std::vector<Departure> all;
 
   private:
-    void on_received(std::uint64_t /*tag*/, Time /*now*/) override {}
     void on_completed(std::uint64_t /*tag*/, Time /*now*/) override {}
-    void on_failed(std::uint64_t /*tag*/, Time /*now*/) override { FAIL(); }
-    void on_event(const sim::Event& /*event*/) override { FAIL(); }
     void on_delivery(ethernet::LinkIndex link, const ethernet::Frame& frame, Time now) override {
         if (link == ethernet::LinkIndex(0)) {
             all.push_back(

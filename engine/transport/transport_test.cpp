@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "infiniband/fabric_by_hand_test.hpp"
+#include "transport/ethernet_star_test.hpp"
 #include "transport/rdma_over_ethernet.hpp"
 #include "transport/rdma_over_infiniband.hpp"
 #include "transport/tcp_over_ethernet.hpp"
@@ -16,24 +17,16 @@ namespace {
 using base::Time;
 
 std::vector<std::unique_ptr<Transport>> of_every_kind() {
-    ethernet::NetworkConfig ethernet;
-    static_cast<network::Graph&>(ethernet) = infiniband::star(2);
-    ethernet.switches.resize(1);
-    infiniband::FabricConfig fabric;
-    fabric = infiniband::star(2);
     std::vector<std::unique_ptr<Transport>> all;
-    all.push_back(*TcpOverEthernet::make(ethernet, TcpConfig{}));
-    all.push_back(*RdmaOverEthernet::make(ethernet, RdmaConfig{}, {}));
-    all.push_back(*RdmaOverInfiniband::make(fabric, RdmaConfig{}, {}));
+    all.push_back(*TcpOverEthernet::make(star(2), TcpConfig{}));
+    all.push_back(*RdmaOverEthernet::make(star(2), RdmaConfig{}, {}));
+    all.push_back(*RdmaOverInfiniband::make(infiniband::star(2), RdmaConfig{}, {}));
     return all;
 }
 
-/// Notes when events of its own are due.
-class Diary : public Listener {
+/// Records when events of its own are due.
+class Diary : public StrictListener {
   public:
-    void on_received(std::uint64_t /*tag*/, Time /*now*/) override {}
-    void on_completed(std::uint64_t /*tag*/, Time /*now*/) override {}
-    void on_failed(std::uint64_t /*tag*/, Time /*now*/) override {}
     void on_event(const sim::Event& event) override { times.push_back(event.at); }
 
     std::vector<Time> times;

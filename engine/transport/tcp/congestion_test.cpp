@@ -87,15 +87,6 @@ TEST(Congestion, SlowStartDoublesTheWindowInEveryRoundTrip) {
     EXPECT_EQ(flow.round_trips(2), (std::vector<Bytes>{20, 40}));
 }
 
-TEST(Congestion, AWindowThatWasNotUsedDoesNotGrow) {
-    for (const auto congestion :
-         {CongestionControl::newreno, CongestionControl::cubic, CongestionControl::dctcp}) {
-        Driver flow(congestion, milliseconds(10));
-        flow.round_trip(false);
-        EXPECT_EQ(flow.window.window(), 10 * kMss);
-    }
-}
-
 TEST(Congestion, NewRenoHalvesOnLossAndThenAddsOneSegmentPerWindow) {
     Driver flow(config_for(CongestionControl::newreno), milliseconds(10), 20);
     EXPECT_EQ(flow.window.window(), 10 * kMss);
@@ -103,10 +94,12 @@ TEST(Congestion, NewRenoHalvesOnLossAndThenAddsOneSegmentPerWindow) {
     EXPECT_EQ(flow.round_trips(5), (std::vector<Bytes>{11, 12, 13, 14, 15}));
 }
 
-TEST(Congestion, NoLossBringsTheThresholdBelowTwoSegments) {
+TEST(Congestion, AWindowThatWasNotUsedDoesNotGrowAndNoLossBringsItBelowTwoSegments) {
     for (const auto congestion :
          {CongestionControl::newreno, CongestionControl::cubic, CongestionControl::dctcp}) {
         Driver flow(congestion, milliseconds(10));
+        flow.round_trip(false);
+        EXPECT_EQ(flow.window.window(), 10 * kMss);
         for (int i = 0; i < 20; ++i) {
             flow.loss();
         }
@@ -126,17 +119,15 @@ TEST(Congestion, ATimeoutLeavesOneSegmentAndHalfTheWindowAsThreshold) {
     EXPECT_EQ(flow.round_trips(6), (std::vector<Bytes>{2, 4, 8, 16, 20, 21}));
 }
 
-TEST(Congestion, AMistakenTimeoutIsTakenBack) {
-    Driver flow(CongestionControl::newreno, milliseconds(10));
-    flow.set(40);
-    const Bytes threshold = flow.window.threshold();
-    flow.timeout();
-    flow.window.undo_timeout();
-    EXPECT_EQ(flow.window.window(), 40 * kMss);
-    EXPECT_EQ(flow.window.threshold(), threshold);
-}
+TEST(Congestion, AMistakenTimeoutIsTakenBackButInRecoveryNotBeyondTheLossThatWasReal) {
+    Driver mistaken(CongestionControl::newreno, milliseconds(10));
+    mistaken.set(40);
+    const Bytes threshold = mistaken.window.threshold();
+    mistaken.timeout();
+    mistaken.window.undo_timeout();
+    EXPECT_EQ(mistaken.window.window(), 40 * kMss);
+    EXPECT_EQ(mistaken.window.threshold(), threshold);
 
-TEST(Congestion, ATimeoutInRecoveryIsNotTakenBackBeyondTheLossThatWasReal) {
     Driver flow(CongestionControl::newreno, milliseconds(10));
     flow.set(80);
     flow.timeout();  // long ago
@@ -183,11 +174,8 @@ TEST(Congestion, ALossLeavesWholeSegments) {
         EXPECT_EQ(flow.window.window(), 2 * kMss);
     }
     // 0.7 is no sum of powers of two: seven of ten segments are kept even so.
-    const TcpConfig config = config_for(CongestionControl::cubic);
     for (Bytes tens = 1; tens < 100; ++tens) {
-        Driver flow(config, milliseconds(1));
-        flow.window.set_window(10 * tens * kMss, config);
-        flow.loss();
+        const Driver flow(config_for(CongestionControl::cubic), milliseconds(1), 10 * tens);
         EXPECT_EQ(flow.window.window(), 7 * tens * kMss);
     }
 }
@@ -243,20 +231,13 @@ TEST(Congestion, CubicIsNeverSlowerThanRenoWouldBe) {
 }
 
 TEST(Congestion, CubicDoesNotGrowForTimeInWhichNothingWasSent) {
-    const TcpConfig config = config_for(CongestionControl::cubic);
-    Driver busy(config, milliseconds(100));
-    Driver paused(config, milliseconds(100));
-    for (Driver* flow : {&busy, &paused}) {
-        flow->window.set_window(1000 * kMss, config);
-        flow->loss();
-        flow->round_trip();
-    }
+    Driver busy(config_for(CongestionControl::cubic), milliseconds(100), 1000);
+    Driver paused = busy;
+    busy.round_trip();
+    paused.round_trip();
     paused.now += base::seconds(30);
-    paused.window.on_start(paused.now, base::seconds(30), config);
-    for (int i = 0; i < 20; ++i) {
-        busy.round_trip();
-        paused.round_trip();
-    }
+    paused.window.on_start(paused.now, base::seconds(30), paused.config);
+    EXPECT_EQ(busy.round_trips(20), paused.round_trips(20));
     EXPECT_EQ(busy.window.window(), paused.window.window());
 }
 
@@ -280,74 +261,53 @@ TEST(Congestion, CubicForgetsItsMaximumAtATimeout) {
 // most 16 ms; or when acknowledgements of one round trip, each within 2 ms of the one before, have
 // come for half of (best RTT + burst allowance), the allowance being at most 1 ms.
 
-class HyStart : public ::testing::Test {
-  protected:
+struct HyStart {
     HyStart() : config(config_for(CongestionControl::cubic)), window(config) {
         config.hystart = true;
         window.set_window(16 * kMss, config);
     }
-    /// One acknowledgement; those of a round trip share `nxt`.
-    void ack(Time at, Time rtt, std::uint64_t una, std::uint64_t nxt) {
-        window.on_ack({at, rtt, kMss, una, nxt, true, false}, config);
+    /// One acknowledgement, so much after the one before; those of a round trip share `nxt`.
+    void ack(Time pause, Time rtt, std::uint64_t una, std::uint64_t nxt) {
+        now += pause;
+        window.on_ack({now, rtt, kMss, una, nxt, true, false}, config);
     }
     TcpConfig config;
     Congestion window;
+    Time now = milliseconds(100);
 };
 
-TEST_F(HyStart, LeavesSlowStartWhenNineSamplesOfARoundTripAreLate) {
-    std::uint64_t una = 1;
-    Time now = milliseconds(100);
-    ack(now, milliseconds(40), una++, 100);  // the best: 40 ms, so that 45 ms are tolerated
-    una = 101;
-    for (int i = 0; i < 8; ++i) {
-        ack(now += milliseconds(3), milliseconds(46), una++, 200);
-        EXPECT_TRUE(window.in_slow_start());
+TEST(Congestion, HyStartLeavesSlowStartWhenNineSamplesOfARoundTripAreLateByMoreThanAnEighth) {
+    for (const int rtt_ms : {45, 46}) {  // the best: 40 ms, so that 45 ms are tolerated
+        HyStart start;
+        start.ack(Time::zero(), milliseconds(40), 1, 100);
+        for (std::uint64_t i = 0; i < 50; ++i) {
+            start.ack(milliseconds(3), milliseconds(rtt_ms), 101 + i, 200);
+            EXPECT_EQ(start.window.in_slow_start(), rtt_ms == 45 || i < 8) << i;
+        }
     }
-    ack(now += milliseconds(3), milliseconds(46), una++, 200);
-    EXPECT_FALSE(window.in_slow_start());
 }
 
-TEST_F(HyStart, ToleratesAnEighthOfTheRtt) {
-    std::uint64_t una = 1;
-    Time now = milliseconds(100);
-    ack(now, milliseconds(40), una++, 100);
-    una = 101;
-    for (int i = 0; i < 50; ++i) {
-        ack(now += milliseconds(3), milliseconds(45), una++, 200);
-    }
-    EXPECT_TRUE(window.in_slow_start());
-}
-
-TEST_F(HyStart, LeavesSlowStartWhenTheTrainOfAcknowledgementsIsHalfAnRttLong) {
+TEST(Congestion, HyStartLeavesSlowStartWhenATrainWithoutPausesIsHalfAnRttLong) {
     // Best RTT 40 ms, allowance 2^18 B at two windows per RTT, far above its limit of 1 ms: the
     // train may be 20.5 ms long.
-    Time now = milliseconds(100);
-    for (int i = 0; i <= 20; ++i) {
-        ack(now, milliseconds(40), 1 + static_cast<std::uint64_t>(i), 100);
-        EXPECT_TRUE(window.in_slow_start()) << i;
-        now += milliseconds(1);
+    for (const bool pauses : {false, true}) {
+        HyStart start;
+        for (std::uint64_t i = 0; i <= 60; ++i) {
+            const Time pause = i == 0 ? Time::zero() : milliseconds(pauses && i == 6 ? 3 : 1);
+            start.ack(pause, milliseconds(40), 1 + i, 100);
+            EXPECT_EQ(start.window.in_slow_start(), pauses || i <= 20) << i;
+        }
     }
-    ack(now, milliseconds(40), 50, 100);
-    EXPECT_FALSE(window.in_slow_start());
 }
 
-TEST_F(HyStart, SeesNoTrainWhereAcknowledgementsPause) {
-    Time now = milliseconds(100);
-    for (int i = 0; i <= 60; ++i) {
-        ack(now, milliseconds(40), 1 + static_cast<std::uint64_t>(i), 100);
-        now += i == 5 ? milliseconds(3) : milliseconds(1);
+TEST(Congestion, HyStartLeavesSmallWindowsAlone) {
+    HyStart start;
+    start.window.set_window(10 * kMss, start.config);
+    start.ack(Time::zero(), milliseconds(1), 1, 2);
+    for (std::uint64_t i = 0; i < 5; ++i) {  // 10 → 15 segments
+        start.ack(milliseconds(30), milliseconds(100), 3 + i, 100);
     }
-    EXPECT_TRUE(window.in_slow_start());
-}
-
-TEST_F(HyStart, LeavesSmallWindowsAlone) {
-    window.set_window(10 * kMss, config);
-    Time now = milliseconds(100);
-    ack(now, milliseconds(1), 1, 2);
-    for (int i = 0; i < 5; ++i) {  // 10 → 15 segments
-        ack(now += milliseconds(30), milliseconds(100), 3 + static_cast<std::uint64_t>(i), 100);
-    }
-    EXPECT_TRUE(window.in_slow_start());
+    EXPECT_TRUE(start.window.in_slow_start());
 }
 
 TEST(Congestion, DctcpReducesByHalfTheFractionOfMarkedBytes) {

@@ -1,6 +1,6 @@
 // How losses are found and mended, instant by instant.
 
-#include "transport/tcp/sacks_by_hand_test.hpp"
+#include "transport/tcp/by_hand_test.hpp"
 
 namespace daqloom::transport {
 namespace {
@@ -35,31 +35,40 @@ TEST(TcpRecovery, SeveralLossesOfOneWindowReduceOnce) {
     }
 }
 
+/// The timer of a retransmission runs from the retransmission.
 TEST(TcpRecovery, TheThirdSegmentSackedAboveMakesALossWithRackToo) {
     for (const bool rack : {false, true}) {
         SacksByHand bench(lossy_config(rack, false));
+        EXPECT_EQ(bench.sender.timer(), milliseconds(210));
         bench.sack(0, 1, 3);
-        EXPECT_EQ(bench.sent_again, Numbers{});
+        EXPECT_EQ(bench.sent_again(), Numbers{});
+        EXPECT_EQ(bench.sender.timer(), rack ? microseconds(12'500) : milliseconds(210));
         bench.sack(0, 1, 4);
-        EXPECT_EQ(bench.sent_again, Numbers{0});
+        EXPECT_EQ(bench.sent_again(), Numbers{0});
+        EXPECT_EQ(bench.sender.timer(), milliseconds(220));
     }
 }
 
 TEST(TcpRecovery, RackWaitsAQuarterOfTheRttForReordering) {
     SacksByHand bench(lossy_config(true, false));
     bench.sack(0, 1, 2);
-    EXPECT_EQ(bench.sent_again, Numbers{});
+    EXPECT_EQ(bench.sent_again(), Numbers{});
     // Sent at 0, overtaken by what took 10 ms, and a quarter of that in grace.
     EXPECT_EQ(bench.sender.timer(), microseconds(12'500));
     bench.timer();
-    EXPECT_EQ(bench.sent_again, Numbers{0});
-}
+    EXPECT_EQ(bench.sent_again(), Numbers{0});
 
-TEST(TcpRecovery, NewDataDoesNotMakeRackForgetItsDeadline) {
-    SacksByHand bench(lossy_config(true, true), 40);
-    bench.sack(0, 1, 2);
-    EXPECT_EQ(bench.sent_new.size(), 21U);  // the SACK made room for one
-    EXPECT_EQ(bench.sender.timer(), microseconds(12'500));
+    SacksByHand late(lossy_config(true, false));
+    late.sack(0, 1, 2);
+    late.now = milliseconds(12);
+    late.ack(2);
+    EXPECT_EQ(late.sent_again(), Numbers{});
+    EXPECT_EQ(late.sender.counters().recoveries, 0U);
+
+    SacksByHand more(lossy_config(true, true), 40);
+    more.sack(0, 1, 2);
+    EXPECT_EQ(more.sent_new().size(), 21U);  // the SACK made room for one
+    EXPECT_EQ(more.sender.timer(), microseconds(12'500));
 }
 
 TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
@@ -67,8 +76,7 @@ TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
     SacksByHand bench(lossy_config(true, true), 1);
     for (const int at : {1, 2}) {
         bench.now = milliseconds(at);
-        bench.sender.write(kMss);
-        bench.sender.transmit(bench.now, bench.config, bench);
+        bench.write(kMss);
     }
     bench.now = milliseconds(12);
     bench.sack(0, 2, 3);
@@ -76,20 +84,11 @@ TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
     EXPECT_EQ(bench.sender.timer(), microseconds(13'500));
     bench.now = milliseconds(13);
     bench.sack(0, 2, 3);
-    EXPECT_EQ(bench.sent_again, Numbers{0});
+    EXPECT_EQ(bench.sent_again(), Numbers{0});
     EXPECT_EQ(bench.sender.timer(), microseconds(13'500));
     bench.timer();
-    EXPECT_EQ(bench.sent_again, (Numbers{0, 1}));
+    EXPECT_EQ(bench.sent_again(), (Numbers{0, 1}));
     EXPECT_EQ(bench.sender.counters().timeouts(), 0U);
-}
-
-TEST(TcpRecovery, WhatIsMerelyLateIsNotSentAgain) {
-    SacksByHand bench(lossy_config(true, false));
-    bench.sack(0, 1, 2);
-    bench.now = milliseconds(12);
-    bench.ack(2);
-    EXPECT_EQ(bench.sent_again, Numbers{});
-    EXPECT_EQ(bench.sender.counters().recoveries, 0U);
 }
 
 TEST(TcpRecovery, OnlyRackFindsALostRetransmissionWithoutATimeout) {
@@ -111,11 +110,8 @@ TEST(TcpRecovery, OnlyRackFindsALostRetransmissionWithoutATimeout) {
 }
 
 TEST(TcpRecovery, ALossAfterTheRecoveryPointIsALossOfItsOwn) {
-    TcpConfig config = lossy_config(true, false);
-    TcpPipe pipe(config, milliseconds(5));
-    pipe.loses = first_copies({3, 30});  // 30 leaves at 10 ms, in the recovery from the loss of 3
-    pipe.write(60 * kMss);
-    EXPECT_TRUE(pipe.run_dry(1000));
+    // 30 leaves at 10 ms, in the recovery from the loss of 3.
+    LossyRun pipe(lossy_config(true, false), 60, first_copies({3, 30}));
     EXPECT_EQ(pipe.sender().counters().recoveries, 2U);
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
 }
@@ -124,34 +120,34 @@ TEST(TcpRecovery, FurtherLossSlowsRecoveryAndWhatIsLeftOfItIsALossOfItsOwn) {
     SacksByHand bench(lossy_config(true, false), 22);  // 0 … 19 have left
     // 0 … 16 are lost. Nothing is in flight, the threshold is 10; three arrived, so three go.
     bench.sack(0, 17, 20);
-    EXPECT_EQ(bench.sent_again, (Numbers{0, 1, 2}));
+    EXPECT_EQ(bench.sent_again(), (Numbers{0, 1, 2}));
     // Every one that arrives lets two go, up to ten in flight.
     bench.now = milliseconds(20);
     for (std::uint64_t next = 1; next <= 3; ++next) {
         bench.ack(next);
-        EXPECT_EQ(bench.sent_again.size(), 3 + 2 * next);
+        EXPECT_EQ(bench.sent_again().size(), 3 + 2 * next);
     }
     bench.now = milliseconds(30);
     for (std::uint64_t next = 4; next <= 9; ++next) {
         bench.ack(next);
     }
-    EXPECT_EQ(bench.sent_again.size(), 17U);
-    EXPECT_EQ(bench.sent_new.size(), 22U);
+    EXPECT_EQ(bench.sent_again().size(), 17U);
+    EXPECT_EQ(bench.sent_new().size(), 22U);
     bench.now = milliseconds(40);
     for (std::uint64_t next = 10; next <= 16; ++next) {
         bench.ack(next);
     }
     // 16 is lost again, and 20; 21 is here: one arrived without progress, so one goes.
     bench.sack(16, 21, 22);
-    EXPECT_EQ(bench.sent_again.size(), 18U);
-    EXPECT_EQ(bench.sent_again.back(), 16U);
+    EXPECT_EQ(bench.sent_again().size(), 18U);
+    EXPECT_EQ(bench.sent_again().back(), 16U);
     EXPECT_EQ(bench.sender.counters().recoveries, 1U);
     // The first recovery is complete; 20 is still missing, and costs another reduction.
     bench.now = milliseconds(50);
     bench.ack(20);
     EXPECT_EQ(bench.sender.counters().recoveries, 2U);
     EXPECT_EQ(bench.sender.congestion().threshold(), 5 * kMss);
-    EXPECT_EQ(bench.sent_again.back(), 20U);
+    EXPECT_EQ(bench.sent_again().back(), 20U);
 }
 
 TEST(TcpRecovery, SegmentationOffloadHoldsNothingBackInRecovery) {
@@ -159,22 +155,12 @@ TEST(TcpRecovery, SegmentationOffloadHoldsNothingBackInRecovery) {
     config.tso_burst = 65536;
     SacksByHand bench(config, 40);
     bench.sack(0, 1, 3);
-    EXPECT_EQ(bench.sent_new.size(), 20U);  // room for two waits for a third of the window
+    EXPECT_EQ(bench.sent_new().size(), 20U);  // room for two waits for a third of the window
     bench.sack(0, 1, 4);
     bench.sack(0, 1, 12);
     // 20 outstanding, 11 SACKed, one sent again: room for one below the threshold of 10.
-    EXPECT_EQ(bench.sent_again, Numbers{0});
-    EXPECT_EQ(bench.sent_new.size(), 21U);
-}
-
-TEST(TcpRecovery, TheTimerOfARetransmissionRunsFromTheRetransmission) {
-    SacksByHand bench(lossy_config(false, false));
-    EXPECT_EQ(bench.sender.timer(), milliseconds(210));
-    bench.sack(0, 1, 3);
-    EXPECT_EQ(bench.sender.timer(), milliseconds(210));
-    bench.sack(0, 1, 4);
-    EXPECT_EQ(bench.sent_again, Numbers{0});
-    EXPECT_EQ(bench.sender.timer(), milliseconds(220));
+    EXPECT_EQ(bench.sent_again(), Numbers{0});
+    EXPECT_EQ(bench.sent_new().size(), 21U);
 }
 
 TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 9937
@@ -182,19 +168,19 @@ TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 9937
         SacksByHand bench(lossy_config(rack, false), 100);  // 20 in flight, 80 to send
         bench.sack(0, 1, 2);  // before a loss is known each SACK lets one new segment go
         bench.sack(0, 1, 3);  // (limited transmit, RFC 3042)
-        EXPECT_EQ(bench.sent_new.size(), 22U);
+        EXPECT_EQ(bench.sent_new().size(), 22U);
         // Recovery: 22 outstanding, of which two have arrived. The window was 20, the threshold is
         // 10: what left in recovery is at any time half of what arrived in it, rounded up.
         for (std::uint64_t k = 3; k <= 19; ++k) {
             bench.sack(0, 1, k + 1);
             const std::uint64_t delivered = k - 2;
             const std::uint64_t allowed = (delivered * 10 + 19) / 20;
-            const std::uint64_t left = bench.sent_again.size() + bench.sent_new.size() - 22;
+            const std::uint64_t left = bench.sent_again().size() + bench.sent_new().size() - 22;
             if (bench.in_flight() > 10) {
                 EXPECT_EQ(left, allowed) << k;
             }
         }
-        EXPECT_EQ(bench.sent_again, Numbers{0});
+        EXPECT_EQ(bench.sent_again(), Numbers{0});
         EXPECT_NEAR(static_cast<double>(bench.in_flight()), 10, 1);
         bench.now = milliseconds(20);
         bench.ack(22);
@@ -205,14 +191,8 @@ TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 9937
 TEST(TcpRecovery, AfterHeavyLossTheWindowGrowsBackToTheThresholdAsFastAsInSlowStart) {
     // 18 of 20 are lost: pipe 1, threshold 10. Each acknowledgement that makes progress lets what
     // it delivered and one segment more go (RFC 9937's slow start, because it is safe).
-    TcpPipe pipe(lossy_config(true, true), milliseconds(5));
-    std::vector<std::uint64_t> lost;
-    for (std::uint64_t i = 0; i < 18; ++i) {
-        lost.push_back(i);
-    }
-    pipe.loses = first_copies(lost);
-    pipe.write(20 * kMss);
-    EXPECT_TRUE(pipe.run_dry(1000));
+    LossyRun pipe(lossy_config(true, true), 20,
+                  [](const TcpPipe::Segment& s) { return !s.again && number_of(s) < 18; });
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
     EXPECT_EQ(pipe.sent().size(), 38U);
     // The SACK of 18 comes at 10 ms, of 19 too: time for reordering until 12.5 ms, then 0; it is
@@ -231,8 +211,8 @@ TEST(TcpRecovery, AStaticWindowRepairsAtOnceAndKeepsItsSize) {
         bench.sack(0, arrived, arrived + 1);
         EXPECT_EQ(bench.in_flight(), 20);
     }
-    EXPECT_EQ(bench.sent_again, (Numbers{0, 2, 4, 6}));
-    EXPECT_EQ(bench.sent_new.size(), 24U);
+    EXPECT_EQ(bench.sent_again(), (Numbers{0, 2, 4, 6}));
+    EXPECT_EQ(bench.sent_new().size(), 24U);
     EXPECT_EQ(bench.sender.congestion().window(), 20 * kMss);
 }
 

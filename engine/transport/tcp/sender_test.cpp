@@ -21,16 +21,6 @@ TEST(TcpSender, CutsWhatIsWrittenIntoSegmentsUpToTheInitialWindow) {
     EXPECT_EQ(bench.sender.in_flight(), 9500);
 }
 
-TEST(TcpSender, SendsNoMoreThanTheReceiverTakes) {
-    TcpConfig config = plain_config();
-    config.receive_window = 4500;
-    TcpByHand bench(config);
-    bench.write(100 * kMss);
-    EXPECT_EQ(bench.sent.size(), 4U);
-    bench.ack(1000);
-    EXPECT_EQ(bench.sent.size(), 5U);
-}
-
 TcpConfig static_window(int segments, base::Bytes burst = 0) {
     TcpConfig config = plain_config();
     config.congestion = CongestionControl::static_window;
@@ -59,15 +49,12 @@ TEST(TcpSender, SegmentationOffloadLeavesInBurstsOfAThirdOfTheWindow) {
     }
     bench.ack(10'000);  // room for 10 segments = 30 / 3
     EXPECT_EQ(bench.sent.size(), 40U);
-}
-
-TEST(TcpSender, SegmentationOffloadDoesNotHoldBackTheEndOfAMessage) {
-    TcpByHand bench(static_window(30, 65536));
-    bench.write(32 * kMss);
-    bench.ack(1000);
-    EXPECT_EQ(bench.sent.size(), 30U);
-    bench.ack(2000);
-    EXPECT_EQ(bench.sent.size(), 32U);
+    TcpByHand end(static_window(30, 65536));  // of a message is not held back
+    end.write(32 * kMss);
+    end.ack(1000);
+    EXPECT_EQ(end.sent.size(), 30U);
+    end.ack(2000);
+    EXPECT_EQ(end.sent.size(), 32U);
 }
 
 // Growth: only of a window that held the sender back, or, in slow start, of which more than half
@@ -82,14 +69,16 @@ TEST(TcpSender, AWindowOfWhichMoreThanHalfIsUsedGrowsInSlowStart) {
     }
 }
 
-TEST(TcpSender, AWindowThatTheReceiverLimitsDoesNotGrow) {
+TEST(TcpSender, AReceiverLimitsAWindowThatThenDoesNotGrow) {
     TcpConfig config = plain_config();
-    config.receive_window = 4 * kMss;
+    config.receive_window = 4500;
     TcpByHand bench(config);
     bench.write(100 * kMss);
-    for (std::uint64_t next = 4000; next <= 40'000; next += 4000) {
+    EXPECT_EQ(bench.sent.size(), 4U);
+    for (std::uint64_t next = 1; next <= 40; ++next) {
         bench.now += milliseconds(10);
-        bench.ack(next);
+        bench.ack(next * kMss);
+        EXPECT_EQ(bench.sent.size(), 4U + next);
     }
     EXPECT_EQ(bench.window(), 10 * kMss);
 }
@@ -100,12 +89,10 @@ TEST(TcpSender, StartsAnewWithTheInitialWindowAfterIdleness) {
         config.restart_after_idle = restart;
         TcpByHand bench(config);
         bench.write(70 * kMss);
-        bench.now = milliseconds(10);
-        bench.ack(10'000);
-        bench.now = milliseconds(20);
-        bench.ack(30'000);
-        bench.now = milliseconds(30);
-        bench.ack(70'000);  // the last 40 filled the window: 80 now
+        for (const auto& [at_ms, next] : {std::pair{10, 10'000U}, {20, 30'000U}, {30, 70'000U}}) {
+            bench.now = milliseconds(at_ms);
+            bench.ack(next);  // the last 40 fill the window: 80 now
+        }
         EXPECT_EQ(bench.window(), 80 * kMss);
         // Idle since 20 ms, when the last segment left; RTO = 210 ms. Seven RTOs later the window
         // was halved seven times and stands at its initial size.
@@ -114,16 +101,13 @@ TEST(TcpSender, StartsAnewWithTheInitialWindowAfterIdleness) {
         bench.write(100 * kMss);
         EXPECT_EQ(bench.sent.size() - before, restart ? 10U : 80U);
     }
-}
-
-TEST(TcpSender, IdlenessShorterThanTheRtoChangesNothing) {
-    TcpByHand bench(plain_config());
-    bench.write(10 * kMss);
-    bench.now = milliseconds(10);
-    bench.ack(10'000);
-    bench.now = milliseconds(210);
-    bench.write(100 * kMss);
-    EXPECT_EQ(bench.sent.size(), 10U + 20U);
+    TcpByHand brief(plain_config());  // idle for less than the RTO
+    brief.write(10 * kMss);
+    brief.now = milliseconds(10);
+    brief.ack(10'000);
+    brief.now = milliseconds(210);
+    brief.write(100 * kMss);
+    EXPECT_EQ(brief.sent.size(), 10U + 20U);
 }
 
 // A peer may send anything.

@@ -1,7 +1,7 @@
 // The end of a flight is lost, or all of it: probes and timeouts.
 #include <gtest/gtest.h>
 
-#include "transport/tcp/sacks_by_hand_test.hpp"
+#include "transport/tcp/by_hand_test.hpp"
 
 namespace daqloom::transport {
 namespace {
@@ -74,7 +74,7 @@ TEST(TcpTail, ATimeoutInRecoveryReducesNoFurther) {
     bench.timer();
     EXPECT_EQ(bench.sender.counters().timeouts(), 1U);
     EXPECT_EQ(bench.sender.congestion().threshold(), 10 * kMss);
-    EXPECT_EQ(bench.sent_again, (Numbers{0, 0}));
+    EXPECT_EQ(bench.sent_again(), (Numbers{0, 0}));
 }
 
 TEST(TcpTail, WhatLeftShortlyBeforeATimeoutIsNotCountedLost) {  // RFC 8985, 6.3
@@ -82,12 +82,11 @@ TEST(TcpTail, WhatLeftShortlyBeforeATimeoutIsNotCountedLost) {  // RFC 8985, 6.3
         SacksByHand bench(lossy_config(rack, false), 3);
         bench.ack(1);  // RTT 10 ms; 1 and 2 are outstanding, RTO at 220 ms
         bench.now = milliseconds(215);
-        bench.sender.write(kMss);
-        bench.sender.transmit(bench.now, bench.config, bench);
+        bench.write(kMss);
         bench.timer();
         EXPECT_EQ(bench.now, milliseconds(220));
         // One segment leaves; 2 is lost; 3 may be under way.
-        EXPECT_EQ(bench.sent_again, Numbers{1});
+        EXPECT_EQ(bench.sent_again(), Numbers{1});
         EXPECT_EQ(bench.in_flight(), rack ? 2 : 1);
     }
 }
@@ -115,7 +114,7 @@ TEST(TcpTail, APeerThatThrowsAwayWhatItSackedIsServedAgain) {  // RFC 2018, 8
     bench.ack(2);  // and no word of 2 and 3 any more
     EXPECT_EQ(bench.in_flight(), 0);
     bench.timer();
-    EXPECT_EQ(bench.sent_again.back(), 2U);
+    EXPECT_EQ(bench.sent_again().back(), 2U);
     bench.ack(3);
     bench.ack(4);
     EXPECT_EQ(bench.sender.una(), 4U * kMss);
