@@ -33,41 +33,19 @@ std::vector<Time> arrivals(FifoPort& link) {
 constexpr LinkConfig kTenGigabit{gigabits_per_second(10), microseconds(1)};
 constexpr Time kFullFrame{1'230'400};
 
-TEST(FifoPort, AFrameArrivesAfterItsTimeOnTheWireAndTheDelay) {
-    FifoPort link(kTenGigabit);
-    queue(link, 1518, microseconds(5));
-    EXPECT_EQ(link.next_delivery(), microseconds(5) + kFullFrame + microseconds(1));
-    EXPECT_EQ(link.free_at(), microseconds(5) + kFullFrame);
-}
-
-TEST(FifoPort, FramesQueuedTogetherFollowBackToBack) {
-    FifoPort link(kTenGigabit);
-    std::vector<Time> expected;
-    for (int k = 1; k <= 100; ++k) {
-        queue(link, 1518, Time::zero());
-        expected.push_back(kFullFrame * k + microseconds(1));
-    }
-    EXPECT_EQ(arrivals(link), expected);
-}
-
-TEST(FifoPort, FramesOfAllLengthsShareTheWireInOrder) {
+TEST(FifoPort, FramesArriveInOrderAfterTheirTimesOnTheWireAndTheDelay) {
     FifoPort link(kTenGigabit);
     // 64 + 20 = 84 B take 67.2 ns, 9018 + 20 B 7230.4 ns, 1518 + 20 B 1230.4 ns.
     for (const Bytes bytes : {64, 9018, 1518}) {
         queue(link, bytes, Time::zero());
     }
+    queue(link, 1518, microseconds(20));  // finds the wire idle
+    EXPECT_EQ(link.free_at(), microseconds(20) + kFullFrame);
     const Time delay = microseconds(1);
     EXPECT_EQ(arrivals(link),
               (std::vector<Time>{Time{67'200} + delay, Time{67'200 + 7'230'400} + delay,
-                                 Time{67'200 + 7'230'400 + 1'230'400} + delay}));
-}
-
-TEST(FifoPort, AFrameThatFindsTheWireIdleStartsAtOnce) {
-    FifoPort link(kTenGigabit);
-    queue(link, 1518, Time::zero());
-    queue(link, 1518, microseconds(3));  // the first has left at 1.2304 us
-    EXPECT_EQ(arrivals(link), (std::vector<Time>{kFullFrame + microseconds(1),
-                                                 microseconds(3) + kFullFrame + microseconds(1)}));
+                                 Time{67'200 + 7'230'400 + 1'230'400} + delay,
+                                 microseconds(20) + kFullFrame + delay}));
 }
 
 /// A bucket of b bytes at rate r lets b + r·t bytes go in any time t (RFC 2697). After a pause b
@@ -98,10 +76,10 @@ TEST(FifoPort, AShapersFrameWaitsForWhatItsBucketLacks) {
 }
 
 /// D/D/1: one frame of service time s each period T. T >= s: nobody waits. T < s: the k-th frame
-/// (from 0) waits k·(s − T).
+/// (from 0) waits k·(s − T). With T = 0, frames that are queued together follow back to back.
 TEST(FifoPort, PeriodicFramesWaitAsInTheQueueDD1) {
-    for (const Time period :
-         {kFullFrame - nanoseconds(100), kFullFrame, kFullFrame + nanoseconds(1), kFullFrame * 2}) {
+    for (const Time period : {Time::zero(), kFullFrame - nanoseconds(100), kFullFrame,
+                              kFullFrame + nanoseconds(1), kFullFrame * 2}) {
         FifoPort link(kTenGigabit);
         for (int k = 0; k < 50; ++k) {
             queue(link, 1518, period * k);

@@ -66,17 +66,17 @@ TEST(HostJitter, MakesEveryPhaseOfEqualFramesAsLikely) {
     HostJitter of = jitter();
     constexpr std::size_t parts = 10;
     constexpr int n = 1'000'000;
-    std::array<int, parts> seen{};
+    std::array<int, parts> frames{};
     Time at;
     for (int i = 0; i < n; ++i) {
         at += kWire;
         of.start(at, at + Time{1}, kWire);
         const Time phase{of.arrival(at, kWire).ps % kWire.ps};
-        ++seen[static_cast<std::size_t>(phase.ps) * parts / static_cast<std::size_t>(kWire.ps)];
+        ++frames[static_cast<std::size_t>(phase.ps) * parts / static_cast<std::size_t>(kWire.ps)];
     }
     // The walk, of steps with variance 1/12 in a range of 1, forgets its place after some 24 / π²
     // frames. So many of n count once, with a variance of p (1 − p) each: 0.0005.
-    for (const int count : seen) {
+    for (const int count : frames) {
         EXPECT_NEAR(static_cast<double>(count) / n, 1.0 / parts, 5 * 0.0005);
     }
 }

@@ -52,11 +52,7 @@ TEST(StrictPriority, ServesTheHighestClassFirstAndAClassInOrder) {
                   Time::zero());
     }
     star.run();
-    std::vector<std::uint32_t> order;
-    for (const auto& arrival : star.arrivals) {
-        order.push_back(arrival.frame.seq);
-    }
-    EXPECT_EQ(order, (std::vector<std::uint32_t>{0, 2, 7, 4, 8, 1, 5, 6, 3}));
+    EXPECT_EQ(star.order(), (std::vector<std::uint32_t>{0, 2, 7, 4, 8, 1, 5, 6, 3}));
 }
 
 /// Strict priority at the port of a host, to which frames come without a wire in front.
@@ -66,10 +62,8 @@ TEST(StrictPriority, AHostHasItToo) {
         star.send(Star::up(0), {.to_host = 1, .seq = i, .traffic_class = i}, Time::zero());
     }
     star.run();
-    ASSERT_EQ(star.arrivals.size(), 8U);
-    EXPECT_EQ(star.arrivals[0].frame.seq, 0U);
-    for (std::uint32_t i = 1; i < 8; ++i) {
-        EXPECT_EQ(star.arrivals[i].frame.seq, 8 - i);
+    EXPECT_EQ(star.order(), (std::vector<std::uint32_t>{0, 7, 6, 5, 4, 3, 2, 1}));
+    for (std::size_t i = 1; i < star.arrivals.size(); ++i) {
         EXPECT_EQ(star.arrivals[i].at, kFrameTime * static_cast<int>(i + 2));
     }
 }
@@ -136,23 +130,15 @@ TEST(Weights, ShareTheWireWithinOneQuantum) {
 /// one that has begun when they come.
 TEST(Weights, ComeBehindStrictPriority) {
     Star star(4, with({Scheduling::weighted, {1, 1}}), kFast);
-    for (int i = 0; i < 20; ++i) {
-        for (const std::uint32_t host : {1U, 2U}) {
-            star.send(Star::up(host), {.to_host = 0, .traffic_class = host - 1}, Time::zero());
-        }
-    }
+    star.burst(20, 1, {.to_host = 0});
+    star.burst(20, 2, {.to_host = 0, .traffic_class = 1});
     for (int i = 0; i < 10; ++i) {
         star.send_later(Star::up(3), {.to_host = 0, .traffic_class = 5}, microseconds(2));
     }
     star.run();
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < star.arrivals.size(); ++i) {
-        if (star.arrivals[i].frame.traffic_class() == TrafficClass(5)) {
-            places.push_back(i);
-        }
-    }
-    ASSERT_EQ(places.size(), 10U);
-    EXPECT_EQ(places.back() - places.front(), 9U);
+    const std::vector<Time> strict = star.arrivals_of(TrafficClass(5));
+    ASSERT_EQ(strict.size(), 10U);
+    EXPECT_EQ(strict.back() - strict.front(), kFrameTime * 9);
     EXPECT_EQ(star.arrivals.back().at, kFrameTime / 10 + kFrameTime * 50);
 }
 
@@ -243,21 +229,15 @@ TEST(ScheduledPort, OfOneClassSendsAsAFifoPortDoes) {
 
 TEST(Voq, ServesItsInputsInTurnHoweverMuchEachHasQueued) {
     Star star(4, voq(1 << 20), kFast);
-    star.burst(90, 1, {.to_host = 0, .to = EndpointIndex(1)});
-    for (int i = 0; i < 30; ++i) {
-        star.send(Star::up(2), {.to_host = 0, .to = EndpointIndex(2)}, Time::zero());
-        star.send(Star::up(3), {.to_host = 0, .to = EndpointIndex(3)}, Time::zero());
+    for (const std::uint32_t host : {1U, 2U, 3U}) {
+        star.burst(host == 1 ? 90 : 30, host, {.to_host = 0, .to = EndpointIndex(host)});
     }
     star.run();
     ASSERT_EQ(star.arrivals.size(), 150U);
     // Turns begin once all inputs have something queued, after at most one frame of each.
-    std::map<EndpointIndex, int> sent;
-    for (std::size_t i = 0; i < 90; ++i) {
-        ++sent[star.arrivals[i].frame.to];
+    for (const std::uint32_t host : {1U, 2U, 3U}) {
+        EXPECT_NEAR(star.shares(90)[EndpointIndex(host)], 30, 1);
     }
-    EXPECT_NEAR(sent[EndpointIndex(1)], 30, 1);
-    EXPECT_NEAR(sent[EndpointIndex(2)], 30, 1);
-    EXPECT_NEAR(sent[EndpointIndex(3)], 30, 1);
 }
 
 TEST(Voq, KeepsTheFramesOfAnInputInOrderAndTheOutputBusy) {
@@ -287,12 +267,8 @@ TEST(Voq, AFullQueueOfOneInputLeavesTheOthersTheirs) {
         star.send_later(Star::up(2), {.to_host = 0, .to = EndpointIndex(2)}, microseconds(2));
     }
     star.run();
-    std::map<EndpointIndex, int> came;
-    for (const auto& arrival : star.arrivals) {
-        ++came[arrival.frame.to];
-    }
-    EXPECT_EQ(came[EndpointIndex(1)], 11);
-    EXPECT_EQ(came[EndpointIndex(2)], 9);
+    EXPECT_EQ(star.shares(),
+              (std::map<EndpointIndex, int>{{EndpointIndex(1), 11}, {EndpointIndex(2), 9}}));
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 39U);
 }
 
@@ -304,11 +280,7 @@ TEST(Voq, MarksNoFrameThatItsFullQueueRefuses) {
     star.burst(50, 1, {.to_host = 0, .flags = kEcnCapable});
     star.run();
     ASSERT_EQ(star.arrivals.size(), 11U);
-    for (std::size_t i = 0; i < 11; ++i) {
-        const bool marked = star.arrivals[i].frame.has(kCongestionExperienced);
-        EXPECT_EQ(marked, i >= 3) << i;
-    }
-    EXPECT_EQ(star.network.marks(), 8U);
+    star.expect_marks_from(3);
 }
 
 TEST(Voq, IsFullWhenAllQueuesTogetherFillTheBuffer) {

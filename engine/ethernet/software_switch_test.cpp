@@ -119,10 +119,8 @@ TEST(SoftwareSwitch, ACoreThatIsTooSlowFillsDescriptors) {
     // each, so that 1/1.45 of what comes after the descriptors are full is missed.
     for (const std::uint32_t cores : {1U, 2U}) {
         Star star(4, software({.cores = cores, .packet_cost = microseconds(1), .descriptors = 64}));
-        for (int i = 0; i < 5'000; ++i) {
-            star.send(Star::up(0), {.to_host = 2}, Time::zero());
-            star.send(Star::up(1), {.to_host = 3}, Time::zero());
-        }
+        star.burst(5'000, 0, {.to_host = 2});
+        star.burst(5'000, 1, {.to_host = 3});
         star.run();
         const double took_us = 5'000 * 0.816;
         const double forwarded = static_cast<double>(star.arrivals.size());
@@ -137,10 +135,8 @@ TEST(SoftwareSwitch, CoresShareTheBandwidthOfTheMemory) {
     // Each byte crosses it twice: 10 Gb/s of memory carry 5 Gb/s of frames.
     Star star(
         4, software({.cores = 2, .descriptors = 16, .memory_bandwidth = gigabits_per_second(10)}));
-    for (int i = 0; i < 5'000; ++i) {
-        star.send(Star::up(0), {.to_host = 2}, Time::zero());
-        star.send(Star::up(1), {.to_host = 3}, Time::zero());
-    }
+    star.burst(5'000, 0, {.to_host = 2});
+    star.burst(5'000, 1, {.to_host = 3});
     star.run();
     const double bits = 8.0 * kFrame * static_cast<double>(star.arrivals.size());
     EXPECT_NEAR(bits / (5'000 * kFrameTime.seconds()), 5e9,
@@ -155,12 +151,8 @@ TEST(SoftwareSwitch, MarksWhatFindsALongRing) {
     star.run();
     // The first leaves at once, the second when the fourteenth is about to come: the twelfth finds
     // ten, which are not more than the threshold, all later ones find more.
-    std::size_t marked = 0;
-    for (const Driver::Arrival& arrival : star.arrivals) {
-        marked += arrival.frame.has(kCongestionExperienced) ? 1 : 0;
-    }
-    EXPECT_EQ(marked, star.network.marks());
-    EXPECT_EQ(marked, 20U - 12U);
+    ASSERT_EQ(star.arrivals.size(), 20U);
+    star.expect_marks_from(12);
 }
 
 TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
@@ -176,10 +168,8 @@ TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
     Star pausing(4, paced(54, 50));
     Star unlimited(4, paced(4'096, 0));
     for (Star* star : {&dropping, &pausing, &unlimited}) {
-        for (int i = 0; i < 200; ++i) {
-            star->send(Star::up(0), {.to_host = 2}, Time::zero());
-            star->send(Star::up(1), {.to_host = 2}, Time::zero());
-        }
+        star->burst(200, 0, {.to_host = 2});
+        star->burst(200, 1, {.to_host = 2});
         star->run();
     }
     EXPECT_GT(dropping.network.link_drops(Star::down(2)), 300U);
@@ -216,12 +206,7 @@ TEST(SoftwareSwitch, ServesClassesStrictly) {
     star.burst(20, 1, {.to_host = 2, .traffic_class = 5});
     star.run();
     // The urgent ones come as fast as their link brings them, but for the frame under way.
-    std::vector<Time> urgent;
-    for (const Driver::Arrival& arrival : star.arrivals) {
-        if (arrival.frame.traffic_class() == TrafficClass(5)) {
-            urgent.push_back(arrival.at);
-        }
-    }
+    const std::vector<Time> urgent = star.arrivals_of(TrafficClass(5));
     ASSERT_EQ(urgent.size(), 20U);
     EXPECT_LE(urgent.back(), Time{24 * kFrameTime.ps});
 }
@@ -230,14 +215,11 @@ TEST(SoftwareSwitch, WhatWaitsForALinkComesWhenItIsUpAgain) {
     LinkConfig down = kTen;
     down.changes = true;
     Star star(3, software({.descriptors = 8}), kTen, down);
-    star.change_later(
-        {.at = microseconds(5), .link = Star::down(1), .what = LinkChange::What::down});
+    star.change_later({.at = microseconds(5), .link = Star::down(1)});
     star.change_later(
         {.at = microseconds(60), .link = Star::down(1), .what = LinkChange::What::up});
-    for (int i = 0; i < 50; ++i) {
-        star.send(Star::up(0), {.to_host = 1}, Time::zero());
-        star.send(Star::up(1), {.to_host = 2}, Time::zero());
-    }
+    star.burst(50, 0, {.to_host = 1});
+    star.burst(50, 1, {.to_host = 2});
     star.run();
     EXPECT_EQ(star.arrivals_at(2).size(), 50U);
     EXPECT_EQ(star.arrivals_at(1).size() + star.network.cut_frames(), 50U);

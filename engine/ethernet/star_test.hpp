@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/expected_test.hpp"
+#include "base/random.hpp"
 #include "ethernet/network.hpp"
 
 namespace daqloom::ethernet {
@@ -52,7 +55,7 @@ class Driver {
         Frame frame;
     };
 
-    void send(LinkIndex link, const Sent& sent, Time at) {
+    void send(LinkIndex link, const Sent& sent, Time at = {}) {
         Frame& frame = network.append(link, TrafficClass(sent.traffic_class), sent.bytes, at);
         frame.seq = sent.seq;
         frame.ack = 0;
@@ -72,6 +75,14 @@ class Driver {
     void change_later(const LinkChange& change) {
         changes_.push_back(change);
         events.push({change.at, kChange, static_cast<std::uint32_t>(changes_.size() - 1)});
+    }
+
+    /// A frame of any size and class to a host, now and then with a SACK slot.
+    [[nodiscard]] Sent draw_frame(base::RandomStream& random, std::uint64_t to_host) {
+        return {.to_host = to_host,
+                .bytes = static_cast<Bytes>(71 + random.uniform_int(1448)),
+                .sack = random.uniform() < 0.2 ? network.sacks().put({}) : kNoSack,
+                .traffic_class = random.uniform_int(kTrafficClasses)};
     }
 
     void run(Time until = Time::never()) {
@@ -162,6 +173,39 @@ class Star : public Driver {
             }
         }
         return times;
+    }
+
+    [[nodiscard]] std::vector<Time> arrivals_of(TrafficClass traffic_class) const {
+        std::vector<Time> times;
+        for (const Arrival& arrival : arrivals) {
+            if (arrival.frame.traffic_class() == traffic_class) {
+                times.push_back(arrival.at);
+            }
+        }
+        return times;
+    }
+    /// Numbers of the frames, in the order of their arrival.
+    [[nodiscard]] std::vector<std::uint32_t> order() const {
+        std::vector<std::uint32_t> numbers;
+        for (const Arrival& arrival : arrivals) {
+            numbers.push_back(arrival.frame.seq);
+        }
+        return numbers;
+    }
+    /// How many of the first frames, or of all, came for each endpoint.
+    [[nodiscard]] std::map<EndpointIndex, int> shares(std::size_t first = SIZE_MAX) const {
+        std::map<EndpointIndex, int> frames;
+        for (std::size_t i = 0; i < std::min(first, arrivals.size()); ++i) {
+            ++frames[arrivals[i].frame.to];
+        }
+        return frames;
+    }
+    /// Whether all frames from this one on are marked, and none before.
+    void expect_marks_from(std::size_t first) const {
+        for (std::size_t i = 0; i < arrivals.size(); ++i) {
+            EXPECT_EQ(arrivals[i].frame.has(kCongestionExperienced), i >= first) << i;
+        }
+        EXPECT_EQ(network.marks(), arrivals.size() - first);
     }
 
     [[nodiscard]] static LinkIndex up(std::uint32_t host) { return LinkIndex(2 * host); }

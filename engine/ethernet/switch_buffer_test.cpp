@@ -32,30 +32,25 @@ SwitchConfig shared_memory(Bytes buffer, Bytes dedicated = 0) {
 }
 
 /// The first of the 256 B cells holds 192 B of the frame beside 64 B of metadata.
-TEST(SharedMemory, CountsCellsWithMetadataInTheFirst) {
-    SwitchConfig config = shared_memory(1 << 20);
-    config.cell_size = 256;
-    config.cell_metadata = 64;
-    const SwitchBuffer buffer(config, 1);
-    EXPECT_EQ(buffer.memory().cells_of(64), 1);
-    EXPECT_EQ(buffer.memory().cells_of(192), 1);
-    EXPECT_EQ(buffer.memory().cells_of(193), 2);
-    EXPECT_EQ(buffer.memory().cells_of(1518), 7);   // (1518 + 64) / 256 = 6.2
-    EXPECT_EQ(buffer.memory().cells_of(9018), 36);  // (9018 + 64) / 256 = 35.5
-}
-
-TEST(SharedMemory, CountsCellsOf208BytesWithoutMetadata) {
-    SwitchConfig config = shared_memory(1 << 20);
-    config.cell_size = 208;
-    const SwitchBuffer buffer(config, 1);
-    EXPECT_EQ(buffer.memory().cells_of(208), 1);
-    EXPECT_EQ(buffer.memory().cells_of(209), 2);
-    EXPECT_EQ(buffer.memory().cells_of(1518), 8);  // 7.3
-}
-
-TEST(SharedMemory, IsCountedByTheByteWithoutCells) {
-    const SwitchBuffer buffer(shared_memory(1 << 20), 1);
-    EXPECT_EQ(buffer.memory().cells_of(1518), 1518);
+TEST(SharedMemory, CountsCellsWithMetadataInTheFirstOrBytes) {
+    struct Case {
+        Bytes cell;
+        Bytes metadata;
+        std::vector<std::pair<Bytes, std::int64_t>> cells_by_frame;
+    };
+    for (const Case& each :
+         std::vector<Case>{// (1518 + 64) / 256 = 6.2, (9018 + 64) / 256 = 35.5
+                           {256, 64, {{64, 1}, {192, 1}, {193, 2}, {1518, 7}, {9018, 36}}},
+                           {208, 0, {{208, 1}, {209, 2}, {1518, 8}}},  // 7.3
+                           {0, 0, {{1518, 1518}}}}) {
+        SwitchConfig config = shared_memory(1 << 20);
+        config.cell_size = each.cell;
+        config.cell_metadata = each.metadata;
+        const SwitchBuffer buffer(config, 1);
+        for (const auto& [frame, cells] : each.cells_by_frame) {
+            EXPECT_EQ(buffer.memory().cells_of(frame), cells) << frame;
+        }
+    }
 }
 
 /// 10 kB, 4 kB of it dedicated to 4 ports: 1000 B each, and a pool of 6000 B.
@@ -72,44 +67,12 @@ TEST(SharedMemory, TakesTheDedicatedPartFirstAndThenThePool) {
     buffer.release(0, 100);
     EXPECT_EQ(buffer.memory().used(), 0);
     EXPECT_EQ(buffer.held(), 1'000);
-}
-
-TEST(SharedMemory, AFrameMayLiePartlyInTheDedicatedPart) {
-    SwitchBuffer buffer(shared_memory(10'000, 4'000), 4);
-    buffer.charge(0, 900);
-    buffer.charge(0, 300);
+    // A frame may lie partly in the dedicated part.
+    buffer.charge(1, 900);
+    buffer.charge(1, 300);
     EXPECT_EQ(buffer.memory().used(), 200);
-    buffer.release(0, 900);
+    buffer.release(1, 900);
     EXPECT_EQ(buffer.memory().used(), 0);
-}
-
-TEST(SharedMemory, AnExhaustedPoolLeavesOtherPortsTheirDedicatedPart) {
-    SwitchConfig config = shared_memory(10'000, 4'000);
-    config.alpha = 1e9;
-    SwitchBuffer buffer(config, 4);
-    EXPECT_EQ(fill(buffer, 0, 100), 70);  // 1000 B of its own and all 6000 B of the pool
-    EXPECT_EQ(fill(buffer, 1, 100), 10);
-    EXPECT_EQ(fill(buffer, 2, 100), 10);
-}
-
-TEST(SharedMemory, DedicatedMemoryOfPortsThatAreNotWiredIsOfNoUse) {
-    SwitchConfig config = shared_memory(10'000, 4'000);
-    config.alpha = 1e9;
-    config.dedicated_ports = 40;  // 100 B for each, of which two are wired
-    SwitchBuffer buffer(config, 2);
-    EXPECT_EQ(fill(buffer, 0, 100), 61);
-    EXPECT_EQ(fill(buffer, 1, 100), 1);
-}
-
-TEST(SharedMemory, OnePortHoldsNoMoreThanThePortLimit) {
-    SwitchConfig config = shared_memory(10'240'000);
-    config.cell_size = 256;
-    config.port_limit = 25'600;  // 100 cells: 14 frames of 7 cells each
-    config.cell_metadata = 64;
-    config.alpha = 1e9;
-    SwitchBuffer buffer(config, 2);
-    EXPECT_EQ(fill(buffer, 0, 1518), 14);
-    EXPECT_EQ(fill(buffer, 1, 1518), 14);
 }
 
 /// 4000 B dedicated to 4 ports, 1000 B each; alpha 1/2. Port 0 takes 8 frames of 500 B: 3000 B
@@ -202,45 +165,43 @@ TEST(SharedMemory, ALateComerFindsRoomThatTheThresholdKeptFree) {
     EXPECT_FALSE(buffer.fits(0, 1));
 }
 
-TEST(DropTail, HoldsSoManyPacketsPerOutputWhateverTheirLength) {
-    SwitchConfig config;
-    config.model = BufferModel::drop_tail;
-    config.queue_packets = 14;
-    SwitchBuffer buffer(config, 2);
-    EXPECT_EQ(fill(buffer, 0, 9018), 14);
-    EXPECT_EQ(fill(buffer, 1, 64), 14);
-    buffer.release(0, 9018);
-    EXPECT_EQ(fill(buffer, 0, 64), 1);
+/// How many frames of each size fit in a port of their own, port after port. When one has left
+/// port 0, one more fits there.
+std::vector<int> fitting(const SwitchConfig& config, const std::vector<Bytes>& frames) {
+    SwitchBuffer buffer(config, static_cast<std::uint32_t>(frames.size()));
+    std::vector<int> counts;
+    for (std::uint32_t port = 0; port < frames.size(); ++port) {
+        counts.push_back(fill(buffer, port, frames[port]));
+    }
+    buffer.release(0, frames[0]);
+    EXPECT_EQ(fill(buffer, 0, frames.back()), 1);
+    return counts;
 }
 
-TEST(DropTail, HoldsSoManyBytesPerOutput) {
-    SwitchConfig config;
-    config.model = BufferModel::drop_tail;
-    config.port_limit = 10 * 1518;
-    SwitchBuffer buffer(config, 2);
-    EXPECT_EQ(fill(buffer, 0, 1518), 10);
-    EXPECT_EQ(fill(buffer, 1, 1518), 10);
-}
-
-TEST(DropTail, HoldsSoManyBytesInAll) {
-    SwitchConfig config;
-    config.model = BufferModel::drop_tail;
+TEST(SwitchBuffer, HoldsAsManyFramesAsItsBoundsAllow) {
+    using Counts = std::vector<int>;
+    const std::vector<Bytes> full(2, 1518);
+    // So many packets of each output, whatever their length; bytes of each; bytes in all.
+    EXPECT_EQ(fitting({.model = BufferModel::drop_tail, .queue_packets = 14}, {9018, 64}),
+              (Counts{14, 14}));
+    SwitchConfig config{.model = BufferModel::drop_tail, .port_limit = 10 * 1518};
+    EXPECT_EQ(fitting(config, full), (Counts{10, 10}));
     config.buffer = 15 * 1518;
-    config.port_limit = 10 * 1518;
-    SwitchBuffer buffer(config, 2);
-    EXPECT_EQ(fill(buffer, 0, 1518), 10);
-    EXPECT_EQ(fill(buffer, 1, 1518), 5);
-}
-
-TEST(Voq, IsBoundedByItsBufferInAll) {
-    SwitchConfig config;
-    config.model = BufferModel::voq;
-    config.buffer = 20 * 1518 + 1517;
-    SwitchBuffer buffer(config, 3);
-    EXPECT_EQ(fill(buffer, 0, 1518), 20);
-    EXPECT_FALSE(buffer.fits(1, 1518));
-    buffer.release(0, 1518);
-    EXPECT_EQ(fill(buffer, 1, 1518), 1);
+    EXPECT_EQ(fitting(config, full), (Counts{10, 5}));
+    EXPECT_EQ(fitting({.model = BufferModel::voq, .buffer = 20 * 1518 + 1517}, full),
+              (Counts{20, 0}));
+    config = shared_memory(10'240'000);
+    config.cell_size = 256;
+    config.port_limit = 25'600;  // 100 cells: 14 frames of 7 cells each
+    config.cell_metadata = 64;
+    config.alpha = 1e9;
+    EXPECT_EQ(fitting(config, full), (Counts{14, 14}));
+    // 1000 B of its own and all 6000 B of the pool; the other ports have their dedicated part.
+    config = shared_memory(10'000, 4'000);
+    config.alpha = 1e9;
+    EXPECT_EQ(fitting(config, {100, 100, 100, 100}), (Counts{70, 10, 10, 10}));
+    config.dedicated_ports = 40;  // 100 B for each, of which two are wired
+    EXPECT_EQ(fitting(config, {100, 100}), (Counts{61, 1}));
 }
 
 TEST(InfiniteBuffer, TakesEverything) {

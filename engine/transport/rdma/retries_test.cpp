@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
-#include <tuple>
 #include <vector>
 
-#include "base/expected_test.hpp"
 #include "base/random.hpp"
 #include "infiniband/lane_arbiter.hpp"
 #include "infiniband/network_play_test.hpp"
 #include "infiniband/random_fabric_test.hpp"
-#include "transport/rdma/play_test.hpp"
+#include "transport/rdma/writes_test.hpp"
 
 namespace daqloom::transport {
 namespace {
@@ -21,59 +18,6 @@ using base::Time;
 using reference::Injection;
 
 constexpr Time kTimeout = base::microseconds(20);
-
-/// Records the fate of each message, in the order of posting; each message has one end.
-class Writes {
-  public:
-    Writes(const FabricConfig& fabric, const HostConfig& hosts) : play(fabric, hosts) {}
-
-    void post(std::uint32_t from, std::uint32_t to, base::Bytes bytes, Time at,
-              std::uint8_t lane = 0) {
-        Message message;
-        message.source = NodeIndex(from);
-        message.destination = NodeIndex(to);
-        message.bytes = bytes;
-        message.lane = VirtualLane(lane);
-        message.tag = received.size();
-        posted_.push_back(at);
-        play.hosts->post(message, at, Time::zero());
-        received.emplace_back();
-        completed.emplace_back();
-        failed.emplace_back();
-    }
-    void run() {
-        play.run(*this);
-        const auto packets = play.network->check_conservation(play.now);
-        EXPECT_TRUE(packets) << packets.error().message;
-        EXPECT_EQ(base::message_of(play.hosts->check_conservation()), "");
-    }
-
-    void on_received(MessageIndex index, Time now) {
-        const Message& message = play.hosts->message(index);
-        received[message.tag].push_back(now);
-        const auto queue_pair = std::tuple(message.source, message.destination, message.lane);
-        EXPECT_LE(latest_[queue_pair], posted_[message.tag]) << "out of order";
-        latest_[queue_pair] = posted_[message.tag];
-    }
-    void on_completed(MessageIndex index, Time now) {
-        completed[play.hosts->message(index).tag].push_back(now);
-    }
-    void on_failed(MessageIndex index, Time now) {
-        failed[play.hosts->message(index).tag].push_back(now);
-    }
-
-    [[nodiscard]] const RetryCounters& retries() const { return play.hosts->retries(); }
-
-    HostsPlay play;
-    std::vector<std::vector<Time>> received;
-    std::vector<std::vector<Time>> completed;
-    std::vector<std::vector<Time>> failed;
-
-  private:
-    std::vector<Time> posted_;
-    std::map<std::tuple<NodeIndex, NodeIndex, VirtualLane>, Time>
-        latest_;  ///< received, by posting
-};
 
 HostConfig retrying() {
     HostConfig config;
@@ -255,18 +199,14 @@ TEST(Retries, TimeoutsAreSpreadByTheHostThatWaits) {
             writes.post(1, 2, 100, Time::zero());
         }
         writes.run();
-        std::vector<Time> at;
-        for (const std::vector<Time>& failed : writes.failed) {
-            EXPECT_EQ(failed.size(), 1U);
-            at.push_back(failed.at(0));
-        }
-        return at;
+        return writes.failed;
     };
-    const std::vector<Time> both = given_up(false);
+    const std::vector<std::vector<Time>> both = given_up(false);
     // Eight timeouts of T to 2 T each.
-    for (const Time at : both) {
-        EXPECT_GT(at, kTimeout * 8);
-        EXPECT_LT(at, kTimeout * 16);
+    for (const std::vector<Time>& at : both) {
+        ASSERT_EQ(at.size(), 1U);
+        EXPECT_GT(at[0], kTimeout * 8);
+        EXPECT_LT(at[0], kTimeout * 16);
     }
     EXPECT_NE(both[0], both[1]);
     EXPECT_EQ(given_up(true)[0], both[0]) << "another host has changed what this one draws";
@@ -380,10 +320,10 @@ TEST_P(Losses, LeaveEveryWriteDoneOnceAndInOrderOrFailed) {
             while (!holds(served, VirtualLane(lane))) {
                 lane = static_cast<std::uint8_t>((lane + 1) % fabric.lanes);
             }
-            writes.post(from, to,
-                        static_cast<base::Bytes>(
-                            random.uniform_int(static_cast<std::uint64_t>(20 * hosts.mtu))),
-                        Time{static_cast<std::int64_t>(random.uniform_int(20'000'000))}, lane);
+            const auto most = static_cast<std::uint64_t>(20 * hosts.mtu);
+            Message posted = write(from, to, static_cast<base::Bytes>(random.uniform_int(most)));
+            posted.lane = VirtualLane(lane);
+            writes.post(posted, Time{static_cast<std::int64_t>(random.uniform_int(20'000'000))});
         }
         writes.run();
         for (std::size_t tag = 0; tag < writes.received.size(); ++tag) {
