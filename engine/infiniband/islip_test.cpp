@@ -315,14 +315,14 @@ TEST(Islip, WhatIsLeftAtTheEndWaitsForBuffersInACircle) {
     std::uint64_t stuck = 0;
     for (std::uint64_t seed = 0; seed < 400; ++seed) {
         SCOPED_TRACE(seed);
-        auto given = reference::random_fabric(seed);
-        given.config.crossbar_arbiter = CrossbarArbiter::islip;
-        given.config.head_of_queue_lifetime = Time::zero();
-        const LaneSet served = LaneArbiter(given.config.arbitration).lanes();
-        for (Injection& packet : given.traffic) {
+        auto drawn = reference::random_fabric(seed);
+        drawn.config.crossbar_arbiter = CrossbarArbiter::islip;
+        drawn.config.head_of_queue_lifetime = Time::zero();
+        const LaneSet served = LaneArbiter(drawn.config.arbitration).lanes();
+        for (Injection& packet : drawn.traffic) {
             packet.lane = holds(served, VirtualLane(packet.lane)) ? packet.lane : 0;
         }
-        const NetworkPlay play(given.config, given.traffic);
+        const NetworkPlay play(drawn.config, drawn.traffic);
         EXPECT_EQ(play.network->in_network() > 0, !play.network->deadlock().empty());
         stuck += play.network->in_network() > 0 ? 1U : 0U;
     }

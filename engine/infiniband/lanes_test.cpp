@@ -8,7 +8,6 @@
 namespace daqloom::infiniband {
 namespace {
 
-using base::Time;
 using reference::Injection;
 
 /// Packets that a lane has to send, all of them from the beginning on.
@@ -27,20 +26,9 @@ std::string order_of(const LaneArbitration& tables, const std::vector<LaneBacklo
     config.buffer_blocks = 100'000;
     std::vector<Injection> traffic;
     for (const LaneBacklog& each : backlogs) {
-        traffic.insert(traffic.end(), each.packets,
-                       Injection{Time::zero(), 0, 1, each.bytes, each.lane});
+        traffic = joined(traffic, packets(0, 1, each.packets, each.bytes, each.lane));
     }
-    const NetworkPlay play(config, traffic);
-    std::vector<std::size_t> by_arrival(traffic.size());
-    std::iota(by_arrival.begin(), by_arrival.end(), 0U);
-    std::sort(by_arrival.begin(), by_arrival.end(), [&](std::size_t a, std::size_t b) {
-        return play.deliveries[a].at < play.deliveries[b].at;
-    });
-    std::string order;
-    for (const std::size_t packet : by_arrival) {
-        order += static_cast<char>('0' + traffic[packet].lane);
-    }
-    return order;
+    return lanes_as_they_arrive(NetworkPlay(config, traffic).deliveries, traffic);
 }
 
 std::string times(std::size_t count, const std::string& turn) {
@@ -69,30 +57,20 @@ TEST(Lanes, AWeightIsUsedUpToTheEndOfThePacketThatOvershootsIt) {
     }
 }
 
-TEST(Lanes, WeightsCountBlocksNotPackets) {
+TEST(Lanes, TakeTurnsOfAsManyBlocksAsTheirWeights) {
     // 128 blocks: two packets of 65 (which overshoots by two), or 128 of one.
-    const std::string order =
-        order_of(only_low({{0, 128}, {1, 128}}), {{0, 100, kFull}, {1, 6400, 64}});
-    const std::string turn = times(2, "0") + times(128, "1");
-    EXPECT_EQ(order, times(50, turn));
-}
-
-TEST(Lanes, AnOvershootIsNotMadeUpForInTheNextTurn) {
+    EXPECT_EQ(order_of(only_low({{0, 128}, {1, 128}}), {{0, 100, kFull}, {1, 6400, 64}}),
+              times(50, times(2, "0") + times(128, "1")));
     // Specification, volume 1, 7.6.9: the weight is loaded anew. 66 of 65-block packets: two a
     // turn, not 66 / 65 on the average.
-    const std::string order = order_of(only_low({{0, 66}, {1, 65}}), {{0, 200}, {1, 100}});
-    EXPECT_EQ(order, times(100, "001"));
-}
-
-TEST(Lanes, ALaneMayHaveSeveralEntries) {
-    const std::string order =
-        order_of(only_low({{0, 65}, {1, 65}, {0, 65}, {2, 130}}), {{0, 80}, {1, 40}, {2, 80}});
-    EXPECT_EQ(order, times(40, "01022"));
-}
-
-TEST(Lanes, WhatNobodyWantsIsLeftToOthers) {
-    const std::string order = order_of(only_low({{0, 65}, {1, 195}}), {{0, 20}, {1, 6}});
-    EXPECT_EQ(order, "01110111" + times(18, "0"));
+    EXPECT_EQ(order_of(only_low({{0, 66}, {1, 65}}), {{0, 200}, {1, 100}}), times(100, "001"));
+    // A lane may have several entries.
+    EXPECT_EQ(
+        order_of(only_low({{0, 65}, {1, 65}, {0, 65}, {2, 130}}), {{0, 80}, {1, 40}, {2, 80}}),
+        times(40, "01022"));
+    // What a lane without packets leaves is the other's.
+    EXPECT_EQ(order_of(only_low({{0, 65}, {1, 195}}), {{0, 20}, {1, 6}}),
+              "01110111" + times(18, "0"));
 }
 
 TEST(Lanes, HighPriorityLetsLowHaveAPacketWhenItsLimitIsReached) {

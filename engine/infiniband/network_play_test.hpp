@@ -10,6 +10,7 @@
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "base/expected_test.hpp"
@@ -32,6 +33,26 @@ inline std::vector<reference::Injection> joined(std::vector<reference::Injection
                                                 const std::vector<reference::Injection>& b) {
     a.insert(a.end(), b.begin(), b.end());
     return a;
+}
+
+/// The packets' indices in the order of arrival.
+inline std::vector<std::size_t> order_of_arrival(const std::vector<reference::Delivery>& packets) {
+    std::vector<std::size_t> order(packets.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return packets[a].at < packets[b].at;
+    });
+    return order;
+}
+
+/// Lanes in the order of arrival, a digit each.
+inline std::string lanes_as_they_arrive(const std::vector<reference::Delivery>& packets,
+                                        const std::vector<reference::Injection>& traffic) {
+    std::string lanes;
+    for (const std::size_t packet : order_of_arrival(packets)) {
+        lanes += static_cast<char>('0' + traffic[packet].lane);
+    }
+    return lanes;
 }
 
 /// Simulates the injected packets and records the deliveries. At every instant it checks that
@@ -84,13 +105,13 @@ class NetworkPlay {
     }
 
     void inject(std::uint32_t index) {
-        const reference::Injection& given = injections_[index];
+        const reference::Injection& one = injections_[index];
         Packet packet;
         packet.tag = index;
-        packet.destination = NodeIndex(given.destination);
-        packet.bytes = static_cast<std::uint16_t>(given.bytes);
-        packet.lane = VirtualLane(given.lane);
-        network->inject(NodeIndex(given.source), packet, given.at);
+        packet.destination = NodeIndex(one.destination);
+        packet.bytes = static_cast<std::uint16_t>(one.bytes);
+        packet.lane = VirtualLane(one.lane);
+        network->inject(NodeIndex(one.source), packet, one.at);
     }
 
     sim::EventQueue events_;

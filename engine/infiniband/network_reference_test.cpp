@@ -18,12 +18,12 @@ TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
     std::uint64_t lanes_waited = 0;
     for (std::uint64_t seed = 100 * GetParam(); seed < 100 * GetParam() + 100; ++seed) {
         SCOPED_TRACE(seed);
-        const auto given = reference::random_fabric(seed);
-        const reference::Outcome expected = reference::run(given.config, given.traffic);
-        const NetworkPlay play(given.config, given.traffic);
+        const auto drawn = reference::random_fabric(seed);
+        const reference::Outcome expected = reference::run(drawn.config, drawn.traffic);
+        const NetworkPlay play(drawn.config, drawn.traffic);
         play.network->finish(expected.end);  // of a stalled one, outputs wait on
 
-        for (std::size_t i = 0; i < given.traffic.size(); ++i) {
+        for (std::size_t i = 0; i < drawn.traffic.size(); ++i) {
             ASSERT_EQ(play.deliveries[i].delivered, expected.packets[i].delivered)
                 << "packet " << i;
             ASSERT_EQ(play.deliveries[i].at.ps, expected.packets[i].at.ps) << "packet " << i;

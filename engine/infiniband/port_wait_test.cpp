@@ -28,8 +28,8 @@ Time longest_wait(const FabricConfig& config, Time gap) {
     for (std::uint32_t phase = 1; phase < config.hosts; ++phase) {
         for (std::uint32_t host = 0; host < config.hosts; ++host) {
             const std::uint32_t to = (host + phase) % config.hosts;
-            traffic.insert(traffic.end(), kPackets,
-                           Injection{(kPhase + gap) * phase, host, to, kFull, 0});
+            traffic =
+                joined(traffic, packets(host, to, kPackets, kFull, 0, (kPhase + gap) * phase));
         }
     }
     const NetworkPlay play(config, traffic);
@@ -98,9 +98,8 @@ struct BufferProbe {
     [[nodiscard]] Time wait(std::uint32_t burst) const {
         const Time middle = base::microseconds(5);
         const auto own = static_cast<std::uint32_t>(2 * middle.ps / packet().ps) + 3 * burst;
-        std::vector<Injection> traffic(own, Injection{Time::zero(), 0, 2, bytes, lane});
-        traffic.insert(traffic.end(), burst, Injection{middle, 1, 2, bytes, lane});
-        const NetworkPlay play(config, traffic);
+        const NetworkPlay play(config, joined(packets(0, 2, own, bytes, lane),
+                                              packets(1, 2, burst, bytes, lane, middle)));
         return play.network->counters(end_at(0, 1)).wait_credits;
     }
 
@@ -120,20 +119,16 @@ struct BufferProbe {
     }
 };
 
-TEST(PortWait, TellsTheSizeOfABufferToTheBlock) {
-    for (const std::int64_t blocks : {128, 255, 300, 512, 1024}) {
-        BufferProbe probe;
-        probe.config.buffer_blocks = blocks;
-        EXPECT_DOUBLE_EQ(probe.fitting(), static_cast<double>(blocks));
-    }
-}
-
-TEST(PortWait, TellsHowManyPacketsOfTheLargestMtuFit) {
-    for (const std::int64_t blocks : {325, 389, 390, 1024}) {
-        BufferProbe probe;
-        probe.config.buffer_blocks = blocks;
-        probe.bytes = kFull;
-        EXPECT_DOUBLE_EQ(probe.fitting(), static_cast<double>(blocks / 65));
+TEST(PortWait, TellsHowManyPacketsOfABlockOrOfTheLargestMtuABufferHolds) {
+    using Blocks = std::vector<std::int64_t>;
+    for (const auto& [bytes, sizes] : {std::pair{base::Bytes{64}, Blocks{128, 255, 300, 512, 1024}},
+                                       std::pair{kFull, Blocks{325, 389, 390, 1024}}}) {
+        for (const std::int64_t blocks : sizes) {
+            BufferProbe probe;
+            probe.config.buffer_blocks = blocks;
+            probe.bytes = bytes;
+            EXPECT_DOUBLE_EQ(probe.fitting(), static_cast<double>(blocks / ((bytes + 63) / 64)));
+        }
     }
 }
 

@@ -12,16 +12,21 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-void append(Bytes& bytes, std::initializer_list<int> more) {
-    for (const int each : more) {
-        bytes.push_back(static_cast<std::uint8_t>(each));
+Bytes operator+(Bytes bytes, const Bytes& more) {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+    return bytes;
+}
+
+Bytes octets(std::initializer_list<int> values) {
+    Bytes bytes;
+    for (const int value : values) {
+        bytes.push_back(static_cast<std::uint8_t>(value));
     }
+    return bytes;
 }
 
 Bytes ethernet(int type) {
-    Bytes frame;
-    append(frame, {0x02, 0, 0, 0, 0, 0x05, 0x02, 0, 0, 0, 0, 0x06, type >> 8, type & 0xff});
-    return frame;
+    return octets({0x02, 0, 0, 0, 0, 0x05, 0x02, 0, 0, 0, 0, 0x06, type >> 8, type & 0xff});
 }
 
 std::uint16_t checksum(const Bytes& bytes, std::size_t begin, std::size_t length) {
@@ -36,23 +41,42 @@ std::uint16_t checksum(const Bytes& bytes, std::size_t begin, std::size_t length
 }
 
 /// IPv4 from 10.0.0.1 to 10.0.0.2; `words`: length of the header, 5 without options.
-void append_ipv4(Bytes& frame, int protocol, int ecn = 0, int words = 5, int fragment = 0) {
-    const std::size_t begin = frame.size();
-    append(frame, {0x40 | words, ecn, 0, 40, 0, 0, fragment >> 8, fragment & 0xff});
-    append(frame, {64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2});
-    frame.resize(begin + 4 * static_cast<std::size_t>(words));
-    const std::uint16_t sum = checksum(frame, begin, 4 * static_cast<std::size_t>(words));
-    frame[begin + 10] = static_cast<std::uint8_t>(sum >> 8);
-    frame[begin + 11] = static_cast<std::uint8_t>(sum & 0xff);
+Bytes ipv4(int protocol, int ecn = 0, int words = 5, int fragment = 0) {
+    Bytes header = octets({0x40 | words,
+                           ecn,
+                           0,
+                           40,
+                           0,
+                           0,
+                           fragment >> 8,
+                           fragment & 0xff,
+                           64,
+                           protocol,
+                           0,
+                           0,
+                           10,
+                           0,
+                           0,
+                           1,
+                           10,
+                           0,
+                           0,
+                           2});
+    header.resize(4 * static_cast<std::size_t>(words));
+    const std::uint16_t sum = checksum(header, 0, header.size());
+    header[10] = static_cast<std::uint8_t>(sum >> 8);
+    header[11] = static_cast<std::uint8_t>(sum & 0xff);
+    return header;
 }
 /// IPv6 from 2001:db8::1 to 2001:db8::2.
-void append_ipv6(Bytes& frame, int next, int ecn = 0) {
-    append(frame, {0x60, ecn << 4, 0, 0, 0, 40, next, 64});
+Bytes ipv6(int next, int ecn = 0) {
+    Bytes header = octets({0x60, ecn << 4, 0, 0, 0, 40, next, 64});
     for (const int last : {1, 2}) {
-        append(frame, {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last});
+        header = header + octets({0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last});
     }
+    return header;
 }
-void append_ports(Bytes& frame) { append(frame, {0x1f, 0x90, 0x00, 0x50, 0, 0, 0, 0}); }
+Bytes ports() { return octets({0x1f, 0x90, 0x00, 0x50, 0, 0, 0, 0}); }
 
 TEST(Headers, OfEthernet) {
     const Headers headers = headers_of(ethernet(0x0806));
@@ -68,11 +92,9 @@ TEST(Headers, OfEthernet) {
 }
 
 TEST(Headers, OfVlanTags) {
-    Bytes frame = ethernet(0x88a8);
-    append(frame, {0xe0 | 0x01, 0x02, 0x81, 0x00, 0x00, 0x09, 0x08, 0x00});
-    append_ipv4(frame, 17);
-    append_ports(frame);
-    const Headers headers = headers_of(frame);
+    const Headers headers = headers_of(
+        ethernet(0x88a8) + octets({0xe0 | 0x01, 0x02, 0x81, 0x00, 0x00, 0x09, 0x08, 0x00}) +
+        ipv4(17) + ports());
     EXPECT_TRUE(headers.is_tagged);
     EXPECT_EQ(headers.vlan, 0x102);
     EXPECT_EQ(headers.priority, 7);
@@ -82,10 +104,7 @@ TEST(Headers, OfVlanTags) {
 
 TEST(Headers, OfIpv4) {
     for (const int words : {5, 15}) {
-        Bytes frame = ethernet(0x0800);
-        append_ipv4(frame, 6, 0, words);
-        append_ports(frame);
-        const Headers headers = headers_of(frame);
+        const Headers headers = headers_of(ethernet(0x0800) + ipv4(6, 0, words) + ports());
         EXPECT_EQ(headers.protocol, IpProtocol::tcp);
         EXPECT_EQ(headers.from, IpAddress::v4(0x0a000001));
         EXPECT_EQ(headers.to, IpAddress::v4(0x0a000002));
@@ -99,21 +118,16 @@ TEST(Headers, OfIpv4) {
 /// Later fragments: the first bytes of the payload are no ports.
 TEST(Headers, OfLaterFragments) {
     for (const int fragment : {0x2000, 0x2001}) {  // more follow
-        Bytes frame = ethernet(0x0800);
-        append_ipv4(frame, 17, 0, 5, fragment);
-        append_ports(frame);
-        EXPECT_TRUE(headers_of(frame).is_ip);
-        EXPECT_EQ(headers_of(frame).has_ports, fragment == 0x2000);
+        const Headers headers = headers_of(ethernet(0x0800) + ipv4(17, 0, 5, fragment) + ports());
+        EXPECT_TRUE(headers.is_ip);
+        EXPECT_EQ(headers.has_ports, fragment == 0x2000);
     }
 }
 
 TEST(Headers, OfIpv6BehindItsExtensions) {
-    Bytes frame = ethernet(0x86dd);
-    append_ipv6(frame, 0);
-    append(frame, {60, 0, 0, 0, 0, 0, 0, 0});                          // hop by hop
-    append(frame, {17, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});  // options, 16 B
-    append_ports(frame);
-    const Headers headers = headers_of(frame);
+    const Bytes hop_by_hop = octets({60, 0, 0, 0, 0, 0, 0, 0});
+    const Bytes options = octets({17, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+    const Headers headers = headers_of(ethernet(0x86dd) + ipv6(0) + hop_by_hop + options + ports());
     EXPECT_EQ(headers.to, (IpAddress{0x20010db800000000, 2}));
     EXPECT_EQ(headers.protocol, IpProtocol::udp);
     EXPECT_EQ(headers.to_port, 80);
@@ -122,8 +136,7 @@ TEST(Headers, OfIpv6BehindItsExtensions) {
 /// RFC 3168: frames that are not ECT lack `is_ecn_capable`.
 TEST(Headers, MarksCongestionAndMendsTheChecksum) {
     for (const int ecn : {1, 2}) {
-        Bytes frame = ethernet(0x0800);
-        append_ipv4(frame, 6, ecn);
+        Bytes frame = ethernet(0x0800) + ipv4(6, ecn);
         const Headers headers = headers_of(frame);
         ASSERT_TRUE(headers.is_ecn_capable);
         mark_congestion(frame, headers);
@@ -133,8 +146,7 @@ TEST(Headers, MarksCongestionAndMendsTheChecksum) {
         mark_congestion(frame, headers);
         EXPECT_EQ(frame, once);
     }
-    Bytes frame = ethernet(0x86dd);
-    append_ipv6(frame, 6, 1);
+    Bytes frame = ethernet(0x86dd) + ipv6(6, 1);
     ASSERT_TRUE(headers_of(frame).is_ecn_capable);
     mark_congestion(frame, headers_of(frame));
     EXPECT_EQ(frame[15] >> 4 & 3, 3);
@@ -143,10 +155,8 @@ TEST(Headers, MarksCongestionAndMendsTheChecksum) {
 
 /// Truncation leaves only the headers before it.
 TEST(Headers, OfFramesThatAreCutOff) {
-    Bytes frame = ethernet(0x8100);
-    append(frame, {0x00, 0x05, 0x08, 0x00});
-    append_ipv4(frame, 6, 2, 6);
-    append_ports(frame);
+    const Bytes frame =
+        ethernet(0x8100) + octets({0x00, 0x05, 0x08, 0x00}) + ipv4(6, 2, 6) + ports();
     for (std::size_t length = 0; length <= frame.size(); ++length) {
         const Headers headers = headers_of({frame.data(), length});
         EXPECT_EQ(headers.is_frame, length >= 14);

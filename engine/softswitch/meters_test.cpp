@@ -26,21 +26,17 @@ std::uint64_t passing(Meters& meters, int frames, std::uint32_t bytes, Time ever
     return passed;
 }
 
-TEST(Meters, WhatKeepsTheRatePasses) {
-    // 1000 B are 8 us at 1 Gb/s.
-    Meters meters = meters_with({.unit = bits, .per_second = 1'000'000'000});
-    EXPECT_EQ(passing(meters, 1000, 1000, base::microseconds(8)), 1000U);
-    EXPECT_EQ(meters.counters(kMeter).dropped, 0U);
-}
-
-TEST(Meters, WhatExceedsTheRateIsDroppedToIt) {
-    // Frames of 1000 B each 2 us offer four times 1 Gb/s: one in four passes.
-    Meters meters = meters_with({.unit = bits, .per_second = 1'000'000'000});
-    EXPECT_EQ(passing(meters, 1000, 1000, base::microseconds(2)), 250U);
-    EXPECT_EQ(meters.counters(kMeter).packets, 1000U);
-    EXPECT_EQ(meters.counters(kMeter).bytes, 1'000'000U);
-    EXPECT_EQ(meters.counters(kMeter).dropped, 750U);
-    EXPECT_EQ(meters.counters(kMeter).dropped_bytes, 750'000U);
+TEST(Meters, DropTheExcessOverTheirRate) {
+    // 1000 B are 8 us at 1 Gb/s; each 2 us they are four times as much: one in four passes.
+    for (const std::uint64_t excess : {1U, 4U}) {
+        Meters meters = meters_with({.unit = bits, .per_second = 1'000'000'000});
+        const Time every = base::microseconds(8) / static_cast<std::int64_t>(excess);
+        EXPECT_EQ(passing(meters, 1000, 1000, every), 1000 / excess);
+        EXPECT_EQ(meters.counters(kMeter).packets, 1000U);
+        EXPECT_EQ(meters.counters(kMeter).bytes, 1'000'000U);
+        EXPECT_EQ(meters.counters(kMeter).dropped, 1000 - 1000 / excess);
+        EXPECT_EQ(meters.counters(kMeter).dropped_bytes, 1'000'000 - 1'000'000 / excess);
+    }
 }
 
 TEST(Meters, ABurstPassesAtOnceAndAgainAfterAPause) {

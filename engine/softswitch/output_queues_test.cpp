@@ -294,16 +294,16 @@ TEST(OutputQueues, LosesNothingThatIsNotCounted) {
             }
             Fates fates;
             queues.in(batch, now, fates);
-            std::size_t seen = 0;
+            std::size_t drops = 0;
             for (const Packet& packet : batch) {
-                if (seen < fates.dropped.size() && fates.dropped[seen] == packet.handle) {
-                    ++seen;
+                if (drops < fates.dropped.size() && fates.dropped[drops] == packet.handle) {
+                    ++drops;
                 } else {
                     expected[packet.ring.value()].push_back(packet.handle);
                     ring_of[packet.handle] = packet.ring.value();
                 }
             }
-            ASSERT_EQ(seen, fates.dropped.size());
+            ASSERT_EQ(drops, fates.dropped.size());
             const auto port = static_cast<std::uint16_t>(below(config.ports));
             for (const std::uint64_t handle : sent(queues, port, now, below(64))) {
                 const std::uint32_t ring = ring_of.at(handle);

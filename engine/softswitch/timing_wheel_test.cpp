@@ -20,17 +20,14 @@ std::vector<std::uint32_t> due_at(TimingWheel& wheel, Time now) {
 TEST(TimingWheel, ANumberIsDueWhenItsSlotBegins) {
     TimingWheel wheel(2, Time{1024});
     EXPECT_EQ(wheel.width(), Time{1024});
+    EXPECT_EQ(TimingWheel(1, Time{1023}).width(), Time{512});
+    EXPECT_EQ(TimingWheel(1, base::nanoseconds(500)).width(), Time{1 << 18});
     wheel.put(1, Time{3 * 1024 + 500});
     EXPECT_EQ(wheel.next_due(), Time{3 * 1024});
     EXPECT_TRUE(due_at(wheel, Time{3 * 1024 - 1}).empty());
     EXPECT_EQ(due_at(wheel, Time{3 * 1024}), (std::vector<std::uint32_t>{1}));
     EXPECT_TRUE(wheel.empty());
     EXPECT_EQ(wheel.next_due(), Time::never());
-}
-
-TEST(TimingWheel, TheWidthIsThePowerOfTwoBelow) {
-    EXPECT_EQ(TimingWheel(1, Time{1023}).width(), Time{512});
-    EXPECT_EQ(TimingWheel(1, base::nanoseconds(500)).width(), Time{1 << 18});
 }
 
 TEST(TimingWheel, WaitsForMoreThanATurn) {

@@ -50,6 +50,17 @@ class Wired {
                     frame.data(), frame.size());
         ASSERT_EQ(rte_ring_enqueue(ends_[port].to_switch, buffer), 0);
     }
+    /// So many of them, with marks from 0 on.
+    void put_marked(std::size_t port, std::vector<std::uint8_t> frame, int count) {
+        for (int mark = 0; mark < count; ++mark) {
+            frame.back() = static_cast<std::uint8_t>(mark);
+            put(port, frame);
+        }
+    }
+    void turn_until_idle() {
+        while (loop_.turn()) {
+        }
+    }
     /// The last bytes of the frames that came out by a port.
     std::vector<int> taken(std::size_t port) {
         std::vector<int> found;
@@ -109,7 +120,7 @@ ForwarderConfig config_of(std::uint16_t ports, RingConfig each = {}) {
 }
 
 /// A frame of 60 B from host `from` to host `to`; 255: broadcast.
-std::vector<std::uint8_t> frame(int from, int to, int mark) {
+std::vector<std::uint8_t> frame(int from, int to, int mark = 0) {
     std::vector<std::uint8_t> bytes(60);
     if (to == 255) {
         std::fill_n(bytes.begin(), 6, std::uint8_t{0xff});
@@ -147,12 +158,9 @@ TEST(PollLoop, GivesEveryBufferBack) {
     Wired wired(config_of(4, {.packets = 8}));
     for (int round = 0; round < 100; ++round) {
         for (std::size_t port = 0; port < 4; ++port) {
-            for (int i = 0; i < 20; ++i) {  // more than rings hold
-                wired.put(port, frame(static_cast<int>(port), 255, i));
-            }
+            wired.put_marked(port, frame(static_cast<int>(port), 255), 20);  // more than rings hold
         }
-        while (wired.loop().turn()) {
-        }
+        wired.turn_until_idle();
         for (std::size_t port = 0; port < 4; ++port) {
             wired.taken(port);
         }
@@ -193,17 +201,13 @@ TEST(PollLoop, AFullRingDelaysNoOtherOfItsPortByMoreThanABatch) {
         ASSERT_TRUE(wired.forwarder().set_rule(
             match, 0, {.what = Action::What::queue, .ring = RingIndex(host)}));
     }
-    for (int i = 0; i < 200; ++i) {
-        wired.put(0, frame(1, 2, 2));
-    }
-    while (wired.loop().turn()) {
-    }
+    wired.put_marked(0, frame(1, 2), 200);
+    wired.turn_until_idle();
     EXPECT_EQ(wired.forwarder().queues().held_packets(RingIndex(2)), 100U);
     std::ignore = wired.taken(1);
     // A frame behind a batch for the full ring leaves in the turn in which it came in.
-    for (std::size_t i = 0; i < PollLoop::kBatch; ++i) {
-        wired.put(0, frame(1, i + 1 < PollLoop::kBatch ? 2 : 3, 3));
-    }
+    wired.put_marked(0, frame(1, 2), static_cast<int>(PollLoop::kBatch) - 1);
+    wired.put(0, frame(1, 3, 3));
     wired.loop().turn();
     EXPECT_EQ(wired.taken(1), (std::vector<int>{3}));
     EXPECT_EQ(wired.forwarder().queues().counters(RingIndex(3)).drops, 0U);
@@ -215,9 +219,7 @@ TEST(PollLoop, PausesThePortThatFillsALongRing) {
     wired.forwarder().fix_address({0x020000000001}, 0, PortIndex(1));
     wired.forwarder().queues().set_rate(RingIndex(1), kLeastPace);
     wired.forwarder().set_pause(RingIndex(1), 10);
-    for (int i = 0; i < 30; ++i) {
-        wired.put(0, frame(9, 1, i));
-    }
+    wired.put_marked(0, frame(9, 1), 30);
     wired.loop().turn();
     EXPECT_EQ(wired.loop().counters().pauses, 1U);
     EXPECT_EQ(wired.taken(0).size(), 1U);
@@ -233,9 +235,7 @@ TEST(PollLoop, PausesThePortThatFillsALongRing) {
 
 TEST(PollLoop, WhatIsHeldAtTheEndIsGivenBack) {
     Wired wired(config_of(2, {.rate = {1'000}}));
-    for (int i = 0; i < 50; ++i) {
-        wired.put(0, frame(1, 255, i));
-    }
+    wired.put_marked(0, frame(1, 255), 50);
     {
         PollLoop loop(wired.forwarder(), wired.devices());
         loop.turn();
@@ -298,9 +298,7 @@ TEST(PollLoop, SeveralCoresAreOneSwitch) {
             if (from == to) {
                 continue;
             }
-            for (const int mark : sent) {
-                wired.put(from, frame(from, to, mark));
-            }
+            wired.put_marked(from, frame(from, to), 100);
             cores.turn();
             EXPECT_EQ(wired.taken(to), sent);
         }
@@ -326,9 +324,8 @@ TEST(PollLoop, ACoreThatIsBehindLosesWhatIsCounted) {
         Cores cores(config_of(2), wired.devices(), 2);
         const auto dropped = [&] { return cores.loop(0).counters().behind; };
         while (dropped() == 0 && wired.buffers_free() > 64) {
-            for (int i = 0; i < 32; ++i, ++sent) {
-                wired.put(0, frame(0, 255, 1));
-            }
+            wired.put_marked(0, frame(0, 255), 32);
+            sent += 32;
             cores.loop(0).turn();  // the other one does not turn
         }
         EXPECT_EQ(dropped(), sent + 1 - 255);
@@ -339,15 +336,13 @@ TEST(PollLoop, ACoreThatIsBehindLosesWhatIsCounted) {
         }
         came += wired.taken(1).size();
         EXPECT_EQ(came + dropped(), sent);
-        for (int i = 0; i < 5; ++i) {  // held only by the ring between the cores
-            wired.put(0, frame(0, 255, 1));
-        }
+        wired.put_marked(0, frame(0, 255), 5);  // held only by the ring between the cores
         cores.loop(0).turn();
     }
     EXPECT_EQ(wired.buffers_free(), kBuffers);
 }
 
-TEST(PollLoop, DoesWhatIsAskedBetweenTwoTurns) {
+TEST(PollLoop, DoesCallsBetweenTwoTurns) {
     Wired wired(config_of(2));
     std::thread runs([&] { wired.loop().run(base::milliseconds(1)); });
     std::thread::id where;
@@ -363,14 +358,14 @@ TEST(PollLoop, DoesWhatIsAskedBetweenTwoTurns) {
 }
 
 /// A loop that slept on would need an hour for each.
-TEST(PollLoop, IsWokenByWhatIsAskedAndByItsEnd) {
+TEST(PollLoop, IsWokenByCallsAndByItsEnd) {
     Wired wired(config_of(2));
     std::thread runs([&] { wired.loop().run(base::seconds(3600)); });
     std::uint64_t turns = 0;
     while (turns < 200) {  // it sleeps after a hundred without a frame
         wired.loop().do_between([&] { turns = wired.loop().counters().turns; });
     }
-    for (int asked = 0; asked < 20; ++asked) {
+    for (int call = 0; call < 20; ++call) {
         wired.loop().do_between([] {});
     }
     wired.loop().stop();
