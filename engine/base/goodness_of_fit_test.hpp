@@ -1,9 +1,12 @@
 // For tests: does a sample come from a given distribution?
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numbers>
 #include <vector>
 
 namespace daqloom::base {
@@ -23,7 +26,18 @@ double kolmogorov_smirnov(std::vector<double> sample, Cdf cdf) {
     }
     return distance * std::sqrt(n);
 }
-inline constexpr double kolmogorov_smirnov_limit = 2.7;
+template <class Cdf>
+void expect_distribution(const std::vector<double>& sample, Cdf cdf) {
+    EXPECT_LT(kolmogorov_smirnov(sample, cdf), 2.7);
+}
+
+/// Distribution functions.
+inline auto exponential_of(double mean) {
+    return [mean](double x) { return 1 - std::exp(-x / mean); };
+}
+inline auto normal_of(double mean, double deviation) {
+    return [=](double x) { return 0.5 * std::erfc(-(x - mean) / deviation / std::numbers::sqrt2); };
+}
 
 struct Moments {
     double mean = 0;

@@ -61,11 +61,11 @@ TEST(Index, CanBeHashed) {
 }
 
 TEST(IndexRange, GoesUpToItsEnd) {
-    std::vector<NodeIndex> seen;
+    std::vector<NodeIndex> nodes;
     for (const NodeIndex node : IndexRange<NodeIndex>(NodeIndex(2), NodeIndex(5))) {
-        seen.push_back(node);
+        nodes.push_back(node);
     }
-    EXPECT_EQ(seen, (std::vector<NodeIndex>{NodeIndex(2), NodeIndex(3), NodeIndex(4)}));
+    EXPECT_EQ(nodes, (std::vector<NodeIndex>{NodeIndex(2), NodeIndex(3), NodeIndex(4)}));
     const IndexRange<NodeIndex> none(0);
     EXPECT_EQ(none.begin(), none.end());
     EXPECT_EQ(std::ranges::distance(IndexRange<NodeIndex>(7)), 7);
@@ -82,21 +82,14 @@ TEST(Table, ReturnsTheIndexOfWhatIsAppended) {
     EXPECT_EQ(ports.indices().size(), 2U);
 }
 
-TEST(Table, IsListedAndCompared) {
-    const Table<PortIndex, int> lengths{3, 1};
+TEST(Table, IsListedComparedAndResizedAndHoldsFlags) {
+    Table<PortIndex, int> lengths{3, 1};
     EXPECT_EQ(lengths[PortIndex(0)], 3);
     EXPECT_EQ(lengths.size(), 2U);
     EXPECT_EQ(lengths, (Table<PortIndex, int>{3, 1}));
     EXPECT_NE(lengths, (Table<PortIndex, int>{3, 2}));
-}
-
-TEST(Table, GrowsByAsManyOfTheSame) {
-    Table<PortIndex, int> lengths{3};
-    lengths.resize(3, 7);
-    EXPECT_EQ(lengths, (Table<PortIndex, int>{3, 7, 7}));
-}
-
-TEST(Table, HoldsFlagsAsAVectorDoes) {
+    lengths.resize(4, 7);
+    EXPECT_EQ(lengths, (Table<PortIndex, int>{3, 1, 7, 7}));
     Table<NodeIndex, bool> taken(3);
     taken[NodeIndex(1)] = true;
     EXPECT_EQ(std::ranges::count(taken, true), 1);

@@ -9,14 +9,17 @@ namespace {
 
 using base::Time;
 
-TEST(Histogram, HoldsNothingAtFirst) {
-    const Histogram histogram;
+TEST(Histogram, HoldsNothingAtFirstAndNegativeDurationsAsZero) {
+    Histogram histogram;
     EXPECT_TRUE(histogram.empty());
     EXPECT_EQ(histogram.quantile(0.5), Time{0});
     EXPECT_EQ(histogram.min(), Time{0});
     EXPECT_EQ(histogram.max(), Time{0});
     EXPECT_EQ(histogram.mean_ps(), 0);
     EXPECT_TRUE(histogram.buckets().empty());
+    histogram.record(Time{-5});
+    EXPECT_EQ(histogram.max(), Time{0});
+    EXPECT_EQ(histogram.count(), 1U);
 }
 
 /// 0 … 200 are below 256: each has its own bucket, so quantiles are exact order statistics.
@@ -92,13 +95,6 @@ TEST(Histogram, TheMeanDoesNotOverflow) {
     }
     EXPECT_DOUBLE_EQ(histogram.mean_ps(), std::ldexp(1.0, 63));
     EXPECT_EQ(histogram.quantile(0.5), Time::never());
-}
-
-TEST(Histogram, NegativeDurationsCountAsZero) {
-    Histogram histogram;
-    histogram.record(Time{-5});
-    EXPECT_EQ(histogram.max(), Time{0});
-    EXPECT_EQ(histogram.count(), 1U);
 }
 
 }  // namespace

@@ -9,74 +9,48 @@ namespace {
 
 using base::Time;
 
-void expect_bin(const TimeSeries& series, std::size_t bin, std::int64_t max, double mean) {
-    ASSERT_LT(bin, series.bins().size());
-    EXPECT_EQ(series.bins()[bin].max, max) << "bin " << bin;
-    EXPECT_DOUBLE_EQ(series.bins()[bin].mean, mean) << "bin " << bin;
+using Sets = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< times and values
+using Bins = std::vector<std::pair<std::int64_t, double>>;        ///< maxima and means
+
+/// Of a series with so many bins from begin to end that stops at `stop`; peak: time and value.
+void expect_bins(const char* name, Time begin, Time end, std::size_t bins, const Sets& sets,
+                 Time stop, const Bins& expected, std::pair<std::int64_t, std::int64_t> peak) {
+    SCOPED_TRACE(name);
+    TimeSeries series(begin, end, bins);
+    for (const auto& [at, value] : sets) {
+        series.set(Time{at}, value);
+    }
+    series.finish(stop);
+    ASSERT_EQ(series.bins().size(), expected.size());
+    for (std::size_t bin = 0; bin < expected.size(); ++bin) {
+        EXPECT_EQ(series.bins()[bin].max, expected[bin].first) << "bin " << bin;
+        EXPECT_DOUBLE_EQ(series.bins()[bin].mean, expected[bin].second) << "bin " << bin;
+    }
+    EXPECT_EQ(series.peak().at, Time{peak.first});
+    EXPECT_EQ(series.peak().value, peak.second);
 }
 
-/// Two bins of 10 ps: 4 from 2 to 5, 6 from 5 to 12, 1 from 12 to 20.
+/// The first, two bins of 10 ps: 4 from 2 to 5, 6 from 5 to 12, 1 from 12 to 20.
 ///   bin 0: (2·0 + 3·4 + 5·6) / 10 = 4.2    bin 1: (2·6 + 8·1) / 10 = 2
 TEST(TimeSeries, KeepsMaximumAndMeanOfEachBin) {
-    TimeSeries series(Time{0}, Time{20}, 2);
-    series.set(Time{2}, 4);
-    series.set(Time{5}, 6);
-    EXPECT_EQ(series.peak().value, 6);
-    series.set(Time{12}, 1);
-    series.finish(Time{20});
-    ASSERT_EQ(series.bins().size(), 2U);
-    expect_bin(series, 0, 6, 4.2);
-    expect_bin(series, 1, 6, 2);
-    EXPECT_EQ(series.peak().value, 6);
-    EXPECT_EQ(series.peak().at, Time{5});
-}
-
-TEST(TimeSeries, CarriesAValueOverBinsWithoutChanges) {
-    TimeSeries series(Time{100}, Time{140}, 4);
-    series.set(Time{105}, 8);
-    series.set(Time{135}, 2);
-    series.finish(Time{140});
-    expect_bin(series, 0, 8, 4);
-    expect_bin(series, 1, 8, 8);
-    expect_bin(series, 2, 8, 8);
-    expect_bin(series, 3, 8, 5);
-}
-
-TEST(TimeSeries, CountsAValueThatLastsNoTimeForTheMaximumOnly) {
-    TimeSeries series(Time{0}, Time{10}, 1);
-    series.set(Time{5}, 100);
-    series.set(Time{5}, 2);
-    series.finish(Time{10});
-    expect_bin(series, 0, 100, 1);
-    EXPECT_EQ(series.peak().at, Time{5});
-}
-
-TEST(TimeSeries, AChangeOnABoundaryBelongsToTheLaterBin) {
-    TimeSeries series(Time{0}, Time{20}, 2);
-    series.set(Time{10}, 3);
-    series.finish(Time{20});
-    expect_bin(series, 0, 0, 0);
-    expect_bin(series, 1, 3, 3);
-}
-
-TEST(TimeSeries, AFallOnABoundaryKeepsTheOldValueOutOfTheLaterBin) {
-    TimeSeries series(Time{0}, Time{20}, 2);
-    series.set(Time{0}, 9);
-    series.set(Time{10}, 3);
-    series.finish(Time{20});
-    expect_bin(series, 0, 9, 9);
-    expect_bin(series, 1, 3, 3);
-}
-
-TEST(TimeSeries, TakesFromTheWarmUpOnlyTheLastValue) {
-    TimeSeries series(Time{10}, Time{20}, 1);
-    series.set(Time{1}, 1000);
-    series.set(Time{4}, 7);
-    series.set(Time{15}, 1);
-    series.finish(Time{20});
-    expect_bin(series, 0, 7, 4);
-    EXPECT_EQ(series.peak().value, 7);
-    EXPECT_EQ(series.peak().at, Time{10});
+    expect_bins("changes", Time{0}, Time{20}, 2, {{2, 4}, {5, 6}, {12, 1}}, Time{20},
+                {{6, 4.2}, {6, 2}}, {5, 6});
+    expect_bins("bins without a change", Time{100}, Time{140}, 4, {{105, 8}, {135, 2}}, Time{140},
+                {{8, 4}, {8, 8}, {8, 8}, {8, 5}}, {105, 8});
+    expect_bins("a value that lasts no time counts for the maximum only", Time{0}, Time{10}, 1,
+                {{5, 100}, {5, 2}}, Time{10}, {{100, 1}}, {5, 100});
+    expect_bins("a change on a boundary belongs to the later bin", Time{0}, Time{20}, 2, {{10, 3}},
+                Time{20}, {{0, 0}, {3, 3}}, {10, 3});
+    expect_bins("a fall on a boundary", Time{0}, Time{20}, 2, {{0, 9}, {10, 3}}, Time{20},
+                {{9, 9}, {3, 3}}, {0, 9});
+    expect_bins("of the warm-up, the last value", Time{10}, Time{20}, 1,
+                {{1, 1000}, {4, 7}, {15, 1}}, Time{20}, {{7, 4}}, {10, 7});
+    expect_bins("a run that stops in a bin", Time{0}, Time{40}, 4, {{10, 6}}, Time{12},
+                {{0, 0}, {6, 6}}, {10, 6});
+    expect_bins("bins of 3, 3, 3 and 1 ps", Time{0}, Time{10}, 4, {{8, 6}}, Time{10},
+                {{0, 0}, {0, 0}, {6, 2}, {6, 6}}, {8, 6});
+    expect_bins("more bins than picoseconds", Time{0}, Time{3}, 10, {{1, 6}}, Time{3},
+                {{0, 0}, {6, 6}, {6, 6}}, {1, 6});
 }
 
 TEST(TimeSeries, IgnoresWhatComesAtOrAfterTheEnd) {
@@ -88,34 +62,9 @@ TEST(TimeSeries, IgnoresWhatComesAtOrAfterTheEnd) {
     series.set(Time{25}, 5000);
     series.finish(Time{30});
     ASSERT_EQ(series.bins().size(), 2U);
-    expect_bin(series, 1, 5, 5);
+    EXPECT_EQ(series.bins()[1].max, 5);
+    EXPECT_DOUBLE_EQ(series.bins()[1].mean, 5);
     EXPECT_EQ(series.peak().value, 5);
-}
-
-TEST(TimeSeries, ARunThatStopsEarlyKeepsTheBinItStoppedIn) {
-    TimeSeries series(Time{0}, Time{40}, 4);
-    series.set(Time{10}, 6);
-    series.finish(Time{12});
-    ASSERT_EQ(series.bins().size(), 2U);
-    expect_bin(series, 1, 6, 6);
-}
-
-TEST(TimeSeries, CutsTheLastBinAtTheEnd) {
-    TimeSeries series(Time{0}, Time{10}, 4);  // bins of 3, 3, 3 and 1 ps
-    series.set(Time{8}, 6);
-    series.finish(Time{10});
-    ASSERT_EQ(series.bins().size(), 4U);
-    expect_bin(series, 2, 6, 2);
-    expect_bin(series, 3, 6, 6);
-}
-
-TEST(TimeSeries, MoreBinsThanPicosecondsLeavesTheSurplusOut) {
-    TimeSeries series(Time{0}, Time{3}, 10);
-    series.set(Time{1}, 6);
-    series.finish(Time{3});
-    ASSERT_EQ(series.bins().size(), 3U);
-    expect_bin(series, 0, 0, 0);
-    expect_bin(series, 2, 6, 6);
 }
 
 /// A queue with rushes and lulls that drains one unit every other picosecond. One series sees every

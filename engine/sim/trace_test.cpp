@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/expected_test.hpp"
+
 namespace daqloom::sim {
 namespace {
 
@@ -26,15 +28,13 @@ class TraceTest : public testing::Test {
 };
 
 TEST_F(TraceTest, WritesOneEntryPerLine) {
-    auto trace = TraceWriter::open(path_);
-    ASSERT_TRUE(trace);
-    const auto builder = trace->track("builders", "builder 0");
-    const auto tor = trace->track("switches", "tor");
-    trace->slice(builder, "event 7", Time{1'000'000}, Time{3'500'001},
-                 {{"bytes", 5}, {"rank", -1}});
-    trace->instant(builder, "timeout", base::seconds(100));
-    trace->counter(tor, "buffered bytes", Time{1}, 1500);
-    ASSERT_TRUE(trace->close());
+    auto trace = base::value_of(TraceWriter::open(path_));
+    const auto builder = trace.track("builders", "builder 0");
+    const auto tor = trace.track("switches", "tor");
+    trace.slice(builder, "event 7", Time{1'000'000}, Time{3'500'001}, {{"bytes", 5}, {"rank", -1}});
+    trace.instant(builder, "timeout", base::seconds(100));
+    trace.counter(tor, "buffered bytes", Time{1}, 1500);
+    ASSERT_TRUE(trace.close());
     EXPECT_EQ(written(), R"({"displayTimeUnit":"ns","traceEvents":[
 {"ph":"M","pid":1,"tid":1,"name":"process_name","args":{"name":"builders"}},
 {"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"builder 0"}},
@@ -48,12 +48,11 @@ TEST_F(TraceTest, WritesOneEntryPerLine) {
 }
 
 TEST_F(TraceTest, TheSameNamesGiveTheSameTrack) {
-    auto trace = TraceWriter::open(path_);
-    ASSERT_TRUE(trace);
-    const auto first = trace->track("a", "x");
-    const auto other_row = trace->track("a", "y");
-    const auto other_group = trace->track("b", "x");
-    const auto again = trace->track("a", "x");
+    auto trace = base::value_of(TraceWriter::open(path_));
+    const auto first = trace.track("a", "x");
+    const auto other_row = trace.track("a", "y");
+    const auto other_group = trace.track("b", "x");
+    const auto again = trace.track("a", "x");
     EXPECT_EQ(first.group, again.group);
     EXPECT_EQ(first.row, again.row);
     EXPECT_EQ(first.group, other_row.group);
@@ -63,40 +62,30 @@ TEST_F(TraceTest, TheSameNamesGiveTheSameTrack) {
 }
 
 TEST_F(TraceTest, EscapesNames) {
-    auto trace = TraceWriter::open(path_);
-    ASSERT_TRUE(trace);
-    trace->track("a\"b\\c\n\x01µ", "row");
-    ASSERT_TRUE(trace->close());
+    auto trace = base::value_of(TraceWriter::open(path_));
+    trace.track("a\"b\\c\n\x01µ", "row");
+    ASSERT_TRUE(trace.close());
     EXPECT_NE(written().find(R"({"name":"a\"b\\c\u000a\u0001µ"})"), std::string::npos) << written();
 }
 
 TEST_F(TraceTest, CountsWhatExceedsItsBound) {
-    auto trace = TraceWriter::open(path_, 2);
-    ASSERT_TRUE(trace);
-    const auto track = trace->track("a", "x");
+    auto trace = base::value_of(TraceWriter::open(path_, 2));
+    const auto track = trace.track("a", "x");
     for (int i = 0; i < 5; ++i) {
-        trace->instant(track, "now", Time{i});
+        trace.instant(track, "now", Time{i});
     }
-    EXPECT_EQ(trace->entries(), 2U);
-    EXPECT_EQ(trace->left_out(), 3U);
-    ASSERT_TRUE(trace->close());
+    EXPECT_EQ(trace.entries(), 2U);
+    EXPECT_EQ(trace.left_out(), 3U);
+    ASSERT_TRUE(trace.close());
     EXPECT_NE(written().find("\"left_out\":3"), std::string::npos);
     EXPECT_EQ(written().find("\"ts\":0.000002"), std::string::npos);
 }
 
-TEST_F(TraceTest, LeavesNoFileWhenItIsNotClosed) {
-    {
-        auto trace = TraceWriter::open(path_);
-        ASSERT_TRUE(trace);
-        trace->track("a", "x");
-    }
+TEST_F(TraceTest, AnEmptyTraceIsValidAndOneThatIsNotClosedLeavesNoFile) {
+    base::value_of(TraceWriter::open(path_)).track("a", "x");
     EXPECT_FALSE(std::filesystem::exists(path_));
-}
-
-TEST_F(TraceTest, AnEmptyTraceIsValid) {
-    auto trace = TraceWriter::open(path_);
-    ASSERT_TRUE(trace);
-    ASSERT_TRUE(trace->close());
+    auto trace = base::value_of(TraceWriter::open(path_));
+    ASSERT_TRUE(trace.close());
     EXPECT_EQ(written(),
               "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n],\"otherData\":{\"left_out\":0}}\n");
 }

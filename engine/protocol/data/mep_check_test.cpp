@@ -81,7 +81,7 @@ TEST_F(MepCheck, CountsWhatIsRight) {
     EXPECT_EQ(check.fragment_bytes, bytes);
 }
 
-TEST_F(MepCheck, SeesEveryFlippedBitOfEveryMfp) {
+TEST_F(MepCheck, FindsEveryFlippedBitOfEveryMfp) {
     for (const MepEntry& entry : entries_) {
         for (Bytes byte = 0; byte < entry.bytes; ++byte) {
             for (int bit = 0; bit < 8; ++bit) {
@@ -118,7 +118,7 @@ TEST_F(MepCheck, NamesTheFaultItsPlaceSourceIdAndEvent) {
     expect(third + 5, 0x80, DataFault::pattern, static_cast<Bytes>(third) + 5, first_event + 2);
 }
 
-TEST_F(MepCheck, SeesSizesThatAreExchangedWithinTheirPadding) {
+TEST_F(MepCheck, FindsSizesThatAreExchangedWithinTheirPadding) {
     // One byte more, with as much padding: the MFP is well-formed, and its bytes are zero.
     std::size_t event = 0;
     while (streams_[0].size(first_event + event) % 4 == 0) {
@@ -131,7 +131,7 @@ TEST_F(MepCheck, SeesSizesThatAreExchangedWithinTheirPadding) {
     EXPECT_EQ(check.event, first_event + event);
 }
 
-TEST_F(MepCheck, SeesAnMfpOfOtherEventsOrOfAnotherStream) {
+TEST_F(MepCheck, FindsAnMfpOfOtherEventsOrOfAnotherStream) {
     const auto copy = mep_;
     ASSERT_TRUE(streams_[2].generate(first_event + 10, std::span(mep_).subspan(at(2, 0))));
     EXPECT_NE(check_mep(streams_, mep_).fault, DataFault::none);
@@ -148,7 +148,7 @@ TEST_F(MepCheck, SeesAnMfpOfOtherEventsOrOfAnotherStream) {
     EXPECT_EQ(check_mep(streams_, mep_).fault, DataFault::source_id);  // another's
 }
 
-TEST_F(MepCheck, SeesAMepOfOtherEvents) {
+TEST_F(MepCheck, FindsAMepOfOtherEvents) {
     const DataCheck check = with(16, 1);
     EXPECT_EQ(check.fault, DataFault::event);
     EXPECT_EQ(with(24, 1).fault, DataFault::count);
@@ -171,7 +171,7 @@ TEST_F(MepCheck, TakesMissingEmptyAndUnlistedStreamsAsAbsent) {
     EXPECT_EQ(check_mep(streams_, mep_).absent, 2);
 }
 
-TEST(MfpCheck, WantsTheMfpToFillItsPlace) {
+TEST(MfpCheck, TakesOnlyAnMfpThatFillsItsPlace) {
     const auto sizes = std::make_shared<PatternSizes>(FragmentSizes::fixed, 8, 1);
     const auto stream = *MfpGenerator::make({.packing = 2, .sizes = sizes});
     Memory memory(100);
@@ -183,7 +183,7 @@ TEST(MfpCheck, WantsTheMfpToFillItsPlace) {
     EXPECT_EQ(check_mfp(stream, 5, std::span(memory).first(0)).fault, DataFault::malformed_mfp);
 }
 
-TEST(PatternScan, RecognisesGeneratedFragmentsAndSeesEveryFlippedBitInThem) {
+TEST(PatternScan, RecognisesGeneratedFragmentsAndFindsEveryFlippedBitInThem) {
     const auto sizes = std::make_shared<PatternSizes>(FragmentSizes::fixed, 9, 1);
     const auto stream = *MfpGenerator::make({.source_id = 6, .packing = 4, .sizes = sizes});
     Memory memory(20 + 4 + 8 + 4 * 12);

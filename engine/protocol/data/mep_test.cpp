@@ -64,6 +64,15 @@ TEST(Mep, DecodesTheWorkedExample) {
     EXPECT_TRUE(view->mfp(2).empty());
 }
 
+TEST(Mep, HasItsSizeInItsHeader) {
+    EXPECT_EQ(mep_size(std::span(example_mep).first(40)), 104);
+    EXPECT_EQ(mep_size(std::span(example_mep).first(39)).error().message,
+              "MEP cut off: 39 bytes, and its header takes 40");
+    Memory empty(40);
+    ASSERT_TRUE(encode_mep({}, {}, empty).has_value());
+    EXPECT_EQ(MepView::decode(empty)->streams(), 0);
+}
+
 TEST(Mep, IsCompleteIfNothingIsMissing) {
     auto entries = entries_of_example;
     entries[1].state = MepState::complete;
@@ -71,12 +80,6 @@ TEST(Mep, IsCompleteIfNothingIsMissing) {
     ASSERT_TRUE(encode_mep(header_of_example_mep, entries, mep).has_value());
     EXPECT_TRUE(MepView::decode(mep)->is_complete());
     EXPECT_EQ(MepView::decode(mep)->mfp(1).size(), 8);
-}
-
-TEST(Mep, OfNoStreamsIsItsHeader) {
-    Memory mep(40);
-    ASSERT_TRUE(encode_mep({}, {}, mep).has_value());
-    EXPECT_EQ(MepView::decode(mep)->streams(), 0);
 }
 
 TEST(Mep, ComesBackAsItWas) {
@@ -113,12 +116,6 @@ TEST(Mep, ComesBackAsItWas) {
                       return entry.state == MepState::missing;
                   }));
     }
-}
-
-TEST(Mep, TellsItsSizeFromItsHeader) {
-    EXPECT_EQ(mep_size(std::span(example_mep).first(40)), 104);
-    EXPECT_EQ(mep_size(std::span(example_mep).first(39)).error().message,
-              "MEP cut off: 39 bytes, and its header takes 40");
 }
 
 TEST(Mep, RefusesWhatIsCutOffAnywhereOrGoesOn) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "base/goodness_of_fit_test.hpp"
+
 namespace daqloom::protocol {
 namespace {
 
@@ -81,19 +83,17 @@ TEST(PatternSizes, HaveThePoissonianMeanAndVariance) {
     const double mean = 133;
     const PatternSizes sizes(FragmentSizes::poisson, 133, 1);
     constexpr int n = 100'000;
-    double sum = 0;
-    double squares = 0;
+    std::vector<double> drawn;
     for (std::uint64_t event = 0; event < n; ++event) {
-        const double deviation = sizes.size(9, event) - mean;
-        sum += deviation;
-        squares += deviation * deviation;
-        ASSERT_LE(sizes.size(9, event), sizes.largest());
+        drawn.push_back(sizes.size(9, event));
+        ASSERT_LE(drawn.back(), sizes.largest());
     }
+    const base::Moments moments = base::moments_of(drawn);
     // Standard errors of 2^16 sizes in the table: σ/√2^16 and σ² √(2/2^16); and of the draws from
     // it.
     const double one_by = 1.0 / n + 1.0 / 65'536;
-    EXPECT_NEAR(sum / n, 0, 4 * std::sqrt(mean * one_by));
-    EXPECT_NEAR(squares / n / mean, 1, 4 * std::sqrt(2 * one_by));
+    EXPECT_NEAR(moments.mean, mean, 4 * std::sqrt(mean * one_by));
+    EXPECT_NEAR(moments.variance / mean, 1, 4 * std::sqrt(2 * one_by));
 }
 
 TEST(PatternSizes, OfOneKindAreAllTheSame) {

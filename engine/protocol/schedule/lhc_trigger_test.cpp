@@ -101,9 +101,9 @@ TEST(LhcTrigger, TriggersNeverExceedWhatTheDeadTimesAllow) {
                                            {.triggers = 9, .window_bx = 450}};
     constexpr std::int64_t simple = 3;
     const auto scheme = lhc_filling_scheme();
-    for (const double wanted : {1.0, 20.0, 60.0, 400.0}) {
+    for (const double distance : {1.0, 20.0, 60.0, 400.0}) {
         LhcTrigger trigger(scheme, simple, buckets);
-        trigger.set_mean_distance(wanted);
+        trigger.set_mean_distance(distance);
         const Crossings crossings = accepted(trigger, 50'000);
         for (std::size_t last = 1; last < crossings.size(); ++last) {
             ASSERT_GT(crossings[last] - crossings[last - 1], simple);
@@ -118,17 +118,17 @@ TEST(LhcTrigger, TriggersNeverExceedWhatTheDeadTimesAllow) {
     }
 }
 
-TEST(LhcTrigger, ReachesTheWantedDistanceDespiteSimpleDeadTime) {
+TEST(LhcTrigger, ReachesTheSetDistanceDespiteSimpleDeadTime) {
     LhcTrigger trigger({}, 4, {});
-    const double wanted = 10;
+    const double distance = 10;
     // The measurement has no noise on a full orbit: exactly 4 crossings are vetoed each time.
-    EXPECT_NEAR(trigger.set_mean_distance(wanted), wanted, 1e-4);
+    EXPECT_NEAR(trigger.set_mean_distance(distance), distance, 1e-4);
     constexpr std::size_t n = 200'000;
     // distance = 5 + geometric of mean 5 and variance 5 · 6.
-    EXPECT_NEAR(mean_distance(accepted(trigger, n)), wanted, 5 * std::sqrt(30.0 / n));
+    EXPECT_NEAR(mean_distance(accepted(trigger, n)), distance, 5 * std::sqrt(30.0 / n));
 }
 
-TEST(LhcTrigger, ReachesTheWantedDistanceDespiteComplexDeadTime) {
+TEST(LhcTrigger, ReachesTheSetDistanceDespiteComplexDeadTime) {
     // ATLAS-like: 7/415 and 15/370; 100 kHz of 40 MHz is close to the second one's 108 kHz.
     const std::vector<LeakyBucket> buckets{{.triggers = 7, .window_bx = 7 * 350},
                                            {.triggers = 15, .window_bx = 15 * 370}};
@@ -137,7 +137,7 @@ TEST(LhcTrigger, ReachesTheWantedDistanceDespiteComplexDeadTime) {
     EXPECT_NEAR(mean_distance(accepted(trigger, 400'000)), 400, 4);
 }
 
-TEST(LhcTrigger, ReportsTheDistanceThatDeadTimePermitsWhenMoreIsWanted) {
+TEST(LhcTrigger, ReportsTheDistanceThatDeadTimePermitsWhenLessIsSet) {
     EXPECT_NEAR(LhcTrigger({}, 9, {}).set_mean_distance(3), 10, 1e-3);
     EXPECT_NEAR(LhcTrigger({}, 0, {{.triggers = 5, .window_bx = 100}}).set_mean_distance(2), 20,
                 0.01);
@@ -166,10 +166,10 @@ TEST(LhcTrigger, SharesTriggersAmongTheCrossingsOfATrainAsTheRecurrenceSays) {
     constexpr double p = 0.4;
     const std::vector<double> a = acceptance(scheme, dead, p);
     const double per_orbit = std::accumulate(a.begin(), a.end(), 0.0);
-    const double wanted = 7 / per_orbit;  // in filled crossings, of which an orbit has 7
+    const double distance = 7 / per_orbit;  // in filled crossings, of which an orbit has 7
 
     LhcTrigger trigger(scheme, dead, {});
-    EXPECT_NEAR(trigger.set_mean_distance(wanted), wanted, 1e-3);
+    EXPECT_NEAR(trigger.set_mean_distance(distance), distance, 1e-3);
     constexpr std::size_t n = 1'000'000;
     const Crossings crossings = accepted(trigger, n);
     // Measured calibration: the standard error of 32768 vetoed numbers of 0 … 3 is below 0.3 %.
