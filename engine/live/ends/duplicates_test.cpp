@@ -25,7 +25,7 @@ TEST(DuplicateFilter, KnowsWhichOfTheLastNumbersCame) {
     }
 }
 
-TEST(DuplicateFilter, TakesWhatItHasForgottenForSeen) {
+TEST(DuplicateFilter, TakesWhatItHasForgottenForDuplicates) {
     DuplicateFilter filter;
     EXPECT_TRUE(filter.add(0));
     EXPECT_TRUE(filter.add(65'536));

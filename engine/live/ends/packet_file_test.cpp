@@ -53,6 +53,11 @@ std::pair<std::vector<Packet>, std::string> read(File& file) {
     }
 }
 
+std::pair<std::vector<Packet>, std::string> contents(const std::string& path) {
+    auto file = base::value_of(MfpFile::open(path));
+    return read(file);
+}
+
 TEST_F(PacketFiles, GiveBackWhatWasWritten) {
     // Packets of about 700 bytes, and of 2 MB and more, which the reader's memory has to grow for.
     auto packets = mfps(3000, 10, 65);
@@ -81,14 +86,12 @@ TEST_F(PacketFiles, SayWhereTheyAreCutOff) {
     const std::size_t size = first + packets[1].size();
     for (std::size_t cut = size - 1; cut > first; --cut) {
         std::filesystem::resize_file(whole, cut);
-        auto file = MfpFile::open(whole);
-        const auto [found, why] = read(*file);
+        const auto [found, why] = contents(whole);
         ASSERT_EQ(found.size(), 1) << cut;
         ASSERT_EQ(why.find(whole + ", byte " + std::to_string(first) + ": "), 0) << why;
     }
     std::filesystem::resize_file(whole, first);
-    auto file = MfpFile::open(whole);
-    EXPECT_EQ(read(*file).second, "");
+    EXPECT_EQ(contents(whole).second, "");
 }
 
 TEST_F(PacketFiles, SayWhereTheyAreDamaged) {
@@ -97,8 +100,7 @@ TEST_F(PacketFiles, SayWhereTheyAreDamaged) {
     const auto why = [&](std::size_t at, std::vector<std::uint8_t> bytes) {
         auto damaged = packets;
         std::copy(bytes.begin(), bytes.end(), damaged[1].begin() + static_cast<std::ptrdiff_t>(at));
-        auto file = MfpFile::open(write_plain(damaged));
-        return read(*file).second;
+        return contents(write_plain(damaged)).second;
     };
     const std::string where = path("a.mfp") + ", byte " + std::to_string(second) + ": ";
     EXPECT_EQ(why(0, {0}), where + "no MFP: it begins with 0x4000 instead of 0x40ce");
@@ -119,7 +121,8 @@ TEST_F(PacketFiles, FailAgainAfterTheyFailed) {
 }
 
 /// Packets of a file that are read behind each damage, and the places where it was skipped.
-std::pair<std::vector<Packet>, std::vector<Bytes>> read_on(MfpFile& file) {
+std::pair<std::vector<Packet>, std::vector<Bytes>> read_on(const std::string& path) {
+    auto file = base::value_of(MfpFile::open(path));
     std::vector<Packet> packets;
     std::vector<Bytes> places;
     for (;;) {
@@ -166,8 +169,7 @@ TEST_F(PacketFiles, GoOnBehindWhatIsDamaged) {
                 overwrite(path, place + at, 0x80);
                 auto expected = packets;
                 expected.erase(expected.begin() + damaged);
-                auto file = MfpFile::open(path);
-                const auto [found, places] = read_on(*file);
+                const auto [found, places] = read_on(path);
                 ASSERT_EQ(found, expected) << damaged << ", byte " << at;
                 ASSERT_EQ(places, std::vector{static_cast<Bytes>(place)});
                 overwrite(path, place + at, 0x80);
@@ -188,8 +190,7 @@ TEST_F(PacketFiles, GiveTheWholePacketBetweenTwoDamagedOnes) {
                 expected.push_back(packets[i]);
             }
         }
-        auto file = MfpFile::open(path);
-        const auto [found, places] = read_on(*file);
+        const auto [found, places] = read_on(path);
         EXPECT_EQ(found, expected);
         EXPECT_EQ(places.size(), 4U);
     }
@@ -209,16 +210,14 @@ TEST_F(PacketFiles, TakeNoPacketOutOfADamagedOne) {
     }
     const auto path = write(packets);
     overwrite(path, packets[0].size() + 1, 0xff);
-    auto file = MfpFile::open(path);
-    EXPECT_EQ(read_on(*file).first, (std::vector{packets[0], packets[2]}));
+    EXPECT_EQ(read_on(path).first, (std::vector{packets[0], packets[2]}));
 }
 
 TEST_F(PacketFiles, ThatAreCutOffSayHowManyPacketsTheyLack) {
     const auto packets = mfps(5, 3, 5);
     const auto path = write(packets);
     std::filesystem::resize_file(path, packets[0].size() + packets[1].size() + 7);
-    auto file = MfpFile::open(path);
-    const auto [found, places] = read_on(*file);
+    const auto [found, places] = read_on(path);
     EXPECT_EQ(found.size(), 2U);
     EXPECT_EQ(places.size(), 3U);
 }
@@ -229,22 +228,19 @@ TEST_F(PacketFiles, DoWithoutAnIndexThatIsDamagedOrOfAnotherFile) {
     const auto bytes = std::filesystem::file_size(whole + index_ending);
     for (std::size_t at = 0; at < bytes; ++at) {
         overwrite(whole + index_ending, at, 0x10);
-        auto file = MfpFile::open(whole);
-        ASSERT_EQ(read(*file), std::pair(packets, std::string()));
+        ASSERT_EQ(contents(whole), std::pair(packets, std::string()));
         overwrite(whole + index_ending, at, 0x10);
     }
     write(mfps(2, 3, 5), "b.mfp");
     std::filesystem::copy_file(path("b.mfp.index"), path("a.mfp.index"),
                                std::filesystem::copy_options::overwrite_existing);
-    auto file = MfpFile::open(path("a.mfp"));
-    EXPECT_EQ(read(*file), std::pair(packets, std::string()));
+    EXPECT_EQ(contents(path("a.mfp")), std::pair(packets, std::string()));
 }
 
 TEST_F(PacketFiles, WithNothingButOtherBytesEndAtOnce) {
     const auto whole = path("zeros.mfp");
     std::ofstream(whole) << std::string(3 << 20, '\xce');
-    auto file = MfpFile::open(whole);
-    const auto [found, places] = read_on(*file);
+    const auto [found, places] = read_on(whole);
     EXPECT_TRUE(found.empty());
     EXPECT_EQ(places, std::vector{Bytes{0}});
 }
@@ -267,8 +263,7 @@ TEST_F(PacketFiles, OfMepsAreReadTheSameWay) {
     const std::vector<Packet> packets(5, mep);
     auto file = MepFile::open(write(packets, "a.mep"));
     EXPECT_EQ(read(*file).first, packets);
-    auto wrong = MfpFile::open(path("a.mep"));
-    EXPECT_EQ(read(*wrong).second,
+    EXPECT_EQ(contents(path("a.mep")).second,
               path("a.mep") + ", byte 0: no MFP: it begins with 0x454d instead of 0x40ce");
 }
 

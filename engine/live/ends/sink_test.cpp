@@ -34,14 +34,6 @@ std::vector<protocol::MfpGenerator> streams_of(std::uint16_t count) {
     return streams;
 }
 
-std::uint64_t lost_packets(const FileCounters& counters) {
-    std::uint64_t lost = 0;
-    for (const auto& packets : counters.lost) {
-        lost += packets;
-    }
-    return lost;
-}
-
 /// A MEP of all streams but one that is missing.
 Packet mep_of(const std::vector<protocol::MfpGenerator>& streams, std::uint64_t number,
               std::size_t missing = ~std::size_t{0}) {
@@ -59,17 +51,20 @@ class SinkTest : public FolderTest {
         writer_ = std::make_unique<BufferWriter>(*buffer_);
     }
 
+    Sink sink_to(std::unique_ptr<MepConsumer> consumer) {
+        return {*buffer_, std::move(consumer), duplicates_, unit_};
+    }
     void give(std::uint64_t number, const Packet& mep) {
         const base::Time deadline = now() + kHung;
         while (now() < deadline) {
-            const std::uint64_t seen = writer_->acknowledged();
+            const std::uint64_t before = writer_->acknowledged();
             const auto room = writer_->reserve(static_cast<base::Bytes>(mep.size()));
             if (room) {
                 std::ranges::copy(std::as_bytes(std::span(mep)), room->begin());
                 writer_->commit(number, static_cast<base::Bytes>(mep.size()));
                 return;
             }
-            writer_->wait(seen, deadline);
+            writer_->wait(before, deadline);
         }
         FAIL() << "the sink takes nothing";
     }
@@ -84,9 +79,16 @@ class SinkTest : public FolderTest {
     }
     /// Writes MEPs to files with the prefix "run".
     [[nodiscard]] std::unique_ptr<MepConsumer> file_consumer(
-        FileCounters& counters, base::Bytes bytes_per_file = FileSinkConfig().bytes_per_file) {
-        return base::value_of(
-            write_meps({.prefix = path("run"), .bytes_per_file = bytes_per_file}, counters, unit_));
+        base::Bytes bytes_per_file = FileSinkConfig().bytes_per_file) {
+        return base::value_of(write_meps({.prefix = path("run"), .bytes_per_file = bytes_per_file},
+                                         counters_, unit_));
+    }
+    [[nodiscard]] std::uint64_t lost_packets() const {
+        std::uint64_t lost = 0;
+        for (const auto& packets : counters_.lost) {
+            lost += packets;
+        }
+        return lost;
     }
     [[nodiscard]] std::vector<std::string> files() const {
         std::vector<std::string> names;
@@ -101,13 +103,14 @@ class SinkTest : public FolderTest {
 
     std::unique_ptr<Buffer> buffer_;
     std::unique_ptr<BufferWriter> writer_;
-    DuplicateFilter seen_;
+    DuplicateFilter duplicates_;
     NodeCounters unit_;
+    FileCounters counters_;
 };
 
 TEST_F(SinkTest, TakesAllThatWasCommittedBeforeItIsStopped) {
     const auto streams = streams_of(2);
-    Sink sink(*buffer_, discard_meps(), seen_, unit_);
+    Sink sink = sink_to(discard_meps());
     sink.start();
     for (std::uint64_t mep = 0; mep < 500; ++mep) {
         give(mep, mep_of(streams, mep, mep % 10 == 0 ? 1 : 99));
@@ -140,7 +143,7 @@ class Finished final : public MepConsumer {
 TEST_F(SinkTest, EndsWhenTheBufferIsBroken) {
     auto consumer = std::make_unique<Finished>();
     const auto end = consumer->end();
-    Sink sink(*buffer_, std::move(consumer), seen_, unit_);
+    Sink sink = sink_to(std::move(consumer));
     ASSERT_TRUE(writer_->put(0, -1, 1));
     sink.start();
     EXPECT_EQ(end.wait_for(std::chrono::seconds(60)), std::future_status::ready);
@@ -172,7 +175,7 @@ TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
     if (unit == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         auto page = CountersPage::create(run, UnitIndex(0));
-        Sink sink(*buffer_, std::make_unique<Stuck>(6, stuck[1]), seen_, page->counters());
+        Sink sink(*buffer_, std::make_unique<Stuck>(6, stuck[1]), duplicates_, page->counters());
         sink.start();
         const auto streams = streams_of(2);
         for (std::uint64_t mep = 0; mep < 10; ++mep) {
@@ -196,7 +199,7 @@ TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
 TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
     const auto streams = streams_of(3);
     CheckCounters counters;
-    Sink sink(*buffer_, check_meps(streams, counters), seen_, unit_);
+    Sink sink = sink_to(check_meps(streams, counters));
     sink.start();
     std::uint64_t fragment_bytes = 0;
     for (std::uint64_t mep = 0; mep < 50; ++mep) {
@@ -235,13 +238,12 @@ TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
 
 TEST_F(SinkTest, WritesMfpsToFilesOfALimitedSize) {
     const auto streams = streams_of(1);
-    FileCounters counters;
-    Sink sink(*buffer_, file_consumer(counters, 10'000), seen_, unit_);
+    Sink sink = sink_to(file_consumer(10'000));
     play(sink, streams, 50);
-    EXPECT_EQ(counters.packets, 50U);
-    EXPECT_EQ(lost_packets(counters), 0U);
+    EXPECT_EQ(counters_.packets, 50U);
+    EXPECT_EQ(lost_packets(), 0U);
     const auto names = files();
-    EXPECT_EQ(names.size(), counters.files);
+    EXPECT_EQ(names.size(), counters_.files);
     ASSERT_GT(names.size(), 1U);
     EXPECT_EQ(names.front(), "run-source-0-0001.mfp");
     std::uint64_t next = 0;
@@ -263,8 +265,7 @@ TEST_F(SinkTest, WritesMfpsToFilesOfALimitedSize) {
 /// one MFP in every other MEP.
 TEST_F(SinkTest, WritesNoMepWithAnMfpThatIsNotWhatItsTableSays) {
     const auto streams = streams_of(2);
-    FileCounters counters;
-    Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
+    Sink sink = sink_to(file_consumer());
     sink.start();
     constexpr std::array<std::size_t, 8> places = {0, 2, 5, 8, 15, 17, 18, 33};
     for (std::uint64_t mep = 0; mep < 2 * places.size(); ++mep) {
@@ -277,8 +278,8 @@ TEST_F(SinkTest, WritesNoMepWithAnMfpThatIsNotWhatItsTableSays) {
         give(mep, bytes);
     }
     sink.stop();
-    EXPECT_EQ(counters.packets, 2 * places.size());
-    EXPECT_EQ(counters.lost[EBADMSG], places.size());
+    EXPECT_EQ(counters_.packets, 2 * places.size());
+    EXPECT_EQ(counters_.lost[EBADMSG], places.size());
     EXPECT_EQ(unit_.meps_not_written, places.size());
     for (const std::string& name : files()) {
         auto file = MfpFile::open(path(name));
@@ -292,10 +293,9 @@ TEST_F(SinkTest, WritesNoMepWithAnMfpThatIsNotWhatItsTableSays) {
 
 TEST_F(SinkTest, WritesWhatAReplayReads) {
     const auto streams = streams_of(2);
-    FileCounters counters;
-    Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
+    Sink sink = sink_to(file_consumer());
     play(sink, streams, 20, 7);
-    EXPECT_EQ(counters.packets, 39U);
+    EXPECT_EQ(counters_.packets, 39U);
     EXPECT_EQ(files(),
               (std::vector<std::string>{"run-source-0-0001.mfp", "run-source-1-0001.mfp"}));
 
@@ -352,19 +352,18 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
     }
     ASSERT_GT(fit, 1U);
     ASSERT_LT(fit, 100U);
-    FileCounters counters;
-    Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
+    Sink sink = sink_to(file_consumer());
     {
         const FileSizeLimit limit(20'000);
         play(sink, streams, fit + 1);
     }
     EXPECT_EQ(unit_.meps_processed, fit + 1);
-    EXPECT_EQ(counters.packets, fit);
-    EXPECT_EQ(counters.lost[EFBIG], 1U);
-    EXPECT_EQ(lost_packets(counters), 1U);
+    EXPECT_EQ(counters_.packets, fit);
+    EXPECT_EQ(counters_.lost[EFBIG], 1U);
+    EXPECT_EQ(lost_packets(), 1U);
     EXPECT_EQ(unit_.meps_not_written, 1U);
     EXPECT_EQ(unit_.incomplete_meps_not_written, 0U);
-    EXPECT_EQ(counters.failed_files, 0U);
+    EXPECT_EQ(counters_.failed_files, 0U);
     ASSERT_EQ(files(), (std::vector<std::string>{"run-source-0-0001.mfp"}));
     auto file = MfpFile::open(path("run-source-0-0001.mfp"));  // which ends with a whole packet
     for (std::uint64_t mep = 0; mep < fit; ++mep) {
@@ -379,34 +378,32 @@ TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
 
 TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
     const auto streams = streams_of(3);
-    FileCounters counters;
-    Sink sink(*buffer_, file_consumer(counters), seen_, unit_);
+    Sink sink = sink_to(file_consumer());
     {
         const FileSizeLimit limit(0);
         play(sink, streams, 10, 7);
     }
-    EXPECT_EQ(lost_packets(counters), 29U);
+    EXPECT_EQ(lost_packets(), 29U);
     EXPECT_EQ(unit_.meps_not_written, 10U);
     EXPECT_EQ(unit_.incomplete_meps_not_written, 1U);
-    EXPECT_EQ(counters.packets, 0U);
+    EXPECT_EQ(counters_.packets, 0U);
     EXPECT_TRUE(files().empty());  // nothing without a packet
 }
 
 TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
     // Two of three files cannot get their names: folders have them.
     const auto streams = streams_of(3);
-    FileCounters counters;
-    const auto consumer = file_consumer(counters);
+    const auto consumer = file_consumer();
     consumer->consume(0, mep_of(streams, 0));
     for (const char* stream : {"0", "2"}) {
         std::filesystem::create_directory(path(fmt::format("run-source-{}-0001.mfp", stream)));
     }
     consumer->consume(1, mep_of(streams, 1, 2));
     consumer->finish();
-    EXPECT_EQ(counters.files, 1U);
-    EXPECT_EQ(counters.failed_files, 2U);
-    EXPECT_EQ(counters.packets, 2U);
-    EXPECT_EQ(counters.lost[EISDIR], 3U);
+    EXPECT_EQ(counters_.files, 1U);
+    EXPECT_EQ(counters_.failed_files, 2U);
+    EXPECT_EQ(counters_.packets, 2U);
+    EXPECT_EQ(counters_.lost[EISDIR], 3U);
     EXPECT_EQ(unit_.meps_not_written, 2U);
     EXPECT_EQ(unit_.incomplete_meps_not_written, 1U);
     // Packets of the unfinished file remain for recovery.
@@ -416,8 +413,7 @@ TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
 TEST_F(SinkTest, LeavesAloneWhatAKilledUnitDidNotFinish) {
     std::ofstream(path("run-source-0-0001.mfp.part")) << "half a file";
     const auto streams = streams_of(1);
-    FileCounters counters;
-    const auto consumer = file_consumer(counters);
+    const auto consumer = file_consumer();
     consumer->consume(0, mep_of(streams, 0));
     consumer->finish();
     EXPECT_EQ(files(),
@@ -426,9 +422,8 @@ TEST_F(SinkTest, LeavesAloneWhatAKilledUnitDidNotFinish) {
 }
 
 TEST_F(SinkTest, RefusesAFolderThatIsNotThere) {
-    FileCounters counters;
-    EXPECT_FALSE(write_meps({.prefix = path("nowhere/run")}, counters, unit_));
-    EXPECT_FALSE(write_meps({.prefix = path("run"), .bytes_per_file = 0}, counters, unit_));
+    EXPECT_FALSE(write_meps({.prefix = path("nowhere/run")}, counters_, unit_));
+    EXPECT_FALSE(write_meps({.prefix = path("run"), .bytes_per_file = 0}, counters_, unit_));
 }
 
 }  // namespace

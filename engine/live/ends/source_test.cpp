@@ -21,6 +21,25 @@ std::unique_ptr<MfpFeed> generated(std::uint16_t source_id, Content content, Buf
     return base::value_of(generate_mfps(generator_of(source_id), content, buffer));
 }
 
+/// A source that generates stream 3 into a buffer, and its reader.
+struct Generated {
+    explicit Generated(const SourceConfig& config = {}, Content content = Content::every,
+                       base::Bytes bytes = 20'000)
+        : buffer(buffer_of(bytes)), source(buffer, generated(3, content, buffer), config) {}
+
+    Buffer buffer;
+    BufferReader reader{buffer};
+    Source source;
+};
+
+/// Reads nothing until the source has waited for room.
+void wait_for_block(const Source& source) {
+    const base::Time deadline = now() + kHung;
+    while (source.counters().blocked == 0 && now() < deadline) {
+        std::this_thread::yield();
+    }
+}
+
 /// Takes so many MFPs of a generator and checks every byte of them.
 void expect_generated(BufferReader& reader, std::uint16_t source_id, std::uint64_t from,
                       std::uint64_t to) {
@@ -36,9 +55,7 @@ void expect_generated(BufferReader& reader, std::uint16_t source_id, std::uint64
 }
 
 TEST(Source, GeneratesEveryByteOfItsMfpsFromAnyNumberOn) {
-    Buffer buffer = buffer_of(10'000);
-    BufferReader reader(buffer);
-    Source source(buffer, generated(3, Content::every, buffer), {});
+    auto [buffer, reader, source] = Generated();
     source.start(17);
     expect_generated(reader, 3, 17, 2'017);
     source.stop();
@@ -47,14 +64,9 @@ TEST(Source, GeneratesEveryByteOfItsMfpsFromAnyNumberOn) {
 }
 
 TEST(Source, StopsWhileItWaitsForRoomAndCountsThatItDid) {
-    Buffer buffer = buffer_of(10'000);
-    BufferReader reader(buffer);
-    Source source(buffer, generated(3, Content::every, buffer), {});
+    auto [buffer, reader, source] = Generated();
     source.start(0);
-    const base::Time deadline = now() + kHung;
-    while (source.counters().blocked == 0 && now() < deadline) {
-        reader.wait(now() + base::milliseconds(1));
-    }
+    wait_for_block(source);
     source.stop();
     EXPECT_EQ(source.counters().blocked, 1U);
     const std::uint64_t first_life = source.counters().mfps;
@@ -66,9 +78,7 @@ TEST(Source, StopsWhileItWaitsForRoomAndCountsThatItDid) {
 }
 
 TEST(Source, StopsWhileItWaitsForAnMfpToBeDue) {
-    Buffer buffer = buffer_of(10'000);
-    BufferReader reader(buffer);
-    Source source(buffer, generated(3, Content::every, buffer), {.mfps_per_second = 1e-3});
+    auto [buffer, reader, source] = Generated({.mfps_per_second = 1e-3});
     source.start(0);
     expect_generated(reader, 3, 0, 1);
     source.stop();
@@ -78,9 +88,7 @@ TEST(Source, StopsWhileItWaitsForAnMfpToBeDue) {
 TEST(Source, NeverGoesFasterThanItsRate) {
     constexpr double rate = 5'000;
     constexpr std::uint64_t mfps = 300;
-    Buffer buffer = buffer_of(100'000);
-    BufferReader reader(buffer);
-    Source source(buffer, generated(3, Content::every, buffer), {.mfps_per_second = rate});
+    auto [buffer, reader, source] = Generated({.mfps_per_second = rate});
     const base::Time begin = now();
     source.start(0);
     for (std::uint64_t mfp = 0; mfp < mfps; ++mfp) {
@@ -121,10 +129,7 @@ TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
         Source source(buffer, std::make_unique<SlowOnce>(), {.mfps_per_second = 10'000});
         source.start(100);
         ASSERT_TRUE(take(reader));
-        const base::Time deadline = now() + kHung;
-        while (source.counters().blocked == 0 && now() < deadline) {
-            std::this_thread::yield();
-        }
+        wait_for_block(source);
         // Two intervals begin at the acknowledgement: nothing of the pause is made up for.
         const base::Time freed = now();
         reader.acknowledge();
@@ -137,9 +142,7 @@ TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
 }
 
 TEST(Source, PreparesItsMfpsOnceAndStampsTheirEventIds) {
-    Buffer buffer = buffer_of(20'000);
-    BufferReader reader(buffer);
-    Source source(buffer, generated(3, Content::once, buffer), {});
+    auto [buffer, reader, source] = Generated({}, Content::once);
     source.start(7);
     std::vector<const std::byte*> places;
     for (std::uint64_t mfp = 7; mfp < 1'000; ++mfp) {
@@ -189,9 +192,8 @@ class Replay : public FolderTest {
                            buffer_);
     }
     /// (number, recorded number) of what comes; the payload tells the latter.
-    static void expect_replayed(BufferReader& reader, std::uint64_t number,
-                                std::uint64_t recorded) {
-        const auto piece = take(reader);
+    void expect_replayed(std::uint64_t number, std::uint64_t recorded) {
+        const auto piece = take(reader_);
         ASSERT_TRUE(piece);
         EXPECT_EQ(piece->tag, number);
         const auto view = protocol::MfpView::decode(octets(piece->bytes));
@@ -203,45 +205,44 @@ class Replay : public FolderTest {
             EXPECT_EQ(protocol::check_pattern(3, event++, fragment.payload),
                       fragment.payload.size());
         }
-        reader.acknowledge();
+        reader_.acknowledge();
     }
     void expect_refused(const std::string& why) {
         EXPECT_TRUE(base::fails_with(why, Recording::open(folder_, kPacking)));
     }
 
     Buffer buffer_ = buffer_of(10'000);
+    BufferReader reader_{buffer_};
 };
 
 TEST_F(Replay, GivesTheRecordedMfpsOnceAndThenTheEnd) {
     record("a.mfp", {4, 5, 6, 8});
-    BufferReader reader(buffer_);
     Source source(buffer_, base::value_of(replay()), {});
     source.start(0);
-    expect_replayed(reader, 0, 4);
-    expect_replayed(reader, 1, 5);
-    expect_replayed(reader, 2, 6);
-    expect_replayed(reader, 4, 8);
-    EXPECT_FALSE(take(reader));
+    expect_replayed(0, 4);
+    expect_replayed(1, 5);
+    expect_replayed(2, 6);
+    expect_replayed(4, 8);
+    EXPECT_FALSE(take(reader_));
     source.stop();
     EXPECT_TRUE(source.is_at_end());
     EXPECT_EQ(source.counters().absent, 1U);
     EXPECT_EQ(source.counters().mfps, 4U);
 
     source.start(2);  // again, from its middle
-    expect_replayed(reader, 2, 6);
-    expect_replayed(reader, 4, 8);
-    EXPECT_FALSE(take(reader));
+    expect_replayed(2, 6);
+    expect_replayed(4, 8);
+    EXPECT_FALSE(take(reader_));
 }
 
 TEST_F(Replay, GoesOnCountingWhenItBeginsAnew) {
     record("a.mfp", {4, 6});
-    BufferReader reader(buffer_);
     Source source(buffer_, base::value_of(replay(true)), {});
     source.start(5);  // of a loop of three
-    expect_replayed(reader, 5, 6);
+    expect_replayed(5, 6);
     for (std::uint64_t lap = 2; lap < 200; ++lap) {
-        expect_replayed(reader, 3 * lap, 4);
-        expect_replayed(reader, 3 * lap + 2, 6);
+        expect_replayed(3 * lap, 4);
+        expect_replayed(3 * lap + 2, 6);
     }
 }
 
@@ -251,23 +252,21 @@ TEST_F(Replay, TakesASourceFromAllItsFilesInTheOrderOfNumbers) {
     record("unit-0-source-3-0002.mfp", {8});
     record("unit-1-source-3-0001.mfp", {5, 7, 9});
     record("unit-0-source-4-0001.mfp", {4, 6, 8}, 4);
-    BufferReader reader(buffer_);
     Source source(buffer_, base::value_of(replay(true)), {});
     source.start(0);
     for (std::uint64_t mfp = 0; mfp < 60; ++mfp) {
-        expect_replayed(reader, mfp, 4 + mfp % 6);
+        expect_replayed(mfp, 4 + mfp % 6);
     }
 }
 
 TEST_F(Replay, KeepsInStepWithSourcesThatHaveMore) {
     record("a.mfp", {5, 6});
     record("b.mfp", {4, 5, 6, 7}, 4);
-    BufferReader reader(buffer_);
     Source source(buffer_, base::value_of(replay(true)), {});
     source.start(0);
     for (std::uint64_t lap = 0; lap < 50; ++lap) {
-        expect_replayed(reader, 4 * lap + 1, 5);
-        expect_replayed(reader, 4 * lap + 2, 6);
+        expect_replayed(4 * lap + 1, 5);
+        expect_replayed(4 * lap + 2, 6);
     }
 }
 
@@ -322,13 +321,12 @@ TEST_F(Replay, ReadsEachFileOnceInALap) {
     }
     for (const bool has_index : {true, false}) {
         const auto feed = base::value_of(replay());
-        BufferReader reader(buffer_);
         BufferWriter writer(buffer_);
         const std::uint64_t before = bytes_read();
         for (std::uint64_t mfp = 0; mfp < kMfps; ++mfp) {
             ASSERT_EQ(feed->feed(mfp, writer), MfpFeed::Fed::done);
-            ASSERT_TRUE(reader.next());
-            reader.acknowledge();
+            ASSERT_TRUE(reader_.next());
+            reader_.acknowledge();
         }
         EXPECT_LT(bytes_read() - before, recorded * 3 / 2) << has_index;
         for (std::uint64_t file = 0; file < kFiles; ++file) {
@@ -363,10 +361,10 @@ TEST_F(Replay, SkipsWhatIsDamagedAndCountsThePlaces) {
         source.start(0);
         for (std::uint64_t mfp = 0; mfp < 40; ++mfp) {
             if (mfp != 7 && mfp != 20 && mfp != 30) {
-                expect_replayed(reader, mfp, mfp);
+                expect_replayed(mfp, mfp);
             }
         }
-        EXPECT_FALSE(take(reader));
+        EXPECT_FALSE(take(reader_));
         source.stop();
         EXPECT_EQ(source.counters().skipped, 3U) << has_index;
         EXPECT_EQ(source.counters().absent, 3U);

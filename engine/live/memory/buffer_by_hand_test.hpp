@@ -22,6 +22,16 @@ inline Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces = 64) {
     return base::value_of(Buffer::create({.name = "test", .bytes = bytes, .pieces = pieces}));
 }
 
+/// A buffer and both of its sides.
+struct TwoSides {
+    explicit TwoSides(base::Bytes bytes, std::uint32_t pieces = 64)
+        : buffer(buffer_of(bytes, pieces)) {}
+
+    Buffer buffer;
+    BufferWriter writer{buffer};
+    BufferReader reader{buffer};
+};
+
 /// Copies of the buffer's descriptors, as another process would have them.
 inline std::vector<OwnedFd> copied_descriptors(const Buffer& buffer) {
     std::vector<OwnedFd> fds;
@@ -42,6 +52,24 @@ inline std::optional<Piece> take(BufferReader& reader) {
     EXPECT_TRUE(piece || reader.is_at_end() || reader.is_broken()) << "nothing came";
     return piece;
 }
+
+/// The words of a buffer's control block, as somebody hostile has them.
+class HostileControl {
+  public:
+    explicit HostileControl(const Buffer& buffer)
+        : memory_(base::value_of(SharedMemory::attach(OwnedFd(::dup(buffer.descriptors()[0])),
+                                                      SharedMemory::Access::read_write, 1 << 20))) {
+    }
+    [[nodiscard]] std::span<std::uint64_t> words() const {
+        return {reinterpret_cast<std::uint64_t*>(memory_.bytes().data()),
+                memory_.bytes().size() / sizeof(std::uint64_t)};
+    }
+    /// Count of acknowledged pieces, on the second cache line.
+    [[nodiscard]] std::uint64_t& acknowledged() const { return words()[8]; }
+
+  private:
+    SharedMemory memory_;
+};
 
 inline std::span<const std::uint8_t> octets(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};

@@ -26,6 +26,9 @@ class ServedBuffer : public testing::Test {
         }
         server_ = base::value_of(BufferServer::serve(std::move(offers)));
     }
+    [[nodiscard]] auto attach(BufferSide side = BufferSide::writer) const {
+        return attach_buffer(name_, side, now() + kHung);
+    }
     /// Answer to a message that `attach_*` would not send; empty: the server hung up.
     std::string answer_to(std::string_view message) {
         const auto unit = Handover::connect(name_);
@@ -44,7 +47,7 @@ class ServedBuffer : public testing::Test {
 
 TEST_F(ServedBuffer, BringsAUsersDataToTheUnit) {
     serve({BufferSide::writer});
-    auto user = attach_buffer(name_, BufferSide::writer, now() + kHung);
+    auto user = attach();
     ASSERT_TRUE(user) << user.error().message;
     EXPECT_EQ(server_->holder(0), ::getpid());
     BufferWriter writer(user->buffer());
@@ -65,17 +68,16 @@ TEST_F(ServedBuffer, BringsAUsersDataToTheUnit) {
 
 TEST_F(ServedBuffer, HasOneProcessOnASide) {
     serve({BufferSide::writer, BufferSide::reader});
-    auto first = attach_buffer(name_, BufferSide::writer, now() + kHung);
+    auto first = attach();
     ASSERT_TRUE(first);
-    EXPECT_TRUE(
-        base::fails_with("process " + std::to_string(::getpid()) + " has this side of the buffer",
-                         attach_buffer(name_, BufferSide::writer, now() + kHung)));
-    EXPECT_TRUE(attach_buffer(name_, BufferSide::reader, now() + kHung));
+    EXPECT_TRUE(base::fails_with(
+        "process " + std::to_string(::getpid()) + " has this side of the buffer", attach()));
+    EXPECT_TRUE(attach(BufferSide::reader));
     EXPECT_EQ(server_->counters().refused_taken, 1U);
     EXPECT_EQ(server_->counters().attached, 2U);
 
     first = tl::unexpected(base::Error{});
-    EXPECT_TRUE(attach_buffer(name_, BufferSide::writer, now() + kHung));
+    EXPECT_TRUE(attach());
 }
 
 TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
@@ -93,7 +95,7 @@ TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             char go = 0;
             if (::read(ends[1], &go, 1) == 1) {
-                auto user = attach_buffer(name_, BufferSide::writer, now() + kHung);
+                auto user = attach();
                 const char did = user ? 'y' : 'n';
                 [[maybe_unused]] const auto written = ::write(ends[1], &did, 1);
                 ::pause();
@@ -112,14 +114,13 @@ TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
         ::kill(process, SIGKILL);
         ::waitpid(process, nullptr, 0);
         // A refused process does not retry: the next one attaches at its first try.
-        EXPECT_TRUE(attach_buffer(name_, BufferSide::writer, now() + kHung).has_value());
+        EXPECT_TRUE(attach().has_value());
     }
 }
 
 TEST_F(ServedBuffer, RefusesASideThatIsNotOffered) {
     serve({BufferSide::writer});
-    EXPECT_TRUE(
-        base::fails_with("not offered", attach_buffer(name_, BufferSide::reader, now() + kHung)));
+    EXPECT_TRUE(base::fails_with("not offered", attach(BufferSide::reader)));
 }
 
 TEST_F(ServedBuffer, RefusesGarbageAndGoesOn) {
@@ -128,7 +129,7 @@ TEST_F(ServedBuffer, RefusesGarbageAndGoesOn) {
     EXPECT_NE(answer_to(std::string_view("DLBF\2\0", 6)).find("version"), std::string::npos);
     EXPECT_NE(answer_to(std::string(4000, 'x')).find("version"), std::string::npos);
     EXPECT_EQ(server_->counters().refused_malformed, 3U);
-    EXPECT_TRUE(attach_buffer(name_, BufferSide::writer, now() + kHung));
+    EXPECT_TRUE(attach());
 }
 
 TEST_F(ServedBuffer, IsNotHeldUpByVisitorsWhoSayNothing) {
@@ -164,7 +165,7 @@ TEST_F(ServedBuffer, IsServedWhenThereAreDescriptorsAgainAndMeanwhileItsThreadSl
     EXPECT_FALSE(parcel->fds.empty());
 }
 
-TEST_F(ServedBuffer, TellsThatNobodyServesIt) {
+TEST_F(ServedBuffer, IsAttachedOnlyWhileItIsServed) {
     EXPECT_FALSE(attach_buffer(name_, BufferSide::writer, now()));
     serve({BufferSide::writer});
     const auto second =

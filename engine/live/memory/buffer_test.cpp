@@ -43,7 +43,7 @@ bool is_filled(std::uint64_t tag, std::span<const std::byte> bytes) {
 bool write_pieces(BufferWriter& writer, std::uint64_t from, std::uint64_t to) {
     const base::Time deadline = now() + kHung;
     for (std::uint64_t tag = from; tag < to;) {
-        const std::uint64_t seen = writer.acknowledged();
+        const std::uint64_t before = writer.acknowledged();
         const auto room = writer.reserve(size_of_piece(tag));
         if (room) {
             fill(tag, *room);
@@ -51,7 +51,7 @@ bool write_pieces(BufferWriter& writer, std::uint64_t from, std::uint64_t to) {
         } else if (now() > deadline) {
             return false;
         } else {
-            writer.wait(seen, deadline);
+            writer.wait(before, deadline);
         }
     }
     return true;
@@ -77,9 +77,7 @@ TEST(Buffer, RefusesSizesThatMakeNoSense) {
 }
 
 TEST(Buffer, GivesTheReaderThePiecesInTheirOrderAndWithTheirBytes) {
-    Buffer buffer = buffer_of(4096, 8);
-    BufferWriter writer(buffer);
-    BufferReader reader(buffer);
+    auto [buffer, writer, reader] = TwoSides(4096, 8);
     EXPECT_FALSE(reader.next());
     EXPECT_FALSE(reader.acknowledge());
     ASSERT_TRUE(write_pieces(writer, 3, 6));
@@ -108,9 +106,7 @@ TEST(Buffer, PutsPiecesOnCacheLinesAndGivesBackWhatWasReservedTooMuch) {
 }
 
 TEST(Buffer, IsFullWhenItsAreaIs) {
-    Buffer buffer = buffer_of(256, 8);
-    BufferWriter writer(buffer);
-    BufferReader reader(buffer);
+    auto [buffer, writer, reader] = TwoSides(256, 8);
     for (std::uint64_t tag = 0; tag < 4; ++tag) {
         ASSERT_TRUE(writer.reserve(64));
         writer.commit(tag, 64);
@@ -126,9 +122,7 @@ TEST(Buffer, IsFullWhenItsAreaIs) {
 }
 
 TEST(Buffer, IsFullWhenItsRingIs) {
-    Buffer buffer = buffer_of(1 << 20, 4);
-    BufferWriter writer(buffer);
-    BufferReader reader(buffer);
+    auto [buffer, writer, reader] = TwoSides(1 << 20, 4);
     for (base::Bytes i = 0; i < 4; ++i) {
         EXPECT_TRUE(writer.put(7, i, 1));
     }
@@ -140,15 +134,13 @@ TEST(Buffer, IsFullWhenItsRingIs) {
     EXPECT_TRUE(writer.put(7, 4, 1));
 }
 
-TEST(Buffer, TellsTheWriterOnceAsMuchIsAcknowledgedAsItWants) {
-    Buffer buffer = buffer_of(1 << 20, 4);
-    BufferWriter writer(buffer);
-    BufferReader reader(buffer);
+TEST(Buffer, RingsTheWriterOnceAsMuchIsAcknowledgedAsItWaitsFor) {
+    auto [buffer, writer, reader] = TwoSides(1 << 20, 4);
     for (base::Bytes i = 0; i < 4; ++i) {
         ASSERT_TRUE(writer.put(7, i, 1));
     }
     writer.ring_at(3);
-    buffer.writer_bell().sleep(now(), [] { return false; });  // what was rung up to now is seen
+    buffer.writer_bell().sleep(now(), [] { return false; });  // takes earlier rings
     for (int acknowledged = 1; acknowledged <= 4; ++acknowledged) {
         ASSERT_TRUE(reader.next());
         ASSERT_TRUE(reader.acknowledge());
@@ -157,9 +149,7 @@ TEST(Buffer, TellsTheWriterOnceAsMuchIsAcknowledgedAsItWants) {
 }
 
 TEST(Buffer, TakesAPieceAsLargeAsItsAreaOnceItIsEmpty) {
-    Buffer buffer = buffer_of(1000, 4);
-    BufferWriter writer(buffer);
-    BufferReader reader(buffer);
+    auto [buffer, writer, reader] = TwoSides(1000, 4);
     EXPECT_FALSE(writer.reserve(1001));
     EXPECT_FALSE(writer.reserve(-1));
     for (std::uint64_t tag = 0; tag < 3; ++tag) {
@@ -173,9 +163,7 @@ TEST(Buffer, TakesAPieceAsLargeAsItsAreaOnceItIsEmpty) {
 }
 
 TEST(Buffer, PassesPiecesThatWereWrittenAnywhereInTheArea) {
-    Buffer buffer = buffer_of(1000, 4);
-    BufferWriter writer(buffer);
-    BufferReader reader(buffer);
+    auto [buffer, writer, reader] = TwoSides(1000, 4);
     ASSERT_TRUE(writer.put(5, 900, 100));
     ASSERT_TRUE(writer.put(6, 3, 0));
     const auto last = reader.next();
@@ -187,7 +175,7 @@ TEST(Buffer, PassesPiecesThatWereWrittenAnywhereInTheArea) {
     EXPECT_EQ(first->bytes.size(), 0U);
 }
 
-TEST(Buffer, TellsTheReaderThatAllIsReadAfterTheEnd) {
+TEST(Buffer, IsAtItsEndWhenAllIsReadOfAClosedOne) {
     Buffer buffer = buffer_of(1000, 4);
     BufferReader reader(buffer);
     {
@@ -369,22 +357,6 @@ TEST(Buffer, LetsANewReaderGoOnWhereAKilledOneStopped) {
     EXPECT_TRUE(has_succeeded(writing));
 }
 
-/// The words of the control block, as somebody hostile sees them.
-class HostileControl {
-  public:
-    explicit HostileControl(const Buffer& buffer) {
-        memory_ = base::value_of(SharedMemory::attach(OwnedFd(::dup(buffer.descriptors()[0])),
-                                                      SharedMemory::Access::read_write, 1 << 20));
-    }
-    [[nodiscard]] std::span<std::uint64_t> words() const {
-        return {reinterpret_cast<std::uint64_t*>(memory_.bytes().data()),
-                memory_.bytes().size() / sizeof(std::uint64_t)};
-    }
-
-  private:
-    SharedMemory memory_;
-};
-
 bool is_within(std::span<const std::byte> inner, std::span<const std::byte> outer) {
     return inner.data() >= outer.data() &&
            inner.data() + inner.size() <= outer.data() + outer.size();
@@ -397,10 +369,8 @@ TEST(Buffer, NeverLeavesItsAreaWhateverTheOtherSideWritesOverTheControlBlock) {
     int broken = 0;
     int read = 0;
     for (int round = 0; round < 3'000; ++round) {
-        Buffer buffer = buffer_of(1000, 4);
+        auto [buffer, writer, reader] = TwoSides(1000, 4);
         const HostileControl hostile(buffer);
-        BufferWriter writer(buffer);
-        BufferReader reader(buffer);
         for (std::uint64_t tag = 0; tag < 3; ++tag) {
             ASSERT_TRUE(writer.reserve(100));
             writer.commit(tag, 100);
@@ -455,11 +425,11 @@ TEST(Buffer, TakesAReaderThatAcknowledgesWhatIsNotThereForOneThatDoesNot) {
     BufferWriter writer(buffer);
     ASSERT_TRUE(writer.reserve(10));
     writer.commit(0, 10);
-    hostile.words()[8] = 2;  // the count of acknowledged pieces, on the second cache line
+    hostile.acknowledged() = 2;
     EXPECT_FALSE(writer.reserve(10));
     EXPECT_FALSE(writer.put(0, 0, 0));
     writer.wait(writer.acknowledged(), now());
-    hostile.words()[8] = 1;
+    hostile.acknowledged() = 1;
     EXPECT_TRUE(writer.reserve(10));
 }
 

@@ -60,7 +60,7 @@ void send_raw(int socket, std::size_t bytes, std::size_t fds) {
     ASSERT_EQ(::sendmsg(socket, &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes));
 }
 
-TEST(Handover, BringsBytesAndDescriptors) {
+TEST(Handover, BringsBytesAndDescriptorsOfEachMessage) {
     const Pair pair = connected("brings");
     EXPECT_EQ(pair.ours.peer(), ::getpid());
     const OwnedFd event(::eventfd(5, EFD_CLOEXEC));
@@ -76,10 +76,6 @@ TEST(Handover, BringsBytesAndDescriptors) {
     ASSERT_EQ(::read(parcel->fds[0].get(), &value, sizeof value), 8);
     EXPECT_EQ(value, 5U);
     EXPECT_NE(::fcntl(parcel->fds[0].get(), F_GETFD) & FD_CLOEXEC, 0);
-}
-
-TEST(Handover, KeepsMessagesApart) {
-    const Pair pair = connected("apart");
     ASSERT_TRUE(pair.ours.send(bytes_of("one")));
     ASSERT_TRUE(pair.ours.send(bytes_of("three")));
     EXPECT_EQ(pair.theirs.receive(now() + kHung)->bytes.size(), 3U);

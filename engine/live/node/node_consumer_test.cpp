@@ -1,4 +1,4 @@
-// Whole nodes: what a consumer sees, in another process or thread.
+// Whole nodes: MEPs as a consumer in another process or thread has them.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -15,19 +15,22 @@
 namespace daqloom::live {
 namespace {
 
+protocol::MfpGenerator generator_of(const NodeConfig& config, std::uint32_t stream) {
+    return base::value_of(protocol::MfpGenerator::make(
+        {.source_id = static_cast<std::uint16_t>(stream),
+         .packing = config.packing,
+         .align = config.align,
+         .sizes = std::make_shared<protocol::PatternSizes>(
+             config.fragment_sizes, config.fragment_bytes[stream], config.seed)}));
+}
+
 /// A user's consumer of a unit's events, which checks them and remembers what each lacks.
 class Consumer {
   public:
     Consumer(const NodeConfig& config, UnitIndex unit)
         : name_(buffer_name(config.run, unit.value(), "output")) {
         for (std::uint32_t stream = 0; stream < config.fragment_bytes.size(); ++stream) {
-            auto made = protocol::MfpGenerator::make(
-                {.source_id = static_cast<std::uint16_t>(stream),
-                 .packing = config.packing,
-                 .align = config.align,
-                 .sizes = std::make_shared<protocol::PatternSizes>(
-                     config.fragment_sizes, config.fragment_bytes[stream], config.seed)});
-            expected_.push_back(std::move(*made));
+            expected_.push_back(generator_of(config, stream));
         }
         thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
     }
@@ -43,9 +46,9 @@ class Consumer {
         std::set<std::uint32_t> missing;
         std::set<std::uint32_t> empty;
     };
-    std::map<std::uint64_t, Lacks> seen() {
+    std::map<std::uint64_t, Lacks> lacks() {
         const std::lock_guard lock(mutex_);
-        return seen_;
+        return lacks_;
     }
 
   private:
@@ -85,16 +88,25 @@ class Consumer {
             }
         }
         const std::lock_guard lock(mutex_);
-        repeated += seen_.emplace(piece.tag, lacks).second ? 0 : 1;
+        repeated += lacks_.emplace(piece.tag, lacks).second ? 0 : 1;
         ++meps;
     }
 
     std::string name_;
     std::vector<protocol::MfpGenerator> expected_;
     std::mutex mutex_;
-    std::map<std::uint64_t, Lacks> seen_;
+    std::map<std::uint64_t, Lacks> lacks_;
     std::jthread thread_;
 };
+
+/// Two units whose consumers are users', and have little room.
+NodeConfig with_small_output(const std::string& transport, protocol::WhenFull when_full) {
+    NodeConfig config = folded(2, transport);
+    config.sink = SinkKind::user;
+    config.output_buffer = 64 << 10;
+    config.when_full = when_full;
+    return config;
+}
 
 TEST_P(NodesOver, WhatALostUnitDidNotWriteIsMissingAndNothingElse) {
     NodeConfig config = folded(3, GetParam());
@@ -104,27 +116,22 @@ TEST_P(NodesOver, WhatALostUnitDidNotWriteIsMissingAndNothingElse) {
     for (const UnitIndex unit : first(3)) {
         consumers.push_back(std::make_unique<Consumer>(config, unit));
     }
-    const auto consume = [&](const Units& units) {
+    const auto play = [&](const Units& units, const Units& lost = {}) {
         std::map<UnitIndex, std::uint64_t> before;
         for (const UnitIndex unit : units) {
             before[unit] = consumers[unit]->meps;
         }
-        return until([&] {
+        run.begin(units);
+        EXPECT_TRUE(until([&] {
             return std::ranges::all_of(
                 units, [&](UnitIndex unit) { return consumers[unit]->meps >= before[unit] + 20; });
-        });
+        }));
+        run.halt(without(units, lost), lost);
+        return run.next_mep;
     };
-    run.begin({0, 1, 2});
-    EXPECT_TRUE(consume({0, 1, 2}));
-    run.halt({0, 1}, {2});
-    const std::uint64_t without_2_from = run.next_mep;
-    run.begin({0, 1});
-    EXPECT_TRUE(consume({0, 1}));
-    run.halt({0, 1});
-    const std::uint64_t with_2_from = run.next_mep;
-    run.begin({0, 1, 2});
-    EXPECT_TRUE(consume({0, 1, 2}));
-    run.halt({0, 1, 2});
+    const std::uint64_t without_2_from = play({0, 1, 2}, {2});
+    const std::uint64_t with_2_from = play({0, 1});
+    play({0, 1, 2});
     EXPECT_TRUE(until([&] {
         return consumers[UnitIndex(0)]->meps + consumers[UnitIndex(1)]->meps +
                    consumers[UnitIndex(2)]->meps ==
@@ -135,7 +142,7 @@ TEST_P(NodesOver, WhatALostUnitDidNotWriteIsMissingAndNothingElse) {
     for (const auto& consumer : consumers) {
         EXPECT_EQ(consumer->wrong, 0U);
         EXPECT_EQ(consumer->repeated, 0U);
-        for (const auto& [mep, lacks] : consumer->seen()) {
+        for (const auto& [mep, lacks] : consumer->lacks()) {
             EXPECT_TRUE(all.insert(mep).second) << "MEP " << mep << " at two builders";
             EXPECT_TRUE(lacks.empty.empty());
             if (mep >= without_2_from && mep < with_2_from) {
@@ -151,9 +158,7 @@ TEST_P(NodesOver, WhatALostUnitDidNotWriteIsMissingAndNothingElse) {
 }
 
 TEST_P(NodesOver, ABuilderWithAFullOutputDiscardsAndTheOthersGoOn) {
-    NodeConfig config = folded(2, GetParam());
-    config.sink = SinkKind::user;
-    config.output_buffer = 64 << 10;
+    const NodeConfig config = with_small_output(GetParam(), protocol::WhenFull::discard);
     NodesUnderTest run(config);
     Consumer slow(config, UnitIndex(0));
     Consumer quick(config, UnitIndex(1));
@@ -170,11 +175,8 @@ TEST_P(NodesOver, ABuilderWithAFullOutputDiscardsAndTheOthersGoOn) {
     EXPECT_EQ(slow.wrong + quick.wrong + slow.repeated + quick.repeated, 0U);
 }
 
-TEST_P(NodesOver, ABuilderThatIsToldToWaitLosesNothing) {
-    NodeConfig config = folded(2, GetParam());
-    config.sink = SinkKind::user;
-    config.output_buffer = 64 << 10;
-    config.when_full = protocol::WhenFull::wait;
+TEST_P(NodesOver, ABuilderThatWaitsForRoomLosesNothing) {
+    const NodeConfig config = with_small_output(GetParam(), protocol::WhenFull::wait);
     NodesUnderTest run(config);
     Consumer slow(config, UnitIndex(0));
     Consumer quick(config, UnitIndex(1));
@@ -193,10 +195,7 @@ TEST_P(NodesOver, ABuilderThatIsToldToWaitLosesNothing) {
 
 /// The end of an epoch gives it half of its time, and then does without its room.
 TEST_P(NodesOver, AStuckConsumerDoesNotKeepAnEpochFromItsEnd) {
-    NodeConfig config = folded(2, GetParam());
-    config.sink = SinkKind::user;
-    config.output_buffer = 64 << 10;
-    config.when_full = protocol::WhenFull::wait;
+    const NodeConfig config = with_small_output(GetParam(), protocol::WhenFull::wait);
     NodesUnderTest run(config);
     Consumer stuck(config, UnitIndex(0));
     const Consumer quick(config, UnitIndex(1));
@@ -224,21 +223,16 @@ TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
                                       now() + kNodesHung);
         ASSERT_TRUE(attached) << attached.error().message;
         streams.push_back(std::move(*attached));
-        const auto generator = protocol::MfpGenerator::make(
-            {.source_id = static_cast<std::uint16_t>(unit),
-             .packing = config.packing,
-             .align = config.align,
-             .sizes = std::make_shared<protocol::PatternSizes>(
-                 config.fragment_sizes, config.fragment_bytes[unit], config.seed)});
+        const protocol::MfpGenerator generator = generator_of(config, unit);
         BufferWriter writer(streams.back().buffer());
         for (std::uint64_t mfp = 0; mfp < kMeps; ++mfp) {
             if (mfp % (3 + unit) == 1) {
                 continue;  // left out
             }
             const std::uint64_t event = mfp * config.packing;
-            const auto room = writer.reserve(generator->bytes_of(event));
+            const auto room = writer.reserve(generator.bytes_of(event));
             ASSERT_TRUE(room);
-            ASSERT_TRUE(generator->generate(
+            ASSERT_TRUE(generator.generate(
                 event, {reinterpret_cast<std::uint8_t*>(room->data()), room->size()}));
             writer.commit(mfp, static_cast<base::Bytes>(room->size()));
         }
@@ -248,7 +242,7 @@ TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
     EXPECT_EQ(run.next_mep, kMeps);
     EXPECT_EQ(one.wrong + other.wrong + one.repeated + other.repeated, 0U);
     for (auto* consumer : {&one, &other}) {
-        for (const auto& [mep, lacks] : consumer->seen()) {
+        for (const auto& [mep, lacks] : consumer->lacks()) {
             std::set<std::uint32_t> left_out;
             for (std::uint32_t stream = 0; stream < 2; ++stream) {
                 if (mep % (3 + stream) == 1) {

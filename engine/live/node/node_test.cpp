@@ -86,42 +86,28 @@ TEST_P(NodesOver, ALostUnitKeepsNobodyWaitingForItsWrite) {
     config.barrier = protocol::ShiftBarrier::tournament;
     config.barrier_groups = {0, 0, 1};
     NodesUnderTest run(config);
-    run.begin({0, 1, 2});
-    EXPECT_TRUE(run.builds({0, 1, 2}));
-    run.halt({0, 1}, {2});
-    run.begin({0, 1});
-    EXPECT_TRUE(run.builds({0, 1}));
-    run.halt({0, 1});
-    run.begin({0, 1, 2});
-    EXPECT_TRUE(run.builds({0, 1, 2}));
-    run.halt({0, 1, 2});
+    run.play({0, 1, 2}, {2});
+    run.play({0, 1});
+    run.play({0, 1, 2});
 }
 
 TEST_P(NodesOver, ALostUnitIsLeftOutAndComesBack) {
     NodesUnderTest run(folded(3, GetParam()));
-    run.begin({0, 1, 2});
-    EXPECT_TRUE(run.builds({0, 1, 2}));
-    run.halt({0, 1}, {2});
+    run.play({0, 1, 2}, {2});
     const std::uint64_t incomplete = run.count(UnitIndex(0), "meps_incomplete");
-    run.begin({0, 1});
-    EXPECT_TRUE(run.builds({0, 1}));
+    run.play({0, 1});
     EXPECT_GT(run.count(UnitIndex(0), "meps_incomplete"), incomplete)
         << "unit 2's fragments are missing";
-    run.halt({0, 1});
     const std::uint64_t built = run.count(UnitIndex(0), "meps_built");
-    run.begin({0, 1, 2});
-    EXPECT_TRUE(run.builds({0, 1, 2}));
+    run.play({0, 1, 2});
     EXPECT_GT(run.count(UnitIndex(0), "meps_built"), built);
-    run.halt({0, 1, 2});
     run.expect_all_checked();
     EXPECT_LE(run.accounted(), run.next_mep);
 }
 
 TEST_P(NodesOver, TwoUnitsAreLostAtOnceOrOneAfterTheOther) {
     NodesUnderTest run(folded(4, GetParam()));
-    run.begin(first(4));
-    EXPECT_TRUE(run.builds(first(4)));
-    run.halt({0, 3}, {1, 2});
+    run.play(first(4), {1, 2});
     run.begin(first(4));
     EXPECT_TRUE(run.builds(first(4)));
     // The first list, with 1 lost, is not complete: 2 is lost as well.
@@ -129,9 +115,7 @@ TEST_P(NodesOver, TwoUnitsAreLostAtOnceOrOneAfterTheOther) {
         static_cast<void>(run[unit].halt(Units{1}, base::milliseconds(1)));
     }
     run.halt({0, 3}, {2});
-    run.begin({0, 3});
-    EXPECT_TRUE(run.builds({0, 3}));
-    run.halt({0, 3});
+    run.play({0, 3});
     run.expect_all_checked();
     EXPECT_LE(run.accounted(), run.next_mep);
 }
@@ -152,14 +136,8 @@ TEST_P(NodesOver, WhatIsConsumedAfterItsEpochWasGivenUpCountsToo) {
 TEST_P(NodesOver, ManyEpochsWithChangingMembersBuildNothingTwice) {
     NodesUnderTest run(folded(3, GetParam()));
     for (std::uint32_t i = 0; i < 12; ++i) {
-        const Units lost = {i % 3};
-        run.begin(first(3));
-        EXPECT_TRUE(run.builds(first(3), 3));
-        const Units left = without(first(3), lost);
-        run.halt(left, lost);
-        run.begin(left);
-        EXPECT_TRUE(run.builds(left, 3));
-        run.halt(left);
+        run.play(first(3), {i % 3}, 3);
+        run.play(without(first(3), {i % 3}), {}, 3);
     }
     run.expect_all_checked();
     EXPECT_LE(run.accounted(), run.next_mep);

@@ -11,7 +11,7 @@ using base::microseconds;
 using base::Time;
 using Times = std::vector<Time>;
 
-TEST(ArrivalRecord, TellsEveryArrivalOnceAndSinceWhen) {
+TEST(ArrivalRecord, HasEveryArrivalOnceAndItsBegin) {
     ArrivalRecord record(4);
     record.begin(microseconds(10));
     record.add(microseconds(12));
@@ -38,6 +38,9 @@ TEST(ArrivalRecord, KeepsTheFirstOnesAndCountsTheOthers) {
     arrivals = record.take();
     EXPECT_EQ(arrivals.times, Times{microseconds(6)});
     EXPECT_EQ(arrivals.beyond, 0U);
+    ArrivalRecord none(0);
+    EXPECT_FALSE(none.is_on());
+    EXPECT_EQ(none.take().times, Times());
 }
 
 TEST(ArrivalRecord, CountsFromTheFirstEpochOfWhichItHoldsAny) {
@@ -49,12 +52,6 @@ TEST(ArrivalRecord, CountsFromTheFirstEpochOfWhichItHoldsAny) {
     EXPECT_EQ(record.take().begin, microseconds(5));
     record.begin(microseconds(20));
     EXPECT_EQ(record.take().begin, microseconds(20));
-}
-
-TEST(ArrivalRecord, IsOffWhereNothingIsToBeKept) {
-    ArrivalRecord record(0);
-    EXPECT_FALSE(record.is_on());
-    EXPECT_EQ(record.take().times, Times());
 }
 
 }  // namespace

@@ -14,12 +14,6 @@ NodeConfig daqpipe(std::uint32_t units, bool is_push) {
     return config;
 }
 
-/// Expects that no message or write was refused.
-void expect_nothing_refused(NodesUnderTest& nodes) {
-    EXPECT_EQ(nodes.sum("refused_messages"), 0);
-    EXPECT_EQ(nodes.sum("refused_writes"), 0);
-}
-
 struct DaqpipeVariant {
     const char* name;
     std::uint32_t units;
@@ -39,7 +33,7 @@ TEST_P(DaqpipeEpochs, BuildEveryEventWholeAndEndWithNoneUnderWay) {
     ASSERT_TRUE(nodes.counts(members, "meps_built", 50));
     nodes.halt(members);
     nodes.expect_all_whole();
-    expect_nothing_refused(nodes);
+    nodes.expect_nothing_refused();
     const std::uint64_t built = nodes.sum("meps_built");
     EXPECT_EQ(nodes.sum("meps_incomplete"), 0);
     EXPECT_EQ(nodes.sum("mfps_received"), built * variant.units);
@@ -73,7 +67,7 @@ TEST_P(DaqpipeEpochsWithLosses, GoOnWithoutALostNodeEvenThatOfTheEventManager) {
     nodes.expect_all_whole();
 }
 
-TEST_P(DaqpipeEpochsWithLosses, DropWhatIsIncompleteIfTheyAreToldSo) {
+TEST_P(DaqpipeEpochsWithLosses, DropWhatIsIncompleteIfSoConfigured) {
     NodeConfig config = daqpipe(3, GetParam());
     config.delivers_incomplete = false;
     NodesUnderTest nodes(config);
@@ -88,15 +82,9 @@ TEST_P(DaqpipeEpochsWithLosses, DropWhatIsIncompleteIfTheyAreToldSo) {
 
 TEST_P(DaqpipeEpochsWithLosses, TakeALostNodeBack) {
     NodesUnderTest nodes(daqpipe(2, GetParam()));
-    nodes.begin({0, 1});
-    ASSERT_TRUE(nodes.counts({0, 1}, "meps_delivered", 10));
-    nodes.halt({0}, {1});
-    nodes.begin({0});
-    ASSERT_TRUE(nodes.counts({0}, "meps_delivered", 10));
-    nodes.halt({0});
-    nodes.begin({0, 1});
-    ASSERT_TRUE(nodes.counts({0, 1}, "meps_delivered", 10));
-    nodes.halt({0, 1});
+    nodes.play({0, 1}, {1});
+    nodes.play({0});
+    nodes.play({0, 1});
     nodes.expect_all_whole();
 }
 
@@ -113,9 +101,7 @@ TEST(DaqpipeEpoch, ASourceThatStopsKeepsNobodyFromEnding) {
 }
 
 TEST(DaqpipeEpoch, WhatASourceDoesNotDeliverIsEmptyWhenItEnds) {
-    NodesUnderTest nodes(daqpipe(2, true), {0, 1}, [](NodeConfig& config) {
-        config.source = config.self == UnitIndex(1) ? SourceKind::user : SourceKind::generator;
-    });
+    NodesUnderTest nodes(daqpipe(2, true), {0, 1}, has_user_source_at_unit_1);
     nodes.begin({0, 1});
     // Both builder units get an event for each credit, and the fragments of unit 0: no more.
     ASSERT_TRUE(until([&] { return nodes.sum("mfps_received") == 2 * 3; }));

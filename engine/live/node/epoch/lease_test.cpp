@@ -38,7 +38,7 @@ class NodesWithLease : public testing::TestWithParam<Protocol> {
             run[unit].lease(mep_end, until);
         }
     }
-    /// Every data thread has gone round and seen what there was to see.
+    /// Every data thread has gone round, and looked at everything.
     bool goes_round() { return run.counts(members, "beats", 3); }
 
     const Units members = first(3);

@@ -1,42 +1,35 @@
 #include "live/node/epoch/mep_output.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cstdint>
-#include <optional>
-#include <utility>
 #include <vector>
+
+#include "live/memory/buffer_by_hand_test.hpp"
 
 namespace daqloom::live {
 namespace {
 
 class MepOutputTest : public ::testing::Test {
   protected:
-    void SetUp() override {
-        auto made = Buffer::create({.name = "output", .bytes = 4096, .pieces = 2});
-        ASSERT_TRUE(made);
-        buffer_.emplace(std::move(*made));
-    }
     static std::vector<std::uint64_t> taken_back(MepOutput& output) {
         std::vector<std::uint64_t> turns;
         output.take_back([&](std::uint64_t turn) { turns.push_back(turn); });
         return turns;
     }
 
-    std::optional<Buffer> buffer_;
+    Buffer buffer_ = buffer_of(4096, 2);
 };
 
 TEST_F(MepOutputTest, MepsComeBackWhenTheConsumerIsThroughWithThem) {
-    MepOutput output(*buffer_);
+    MepOutput output(buffer_);
     EXPECT_TRUE(output.is_empty());
     output.put(7, 700, 64, 128);
-    BufferReader consumer(*buffer_);
+    BufferReader consumer(buffer_);
     const auto piece = consumer.next();
     ASSERT_TRUE(piece);
     EXPECT_EQ(piece->tag, 700);
-    EXPECT_EQ(piece->bytes.data(), buffer_->area().bytes().data() + 64);
+    EXPECT_EQ(piece->bytes.data(), buffer_.area().bytes().data() + 64);
     EXPECT_EQ(piece->bytes.size(), 128);
     EXPECT_TRUE(taken_back(output).empty());
     consumer.acknowledge();
@@ -45,11 +38,11 @@ TEST_F(MepOutputTest, MepsComeBackWhenTheConsumerIsThroughWithThem) {
 }
 
 TEST_F(MepOutputTest, WhatHasNoDescriptorWaitsForOne) {
-    MepOutput output(*buffer_);
+    MepOutput output(buffer_);
     for (std::uint64_t turn = 0; turn < 5; ++turn) {
         output.put(turn, turn, static_cast<base::Bytes>(64 * turn), 64);
     }
-    BufferReader consumer(*buffer_);
+    BufferReader consumer(buffer_);
     std::vector<std::uint64_t> turns;
     for (int i = 0; i < 5; ++i) {
         ASSERT_TRUE(consumer.next()) << i;
@@ -62,12 +55,12 @@ TEST_F(MepOutputTest, WhatHasNoDescriptorWaitsForOne) {
 
 TEST_F(MepOutputTest, MepsOfAnEarlierEpochDoNotComeBack) {
     {
-        MepOutput earlier(*buffer_);
+        MepOutput earlier(buffer_);
         earlier.put(1, 1, 0, 64);
     }
-    MepOutput output(*buffer_);
+    MepOutput output(buffer_);
     output.put(0, 9, 64, 64);
-    BufferReader consumer(*buffer_);
+    BufferReader consumer(buffer_);
     ASSERT_TRUE(consumer.next());
     consumer.acknowledge();
     EXPECT_TRUE(taken_back(output).empty());
@@ -77,26 +70,15 @@ TEST_F(MepOutputTest, MepsOfAnEarlierEpochDoNotComeBack) {
 }
 
 TEST_F(MepOutputTest, AConsumerThatHasTakenMoreThanThereIsHasTakenNothing) {
-    // Layout of the buffer's memory.
-    struct Control {
-        alignas(64) std::atomic<std::uint64_t> committed;
-        std::atomic<std::uint32_t> closed;
-        alignas(64) std::atomic<std::uint64_t> acknowledged;
-    };
-    OwnedFd control_fd(::dup(buffer_->descriptors()[0]));
-    auto memory = SharedMemory::attach(std::move(control_fd), SharedMemory::Access::read_write,
-                                       base::Bytes{1} << 20);
-    ASSERT_TRUE(memory) << memory.error().message;
-    auto& control = *reinterpret_cast<Control*>(memory->bytes().data());
-    MepOutput output(*buffer_);
+    const HostileControl control(buffer_);
+    MepOutput output(buffer_);
     output.put(0, 0, 0, 64);
-    ASSERT_EQ(control.committed, 1U);
     for (const std::uint64_t nonsense :
          {std::uint64_t{2}, std::uint64_t{1'000'000}, ~std::uint64_t{0}}) {
-        control.acknowledged = nonsense;
+        control.acknowledged() = nonsense;
         EXPECT_TRUE(taken_back(output).empty());
     }
-    control.acknowledged = 1;
+    control.acknowledged() = 1;
     EXPECT_EQ(taken_back(output), (std::vector<std::uint64_t>{0}));
 }
 

@@ -22,7 +22,7 @@ void add(StageTrace& trace, std::uint64_t step) {
 
 using Steps = std::vector<std::uint64_t>;
 
-TEST(StageTrace, TellsEveryRecordOnceAndInItsOrder) {
+TEST(StageTrace, HasEveryRecordOnceAndInItsOrder) {
     StageTrace trace(4);
     EXPECT_EQ(steps_of(trace), Steps());
     add(trace, 1);
@@ -42,12 +42,9 @@ TEST(StageTrace, KeepsTheLastOnes) {
         add(trace, step);
     }
     EXPECT_EQ(steps_of(trace), (Steps{20, 21, 22, 23}));
-}
-
-TEST(StageTrace, IsOffWhereNothingIsToBeKept) {
-    StageTrace trace(0);
-    EXPECT_FALSE(trace.is_on());
-    EXPECT_EQ(steps_of(trace), Steps());
+    StageTrace none(0);
+    EXPECT_FALSE(none.is_on());
+    EXPECT_EQ(steps_of(none), Steps());
 }
 
 }  // namespace

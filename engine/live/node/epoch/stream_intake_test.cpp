@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
-#include <utility>
 #include <vector>
+
+#include "live/memory/buffer_by_hand_test.hpp"
 
 namespace daqloom::live {
 namespace {
@@ -14,12 +14,6 @@ namespace {
 /// A stream's buffer, and MFPs of one fragment put into it.
 class StreamIntakeTest : public ::testing::Test {
   protected:
-    void SetUp() override {
-        auto made = Buffer::create({.name = "stream", .bytes = 1 << 16, .pieces = 16});
-        ASSERT_TRUE(made);
-        buffer_.emplace(std::move(*made));
-    }
-
     void put(std::uint64_t tag, std::vector<std::uint8_t> payload) {
         std::vector<std::uint8_t> mfp(1024);
         const protocol::MfpFragment fragment{.type = 0, .payload = payload};
@@ -29,15 +23,27 @@ class StreamIntakeTest : public ::testing::Test {
         put_bytes(tag, mfp);
     }
     void put_bytes(std::uint64_t tag, const std::vector<std::uint8_t>& bytes) {
-        BufferWriter writer(*buffer_);
+        BufferWriter writer(buffer_);
         const auto room = writer.reserve(static_cast<base::Bytes>(bytes.size()));
         ASSERT_TRUE(room);
         std::ranges::transform(bytes, room->begin(), [](auto byte) { return std::byte{byte}; });
         writer.commit(tag, static_cast<base::Bytes>(bytes.size()));
     }
-    [[nodiscard]] std::uint64_t acknowledged() { return BufferWriter(*buffer_).acknowledged(); }
+    [[nodiscard]] std::uint64_t acknowledged() { return BufferWriter(buffer_).acknowledged(); }
+    static base::Bytes take(StreamIntake& intake) {
+        EXPECT_TRUE(intake.has_next());
+        return intake.take();
+    }
+    /// Sizes of all that is there.
+    static std::vector<base::Bytes> take_all(StreamIntake& intake) {
+        std::vector<base::Bytes> sizes;
+        while (intake.has_next()) {
+            sizes.push_back(intake.take());
+        }
+        return sizes;
+    }
 
-    std::optional<Buffer> buffer_;
+    Buffer buffer_ = buffer_of(1 << 16, 16);
     NodeCounters counters_;
 };
 
@@ -45,14 +51,12 @@ class StreamIntakeTest : public ::testing::Test {
 constexpr base::Bytes kMfp = 20 + 4 + 4 + 4;
 
 TEST_F(StreamIntakeTest, TakesMfpsInOrderAndGivesThemBackInOrder) {
-    StreamIntake intake(*buffer_, 100, 4, counters_);
+    StreamIntake intake(buffer_, 100, 4, counters_);
     EXPECT_FALSE(intake.has_next());
     put(100, {1, 2, 3});
     put(101, {4});
-    ASSERT_TRUE(intake.has_next());
-    EXPECT_EQ(intake.take(), kMfp);
-    ASSERT_TRUE(intake.has_next());
-    EXPECT_EQ(intake.take(), kMfp) << "padded to 4 B";
+    EXPECT_EQ(take(intake), kMfp);
+    EXPECT_EQ(take(intake), kMfp) << "padded to 4 B";
     EXPECT_EQ(intake.bytes(0)[kMfp - 4], std::byte{1});
     EXPECT_EQ(intake.bytes(1)[kMfp - 4], std::byte{4});
     intake.give_back();
@@ -63,28 +67,22 @@ TEST_F(StreamIntakeTest, TakesMfpsInOrderAndGivesThemBackInOrder) {
 }
 
 TEST_F(StreamIntakeTest, TakesNoMoreThanItsWindow) {
-    StreamIntake intake(*buffer_, 0, 2, counters_);
+    StreamIntake intake(buffer_, 0, 2, counters_);
     for (std::uint64_t tag = 0; tag < 3; ++tag) {
         put(tag, {1});
     }
-    ASSERT_TRUE(intake.has_next());
-    intake.take();
-    ASSERT_TRUE(intake.has_next());
-    intake.take();
+    take(intake);
+    take(intake);
     EXPECT_FALSE(intake.has_next());
     intake.give_back();
     EXPECT_TRUE(intake.has_next());
 }
 
 TEST_F(StreamIntakeTest, WhatTheSourceLeftOutIsAnMfpOfNoBytes) {
-    StreamIntake intake(*buffer_, 0, 8, counters_);
+    StreamIntake intake(buffer_, 0, 8, counters_);
     put(0, {1});
     put(3, {2});
-    std::vector<base::Bytes> sizes;
-    while (intake.has_next()) {
-        sizes.push_back(intake.take());
-    }
-    EXPECT_EQ(sizes, (std::vector<base::Bytes>{kMfp, 0, 0, kMfp}));
+    EXPECT_EQ(take_all(intake), (std::vector<base::Bytes>{kMfp, 0, 0, kMfp}));
     EXPECT_EQ(counters_.mfps_absent.get(), 2);
     for (int i = 0; i < 3; ++i) {
         intake.give_back();
@@ -98,7 +96,7 @@ TEST_F(StreamIntakeTest, GivesBackAtOnceWhatAnEarlierEpochHasFinishedWith) {
     put(5, {1});
     put(6, {1});
     put(7, {9});
-    StreamIntake intake(*buffer_, 7, 8, counters_);
+    StreamIntake intake(buffer_, 7, 8, counters_);
     ASSERT_TRUE(intake.has_next());
     EXPECT_EQ(acknowledged(), 2);
     EXPECT_EQ(counters_.mfps_stale.get(), 2);
@@ -110,24 +108,20 @@ TEST_F(StreamIntakeTest, ANewEpochReadsAgainWhatWasNotGivenBack) {
     put(0, {1});
     put(1, {2});
     {
-        StreamIntake intake(*buffer_, 0, 8, counters_);
-        ASSERT_TRUE(intake.has_next());
-        intake.take();
-        ASSERT_TRUE(intake.has_next());
-        intake.take();
+        StreamIntake intake(buffer_, 0, 8, counters_);
+        take(intake);
+        take(intake);
     }
-    StreamIntake intake(*buffer_, 1, 8, counters_);
-    ASSERT_TRUE(intake.has_next());
-    intake.take();
+    StreamIntake intake(buffer_, 1, 8, counters_);
+    take(intake);
     EXPECT_EQ(intake.bytes(0)[kMfp - 4], std::byte{2});
     EXPECT_FALSE(intake.has_next());
 }
 
 TEST_F(StreamIntakeTest, WhatIsOfNoUseIsGivenBackThoughNothingComesAfterIt) {
-    StreamIntake intake(*buffer_, 0, 8, counters_);
+    StreamIntake intake(buffer_, 0, 8, counters_);
     put(0, {1});
-    ASSERT_TRUE(intake.has_next());
-    intake.take();
+    take(intake);
     put(0, {1});
     put(0, {1});
     EXPECT_FALSE(intake.has_next());
@@ -137,17 +131,13 @@ TEST_F(StreamIntakeTest, WhatIsOfNoUseIsGivenBackThoughNothingComesAfterIt) {
 }
 
 TEST_F(StreamIntakeTest, WhatIsNoMfpIsCountedAndLeftOut) {
-    StreamIntake intake(*buffer_, 0, 8, counters_);
+    StreamIntake intake(buffer_, 0, 8, counters_);
     put(0, {1});
     put_bytes(1, {0xce, 0x40, 1, 0, 99, 0, 0, 0});  // too short
     put_bytes(2, std::vector<std::uint8_t>(64));    // no magic
     put(0, {1});                                    // a tag that was there
     put(3, {2});
-    std::vector<base::Bytes> sizes;
-    while (intake.has_next()) {
-        sizes.push_back(intake.take());
-    }
-    EXPECT_EQ(sizes, (std::vector<base::Bytes>{kMfp, 0, 0, kMfp}));
+    EXPECT_EQ(take_all(intake), (std::vector<base::Bytes>{kMfp, 0, 0, kMfp}));
     EXPECT_EQ(counters_.mfps_malformed.get(), 2);
     EXPECT_EQ(counters_.mfps_stale.get(), 1);
     EXPECT_EQ(acknowledged(), 0) << "in order: the first is still needed";
@@ -158,11 +148,10 @@ TEST_F(StreamIntakeTest, WhatIsNoMfpIsCountedAndLeftOut) {
 }
 
 TEST_F(StreamIntakeTest, AStreamWhoseDescriptorsMakeNoSenseIsCountedOnce) {
-    StreamIntake intake(*buffer_, 0, 8, counters_);
+    StreamIntake intake(buffer_, 0, 8, counters_);
     put(0, {1});
-    ASSERT_TRUE(BufferWriter(*buffer_).put(1, -1, kMfp));
-    ASSERT_TRUE(intake.has_next());
-    intake.take();
+    ASSERT_TRUE(BufferWriter(buffer_).put(1, -1, kMfp));
+    take(intake);
     EXPECT_EQ(counters_.streams_broken.get(), 0);
     EXPECT_FALSE(intake.has_next());
     EXPECT_FALSE(intake.has_next());
