@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/random.hpp"
-#include "live/memory/clock.hpp"
 #include "live/transport/conformance_test.hpp"
 #include "live/transport/make.hpp"
 #include "protocol/data/mep_check.hpp"

@@ -83,7 +83,7 @@ class Child {
     pid_t pid_ = 0;
 };
 
-/// In a child: a unit that connects when it has heard the addresses of all units, in their order.
+/// In a child: a unit that connects when it has the addresses of all units, in their order.
 std::unique_ptr<TestUnit> join_run(const Child::Parent& parent, const TransportUnderTest& transport,
                                    std::uint32_t self, std::uint32_t units,
                                    const TestUnit::Options& options = {}) {
@@ -122,20 +122,16 @@ std::unique_ptr<TestUnit> join_children(const TransportUnderTest& transport,
     return unit;
 }
 
-/// Sends back what it is sent, until it is killed.
+/// Sends every message back, until it is killed.
 void echo(TestUnit& unit) {
     unit.at_message = [&](UnitIndex from, std::span<const std::byte> bytes) {
         static_cast<void>(unit.transport().send(from, bytes));
     };
     unit.keeps = false;
-    for (const auto deadline = test_deadline(); now() < deadline;) {
-        if (!unit.poll()) {
-            unit.transport().wait(deadline);
-        }
-    }
+    run_until(unit, [] { return false; });
 }
 
-TEST_P(TransportConformance, AKilledUnitIsToldOfAndTheRestGoesOn) {
+TEST_P(TransportConformance, AKilledUnitIsReportedAndTheRestGoesOn) {
     const auto& transport = GetParam();
     Child one([&](const Child::Parent& parent) { echo(*join_run(parent, transport, 1, 3)); });
     Child two([&](const Child::Parent& parent) { echo(*join_run(parent, transport, 2, 3)); });
@@ -148,12 +144,8 @@ TEST_P(TransportConformance, AKilledUnitIsToldOfAndTheRestGoesOn) {
         while (!unit->transport().send(from, pattern(100, before)) && now() < deadline) {
             unit->poll();
         }
-        while (unit->messages.size() == before && now() < deadline) {
-            if (!unit->poll()) {
-                unit->transport().wait(deadline);
-            }
-        }
-        return unit->messages.size() == before + 1 && unit->messages[before].from == from &&
+        return run_until(*unit, [&] { return unit->messages.size() == before + 1; }) &&
+               unit->messages[before].from == from &&
                has_pattern(unit->messages[before].bytes, before);
     };
     EXPECT_TRUE(echo_of(1));

@@ -1,4 +1,5 @@
 // Tests of every transport: strangers to the run are refused, and do no harm.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -12,13 +13,15 @@ namespace {
 /// Two units of a run and a third one that is not as they are: all three connect.
 struct WithAnOddOne {
     std::unique_ptr<TestUnit> unit[3];
+    std::vector<TestUnit*> all;
     std::vector<std::vector<UnitIndex>> missing;
 
     WithAnOddOne(const TransportUnderTest& transport, const TestUnit::Options& odd) {
-        unit[0] = std::make_unique<TestUnit>(transport, 0, 3);
-        unit[1] = std::make_unique<TestUnit>(transport, 1, 3);
-        unit[2] = std::make_unique<TestUnit>(transport, 2, 3, odd);
-        TestUnit* all[] = {unit[0].get(), unit[1].get(), unit[2].get()};
+        for (std::uint32_t i = 0; i < 3; ++i) {
+            unit[i] =
+                std::make_unique<TestUnit>(transport, i, 3, i == 2 ? odd : TestUnit::Options{});
+            all.push_back(unit[i].get());
+        }
         missing = connect_all(all, now() + base::seconds(2));
     }
 
@@ -26,43 +29,31 @@ struct WithAnOddOne {
         EXPECT_EQ(missing[0], Units{2});
         EXPECT_EQ(missing[1], Units{2});
         EXPECT_EQ(missing[2].size(), 2U);
-        while (!unit[0]->transport().send(UnitIndex(1), pattern(10, 1))) {
-            unit[0]->poll();
-        }
-        for (const auto deadline = test_deadline(); unit[1]->messages.empty();) {
-            ASSERT_LT(now(), deadline);
-            for (const auto& each : unit) {
-                each->poll();
-            }
-        }
+        ASSERT_TRUE(poll_until(
+            all, [&] { return unit[0]->transport().send(UnitIndex(1), pattern(10, 1)); }));
+        ASSERT_TRUE(poll_until(all, [&] { return !unit[1]->messages.empty(); }));
         EXPECT_EQ(unit[1]->messages[0].from, UnitIndex(0));
         EXPECT_TRUE(unit[2]->messages.empty());
     }
-    /// By that unit; polls all until it is above 0.
-    [[nodiscard]] std::uint64_t refused(int i, Counter TransportCounters::*why) const {
-        const auto& counters = unit[i]->transport().counters();
-        for (const auto deadline = test_deadline(); counters.*why == 0 && now() < deadline;) {
-            for (const auto& each : unit) {
-                each->poll();
-            }
-        }
-        return counters.*why;
+    /// Whether that unit counts a refusal, if all are polled.
+    [[nodiscard]] bool refuses(int i, Counter TransportCounters::*why) const {
+        return poll_until(all, [&] { return unit[i]->transport().counters().*why > 0; });
     }
 };
 
 TEST_P(TransportConformance, AUnitThatDoesNotKnowTheTokenIsRefusedAndCounted) {
     const WithAnOddOne run(GetParam(), {.token = {std::byte{8}}});
     run.expect_that_the_two_go_on();
-    EXPECT_GE(run.refused(0, &TransportCounters::refused_strangers), 1U);
-    EXPECT_GE(run.refused(1, &TransportCounters::refused_strangers), 1U);
+    EXPECT_TRUE(run.refuses(0, &TransportCounters::refused_strangers));
+    EXPECT_TRUE(run.refuses(1, &TransportCounters::refused_strangers));
 }
 
 TEST_P(TransportConformance, AUnitOfAnotherEpochIsRefusedAndCounted) {
     const WithAnOddOne run(GetParam(), {.epoch = 2});
     run.expect_that_the_two_go_on();
-    EXPECT_GE(run.refused(0, &TransportCounters::refused_epoch), 1U);
-    EXPECT_GE(run.refused(1, &TransportCounters::refused_epoch), 1U);
-    EXPECT_GE(run.refused(2, &TransportCounters::refused_epoch), 1U);
+    for (const int unit : {0, 1, 2}) {
+        EXPECT_TRUE(run.refuses(unit, &TransportCounters::refused_epoch));
+    }
 }
 
 TEST_P(TransportConformance, AUnitThatDoesNotConnectIsReturnedAtTheDeadline) {
@@ -84,11 +75,8 @@ TEST_P(TransportConformance, AUnitThatDoesNotConnectIsReturnedAtTheDeadline) {
     EXPECT_EQ(missing[0], Units{2});
     EXPECT_EQ(missing[1], Units{2});
     EXPECT_TRUE(a.transport().send(UnitIndex(1), pattern(10, 1)));
-    for (const auto deadline = test_deadline(); b.messages.empty();) {
-        ASSERT_LT(now(), deadline);
-        a.poll();
-        b.poll();
-    }
+    TestUnit* const both[] = {&a, &b};
+    EXPECT_TRUE(poll_until(both, [&] { return !b.messages.empty(); }));
 }
 
 TEST_P(TransportConformance, AnAddressThatMakesNoSenseIsAUnitThatDoesNotAnswer) {
@@ -112,7 +100,7 @@ TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
     std::atomic<bool> has_tried = false;
     std::thread threads[] = {std::thread([&] {
                                  missing[0] = connect(a, 1, b);
-                                 while (!has_tried) {  // a network's unit hears only what it polls
+                                 while (!has_tried) {  // a network's unit has only what it polls
                                      a.poll();
                                      std::this_thread::yield();
                                  }
@@ -124,23 +112,17 @@ TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
     for (auto& thread : threads) {
         thread.join();
     }
-    // Whose address the run control gave is let in.
+    // The one whose address comes from the run control is let in.
     EXPECT_TRUE(missing[0].empty());
     EXPECT_TRUE(missing[1].empty());
     EXPECT_EQ(missing[2], Units{0});
-    for (const auto deadline = test_deadline();
-         a.transport().counters().refused_malformed + a.transport().counters().refused_strangers ==
-         0;) {
-        ASSERT_LT(now(), deadline);
-        a.poll();
-    }
+    TestUnit* const all[] = {&a, &b, &impostor};
+    const TransportCounters& counters = a.transport().counters();
+    ASSERT_TRUE(poll_until(std::span(all).first(1), [&] {
+        return counters.refused_malformed + counters.refused_strangers > 0;
+    }));
     ASSERT_TRUE(a.transport().send(UnitIndex(1), pattern(10, 1)));
-    for (const auto deadline = test_deadline(); b.messages.empty();) {
-        ASSERT_LT(now(), deadline);
-        a.poll();
-        b.poll();
-        impostor.poll();
-    }
+    ASSERT_TRUE(poll_until(all, [&] { return !b.messages.empty(); }));
     EXPECT_TRUE(impostor.messages.empty());
 }
 
@@ -166,18 +148,16 @@ TEST_P(TransportConformance, AStrangersGarbageIsRefusedAndCountedAndHurtsNobody)
             ASSERT_TRUE(all[from]->transport().send(UnitIndex(to), pattern(100, from)));
         }
     }
-    const auto deadline = test_deadline();
-    const auto refused = [&] {
-        const auto& counters = all[0]->transport().counters();
-        return counters.refused_strangers + counters.refused_malformed;
-    };
-    while (all[0]->messages.size() < 3 || all[1]->messages.size() < 3 ||
-           all[2]->messages.size() < 3 || refused() < 8) {
-        ASSERT_LT(now(), deadline) << refused() << " refused";
-        for (TestUnit* unit : all) {
-            unit->poll();
-        }
-    }
+    const TransportCounters& counters = all[0]->transport().counters();
+    ASSERT_TRUE(poll_until(all,
+                           [&] {
+                               return std::ranges::all_of(
+                                          all,
+                                          [](auto* unit) { return unit->messages.size() >= 3; }) &&
+                                      counters.refused_strangers + counters.refused_malformed >= 8;
+                           }))
+        << counters.refused_strangers << " strangers refused, " << counters.refused_malformed
+        << " malformed";
     for (TestUnit* unit : all) {
         EXPECT_TRUE(unit->unreachable.empty());
         for (const auto& message : unit->messages) {

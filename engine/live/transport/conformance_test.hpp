@@ -13,7 +13,6 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <set>
 #include <span>
 #include <string>
 
@@ -56,7 +55,7 @@ struct Written {
     std::uint32_t immediate = 0;
 };
 
-/// A unit of a run: its memory, its transport, and all that it was told.
+/// A unit of a run: its memory, its transport, and all its events.
 class TestUnit : public TransportEvents {
   public:
     struct Options {
@@ -102,6 +101,11 @@ class TestUnit : public TransportEvents {
     std::unique_ptr<Transport> transport_;
 };
 
+/// Polls all by turns until it is so; false: it never was.
+bool poll_until(std::span<TestUnit* const> units, const std::function<bool()>& is_so);
+/// A unit's own loop until it is so: polls, and waits when there is nothing to do.
+bool run_until(TestUnit& unit, const std::function<bool()>& is_so);
+
 /// Units 0 … n − 1 of a run, connected, in this process.
 class TestRun {
   public:
@@ -113,12 +117,19 @@ class TestRun {
     TestUnit& operator[](std::uint32_t unit) { return *units_[unit]; }
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(units_.size()); }
 
-    /// Polls all by turns until it is so; false: it never was.
-    bool poll_until(const std::function<bool()>& is_so);
+    bool poll_until(const std::function<bool()>& is_so) { return live::poll_until(all(), is_so); }
     /// Polls all until nothing happens any more.
     void settle();
 
   private:
+    [[nodiscard]] std::vector<TestUnit*> all() const {
+        std::vector<TestUnit*> pointers;
+        for (const auto& unit : units_) {
+            pointers.push_back(unit.get());
+        }
+        return pointers;
+    }
+
     std::vector<std::unique_ptr<TestUnit>> units_;
 };
 

@@ -44,7 +44,7 @@ TEST(Echo, CountsEachMessageThereAndBack) {
     EXPECT_GT(begun->processor, base::Time::zero());
 }
 
-TEST(Echo, AsksSeveralAtOnceAndEachTellsWhenItHasHeard) {
+TEST(Echo, RequestsOfSeveralAtOnceHaveALatencyEach) {
     constexpr std::uint32_t units = 4;
     constexpr std::uint32_t rounds = 20;
     std::vector<std::unique_ptr<Echo>> all;

@@ -23,15 +23,13 @@ TEST(SipHash, DependsOnEveryBitOfKeyAndText) {
     std::array<std::byte, 16> key{};
     std::array<std::byte, 20> text{};
     const auto before = SipHash(key)(text);
-    for (std::size_t bit = 0; bit < 8 * text.size(); ++bit) {
-        auto other = text;
-        other[bit / 8] ^= std::byte{1} << (bit % 8);
-        EXPECT_NE(SipHash(key)(other), before);
-    }
-    for (std::size_t bit = 0; bit < 8 * key.size(); ++bit) {
-        auto other = key;
-        other[bit / 8] ^= std::byte{1} << (bit % 8);
-        EXPECT_NE(SipHash(other)(text), before);
+    for (std::size_t bit = 0; bit < 8 * (text.size() + key.size()); ++bit) {
+        auto other_text = text;
+        auto other_key = key;
+        const std::size_t byte = bit / 8;
+        (byte < text.size() ? other_text[byte] : other_key[byte - text.size()]) ^= std::byte{1}
+                                                                                   << (bit % 8);
+        EXPECT_NE(SipHash(other_key)(other_text), before);
     }
 }
 

@@ -1,14 +1,11 @@
 #include "live/transport/libfabric/libfabric.hpp"
 
 #include <linux/tcp.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstring>
 #include <thread>
 
 #include "base/random.hpp"
@@ -16,6 +13,7 @@
 #include "live/transport/conformance_test.hpp"
 #include "live/transport/libfabric/endpoint.hpp"
 #include "live/transport/make.hpp"
+#include "live/transport/strangers_test.hpp"
 
 namespace daqloom::live {
 namespace {
@@ -115,6 +113,12 @@ TransportUnderTest over_tcp() {
     return over(tcp, base::Bytes{1} << 62, "");
 }
 
+/// At the end of a unit's address.
+sockaddr_in port_of(TestUnit& unit) {
+    const std::vector<std::byte> address = unit.transport().address();
+    return socket_address(std::span(address).last(sizeof(sockaddr_in)));
+}
+
 bool works(TestRun& run) {
     const std::vector<std::byte> message(100, std::byte{1});
     const auto before = run[1].messages.size();
@@ -122,22 +126,8 @@ bool works(TestRun& run) {
            run.poll_until([&] { return run[1].messages.size() > before; });
 }
 
-/// Socket address of a unit: the last bytes of its transport address.
-sockaddr_in socket_address(std::span<const std::byte> address) {
-    sockaddr_in internet{};
-    std::memcpy(&internet, address.last(sizeof internet).data(), sizeof internet);
-    return internet;
-}
-
-/// A stranger's connection to a unit's port.
-OwnedFd connect_to(const sockaddr_in& port) {
-    OwnedFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&port), sizeof port), 0);
-    return socket;
-}
-
-/// In a process of its own, which ends here: `tcp` of 1.17 leaks the strangers that it has not
-/// heard out when it is closed.
+/// In a process of its own, which ends here: `tcp` of 1.17 leaks strangers whose messages are not
+/// complete when it is closed.
 template <class Body>
 void expect_alone(Body body) {
     EXPECT_EXIT(
@@ -151,10 +141,9 @@ void expect_alone(Body body) {
 TEST(LibfabricStranger, GarbageOnAUnitsPortHurtsNobody) {
     expect_alone([] {
         TestRun run(over_tcp(), 2);
-        const sockaddr_in port = socket_address(run[1].transport().address());
+        const sockaddr_in port = port_of(run[1]);
         ASSERT_EQ(port.sin_family, AF_INET);
-        ASSERT_EQ(port.sin_addr.s_addr, htonl(INADDR_LOOPBACK))
-            << "bound to more than was asked for";
+        ASSERT_EQ(port.sin_addr.s_addr, htonl(INADDR_LOOPBACK)) << "bound to more than its node";
         base::RandomStream random(1, "garbage");
         std::vector<OwnedFd> sockets;
         for (const std::size_t size : {0, 1, 16, 24, 100, 300, 5'000, 100'000}) {
@@ -177,7 +166,7 @@ TEST(LibfabricStranger, GarbageOnAUnitsPortHurtsNobody) {
 TEST(LibfabricStranger, WhoComesAndGoesWithoutAWordKeepsNoUnitAwake) {
     expect_alone([] {
         TestRun run(over_tcp(), 2);
-        connect_to(socket_address(run[1].transport().address()));
+        connect_to(port_of(run[1]));
         run.settle();
         // The unit may be woken a thousand times for nothing; then it looks every millisecond. What
         // is left of the beginning may come between.
@@ -220,7 +209,7 @@ TEST(LibfabricStranger, AWriteWithAnotherKeyTouchesNothing) {
         ::fi_cq_read(stranger.queue().cq.get(), &done, 1);
         return write() == 0;
     }));
-    // Refused at the other side: what this side is told is the provider's choice.
+    // Refused at the other side: the report to this side is the provider's choice.
     for (int i = 0; i < 1'000; ++i) {
         ::fi_cq_read(stranger.queue().cq.get(), &done, 1);
         run[1].poll();
@@ -267,10 +256,10 @@ TEST(Libfabric, SaysInOneSentenceWhatIsWrong) {
     ASSERT_FALSE(elsewhere);
     EXPECT_NE(elsewhere.error().message.find("'203.0.113.7'"), std::string::npos);
     EXPECT_TRUE(make_libfabric(config, {.provider = kTcpProvider, .node = "lo"}));
-    const auto unheard =
+    const auto unknown =
         make_libfabric(config, {.provider = kTcpProvider, .congestion_control = "westward-ho"});
-    ASSERT_FALSE(unheard);
-    EXPECT_NE(unheard.error().message.find("'westward-ho'"), std::string::npos);
+    ASSERT_FALSE(unknown);
+    EXPECT_NE(unknown.error().message.find("'westward-ho'"), std::string::npos);
 }
 
 TEST(MakeTransport, KnowsTransportsByTheirNames) {

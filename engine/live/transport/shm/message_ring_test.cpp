@@ -67,11 +67,11 @@ TEST_F(AMessageRing, HoldsAsManyRecordsAsFitAndRefusesTheNext) {
     EXPECT_EQ(reader.next(record), Got::nothing);
 }
 
-TEST_F(AMessageRing, TellsTheReaderThatTheWriterWaitsUntilThereIsRoomForWhatItWants) {
+TEST_F(AMessageRing, RemindsTheReaderOfAWriterThatWaitsUntilThereIsRoomForItsRecord) {
     const auto small = counting(56, 0);
     while (writer.put(1, small) == Put::done) {
     }
-    EXPECT_EQ(writer.put(2, counting(120, 0)), Put::no_room);  // wants 128
+    EXPECT_EQ(writer.put(2, counting(120, 0)), Put::no_room);  // needs 128
     EXPECT_FALSE(writer.has_room());
 
     ASSERT_EQ(reader.next(record), Got::record);
@@ -86,14 +86,11 @@ TEST_F(AMessageRing, TellsTheReaderThatTheWriterWaitsUntilThereIsRoomForWhatItWa
     EXPECT_FALSE(reader.release());
 }
 
-TEST_F(AMessageRing, IsBrokenForTheReaderWhenALengthIsImpossible) {
+TEST_F(AMessageRing, IsBrokenForTheReaderWhenALengthIsImpossibleOrMoreIsThereThanFits) {
     EXPECT_EQ(read_forged(kMost + 1, 512), Got::broken);
     EXPECT_EQ(read_forged(0xffffffff, 512), Got::broken);
     EXPECT_EQ(read_forged(57, 64), Got::broken) << "it would end at 72";
     EXPECT_EQ(read_forged(56, 64), Got::record);
-}
-
-TEST_F(AMessageRing, IsBrokenForTheReaderWhenMoreIsThereThanFits) {
     EXPECT_EQ(read_forged(0, kCapacity), Got::record);
     EXPECT_EQ(read_forged(0, kCapacity + 1), Got::broken);
     EXPECT_EQ(read_forged(0, ~std::uint64_t{0}), Got::broken);

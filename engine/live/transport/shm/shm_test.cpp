@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "live/memory/clock.hpp"
 #include "live/transport/conformance_test.hpp"
 
 namespace daqloom::live {
@@ -78,6 +77,21 @@ class AHostileUnit : public testing::Test {
         return missing;
     }
 
+    void connect() {
+        const int fds[] = {own_ring.fd(), doorbell.page_fd(), doorbell.event_fd()};
+        ASSERT_TRUE(connect_with(fds).empty());
+        ASSERT_TRUE(ring);
+    }
+    void expect_refused(const std::vector<int>& fds) {
+        EXPECT_EQ(connect_with(fds), Units{1});
+        EXPECT_EQ(refused(), 1U);
+    }
+    void expect_unreachable() {
+        unit.poll();
+        EXPECT_EQ(unit.unreachable, Units{1});
+        EXPECT_EQ(refused(), 1U);
+    }
+
     [[nodiscard]] std::uint64_t refused() { return unit.transport().counters().refused_malformed; }
 
     TestUnit unit{kShm, 0, 2};
@@ -93,9 +107,7 @@ class AHostileUnit : public testing::Test {
 };
 
 TEST_F(AHostileUnit, ThatBehavesIsConnected) {
-    const int fds[] = {own_ring.fd(), doorbell.page_fd(), doorbell.event_fd()};
-    EXPECT_TRUE(connect_with(fds).empty());
-    ASSERT_TRUE(ring);
+    connect();
     MessageRingWriter writer(ring.bytes());
     EXPECT_EQ(writer.put(1, std::as_bytes(std::span("hello"))), MessageRingWriter::Put::done);
     EXPECT_TRUE(unit.poll());
@@ -104,61 +116,45 @@ TEST_F(AHostileUnit, ThatBehavesIsConnected) {
 }
 
 TEST_F(AHostileUnit, ThatHandsOverTooFewDescriptorsIsNotConnected) {
-    const int fds[] = {own_ring.fd(), doorbell.page_fd()};
-    EXPECT_EQ(connect_with(fds), Units{1});
-    EXPECT_EQ(refused(), 1U);
+    expect_refused({own_ring.fd(), doorbell.page_fd()});
 }
 
 TEST_F(AHostileUnit, ThatHandsOverARingOfAnotherSizeIsNotConnected) {
     const auto small = SharedMemory::create("ring", 4096).value();
-    const int fds[] = {small.fd(), doorbell.page_fd(), doorbell.event_fd()};
-    EXPECT_EQ(connect_with(fds), Units{1});
-    EXPECT_EQ(refused(), 1U);
+    expect_refused({small.fd(), doorbell.page_fd(), doorbell.event_fd()});
 }
 
 TEST_F(AHostileUnit, ThatHandsOverWhatIsNoMemoryIsNotConnected) {
-    const int fds[] = {doorbell.event_fd(), doorbell.event_fd(), own_ring.fd()};
-    EXPECT_EQ(connect_with(fds), Units{1});
-    EXPECT_EQ(refused(), 1U);
+    expect_refused({doorbell.event_fd(), doorbell.event_fd(), own_ring.fd()});
 }
 
 TEST_F(AHostileUnit, WhoseRingMakesNoSenseIsUnreachableAndCounted) {
-    const int fds[] = {own_ring.fd(), doorbell.page_fd(), doorbell.event_fd()};
-    ASSERT_TRUE(connect_with(fds).empty());
+    connect();
     reinterpret_cast<MessageRingHeader*>(ring.bytes().data())->written = 1 << 20;
-    unit.poll();
-    EXPECT_EQ(unit.unreachable, Units{1});
-    EXPECT_EQ(refused(), 1U);
+    expect_unreachable();
 }
 
-TEST_F(AHostileUnit, ThatSaysSomethingOfAKindThatDoesNotExistIsUnreachableAndCounted) {
-    const int fds[] = {own_ring.fd(), doorbell.page_fd(), doorbell.event_fd()};
-    ASSERT_TRUE(connect_with(fds).empty());
+TEST_F(AHostileUnit, WhoseMessageIsOfAnUnknownKindIsUnreachableAndCounted) {
+    connect();
     MessageRingWriter writer(ring.bytes());
     ASSERT_EQ(writer.put(3, {}), MessageRingWriter::Put::done);
     ASSERT_EQ(writer.put(1, {}), MessageRingWriter::Put::done);
-    unit.poll();
-    EXPECT_EQ(unit.unreachable, Units{1});
+    expect_unreachable();
     EXPECT_TRUE(unit.messages.empty());
-    EXPECT_EQ(refused(), 1U);
 }
 
 TEST_F(AHostileUnit, ThatReadsWhatWasNeverWrittenIsUnreachableAndCounted) {
-    const int fds[] = {own_ring.fd(), doorbell.page_fd(), doorbell.event_fd()};
-    ASSERT_TRUE(connect_with(fds).empty());
+    connect();
     reinterpret_cast<MessageRingHeader*>(own_ring.bytes().data())->read = 1 << 20;
     const std::vector<std::byte> message(Transport::most_message);
     for (int i = 0; i < 10; ++i) {
         EXPECT_TRUE(unit.transport().send(UnitIndex(1), message));
     }
-    unit.poll();
-    EXPECT_EQ(unit.unreachable, Units{1});
-    EXPECT_EQ(refused(), 1U);
+    expect_unreachable();
 }
 
 TEST_F(AHostileUnit, WithoutAnArenaCannotBeWrittenTo) {
-    const int fds[] = {own_ring.fd(), doorbell.page_fd(), doorbell.event_fd()};
-    ASSERT_TRUE(connect_with(fds).empty());
+    connect();
     EXPECT_TRUE(unit.transport().write({.to = UnitIndex(1), .bytes = unit.source().first(1)}));
     unit.poll();
     EXPECT_EQ(unit.unreachable, Units{1});

@@ -198,7 +198,7 @@ TEST(TcpStream, WhatMakesNoSenseIsRefused) {
 }
 
 /// A unit may become unreachable during `take`.
-TEST(TcpStream, NothingIsToldOnceItIsOver) {
+TEST(TcpStream, NothingIsReportedOnceItIsOver) {
     IncomingStream in({}, true);
     Notifications notifications;
     notifications.most_messages = 2;
@@ -309,7 +309,7 @@ TEST(TcpStream, OfAMillionRecordsWithFlippedBitsNothingWrongIsUsed) {
                 from.out.acknowledge(std::exchange(from.writes, 0));
                 auto bytes = take(from.out, 1 << 20);
                 records += records_of(bytes);
-                const std::uint64_t seen = to.damaged;
+                const std::uint64_t before = to.damaged;
                 const bool is_hit = !bytes.empty() && random.uniform_int(2) == 0;
                 if (is_hit) {
                     ++flipped;
@@ -322,7 +322,7 @@ TEST(TcpStream, OfAMillionRecordsWithFlippedBitsNothingWrongIsUsed) {
                     ++ended;
                     break;
                 }
-                ASSERT_EQ(is_hit, to.damaged > seen);
+                ASSERT_EQ(is_hit, to.damaged > before);
             }
         }
         EXPECT_EQ(two.sender.wrong + two.receiver.wrong, 0U);

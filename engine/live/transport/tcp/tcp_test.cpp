@@ -2,9 +2,7 @@
 
 #include <linux/tcp.h>
 
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include "live/memory/clock.hpp"
 #include "live/memory/no_descriptors_fixture_test.hpp"
 #include "live/transport/conformance_test.hpp"
+#include "live/transport/strangers_test.hpp"
 
 namespace daqloom::live {
 namespace {
@@ -31,22 +30,12 @@ std::function<base::expected<std::unique_ptr<Transport>>(const TransportConfig&)
     };
 }
 
-/// The socket address in a unit's address: it stands at its end.
-sockaddr_in socket_address_on_paper(std::span<const std::byte> address) {
-    sockaddr_in internet{};
-    std::memcpy(&internet, address.data() + 16, sizeof internet);
-    return internet;
-}
-
-OwnedFd connect_to(std::span<const std::byte> address) {
-    const sockaddr_in to = socket_address_on_paper(address);
-    OwnedFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
-    return socket;
+OwnedFd connect_to_unit(std::span<const std::byte> address) {
+    return connect_to(socket_address(address.subspan(16)));
 }
 
 void disturb(std::span<const std::byte> address, std::span<const std::byte> bytes) {
-    const OwnedFd socket = connect_to(address);
+    const OwnedFd socket = connect_to_unit(address);
     EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
 }
@@ -90,28 +79,36 @@ TEST(TcpSocket, AWindowHoldsHoweverFastTheOtherSideReadsAndWhateverPacketsBring)
     }
 }
 
+/// Units of a run before they meet.
+struct Meetings {
+    explicit Meetings(std::uint32_t units, const TcpConfig& tcp = {}) {
+        for (std::uint32_t unit = 0; unit < units; ++unit) {
+            const TransportConfig config{.self = UnitIndex(unit), .units = units, .epoch = 1};
+            of.push_back(*TcpMeeting::open(config, tcp));
+            peers.push_back({.unit = UnitIndex(unit), .address = of[unit].address()});
+        }
+    }
+    std::vector<MetUnit> meet(std::uint32_t unit) {
+        return *of[unit].meet(peers, test_deadline(), counters[unit]);
+    }
+
+    std::vector<TcpMeeting> of;
+    std::vector<Transport::Peer> peers;
+    std::array<TransportCounters, 3> counters;
+};
+
 /// Networks with several paths choose one by the ports.
 TEST(TcpMeeting, EachPairConnectsFromItsPort) {
     constexpr std::uint32_t kUnits = 3;
     // The system gives none of these by itself, and other tests have other processes.
     const TcpConfig tcp{.first_source_port =
                             static_cast<std::uint16_t>(61'000 + 4 * (::getpid() % 1'000))};
-    std::vector<TcpMeeting> meetings;
-    std::vector<Transport::Peer> peers;
-    for (std::uint32_t unit = 0; unit < kUnits; ++unit) {
-        const TransportConfig config{.self = UnitIndex(unit), .units = kUnits, .epoch = 1};
-        meetings.push_back(*TcpMeeting::open(config, tcp));
-        peers.push_back({.unit = UnitIndex(unit), .address = meetings[unit].address()});
-    }
+    Meetings meetings(kUnits, tcp);
     std::array<std::vector<MetUnit>, kUnits> met;
     {
         std::vector<std::jthread> units;
         for (std::uint32_t unit = 0; unit < kUnits; ++unit) {
-            units.emplace_back([&, unit] {
-                TransportCounters counters;
-                met[unit] =
-                    *meetings[unit].meet(peers, now() + base::Time::from_seconds(60), counters);
-            });
+            units.emplace_back([&, unit] { met[unit] = meetings.meet(unit); });
         }
     }
     std::vector<int> ports;
@@ -138,12 +135,12 @@ bool is_readable(int fd) {
 
 /// A unit of an epoch that runs: strangers wait at its door while it has no free descriptor.
 TEST(TcpMeeting, AStrangerThatCannotBeLetInWakesTheUnitOnce) {
-    const TransportConfig config{.self = UnitIndex(0), .units = 1, .epoch = 1};
-    TcpMeeting meeting = *TcpMeeting::open(config, {});
-    TransportCounters counters;
-    const OwnedFd first = connect_to(meeting.address());
-    const OwnedFd second = connect_to(meeting.address());
-    const OwnedFd third = connect_to(meeting.address());
+    Meetings one(1);
+    TcpMeeting& meeting = one.of[0];
+    TransportCounters& counters = one.counters[0];
+    const OwnedFd first = connect_to_unit(meeting.address());
+    const OwnedFd second = connect_to_unit(meeting.address());
+    const OwnedFd third = connect_to_unit(meeting.address());
     meeting.refuse_guests(counters);  // lets in the first
     {
         const NoDescriptors full;
@@ -171,30 +168,21 @@ TEST(TcpMeeting, AStrangerThatCannotBeLetInWakesTheUnitOnce) {
 
 /// Descriptors may come back while units are met.
 TEST(TcpMeeting, UnitsAreMetAsSoonAsThereIsADescriptorAgain) {
-    std::vector<TcpMeeting> meetings;
-    std::vector<Transport::Peer> peers;
-    for (std::uint32_t unit = 0; unit < 2; ++unit) {
-        const TransportConfig config{.self = UnitIndex(unit), .units = 2, .epoch = 1};
-        meetings.push_back(*TcpMeeting::open(config, {}));
-        peers.push_back({.unit = UnitIndex(unit), .address = meetings[unit].address()});
-    }
-    const auto until = now() + base::seconds(60);
-    std::array<TransportCounters, 2> counters;
-    std::vector<MetUnit> met;
+    Meetings meetings(2);
+    TcpMeeting& first = meetings.of[0];
     std::vector<OwnedFd> strangers;
     for (int i = 0; i < 3; ++i) {
-        strangers.push_back(connect_to(meetings[0].address()));
+        strangers.push_back(connect_to_unit(first.address()));
     }
     {
         const NoDescriptors full;
-        for (int turns = 0; is_readable(meetings[0].fd()) && turns < 100; ++turns) {
-            meetings[0].refuse_guests(counters[0]);
+        for (int turns = 0; is_readable(first.fd()) && turns < 100; ++turns) {
+            first.refuse_guests(meetings.counters[0]);
             ASSERT_LT(turns, 5);
         }
     }
-    std::jthread other([&] { static_cast<void>(meetings[1].meet(peers, until, counters[1])); });
-    met = *meetings[0].meet(peers, until, counters[0]);
-    EXPECT_EQ(met.size(), 1U);
+    std::jthread other([&] { meetings.meet(1); });
+    EXPECT_EQ(meetings.meet(0).size(), 1U);
 }
 
 TEST(TcpMeeting, PortsThatDoNotSufficeAreRefused) {
@@ -210,7 +198,7 @@ class FlippingProxy {
     /// One bit in some `bytes_per_flip`.
     FlippingProxy(std::span<const std::byte> address, std::uint64_t bytes_per_flip)
         : address_(address.begin(), address.end()),
-          to_(socket_address_on_paper(address)),
+          to_(socket_address(address.subspan(16))),
           listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
           bytes_per_flip_(bytes_per_flip) {
         sockaddr_in here{};
@@ -239,10 +227,7 @@ class FlippingProxy {
             ::poll(watched.data(), watched.size(), 10);
             if (watched[0].revents != 0 && !ends[0]) {
                 ends[0] = OwnedFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-                ends[1] = OwnedFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-                EXPECT_EQ(
-                    ::connect(ends[1].get(), reinterpret_cast<const sockaddr*>(&to_), sizeof to_),
-                    0);
+                ends[1] = connect_to(to_);
             }
             for (std::size_t i = 0; i < 2; ++i) {
                 if (watched[1 + i].revents != 0 && !pass(ends[i], ends[1 - i], passed[i])) {
