@@ -119,7 +119,7 @@ class Bench:
             ways = [run for name, run in turn.items() if name.startswith("sockets: ")]
             if ways:
                 turn["limit"] = max(ways, key=lambda run: run["bytes_per_s"])
-        found = {
+        found: dict[str, Any] = {
             "transport": transport,
             "units": load.units,
             "block_bytes": load.block,
@@ -174,7 +174,8 @@ class Bench:
             contest["MPI_Barrier"] = lambda: {
                 "barrier_s": self.mpi.run("barrier", "shm", load)["round_s"]
             }
-        found = {"units": units, "barrier_s": of_each(self.interleave(contest), "barrier_s")}
+        runs = self.interleave(contest)
+        found: dict[str, Any] = {"units": units, "barrier_s": of_each(runs, "barrier_s")}
         report(
             f"barrier of {units}: "
             + ", ".join(f"{name} {time * 1e6:.1f} us" for name, time in found["barrier_s"].items())
@@ -190,7 +191,7 @@ class Bench:
         if self.mpi.is_there:
             contest["alltoall"] = lambda: self.mpi.run("alltoall", "shm", Load(units, block))
         runs = self.interleave(contest)
-        found = {
+        found: dict[str, Any] = {
             "packing": packing,
             "fragment_bytes": SMALL_FRAGMENT_BYTES,
             "units": units,
@@ -229,7 +230,7 @@ class Bench:
                 "first_event_s": self.mpi.run("alltoall", "shm", Load(units, MB))["first_round_s"]
             }
         runs = self.interleave(contest)
-        found = {"units": units, "first_event_s": of_each(runs, "first_event_s")}
+        found: dict[str, Any] = {"units": units, "first_event_s": of_each(runs, "first_event_s")}
         report(
             f"first event of {units} units after the start: "
             + ", ".join(f"{k} {v * 1e3:.2f} ms" for k, v in found["first_event_s"].items())

@@ -36,8 +36,7 @@ def of_opensm(fabric: Fabric, engine: str, folder: Path) -> tuple[Fabric, NDArra
     with ibsim(fabric, folder) as (_, env):
         # -o: one sweep; flag 0x40 has tables written to the folder.
         manager = ["opensm", "-f", str(folder / "osm.log"), "-R", engine, "-o", "-D", "0x43"]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": MOST_S}
-        subprocess.run(manager, env=env, check=True, **quiet)
+        subprocess.run(manager, env=env, check=True, capture_output=True, timeout=MOST_S)
         found = subprocess.run(
             ["ibnetdiscover"], env=env, check=True, capture_output=True, text=True, timeout=MOST_S
         )

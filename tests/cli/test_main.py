@@ -346,9 +346,9 @@ for name in sys.argv[1:]:
 
 @pytest.mark.process
 def test_every_command_of_the_help_answers_alone():
-    from typer.main import get_command
+    from typer.main import get_group
 
-    names = list(get_command(app).commands)
+    names = list(get_group(app).commands)
     done = subprocess.run([sys.executable, "-c", EACH_ALONE, *names], capture_output=True)
     assert done.returncode == 0, done.stderr
     usages = re.findall(r"(?m)^Usage: daqloom (\S+)", done.stdout.decode())

@@ -87,7 +87,7 @@ def scraped(server: Exporter) -> dict[tuple[str, str], float]:
 
 def test_all_counters_are_served_in_seconds_bytes_and_events(served) -> None:
     found = scraped(served[0])
-    expected = {
+    expected: dict[str, dict[str, float]] = {
         # Ten events in a MEP.
         "events_total": {"built": 70, "incomplete": 20, "dropped": 10, "discarded": 30},
         "waiting_seconds_total": {"source": 1.5, "barrier": 0.25},

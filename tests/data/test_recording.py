@@ -223,11 +223,11 @@ def test_intervals_count_as_sets_of_events_do(added):
     assert gaps.lost_events == len(span) - len(events_seen)
     assert gaps.incomplete_events == sum(1 for sources in lacking.values() if sources)
     assert gaps.missing == sum(map(len, lacking.values()))
-    for each in gaps.incomplete:
-        for event in range(each.first, each.last + 1):
-            assert lacking[event] == each.missing_sources
-    for each in gaps.lost:
-        assert not events_seen & set(range(each.first, each.last + 1))
+    for gap in gaps.incomplete:
+        for event in range(gap.first, gap.last + 1):
+            assert lacking[event] == gap.missing_sources
+    for lost in gaps.lost:
+        assert not events_seen & set(range(lost.first, lost.last + 1))
 
 
 def test_memory_does_not_grow_with_the_events(monkeypatch):

@@ -9,6 +9,7 @@ import sysconfig
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from support.namespaces import NETWORKS
 
 pytestmark = NETWORKS
 PORT = 5005
-PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+PIPES: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 SEND = f"""
 import socket, sys
 out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -172,7 +173,7 @@ def test_a_switch_after_a_kill_is_refused_and_then_restored(site):
     other.write_text(text.replace("through = [", 'timeout = "9 s"\nthrough = ["env", '))
     by_other = ("--set", f"measure.device={other}")
     command = site.command("measure", scenario(site), *limited(50), "--duration", "60 s")
-    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     running = subprocess.Popen(command, env=site.environment, **quiet)
     try:
         deadline_s = time.monotonic() + 60

@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -275,7 +276,7 @@ def reading_until(stream, pattern):
 @contextmanager
 def kept_up(scenario_file):
     """The program that keeps a run up, for `HUNG_S` at most."""
-    pipe = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipe: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     command = [*DAQLOOM, "control", str(scenario_file)]
     with subprocess.Popen(command, text=True, **pipe) as process:
         killer = threading.Timer(HUNG_S, process.kill)

@@ -1,7 +1,5 @@
 """The boundary between engine and Python: its types, its enumerations, its constants."""
 
-from __future__ import annotations
-
 import ast
 import re
 import types

@@ -1,6 +1,7 @@
 """Figure of the course of a run with faults."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from daqloom.results.result import Result
 from daqloom.topology.system.scenarios import load
 from support.figures import marks
 
-SERIES = {
+SERIES: dict[str, dict[str, list[Any]]] = {
     "throughput": {
         "begin_s": [0.0, 1.0, 2.0, 3.0],
         "end_s": [1.0, 2.0, 3.0, 4.0],

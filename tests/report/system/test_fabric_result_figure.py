@@ -153,7 +153,7 @@ def test_events_stand_in_as_many_lanes_as_there_are_credits() -> None:
 
 
 def test_events_that_overlap_take_lanes_of_their_own() -> None:
-    a, b, c, d = (Event(*ends, 0, True) for ends in ((0, 2), (1, 3), (2, 4), (2.5, 5)))
+    a, b, c, d = (Event(begin, end, 0, True) for begin, end in ((0, 2), (1, 3), (2, 4), (2.5, 5)))
     assert event_figure.lanes([d, c, b, a]) == [[a, c], [b], [d]]
 
 

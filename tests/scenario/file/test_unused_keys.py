@@ -182,7 +182,8 @@ def simulated(scenario: Scenario) -> Any:
             raise _CaughtError
 
     systems = ("PullSystem", "ShiftSystem", "DaqpipeSystem", "FlowSystem")
-    with mock.patch.multiple(_engine, **dict.fromkeys(systems, Catch)), pytest.raises(_CaughtError):
+    patches: dict[str, Any] = dict.fromkeys(systems, Catch)
+    with mock.patch.multiple(_engine, **patches), pytest.raises(_CaughtError):
         methods.simulate(scenario)
     system = fabric_system(scenario)
     return caught, content(system), _of_network(scenario, system), scenario.run.duration

@@ -195,7 +195,7 @@ def test_slurm_fills_the_store(tmp_path: Path, slurm: None) -> None:
     output = tmp_path / "%a.out"
     submitted = ["sbatch", "--wait", f"--output={output}", script]
     subprocess.run(submitted, cwd=tmp_path, check=True, capture_output=True)
-    output = [(tmp_path / f"{element}.out").read_text() for element in range(ELEMENTS)]
-    assert [line.count("\n") for line in output] == [1, 1, 1]
-    assert sum(int(line.split(" runs computed")[0].split()[-1]) for line in output) == 8
+    printed = [(tmp_path / f"{element}.out").read_text() for element in range(ELEMENTS)]
+    assert [line.count("\n") for line in printed] == [1, 1, 1]
+    assert sum(int(line.split(" runs computed")[0].split()[-1]) for line in printed) == 8
     assert completed(tmp_path).computed == 0

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_a_store_that_another_process_completes_meanwhile_is_one(
 def test_processes_write_at_once(path: Path) -> None:
     """Two that share all but what they write, and one that has nothing of them. Their cells
     overlap: the results of both are the same."""
-    ways = [multiprocessing.get_context(way) for way in ("fork", "fork", "spawn")]
+    ways: list[Any] = [multiprocessing.get_context(way) for way in ("fork", "fork", "spawn")]
     start = ways[-1].Barrier(len(ways), timeout=600)  # where one of them does not come
     writers = [
         way.Process(target=fill_at_once, args=(path, range(n * 50, n * 50 + 75), start))

@@ -31,10 +31,9 @@ def of_switches(switches: int, between: list[tuple[int, int]]) -> Fabric:
     free = [2] * switches
     cables = [Cable(End(n, 1), End(switches + n, 1), RATE) for n in range(switches)]
     for a, b in between:
-        ends = [End(switches + n, free[n]) for n in (a, b)]
+        cables.append(Cable(End(switches + a, free[a]), End(switches + b, free[b]), RATE))
         free[a] += 1
         free[b] += 1
-        cables.append(Cable(*ends, RATE))
     return Fabric(
         "net",
         tuple(Node(f"h{n}", 1) for n in range(switches)),

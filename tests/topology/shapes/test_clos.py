@@ -127,11 +127,8 @@ def test_levels_of_a_long_chain_are_distances():
 def test_a_server_at_a_spine_makes_no_leaf_of_it():
     fabric = folded_clos("t", leaves=3, spines=2, hosts_per_leaf=2, links=1, radix=5, rate_bps=1)
     spine = len(fabric.hosts) + 3
-    moved = [
-        Cable(*(End(e.node + (e.node >= 6), e.port) for e in (c.a, c.b)), c.rate_bps)
-        for c in fabric.cables
-    ]
-    cables = (*moved, Cable(End(6, 1), End(spine + 1, 5), 1))
+    ends = [[e._replace(node=e.node + (e.node >= 6)) for e in (c.a, c.b)] for c in fabric.cables]
+    cables = (*(Cable(a, b, 1) for a, b in ends), Cable(End(6, 1), End(spine + 1, 5), 1))
     hosts = (*fabric.hosts, Node("server", 1))
     assert tree(Fabric("t", hosts, fabric.switches, cables)).counts == {1: 3, 2: 2}
 

@@ -1,5 +1,5 @@
 """A real Open vSwitch in a network namespace of its own, configured by daqloom; prints as JSON what
-it has and which frames came out where. Run by `test_openvswitch.py`:
+it has and which frames came out where. Run by `test_openvswitch_flows.py`:
 `python -m support.openvswitch_inside FOLDER SWITCH_FILE`."""
 
 import json

@@ -116,7 +116,7 @@ class OvsdbServer:
     def _rows(self, params: Any, watched: list[Any]) -> Any:
         watched.append(params[1])
         queues = [[number, ["uuid", _queue(number)]] for number in self._rates]
-        rows = {
+        rows: dict[str, dict[str, Any]] = {
             "Open_vSwitch": {ROOT: {"bridges": ["uuid", BRIDGE], "next_cfg": 1, "cur_cfg": 0}},
             "Bridge": {BRIDGE: {"name": "daq", "ports": ["uuid", PORT]}},
             "Port": {PORT: {"name": "down", "interfaces": ["set", []], "qos": ["uuid", QOS]}},
