@@ -1,7 +1,5 @@
 """A system from Python: what it shows, and how its methods are compared."""
 
-from __future__ import annotations
-
 import daqloom
 from daqloom.system import System
 from support.command import invoke

@@ -1,7 +1,5 @@
 """The closed forms of whole scenarios, each number derived here by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

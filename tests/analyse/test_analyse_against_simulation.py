@@ -1,7 +1,5 @@
 """The closed forms against the packet-level simulation, where both have to agree."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

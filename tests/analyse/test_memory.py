@@ -1,7 +1,5 @@
 """What a port of a switch may hold, each number derived here by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The formulas for the peak of the buffer, against published numbers and a brute-force fluid."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

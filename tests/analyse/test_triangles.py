@@ -1,7 +1,5 @@
 """The occupancy over time, against sums of single triangles and the closed form of the peak."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

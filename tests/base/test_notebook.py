@@ -1,7 +1,5 @@
 """Systems and results in a notebook: tables that say what they hold, and no markup."""
 
-from __future__ import annotations
-
 import json
 from html.parser import HTMLParser
 from typing import Any

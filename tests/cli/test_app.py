@@ -1,7 +1,5 @@
 """The command line around the commands: completion, lists for programs, quiet, help by subject."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

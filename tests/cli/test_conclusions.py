@@ -1,7 +1,5 @@
 """The commands that conclude from a study: one JSON object, sentences, figures, mistakes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Schedules of `daqloom topology check`: a scenario's units, orders, mended tables."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

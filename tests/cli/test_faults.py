@@ -1,7 +1,5 @@
 """`daqloom faults`: a log in, a table, a figure, a page and files out."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`daqloom faults cost`: a scenario and a log in, tables, JSON, a figure and a page out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

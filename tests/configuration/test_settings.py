@@ -1,7 +1,5 @@
 """Engine configurations by the names of their fields."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 import pytest

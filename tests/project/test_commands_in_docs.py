@@ -1,7 +1,5 @@
 """Commands that pages tell people to type are taken as they stand."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The pages on additions quote the code as it stands, and name all files that an addition costs."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import json

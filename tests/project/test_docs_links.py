@@ -1,7 +1,5 @@
 """The documentation holds together: a reader who starts at README.md finds every page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

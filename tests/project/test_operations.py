@@ -1,7 +1,5 @@
 """The page for operators has every state, counter and cause of refusal."""
 
-from __future__ import annotations
-
 import os
 import re
 from fnmatch import fnmatchcase as fnmatch

@@ -1,7 +1,5 @@
 """The shipped scenarios and studies give what they gave: see support/snapshot.py."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ Every rack here is a point of a shipped study, with two of its twelve builders. 
 I = 120 Gb/s and leaves at O = 10 Gb/s meanwhile, so that n packets need n (1 - O/I) places.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

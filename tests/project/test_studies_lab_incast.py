@@ -1,7 +1,5 @@
 """The incast of a laboratory, simulated: its two studies, against what windows and links say."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pages: their scripts, and escaped names."""
 
-from __future__ import annotations
-
 import re
 
 from daqloom.report.figure import Axis, Figure, Legend, Line, Panel, Rule, Text

@@ -1,7 +1,5 @@
 """Plots of a page: plotly accepts every mark, and shows the figure's axes."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

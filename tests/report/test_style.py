@@ -1,7 +1,5 @@
 """Formats of numbers in figures."""
 
-from __future__ import annotations
-
 import pytest
 
 from daqloom.report import style

@@ -15,28 +15,22 @@ def a_second_each(*throughputs_bps: float) -> list[Bin]:
 FOUR, LEFT = [(0.0, 4)], [(0.0, 4), (4.2, 0), (6.0, 3)]
 
 
-def test_a_run_recovers_with_the_share_of_the_members_that_are_left() -> None:
+def test_a_run_recovers_with_the_share_of_the_members_that_are_left_without_a_second_dip() -> None:
     # Three of four: 0.95 × 100 × 3 / 4 = 71.25 b/s are as before.
     bins = a_second_each(100, 100, 100, 100, 20, 0, 71, 72, 75, 75)
     assert recovery(4.0, 10.0, bins, LEFT) == 3.0
     assert recovery(4.0, 10.0, bins, [(0.0, 4), (4.2, 0), (6.0, 4)]) is None
     assert recovery(4.0, 7.5, bins, LEFT) is None  # the next fault comes first
-
-
-def test_a_unit_that_comes_back_makes_no_second_dip_of_the_same_fault() -> None:
     members = [(0.0, 4), (4.2, 0), (4.4, 3), (7.1, 0), (7.3, 4)]
     bins = a_second_each(100, 100, 100, 100, 60, 75, 75, 10, 100, 100)
     assert recovery(4.0, 10.0, bins, members) == 1.0
 
 
-def test_what_was_never_lower_recovers_at_once_and_what_was_nothing_never_does() -> None:
+def test_a_run_recovers_when_the_rate_is_back_at_once_where_it_was_never_lower() -> None:
+    assert recovery(3.0, 9.0, a_second_each(100, 100, 100, 50, 40, 50, 96, 100, 100), FOUR) == 3.0
     assert recovery(4.5, 9.0, a_second_each(*[100] * 4, 96, *[100] * 4), FOUR) == 0.0
     assert recovery(4.0, 9.0, a_second_each(*[0] * 9), FOUR) is None
     assert recovery(0.0, 9.0, a_second_each(*[100] * 9), FOUR) is None  # nothing is before
-
-
-def test_slow_for_a_while_is_recovered_from_when_the_rate_is_back() -> None:
-    assert recovery(3.0, 9.0, a_second_each(100, 100, 100, 50, 40, 50, 96, 100, 100), FOUR) == 3.0
 
 
 def test_a_recovery_is_never_before_the_detection_and_the_regrouping() -> None:

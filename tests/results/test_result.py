@@ -1,7 +1,5 @@
 """The record that every method returns."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -29,10 +27,15 @@ def result(**fields: Any) -> Result:
     return Result(**(given | fields))
 
 
-def test_a_result_survives_json() -> None:
+def test_a_result_survives_json_with_its_series_on_request_only() -> None:
     before = result()
     after = Result.from_json(before.to_json(series=True))
     assert after.to_dict(series=True) == before.to_dict(series=True)
+    assert "series" not in json.loads(result().to_json())
+    assert "series" in json.loads(result().to_json(series=True))
+    series = {"tor_occupancy": {"time_s": np.arange(3), "max_bytes": np.array([1.5])}}
+    record = json.loads(result(series=series).to_json(series=True))
+    assert record["series"]["tor_occupancy"] == {"time_s": [0, 1, 2], "max_bytes": [1.5]}
 
 
 def test_the_record_has_the_fields_of_the_contract_in_order() -> None:
@@ -43,22 +46,13 @@ def test_the_record_has_the_fields_of_the_contract_in_order() -> None:
     assert record["version"] == "1.2"
 
 
-def test_series_are_written_on_request_only() -> None:
-    assert "series" not in json.loads(result().to_json())
-    assert "series" in json.loads(result().to_json(series=True))
-
-
-def test_arrays_and_numpy_numbers_are_written_as_plain_numbers() -> None:
-    series = {"tor_occupancy": {"time_s": np.arange(3), "max_bytes": np.array([1.5])}}
-    record = json.loads(result(series=series).to_json(series=True))
-    assert record["series"]["tor_occupancy"] == {"time_s": [0, 1, 2], "max_bytes": [1.5]}
-
-
 def test_what_a_method_does_not_know_is_absent() -> None:
     plain = result(method="analyse", seed=None, metrics={}, analysis={})
     assert {"seed", "analysis", "series"}.isdisjoint(plain.to_dict())
     assert plain.metric("event_rate_hz") is None
     assert result().metric("buffer_peak_bytes.tor") == 47_500_000
+    assert result().metric("phase_s") is None
+    assert result().metric("drops_by_port.tor.3") is None
 
 
 @pytest.mark.parametrize(
@@ -74,11 +68,6 @@ def test_a_name_that_no_result_has_is_refused_with_the_nearest(name, nearest):
     with pytest.raises(ResultError) as refused:
         result().metric(name)
     assert str(refused.value).startswith(f'"{name}" is not a metric; {nearest}')
-
-
-def test_a_metric_that_this_result_lacks_is_none():
-    assert result().metric("phase_s") is None
-    assert result().metric("drops_by_port.tor.3") is None
 
 
 @pytest.mark.parametrize(

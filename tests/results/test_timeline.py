@@ -1,7 +1,5 @@
 """Whom a node waits for in a barrier, and how its wait is told apart from the release."""
 
-from __future__ import annotations
-
 from daqloom.results.timeline import Span, Stage, Waits, barrier_waits, spans
 from daqloom.scenario.schema.building import Building
 
@@ -18,32 +16,23 @@ def whom(groups: list[int], nodes: list[int], **keys: object) -> list[set[int]]:
     return [set(found[node]) for node in nodes]
 
 
-def test_a_node_waits_for_all_of_its_group() -> None:
+def test_a_node_waits_for_those_of_its_group_that_are_left_within_the_slack() -> None:
     assert whom(ONE_GROUP, [0, 1, 2]) == [{0, 1, 2}] * 3
     assert whom(TWO_GROUPS, [0, 1, 2, 3, 4]) == [{0, 1}] * 2 + [{2, 3, 4}] * 3
-
-
-def test_of_a_group_only_those_that_are_left_are_waited_for() -> None:
     assert whom(TWO_GROUPS, [0, 2, 4]) == [{0}, {2, 4}, {2, 4}]
+    assert barrier_waits(building(), ONE_GROUP, [0]).slack == 0
+    assert barrier_waits(building(barrier_slack=2, phases_per_barrier=3), [], [0]).slack == 6
 
 
-def test_of_neighbours_a_node_waits_for_the_next_one_and_the_last_for_the_first() -> None:
+def test_of_neighbours_a_node_waits_for_the_next_one_and_in_order_only_the_last_does() -> None:
     of_neighbours = {"barrier": "neighbour", "barrier_group": 3}
     assert whom(TWO_GROUPS, [0, 1, 2, 3, 4], **of_neighbours) == [
         {0, 1}, {1, 0}, {2, 3}, {3, 4}, {4, 2},
     ]  # fmt: skip
     assert whom(TWO_GROUPS, [2, 4], **of_neighbours) == [{2, 4}, {4, 2}]
-
-
-def test_of_neighbours_kept_in_order_only_the_last_waits() -> None:
     in_order = {"barrier": "neighbour", "pace": "builder"}
     assert whom(ONE_GROUP, [0, 1, 2], **in_order) == [{0}, {1}, {2, 0}]
     assert whom(ONE_GROUP, [0, 1, 2], **in_order, writers=2) == [{0, 1}, {1, 2}, {2, 0}]
-
-
-def test_a_node_may_be_ahead_by_the_slack_in_phases() -> None:
-    assert barrier_waits(building(), ONE_GROUP, [0]).slack == 0
-    assert barrier_waits(building(barrier_slack=2, phases_per_barrier=3), [], [0]).slack == 6
 
 
 def waited(stages: list[Stage], waits: Waits) -> list[Span]:

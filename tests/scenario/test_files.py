@@ -1,7 +1,5 @@
 """Named files: a byte order mark at the beginning of a text changes nothing of what is read."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Filling schemes: run lengths, and the files of the accelerator's own tool."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -14,11 +12,15 @@ from daqloom.scenario.schema.event import NOMINAL_FILLING
 from daqloom.topology.system.scenarios import load
 
 
-def test_the_default_filling_is_the_nominal_one(tmp_path: Path) -> None:
+def test_the_default_filling_is_the_nominal_one_and_others_stand_in_files(tmp_path: Path) -> None:
     # LHC Design Report: 39 trains of 72 bunches on the 3564 crossings of a turn.
     pattern = pattern_of(NOMINAL_FILLING, tmp_path)
     assert len(pattern) == 3564
     assert pattern.count(1) == 39 * 72
+    (tmp_path / "fill.txt").write_text("# two trains\n2(3b\n1e)\n")
+    assert list(pattern_of("fill.txt", tmp_path)) == [1, 1, 1, 0] * 2
+    (tmp_path / "mini.json").write_text('{"beam1":[1,1,0,0,1,1,1,0],"beam2":[1,1,0,0,1,1,1,0]}')
+    assert list(pattern_of("mini.json", tmp_path)) == [1, 1, 0, 0, 1, 1, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -56,11 +58,6 @@ def test_a_filling_that_is_none_is_refused(tmp_path: Path, scheme: str, reason: 
         pattern_of(scheme, tmp_path)
 
 
-def test_a_filling_may_stand_in_a_file(tmp_path: Path) -> None:
-    (tmp_path / "fill.txt").write_text("# two trains\n2(3b\n1e)\n")
-    assert list(pattern_of("fill.txt", tmp_path)) == [1, 1, 1, 0] * 2
-
-
 def write(folder: Path, one: list[int], two: list[int], kind: str) -> str:
     """Both beams, each by its filled slots, as the accelerator's tool writes them."""
     path = folder / f"scheme.{kind}"
@@ -86,11 +83,6 @@ def test_slots_meet_by_the_collision_point(tmp_path: Path, kind: str, point: str
     assert len(pattern) == SLOTS
     met = {"IP2": [0], "IP8": [1, 1000]}.get(point, [1, 10])
     assert [slot for slot, filled in enumerate(pattern) if filled] == met
-
-
-def test_the_json_of_any_length_is_a_pattern(tmp_path: Path) -> None:
-    (tmp_path / "mini.json").write_text('{"beam1":[1,1,0,0,1,1,1,0],"beam2":[1,1,0,0,1,1,1,0]}')
-    assert list(pattern_of("mini.json", tmp_path)) == [1, 1, 0, 0, 1, 1, 1, 0]
 
 
 def test_a_scenario_keeps_the_collision_point(tmp_path: Path) -> None:

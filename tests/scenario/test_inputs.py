@@ -57,83 +57,9 @@ def test_histograms_as_programs_write_them(file, content, expected):
     assert list(zip(sizes, weights, strict=True)) == expected
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (" #bytes #iterations    t_min[usec]    t_max[usec]\n 2  20000  0.88  6.84\n",
-         "a summary, without single latencies; ib_write_lat prints them with -U"),
-        (" #bytes     #iterations    BW peak[Gb/sec]\n 65536      1000    181.95\n",
-         "bandwidths of another program, such as ib_write_bw; expected latencies; measure with "
-         "ib_write_lat -U"),
-    ],
-)  # fmt: skip
-def test_summaries_of_perftest_say_which_flag_prints_latencies(file, content, reason):
-    with pytest.raises(ValueError, match=reason):
-        inputs.latencies(file(content))
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ("", "has no sizes"),
-        ("# nothing\n", "has no sizes"),
-        ("1000\n", "line 1 .* expected `bytes weight`"),
-        ("1000 1\n2000 x\n", "line 2 .* expected `bytes weight`"),
-        ("1000 1 1\n", "edges of a bin must ascend"),
-        ("1000 1 1\n2000 1\n", "edges of a bin must ascend"),
-        ("1000,1\n2000,1,1\n", "line 2 .* expected `bytes weight`"),
-        ("size_TB,count\n1,1\n", "expected a title with a unit"),
-        ("size (kbit),count\n8,1\n", "expected a title with a unit"),
-        ("size (Mb),count\n8,1\n", "expected a title with a unit"),
-        ("size (4 KiB pages),count\n8,1\n", "expected a title with a unit"),
-        ("size_words,count\n8,1\n", "expected a title with a unit"),
-        ("log10(size),count\n5,1\n", "expected a title with a unit"),
-        ("size,kB\n900,10\n", "expected a title with a unit"),
-        ("count,size_kB\n10,900\n", "expected a title with a unit"),
-        ("low_kB,high_MB,count\n800,0.9,10\n", "expected a title with a unit"),
-        ("bin,size,count\n1,900000,10\n", "expected a title with a unit"),
-        ("# sizes in kB\n900 10\n", "line 1 .* expected a title with a unit"),
-        ("# size_kb n\n900 10\n", "line 1 .* expected a title with a unit"),
-        ("1 900000 10\n2 1000000 80\n", "line 2 .* overlaps that of line 1"),
-        ("100 300 5\n200 400 5\n", "line 2 .* overlaps that of line 1"),
-        ("200 400 5\n100 300 5\n", "line 1 .* overlaps that of line 2"),
-        ("0 1\n", "whole bytes"),
-        ("-5 1\n", "whole bytes"),
-        ("1.5 1\n", "whole bytes"),
-        ("nan 1\n", "expected `bytes weight`"),
-        ("1000 inf\n", "expected `bytes weight`"),
-        ("1000 -1\n", "weight must be 0 to 1e18"),
-        ("1000 0\n", "only zero weights"),
-        ("1000 1e308\n", "weight must be 0 to 1e18"),
-        (b"\x00\x01\x02", "binary file"),
-        (b"\xff\xfe1000 1", "binary file"),
-    ],
-)
-def test_a_histogram_that_is_none_is_refused_with_file_and_line(file, content, reason):
-    with pytest.raises(ValueError, match=reason):
-        inputs.histogram(file(content))
-
-
 def test_a_trace_is_read_in_seconds(tmp_path):
     (tmp_path / "arrivals.txt").write_text("0\n1e-4\n1e-4\n0.5\n")
     assert list(inputs.trace(tmp_path / "arrivals.txt")) == [0, 1e-4, 1e-4, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        ("", "has no times"),
-        ("0\n0\n", "only arrivals at 0 s"),
-        ("1\n0.5\n", "line 2 .* must not decrease"),
-        ("-1\n", "0 to 1e\\+06 s"),
-        ("2e6\n", "0 to 1e\\+06 s"),
-        ("soon\n", "expected a time in seconds"),
-        ("nan\n", "expected a time in seconds"),
-    ],
-)
-def test_a_trace_that_is_none_is_refused(file, content, reason):
-    with pytest.raises(ValueError, match=reason):
-        inputs.trace(file(content))
 
 
 PERFTEST = """\
@@ -170,9 +96,51 @@ def test_latencies_are_read_however_they_are_written(file, content, latencies, c
     assert list(seen) == counts
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
+REFUSED = {
+    inputs.histogram: [
+        ("", "has no sizes"),
+        ("# nothing\n", "has no sizes"),
+        ("1000\n", "line 1 .* expected `bytes weight`"),
+        ("1000 1\n2000 x\n", "line 2 .* expected `bytes weight`"),
+        ("1000 1 1\n", "edges of a bin must ascend"),
+        ("1000 1 1\n2000 1\n", "edges of a bin must ascend"),
+        ("1000,1\n2000,1,1\n", "line 2 .* expected `bytes weight`"),
+        ("size_TB,count\n1,1\n", "expected a title with a unit"),
+        ("size (kbit),count\n8,1\n", "expected a title with a unit"),
+        ("size (Mb),count\n8,1\n", "expected a title with a unit"),
+        ("size (4 KiB pages),count\n8,1\n", "expected a title with a unit"),
+        ("size_words,count\n8,1\n", "expected a title with a unit"),
+        ("log10(size),count\n5,1\n", "expected a title with a unit"),
+        ("size,kB\n900,10\n", "expected a title with a unit"),
+        ("count,size_kB\n10,900\n", "expected a title with a unit"),
+        ("low_kB,high_MB,count\n800,0.9,10\n", "expected a title with a unit"),
+        ("bin,size,count\n1,900000,10\n", "expected a title with a unit"),
+        ("# sizes in kB\n900 10\n", "line 1 .* expected a title with a unit"),
+        ("# size_kb n\n900 10\n", "line 1 .* expected a title with a unit"),
+        ("1 900000 10\n2 1000000 80\n", "line 2 .* overlaps that of line 1"),
+        ("100 300 5\n200 400 5\n", "line 2 .* overlaps that of line 1"),
+        ("200 400 5\n100 300 5\n", "line 1 .* overlaps that of line 2"),
+        ("0 1\n", "whole bytes"),
+        ("-5 1\n", "whole bytes"),
+        ("1.5 1\n", "whole bytes"),
+        ("nan 1\n", "expected `bytes weight`"),
+        ("1000 inf\n", "expected `bytes weight`"),
+        ("1000 -1\n", "weight must be 0 to 1e18"),
+        ("1000 0\n", "only zero weights"),
+        ("1000 1e308\n", "weight must be 0 to 1e18"),
+        (b"\x00\x01\x02", "binary file"),
+        (b"\xff\xfe1000 1", "binary file"),
+    ],
+    inputs.trace: [
+        ("", "has no times"),
+        ("0\n0\n", "only arrivals at 0 s"),
+        ("1\n0.5\n", "line 2 .* must not decrease"),
+        ("-1\n", "0 to 1e\\+06 s"),
+        ("2e6\n", "0 to 1e\\+06 s"),
+        ("soon\n", "expected a time in seconds"),
+        ("nan\n", "expected a time in seconds"),
+    ],
+    inputs.latencies: [
         ("", "has no latencies"),
         ("# nothing\n", "has no latencies"),
         ("fast\n", "line 1 .* expected a latency in us"),
@@ -191,11 +159,26 @@ def test_latencies_are_read_however_they_are_written(file, content, latencies, c
         ("#, usec\n1, quick\n", "line 2 .* expected a latency in us"),
         ("#, usec\n1, 1\n#, usec\n1, 1\n", "line 3 .* only one list"),
         (b"\x00\x01\x02", "binary file"),
+        (
+            " #bytes #iterations    t_min[usec]    t_max[usec]\n 2  20000  0.88  6.84\n",
+            "a summary, without single latencies; ib_write_lat prints them with -U",
+        ),
+        (
+            " #bytes     #iterations    BW peak[Gb/sec]\n 65536      1000    181.95\n",
+            "bandwidths of another program, such as ib_write_bw; expected latencies; measure with "
+            "ib_write_lat -U",
+        ),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "reason"),
+    [(read, *each) for read, cases in REFUSED.items() for each in cases],
 )
-def test_latencies_that_are_none_are_refused_with_file_and_line(file, content, reason):
+def test_a_file_of_other_contents_is_refused_with_file_and_line(file, read, content, reason):
     with pytest.raises(ValueError, match=reason):
-        inputs.latencies(file(content))
+        read(file(content))
 
 
 def test_latencies_are_bounded_in_number(file, monkeypatch):

@@ -1,7 +1,5 @@
 """Killed and stopped units in a simulated run: the others regroup, as in a measured run."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Faults of a simulated run: losses, rerouting and the remaining throughput, on every network and
 transport."""
 
-from __future__ import annotations
-
 from statistics import fmean
 from typing import Any
 

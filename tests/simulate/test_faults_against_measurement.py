@@ -1,7 +1,5 @@
 """Faults of a simulated run and of a measured one, under the same run control."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A mended schedule that is applied while the system runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

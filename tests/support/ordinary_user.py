@@ -1,7 +1,5 @@
 """Tests of what an ordinary user may not do, run by root."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

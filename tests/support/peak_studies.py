@@ -1,7 +1,5 @@
 """A study whose peaks follow a formula, and slices of its runs from a known distribution."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 in C, as those of gRPC, are not detected: their tests are marked by hand.
 """
 
-from __future__ import annotations
-
 import platform
 import socket
 import sys

@@ -1,7 +1,5 @@
 """Simulated runs that lose units and regroup: their scenario, and parts of their results."""
 
-from __future__ import annotations
-
 from statistics import fmean
 from typing import Any
 

@@ -3,8 +3,6 @@
 Elsewhere something may be missing, so any test may be skipped. Here a skipped test fails.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import platform

@@ -4,8 +4,6 @@
 `tests/project/test_snapshot.py` compares.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

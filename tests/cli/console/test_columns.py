@@ -1,7 +1,5 @@
 """Tables for terminals: whatever the width, no number is cut."""
 
-from __future__ import annotations
-
 import io
 import re
 

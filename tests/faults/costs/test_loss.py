@@ -1,7 +1,5 @@
 """Cost of failures: sums by hand, known distributions, and single simulations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Logs of link failures: the content of each format, and logs with damage."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from datetime import UTC, datetime

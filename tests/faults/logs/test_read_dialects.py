@@ -1,7 +1,5 @@
 """Dialects of logs: every form of a link change is read, and unknown logs are refused."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

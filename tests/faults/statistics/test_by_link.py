@@ -1,7 +1,5 @@
 """Failures by link: dispersion, and the worst links."""
 
-from __future__ import annotations
-
 import pytest
 
 from daqloom.faults.statistics.by_link import LinkTotal, by_link, dispersion, most_of

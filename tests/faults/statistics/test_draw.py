@@ -1,7 +1,5 @@
 """Faults of a simulation, drawn from a log."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path

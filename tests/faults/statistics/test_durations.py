@@ -1,7 +1,5 @@
 """Durations of failures: derived shares, and bands of known distributions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import binomtest

@@ -1,7 +1,5 @@
 """Failures of links: paired changes, merged flaps, and failures outside test periods."""
 
-from __future__ import annotations
-
 from daqloom.faults.logs.change import Change, LogContent, Outage, Port
 from daqloom.faults.logs.clock import Calendar
 from daqloom.faults.statistics.failure import (

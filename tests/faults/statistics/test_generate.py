@@ -1,7 +1,5 @@
 """Generated logs: their links, seeds and order."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Fits of the intervals between failures, for samples of known distributions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Names of links: by their ends and by their cables."""
 
-from __future__ import annotations
-
 from daqloom.faults.logs.change import Port
 from daqloom.faults.statistics.links import Links
 from daqloom.topology.shapes.clos import folded_clos

@@ -1,7 +1,5 @@
 """Test periods, read from a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Statistics of a log whose truth is known: the default month on the `lhcb` fabric."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

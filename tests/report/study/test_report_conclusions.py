@@ -1,7 +1,5 @@
 """Conclusions of a report: their figures, sentences and number of fits."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

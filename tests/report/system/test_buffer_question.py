@@ -1,7 +1,5 @@
 """Figures and tables on the size of a buffer, made from results with known numbers."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Time span of a long run in its figure of phases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -207,15 +207,7 @@ def test_a_laboratory_gives_what_it_declares(tmp_path: Path, monkeypatch) -> Non
     assert expected - came <= {"host_drops.*", "host_pressure"}  # where there is something to tell
 
 
-def test_each_method_takes_the_systems_of_its_metrics() -> None:
-    for method in METHODS:
-        of_metrics = [metric.given_by(method) for metric in METRICS]
-        assert any(of_metrics)
-        if method != "simulate":  # which takes all
-            assert all(TAKES[method] & each == each for each in of_metrics)
-
-
-def test_every_metric_is_declared_once_with_all_that_is_told_of_it() -> None:
+def test_every_metric_is_declared_once_with_its_text_label_and_methods() -> None:
     for part in (METRICS, COST):
         names = [metric.name for metric in part]
         assert sorted(set(names)) == sorted(names)
@@ -223,6 +215,14 @@ def test_every_metric_is_declared_once_with_all_that_is_told_of_it() -> None:
             assert metric.label == metric.label.strip() != ""
             assert metric.meaning.endswith(".")
             assert metric.givers(), f"no method gives {metric.name}"
+    # One with further parts in its name tells them after its label.
+    labels = [metric.label_of(metric.name.replace("*", "x")) for metric in METRICS]
+    assert sorted(set(labels)) == sorted(labels)
+    for method in METHODS:
+        of_metrics = [metric.given_by(method) for metric in METRICS]
+        assert any(of_metrics)
+        if method != "simulate":  # which takes all
+            assert all(TAKES[method] & each == each for each in of_metrics)
 
 
 SUFFIXES = {"_s": "s", "_hz": "Hz", "_bps": "bit/s", "_bytes": "B", "_share": "1"}
@@ -236,12 +236,6 @@ def test_the_unit_is_that_of_the_name(metric: Metric) -> None:
             assert metric.unit == unit
             return
     assert metric.unit not in {"s", "Hz", "bit/s", "B"}
-
-
-def test_no_two_metrics_have_the_same_label() -> None:
-    # One with further parts in its name tells them after its label.
-    labels = [metric.label_of(metric.name.replace("*", "x")) for metric in METRICS]
-    assert sorted(set(labels)) == sorted(labels)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_an_unknown_value_is_answered_with_the_one_that_it_may_mean(value, known
     assert meant(value, known) == f'; did you mean "{meaning}"?'
 
 
-def test_a_value_without_a_similar_one_has_no_hint():
+def test_an_unknown_value_without_a_similar_one_has_no_hint():
     assert meant("bbr", ["newreno", "cubic", "dctcp", "static"]) == ""
     assert meant(3, ["newreno"]) == ""
 
@@ -138,6 +138,10 @@ def test_all_keys_without_meaning_are_listed(tmp_path):
     one, other = mistakes(tmp_path, '[event]\npacking = 3\nfragment_size = "5 B"\n')
     assert one.startswith("event.packing means nothing")
     assert other.startswith("event.fragment_size means nothing")
+    text = '[network.switch.tor]\nmodel = "voq"\ncores = 2\nalpha = 3.0\n'
+    one, other = mistakes(tmp_path, text)
+    assert one.startswith("network.switch.tor: cores is not a key of model")
+    assert other.startswith("network.switch.tor: alpha is not a key of model")
 
 
 def test_each_mistake_of_an_option_is_listed_as_one_of_the_option():
@@ -145,20 +149,16 @@ def test_each_mistake_of_an_option_is_listed_as_one_of_the_option():
         load("laptop", ["event.size=1 MB", "event.share=equal"])
     starts = [line.split(" means ")[0] for line in of_file(caught.value)]
     assert starts == ["--set event.size", "--set event.share"]
+    changes = {"run.warmup": "2 s", "run.duration": "1 s", "event.size": "2 B"}
+    changes |= {"transport.receive_window": "100 B"}
+    with pytest.raises(ScenarioError) as caught:
+        load("small-rack", changes)
+    starts = [line.split(" =")[0] for line in of_file(caught.value)]
+    assert starts == ["run.warmup", "transport.receive_window", "event.size"]
 
 
-def test_all_keys_that_a_switch_model_lacks_are_listed(tmp_path):
-    text = '[network.switch.tor]\nmodel = "voq"\ncores = 2\nalpha = 3.0\n'
-    one, other = mistakes(tmp_path, text)
-    assert one.startswith("network.switch.tor: cores is not a key of model")
-    assert other.startswith("network.switch.tor: alpha is not a key of model")
-
-
-def test_a_key_that_takes_several_kinds_of_values_has_one_line(tmp_path):
+def test_the_list_of_mistakes_has_a_line_a_key_and_is_bounded_and_of_printable_characters(tmp_path):
     assert len(mistakes(tmp_path, '[event]\nshare = "a"\nsize = "5"\n')) == 2
-
-
-def test_the_list_of_mistakes_is_bounded_and_of_printable_characters(tmp_path):
     unknown = "".join(f'"k\\u001b{i}" = 1\n' for i in range(100))
     lines = mistakes(tmp_path, "[event]\n" + unknown)
     assert len(lines) == 1 + MOST_MISTAKES
@@ -203,12 +203,3 @@ buffer = "x"
         'network.switch.tor.buffer = "x" is not a quantity',
         'unknown key "network.switch.tor.reserved"',
     ]
-
-
-def test_contradictions_of_tables_are_listed_together():
-    changes = {"run.warmup": "2 s", "run.duration": "1 s", "event.size": "2 B"}
-    changes |= {"transport.receive_window": "100 B"}
-    with pytest.raises(ScenarioError) as caught:
-        load("small-rack", changes)
-    starts = [line.split(" =")[0] for line in of_file(caught.value)]
-    assert starts == ["run.warmup", "transport.receive_window", "event.size"]

@@ -1,7 +1,5 @@
 """Every key of a scenario changes what a method takes in, or is listed as unused by that method."""
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import functools

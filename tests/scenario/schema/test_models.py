@@ -31,16 +31,13 @@ def test_a_trace_that_the_arrivals_do_not_use_is_refused():
         load("small-rack", {"event.trace": "nobody.txt", "event.arrivals": "deterministic"})
 
 
-def test_atlas_lab_carries_the_figures_of_the_paper():
+def test_the_shipped_laboratory_carries_the_figures_of_the_paper():
     lab = load("atlas-lab")
     assert (lab.readout.units, lab.builders.units, lab.building.concurrent_events) == (48, 32, 32)
     assert (lab.network.links.uplink.rate, lab.network.links.access.rate) == (800e9, 25e9)
     assert (lab.event.size, lab.event.rate, lab.event.arrivals) == (5_000_000, 12e3, "poisson")
     assert lab.network.switch.core.model == lab.network.switch.tor.model == "infinite"
     assert (lab.run.duration, lab.run.warmup) == (5.0, 1.0)
-
-
-def test_the_final_system_differs_from_the_laboratory_by_its_readout_servers():
     lab, final = load("atlas-lab"), load("atlas-hllhc")
     assert (final.readout.units, final.network.links.source.rate) == (600, 200e9)
     same = override(final, ["readout.units=48", "network.links.source.rate=100 Gb/s"])
@@ -58,32 +55,11 @@ def test_all_to_one_sends_9790_packets_over_110_flows():
     assert scenario.network.switch.tor.pace == 780_000_000
 
 
-def test_another_model_drops_the_numbers_of_the_replaced_one_on_every_level():
+def test_another_model_drops_the_numbers_of_the_one_it_replaces_on_every_level():
     for model in ("infinite", "qfx5120-48y"):
         changed = load("lossless-switch-all-to-all", {"network.switch.spine.model": model})
         assert changed.network.switch.spine.model == model
         assert changed.network.switch.spine.pace == 0
-
-
-def test_the_shallow_switch_is_a_shared_memory_with_the_papers_numbers():
-    tor = load("atlas-lab", ["network.switch.tor.model=qfx5120-48y"]).network.switch.tor
-    assert tor.architecture == "shared-memory"
-    assert (tor.buffer, tor.dedicated, tor.shared) == (32_000_000, 5_000_000, 27_000_000)
-    assert (tor.cell_size, tor.cell_metadata, tor.cost) == (256, 64, 1.0)
-
-
-def test_the_deep_switch_is_a_voq_of_8_gb_at_two_and_a_half_times_the_price():
-    tor = load("atlas-lab", ["network.switch.tor.model=acx7100-48l"]).network.switch.tor
-    assert (tor.architecture, tor.buffer, tor.cost) == ("voq", 8_000_000_000, 2.5)
-
-
-def test_a_larger_buffer_of_the_shallow_switch_is_all_shared():
-    keys = ["network.switch.tor.buffer=60 MB", "network.switch.tor.model=qfx5120-48y"]
-    tor = load("atlas-lab", keys).network.switch.tor
-    assert (tor.dedicated, tor.shared) == (5_000_000, 55_000_000)
-
-
-def test_another_model_drops_the_numbers_of_the_one_it_replaces():
     keys = ["network.switch.tor.model=qfx5120-48y", "network.switch.tor.buffer=60 MB"]
     shallow = load("atlas-lab", keys)
     assert override(shallow, ["network.switch.tor.alpha=2"]).network.switch.tor.buffer == 60_000_000
@@ -91,6 +67,18 @@ def test_another_model_drops_the_numbers_of_the_one_it_replaces():
     deep = override(marked, ["network.switch.tor.model=acx7100-48l"]).network.switch.tor
     assert (deep.buffer, deep.ecn_threshold) == (8_000_000_000, 100_000)
     assert override(shallow, ["network.switch.tor.model=infinite"]).network.switch.tor.buffer == 0
+
+
+def test_the_papers_switches_have_its_numbers():
+    tor = load("atlas-lab", ["network.switch.tor.model=qfx5120-48y"]).network.switch.tor
+    assert tor.architecture == "shared-memory"
+    assert (tor.buffer, tor.dedicated, tor.shared) == (32_000_000, 5_000_000, 27_000_000)
+    assert (tor.cell_size, tor.cell_metadata, tor.cost) == (256, 64, 1.0)
+    tor = load("atlas-lab", ["network.switch.tor.model=acx7100-48l"]).network.switch.tor
+    assert (tor.architecture, tor.buffer, tor.cost) == ("voq", 8_000_000_000, 2.5)
+    keys = ["network.switch.tor.buffer=60 MB", "network.switch.tor.model=qfx5120-48y"]
+    tor = load("atlas-lab", keys).network.switch.tor
+    assert (tor.dedicated, tor.shared) == (5_000_000, 55_000_000)
 
 
 def test_the_segment_leaves_room_for_headers():
@@ -199,16 +187,13 @@ def test_a_contradictory_switch_is_refused_in_one_sentence(keys, reason):
     refuse([f"network.switch.{level}.{change}" for change in changes.split(", ")], reason)
 
 
-def test_a_histogram_sets_the_mean_size(tmp_path):
+def test_a_histogram_and_a_trace_set_the_means(tmp_path):
     (tmp_path / "sizes.txt").write_text("1000 1\n4000 2\n")
     event = '[event]\nsize_distribution = "histogram"\nsize_histogram = "sizes.txt"\n'
     (tmp_path / "s.toml").write_text(event)
     scenario = load(tmp_path / "s.toml")
     assert scenario.event.size == 3000
     assert [list(column) for column in scenario.event.histogram] == [[1000, 4000], [1, 2]]
-
-
-def test_a_trace_sets_the_mean_rate(tmp_path):
     (tmp_path / "arrivals.txt").write_text("0.1\n0.2\n0.3\n0.5\n")
     trace = {"event.arrivals": "trace", "event.trace": str(tmp_path / "arrivals.txt")}
     scenario = load("small-rack", trace)

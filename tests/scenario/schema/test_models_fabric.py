@@ -25,9 +25,12 @@ from support.small_fabrics import INFINIBAND
 FABRICS = [name for name in presets() if Parts.INCAST not in parts_of(load(name))]
 
 
-def test_fabrics_are_shipped_beside_racks() -> None:
+def test_fabrics_are_shipped_beside_racks_and_have_most_keys() -> None:
     assert "lhcb-run3-test" in FABRICS
     assert "atlas-lab" not in FABRICS
+    assert isinstance(load("lhcb-run3-test"), Scenario)
+    assert load("atlas-lab").name == "atlas-lab"
+    assert len({key for key, _ in first_shown()}) > 150
 
 
 def given_in(scenario: Scenario) -> dict[str, object]:
@@ -44,10 +47,6 @@ def first_shown() -> dict[tuple[str, str], str]:
         for key, value in given_in(load(name)).items():
             shown.setdefault((key, json.dumps(value)), name)
     return shown
-
-
-def test_shipped_scenarios_have_most_keys() -> None:
-    assert len({key for key, _ in first_shown()}) > 150
 
 
 @pytest.mark.parametrize("name", presets())
@@ -70,11 +69,6 @@ def test_every_key_of_every_scenario_can_be_set_to_its_default_alone(name: str) 
     whole = scenario.hash()
     for key, value in given_in(scenario).items():
         assert override(scenario, {key: value}).hash() == whole, key
-
-
-def test_the_api_loads_both_kinds() -> None:
-    assert isinstance(load("lhcb-run3-test"), Scenario)
-    assert load("atlas-lab").name == "atlas-lab"
 
 
 @pytest.mark.parametrize(
@@ -166,12 +160,9 @@ def test_rules_of_pacing_are_shown_and_read_back(tmp_path: Path) -> None:
     assert 'synchronise = "adaptive"\n' in to_toml(adaptive)
 
 
-def test_a_window_has_to_leave_time_to_send() -> None:
+def test_a_window_has_to_leave_time_to_send_and_a_service_level_has_to_be_served() -> None:
     with pytest.raises(ScenarioError, match="grace is as long as window"):
         load("lhcb-run3-test", ["building.change=window", "building.grace=1 ms"])
-
-
-def test_a_service_level_has_to_be_served() -> None:
     lanes = ["network.lanes.count=2", "network.lanes.service_levels=[0, 1]"]
     assert load("lhcb-run3-test", lanes).hash()
     lane = r"transport.control_service_level = 1 is on lane 1, which"
@@ -271,16 +262,13 @@ def test_any_value_gives_a_scenario_or_a_sentence(overrides: dict[str, object]) 
     assert not said or (said.isprintable() and len(said) < 2000)
 
 
-def test_a_switch_fills_in_what_is_not_given() -> None:
+def test_a_switch_fills_in_what_is_not_given_from_its_own_numbers(tmp_path: Path) -> None:
     keys = ["network.switch.model=sb7700", "network.hosts_per_leaf=18"]
     edr = load("lhcb-run3-test", keys).network
     assert (edr.switch.radix, edr.links.rate) == (36, 100_000_000_000)
     assert (edr.switch.latency, edr.switch.buffer) == (90e-9, 65_536)
     faster = load("lhcb-run3-test", ["network.links.rate=NDR"]).network
     assert (faster.switch.radix, faster.links.rate) == (40, 400_000_000_000)
-
-
-def test_another_switch_starts_from_its_own_numbers(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(f'{ON}links.rate = "50 Gb/s"\nswitch.latency = "1 us"\n')
     kept = load(tmp_path / "own.toml", ["network.switch.model=hdr-40"]).network
     assert (kept.links.rate, kept.switch.latency) == (50_000_000_000, 1e-6)

@@ -36,14 +36,11 @@ def cables(scenario: Scenario) -> dict[tuple[int, int], set[tuple[float, float]]
     return found
 
 
-def test_links_differ_by_level() -> None:
+def test_links_differ_by_level_and_by_name() -> None:
     assert cables(system()) == {(0, 1): {(100, 200)}, (1, 2): {(100, 200)}, (2, 3): {(100, 200)}}
     changes = {"links__spine__delay": "50 ns", "links__core__rate": "400 Gb/s"}
     levels = system(links__host__rate="25 Gb/s", **changes)
     assert cables(levels) == {(0, 1): {(25, 200)}, (1, 2): {(100, 50)}, (2, 3): {(400, 200)}}
-
-
-def test_one_link_differs_from_those_of_its_level() -> None:
     host = fabric_system(system()).fabric.hosts[1].name
     named = [{"end": host, "rate": "10 Gb/s", "delay": "1 us"}]
     one = system(links__host__rate="25 Gb/s", links__named=named)
@@ -61,14 +58,11 @@ def test_a_message_takes_the_time_of_its_links() -> None:
     assert latency - alike == pytest.approx(slower, rel=0.02)
 
 
-def test_a_name_that_nothing_has_is_refused() -> None:
+def test_a_name_that_nothing_has_and_different_cables_in_closed_forms_are_refused() -> None:
     with pytest.raises(ScenarioError, match=r"network.links.named has a cable at nowhere, where"):
         methods.simulate(system(links__named=[{"end": "nowhere", "rate": "1 Gb/s"}]))
     with pytest.raises(ScenarioError, match=r"network.switch.named has nobody, which is no switch"):
         methods.simulate(system(switch__named=[{"name": "nobody", "model": "infinite"}]))
-
-
-def test_closed_forms_need_cables_that_are_alike() -> None:
     keys = {"network.technology": "infiniband", "network.links.host.rate": "EDR"}
     shift = override(Scenario(), keys)
     with pytest.raises(ScenarioError, match=r"cables that differ from the others"):

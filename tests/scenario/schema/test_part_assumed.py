@@ -124,6 +124,13 @@ def test_the_command_line_says_what_was_assumed(rack: Path) -> None:
     assert "\nassumed: network.links.uplink.rate = 800 Gb/s\n" in printed("analyse", rack)
     assert record("analyse", rack)["assumed"] == {"network.links.uplink.rate": "800 Gb/s"}
     assert "ssumed" not in printed("show", "small-rack")
+    head, *lines = printed("show", rack).partition("\n\n")[0].splitlines()[2:]
+    assert head.startswith("# From the other keys, for so many events of each builder")
+    run = load(rack).run
+    assert lines == [
+        f"#   run.duration = {TIME.format(run.duration)}",
+        f"#   run.warmup = {TIME.format(run.warmup)}",
+    ]
 
 
 NEUTRAL = {
@@ -164,13 +171,3 @@ def unmarked_numbers(model: type[BaseModel], path: str = "") -> Iterator[str]:
 
 def test_every_other_number_that_is_not_zero_is_neutral_for_a_reason() -> None:
     assert set(unmarked_numbers(Scenario)) == NEUTRAL
-
-
-def test_the_length_of_a_run_that_no_key_gives_is_named_as_derived(rack: Path) -> None:
-    head, *lines = printed("show", rack).partition("\n\n")[0].splitlines()[2:]
-    assert head.startswith("# From the other keys, for so many events of each builder")
-    run = load(rack).run
-    assert lines == [
-        f"#   run.duration = {TIME.format(run.duration)}",
-        f"#   run.warmup = {TIME.format(run.warmup)}",
-    ]

@@ -1,7 +1,5 @@
 """One factor between two methods, and sentences on their differences."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

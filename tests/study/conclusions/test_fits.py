@@ -1,7 +1,5 @@
 """Surfaces through a study's dataset: known numbers in, known coefficients out."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

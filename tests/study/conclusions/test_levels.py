@@ -1,7 +1,5 @@
 """Return levels of a study's dataset: known numbers in, known levels out."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One event builder by every method: table, sentences, figure and page."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

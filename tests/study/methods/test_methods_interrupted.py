@@ -1,7 +1,5 @@
 """Ctrl-C ends a run early and loses nothing of what it has found by then."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

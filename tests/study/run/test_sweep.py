@@ -1,7 +1,5 @@
 """Sweeps from Python without a file, as datasets that say what they hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

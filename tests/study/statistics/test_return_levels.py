@@ -1,7 +1,5 @@
 """Return levels against distributions of the maximum that are known exactly."""
 
-from __future__ import annotations
-
 import math
 import re
 

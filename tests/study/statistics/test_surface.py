@@ -1,7 +1,5 @@
 """Least-squares surfaces: known coefficients come back, and intervals cover as they say."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

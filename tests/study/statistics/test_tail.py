@@ -3,8 +3,6 @@
 `benchmarks/return_levels.py` is the full trial: 200 samples of eight queues.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import sys

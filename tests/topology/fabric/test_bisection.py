@@ -1,7 +1,5 @@
 """Cuts of fabrics whose switches of one level are cabled to each other."""
 
-from __future__ import annotations
-
 from itertools import chain, combinations
 
 import pytest

@@ -1,7 +1,5 @@
 """Cables that are broken from the start: which, and how what is left is routed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Hosts by the names that people use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

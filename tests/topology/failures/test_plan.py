@@ -1,7 +1,5 @@
 """What breaks of a network during a run, when it is known, and the tables from then on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables and schedule for a tree that has lost cables."""
 
-from __future__ import annotations
-
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Spare hosts: which they are, and how units of lost hosts move there, simulated and for real."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

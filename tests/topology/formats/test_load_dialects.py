@@ -1,8 +1,6 @@
 """Cabling in the formats of the field: what each file contains comes out, and what none contains is
 left out with a note."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

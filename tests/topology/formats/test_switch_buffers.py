@@ -1,7 +1,5 @@
 """Buffers of real switches as tables of a scenario."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

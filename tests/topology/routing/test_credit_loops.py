@@ -1,7 +1,5 @@
 """Credit loops: circles of links that wait for each other's buffers."""
 
-from __future__ import annotations
-
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path

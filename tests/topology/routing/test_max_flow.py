@@ -1,7 +1,5 @@
 """What a network can carry at most of an exchange of all with all."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The networks of scenarios: shapes, ports and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from daqloom.scenario import Scenario
