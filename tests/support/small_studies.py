@@ -1,5 +1,12 @@
 """Studies of less than a second, for tests of their run and store."""
 
+from pathlib import Path
+
+from daqloom.study.file.file import Study, load_study
+from daqloom.study.run.executor import InProcess
+from daqloom.study.run.runner import Progress, run
+from daqloom.study.store.store import Store
+
 BRIEF = """
 scenario = "small-rack"
 methods = ["analyse", "simulate"]
@@ -44,3 +51,16 @@ where = "packets_dropped == 0"
 bounds = ["{low}", "{high}"]
 tolerance = "{tolerance}"
 """
+
+
+def written(folder: Path, text: str, *, quick: bool = False) -> Study:
+    """Return the study of a text, which is written to mine.toml in a folder."""
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return load_study(path, quick=quick)
+
+
+def complete(study: Study, folder: Path) -> Progress:
+    """Compute what a store lacks of a study."""
+    with Store.open(folder, create=True) as store:
+        return run(study, store, InProcess(store))

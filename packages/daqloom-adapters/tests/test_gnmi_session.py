@@ -55,12 +55,6 @@ def test_a_device_that_answers_wrongly_or_goes_away_is_refused(connect, device, 
     check_refuses_entry(connect(), PASSWORD)
 
 
-def test_a_device_that_never_answers_is_refused(connect, device):
-    device.fault = "silent"
-    sentence = check_refuses_entry(connect(timeout="300 ms"))
-    assert "has not answered Capabilities within 0.3 s" in sentence
-
-
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
@@ -105,11 +99,9 @@ def test_wrong_credentials_are_refused_without_showing_them(connect, credentials
     assert f'refuses Capabilities to the user "{user}"' in sentence
 
 
-def test_a_token_replaces_user_and_password(connect):
+def test_a_token_replaces_user_and_password_and_other_keys_do_no_harm(connect):
     enter(connect(Credentials(token=TOKEN)))
-
-
-def test_a_password_that_gnmi_cannot_carry_is_refused(connect):
+    enter(connect(Credentials(user=USER, password=PASSWORD, key_file="/nowhere/key")))
     odd = Credentials(user=USER, password="geheim\n\u00e4")
     assert "printable ASCII" in check_refuses_entry(connect(odd), "geheim")
 
@@ -165,13 +157,12 @@ def test_files_that_are_no_certificates_and_keys_are_refused(
     assert text.startswith(("ca: ", "certificate: ", "key_file: "))
 
 
-def test_a_key_for_other_devices_does_no_harm(connect):
-    enter(connect(Credentials(user=USER, password=PASSWORD, key_file="/nowhere/key")))
-
-
-def test_an_answer_that_is_too_large_is_refused(connect, device):
+def test_a_device_without_answer_or_with_too_large_a_one_is_refused(connect, device):
     device.databases["COUNTERS_DB"]["COUNTERS"]["Ethernet0"]["sent"] = "x" * (17 << 20)
     assert "larger than max" in check_refuses_entry(connect())
+    device.fault = "silent"
+    sentence = check_refuses_entry(connect(timeout="300 ms"))
+    assert "has not answered Capabilities within 0.3 s" in sentence
 
 
 @pytest.mark.parametrize("address", ["tor1", "tor1:99999", "unix:///tmp/x:1"])

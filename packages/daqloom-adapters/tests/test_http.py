@@ -72,21 +72,20 @@ def test_other_statuses_are_refused_without_their_page(status, reason):
         assert reason in check_no_page(f"{url}/?key=my-secret")
 
 
-def test_redirections_are_not_followed():
+def test_a_page_that_is_too_long_or_at_another_place_is_refused(monkeypatch):
     asked = []
     with serving(lambda path, *_: asked.append(path) or (302, "")) as url:
         assert "302" in check_no_page(f"{url}/metrics")
     assert asked == ["/metrics"]
+    monkeypatch.setattr(http, "MOST_PAGE_BYTES", len(PAGE) - 1)
+    with serving(lambda *_: PAGE) as url:
+        assert "longer" in check_no_page(url)
 
 
 @pytest.mark.parametrize("token", ["my-secret\n", "my-secret\N{SNOWMAN}"])
 def test_credentials_that_a_header_cannot_carry_are_refused(token):
     with serving(lambda *_: PAGE) as url:
         check_no_page(url, Credentials(token=token), insecure=True)
-
-
-def test_credentials_in_an_address_are_refused():
-    check_no_page("http://user:my-secret@127.0.0.1:9/")
 
 
 @pytest.mark.parametrize(
@@ -106,12 +105,6 @@ def test_credentials_in_an_address_are_refused():
 def test_addresses_that_are_no_url_are_refused(url):
     with pytest.raises(ScenarioError, match="address"):
         get(url)
-
-
-def test_a_page_that_is_too_long_is_refused(monkeypatch):
-    monkeypatch.setattr(http, "MOST_PAGE_BYTES", len(PAGE) - 1)
-    with serving(lambda *_: PAGE) as url:
-        assert "longer" in check_no_page(url)
 
 
 @pytest.mark.parametrize("talk", [silent, trickling])
@@ -138,13 +131,14 @@ def test_an_answer_that_breaks_off_or_is_no_page_is_refused(answer):
         check_no_page(url)
 
 
-def test_a_port_without_a_server_is_refused():
+def test_a_port_without_a_server_and_credentials_in_an_address_are_refused():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     assert "refused" in check_no_page(f"http://127.0.0.1:{port}/")
+    check_no_page("http://user:my-secret@127.0.0.1:9/")
 
 
-def test_https_is_verified_unless_verify_is_off(tmp_path, monkeypatch):
+def test_https_is_verified_unless_verify_is_off_and_http_is_no_https(tmp_path, monkeypatch):
     make_certificates(tmp_path / "c", ["127.0.0.1"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "c" / "control.pem", tmp_path / "c" / "control.key")
@@ -153,8 +147,5 @@ def test_https_is_verified_unless_verify_is_off(tmp_path, monkeypatch):
         assert get(url, TOKEN, verify=False) == PAGE
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "c" / "ca.pem"))
         assert get(url, TOKEN) == PAGE
-
-
-def test_https_of_a_server_that_has_http_alone_is_refused():
     with serving(lambda *_: PAGE) as url:
         check_no_page(url.replace("http:", "https:"))

@@ -107,16 +107,6 @@ def test_what_the_switch_then_has(switch, junos, base_11):
     ]
 
 
-def test_the_same_once_more_commits_nothing(switch, junos):
-    with junos() as adapter:
-        adapter.apply(WANTED)
-        switch.requests.clear()
-        adapter.apply(WANTED)
-        assert adapter.plan(WANTED) == []
-    assert "commit-configuration" not in switch.requests
-    assert "load-configuration" not in switch.requests
-
-
 def test_defaults_and_groups(switch, junos):
     """Without a statement all buffer is shared, and alpha is the switch's own."""
     switch.running = running({})
@@ -154,15 +144,23 @@ def test_values_that_it_cannot_have(switch, junos, wanted, nearest):
     assert switch.loaded == []
 
 
-def test_rounding_within_its_share(junos):
+def test_values_are_rounded_within_their_share_and_not_committed_twice(junos, switch):
     with junos() as adapter:
         assert adapter.plan(PortBuffer(shared_bytes=8_070_000))[0] == SET[0]
+        adapter.apply(WANTED)
+        switch.requests.clear()
+        adapter.apply(WANTED)
+        assert adapter.plan(WANTED) == []
+    assert "commit-configuration" not in switch.requests
+    assert "load-configuration" not in switch.requests
 
 
-def test_unknown_port(junos):
+def test_an_unknown_port_and_a_switch_without_confirmed_commits_are_refused(junos, switch):
     text = check_refuses_entry(junos(["xe-0/0/1", "xe-0/0/11"]))
     assert "xe-0/0/11" in text
     assert "xe-0/0/1" in text.replace("xe-0/0/11", "")
+    switch.capabilities = [each for each in switch.capabilities if "confirmed" not in each]
+    assert "confirmed-commit" in check_refuses_entry(junos())
 
 
 @pytest.mark.parametrize(
@@ -222,11 +220,6 @@ def test_nothing_listens(junos):
 def test_what_is_no_netconf(switch, junos, at, how):
     switch.misbehave[at] = how
     check_refuses_entry(junos(timeout="0.5 s"), switch.password)
-
-
-def test_without_confirmed_commits(switch, junos):
-    switch.capabilities = [each for each in switch.capabilities if "confirmed" not in each]
-    assert "confirmed-commit" in check_refuses_entry(junos())
 
 
 WITH_TYPE = '<!DOCTYPE a [<!ENTITY b "25">]>' + REPLY.format(
@@ -315,23 +308,12 @@ def test_a_refused_value_changes_nothing(switch, junos, refusing):
     assert switch.loaded == SET * 2
 
 
-def test_an_error_behind_a_warning(switch, junos):
+def test_a_warning_is_no_refusal_and_an_error_behind_it_is(switch, junos):
+    switch.misbehave["validate"] = REPLY.format(refusal("take care", "warning") + "<ok/>")
+    check_configures(junos(), WANTED)
     switch.misbehave["validate"] = REPLY.format(refusal("first", "warning") + refusal("then"))
     with junos() as adapter:
         assert check_refuses(lambda: adapter.apply(WANTED)).endswith("refuses `validate`: then")
-
-
-def test_a_warning_is_no_refusal(switch, junos):
-    switch.misbehave["validate"] = REPLY.format(refusal("take care", "warning") + "<ok/>")
-    check_configures(junos(), WANTED)
-
-
-def test_locked_by_another(switch, junos):
-    switch.locked_by = "operator"
-    with junos() as adapter:
-        assert "locked by" in check_refuses(lambda: adapter.apply(WANTED))
-    assert switch.locked_by == "operator"
-    assert switch.loaded == []
 
 
 def test_accepted_and_not_applied(switch, junos):
@@ -343,8 +325,13 @@ def test_accepted_and_not_applied(switch, junos):
     assert switch.running == before
 
 
-def test_applied_asks_the_switch(switch, junos):
+def test_a_configuration_that_another_locks_or_changes_is_as_the_switch_has_it(switch, junos):
+    switch.locked_by = "operator"
     with junos() as adapter:
+        assert "locked by" in check_refuses(lambda: adapter.apply(WANTED))
+        assert switch.locked_by == "operator"
+        assert switch.loaded == []
+        switch.locked_by = None
         adapter.apply(WANTED)
         switch.running["class-of-service"]["shared-buffer"]["egress"]["percent"] = "50"
         assert adapter.applied()["xe-0/0/1"] == replace(WANTED, shared_bytes=16_000_000)

@@ -403,12 +403,10 @@ A = "00000000-0000-0000-0000-00000000000a"
 PORT = {"_uuid": ["uuid", A], "name": "a", "qos": ["set", []], "interfaces": ["uuid", A]}
 
 
-def test_a_plain_answer_is_understood():
+def test_a_plain_answer_is_understood_after_an_echo_too():
     with answering(result({"rows": [PORT]})) as remote, adapter(remote, "a") as used:
         assert used.save() == {"a": ""}
 
-
-def test_a_server_may_ask_whether_its_client_lives():
     def reply(request: dict) -> bytes:
         echo = {"method": "echo", "params": [], "id": "echo"}
         return json.dumps(echo).encode() + result({"rows": [PORT]})(request)
@@ -458,21 +456,19 @@ def test_rows_of_another_kind_are_refused():
         assert "rows of Interface" in check_refuses(used.read)
 
 
-def test_an_answer_without_end_is_refused(monkeypatch):
+def test_a_server_that_does_not_answer_or_end_is_not_waited_for(folder, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        for kind in ("tcp", "ssl"):
+            used = adapter(f"{kind}:127.0.0.1:{port}", "a", timeout="0.3 s")
+            assert "within 0.3 s" in check_refuses_entry(used)
+    assert "no such file" in check_refuses_entry(adapter(folder))
     most_bytes = ovsdb.MOST_ANSWER_BYTES // 16  # its parser takes seconds for a megabyte
     monkeypatch.setattr(ovsdb, "MOST_ANSWER_BYTES", most_bytes)
     endless = b'{"id": 0, "result": [' + b"[]," * (most_bytes // 3)
     with answering(lambda _: endless) as remote:
         used = adapter(remote, "a", timeout="60 s")
         assert "not JSON-RPC" in check_refuses_entry(used)
-
-
-def test_a_server_that_does_not_answer_is_not_waited_for():
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        for kind in ("tcp", "ssl"):
-            used = adapter(f"{kind}:127.0.0.1:{port}", "a", timeout="0.3 s")
-            assert "within 0.3 s" in check_refuses_entry(used)
 
 
 def test_a_name_that_is_not_the_hosts_is_refused(folder):
@@ -484,10 +480,6 @@ def test_a_name_that_is_not_the_hosts_is_refused(folder):
         assert "certificate verify failed" in check_refuses_entry(strict)
         with adapter(f"ssl:127.1:{port}", "a", authority=authority, verify="authority") as used:
             assert used.save() == {"a": ""}
-
-
-def test_no_server_is_one_sentence(folder):
-    assert "no such file" in check_refuses_entry(adapter(folder))
 
 
 @pytest.mark.parametrize("remote", ["", "udp:a:1", "tcp:a", "tcp:a:70000", "unix:"])

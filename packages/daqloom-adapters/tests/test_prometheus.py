@@ -51,20 +51,14 @@ def page_of(text):
     return serving(lambda *_: text)
 
 
-def test_conformance():
+def test_counters_are_those_of_the_page_anew_with_each_reading():
     with page_of(PAGE) as url:
         check_counts(adapter(f"{url}/metrics"), PORTS)
-
-
-def test_counters_are_those_of_the_page():
     with page_of(PAGE) as url, adapter(url) as found:
         assert found.read() == {
             "eth0": PortCount(1_234_567, 9_007_199_254_740_991, 0),
             "eth1": PortCount(7, 420, (1 << 64) - 1),
         }
-
-
-def test_each_reading_asks_anew():
     pages = iter([PAGE, PAGE, PAGE.replace("} 7\n", "} 8\n")])
     with serving(lambda *_: next(pages)) as url, adapter(url) as found:
         assert [found.read()["eth1"].sent for _ in range(2)] == [7, 8]
@@ -114,7 +108,7 @@ def test_a_token_is_sent_as_bearer():
     assert seen == ["Bearer abc"]
 
 
-def test_unknown_port():
+def test_unknown_port_and_metric():
     with page_of(PAGE) as url:
         text = check_refuses_entry(adapter(url, ["eth7"]))
         assert text.endswith('there is no port eth7; did you mean "eth1"?')
@@ -122,9 +116,6 @@ def test_unknown_port():
         assert text.endswith("there is no port Ethernet; known are eth0, eth1, lo")
         text = check_refuses_entry(adapter(url, label="port"))
         assert 'no value has the label "port"' in text
-
-
-def test_port_without_one_of_its_counters():
     with page_of(PAGE) as url:
         text = check_refuses_entry(adapter(url, ["lo"]))
     assert text.endswith(
@@ -133,9 +124,6 @@ def test_port_without_one_of_its_counters():
     with page_of(PAGE.replace("} 2.5\n", "} 2\n")) as url:
         text = check_refuses_entry(adapter(url, ["lo"]))
     assert text.endswith("port lo has no node_network_transmit_bytes_total")
-
-
-def test_unknown_metric():
     with page_of(PAGE) as url:
         text = check_refuses_entry(adapter(url, sent="node_network_up_total"))
     assert text.endswith('did you mean "node_network_up"?')

@@ -115,11 +115,14 @@ def test_a_plan_has_the_steps_in_the_words_of_gnmi(sonic):
         ]
 
 
-def test_what_is_as_wanted_is_not_sent_once_more(sonic, switch):
+def test_what_is_as_wanted_is_not_sent_once_more_and_what_is_ignored_is_seen(sonic, switch):
     with sonic() as adapter:
         adapter.apply(PortBuffer(alpha=2.0))
         adapter.apply(PortBuffer(alpha=2.0))
-    assert len(switch.sets) == 1
+        assert len(switch.sets) == 1
+        switch.fault = "ignores"
+        adapter.apply(PortBuffer(alpha=1.0))
+        assert adapter.applied()["Ethernet0"].alpha == 2.0
 
 
 def test_another_process_restores_a_switch_that_had_no_profiles_of_its_queues(sonic, switch):
@@ -252,13 +255,6 @@ def test_what_the_switch_refuses_is_told_in_its_words(sonic, switch):
         assert "refuses Set: Failed to apply patch: \\x1b[31mModification is illegal" in sentence
         assert sentence.isprintable()
     assert switch.config == CONFIG
-
-
-def test_a_switch_that_accepts_and_does_nothing_is_seen(sonic, switch):
-    with sonic() as adapter:
-        switch.fault = "ignores"
-        adapter.apply(PortBuffer(alpha=1.0))
-        assert adapter.applied()["Ethernet0"].alpha == 8.0
 
 
 @pytest.mark.parametrize(

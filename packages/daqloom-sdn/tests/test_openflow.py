@@ -126,7 +126,7 @@ def test_other_messages_are_refused():
     assert switch.refusal(meter(command=9)) == Error.OFPMMFC_BAD_COMMAND
 
 
-def test_a_full_table_says_so():
+def test_a_full_table_and_overlapping_entries_are_refused():
     switch = Switch()
     switch.engine.refuses = True
     assert switch.refusal(flow(*ip())) == Error.OFPFMFC_TABLE_FULL
@@ -135,9 +135,6 @@ def test_a_full_table_says_so():
     switch.table._free.clear()
     assert switch.refusal(flow(*ip())) == Error.OFPFMFC_TABLE_FULL
     assert MOST_ENTRIES > 1000
-
-
-def test_entries_that_overlap_are_refused_on_request():
     switch = Switch()
     switch.answers(flow(*ip("10.0.0.0", "255.255.255.0"), priority=1))
     check = {"flags": OF.OFPFF_CHECK_OVERLAP}
@@ -225,7 +222,7 @@ def test_controllers_are_notified_of_links_that_come_and_go():
     assert len(switch.sent) == 2
 
 
-def test_a_meter_that_is_deleted_takes_its_entries_with_it():
+def test_a_meter_that_is_deleted_takes_its_entries_and_several_cores_have_none():
     switch = Switch()
     metered = {"instructions": [MAKE.OFPInstructionMeter(1)]}
     assert switch.answers(meter(), meter(2), flow(*ip(), **metered), flow()) == []
@@ -234,6 +231,10 @@ def test_a_meter_that_is_deleted_takes_its_entries_with_it():
     assert (len(switch.table), list(switch.table.meters.by_number)) == (1, [2])
     switch.answers(meter(0xFFFFFFFF, command=OF.OFPMC_DELETE))
     assert switch.table.meters.by_number == {}
+    switch = Switch(0, 1)
+    assert switch.refusal(meter()) == Error.OFPMMFC_OUT_OF_METERS
+    assert switch.table.meters.by_number == {}
+    assert switch.engine.steps == 0
 
 
 def test_statistics_are_those_of_the_switch():
@@ -282,7 +283,7 @@ def test_its_features_list_what_it_matches_and_does():
     assert switch.refusal(change) == Error.OFPBRC_EPERM
 
 
-def test_many_entries_come_in_several_messages():
+def test_many_entries_and_pieces_of_any_size_come_in_several_messages():
     switch = Switch()
     switch.answers(
         *(flow(*ip(f"10.0.{n >> 8}.{n & 255}"), actions=[output(1)]) for n in range(1400))
@@ -291,6 +292,11 @@ def test_many_entries_come_in_several_messages():
     assert [answer.flags for answer in answers] == [1] * (len(answers) - 1) + [0]
     assert len(answers) > 2
     assert sum(len(answer.body) for answer in answers) == 1400
+    switch = Switch()
+    data = b"".join(packed(flow(*ip(f"10.0.0.{n}"))) for n in range(9))
+    for at in range(0, len(data), 5):
+        switch.receive(data[at : at + 5])
+    assert len(switch.table) == 9
 
 
 def test_a_new_master_makes_slaves_which_may_only_read():
@@ -326,21 +332,6 @@ def test_who_speaks_another_version_is_left():
 def test_a_multipart_request_that_is_cut_off_is_refused(kind, size):
     cut = MULTIPART_REQUEST.write(MULTIPART_REQUEST(xid=7, multipart_type=kind, body=bytes(size)))
     assert Switch().refusal(cut) == Error.OFPBRC_BAD_LEN
-
-
-def test_with_several_cores_no_meter_is_added():
-    switch = Switch(0, 1)
-    assert switch.refusal(meter()) == Error.OFPMMFC_OUT_OF_METERS
-    assert switch.table.meters.by_number == {}
-    assert switch.engine.steps == 0
-
-
-def test_messages_come_in_pieces_of_any_size():
-    switch = Switch()
-    data = b"".join(packed(flow(*ip(f"10.0.0.{n}"))) for n in range(9))
-    for at in range(0, len(data), 5):
-        switch.receive(data[at : at + 5])
-    assert len(switch.table) == 9
 
 
 def test_all_fields_reach_the_engine():

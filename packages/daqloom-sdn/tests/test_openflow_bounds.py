@@ -42,7 +42,7 @@ def many(count: int) -> list[bytes]:
     return [packed(flow(*ip(f"10.0.{n >> 8}.{n & 255}"), cookie=n)) for n in range(count)]
 
 
-def test_new_entries_reach_the_switch_together():
+def test_new_entries_reach_the_switch_together_and_answers_are_made_step_by_step():
     switch = Switch()
     switch.receive(b"".join(many(200)))
     assert len(switch.table) == switch.engine.steps == 200
@@ -50,6 +50,15 @@ def test_new_entries_reach_the_switch_together():
     turns = switch.engine.turns
     switch.receive(packed(flow(priority=1)) + BARRIER + packed(flow(priority=2)))
     assert switch.engine.turns == turns + 2  # what comes before a barrier has been done
+    switch = Switch()
+    switch.receive(b"".join(many(60)))
+    switch.sent.clear()
+    steps = switch.session.steps(FLOWS * 3)
+    for _ in range(60):
+        next(steps)
+    assert switch.sent == []
+    assert sum(1 for _ in steps) >= 2 * 60
+    assert len(switch.sent) == 3
 
 
 def test_of_entries_that_come_together_the_refused_one_alone_is_refused():
@@ -70,18 +79,6 @@ def test_of_entries_that_come_together_the_refused_one_alone_is_refused():
     switch.receive(b"".join(many(10)))  # their places are free again
     assert len(switch.table) == 10
     assert len({entry.index for entry in switch.table.entries()}) == 10
-
-
-def test_an_answer_is_made_step_by_step():
-    switch = Switch()
-    switch.receive(b"".join(many(60)))
-    switch.sent.clear()
-    steps = switch.session.steps(FLOWS * 3)
-    for _ in range(60):
-        next(steps)
-    assert switch.sent == []
-    assert sum(1 for _ in steps) >= 2 * 60
-    assert len(switch.sent) == 3
 
 
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -22,11 +22,15 @@ def test_a_known_factor_comes_back(k: float, a: list[float]) -> None:
     assert found.residuals == pytest.approx(0, abs=1e-9 * max(1, abs(k)) * max(a))
 
 
-def test_the_factor_and_its_error_by_hand() -> None:
+def test_the_factor_and_its_error_by_hand_of_two_points_or_more() -> None:
     # Σ a b = 1·1 + 2·4 = 9, Σ a² = 5: k = 1.8; residuals -0.8, 0.4: s² = 0.8 over 1.
     plain = fit_scale([1, 2], [1, 4])
     assert (plain.k, plain.error) == pytest.approx((1.8, math.sqrt(0.8 / 5)))
     assert plain.residuals == pytest.approx([-0.8, 0.4])
+    with pytest.raises(StudyError, match="at least two points"):
+        fit_scale([1], [1])
+    with pytest.raises(StudyError, match="at least two points"):
+        fit_scale([0, 0], [1, 2])
 
 
 def test_the_interval_covers_at_the_nominal_rate() -> None:
@@ -68,25 +72,15 @@ def test_verdicts_name_the_load_at_which_methods_differ(
     assert sentence in found.sentence
 
 
-def test_a_known_factor_between_methods_does_not_part_them() -> None:
+def test_a_known_factor_between_methods_does_not_part_them_and_zero_does() -> None:
     expected = compared(10, 15.2, factor=1.5)
     assert not expected.parts
     assert "gives 1.52 times" in expected.sentence
     assert "where 1.5 is usual" in expected.sentence
     assert compared(10, 10, factor=1.5).parts
-
-
-def test_a_value_against_zero_parts_without_end() -> None:
     found = compared(0, 3, factor=1.0)
     assert found.parts
     assert found.ratio == math.inf
-
-
-def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(StudyError, match="at least two points"):
-        fit_scale([1], [1])
-    with pytest.raises(StudyError, match="at least two points"):
-        fit_scale([0, 0], [1, 2])
 
 
 def test_one_factor_between_two_methods() -> None:

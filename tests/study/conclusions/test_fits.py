@@ -86,16 +86,13 @@ def test_a_search_is_fitted_where_it_found_a_boundary() -> None:
     assert len(pair.at) == 14
 
 
-def test_further_axes_have_a_surface_for_each_step() -> None:
+def test_further_axes_have_a_surface_for_each_step_and_one_alone_has_none() -> None:
     twice = study().assign({PEAK: (2 * study()[PEAK]).assign_attrs(units="B")})
     both = xarray.concat([study(), twice], "links.x").assign_coords({"links.x": ["one", "two"]})
     found = fits(both.transpose("by", "links.x", ...), PEAK)
     assert [(fit.method, fit.held["links.x"]) for fit in found] == list(
         itertools.product(["analyse", "simulate"], ["one", "two"])
     )
-
-
-def test_a_study_of_one_axis_has_no_surface() -> None:
     with pytest.raises(StudyError, match="two numeric axes"):
         fits(study().isel({"event.rate": [0]}))
     assert study_surface.section(study().isel({"event.rate": [0]})) is None

@@ -108,7 +108,7 @@ def test_a_point_that_dropped_packets_needs_no_buffer_of_its_own() -> None:
     assert levels(dataset, [period("hour")], replicas=0).metrics == (NEEDED,)
 
 
-def test_slices_that_are_alike_are_merged() -> None:
+def test_slices_that_are_alike_are_merged_into_twenty_blocks_or_more_of_one_length() -> None:
     # Every value four times in a row: blocks of four slices are the first without likeness.
     own = draw(TRUE, 60, np.random.default_rng(3)).reshape(3, 20)
     fit, block_s = fit_blocks(np.repeat(own, 4, axis=1), np.full(3, 8.0))
@@ -116,16 +116,10 @@ def test_slices_that_are_alike_are_merged() -> None:
     assert sorted(fit.maxima) == sorted(own.ravel())
     fit, block_s = fit_blocks(gumbel(), np.full(3, 8.0))
     assert (fit.maxima.size, block_s) == (240, pytest.approx(0.1))
-
-
-def test_never_fewer_than_twenty_blocks_and_then_a_warning() -> None:
     rising = gumbel(1) + np.linspace(0, 60e6, 80)  # neighbours are alike at any length
     fit, block_s = fit_blocks(rising, np.array([8.0]), replicas=19)
     assert (fit.maxima.size, block_s) == (20, pytest.approx(0.4))
     assert any("correlated" in warning for warning in fit.warnings)
-
-
-def test_runs_of_different_length_give_blocks_of_one_length() -> None:
     # 8 s in slices of 0.1 s, 16 s in slices of 0.2 s: 40 pairs and 80 slices, all of 0.2 s.
     slices = gumbel(2)
     fit, block_s = fit_blocks(slices, np.array([8.0, 16.0]))
@@ -153,7 +147,7 @@ def test_points_that_cannot_be_trusted_are_left_out_and_named() -> None:
     assert "2 saturated" not in " ".join(notes.values())
 
 
-def test_levels_at_chosen_steps_only() -> None:
+def test_levels_are_of_chosen_steps_of_a_study_with_courses() -> None:
     dataset = with_course(study(), gumbel())
     found = levels(dataset, replicas=0, at=[{"event.rate": [2e3]}, {"event.size": [1e6]}])
     assert {(p.at["event.rate"], p.at["event.size"]) for p in found.points} == {
@@ -162,9 +156,14 @@ def test_levels_at_chosen_steps_only() -> None:
     }
     with pytest.raises(StudyError, match=r"event\.rate = 5 kHz is not a step.*2 kHz, 6 kHz"):
         levels(dataset, at={"event.rate": [5e3]})
+    with pytest.raises(StudyError, match="course=True"):
+        levels(study())
+    searched = with_course(study(), gumbel()).assign(boundary=study()[PEAK])
+    with pytest.raises(StudyError, match="fixed points"):
+        levels(searched)
 
 
-def test_a_peak_set_by_a_limit_is_described_as_that_limit() -> None:
+def test_a_peak_that_is_constant_or_set_by_a_limit_is_described_as_such() -> None:
     slices = np.minimum(gumbel(), 52e6)  # the upper tail ends at 52 MB
     dataset = with_course(study([12e3], [5e6]), slices)
     found = levels(dataset, replicas=0)
@@ -173,9 +172,6 @@ def test_a_peak_set_by_a_limit_is_described_as_that_limit() -> None:
     [answer, *_] = study_levels.sentences(dataset, found, point)
     assert answer.startswith("At 12 kHz × 5 MB peaks saturate near 52")
     assert study_levels.table(dataset, found)[1][0][4].endswith("(limit)")
-
-
-def test_a_constant_peak_gives_no_level_of_longer_runs() -> None:
     dataset = with_course(study([12e3], [5e6]), np.full_like(gumbel(), 52e6))
     found = levels(dataset, replicas=0)
     [point] = found.points
@@ -186,14 +182,6 @@ def test_a_constant_peak_gives_no_level_of_longer_runs() -> None:
         "longer runs."
     )
     assert not any("equal" in sentence for sentence in more), "it occurs once"
-
-
-def test_a_search_and_a_study_without_courses_have_no_levels() -> None:
-    with pytest.raises(StudyError, match="course=True"):
-        levels(study())
-    searched = with_course(study(), gumbel()).assign(boundary=study()[PEAK])
-    with pytest.raises(StudyError, match="fixed points"):
-        levels(searched)
 
 
 @pytest.mark.parametrize(

@@ -176,29 +176,20 @@ def test_no_answers_make_a_search_longer_than_its_bound(
         assert answers[found.lower] != answers[found.upper]
 
 
-def test_the_wrong_direction_is_reported() -> None:
+def test_the_wrong_direction_open_sides_and_one_value_are_reported() -> None:
     found, _ = drive(bisect(0, 8, 1, find="smallest"), lambda x: x <= 3)
     assert found == Boundary(None, 0, 8, "reversed")
     found, _ = drive(bisect(0, 8, 1, find="largest"), lambda x: x >= 3)
     assert found == Boundary(None, 0, 8, "reversed")
-
-
-def test_open_sides_are_none() -> None:
     never, always = (lambda _: False), (lambda _: True)
     assert drive(bisect(1, 9, 1), never)[0] == Boundary(None, 9, None, "never")
     assert drive(bisect(1, 9, 1), always)[0] == Boundary(1, None, 1, "below")
     assert drive(bisect(1, 9, 1, find="largest"), never)[0] == Boundary(None, None, 1, "never")
     assert drive(bisect(1, 9, 1, find="largest"), always)[0] == Boundary(9, 9, None, "above")
-
-
-def test_whole_bounds_may_be_written_as_floats() -> None:
+    assert drive(bisect(5, 5, 1), lambda _: True) == (Boundary(5, None, 5, "below"), [5])
     found, tested = drive(bisect(0.0, 8.0, 1, whole=True), lambda x: x >= 3)
     assert found == Boundary(3, 2, 3, "found")
     assert all(isinstance(value, int) for value in tested)
-
-
-def test_one_value_is_one_question() -> None:
-    assert drive(bisect(5, 5, 1), lambda _: True) == (Boundary(5, None, 5, "below"), [5])
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 4, 5])
@@ -215,9 +206,6 @@ def test_seeds_vote_until_the_majority_is_certain() -> None:
     assert found == Boundary(3, 2, 3, "found")
     # Two of three agree at once everywhere; the third is never needed.
     assert tested == [(v, s) for v in (0, 4, 2, 3) for s in (7, 8)]
-
-
-def test_a_divided_vote_asks_every_seed() -> None:
     found, tested = drive(
         bisect_by_vote(0, 1, 1, [1, 2, 3], whole=True), lambda q: q[0] == 1 and q[1] != 2
     )

@@ -5,33 +5,26 @@ from pathlib import Path
 import pytest
 
 from daqloom.study import StudyError
-from daqloom.study.file.file import Study, load_study
+from daqloom.study.file.file import Study
+from support.small_studies import written
 
 BUFFER = "network.switch.tor.buffer"
 
 
 def study(tmp_path: Path, common: str, axes: str) -> Study:
-    path = tmp_path / "mine.toml"
-    path.write_text(f'scenario = "small-rack"\n[set]\n{common}\n{axes}\n')
-    return load_study(path)
+    return written(tmp_path, f'scenario = "small-rack"\n[set]\n{common}\n{axes}\n')
 
 
-def test_a_key_is_valid_with_the_values_of_an_axis(tmp_path: Path) -> None:
+def test_a_key_is_valid_with_the_values_of_an_axis_or_of_variants(tmp_path: Path) -> None:
     loaded = study(tmp_path, '"run.warmup" = "2 s"', '[grid]\n"run.duration" = ["4 s", "8 s"]')
     found = [loaded.scenario(index).run for index in loaded.indices()]
     assert [(run.warmup, run.duration) for run in found] == [(2.0, 4.0), (2.0, 8.0)]
     assert loaded.notes == ()
-
-
-def test_a_key_is_valid_with_the_values_of_variants(tmp_path: Path) -> None:
     axes = '[variants]\nshort = { "run.duration" = "4 s" }\nlong = { "run.duration" = "8 s" }'
     loaded = study(tmp_path, '"run.warmup" = "2 s"\n"event.size" = "300 kB"', axes)
     found = [loaded.scenario(index) for index in loaded.indices()]
     assert [each.run.warmup for each in found] == [2.0, 2.0]
     assert [each.event.size for each in found] == [300_000, 300_000]
-
-
-def test_a_key_with_a_meaning_at_every_point_only_through_an_axis(tmp_path: Path) -> None:
     axes = '[grid]\n"event.size_distribution" = ["gaussian", "gamma"]'
     loaded = study(tmp_path, '"event.size_spread" = 0.2', axes)
     assert [loaded.scenario(index).event.size_spread for index in loaded.indices()] == [0.2, 0.2]
@@ -50,13 +43,13 @@ def test_a_key_is_left_out_where_it_means_nothing_and_named_once(tmp_path: Path)
     assert len(loaded.notes) == 2
     assert f"[set] {BUFFER} is left out at some points" in loaded.notes[0]
     assert 'model = "infinite"' in loaded.notes[0]
-
-
-def test_a_key_of_the_model_in_set_holds_for_the_models_of_an_axis(tmp_path: Path) -> None:
     common = f'"network.switch.tor.model" = "shared-memory"\n"{BUFFER}" = "64 MB"'
     loaded = study(tmp_path, common, MODELS)
     buffers = [loaded.scenario(index).network.switch.tor.buffer for index in loaded.indices()]
     assert buffers == [0, 64_000_000, 64_000_000]
+    loaded = study(tmp_path, f'"{BUFFER}" = "64 MB"', MODELS)
+    for index in loaded.indices():
+        assert loaded.hasher.hash(loaded.overrides(index)) == loaded.scenario(index).hash()
 
 
 def test_a_key_with_a_meaning_for_tables_by_name(tmp_path: Path) -> None:
@@ -93,9 +86,3 @@ def test_a_key_that_is_never_right_is_refused(
 ) -> None:
     with pytest.raises(StudyError, match=sentence):
         study(tmp_path, common, axes)
-
-
-def test_the_hash_of_a_point_is_that_of_its_system(tmp_path: Path) -> None:
-    loaded = study(tmp_path, f'"{BUFFER}" = "64 MB"', MODELS)
-    for index in loaded.indices():
-        assert loaded.hasher.hash(loaded.overrides(index)) == loaded.scenario(index).hash()

@@ -63,11 +63,13 @@ def test_numbers_stand_in_the_metrics_unit_or_carry_it(text: str, limit: float) 
     assert comparison.limit == limit
 
 
-def test_all_comparisons_of_a_conjunction_must_hold() -> None:
+def test_all_comparisons_of_a_conjunction_must_hold_however_it_is_spaced() -> None:
     text = "packets_dropped == 0 and collection_latency_s.p99 <= 2 ms"
     assert holds(text, packets_dropped=0, collection_latency_s={"p99": 2e-3})
     assert not holds(text, packets_dropped=1, collection_latency_s={"p99": 1e-3})
     assert not holds(text, packets_dropped=0, collection_latency_s={"p99": 3e-3})
+    spaced = Condition.parse("  packets_dropped==0   and  event_rate_hz>1 kHz ", "simulate")
+    assert str(spaced) == "packets_dropped == 0 and event_rate_hz > 1 kHz"
 
 
 NAMES = {
@@ -96,11 +98,6 @@ def test_what_is_written_reads_back_the_same(parts: list[str]) -> None:
     condition = Condition.parse(text, "simulate")
     assert str(condition) == text
     assert Condition.parse(str(condition), "simulate") == condition
-
-
-def test_spaces_do_not_matter() -> None:
-    spaced = Condition.parse("  packets_dropped==0   and  event_rate_hz>1 kHz ", "simulate")
-    assert str(spaced) == "packets_dropped == 0 and event_rate_hz > 1 kHz"
 
 
 @pytest.mark.parametrize(
@@ -150,6 +147,8 @@ def test_a_metric_has_to_be_given_by_the_method_for_the_kind_of_system() -> None
     message = r"barrier_share is not given by measure for this system \(DAQPIPE\), only by "
     with pytest.raises(StudyError, match=message):
         Condition.parse(text, "measure", Parts.DAQPIPE)
+    with pytest.raises(StudyError, match=r'did you mean "link_utilisation\.access\.down"'):
+        holds("link_utilisation.acess.down < 0.9", link_utilisation={"access.down": 0.5})
 
 
 @given(st.text(max_size=80))
@@ -164,8 +163,3 @@ def test_any_text_is_a_condition_or_refused(text: str) -> None:
 @pytest.mark.parametrize("comparison", ["<=", "<", "==", "!=", ">", ">="])
 def test_a_number_that_the_result_lacks_satisfies_nothing(comparison: str) -> None:
     assert not holds(f"collection_latency_s.p99 {comparison} 2 ms", packets_dropped=0)
-
-
-def test_a_name_close_to_one_in_the_result_is_suggested() -> None:
-    with pytest.raises(StudyError, match=r'did you mean "link_utilisation\.access\.down"'):
-        holds("link_utilisation.acess.down < 0.9", link_utilisation={"access.down": 0.5})

@@ -7,12 +7,13 @@ import pytest
 from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
 from daqloom.study.file.axis import cartesian, zipped
-from daqloom.study.file.file import Study, load_study
+from daqloom.study.file.file import load_study
 from daqloom.study.file.points import attribute
 from daqloom.study.run.plan import searched_cells
 from daqloom.study.run.program import tasks
 from daqloom.topology.system.scenarios import load
 from support.repository import ROOT
+from support.small_studies import written
 
 ATLAS = load("atlas-lab")
 STUDIES = sorted((ROOT / "studies").glob("*.toml"))
@@ -32,14 +33,8 @@ seeds = 1
 """
 
 
-def study(tmp_path: Path, text: str, *, quick: bool = False) -> Study:
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    return load_study(path, quick=quick)
-
-
-def test_a_grid_is_the_product_of_its_axes(tmp_path: Path) -> None:
-    loaded = study(tmp_path, GRID)
+def test_a_grid_is_the_product_of_its_axes_and_each_method_has_its_runs(tmp_path: Path) -> None:
+    loaded = written(tmp_path, GRID)
     assert loaded.shape == (3, 2)
     assert loaded.points == 6
     assert [axis.keys for axis in loaded.axes] == [("event.rate",), ("event.size",)]
@@ -47,22 +42,19 @@ def test_a_grid_is_the_product_of_its_axes(tmp_path: Path) -> None:
     assert loaded.axes[1].coordinates("event.size", ATLAS) == [1_000_000, 2_000_000]
     point = loaded.scenario((2, 1))
     assert (point.event.rate, point.event.size) == (3000.0, 2_000_000)
-
-
-def test_methods_without_random_numbers_run_once_for_all_seeds(tmp_path: Path) -> None:
-    listed = list(tasks(study(tmp_path, GRID)))
+    listed = list(tasks(written(tmp_path, GRID)))
     assert sum(task.method == "analyse" for task in listed) == 6
     assert sum(task.method == "simulate" for task in listed) == 12
     assert len(set(listed)) == 18
-
-
-def test_the_quick_form_replaces_what_it_names(tmp_path: Path) -> None:
-    quick = study(tmp_path, GRID, quick=True)
+    quick = written(tmp_path, GRID, quick=True)
     assert quick.shape == (3, 1)
     assert quick.seeds == (1,)
 
 
-def test_a_zipped_axis_has_the_name_of_a_key_that_tells_its_steps_apart() -> None:
+def test_zipped_keys_change_together_under_the_name_of_the_one_that_tells_steps_apart() -> None:
+    axis = zipped({"event.rate": ["1 kHz", "2 kHz"], "event.size": ["2 MB", "1 MB"]})
+    assert len(axis) == 2
+    assert axis.overrides(1) == {"event.rate": "2 kHz", "event.size": "1 MB"}
     axis = zipped({"event.rate": ["1 kHz", "1 kHz"], "event.size": ["2 MB", "1 MB"]})
     assert axis.name == "event.size"
     assert axis.coordinates("event.rate", ATLAS) == [1000.0, 1000.0]
@@ -70,20 +62,11 @@ def test_a_zipped_axis_has_the_name_of_a_key_that_tells_its_steps_apart() -> Non
         zipped({"event.rate": ["1 kHz", "1 kHz"], "event.size": ["2 MB", "2 MB"]})
 
 
-def test_zipped_keys_change_together() -> None:
-    axis = zipped({"event.rate": ["1 kHz", "2 kHz"], "event.size": ["2 MB", "1 MB"]})
-    assert len(axis) == 2
-    assert axis.overrides(1) == {"event.rate": "2 kHz", "event.size": "1 MB"}
-
-
-def test_a_range_by_count_ends_where_it_says() -> None:
+def test_a_range_ends_where_it_says_and_decimal_steps_hit_their_values() -> None:
     axis = cartesian("event.size", {"from": "1 MB", "to": "8 MB", "count": 4, "spacing": "log"})
     assert axis.coordinates("event.size", ATLAS) == [1_000_000, 2_000_000, 4_000_000, 8_000_000]
     linear = cartesian("builders.units", {"from": 2, "to": 8, "step": 3})
     assert linear.coordinates("builders.units", ATLAS) == [2, 5, 8]
-
-
-def test_decimal_steps_hit_their_values() -> None:
     axis = cartesian("event.size", {"from": "0.5 MB", "to": "8 MB", "step": "0.5 MB"})
     assert axis.coordinates("event.size", ATLAS) == [500_000 * k for k in range(1, 17)]
 
@@ -118,7 +101,7 @@ def test_decimal_steps_hit_their_values() -> None:
 )  # fmt: skip
 def test_mistakes_are_one_sentence(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(StudyError, match=r"^[^\n]+$") as caught:
-        study(tmp_path, text)
+        written(tmp_path, text)
     assert says in str(caught.value)
     assert "mine.toml" in str(caught.value)
 
@@ -137,7 +120,7 @@ def test_mistakes_are_one_sentence(tmp_path: Path, text: str, says: str) -> None
 )  # fmt: skip
 def test_all_mistakes_of_a_study_are_listed(tmp_path: Path, text: str, parts: list[str]) -> None:
     with pytest.raises(StudyError) as caught:
-        study(tmp_path, f'scenario = "small-rack"\n{text}')
+        written(tmp_path, f'scenario = "small-rack"\n{text}')
     sentences = [str(caught.value), *caught.value.__notes__]
     assert len(sentences) == len(parts)
     for sentence, part in zip(sentences, parts, strict=True):
@@ -175,9 +158,11 @@ def test_a_search_that_makes_no_sense_is_refused(
         "bounds": '["1 MB", "65 MB"]',
         "tolerance": '"1 MB"',
     }
-    assert searched_cells(study(tmp_path, SEARCH.format(**fields))) == 6 + 2  # 64 MB: six halvings
+    assert (
+        searched_cells(written(tmp_path, SEARCH.format(**fields))) == 6 + 2
+    )  # 64 MB: six halvings
     with pytest.raises(StudyError) as caught:
-        study(tmp_path, SEARCH.format(**(fields | changes)))
+        written(tmp_path, SEARCH.format(**(fields | changes)))
     assert says in str(caught.value)
 
 
@@ -215,7 +200,7 @@ scenario = "atlas-lab"
 
 
 def test_variants_are_named_steps_with_keys_of_their_own(tmp_path: Path) -> None:
-    loaded = study(tmp_path, VARIANTS)
+    loaded = written(tmp_path, VARIANTS)
     assert loaded.shape == (2, 3)
     assert loaded.overrides((1, 0)) == {"event.size": "2 MB"}
     jumbo = {"event.size": "1 MB", "event.arrivals": "lhc", "network.mtu": "9 kB"}
@@ -227,12 +212,9 @@ def test_variants_are_named_steps_with_keys_of_their_own(tmp_path: Path) -> None
     assert axis.coordinates("event.arrivals", loaded.base) == ["poisson", "lhc", "poisson"]
     assert axis.coordinates("network.mtu", loaded.base) == [1500, 9000, 1500]
     assert load_study(tmp_path / "mine.toml", quick=True).shape == (2, 1)
-
-
-def test_the_dataset_names_variants_and_what_they_set(tmp_path: Path) -> None:
     from daqloom.study.run.dataset import to_dataset
 
-    dataset = to_dataset(study(tmp_path, VARIANTS), [])
+    dataset = to_dataset(written(tmp_path, VARIANTS), [])
     assert list(dataset["variant"].values) == ["as it is", "LHC, jumbo", "deep"]
     assert list(dataset["network.mtu"].sel(variant="LHC, jumbo").values.flat) == [9000]
 
@@ -254,7 +236,7 @@ def test_the_dataset_names_variants_and_what_they_set(tmp_path: Path) -> None:
 )
 def test_variants_that_make_no_sense_are_refused(tmp_path: Path, step: str, sentence: str) -> None:
     with pytest.raises((StudyError, ScenarioError), match=sentence):
-        study(tmp_path, VARIANTS.split("[variants]")[0] + f"[variants]\n{step}\n")
+        written(tmp_path, VARIANTS.split("[variants]")[0] + f"[variants]\n{step}\n")
 
 
 def test_a_study_says_what_neither_it_nor_its_scenario_gives(tmp_path: Path) -> None:
@@ -263,21 +245,21 @@ def test_a_study_says_what_neither_it_nor_its_scenario_gives(tmp_path: Path) -> 
     text = (ROOT / "scenarios" / "small-rack.toml").read_text()
     before, _, after = text.partition('[network.links.uplink]\nrate = "40 Gb/s"\n')
     (tmp_path / "bare.toml").write_text(f"{before}[network.links.uplink]\n{after}")
-    loaded = study(tmp_path, GRID.replace("small-rack", "bare.toml"))
+    loaded = written(tmp_path, GRID.replace("small-rack", "bare.toml"))
     assumed = {"network.links.uplink.rate": "800 Gb/s"}
     assert attribute(to_dataset(loaded, []), "assumed", None) == loaded.assumed() == assumed
     swept = GRID.replace("[grid]", '[grid]\n"network.links.uplink.rate" = ["40 Gb/s"]')
-    assert study(tmp_path, swept.replace("small-rack", "bare.toml")).assumed() == {}
+    assert written(tmp_path, swept.replace("small-rack", "bare.toml")).assumed() == {}
 
 
 def test_a_study_names_what_its_report_shows(tmp_path: Path) -> None:
     from daqloom.study.run.dataset import to_dataset
 
     shown = ["throughput_bps", "collection_latency_s.p99"]
-    loaded = study(tmp_path, GRID + f"[report]\nshow = {shown}\n".replace("'", '"'))
+    loaded = written(tmp_path, GRID + f"[report]\nshow = {shown}\n".replace("'", '"'))
     assert loaded.show == tuple(shown)
     assert attribute(to_dataset(loaded, []), "show", None) == shown
-    assert study(tmp_path, GRID).show == ()
+    assert written(tmp_path, GRID).show == ()
 
 
 @pytest.mark.parametrize(
@@ -294,4 +276,4 @@ def test_a_report_shows_metrics_that_the_study_has(
 ) -> None:
     text = f'scenario = "small-rack"\nmethods = ["analyse"]\n[report]\nshow = {show}\n'
     with pytest.raises(StudyError, match=sentence):
-        study(tmp_path, text)
+        written(tmp_path, text)

@@ -91,19 +91,13 @@ def test_a_hostile_study_is_refused_in_a_sentence(tmp_path: Path, text: str, say
     assert says in refused(tmp_path / "s.toml", text)
 
 
-def test_a_quick_form_cannot_be_nested_without_end_either(tmp_path: Path) -> None:
+def test_files_nested_without_end_large_or_no_regular_ones_are_refused(tmp_path: Path) -> None:
     text = HEAD + "quick.grid = " + "{a=" * 900 + "1" + "}" * 900
     assert "nested too deeply" in refused(tmp_path / "s.toml", text, quick=True)
-
-
-def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "s.toml")
-    with pytest.raises(StudyError, match="not a regular file"):
-        load_study(tmp_path / "s.toml")
-
-
-def test_a_large_file_is_not_read(tmp_path: Path) -> None:
     assert "larger than" in refused(tmp_path / "s.toml", HEAD + "#" * (1 << 20))
+    os.mkfifo(tmp_path / "fifo.toml")
+    with pytest.raises(StudyError, match="not a regular file"):
+        load_study(tmp_path / "fifo.toml")
 
 
 def toml(value: Any) -> str:

@@ -9,13 +9,14 @@ from daqloom import open_study
 from daqloom.results.result import Result
 from daqloom.study import StudyError
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import Study, load_study
+from daqloom.study.file.file import Study
 from daqloom.study.file.saturation import Saturation
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.program import Outcome, Task, follow, program
 from daqloom.study.run.runner import run
 from daqloom.study.store.store import Store
 from daqloom.topology.system.scenarios import load, override
+from support.small_studies import written
 
 # Two builders with ten events each behind 10 Gb/s links of their own; nothing else is as slow.
 RACK = """
@@ -35,9 +36,7 @@ methods = ["analyse", "simulate"]
 
 
 def study_of(folder: Path, text: str = RACK) -> Study:
-    path = folder / "mine.toml"
-    path.write_text(text)
-    return load_study(path)
+    return written(folder, text)
 
 
 def wire_bits_of_an_event() -> int:
@@ -46,15 +45,19 @@ def wire_bits_of_an_event() -> int:
     return 8 * (100_000 + 4 * 18 * (32 + 20 + 18 + 20))
 
 
-def test_the_bound_is_that_of_the_access_links(tmp_path: Path) -> None:
+def test_the_bound_is_that_of_the_access_links_and_a_trace_has_its_own_rate(tmp_path: Path) -> None:
     saturation = study_of(tmp_path).saturation
     bound_hz = 2 * 10e9 / wire_bits_of_an_event()
     for rate_hz in (20_000, 24_000, 30_000):
         excess_hz = saturation.excess_hz({"event.rate": f"{rate_hz} Hz"})
         assert excess_hz == pytest.approx(rate_hz - bound_hz, rel=1e-9)
+    trace = tmp_path / "arrivals.txt"
+    trace.write_text("0.001\n0.002\n")
+    scenario = load("small-rack", {"event.arrivals": "trace", "event.trace": str(trace)})
+    assert Saturation(scenario).excess_hz({"event.rate": "1 GHz"}) == -np.inf
 
 
-def test_a_saturated_run_lasts_until_the_excess_has_filled_the_builders_twice(
+def test_a_saturated_run_ends_when_the_excess_fills_builders_or_memory(
     tmp_path: Path,
 ) -> None:
     saturation = study_of(tmp_path).saturation
@@ -65,10 +68,6 @@ def test_a_saturated_run_lasts_until_the_excess_has_filled_the_builders_twice(
     scenario = override(study_of(tmp_path).base, changes)
     assert scenario.run.duration == pytest.approx(needed_s, abs=1e-6)
     assert scenario.run.warmup == pytest.approx(needed_s / 4, abs=1e-6)
-
-
-def test_a_saturated_run_ends_before_what_waits_fills_the_memory(tmp_path: Path) -> None:
-    saturation = study_of(tmp_path).saturation
     long = {"run.duration": "400 ms", "run.warmup": "10 ms"}
     big = {"event.size": "100 MB", "event.rate": "100 Hz"} | long  # of 20 Gb/s: 25 Hz at most
     changes = saturation.bounded(big)
@@ -85,13 +84,6 @@ def test_what_is_not_saturated_or_is_short_anyway_stays_as_it_is(tmp_path: Path)
         {"event.rate": "30 kHz", "run.duration": "2 ms", "run.warmup": "1 ms"},
     ):
         assert saturation.bounded(changes) == changes
-
-
-def test_a_trace_has_its_own_rate(tmp_path: Path) -> None:
-    trace = tmp_path / "arrivals.txt"
-    trace.write_text("0.001\n0.002\n")
-    scenario = load("small-rack", {"event.arrivals": "trace", "event.trace": str(trace)})
-    assert Saturation(scenario).excess_hz({"event.rate": "1 GHz"}) == -np.inf
 
 
 def test_the_dataset_flags_what_is_saturated(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_number_stands_in_the_column_of_its_method(found: MethodResults) -> No
     assert "time without a partner (dummy)" not in cells
 
 
-def test_sentences_say_what_parts_the_methods(found: MethodResults) -> None:
+def test_sentences_say_what_parts_the_methods_and_what_was_wrong(found: MethodResults) -> None:
     text = "\n".join(methods_table.verdict(found))
     simulated = found.results[1].metric("event_rate_hz")
     assert simulated is not None
@@ -94,9 +94,10 @@ def test_sentences_say_what_parts_the_methods(found: MethodResults) -> None:
     assert f"the measurement reaches {100 * 5e5 / simulated:.3g} % of the simulated rate" in text
     assert "1,000,000 events, 4,000,000 fragments, 4 GB; none of them wrong, no duplicates." in text
     assert "1,199,000 were built, 1,000 unfinished." in text
-
-
-def test_hosts_that_take_time_are_not_called_infinitely_fast() -> None:
+    metrics = MEASURED.metrics | {"events_wrong": 3, "events_repeated": 2}
+    worse = MethodResults(found.scenario, (replace(MEASURED, metrics=metrics),))
+    text = "\n".join(methods_table.verdict(worse))
+    assert "3 OTHER EVENTS WERE WRONG, 2 DUPLICATES" in text
     slow = laptop(**{"hosts.send_rate": "40 Gb/s"})
     text = "\n".join(methods_table.verdict(run_methods(slow, ("analyse", "simulate"))))
     assert "infinitely fast" not in text
@@ -104,13 +105,6 @@ def test_hosts_that_take_time_are_not_called_infinitely_fast() -> None:
         "The analysis models only the network, 4 nodes at 100 Gb/s each; the simulation has the "
         "time, too, that hosts take by [hosts]; the simulation reaches" in text
     )
-
-
-def test_wrong_events_are_not_to_be_overlooked(found: MethodResults) -> None:
-    metrics = MEASURED.metrics | {"events_wrong": 3, "events_repeated": 2}
-    worse = MethodResults(found.scenario, (replace(MEASURED, metrics=metrics),))
-    text = "\n".join(methods_table.verdict(worse))
-    assert "3 OTHER EVENTS WERE WRONG, 2 DUPLICATES" in text
 
 
 def test_figures_and_page_are_written(found: MethodResults, tmp_path: Path) -> None:
@@ -138,14 +132,11 @@ def test_many_processes_are_started_only_for_those_who_ask() -> None:
         chosen_methods("analyse, guess")
 
 
-def test_the_command_prints_one_object_for_programs() -> None:
+def test_the_command_prints_one_object_for_programs_also_of_a_rack() -> None:
     words = ["compare", "laptop", "--methods", "analyse, simulate", "--seed", "3"]
     results = record(*words, *(f"--set={k}={v}" for k, v in SHORT.items()))["results"]
     assert [result["method"] for result in results] == ["analyse", "simulate"]
     assert results[1]["seed"] == 3
-
-
-def test_a_racks_methods_are_laid_side_by_side_if_they_are_chosen() -> None:
     short = ["--set", "run.duration=20 ms", "--set", "run.warmup=2 ms"]
     chosen = ["compare", "small-rack", "--methods", "simulate", *short]
     (result,) = record(*chosen)["results"]

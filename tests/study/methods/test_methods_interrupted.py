@@ -67,14 +67,11 @@ def test_what_is_kept_is_what_a_run_of_that_length_gives(
     assert early.warnings[0].startswith("interrupted after ")
 
 
-def test_the_record_says_that_the_run_was_interrupted_and_can_be_read_again() -> None:
+def test_the_record_says_that_the_run_was_interrupted_after_the_warm_up() -> None:
     early = interrupted("small-rack", 0.0, {"run.duration": LONG, "run.warmup": "0 s"})
     assert json.loads(early.to_json())["interrupted"] is True
     assert Result.from_json(early.to_json()).interrupted
     assert "interrupted" not in replace(early, interrupted=False).to_dict()
-
-
-def test_before_the_warm_up_is_over_there_is_nothing_to_keep() -> None:
     for scenario in ("small-rack", "lhcb-10-percent"):
         cold = load(scenario, {"run.duration": LONG, "run.warmup": "100 s"})
         with pytest.raises(StoppedError, match="before the end of the warm-up") as ended:

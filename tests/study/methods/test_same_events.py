@@ -24,26 +24,20 @@ def small_rack(**changes: str) -> Scenario:
     return load("small-rack", EXACT | {k.replace("__", "."): v for k, v in changes.items()})
 
 
-def test_regular_events_leave_nothing_to_explain() -> None:
+def test_the_factors_multiply_to_the_whole_difference_and_regular_events_have_none() -> None:
     found = compare(small_rack(event__arrivals="deterministic"), 0.05, seed=1)
     assert found.arrivals_factor == pytest.approx(1.0, rel=1e-9)
     assert found.network_factor == pytest.approx(1.0, rel=0.02)
-
-
-def test_the_factors_multiply_to_the_whole_difference() -> None:
     found = compare(small_rack(event__arrivals="poisson"), 0.1, seed=3)
     whole = found.simulated_peak / found.regular_peak
     assert found.arrivals_factor * found.network_factor == pytest.approx(whole)
     assert found.arrivals_factor > 1  # events at random come closer together at times
 
 
-def test_the_same_seed_gives_the_same_comparison() -> None:
+def test_the_same_seed_gives_the_same_comparison_and_figure(tmp_path: Path) -> None:
     first, second = (compare(small_rack(), 0.05, seed=5) for _ in range(2))
     assert first.formula_bytes.tolist() == second.formula_bytes.tolist()
     assert first.simulated.metrics == second.simulated.metrics
-
-
-def test_the_figure_is_written_whole(tmp_path: Path) -> None:
     write_comparison(tmp_path / "parted.png", "small-rack", compare(small_rack(), 0.05, seed=1))
     assert (tmp_path / "parted.png").read_bytes().startswith(b"\x89PNG")
     assert len(list(tmp_path.iterdir())) == 1

@@ -13,22 +13,16 @@ from daqloom.results.result import Result
 from daqloom.study import StudyError
 from daqloom.study.file import saturation
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import Study, load_study
+from daqloom.study.file.file import load_study
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.plan import plan, share, task_count
 from daqloom.study.run.program import Task, program, tasks
 from daqloom.study.run.runner import Progress, run
 from daqloom.study.store.store import Store
-from support.small_studies import POINTS, search
+from support.small_studies import POINTS, search, written
 
 GRID = POINTS + "[repeat]\nseeds = 2\n"
 SEARCH = search("10 kB", "8 MB", "1 MB") + "[repeat]\nseeds = 2\n"
-
-
-def written(folder: Path, text: str) -> Study:
-    path = folder / "mine.toml"
-    path.write_text(text)
-    return load_study(path)
 
 
 @pytest.mark.parametrize("shares", [1, 2, 5, 8, 12, 13, 100])
@@ -126,8 +120,9 @@ def test_what_is_ahead_begins_as_planned_and_ends_at_nothing(tmp_path: Path, tex
     assert progress.left_s == pytest.approx(0, abs=1e-3)
 
 
-def test_there_is_no_estimate_of_the_time_before_the_first_run() -> None:
+def test_the_quick_form_of_the_broken_cables_takes_a_minute() -> None:
     assert Progress(tasks=3, ahead_s=5.0).left_s is None
+    assert plan(load_study("lhcb-link-failures", quick=True), None).cpu_s < 60
 
 
 BOUNDED = """
@@ -162,7 +157,3 @@ def test_the_bound_of_the_rate_is_found_once_for_all_rates_switches_and_runs(
         scenario = study.scenario(index)
         bound_hz = min(event_rate_bounds_hz(System(scenario)).values())
         assert excess_hz == pytest.approx(scenario.event.rate - bound_hz, rel=1e-12)
-
-
-def test_the_quick_form_of_the_broken_cables_takes_a_minute() -> None:
-    assert plan(load_study("lhcb-link-failures", quick=True), None).cpu_s < 60

@@ -51,13 +51,10 @@ def test_an_incast_finds_what_a_port_holds_to_a_segment(monkeypatch, limit_bytes
     assert shares[-1] < 1
 
 
-def test_a_port_that_holds_less_than_an_incast_begins_with_is_a_sentence(monkeypatch):
+def test_a_port_that_holds_less_than_an_incast_or_drops_nothing_is_a_sentence(monkeypatch):
     monkeypatch.setattr(probing, "measure", port(2_000))
     with pytest.raises(MeasureError, match="use fewer readout units"):
         probing._incast(load("lab-rack"), lambda _: None)
-
-
-def test_a_port_that_drops_nothing_is_a_sentence(monkeypatch):
     monkeypatch.setattr(probing, "measure", port(1 << 60))
     with pytest.raises(MeasureError, match="no event was dropped"):
         probing._incast(load("lab-rack"), lambda _: None)

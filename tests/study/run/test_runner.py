@@ -18,7 +18,7 @@ from daqloom.cli.console.study import line
 from daqloom.results.result import Result
 from daqloom.study.file import points
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import Study, load_study
+from daqloom.study.file.file import Study
 from daqloom.study.run import runner
 from daqloom.study.run.dataset import open_study, to_parquet
 from daqloom.study.run.executor import InProcess, TimedApart
@@ -26,23 +26,12 @@ from daqloom.study.run.plan import plan, searched_cells
 from daqloom.study.run.runner import Progress, replay, run
 from daqloom.study.run.workers import DaskExecutor
 from daqloom.study.store.store import Store
-from support.small_studies import GRID, POINTS
+from support.small_studies import GRID, POINTS, complete, written
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     return written(tmp_path, GRID)
-
-
-def written(folder: Path, text: str) -> Study:
-    path = folder / "mine.toml"
-    path.write_text(text)
-    return load_study(path)
-
-
-def complete(study: Study, folder: Path) -> Progress:
-    with Store.open(folder, create=True) as store:
-        return run(study, store, InProcess(store))
 
 
 def dataset_of(study: Study, folder: Path, file: Path) -> dict[str, bytes]:
@@ -51,11 +40,17 @@ def dataset_of(study: Study, folder: Path, file: Path) -> dict[str, bytes]:
     return {str(name): opened[name].values.tobytes() for name in opened.data_vars}
 
 
-def test_every_cell_is_computed_once_and_never_again(study: Study, tmp_path: Path) -> None:
+def test_every_cell_is_computed_once_as_planned(study: Study, tmp_path: Path) -> None:
     first = complete(study, tmp_path / "store")
     assert (first.finished, first.computed, first.reused) == (18, 18, 0)
     again = complete(study, tmp_path / "store")
     assert (again.finished, again.computed, again.reused) == (18, 0, 18)
+    before = plan(study, None)
+    assert (before.tasks, before.tasks_done, before.cells_left) == (18, 0, 18)
+    complete(study, tmp_path / "store")
+    with Store.open(tmp_path / "store", create=False) as store:
+        after = plan(study, store)
+    assert (after.tasks_done, after.cells_done, after.cells_left, after.cpu_s) == (18, 18, 0, 0)
 
 
 def test_no_worker_starts_where_nothing_is_left(study: Study, tmp_path: Path) -> None:
@@ -86,15 +81,6 @@ def test_progress_tells_its_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "3 runs computed (1.5 a minute)" in line(few)
     assert "7778 runs computed (3,889 a minute)" in line(many)
     assert Progress(tasks=9).per_minute is None
-
-
-def test_the_plan_and_the_run_agree(study: Study, tmp_path: Path) -> None:
-    before = plan(study, None)
-    assert (before.tasks, before.tasks_done, before.cells_left) == (18, 0, 18)
-    complete(study, tmp_path / "store")
-    with Store.open(tmp_path / "store", create=False) as store:
-        after = plan(study, store)
-    assert (after.tasks_done, after.cells_done, after.cells_left, after.cpu_s) == (18, 18, 0, 0)
 
 
 class StopsAfter(InProcess):

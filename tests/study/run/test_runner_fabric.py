@@ -27,12 +27,14 @@ from daqloom.study.methods import methods
 from daqloom.study.run.dataset import open_study, to_dataset
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.plan import cost_s, plan
-from daqloom.study.run.runner import Progress, run
+from daqloom.study.run.runner import run
 from daqloom.study.store.store import Store
 from daqloom.topology.system.scenarios import load, override
+from support import small_studies
 from support.command import invoke, output
 from support.figures import marks, texts, titles
 from support.small_fabrics import INFINIBAND, SMALL
+from support.small_studies import complete
 
 TREE = """
 title = "Small"
@@ -80,14 +82,7 @@ show = ["node_throughput_bps", "barrier_share"]
 
 def written(folder: Path, text: str) -> Study:
     (folder / "tree.toml").write_text(FABRIC)
-    path = folder / "mine.toml"
-    path.write_text(text)
-    return load_study(path)
-
-
-def complete(study: Study, folder: Path) -> Progress:
-    with Store.open(folder, create=True) as store:
-        return run(study, store, InProcess(store))
+    return small_studies.written(folder, text)
 
 
 def test_a_study_of_a_fabric_runs_once_and_is_printed_with_units(tmp_path: Path) -> None:
@@ -115,7 +110,7 @@ def test_a_study_of_a_fabric_runs_once_and_is_printed_with_units(tmp_path: Path)
     assert found["node_throughput_bps"].sel(at).item() == alone.metric("node_throughput_bps")
 
 
-def test_quantities_of_a_fabric_are_coordinates_in_si_units(tmp_path: Path) -> None:
+def test_quantities_and_speeds_of_a_fabric_are_coordinates_in_si_units(tmp_path: Path) -> None:
     axes = '[grid]\n"network.switch.buffer" = ["8 KiB", "64 KiB"]\n'
     axes += '"network.links.rate" = ["100 Gb/s"]\n'
     waits = '[[zip]]\n"hosts.polling_delay" = { from = "1 us", to = "2 us", step = "1 us" }\n'
@@ -127,9 +122,6 @@ def test_quantities_of_a_fabric_are_coordinates_in_si_units(tmp_path: Path) -> N
         axis: found[axis].attrs["units"] for axis in ("network.switch.buffer", "network.links.rate")
     }
     assert units == {"network.switch.buffer": "B", "network.links.rate": "b/s"}
-
-
-def test_a_speed_by_its_name_is_a_rate(tmp_path: Path) -> None:
     study = written(tmp_path, TREE + '[grid]\n"network.links.rate" = ["EDR", "HDR", "50 Gb/s"]\n')
     assert study.axes[0].coordinates("network.links.rate", study.base) == [100e9, 200e9, 50e9]
     point = study.scenario((0,))
@@ -330,14 +322,13 @@ def test_the_cost_grows_with_the_packets(changes: dict[str, object], factor: flo
     assert other / one == pytest.approx(factor)
 
 
-def test_the_estimate_is_about_the_packets_of_a_run() -> None:
+def test_the_estimate_is_about_the_packets_of_a_run_or_zero(
+    tmp_path: Path,
+) -> None:
     base = load("lhcb-10-percent", {"run.duration": "3 ms", "run.warmup": "1 ms"})
     result = methods.simulate(base)
     hops = kinds.FABRIC.simulation_s(base, {}) * 2.5e6
     assert 1 / 3 < hops / result.engine["packet_hops"] < 3  # type: ignore[operator]
-
-
-def test_fabrics_whose_dumps_cannot_be_read_cost_nothing(tmp_path: Path) -> None:
     (tmp_path / "ibnetdiscover.txt").write_text("Switch")
     dumps = {"network.shape": "imported", "network.dumps": str(tmp_path)}
     assert cost_s(Cell(tree(), dumps, "simulate", 1, "")) == 0
@@ -455,16 +446,12 @@ def test_a_report_tells_what_the_study_is_about(ran: Path, tmp_path: Path) -> No
     assert {path.name for path in tmp_path.glob("*.png")} == {"lines.png", "seeds.png"}
 
 
-def test_the_event_rate_is_shown_by_default(ran: Path) -> None:
+def test_pictures_show_the_event_rate_and_the_map_divides_variants(ran: Path) -> None:
     found = open_study(ran / "grid.toml", store=ran / "store")
     shown = pictures(found)
     assert [each.name for each in shown] == ["lines", "map"]
     assert titles(shown[1].picture) == ["Even", "Short queues", "Short queues ÷ even"]
     assert "credits" in texts(shown[1].picture)
-
-
-def test_the_map_divides_the_second_variant_by_the_first(ran: Path) -> None:
-    found = open_study(ran / "grid.toml", store=ran / "store")
     [ratio] = marks(pictures(found)[1].picture.panels[2], Cells)
     rate = found["event_rate_hz"].sel({"by": "simulate", "seed": 1})
     share = rate.sel(variant="short queues") / rate.sel(variant="even")

@@ -126,14 +126,11 @@ def test_a_measured_point_costs_its_length(study: Study) -> None:
     assert plan(study, None).cells_left == 8
 
 
-def test_jobs_of_an_array_measure_nothing(tmp_path: Path) -> None:
+def test_neither_jobs_of_an_array_nor_flows_are_measured(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(STUDY)
     words = ["study", "export-slurm", tmp_path / "mine.toml", "--output", tmp_path / "job"]
     assert invoke(*words).exit_code == BAD_INPUT
     assert not (tmp_path / "job").exists()
-
-
-def test_flows_are_not_measured(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('scenario = "ib-uniform-64"\nmethods = ["measure"]\n')
     with pytest.raises(StudyError, match="does not describe an event builder that can be measured"):
         load_study(tmp_path / "mine.toml")

@@ -58,12 +58,21 @@ def test_a_shell_in_place_of_slurm_fills_the_store(tmp_path: Path) -> None:
     assert completed(folder, "two words").computed == 0
 
 
-def test_without_slurm_the_script_says_what_it_lacks(tmp_path: Path) -> None:
+def test_without_slurm_or_folder_the_script_says_what_it_lacks(
+    tmp_path: Path,
+) -> None:
     script = exported(tmp_path)
     environment = {k: v for k, v in os.environ.items() if k != "SLURM_ARRAY_TASK_ID"}
     found = subprocess.run(["bash", script], env=environment, capture_output=True, text=True)
     assert found.returncode == 2
     assert found.stderr.startswith("daqloom: --part /3: expected I/N")
+    (tmp_path / "small.toml").write_text(STUDY)
+    words = ["study", "export-slurm", "small.toml", "--output", "none/job.sh"]
+    with chdir(tmp_path):
+        found = invoke(*words)
+    assert found.exit_code == 2
+    assert found.stderr == "daqloom: --output none/job.sh: there is no folder none; make it first\n"
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_name_of_a_study_is_no_line_of_the_script() -> None:
@@ -90,16 +99,6 @@ def test_limits_that_make_no_sense_are_refused(elements: int, hours: float, memo
             hours=hours,
             memory_mb=memory_mb,
         )
-
-
-def test_a_missing_folder_is_not_made(tmp_path: Path) -> None:
-    (tmp_path / "small.toml").write_text(STUDY)
-    words = ["study", "export-slurm", "small.toml", "--output", "none/job.sh"]
-    with chdir(tmp_path):
-        found = invoke(*words)
-    assert found.exit_code == 2
-    assert found.stderr == "daqloom: --output none/job.sh: there is no folder none; make it first\n"
-    assert not (tmp_path / "none").exists()
 
 
 SLURM = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")

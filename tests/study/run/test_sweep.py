@@ -30,7 +30,7 @@ def test_a_sweep_holds_what_each_point_gives() -> None:
     assert analysed["buffer_peak_bytes.tor"] == there.analyse().metric("buffer_peak_bytes.tor")
 
 
-def test_a_sweep_takes_the_name_or_the_path_of_a_scenario(tmp_path: Path) -> None:
+def test_a_sweep_takes_the_name_or_the_path_of_a_scenario_and_a_range(tmp_path: Path) -> None:
     axes = {"event.rate": ["1 kHz", "2 kHz"]}
     loaded = daqloom.sweep(daqloom.load("small-rack"), axes, method="analyse")
     path = tmp_path / "mine.toml"
@@ -41,9 +41,6 @@ def test_a_sweep_takes_the_name_or_the_path_of_a_scenario(tmp_path: Path) -> Non
         assert peaks.tolist() == loaded["buffer_peak_bytes.tor"].values.tolist()
     with pytest.raises(ScenarioError, match='did you mean "small-rack"'):
         daqloom.sweep("smal-rack", axes, method="analyse")
-
-
-def test_a_range_is_an_axis_and_one_method_is_the_simulation() -> None:
     axis = {"event.rate": {"from": "1 kHz", "to": "3 kHz", "step": "1 kHz"}}
     found = daqloom.sweep(daqloom.load("small-rack", QUICK), axis)
     assert list(found["event.rate"].values) == [1e3, 2e3, 3e3]

@@ -87,16 +87,13 @@ def test_a_decaying_transient_is_found(rho: float) -> None:
     assert np.mean([answer.drift for answer in answers]) == pytest.approx(expected, abs=0.05)
 
 
-def test_the_drift_by_hand() -> None:
+def test_the_drift_and_the_interval_by_hand() -> None:
     # 40 values in batches of two: the first tenth is four values, the last half twenty.
     values = [8.0] * 4 + [100.0] * 16 + [1.0, 3.0] * 10
     answer = stationary(values)
     assert answer.drift == 2 - 8  # the batches of the last half all have the mean 2
     assert not answer.is_stationary
     assert answer.interval == pytest.approx((-6, -6))
-
-
-def test_the_interval_by_hand() -> None:
     # Batch means 0 and 2 in turn: variance 10 / 9, standard error √(10 / 9 · 0.6); t(9) = 3.2498.
     answer = stationary([1.0] * 20 + [0.0, 0.0, 2.0, 2.0] * 5)
     margin = 3.2498 * math.sqrt(10 / 9 * 0.6)

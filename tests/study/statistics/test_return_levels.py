@@ -121,11 +121,19 @@ def test_the_p_value_is_uniform_where_the_model_holds() -> None:
 # --- The level ----------------------------------------------------------------------------------
 
 
-def test_the_level_of_a_gumbel_by_hand() -> None:
+def test_the_level_of_a_gumbel_by_hand_and_for_longer_periods() -> None:
     # Once in 1000 blocks: p = 0.001, x_p = mu - sigma ln(-ln(1 - p)) = 50 + 2 · 6.907255.
     found = return_level(gumbel_fit(50.0, 2.0), block_s=0.5, period_s=500.0)
     assert found.low < 50 - 2 * math.log(-math.log(0.999)) < found.high
     assert found.value == pytest.approx(63.81451, rel=0.03)
+    with pytest.raises(StudyError, match="not longer than a block"):
+        return_level(gumbel_fit(50.0, 2.0), block_s=1.0, period_s=1.0)
+    fit = fit_gev(draw(Gev(100.0, 5.0, 0.0), 50, np.random.default_rng(13)), replicas=0)
+    levels = [return_level(fit, 1.0, period) for period in (2.0, 10.0, 100.0, 1000.0)]
+    values = [level.value for level in levels]
+    assert values == sorted(values)
+    widths = [level.high - level.low for level in levels]
+    assert widths[1:] == sorted(widths[1:])
 
 
 def test_a_short_run_foretells_a_long_one_of_exponentials() -> None:
@@ -164,49 +172,40 @@ def test_blocks_of_a_correlated_series_give_its_exact_gumbel() -> None:
     assert found.low < quantile(1e-4, Gev(*known)) < found.high
 
 
-def test_longer_periods_have_higher_levels_and_wider_intervals() -> None:
-    fit = fit_gev(draw(Gev(100.0, 5.0, 0.0), 50, np.random.default_rng(13)), replicas=0)
-    levels = [return_level(fit, 1.0, period) for period in (2.0, 10.0, 100.0, 1000.0)]
-    values = [level.value for level in levels]
-    assert values == sorted(values)
-    widths = [level.high - level.low for level in levels]
-    assert widths[1:] == sorted(widths[1:])
-
-
 # --- Blocks -------------------------------------------------------------------------------------
 
 
 def test_blocks_are_equal_and_the_oldest_remainder_is_left_out() -> None:
     assert block_maxima([99, 1, 5, 2, 2, 7, 3], 3).tolist() == [5, 2, 7]
     assert block_maxima([1, 5, 2], 3).tolist() == [1, 5, 2]
-
-
-def test_what_cannot_be_cut_into_blocks_is_refused() -> None:
     with pytest.raises(StudyError, match="cannot cut 3 bins into 4 blocks"):
         block_maxima([1, 2, 3], 4)
     with pytest.raises(StudyError, match="cannot cut"):
         block_maxima([1, 2, 3], 0)
     with pytest.raises(StudyError, match="finite"):
         block_maxima([1, math.nan, 3], 1)
+    with pytest.raises(StudyError, match="19 block maxima are too few for a fit, at least 20"):
+        fit_gev(np.arange(19.0))
 
 
 # --- Refusals and warnings ----------------------------------------------------------------------
 
 
-def test_too_few_blocks_are_refused_with_what_to_do() -> None:
-    with pytest.raises(StudyError, match="19 block maxima are too few for a fit, at least 20"):
-        fit_gev(np.arange(19.0))
-
-
-def test_a_period_within_a_block_is_refused() -> None:
-    with pytest.raises(StudyError, match="not longer than a block"):
-        return_level(gumbel_fit(50.0, 2.0), block_s=1.0, period_s=1.0)
-
-
-def test_equal_maxima_give_themselves_and_a_warning() -> None:
+def test_few_different_maxima_have_a_level_and_a_warning() -> None:
     found = return_level(fit_gev(np.full(30, 32e6)), 1.0, 3600.0)
     assert (found.low, found.value, found.high) == (32e6, 32e6, 32e6)
     assert "all 30 block maxima are equal" in found.warnings[0]
+    level = return_level(fit_gev(np.append(np.ones(29), 0.0), replicas=0), 1.0, 3600.0)
+    assert math.isnan(level.low)
+    assert "29 of 30 block maxima are the same" in level.warnings[0]
+    assert describe(level, "once an hour").endswith(
+        "(error unknown) overflows less than once an hour."
+    )
+    # Rare events: most slices hold none or one. The deviance is flat next to the estimate.
+    steps = [(0.0, 35), (576_810.0, 1), (691_470.0, 42), (1_380_600.0, 2)]
+    maxima = np.repeat([value for value, _ in steps], [count for _, count in steps])
+    found = return_level(fit_gev(maxima, replicas=0), 1.0, 3600.0)
+    assert found.low <= found.value <= found.high
 
 
 def warnings_of(maxima: np.ndarray) -> str:
@@ -261,20 +260,3 @@ def test_a_level_is_described_in_a_sentence() -> None:
     assert describe(Level(5.04e6, 4.9e6, math.inf, 7.0), "once in 7 s", "An ideal buffer") == (
         "An ideal buffer of 5.04 MB (at least 4.90 MB, 95 %) overflows less than once in 7 s."
     )
-
-
-def test_maxima_without_a_regular_likelihood_have_a_level_of_unknown_error() -> None:
-    level = return_level(fit_gev(np.append(np.ones(29), 0.0), replicas=0), 1.0, 3600.0)
-    assert math.isnan(level.low)
-    assert "29 of 30 block maxima are the same" in level.warnings[0]
-    assert describe(level, "once an hour").endswith(
-        "(error unknown) overflows less than once an hour."
-    )
-
-
-def test_maxima_of_nought_one_or_two_events_have_a_level() -> None:
-    # Rare events: most slices hold none or one. The deviance is flat next to the estimate.
-    steps = [(0.0, 35), (576_810.0, 1), (691_470.0, 42), (1_380_600.0, 2)]
-    maxima = np.repeat([value for value, _ in steps], [count for _, count in steps])
-    found = return_level(fit_gev(maxima, replicas=0), 1.0, 3600.0)
-    assert found.low <= found.value <= found.high

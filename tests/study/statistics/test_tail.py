@@ -106,14 +106,11 @@ def test_maxima_of_few_values_have_a_level() -> None:
         assert low <= value <= high < np.inf
 
 
-def test_levels_scale_with_the_data() -> None:
+def test_levels_scale_with_the_data_whose_greatest_maxima_are_fitted() -> None:
     x = draw(Gev(50.0, 5.0, 0.0), 100, np.random.default_rng(4))
     assert Tail(1e6 * x).levels(1e-3) == pytest.approx(
         tuple(1e6 * level for level in Tail(x).levels(1e-3)), rel=1e-4
     )
-
-
-def test_few_maxima_are_all_fitted_and_of_many_the_greatest() -> None:
     assert [kept(count) for count in (20, 144, 14400)] == [20, 144, 1440]
     x = draw(Gev(50.0, 5.0, 0.0), 4000, np.random.default_rng(5))
     moved = np.where(x < np.median(x), 0.5 * x, x)  # the lower half counts as being below only

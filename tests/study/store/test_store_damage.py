@@ -87,7 +87,7 @@ def test_a_file_that_is_cut_short_or_longer_costs_its_own_result_only(path: Path
         assert_lost(path, "has more behind its end")
 
 
-def test_damage_is_healed_by_putting_the_result_again(path: Path) -> None:
+def test_damage_is_one_sentence_until_the_result_is_put_again(path: Path, tmp_path: Path) -> None:
     rewrite(file_of(path, 0), with_flipped_bit)
     with Store.open(path, create=False) as opened:
         assert right_ones(opened, range(COUNT)) == COUNT - 1
@@ -97,9 +97,6 @@ def test_damage_is_healed_by_putting_the_result_again(path: Path) -> None:
     with Store.open(path, create=False) as opened:
         assert right_ones(opened, range(COUNT)) == COUNT
         assert opened.damaged == []
-
-
-def test_one_sentence_is_about_all_damage(tmp_path: Path) -> None:
     fill(tmp_path / "store", range(9))
     for file in files(tmp_path / "store")[2:]:
         rewrite(file, with_flipped_bit)
@@ -136,13 +133,23 @@ def test_what_is_no_regular_file_is_damage(path: Path, kind: str) -> None:
     assert_lost(path, "not a regular file")
 
 
-def test_other_names_are_no_results(path: Path) -> None:
+def test_other_names_and_other_cells_are_no_results(path: Path) -> None:
     for name in (f".{KEY}.json.gz-left", "README", f"{KEY}.json"):
         (path / "cells" / KEY[0] / name).write_text("x")
     (path / "cells" / "notes").touch()
     with Store.open(path, create=False) as opened:
         assert len(opened) == COUNT
         assert right_ones(opened, range(COUNT)) == COUNT
+    file = file_of(path, 0)
+    record = json.loads(zlib.decompress(file.read_bytes(), 31))
+    record["session"]["colour"] = record["comment"] = "from the future"
+    file.write_bytes(compressed(json.dumps(record).encode()))
+    with Store.open(path, create=False) as opened:
+        assert right_ones(opened, range(COUNT)) == COUNT
+    file_of(path, 1).rename(file_of(path, 0))
+    with Store.open(path, create=False) as opened:
+        assert right_ones(opened, range(COUNT)) == COUNT - 2
+        assert "another cell" in opened.damaged[0]
 
 
 def test_a_record_does_not_unpack_without_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,13 +160,6 @@ def test_a_record_does_not_unpack_without_end(path: Path, monkeypatch: pytest.Mo
     with Store.open(path, create=False) as opened:
         assert opened.get(KEY) is None
         assert "larger than 50 bytes" in opened.damaged[0]
-
-
-def test_a_result_of_another_cell_is_not_believed(path: Path) -> None:
-    file_of(path, 1).rename(file_of(path, 0))
-    with Store.open(path, create=False) as opened:
-        assert right_ones(opened, range(COUNT)) == COUNT - 2
-        assert "another cell" in opened.damaged[0]
 
 
 CASES = [
@@ -187,12 +187,3 @@ def test_a_record_that_says_nothing_is_damage(path: Path, wrong: bytes | dict[st
         wrong = json.dumps(record | wrong).encode()
     file.write_bytes(compressed(wrong))
     assert_lost(path)
-
-
-def test_what_later_versions_add_is_passed_over(path: Path) -> None:
-    file = file_of(path, 0)
-    record = json.loads(zlib.decompress(file.read_bytes(), 31))
-    record["session"]["colour"] = record["comment"] = "from the future"
-    file.write_bytes(compressed(json.dumps(record).encode()))
-    with Store.open(path, create=False) as opened:
-        assert right_ones(opened, range(COUNT)) == COUNT

@@ -120,19 +120,9 @@ def test_an_interrupted_put_does_no_harm(path: Path, monkeypatch: pytest.MonkeyP
     assert files(path) == sorted([file_of(path, 0), file_of(path, 2)])
 
 
-def test_a_record_that_would_count_as_damage_is_not_written(
+def test_late_failures_of_the_disk_and_records_too_large_are_reported(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "MOST_BYTES", 100)
-    with (
-        Store.open(path, create=True) as store,
-        pytest.raises(StoreFailure, match="larger than 100; store it without its series"),
-    ):
-        store.put(cell(0), result(0))
-    assert store_record.MOST_BYTES == 64 << 20
-
-
-def test_a_disk_that_fails_late_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store.open(path, create=True)
     store.put(cell(0), result(0))
     store.sync()
@@ -141,6 +131,13 @@ def test_a_disk_that_fails_late_is_reported(path: Path, monkeypatch: pytest.Monk
     with pytest.raises(StoreFailure):
         store.close()
     store.close()
+    monkeypatch.setattr(stores, "MOST_BYTES", 100)
+    with (
+        Store.open(path, create=True) as store,
+        pytest.raises(StoreFailure, match="larger than 100; store it without its series"),
+    ):
+        store.put(cell(0), result(0))
+    assert store_record.MOST_BYTES == 64 << 20
 
 
 def test_names_of_new_files_and_folders_are_on_the_disk_as_well(

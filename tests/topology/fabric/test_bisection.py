@@ -169,21 +169,15 @@ def test_a_large_ring_is_refused_or_not_known(cables: int, full: bool | None) ->
     assert (found.full_bisection, found.non_blocking) == (full, full)
 
 
-def test_switches_without_a_cable_between_them_have_no_bisection() -> None:
+def test_rings_and_switches_without_cables_or_hosts_are_cut_between_pairs() -> None:
+    """Switches with 4, 2, 4 and 2 hosts, two cables a hop: two neighbours have 6 hosts and four
+    cables to the others."""
+    found = tree(cabled([4, 2, 4, 2], [(0, 1), (1, 2), (2, 3), (3, 0)] * 2))
+    assert (found.full_bisection, found.non_blocking) == (False, False)
     fabric = cabled([2, 2, 1, 0, 0], [(0, 3), (1, 3), (2, 4)])
     found = tree(fabric)
     assert (found.full_bisection, found.non_blocking) == (False, False)
     [apart] = [each for each in anomalies(fabric) if each.kind == "separate part"]
     assert apart.sentence == "sw2 and 1 other switch have no way to sw0"
-
-
-def test_a_fabric_without_hosts_has_no_verdict() -> None:
     found = tree(cabled([0, 0], [(0, 1)]))
     assert (found.full_bisection, found.non_blocking) == (None, None)
-
-
-def test_a_ring_of_uneven_switches_is_cut_between_pairs() -> None:
-    """Switches with 4, 2, 4 and 2 hosts, two cables a hop: two neighbours have 6 hosts and four
-    cables to the others."""
-    found = tree(cabled([4, 2, 4, 2], [(0, 1), (1, 2), (2, 3), (3, 0)] * 2))
-    assert (found.full_bisection, found.non_blocking) == (False, False)

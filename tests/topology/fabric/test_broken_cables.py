@@ -33,9 +33,6 @@ def test_only_cables_between_switches_break_and_as_many_as_asked() -> None:
         assert with_broken(TREE, 5, seed) == left
     assert len({with_broken(TREE, 5, seed).cables for seed in range(20)}) > 15
     assert with_broken(TREE, 0, 1) == TREE
-
-
-def test_no_more_can_break_than_there_are() -> None:
     assert len(with_broken(TREE, 12, 1).cables) == 12
     with pytest.raises(
         TopologyError, match=r"12 cables between switches, of which 13 .* 12 at most"
@@ -48,9 +45,6 @@ def test_what_is_left_is_routed_as_opensms_minhop_would() -> None:
     found = of("lhcb-10-percent", faults__cables=3, network__routing="minimal:balanced")
     assert (found.routes.ports == minimal(found.fabric, "balanced").ports).all()
     assert (found.routes.ports > 0).all()
-
-
-def test_imported_tables_do_not_know_what_is_broken() -> None:
     whole = of("daqpipe-cluster64")
     broken = of("daqpipe-cluster64", faults__cables=2)
     assert len(broken.fabric.cables) == len(whole.fabric.cables) - 2
@@ -58,26 +52,20 @@ def test_imported_tables_do_not_know_what_is_broken() -> None:
     assert not np.array_equal(broken.routes.ports, whole.routes.ports)
 
 
-def test_each_draw_is_a_scenario_of_its_own() -> None:
+def test_each_draw_is_a_scenario_of_its_own_with_its_hash_in_a_study() -> None:
+    """None broken, whose seed changes nothing, among them."""
     plain = load("lhcb-10-percent")
     assert plain.hash() == load("lhcb-10-percent", {"faults.cables": 0}).hash()
     drawn = [{"faults.cables": n, "faults.seed": seed} for n, seed in ((1, 1), (1, 2), (2, 1))]
     hashes = {load("lhcb-10-percent", keys).hash() for keys in drawn}
     assert len(hashes | {plain.hash()}) == 4
     assert "faults" not in load("atlas-lab").content()
-
-
-def test_a_study_over_draws_hashes_each_point_as_its_scenario() -> None:
-    """None broken, whose seed changes nothing, among them."""
     base = load("lhcb-10-percent")
     hasher = ScenarioHasher(base)
     for cables in (0, 1, 3, 0):
         for seed in (1, 2, 3):
             keys = {"faults.cables": cables, "faults.seed": seed}
             assert hasher.hash(keys) == override(base, keys).hash()
-
-
-def test_faults_of_racks_are_refused() -> None:
     with pytest.raises(ScenarioError, match=r"faults\.cables"):
         load("atlas-lab", {"faults.cables": 1})
 

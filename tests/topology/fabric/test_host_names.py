@@ -31,13 +31,19 @@ def test_a_name_means_the_only_host_of_it(name: str, place: int) -> None:
     assert NAMES.place(name, "here") == place
 
 
-def test_a_host_with_several_adapters_is_asked_for_one() -> None:
+def test_a_host_that_is_not_the_only_one_of_its_name_is_asked_for_with_a_hint() -> None:
+    """Host files of MPI; `node090` is as near by letters."""
     with pytest.raises(
         TopologyError, match='here: host "two" has several adapters; give "two mlx5_0"'
     ):
         NAMES.place("two", "here")
     with pytest.raises(TopologyError, match='here: there is no host "node002" in net'):
         NAMES.place("node002", "here")
+    for name in ("node001:4", "node001 slots=4", "node001x", "node001-ib0"):
+        with pytest.raises(TopologyError, match='did you mean "node001 HCA-1"'):
+            NAMES.place(name, "here")
+    with pytest.raises(TopologyError, match=r'did you mean "two mlx5_[01]"'):
+        NAMES.place("two slots=8", "here")
 
 
 @pytest.mark.parametrize(
@@ -51,15 +57,6 @@ def test_a_host_with_several_adapters_is_asked_for_one() -> None:
 )
 def test_ranges_of_slurm(text: str, names: list[str]) -> None:
     assert list(expanded(text, "here")) == names
-
-
-def test_what_follows_a_name_leads_to_its_host() -> None:
-    """Host files of MPI; `node090` is as near by letters."""
-    for name in ("node001:4", "node001 slots=4", "node001x", "node001-ib0"):
-        with pytest.raises(TopologyError, match='did you mean "node001 HCA-1"'):
-            NAMES.place(name, "here")
-    with pytest.raises(TopologyError, match=r'did you mean "two mlx5_[01]"'):
-        NAMES.place("two slots=8", "here")
 
 
 @pytest.mark.parametrize(

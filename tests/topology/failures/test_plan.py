@@ -35,7 +35,7 @@ def cable_at(name: str) -> int:
     return place
 
 
-def test_a_cable_is_named_by_either_end() -> None:
+def test_a_cable_is_named_by_either_end_and_a_switch_takes_all_its_cables_along() -> None:
     place = cable_at("leaf00 port 5")
     cable = TREE.cables[place]
     for end in (cable.a, cable.b):
@@ -44,9 +44,6 @@ def test_a_cable_is_named_by_either_end() -> None:
         assert (outage.begin_s, outage.end_s) == (1e-3, float("inf"))
         [one] = of(a={"which": TREE.end_name(end), "how": "one-way"})
         assert one.links == ((2 * place + 1,) if end == cable.a else (2 * place,))
-
-
-def test_a_switch_takes_all_its_cables_along_and_a_host_its_own() -> None:
     [switch] = of(a={"what": "switch", "which": "spine01"})
     cables = [TREE.cables[place] for place in switch.cables]
     ends = {TREE.end_name(end) for cable in cables for end in (cable.a, cable.b)}
@@ -80,10 +77,19 @@ def test_units_are_numbers_of_nodes_or_names_of_their_hosts() -> None:
     assert {unit.node for unit in drawn} == {0, 1, 2}
 
 
-def test_what_flaps_breaks_again() -> None:
+def test_links_are_dark_then_down_then_up_and_what_flaps_breaks_again() -> None:
     flapping = of(a={"which": "leaf00 port 5", "lasts": "1 ms", "repeats": 3, "period": "4 ms"})
     times = [pytest.approx((1e-3 + k * 4e-3, 2e-3 + k * 4e-3)) for k in range(3)]
     assert [(each.begin_s, each.end_s) for each in flapping] == times
+    given = faults(a={"which": "leaf00 port 5", "how": "one-way", "lasts": "5 ms"})
+    plan = fault_plan(given, TREE, ALL)
+    place = cable_at("leaf00 port 5")
+    first = plan.outages[0].links[0]
+    both = (2 * place, 2 * place + 1)
+    changes = [(1e-3, first, "dark"), *((2e-3, link, "down") for link in both)]
+    changes += [(6e-3, link, "up") for link in both]
+    expected = [Change(pytest.approx(at_s), link, what) for at_s, link, what in changes]
+    assert link_changes(plan, TREE) == expected
 
 
 @pytest.mark.parametrize(
@@ -111,18 +117,6 @@ def test_what_is_over_before_the_detection_is_never_known() -> None:
     assert plan.known_broken() == [(pytest.approx(at_s), cables) for at_s, cables in known]
 
 
-def test_links_are_dark_then_down_then_up() -> None:
-    given = faults(a={"which": "leaf00 port 5", "how": "one-way", "lasts": "5 ms"})
-    plan = fault_plan(given, TREE, ALL)
-    place = cable_at("leaf00 port 5")
-    first = plan.outages[0].links[0]
-    both = (2 * place, 2 * place + 1)
-    changes = [(1e-3, first, "dark"), *((2e-3, link, "down") for link in both)]
-    changes += [(6e-3, link, "up") for link in both]
-    expected = [Change(pytest.approx(at_s), link, what) for at_s, link, what in changes]
-    assert link_changes(plan, TREE) == expected
-
-
 def test_a_sweep_routes_what_is_left_and_then_all_again() -> None:
     given = faults(a={"which": "leaf00 port 5", "lasts": "5 ms"})
     network = Scenario.model_validate({"network": {"technology": "infiniband"}}).network
@@ -136,7 +130,7 @@ def test_a_sweep_routes_what_is_left_and_then_all_again() -> None:
     assert not trace(TREE, broken.first(TREE)).defects
 
 
-def test_a_switch_that_helps_itself_takes_its_next_port() -> None:
+def test_a_switch_that_helps_itself_takes_its_next_port_and_its_groups_go_on() -> None:
     """Leaf 0 has ports 5 and 6 to spine 0, which has another cable to it as well: all hosts are
     reached. Without both of them, what comes down from spine 0 has no other way."""
     ways = single(minimal(TREE))
@@ -148,9 +142,6 @@ def test_a_switch_that_helps_itself_takes_its_next_port() -> None:
     both = locally(TREE, ways, frozenset({cable_at("leaf00 port 5"), cable_at("leaf00 port 6")}))
     assert not np.isin(both.ports[0], [5, 6]).any()
     assert (both.ports[3] == ways.ports[3]).all()
-
-
-def test_a_group_of_ports_goes_on_without_those_that_are_down() -> None:
     ways = equal_cost(TREE)
     left = locally(TREE, ways, frozenset({cable_at("leaf00 port 7")}))
     assert {group for switch, group in ways.groups if switch == 0} == {(5, 6, 7, 8)}

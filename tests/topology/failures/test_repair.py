@@ -94,22 +94,16 @@ def test_the_extras_of_a_leaf_are_in_one_frame_each() -> None:
 # ---- spreading ----------------------------------------------------------------------------------
 
 
-def test_what_later_spines_cannot_take_comes_first() -> None:
+def test_of_flows_that_cannot_go_together_the_first_spine_that_can_takes_one() -> None:
     """Sender 0 has cables to spine 0 only, sender 1 to both, and they have one receiver."""
     up, down = np.array([[1, 0], [1, 1]]), np.array([[1, 1]])
     pairs = np.array([[0, 0], [1, 1]])
     found = spread(np.array([1, 0]), np.array([0, 0]), up, down, pairs, np.ones((2, 2)))
     assert found.tolist() == [1, 0]
-
-
-def test_what_has_no_cable_left_is_nowhere() -> None:
     one = np.array([[1]])
     none, pairs = np.array([0, 0]), np.array([[0], [1]])
     found = spread(none, none, one, one, pairs, np.ones((2, 1)))
     assert sorted(found.tolist()) == [NOWHERE, 0]
-
-
-def test_of_flows_that_cannot_go_together_a_spine_takes_one() -> None:
     two = np.array([[2, 1]])
     none, pairs = np.array([0, 0]), np.zeros((2, 2), int)
     found = spread(none, none, two, two, pairs, np.ones((2, 2)))
@@ -132,19 +126,16 @@ def test_a_tree_without_some_cables_has_no_conflict(leaves: int, size: int, cabl
         assert share(fabric, before(fabric)) < 0.7
 
 
-def test_lhcbs_321_nodes_have_no_conflict() -> None:
-    """18 leaves of 18, which leaves three dummies, and cables to ten spines in pairs."""
+def test_lhcbs_nodes_have_no_conflict_and_full_leaves_few() -> None:
+    """18 leaves of 18, which leaves three dummies, and cables to ten spines in pairs. All 20 host
+    ports of a leaf with 20 uplinks: the cables of a leaf that lost one are busy for 6800 / 19 =
+    357.9 of the 359 transfers of a host, so that nothing may be wasted."""
     for cables, seed in ((1, 1), (3, 2), (5, 3)):
         fabric = with_broken(tree(18, 18), cables, seed)
         mended = after(fabric, missing=3)
         assert checked(fabric, mended).worst_flows == 1
         assert len(mended.readouts) == 324
         assert share(fabric, mended) >= 0.95
-
-
-def test_full_leaves_that_lost_one_cable_have_few_conflicts() -> None:
-    """All 20 host ports of a leaf with 20 uplinks: the cables of a leaf that lost one are busy for
-    6800 / 19 = 357.9 of the 359 transfers of a host, so that nothing may be wasted."""
     fabric = with_broken(tree(18, 20), 1, 1)
     assert share(fabric, after(fabric)) >= 0.95
 
@@ -155,9 +146,6 @@ def test_what_is_not_broken_stays_as_it_is() -> None:
     assert round_time(fabric, old) == 40
     new = mend(fabric, old.routes, old.readouts)
     assert all(one is other for one, other in zip(new, old, strict=True))
-
-
-def test_one_leaf_or_none_has_nothing_to_mend() -> None:
     fabric = tree(1, 4)
     assert after(fabric).builders.tolist() == [0, 1, 2, 3]
 
@@ -261,14 +249,11 @@ def test_analysis_tells_scenarios_with_other_cables_apart() -> None:
     assert phases[0] == phases[2] < phases[1]
 
 
-def test_units_keep_their_sizes_and_hosts() -> None:
+def test_units_keep_their_sizes_and_hosts_and_a_measurement_has_no_such_tables() -> None:
     system = fabric_system(load("lhcb-run3-test-160", KEYS | {"network.routing": "mended"}))
     assert system.hosts == list(range(8))
     assert system.readouts.tolist() == list(range(8))
     assert system.builders.tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
-
-
-def test_a_measurement_has_no_such_tables() -> None:
     with pytest.raises(ScenarioError, match="only in simulation and analysis"):
         places(load("lhcb-run3-test-160", {"network.routing": "mended", "readout.units": 4}))
 

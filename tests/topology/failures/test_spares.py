@@ -24,7 +24,7 @@ def forty(**changes: object) -> FabricSystem:
     return fabric_system(load("lhcb-10-percent", given))
 
 
-def test_spares_are_where_the_schedule_has_dummies() -> None:
+def test_spares_are_where_the_schedule_has_dummies_and_else_behind_the_others() -> None:
     """38 nodes fill 18 of the second leaf's 20 ports, which have slots all the same."""
     system = forty(**{"readout.units": 38, "hosts.spares": 1})
     assert len(system.readouts) == len(system.spares) == 40
@@ -33,9 +33,6 @@ def test_spares_are_where_the_schedule_has_dummies() -> None:
     assert system.nodes == 38
     without = forty(**{"readout.units": 38})
     assert system.readouts.tolist() == without.readouts.tolist(), "units are where they were"
-
-
-def test_spares_for_which_there_is_no_dummy_are_behind_the_others() -> None:
     system = forty(**{"network.leaves": 3, "hosts.spares": 2})
     assert len(system.readouts) == 40
     assert system.spares.tolist() == [DUMMY] * 40 + [40, 41]
@@ -44,6 +41,10 @@ def test_spares_for_which_there_is_no_dummy_are_behind_the_others() -> None:
     wide = {"network.leaves": 3, "readout.units": 39, "building.dummies": "all-ports"}
     everywhere = forty(**wide, **{"hosts.spares": 2})
     assert everywhere.spares.tolist() == [DUMMY] * 39 + [39, 40] + [DUMMY] * 19
+    with pytest.raises(ScenarioError, match=r"hosts.spares = 1, and the network has 0 hosts"):
+        forty(**{"hosts.spares": 1})
+    with pytest.raises(ScenarioError, match=r"hosts.spares"):
+        load("small-rack", {"hosts.spares": 1})
 
 
 def test_a_table_names_its_spares() -> None:
@@ -64,13 +65,6 @@ def test_a_table_names_its_spares() -> None:
     others = [{**unit, "unit": unit["unit"] + 1} for unit in units]
     with pytest.raises(ScenarioError, match="unit 1 behind a spare; give spares the last numbers"):
         small(hosts__placement="table", hosts__units=[first, *others])
-
-
-def test_there_are_no_more_spares_than_hosts_without_units() -> None:
-    with pytest.raises(ScenarioError, match=r"hosts.spares = 1, and the network has 0 hosts"):
-        forty(**{"hosts.spares": 1})
-    with pytest.raises(ScenarioError, match=r"hosts.spares"):
-        load("small-rack", {"hosts.spares": 1})
 
 
 SIX = {**SMALL, "network.hosts_per_leaf": 3, "network.spine_links": 3, "network.switch.radix": 6}

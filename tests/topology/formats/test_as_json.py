@@ -44,19 +44,13 @@ def test_ports_by_name_are_numbered_in_their_order(lab):
     assert [cable.rate_bps / 10**9 for cable in fabric.cables] == [100, 100, 400, 25, 200]
 
 
-def test_toml_and_json_tell_the_same(lab, tmp_path):
+def test_toml_and_json_tell_the_same_with_each_cable_once_and_a_common_rate(lab, tmp_path):
     fabric, _ = load_cabling(lab())
     assert from_json(to_json(fabric)) == fabric
     (tmp_path / "fabric.toml").write_text(LAB)
     assert load_cabling(tmp_path)[0].cables == fabric.cables
-
-
-def test_a_cable_told_from_both_ends_is_one(lab):
     back = '    { to = "ru0", from = ["leaf0", "Ethernet8"], rate = "100 Gb/s" },\n]'
     assert load_cabling(lab(LAB[:-2] + back))[0] == load_cabling(lab())[0]
-
-
-def test_cables_without_a_rate_take_that_of_all(lab):
     text = LAB.replace(', rate = "400 Gb/s"', "")
     with pytest.raises(TopologyError, match=r"cables\[2\]: expected a rate, such as .* or network"):
         load_cabling(lab(text))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from daqloom.base.words import natural_key
 from daqloom.scenario.link_rates import data_rate
 from daqloom.topology import TopologyError
-from daqloom.topology.fabric.fabric import End
+from daqloom.topology.fabric.fabric import End, Fabric
 from daqloom.topology.formats.as_json import to_json
 from daqloom.topology.formats.ibnetdiscover import read_ibnetdiscover
 from daqloom.topology.formats.lft_dump import read_lft_dump
@@ -218,27 +219,25 @@ def test_a_wrong_dump_is_refused_in_one_sentence(dump, old, new, words):
     assert "ibnetdiscover.txt, line" in str(caught.value)
 
 
-def test_every_cut_of_ibnetdiscover_is_noticed(dump):
-    lines = (CLUSTER / "ibnetdiscover.txt").read_text().splitlines(keepends=True)
-    for cut in range(len(lines)):
-        with pytest.raises(TopologyError, match=r"ibnetdiscover\.txt"):
-            read_ibnetdiscover(dump("".join(lines[:cut])))
+@cache
+def cluster() -> Fabric:
+    return load_fabric(CLUSTER)[0]
 
 
-def test_every_cut_of_a_subnet_list_is_noticed(dump):
-    lines = SUBNET_LIST.read_text().splitlines(keepends=True)
-    # Its first two lines tell one cable from both ends: a subnet of one host and one switch.
-    for cut in {*range(len(lines))} - {2}:
-        with pytest.raises(TopologyError, match=r"cut\.lst"):
-            read_subnet_list(dump("".join(lines[:cut]), "cut.lst"))
-
-
-def test_every_cut_of_the_tables_is_noticed(dump):
-    fabric, _ = read_ibnetdiscover(CLUSTER / "ibnetdiscover.txt")
-    lines = (CLUSTER / "opensm-lfts.dump").read_text().splitlines(keepends=True)
-    for cut in range(len(lines)):
-        with pytest.raises(TopologyError, match=r"cut\.dump"):
-            read_lft_dump(dump("".join(lines[:cut]), "cut.dump"), fabric)
+@pytest.mark.parametrize(
+    ("path", "read", "allowed"),
+    [
+        (CLUSTER / "ibnetdiscover.txt", read_ibnetdiscover, set()),
+        # Its first two lines tell one cable from both ends: a subnet of one host and one switch.
+        (SUBNET_LIST, read_subnet_list, {2}),
+        (CLUSTER / "opensm-lfts.dump", lambda path: read_lft_dump(path, cluster()), set()),
+    ],
+)
+def test_every_cut_of_a_dump_is_noticed(dump, path, read, allowed):
+    lines = path.read_text().splitlines(keepends=True)
+    for cut in {*range(len(lines))} - allowed:
+        with pytest.raises(TopologyError, match=re.escape(path.name)):
+            read(dump("".join(lines[:cut]), path.name))
 
 
 @pytest.mark.parametrize(
@@ -290,44 +289,37 @@ def ibroute(text: str) -> str:
     return text.replace("lids dumped", "valid lids dumped ")
 
 
-def test_tables_of_dump_lfts_sh_are_the_same(dump):
+# LMC 1: LID 55 and 56 both belong to port GUID 0x100061; the base LID is the host's.
+LINE = "0x0037 019 # Channel Adapter portguid 0x0000000000100061: 'H03-00'\n"
+
+
+def moved(text: str) -> str:
+    """LIDs assigned anew between the two dumps: all move up by 1000, and port GUIDs count."""
+    return re.sub(r"(?m)^0x(....) ", lambda lid: f"0x{int(lid[1], 16) + 1000:04x} ", text)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ibroute,
+        lambda text: re.sub(r"# .*", "# unknown node and type", text),
+        moved,
+        lambda text: text.replace(LINE, LINE + LINE.replace("0x0037 019", "0x0fff 020"), 1),
+    ],
+    ids=["dump_lfts.sh", "by LID", "by port GUID", "several LIDs"],
+)
+def test_tables_in_other_forms_are_the_same(dump, edit):
     fabric, ports, _ = load_fabric(CLUSTER)
-    path = dump(ibroute((CLUSTER / "opensm-lfts.dump").read_text()), "dump_lfts.txt")
-    again, warnings = read_lft_dump(path, fabric)
+    text = TABLES.decode()
+    assert edit(text) != text
+    again, warnings = read_lft_dump(dump(edit(text), "dump_lfts.txt"), fabric)
     assert np.array_equal(again, ports)
     assert warnings == []
 
 
-def test_tables_without_names_count_by_lid(dump):
-    fabric, ports, _ = load_fabric(CLUSTER)
-    text = re.sub(r"# .*", "# unknown node and type", (CLUSTER / "opensm-lfts.dump").read_text())
-    assert np.array_equal(read_lft_dump(dump(text), fabric)[0], ports)
-
-
-def test_a_port_guid_counts_more_than_a_lid(dump):
-    # LIDs were assigned anew between the two dumps: all move up by 1000.
-    fabric, ports, _ = load_fabric(CLUSTER)
-    text = (CLUSTER / "opensm-lfts.dump").read_text()
-    moved = re.compile(r"^0x(....) ", re.MULTILINE)
-    text = moved.sub(lambda lid: f"0x{int(lid[1], 16) + 1000:04x} ", text)
-    assert np.array_equal(read_lft_dump(dump(text), fabric)[0], ports)
-
-
-def test_of_several_lids_the_base_counts(dump):
-    # LMC 1: LID 55 and 56 both belong to port GUID 0x100061; the base LID is the host's.
-    fabric, _, _ = load_fabric(CLUSTER)
-    text = (CLUSTER / "opensm-lfts.dump").read_text()
-    line = "0x0037 019 # Channel Adapter portguid 0x0000000000100061: 'H03-00'\n"
-    assert line in text
-    below = line.replace("0x0037 019", "0x0fff 020")
-    ports, _ = read_lft_dump(dump(text.replace(line, line + below, 1)), fabric)
-    assert np.array_equal(ports, load_fabric(CLUSTER)[1])
-
-
 def test_hosts_without_route_are_kept_and_told(dump):
     fabric, ports, _ = load_fabric(CLUSTER)
-    line = "0x0037 019 # Channel Adapter portguid 0x0000000000100061: 'H03-00'\n"
-    text = (CLUSTER / "opensm-lfts.dump").read_text().replace(line, "", 1)
+    text = TABLES.decode().replace(LINE, "", 1)
     found, [warning] = read_lft_dump(dump(text, "t.dump"), fabric)
     host = [node.name for node in fabric.hosts].index("H03-00")
     expected = ports.copy()

@@ -28,12 +28,24 @@ BETWEEN = ("node01 mlx5_0", "leaf0 port 1"), ("node02 mlx5_0", "leaf0 port 2")
 IBLINKINFO = {frozenset(BETWEEN[0]): 100, frozenset(BETWEEN[1]): 25}
 
 
-def test_iblinkinfo() -> None:
+def test_iblinkinfo_as_a_tree_line_by_line_and_of_switches_only(tmp_path: Path) -> None:
+    """The second host has no line of its own."""
     fabric, notes = load_cabling(CASES / "04-iblinkinfo" / "iblinkinfo.txt")
     assert cables(fabric) == IBLINKINFO
     assert [host.guid for host in fabric.hosts] == [0xAB00000000000031, 0xAB00000000000041]
     assert 'first line 5: switch "leaf0" port 2 could be 4X' in notes[0]
     assert "1 port without a link" in notes[1]
+    path = tmp_path / "iblinkinfo-l.txt"
+    path.write_text(LINE_BY_LINE)
+    fabric, notes = load_cabling(path)
+    assert cables(fabric) == IBLINKINFO
+    assert names(fabric) == (["node01 mlx5_0", "node02 mlx5_0"], ["leaf0"])
+    assert any("line 3: 1 cable listed from one end only" in each for each in notes)
+    path = tmp_path / "iblinkinfo.txt"
+    path.write_text(LINE_BY_LINE.replace("25.78 Gbps Active", "25.78 Gbps   Init"))
+    fabric, notes = load_cabling(path)
+    assert len(fabric.cables) == 1
+    assert any("1 cable whose link is not active left out" in each for each in notes)
 
 
 LINE_BY_LINE = """\
@@ -42,24 +54,6 @@ LINE_BY_LINE = """\
 0xab000000000000b0 "                         leaf0"      3    2[  ] ==( 1X     25.78 Gbps Active/  LinkUp)==>  0xab00000000000041      2    1[  ] "node02 mlx5_0" ( Could be 4X )
 0xab000000000000b0 "                         leaf0"      3    3[  ] ==(                Down/ Polling)==>             [  ] "" ( )
 """  # noqa: E501
-
-
-def test_iblinkinfo_line_by_line_and_of_switches_only(tmp_path: Path) -> None:
-    """The second host has no line of its own."""
-    path = tmp_path / "iblinkinfo-l.txt"
-    path.write_text(LINE_BY_LINE)
-    fabric, notes = load_cabling(path)
-    assert cables(fabric) == IBLINKINFO
-    assert names(fabric) == (["node01 mlx5_0", "node02 mlx5_0"], ["leaf0"])
-    assert any("line 3: 1 cable listed from one end only" in each for each in notes)
-
-
-def test_a_link_that_is_not_active_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "iblinkinfo.txt"
-    path.write_text(LINE_BY_LINE.replace("25.78 Gbps Active", "25.78 Gbps   Init"))
-    fabric, notes = load_cabling(path)
-    assert len(fabric.cables) == 1
-    assert any("1 cable whose link is not active left out" in each for each in notes)
 
 
 RATES = {"4X 10.0": 32, "4X 14.0625": 54.54545454, "4X 53.125": 200, "2X 53.125": 100}
@@ -144,28 +138,22 @@ def test_tables_as_fdbs(tmp_path: Path) -> None:
 # ---- LLDP ---------------------------------------------------------------------------------------
 
 
-def test_a_neighbour_without_name_and_chassis_is_nobody() -> None:
+def test_the_management_switch_and_a_neighbour_without_name_are_left_out() -> None:
     fabric, notes = load_cabling(CASES / "12-lldp-partial-rows" / "lldp")
     assert names(fabric) == (["ru0", "ru1"], ["leaf0", "leaf1", "spine0"])
     assert len(fabric.cables) == 4
     [note] = [each for each in notes if "without name and chassis ID" in each]
     assert "leaf0.lldp.txt, line 5: leaf0 port Ethernet4 leads" in note
     assert note.endswith("left out (and 1 more)")
-
-
-def test_lldpcli_as_text() -> None:
-    fabric, _ = load_cabling(CASES / "14-lldp-neighbors-text" / "lldp")
-    assert names(fabric) == ([], ["leaf0", "spine0"])
-    assert fabric.switches[1].port_names == ("etp1",)
-
-
-def test_the_management_switch_is_none_of_the_network() -> None:
     fabric, notes = load_cabling(CASES / "15-lldpctl-json-sonic" / "two")
     assert names(fabric) == (["ru0", "ru1"], ["leaf301", "leaf302", "spine1"])
     assert "leaf301 port eth0 is for management; left out (and 1 more)" in notes[0]
 
 
-def test_switches_of_one_name_are_told_apart_by_their_chassis() -> None:
+def test_lldpcli_as_text_and_switches_of_one_name() -> None:
+    fabric, _ = load_cabling(CASES / "14-lldp-neighbors-text" / "lldp")
+    assert names(fabric) == ([], ["leaf0", "spine0"])
+    assert fabric.switches[1].port_names == ("etp1",)
     fabric, notes = load_cabling(CASES / "17-lldp-default-name" / "lldp")
     twins = ["sonic@80:a2:35:00:00:a7", "sonic@80:a2:35:00:00:b7"]
     assert names(fabric) == (["ru0"], ["leaf0", *twins])

@@ -59,31 +59,24 @@ def file(tmp_path):
     return write
 
 
-def test_a_million_lines_without_meaning_are_passed_over(file):
+def test_dumps_are_read_line_by_line_up_to_the_largest_size(file, monkeypatch):
     sentence = refusal(lambda: read_ibnetdiscover(file("\n" * 10**6)))
     assert "not output of ibnetdiscover" in sentence
-
-
-def test_a_dump_is_read_line_by_line(file):
     path = file("# a comment as they stand in dumps\n" * 10**5)
     assert path.stat().st_size > 3 * 10**6
     assert peak_bytes(lambda: sum(1 for _ in lines_of(path))) < 3 * 10**5
-
-
-def test_a_dump_longer_than_allowed_is_refused(file, monkeypatch):
+    path = file("x" * 10**7)
+    assert peak_bytes(lambda: refusal(lambda: list(lines_of(path)))) < 10**6
     monkeypatch.setattr(dump_lines, "LARGEST_DUMP_BYTES", 1 << 20)
     too_long = (" " * 63 + "\n") * (2 << 14)
     assert "larger than 1 MiB" in refusal(lambda: read_ibnetdiscover(file(too_long)))
 
 
-def test_what_is_no_regular_file_is_not_waited_for(tmp_path):
+def test_binary_files_and_what_is_no_regular_file_are_refused_at_once(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     assert "not a regular file" in refusal(lambda: read_ibnetdiscover(fifo))
     assert "not a regular file" in refusal(lambda: read_ibnetdiscover(Path("/dev/zero")))
-
-
-def test_a_binary_file_is_refused(tmp_path):
     path = tmp_path / "dump"
     for content in (b"\x7fELF\x02\x01\x01\x00", "Switch".encode("utf-16"), random_bytes(10**6)):
         path.write_bytes(content)
@@ -108,20 +101,12 @@ def test_a_name_in_latin_1_is_read_as_such(file):
     assert {switch.name for switch in fabric.switches} == {"Zürich", "Genève"}
 
 
-def test_a_line_without_end_is_refused_before_it_is_read(file):
-    path = file("x" * 10**7)
-    assert peak_bytes(lambda: refusal(lambda: list(lines_of(path)))) < 10**6
-
-
-def test_more_cables_than_any_subnet_are_refused_at_the_first_too_many(file, monkeypatch):
+def test_more_cables_and_nodes_than_any_subnet_are_refused_at_the_first_too_many(file, monkeypatch):
     monkeypatch.setattr(survey, "MOST_CABLES", 100)
     lines = [SWITCH.format(ports=1000, guid=1, name="s", lid=1)]
     lines += [LINK.format(port=port, guid=2, there=port, name="t") for port in range(1, 1000)]
     sentence = refusal(lambda: read_ibnetdiscover(file("".join(lines))))
     assert "line 202: more than 100 cables" in sentence  # two ends each, after the switch's line
-
-
-def test_more_nodes_than_any_subnet_are_refused_at_the_first_too_many(file, monkeypatch):
     monkeypatch.setattr(survey, "MOST_NODES", 100)
     lines = [SWITCH.format(ports=1, guid=g, name=f"s{g}", lid=0) for g in range(1, 1000)]
     sentence = refusal(lambda: read_ibnetdiscover(file("".join(lines))))
@@ -184,14 +169,11 @@ def routed() -> Fabric:
     return Fabric("f", PAIR.hosts, switches, PAIR.cables)
 
 
-def test_a_table_of_a_million_entries_ends_where_a_lid_comes_again(file):
+def test_tables_of_a_million_entries_and_of_unknown_switches_take_little_memory(file):
     path = file(table(1, entries(0, 0x10000) * 2))
     sentence = refusal(lambda: read_lft_dump(path, routed()))
     assert "line 65538: " in sentence
     assert "has LID 0 already in line 2" in sentence
-
-
-def test_tables_of_unknown_switches_are_counted_not_kept(file):
     # 100 tables of 500 entries: one at a time takes some 0.1 MB.
     strangers = "".join(table(guid, entries(0, 500)) for guid in range(100, 200))
     path = file(strangers + table(1, "") + table(2, ""))

@@ -83,10 +83,13 @@ def test_a_leaf_spine_comes_in_whole():
     assert rates == "LLDP contains no rates: all cables are taken to run at 100 Gb/s"
 
 
-def test_a_rate_that_is_given_counts():
+def test_a_rate_that_is_given_counts_and_one_table_is_a_star():
     fabric, warnings = load_cabling(FOLDER, rate_bps=25 * 10**9)
     assert {cable.rate_bps for cable in fabric.cables} == {25 * 10**9}
     assert not any("rates" in warning for warning in warnings)
+    fabric, _ = load_cabling(FOLDER / "leaf0.lldp.txt")
+    assert [node.name for node in fabric.switches] == ["leaf0", "spine0", "spine1"]
+    assert len(fabric.hosts) == 2
 
 
 def test_tables_of_switches_suffice(tables):
@@ -118,12 +121,6 @@ def test_a_switch_without_table_is_known_from_its_neighbours(tables, missing):
         - {f"{name(7)} ens1f0np0"}
         | {name(7)}
     )
-
-
-def test_one_table_is_a_star():
-    fabric, _ = load_cabling(FOLDER / "leaf0.lldp.txt")
-    assert [node.name for node in fabric.switches] == ["leaf0", "spine0", "spine1"]
-    assert len(fabric.hosts) == 2
 
 
 def test_ports_are_known_by_number_and_name_alike(tables):
@@ -166,10 +163,19 @@ def lldpcli(tmp_path):
     return write
 
 
-def test_who_says_nothing_is_a_switch_if_it_has_several_neighbours(lldpcli):
+def test_a_device_without_table_that_has_several_neighbours_is_a_switch(lldpcli, tmp_path):
     folder = lldpcli(s=[heard("p1", "a", "x"), heard("p2", "b", "x")])
     fabric, _ = load_cabling(folder)
     assert [node.name for node in fabric.nodes] == ["a", "b", "s"]
+    other = heard("p1", "other", "y", via="CDPv2")
+    folder = lldpcli(s=[heard("p1", "a", "x"), other, heard("p2", "b", "x")])
+    assert len(load_cabling(folder)[0].hosts) == 2
+    folder = lldpcli(s=[heard("p1", "a", "x"), heard("p2", "b", "x")])
+    folder = lldpcli(s=[heard("p1", "a", "x"), heard("p2", "b", "x")])
+    (tmp_path / "lonely.lldp.json").write_text('{"lldp": {}}')
+    fabric, warnings = load_cabling(folder)
+    assert len(fabric.nodes) == 3
+    assert any('"lonely" has no neighbour; left out' in each for each in warnings)
 
 
 def test_one_chassis_is_one_device_however_its_address_is_written(lldpcli):
@@ -178,12 +184,6 @@ def test_one_chassis_is_one_device_however_its_address_is_written(lldpcli):
     named = [heard("swp1", "up", "x9", chassis=spellings[0])]
     fabric, _ = load_cabling(lldpcli(s=interfaces, t=named))
     assert {node.name for node in fabric.nodes} == {"s", "t", "up"}
-
-
-def test_other_protocols_are_passed_over(lldpcli):
-    other = heard("p1", "other", "y", via="CDPv2")
-    folder = lldpcli(s=[heard("p1", "a", "x"), other, heard("p2", "b", "x")])
-    assert len(load_cabling(folder)[0].hosts) == 2
 
 
 def test_an_interface_whose_key_comes_again_has_several_neighbours(lldpcli, tmp_path):
@@ -257,15 +257,12 @@ def test_what_contradicts_is_named(tables, file, old, new, words):
     assert words in refusal(lambda: load_cabling(tables))
 
 
-def test_a_device_with_a_table_is_itself_whatever_its_chassis(tables):
+def test_a_device_has_one_table_and_is_itself_whatever_its_chassis(tables):
     """The table of spine0 leads back to leaf3, which lists another chassis ID of it."""
     replace(tables / "leaf3.lldp.json", "0c:42:a1:00:10:00", "0c:42:a1:ff:ff:ff")
     fabric, warnings = load_cabling(tables)
     assert plugged(fabric) == expected()
     assert '1 name is of several devices, first "spine0"; their chassis ID is added' in warnings[0]
-
-
-def test_two_tables_of_a_device_are_refused(tables):
     shutil.copy(tables / "ru0.lldp.json", tables / "leaf0.lldp.json")
     assert 'are both of device "leaf0"; keep one' in refusal(lambda: load_cabling(tables))
 
@@ -292,17 +289,12 @@ def test_a_cable_between_hosts_and_one_of_a_device_to_itself_are_left_out(lldpcl
     assert any("a port y is cabled to b port y, both hosts" in each for each in warnings)
 
 
-def test_a_device_without_neighbours_is_left_out(lldpcli, tmp_path):
-    folder = lldpcli(s=[heard("p1", "a", "x"), heard("p2", "b", "x")])
-    (tmp_path / "lonely.lldp.json").write_text('{"lldp": {}}')
-    fabric, warnings = load_cabling(folder)
-    assert len(fabric.nodes) == 3
-    assert any('"lonely" has no neighbour; left out' in each for each in warnings)
-
-
-def test_hosts_alone_are_no_network(lldpcli):
+def test_hosts_alone_and_more_cables_than_any_network_are_refused(lldpcli, monkeypatch):
     folder = lldpcli(a=[heard("x", "b", "y", on="Station")])
     assert "none of the devices is a switch" in refusal(lambda: load_cabling(folder))
+    monkeypatch.setattr(neighbours, "MOST_CABLES", 2)
+    folder = lldpcli(s=[heard(f"p{n}", f"h{n}", "x") for n in range(5)])
+    assert "more than 2 cables" in refusal(lambda: load_cabling(folder))
 
 
 @pytest.mark.parametrize(
@@ -334,12 +326,6 @@ def test_what_is_no_table_is_refused(tmp_path, name, content):
 def test_a_folder_without_cabling_is_refused(tmp_path):
     (tmp_path / "leaf0.json").write_text("{}")
     assert "nor *.lldp.json or *.lldp.txt" in refusal(lambda: load_cabling(tmp_path))
-
-
-def test_more_cables_than_any_network_are_refused(lldpcli, monkeypatch):
-    monkeypatch.setattr(neighbours, "MOST_CABLES", 2)
-    folder = lldpcli(s=[heard(f"p{n}", f"h{n}", "x") for n in range(5)])
-    assert "more than 2 cables" in refusal(lambda: load_cabling(folder))
 
 
 CUTS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.1), st.text(max_size=8)), max_size=3)

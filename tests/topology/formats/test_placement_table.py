@@ -23,7 +23,7 @@ def placed(units: object, **changes: object) -> Scenario:
     return small(hosts__placement="table", hosts__units=units, **changes)
 
 
-def test_a_table_says_which_unit_is_where(tmp_path: Path) -> None:
+def test_a_table_that_says_which_unit_is_where_replaces_keys(tmp_path: Path) -> None:
     scenario = placed(MIXED)
     system = fabric_system(scenario)
     assert system.hosts == [3, 1, 0]  # of H00-00, H00-01, H01-00, H01-01, in the order of units
@@ -34,6 +34,9 @@ def test_a_table_says_which_unit_is_where(tmp_path: Path) -> None:
     assert from_text(tmp_path, to_toml(scenario)).hash() == scenario.hash()
     assert places(scenario).readouts == [2, 1]
     assert places(scenario).builders == [0, 1]
+    text = to_toml(placed([{"unit": 0, "host": 0}]))
+    with pytest.raises(ScenarioError, match=r"readout.units means nothing with hosts.placement"):
+        from_text(tmp_path, text.replace("[readout]", "[readout]\nunits = 4"))
 
 
 def test_a_table_of_folded_units_in_the_order_of_ports_is_the_rule() -> None:
@@ -94,9 +97,3 @@ def test_more_readout_than_builder_units_build_every_event() -> None:
 def test_a_table_that_says_nothing_possible_is_refused(units: object, expected: str) -> None:
     with pytest.raises(ScenarioError, match=expected):
         fabric_system(placed(units))
-
-
-def test_keys_that_the_table_replaces_are_refused(tmp_path: Path) -> None:
-    text = to_toml(placed([{"unit": 0, "host": 0}]))
-    with pytest.raises(ScenarioError, match=r"readout.units means nothing with hosts.placement"):
-        from_text(tmp_path, text.replace("[readout]", "[readout]\nunits = 4"))

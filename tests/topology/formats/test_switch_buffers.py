@@ -106,11 +106,16 @@ def test_a_queue_of_sonic_takes_from_its_egress_pool_with_a_power_of_two(tmp_pat
     assert switch.shared == 24_192_256
 
 
-def test_ports_are_those_of_the_front_panel_where_the_file_lists_them(tmp_path: Path) -> None:
+def test_ports_of_the_front_panel_and_rows_are_counted(tmp_path: Path) -> None:
     ports = {f"Ethernet{4 * n}": {"lanes": str(n)} for n in range(32)}
     ports |= {"Ethernet-Rec0": {"role": "Rec"}}
     assert found([sonic(tmp_path, PORT=ports)], ports=None).ports == 32
     assert found([sonic(tmp_path, PORT=ports)], ports=5).ports == 5
+    queues = QUEUES | {"Ethernet0|5": {"profile": "other"}, "odd": {"profile": "x"}}
+    path = sonic(tmp_path, BUFFER_QUEUE=queues, BUFFER_PG={"Ethernet0|0": {}})
+    counts = found([path]).counts["config_db.json"]
+    # A queue, its profile and pool; the other queue, profile, pool and a priority group.
+    assert counts == {"used": 3, "ignored": 4, "malformed": 1}
 
 
 @pytest.mark.parametrize(("power", "alpha"), [("-8", 1 / 256), ("-1", 0.5), ("0", 1), ("7", 128)])
@@ -121,18 +126,18 @@ def test_alpha_is_two_to_the_dynamic_threshold(tmp_path: Path, power: str, alpha
     assert found([path]).alpha == alpha
 
 
-def test_a_static_threshold_limits_the_port(tmp_path: Path) -> None:
+def test_the_threshold_of_a_queue_is_static_its_schedulers_or_given(tmp_path: Path) -> None:
     row = {"pool": "egress_lossy_pool", "size": "1000", "static_th": "200000"}
     buffers = found([sonic(tmp_path, BUFFER_PROFILE={"egress_lossy_profile": row})])
     assert (buffers.limit_bytes, buffers.alpha) == (201_000, 1e6)
-
-
-def test_rows_are_counted(tmp_path: Path) -> None:
-    queues = QUEUES | {"Ethernet0|5": {"profile": "other"}, "odd": {"profile": "x"}}
-    path = sonic(tmp_path, BUFFER_QUEUE=queues, BUFFER_PG={"Ethernet0|0": {}})
-    counts = found([path]).counts["config_db.json"]
-    # A queue, its profile and pool; the other queue, profile, pool and a priority group.
-    assert counts == {"used": 3, "ignored": 4, "malformed": 1}
+    own = f"{SET}set class-of-service schedulers be buffer-dynamic-threshold 5\n"
+    files = junos(tmp_path, PAGE, own)
+    assert "one alpha, as a scheduler has" in refused(files, ports=1, cell_bytes=0)
+    assert found(files, alpha=2.0).alpha == 2
+    [page] = junos(tmp_path, PAGE)
+    assert found([page], alpha=0.5).alpha == 0.5
+    # 6 of Egress, the two headings; the others are the command, blanks and Ingress.
+    assert found([page], alpha=1.0).counts["junos0.txt"] == {"used": 8, "ignored": 10}
 
 
 @pytest.mark.parametrize("configuration", [BRACES, SET])
@@ -144,13 +149,6 @@ def test_junos_gives_sizes_on_a_page_and_the_threshold_in_its_configuration(
         assert buffers.shared_bytes == round(2708.16 * 1024)
         assert buffers.reserved_bytes == 3744 * 1024
         assert buffers.alpha == 8  # dynamic-threshold 10: 2^(10 - 7)
-
-
-def test_an_alpha_may_be_given_beside_the_page(tmp_path: Path) -> None:
-    [page] = junos(tmp_path, PAGE)
-    assert found([page], alpha=0.5).alpha == 0.5
-    # 6 of Egress, the two headings; the others are the command, blanks and Ingress.
-    assert found([page], alpha=1.0).counts["junos0.txt"] == {"used": 8, "ignored": 10}
 
 
 def test_what_is_missing_is_asked_for_in_one_sentence(tmp_path: Path) -> None:
@@ -208,13 +206,6 @@ ODD_JUNOS = [
 @pytest.mark.parametrize(("text", "said"), ODD_JUNOS)
 def test_an_odd_file_of_junos_is_refused(tmp_path: Path, text: str, said: str) -> None:
     assert said in refused(junos(tmp_path, text), ports=1, cell_bytes=0, alpha=1.0)
-
-
-def test_a_threshold_of_a_scheduler_goes_before_that_of_the_partition(tmp_path: Path) -> None:
-    own = f"{SET}set class-of-service schedulers be buffer-dynamic-threshold 5\n"
-    files = junos(tmp_path, PAGE, own)
-    assert "one alpha, as a scheduler has" in refused(files, ports=1, cell_bytes=0)
-    assert found(files, alpha=2.0).alpha == 2
 
 
 def test_the_command_prints_a_table_and_its_counts(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def blocks(paths: Paths) -> bool:
     return False
 
 
-def test_a_ring_has_a_loop_each_way_with_ports() -> None:
+def test_a_ring_has_a_loop_each_way_with_ports_among_the_hosts_asked_for() -> None:
     fabric = of_switches(5, [(n, (n + 1) % 5) for n in range(5)])
     loops = credit_loops(trace(fabric, minimal(fabric)))
     # Two hops at most each way round: every link waits for the next one of its direction.
@@ -64,11 +64,16 @@ def test_a_ring_has_a_loop_each_way_with_ports() -> None:
         "sw0 port 2 → sw1 port 3 → sw2 port 3 → sw3 port 3 → sw4 port 3 → sw0 port 2",
         "sw0 port 3 → sw4 port 2 → sw3 port 2 → sw2 port 2 → sw1 port 2 → sw0 port 3",
     ]
+    paths = trace(fabric, minimal(fabric))
+    assert [len(loop) for loop in credit_loops(paths)] == [5, 5]
+    assert credit_loops(paths, [0, 1, 2]) == []
 
 
-def test_routes_of_one_hop_between_switches_form_none() -> None:
+def test_short_routes_and_regular_trees_have_none_with_any_tables() -> None:
     fabric = of_switches(3, [(0, 1), (1, 2), (2, 0)])
     assert credit_loops(trace(fabric, minimal(fabric))) == []
+    fabric = folded_clos("t", leaves=4, spines=3, hosts_per_leaf=5, rate_bps=RATE)
+    assert credit_loops(trace(fabric, minimal(fabric, "lowest-port"))) == []
 
 
 @pytest.mark.parametrize("name", list(shipped_fabrics()))
@@ -76,18 +81,6 @@ def test_the_shipped_trees_have_none(name: str) -> None:
     fabric, tables, _ = load_fabric(shipped_fabrics()[name])
     assert tables is not None
     assert credit_loops(trace(fabric, Routes(tables))) == []
-
-
-def test_a_regular_tree_has_none_with_any_tables() -> None:
-    fabric = folded_clos("t", leaves=4, spines=3, hosts_per_leaf=5, rate_bps=RATE)
-    assert credit_loops(trace(fabric, minimal(fabric, "lowest-port"))) == []
-
-
-def test_only_the_routes_between_the_hosts_asked_for_count() -> None:
-    fabric = of_switches(5, [(n, (n + 1) % 5) for n in range(5)])
-    paths = trace(fabric, minimal(fabric))
-    assert [len(loop) for loop in credit_loops(paths)] == [5, 5]
-    assert credit_loops(paths, [0, 1, 2]) == []
 
 
 @settings(max_examples=60, deadline=None)

@@ -104,6 +104,8 @@ def test_a_route_is_told_node_by_node_with_its_ports():
     hops = [Hop(1, 1, 0), Hop(3, 3, 2), Hop(5, 2, 1), Hop(4, 1, 3), Hop(2, 0, 1)]
     assert route(fabric, tables(fabric, *GOOD), 1, 2) == hops
     assert route(fabric, tables(fabric, *GOOD), 1, 1) == [Hop(1, 0, 0)]
+    with pytest.raises(TopologyError, match="2 switches × 3 hosts, the fabric has 3 × 3"):
+        trace(two_leaves(), Routes(np.ones((2, 3), np.int16)))
 
 
 PORT = "uncabled port"
@@ -152,11 +154,6 @@ def test_a_host_without_cable_loses_all_its_pairs():
     assert sorted(found) == [("A is not cabled to a switch", 2), (uncabled, 2)]
     with pytest.raises(TopologyError, match="A is not cabled to a switch"):
         route(cut, tables(cut, *GOOD), 0, 1)
-
-
-def test_tables_of_another_size_are_refused():
-    with pytest.raises(TopologyError, match="2 switches × 3 hosts, the fabric has 3 × 3"):
-        trace(two_leaves(), Routes(np.ones((2, 3), np.int16)))
 
 
 @given(st.data())
@@ -267,22 +264,16 @@ def ring(switches: int) -> Fabric:
     return Fabric("ring", hosts, nodes, (*access, *around))
 
 
-def test_minimal_routing_goes_the_short_way_round_a_ring():
+def test_minimal_routing_goes_the_short_way_and_ties_have_rules():
     fabric = ring(5)
     # From S0: hosts 1 and 2 clockwise by port 2, 3 and 4 by port 3.
     assert minimal(fabric, "lowest-port").ports[0].tolist() == [1, 2, 2, 3, 3]
-
-
-def test_rules_for_ties_choose_among_equally_short_ways():
     fabric = folded_clos("t", leaves=2, spines=3, hosts_per_leaf=6, links=1, radix=9, rate_bps=RATE)
     # leaf00 reaches the six hosts of leaf01 by ports 7, 8, 9: all alike.
     far = slice(6, 12)
     assert minimal(fabric, "lowest-port").ports[0, far].tolist() == [7] * 6
     assert minimal(fabric, "modulo").ports[0, far].tolist() == [7, 8, 9, 7, 8, 9]
     assert minimal(fabric, "balanced").ports[0, far].tolist() == [7, 8, 9, 7, 8, 9]
-
-
-def test_balanced_gives_no_port_two_more_than_another():
     fabric, _, _ = load_fabric(shipped_fabrics()["lhcb"])
     leaf = minimal(fabric, "balanced").ports[0]
     _, shares = np.unique(leaf[leaf > 20], return_counts=True)

@@ -101,15 +101,6 @@ def test_a_flow_takes_the_longer_the_slower_a_cable_is(host_bps, uplink_bps, tra
         assert paths.wiring.rate_bps[slowest] == uplink_bps * 10**9
 
 
-def test_links_that_no_flow_uses_are_told_apart():
-    fabric = two_by_two()
-    paths = trace(fabric, d_mod_k(fabric))
-    # Hosts 0 and 1 of one leaf: their 2 cables, 4 links, carry a flow each in phase 1.
-    found = check_shift(paths, slots_of([0, 1]))
-    assert found.histogram.tolist() == [4, 4]
-    assert found.links_unused == 12 - 4
-
-
 def by_hand(fabric: Fabric, routes: Routes, slots: list[int]) -> list[int]:
     """The most flows on a link in each phase, pair by pair."""
     worst = []
@@ -142,7 +133,7 @@ def test_counting_in_small_batches_changes_nothing(monkeypatch):
         assert np.array_equal(getattr(whole, name), getattr(parts, name)), name
 
 
-def test_phases_of_any_kind_can_be_checked():
+def test_flows_of_any_phases_are_counted_and_those_without_route_reported():
     fabric = two_by_two()
     paths = trace(fabric, d_mod_k(fabric))
     # All to host 3, then a pair within a leaf and one across, others idle.
@@ -151,16 +142,16 @@ def test_phases_of_any_kind_can_be_checked():
     found = check(paths, [0, 1, 2, 3], [(senders, receivers)])
     assert found.worst.tolist() == [3, 2]
     assert paths.wiring.head[found.worst_link].tolist() == [3, 1]
-
-
-def test_flows_without_route_are_reported_and_not_counted():
-    fabric = two_by_two()
     ports = d_mod_k(fabric).ports.copy()
     ports[0, 3] = 0  # leaf00 forgets host 3
     found = check_shift(trace(fabric, Routes(ports)), slots_of(range(4)))
     # 1→3 in phase 2 and 0→3 in phase 3 are lost, so leaf00's uplink never holds two flows.
     assert found.lost == 2
     assert found.worst.tolist() == [0, 1, 2, 1]  # the way back, 2→0 and 3→1, still does
+    # Hosts 0 and 1 of one leaf: their 2 cables, 4 links, carry a flow each in phase 1.
+    found = check_shift(paths, slots_of([0, 1]))
+    assert found.histogram.tolist() == [4, 4]
+    assert found.links_unused == 12 - 4
 
 
 def test_a_regular_order_on_the_lhcb_fabric_has_no_conflict_with_opensms_tables():
@@ -238,15 +229,11 @@ def test_placement_decides_how_many_dummies_321_nodes_need(per_leaf, dummies, sh
     assert best.rate_share == pytest.approx(share)
 
 
-def test_leaves_that_stand_empty_need_no_dummies():
+def test_a_shuffled_order_is_mended_by_leaf_and_port_where_leaves_need_no_dummies():
     fabric, _, paths = imported("lhcb")
     # Filled leaf by leaf, 321 hosts take 17 leaves: 340 slots.
     best = suggest(fabric, paths, check_order("given", paths, slots_of(range(321))))[0]
     assert (best.dummies, best.check.conflicting) == (19, 0)
-
-
-def test_a_shuffled_order_is_mended_by_leaf_and_port():
-    fabric, _, paths = imported("lhcb")
     slots = np.random.default_rng(5).permutation(PLACES).astype(np.int32)
     found = suggest(fabric, paths, check_order("given", paths, slots))
     assert [(other.check.conflicting, other.dummies) for other in found] == [(0, 0), (0, 0)]
@@ -323,25 +310,16 @@ def test_the_slots_by_port_do_not_depend_on_the_order_given():
     assert filled[filled != DUMMY].tolist() == list(range(64))
 
 
-def test_an_order_is_read_back_as_it_was_written(tmp_path):
+def test_an_order_is_read_back_as_it_was_written_here_or_by_opensm(tmp_path):
     fabric, _, paths = imported("cluster64")
     slots = by_port(fabric, paths.wiring, slots_of(range(64)), dummies=True)
     file = tmp_path / "order.txt"
     file.write_text("# mine\n\n" + order_text(fabric, slots))
     assert read_order(file, fabric, paths.wiring).tolist() == slots.tolist()
-
-
-def test_opensms_own_order_can_be_read(tmp_path):
-    fabric, _, paths = imported("cluster64")
     file = tmp_path / "opensm-ftree-ca-order.dump"
     file.write_bytes(b"0x0001\tH00-00\r\n0xFFFF\tDUMMY\r\n0x0012\tH00-01\r\n")
     assert read_order(file, fabric, paths.wiring).tolist() == [0, DUMMY, 1]
-
-
-def test_an_order_names_hosts_in_latin_1_as_a_dump_does(tmp_path):
-    fabric, _, paths = imported("cluster64")
     hosts = (replace(fabric.hosts[0], name="Zürich"), *fabric.hosts[1:])
-    file = tmp_path / "opensm-ftree-ca-order.dump"
     file.write_bytes("0x0001\tH00-01\n0x0012\tZürich\n".encode("latin-1"))
     slots = read_order(file, replace(fabric, hosts=hosts), paths.wiring)
     assert slots.tolist() == [1, 0]

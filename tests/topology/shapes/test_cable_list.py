@@ -63,7 +63,7 @@ def test_a_listed_network_is_simulated_and_routed_by_shortest_paths(tmp_path: Pa
         fabric_system(override(scenario, {"hosts.units": [{"unit": 0, "host": "node1"}]}))
 
 
-def test_a_list_of_the_fat_tree_is_the_fat_tree() -> None:
+def test_a_list_of_the_fat_tree_is_the_fat_tree_and_rates_are_alike_in_closed_forms() -> None:
     tree = small(network__routing="minimal")
     fabric, _ = cables(tree)
     keys: dict[str, object] = {
@@ -74,6 +74,8 @@ def test_a_list_of_the_fat_tree_is_the_fat_tree() -> None:
     listed = small(network__shape="cables", **{f"network__{key}": keys[key] for key in keys})
     assert methods.simulate(listed, seed=1).metrics == methods.simulate(tree, seed=1).metrics
     assert FABRIC.simulation_s(listed, {}) == FABRIC.simulation_s(tree, {}) > 0
+    with pytest.raises(ScenarioError, match="cables run at 100 Gb/s to 200 Gb/s"):
+        methods.analyse(with_cables())
 
 
 ENDS = (("a", "leaf0 port 1"), ("b", "leaf0 port 1"), ("leaf1", "leaf0"), ("leaf1", "spine0"))
@@ -101,11 +103,6 @@ TWICE = [{"ends": [*ends]} for ends in ENDS]
 def test_cables_that_contradict_one_another_are_refused(changes, expected: str) -> None:
     with pytest.raises((ScenarioError, TopologyError), match=expected):
         methods.simulate(with_cables(**changes))
-
-
-def test_cables_of_several_rates_have_no_closed_form() -> None:
-    with pytest.raises(ScenarioError, match="cables run at 100 Gb/s to 200 Gb/s"):
-        methods.analyse(with_cables())
 
 
 def test_the_example_of_the_docs_builds_events(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_generated_trees_are_cabled_like_the_real_ones():
     assert cabled(small) == cabled(load_fabric(SAMPLES / "fattree72")[0])
 
 
-def test_ports_are_numbered_from_below_and_uplinks_take_the_last():
+def test_ports_are_numbered_from_below_and_rates_are_those_of_all():
     # Radix 8, 2 spines × 2 links: uplinks are ports 5 … 8 although only two hosts are below.
     fabric = folded_clos("t", leaves=2, spines=2, hosts_per_leaf=2, links=2, radix=8, rate_bps=SDR)
     leaf1, spine1 = 4 + 1, 4 + 2 + 1
@@ -50,6 +50,8 @@ def test_ports_are_numbered_from_below_and_uplinks_take_the_last():
     assert fabric.peers[End(leaf1, 8)] == End(spine1, 4)
     assert fabric.end_name(End(leaf1, 7)) == "leaf01 port 7"
     assert fabric.end_name(End(3, 1)) == "H01-01"
+    fabric = folded_clos("t", leaves=1, spines=1, hosts_per_leaf=1, links=1, radix=2, rate_bps=1)
+    assert {cable.rate_bps for cable in with_rate(fabric, 10**11).cables} == {10**11}
 
 
 def test_planes_of_cores_join_the_pods():
@@ -174,19 +176,15 @@ TREES = trees()
 
 
 @given(TREES)
-def test_json_gives_the_same_fabric_back(fabric):
+def test_json_gives_the_same_fabric_back_and_every_switch_has_its_level(fabric):
     assert from_json(to_json(fabric)) == fabric
-
-
-@given(TREES)
-def test_every_switch_has_its_level_even_if_leaves_and_pods_stand_empty(fabric):
     # The generator says by its names what the cabling must show.
     levels = {"leaf": 1, "spine": 2, "core": 3}
     expected = [levels[re.sub("[0-9]+", "", switch.name)] for switch in fabric.switches]
     assert list(tree(fabric).level) == expected
 
 
-def test_graphviz_merges_parallel_links_and_ranks_levels():
+def test_graphviz_merges_parallel_links_ranks_levels_and_quotes_names():
     fabric = folded_clos("t", leaves=2, spines=1, hosts_per_leaf=2, links=3, radix=6, rate_bps=1)
     dot = to_dot(fabric)
     assert dot.count(" -- ") == 2
@@ -194,15 +192,7 @@ def test_graphviz_merges_parallel_links_and_ranks_levels():
     assert dot.count("rank=same") == 2
     assert 'label="leaf00\\n2 hosts"' in dot
     assert to_dot(fabric, each_host=True).count(" -- ") == 2 + 4
-
-
-def test_names_are_quoted_for_graphviz():
     assert quoted('a"b\\c') == r'"a\"b\\c"'
-
-
-def test_one_rate_for_all():
-    fabric = folded_clos("t", leaves=1, spines=1, hosts_per_leaf=1, links=1, radix=2, rate_bps=1)
-    assert {cable.rate_bps for cable in with_rate(fabric, 10**11).cables} == {10**11}
 
 
 TWO = (Node("a", 1, 1, 1), Node("b", 1, 2, 2))

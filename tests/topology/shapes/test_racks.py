@@ -62,28 +62,22 @@ def test_every_host_of_a_farm_reaches_every_other(racks_, routers, uplinks):
                 assert found == [2] * uplinks
 
 
-def test_readout_units_are_spread_over_the_routers_and_rates_are_those_of_the_links():
+def test_readout_units_are_spread_over_routers_with_ports_enough():
     fabric, _ = farm(2, 2, 1)
     routers = [fabric.nodes[fabric.peers[End(unit, 1)].node].name for unit in range(5)]
     assert routers == ["core.0", "core.1", "core.0", "core.1", "core.0"]
     assert [cable.rate_bps for cable in fabric.cables] == [100] * 5 + [800, 800, 25, 25, 25] * 2
-
-
-def test_more_ports_than_a_switch_can_have_are_refused():
     with pytest.raises(TopologyError, match="a router with 70001 ports"):
         racks(readouts=70_000, builders=1, readout_bps=1, uplink_bps=1, access_bps=1)
 
 
-def test_a_tree_has_as_many_ways_as_spines_and_cables():
+def test_a_tree_has_as_many_ways_as_spines_and_cables_or_one_by_its_table():
     fabric = folded_clos("tree", leaves=3, spines=2, links=2, hosts_per_leaf=2, rate_bps=1)
     routes = equal_cost(fabric)
     assert ways(fabric, routes, 0, 1) == [1]
     assert ways(fabric, routes, 0, 5) == [3] * (2 * 2 * 2)  # up by 4 cables, down by 2
     # Of each leaf one group for all hosts that are elsewhere, of each spine one for each leaf.
     assert len(routes.groups) == 3 + 2 * 3
-
-
-def test_single_ports_are_those_of_the_table():
     fabric = folded_clos("tree", leaves=3, spines=2, hosts_per_leaf=2, rate_bps=1)
     table = routing(fabric, None, "d-mod-k")
     routes = single(table)
