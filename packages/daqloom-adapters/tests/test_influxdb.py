@@ -80,7 +80,7 @@ LINES = (
 COUNTS = {"Ethernet1": PortCount(12, 3456, 0), "Ethernet2": PortCount(2, LARGEST, 1_000_000)}
 
 
-def test_counters_are_those_stored():
+def test_counters_are_those_stored_of_which_the_last_line_counts():
     with serving(lambda *_: both()) as url, adapter(url) as found:
         assert found.read() == COUNTS
     with serving(lambda *_: lines(*LINES)) as url, listed(url) as found:
@@ -89,6 +89,13 @@ def test_counters_are_those_stored():
         check_counts(adapter(url), PORTS)
     with serving(lambda *_: lines(*LINES)) as url:
         check_counts(listed(url), PORTS)
+    page = "".join(
+        f"interface,ifName=Ethernet1 ifHCOutUcastPkts={value}i,ifHCOutOctets=0i,ifOutDiscards=0i "
+        f"{time.time_ns() + 100 * SECOND - age_s * SECOND}\n"
+        for value, age_s in ((1, 50), (3, 0), (2, 10))
+    )
+    with serving(lambda *_: page) as url, listed(url, ["Ethernet1"]) as found:
+        assert found.read()["Ethernet1"].sent == 3
 
 
 def test_the_query():
@@ -234,13 +241,3 @@ def test_server_that_does_not_come_to_an_end(talk, kind):
     with speaking(talk) as url:
         text = check_refuses_entry(adapter(url, format=kind, timeout="0.3 s"))
     assert "0.3 s" in text
-
-
-def test_the_last_line_of_a_series_counts():
-    page = "".join(
-        f"interface,ifName=Ethernet1 ifHCOutUcastPkts={value}i,ifHCOutOctets=0i,ifOutDiscards=0i "
-        f"{time.time_ns() + 100 * SECOND - age_s * SECOND}\n"
-        for value, age_s in ((1, 50), (3, 0), (2, 10))
-    )
-    with serving(lambda *_: page) as url, listed(url, ["Ethernet1"]) as found:
-        assert found.read()["Ethernet1"].sent == 3

@@ -177,16 +177,13 @@ def test_wrong_credentials(junos, credentials):
     assert "credentials" in text
 
 
-def test_a_key_instead_of_a_password(switch, junos, tmp_path):
+def test_keys_of_users_and_of_the_host_have_to_be_known(switch, junos, tmp_path):
     key = paramiko.ECDSAKey.generate()
     key.write_private_key_file(str(tmp_path / "id"))
     credentials = Credentials(switch.user, key_file=str(tmp_path / "id"))
     assert "key_file" in check_refuses_entry(junos(credentials=credentials))
     switch.user_keys.append(key)
     enter(junos(credentials=credentials))
-
-
-def test_unknown_host_key(switch, junos, tmp_path):
     (tmp_path / "other").write_text("")
     text = check_refuses_entry(junos(host_keys=str(tmp_path / "other")), switch.password)
     assert "host key" in text
@@ -196,7 +193,11 @@ def test_unknown_host_key(switch, junos, tmp_path):
         assert name in check_refuses_entry(junos(host_keys=str(tmp_path / name)))
 
 
-def test_a_name_that_is_looked_up_for_ever(junos, monkeypatch):
+def test_nothing_that_listens_or_is_found_by_its_name(junos, monkeypatch):
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{deaf.getsockname()[1]}"
+        assert "cannot be reached" in check_refuses_entry(junos(address=address))
     asked = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: asked.wait())
     try:
@@ -204,13 +205,6 @@ def test_a_name_that_is_looked_up_for_ever(junos, monkeypatch):
         assert "tor1:830 cannot be reached: it does not answer" in text
     finally:
         asked.set()
-
-
-def test_nothing_listens(junos):
-    with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{deaf.getsockname()[1]}"
-        assert "cannot be reached" in check_refuses_entry(junos(address=address))
 
 
 @pytest.mark.parametrize("at", ["connect", "hello"])

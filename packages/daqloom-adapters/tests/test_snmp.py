@@ -109,9 +109,11 @@ def test_without_credentials(device, credentials, version):
     assert "credentials" in check_refuses_entry(found)
 
 
-def test_wrong_community_gets_no_answer(device):
+def test_wrong_community_and_host_get_no_answer(device):
     found = adapter(device[0], credentials=Credentials(token="wrong-secret"), timeout="0.3 s")
     assert "accepts the credentials" in check_refuses_entry(found, "wrong-secret")
+    found = adapter("nobody.invalid", timeout="5 s")
+    assert "nobody.invalid" in check_refuses_entry(found)
 
 
 @pytest.mark.parametrize("token", ["\N{SNOWMAN}", "x\ny", "x" * 60_000])
@@ -207,11 +209,6 @@ def test_agent_that_falls_silent(device):
         # Only now: a slow machine may take longer to get as far as this.
         found._options = found._options.model_copy(update={"timeout": 0.1})
         check_refuses(found.read, COMMUNITY)
-
-
-def test_host_without_a_name():
-    found = adapter("nobody.invalid", timeout="5 s")
-    assert "nobody.invalid" in check_refuses_entry(found)
 
 
 @pytest.mark.parametrize(
