@@ -42,11 +42,20 @@ def completed(*words: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_names_of_scenarios_studies_and_fabrics_are_completed() -> None:
+def test_names_keys_and_metrics_are_completed() -> None:
     assert completed("analyse", "lhcb-") == [n for n in presets() if n.startswith("lhcb-")]
     assert completed("study", "run", "inc") == [n for n in shipped_studies() if n[:3] == "inc"]
     fabrics = sorted([*shipped_fabrics(), "clos"])
     assert completed("topology", "show", "c") == [n for n in fabrics if n.startswith("c")]
+    of_a_rack = completed("simulate", "small-rack", "--set", "event.")
+    assert {"event.size=", "event.arrivals="} <= set(of_a_rack)
+    of_a_fabric = completed("simulate", "laptop", "--set", "event.")
+    assert {"event.fragment_size=", "event.packing="} <= set(of_a_fabric)
+    assert "event.size=" not in of_a_fabric
+    assert "building.barrier=" in completed("simulate", "laptop", "--set", "building.")
+    assert completed("simulate", "no-such-thing", "--set", "event.") == []
+    known = sorted(metric.name for metric in METRICS if metric.name.startswith("event_rate"))
+    assert completed("report", "incast-buffers", "--show", "event_rate") == known
 
 
 @pytest.mark.process
@@ -58,21 +67,6 @@ def test_the_program_that_a_shell_asks_has_all_commands() -> None:
         [sys.executable, "-c", code], env=os.environ | asked(words), capture_output=True, text=True
     )
     assert (done.stdout.split(), done.stderr) == (completed(*words), "")
-
-
-def test_keys_are_those_of_the_scenario_that_is_named() -> None:
-    of_a_rack = completed("simulate", "small-rack", "--set", "event.")
-    assert {"event.size=", "event.arrivals="} <= set(of_a_rack)
-    of_a_fabric = completed("simulate", "laptop", "--set", "event.")
-    assert {"event.fragment_size=", "event.packing="} <= set(of_a_fabric)
-    assert "event.size=" not in of_a_fabric
-    assert "building.barrier=" in completed("simulate", "laptop", "--set", "building.")
-    assert completed("simulate", "no-such-thing", "--set", "event.") == []
-
-
-def test_metrics_are_completed() -> None:
-    known = sorted(metric.name for metric in METRICS if metric.name.startswith("event_rate"))
-    assert completed("report", "incast-buffers", "--show", "event_rate") == known
 
 
 @pytest.mark.process
@@ -107,7 +101,7 @@ def test_lists_are_for_programs_too(command, kind, names) -> None:
     assert [line.split()[0].rstrip(":") for line in lines] == list(names())
 
 
-def test_help_groups_commands_by_what_they_are_for() -> None:
+def test_help_groups_commands_by_what_they_are_for_and_cuts_no_summary() -> None:
     shown = invoke("--help").stdout
     sections = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
     assert sections == [
@@ -120,6 +114,9 @@ def test_help_groups_commands_by_what_they_are_for() -> None:
     live = shown.partition("Real event builders:")[2].partition("Networks")[0]
     named = set(re.findall(r"^  (\S+)", live, re.MULTILINE))
     assert named == {"measure", "control", "unit", "switch", "lab", "doctor", "calibrate"}
+    groups = ["study", "control", "switch", "lab", "topology", "faults", "data"]
+    for words in [[], *([group] for group in groups)]:
+        assert "..." not in invoke(*words, "--help").stdout.replace("[ARGS]...", "")
 
 
 def test_options_stand_for_keys_of_the_run() -> None:
@@ -143,25 +140,12 @@ def clock(monkeypatch):
     return now
 
 
-def test_quiet_shows_no_progress(clock, capsys) -> None:
+def test_a_log_has_a_line_for_each_stage_of_a_run_unless_it_is_quiet(clock, capsys) -> None:
     with console.staged_progress("measuring", quiet=True, at_once="the units start") as report:
         clock[0] = 60.0
         report(0.5, "4 of 4 units running", "running")
     assert capsys.readouterr() == ("", "")
-
-
-def test_quiet_is_an_option_of_whatever_takes_long() -> None:
-    for command in (
-        ["simulate", "small-rack", "--duration", "200 ms"],
-        ["compare", "small-rack"],
-        ["topology", "check", "clos", "--leaves", "2", "--spines", "1", "--hosts-per-leaf", "2"],
-    ):
-        loud, quiet = invoke(*command, "--json"), invoke(*command, "--json", "-q")
-        assert (quiet.exit_code, quiet.stderr) == (0, "")
-        assert json.loads(quiet.stdout).keys() == json.loads(loud.stdout).keys()
-
-
-def test_a_log_has_a_line_for_each_stage_of_a_run(clock, capsys) -> None:
+    clock[0] = 0.0
     with console.staged_progress("measuring") as report:
         for clock[0], stage in [
             (1.0, "waiting"),
@@ -176,6 +160,17 @@ def test_a_log_has_a_line_for_each_stage_of_a_run(clock, capsys) -> None:
     ]
 
 
+def test_quiet_is_an_option_of_whatever_takes_long() -> None:
+    for command in (
+        ["simulate", "small-rack", "--duration", "200 ms"],
+        ["compare", "small-rack"],
+        ["topology", "check", "clos", "--leaves", "2", "--spines", "1", "--hosts-per-leaf", "2"],
+    ):
+        loud, quiet = invoke(*command, "--json"), invoke(*command, "--json", "-q")
+        assert (quiet.exit_code, quiet.stderr) == (0, "")
+        assert json.loads(quiet.stdout).keys() == json.loads(loud.stdout).keys()
+
+
 def test_a_terminal_shows_something_at_once(clock, capsys, monkeypatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
@@ -184,13 +179,19 @@ def test_a_terminal_shows_something_at_once(clock, capsys, monkeypatch) -> None:
     assert "measuring laptop, the units start" in capsys.readouterr().err
 
 
-def test_several_figures_are_all_written(tmp_path: Path) -> None:
+def test_every_command_takes_several_figures_and_no_other_option_twice(tmp_path: Path) -> None:
     figures = [tmp_path / name for name in ("a.html", "b.pdf", "c.png")]
     words = [word for path in figures for word in ("--figure", str(path))]
     done = invoke("analyse", "small-rack", "-q", *words)
     assert done.exit_code == 0, done.output
     assert "note:" not in done.output
     assert all(path.stat().st_size > 1000 for path in figures)
+    for command in leaves(get_command(app)):
+        assert isinstance(command, Command), command.name
+        assert all(p.multiple for p in command.params if "--figure" in p.opts), command.name
+    refused = invoke("simulate", "small-rack", "--seed", "1", "--seed", "2")
+    assert refused.exit_code == 2
+    assert "--seed is given twice; give it once" in refused.stderr
 
 
 def leaves(command: Any) -> Iterator[Any]:
@@ -200,15 +201,6 @@ def leaves(command: Any) -> Iterator[Any]:
         yield command
     for each in (inside or {}).values():
         yield from leaves(each)
-
-
-def test_every_command_takes_several_figures_and_no_other_option_twice() -> None:
-    for command in leaves(get_command(app)):
-        assert isinstance(command, Command), command.name
-        assert all(p.multiple for p in command.params if "--figure" in p.opts), command.name
-    refused = invoke("simulate", "small-rack", "--seed", "1", "--seed", "2")
-    assert refused.exit_code == 2
-    assert "--seed is given twice; give it once" in refused.stderr
 
 
 def test_a_warm_up_is_checked_with_the_duration_of_the_option() -> None:
@@ -254,9 +246,3 @@ def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path: Path, limit: s
         child.stdout.close()  # before anything is written
         assert child.stderr.read() == b""
     assert child.returncode == 141  # 128 + SIGPIPE
-
-
-def test_the_summary_of_no_command_is_cut() -> None:
-    groups = ["study", "control", "switch", "lab", "topology", "faults", "data"]
-    for words in [[], *([group] for group in groups)]:
-        assert "..." not in invoke(*words, "--help").stdout.replace("[ARGS]...", "")

@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 
 from daqloom.cli.console import terminal as console
-from daqloom.study.file.file import load_study
-from daqloom.study.run.executor import InProcess
-from daqloom.study.run.runner import run
-from daqloom.study.store.store import Store
 from support.command import commands
+from support.small_studies import complete, written
 
 invoke, _, printed, record, refused = commands()
 STUDY = """
@@ -30,10 +27,7 @@ methods = ["analyse", "simulate"]
 def computed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The words that name a study which is computed."""
     folder = tmp_path_factory.mktemp("conclude")
-    (folder / "mine.toml").write_text(STUDY)
-    made = load_study(folder / "mine.toml")
-    with Store.open(folder / "store", create=True) as store:
-        run(made, store, InProcess(store))
+    complete(written(folder, STUDY), folder / "store")
     return [str(folder / "mine.toml"), "--store", str(folder / "store")]
 
 
@@ -107,10 +101,7 @@ def test_a_report_shows_its_progress_without_a_terminal(
         (["fit", "--below", "1 Hz"], '--below "1 Hz" is not in B'),
         (["fit", "--below", "1 B"], "0 points are too few"),
         (["fit", "--show", "nonsense"], 'no metric "nonsense"'),
-        (
-            ["fit", "--show", "cost"],
-            "the relative cost of switches is a column",
-        ),
+        (["fit", "--show", "cost"], "the relative cost of switches is a column"),
         (["compare", "--show", "event_rate_hz"], "no two methods"),
     ],
 )

@@ -25,16 +25,13 @@ def files(tmp_path):
     return sorted(tmp_path.iterdir())
 
 
-def test_generate_writes_a_file_for_each_source(tmp_path):
+def test_generate_writes_a_file_for_each_source_the_same_for_the_same_seed(tmp_path):
     said = printed("generate", *SMALL, "-o", tmp_path / "new", "--mfps", 3)
     paths = sorted((tmp_path / "new").iterdir())
     assert [path.name for path in paths] == ["source-0.mfp", "source-1.mfp"]
     assert said.startswith(f"{tmp_path / 'new'}: 2 files of 3 MFPs each, 120 events, ")
     mfp = Mfp.decode(paths[1].read_bytes())
     assert (mfp.source_id, mfp.event_id, len(mfp)) == (1, 0, 40)
-
-
-def test_generate_gives_the_same_bytes_for_the_same_seed(tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         printed("generate", *SMALL, "-o", tmp_path / name, "--seed", seed)
     a, b, c = ((tmp_path / name / "source-0.mfp").read_bytes() for name in "abc")
@@ -42,7 +39,7 @@ def test_generate_gives_the_same_bytes_for_the_same_seed(tmp_path):
     assert a != c
 
 
-def test_inspect_counts(files):
+def test_inspect_counts_all_and_lists_as_many_as_asked(files):
     record = json.loads(printed("inspect", files[1], "--json"))
     assert record["kind"] == "mfp"
     assert record["damage"] is None
@@ -56,9 +53,6 @@ def test_inspect_counts(files):
     assert record["totals"]["packets"] == 3
     assert record["totals"]["events"] == record["totals"]["parts"] == 120
     assert record["totals"]["nbytes"] == files[1].stat().st_size
-
-
-def test_inspect_lists_as_many_as_asked_and_totals_of_all(files):
     said = printed("inspect", files[0], "--limit", 1)
     assert "and 2 more (--limit)" in said
     assert "3 MFPs, 120 events, 120 fragments; " in said
@@ -111,10 +105,16 @@ def test_inspect_lists_meps(tmp_path, files):
     assert "2 MEPs, 80 events, 3 MFPs, 1 missing; " in printed("inspect", path)
 
 
-def test_check_finds_generated_files_whole(files):
+def test_check_finds_generated_files_whole_and_reports_every_cut_and_garbage(files):
     said = printed("check", *files)
     assert said.startswith("2 of 2 files intact: 6 packets, ")
     assert said.endswith("; generated fragments checked byte for byte in 2\n")
+    data = files[0].read_bytes()
+    for damaged in (data[:-1], data[:30], data[:3], b"\0" * 64, data + b"x"):
+        files[0].write_bytes(damaged)
+        done = invoke("check", files[0])
+        assert done.exit_code == DAMAGED, done.output
+        assert "0 of 1 files intact" in done.stdout
 
 
 @pytest.mark.parametrize("place", [0.2, 0.5, 0.9, 0.999])
@@ -156,15 +156,6 @@ def test_check_names_the_first_faults_and_counts_all(tmp_path):
     assert "and 20 more" in done.stdout
 
 
-def test_check_reports_every_cut_and_garbage(files):
-    data = files[0].read_bytes()
-    for damaged in (data[:-1], data[:30], data[:3], b"\0" * 64, data + b"x"):
-        files[0].write_bytes(damaged)
-        done = invoke("check", files[0])
-        assert done.exit_code == DAMAGED, done.output
-        assert "0 of 1 files intact" in done.stdout
-
-
 def test_what_is_no_file_of_packets_is_bad_input(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     for command in ("check", "inspect"):
@@ -172,6 +163,10 @@ def test_what_is_no_file_of_packets_is_bad_input(tmp_path):
         assert "byte 0: neither an MFP nor a MEP" in refused(command, tmp_path / "notes.txt")
     assert "not a regular file" in refused("inspect", tmp_path)
     assert "has no files that end in .mfp or .mep" in refused("check", tmp_path)
+    (tmp_path / "file").write_text("")
+    done = invoke("generate", *SMALL, "-o", tmp_path / "file")
+    assert done.exit_code == 1
+    assert f"cannot write {tmp_path / 'file'}" in done.stderr
 
 
 def test_a_scenario_that_has_no_mfps_is_bad_input(tmp_path):
@@ -180,10 +175,3 @@ def test_a_scenario_that_has_no_mfps_is_bad_input(tmp_path):
     assert "event.packing = 70000" in sentence
     assert "at most 65535" in sentence
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_written_is_a_failure(tmp_path):
-    (tmp_path / "file").write_text("")
-    done = invoke("generate", *SMALL, "-o", tmp_path / "file")
-    assert done.exit_code == 1
-    assert f"cannot write {tmp_path / 'file'}" in done.stderr

@@ -30,7 +30,7 @@ def file_of(folder: Path, scenario: Any) -> Path:
     return path
 
 
-def test_a_scenario_is_checked_with_its_units_and_dummies() -> None:
+def test_a_scenario_is_checked_with_its_units_and_dummies_where_they_are(tmp_path: Path) -> None:
     found = record("check", "lhcb-run3-test-20")
     schedule = found["schedule"]
     # 321 units on leaves with 20 used ports each: 360 slots.
@@ -38,6 +38,11 @@ def test_a_scenario_is_checked_with_its_units_and_dummies() -> None:
     share = methods.analyse(load("lhcb-run3-test-20")).metrics["dummy_share"]
     assert 1 - schedule["rate_share"] == pytest.approx(share)
     assert "units of the scenario; 360 slots, 39 dummies" in printed("check", "lhcb-run3-test-20")
+    path = file_of(tmp_path, small(builders__folded=False, readout__units=2))
+    schedule = record("check", path)["schedule"]
+    assert schedule["order"] == ["H00-00", "H01-00"]
+    assert schedule["builders"] == ["H00-01", "H01-01"]
+    assert (schedule["phases"], schedule["hosts"]) == (2, 4)
 
 
 def test_a_scenario_is_checked_in_its_order_and_with_its_tables(tmp_path: Path) -> None:
@@ -52,14 +57,6 @@ def test_a_scenario_is_checked_in_its_order_and_with_its_tables(tmp_path: Path) 
     # Both hosts of a leaf go by the first uplink.
     assert record("check", path)["schedule"]["worst_flows"] == 2
     assert record("check", path, "--routing", "d-mod-k")["schedule"]["worst_flows"] == 1
-
-
-def test_units_that_are_apart_send_from_readout_to_builder_units(tmp_path: Path) -> None:
-    path = file_of(tmp_path, small(builders__folded=False, readout__units=2))
-    schedule = record("check", path)["schedule"]
-    assert schedule["order"] == ["H00-00", "H01-00"]
-    assert schedule["builders"] == ["H00-01", "H01-01"]
-    assert (schedule["phases"], schedule["hosts"]) == (2, 4)
 
 
 def test_a_unit_table_gives_the_roles(tmp_path: Path) -> None:
@@ -136,12 +133,18 @@ def test_mended_that_changes_nothing_has_a_note(tmp_path: Path) -> None:
     assert said.startswith("network.routing = mended changes nothing")
 
 
-def test_routing_names_are_listed_without_contradiction() -> None:
+def test_routing_names_and_credit_loops_are_listed_without_contradiction(tmp_path: Path) -> None:
     said = refused("check", "lhcb", "--routing", "ftree")
     assert "mended, and in scenarios ecmp on Ethernet" in said
     said = refused("route", "lhcb", "H00-00", "H05-07", "--routing", "mended")
     assert "not known" not in said
     assert "needs a schedule: use `daqloom topology check --routing mended`" in said
+    ring(tmp_path)
+    text = printed("check", tmp_path)
+    assert "no loop, 1 credit loop\n" in text
+    assert "  credit loop: sw0 port 2 → sw1 port 2 → sw2 port 2 → sw0 port 2\n" in text
+    assert record("check", tmp_path)["credit_loops"] == [[["sw0", 2], ["sw1", 2], ["sw2", 2]]]
+    assert "no loop, no credit loop\n" in printed("check", "lhcb")
 
 
 def test_a_fabric_that_is_no_tree_is_routed_by_shortest_paths(tmp_path: Path) -> None:
@@ -159,12 +162,3 @@ def test_a_fabric_that_is_no_tree_is_routed_by_shortest_paths(tmp_path: Path) ->
     assert "no loop, 2 credit loops\n" in done.stdout
     assert "D-mod-K requires" in refused("check", path, "--routing", "d-mod-k")
     assert record("check", path, "--routing", "mended")["routing"] == "mended"
-
-
-def test_a_credit_loop_is_named_by_switch_and_port(tmp_path: Path) -> None:
-    ring(tmp_path)
-    text = printed("check", tmp_path)
-    assert "no loop, 1 credit loop\n" in text
-    assert "  credit loop: sw0 port 2 → sw1 port 2 → sw2 port 2 → sw0 port 2\n" in text
-    assert record("check", tmp_path)["credit_loops"] == [[["sw0", 2], ["sw1", 2], ["sw2", 2]]]
-    assert "no loop, no credit loop\n" in printed("check", "lhcb")

@@ -74,7 +74,12 @@ def test_files_are_written(tmp_path: Path) -> None:
     assert table["link"][0] == "leaf1 port 3 - spine0 port 3"
 
 
-def test_in_python_failures_are_a_dataset(tmp_path: Path) -> None:
+def test_a_log_without_failures_says_so_and_failures_are_a_dataset(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("time,port,state\n")
+    told = run("faults", "log", str(log), "--figure", str(tmp_path / "none.png"))
+    assert told.split("number")[1].split()[:2] == ["0", "links"]  # and none a day
+    assert "all = outside tests = flapping merged" in told
     log = tmp_path / "log.csv"
     log.write_text("begin,end,link,cause\n10,11,a,x\n12,13,a,x\n50,,b,\n100,101,a,x\n")
     kinds = variants(failures_of(read_logs([log]), Links()), [Period(90, 110)], 5)
@@ -85,14 +90,6 @@ def test_in_python_failures_are_a_dataset(tmp_path: Path) -> None:
     assert found["outside_tests"].values.tolist() == [True, True, True, False]
     assert found["flapping_merged"].values.tolist() == [True, False, True, False]
     assert str(found["begin"].values[0]) == "1970-01-01T00:00:10.000000000"
-
-
-def test_a_log_without_failures_says_so_and_draws(tmp_path: Path) -> None:
-    log = tmp_path / "log.csv"
-    log.write_text("time,port,state\n")
-    told = run("faults", "log", str(log), "--figure", str(tmp_path / "none.png"))
-    assert told.split("number")[1].split()[:2] == ["0", "links"]  # and none a day
-    assert "all = outside tests = flapping merged" in told
 
 
 @pytest.mark.parametrize(

@@ -136,15 +136,12 @@ def test_what_is_in_the_store_is_not_simulated_again(usual: list[str], folder: P
         assert len(store) == before
 
 
-def test_test_periods_do_not_count(usual: list[str]) -> None:
+def test_test_periods_do_not_count_and_larger_numbers_are_told(usual: list[str]) -> None:
     both = "2024-03-01T00:00/2024-03-01T10:00"
     told = json.loads(run(*usual, "--test", both, "--as-it-is", "--json", "-q"))
     assert [each["broken"] for each in told["broken_at_once"]] == [0, 1]
     assert told["days"] == pytest.approx(10 - 10 / 24)
     assert list(told["throughput"]) == ["as it is"]
-
-
-def test_numbers_beyond_those_simulated_are_told(usual: list[str]) -> None:
     told = run(*usual, "--failures", "1", "--as-it-is", "-q")
     assert "more than 1" in told
     assert "as with 1" in told

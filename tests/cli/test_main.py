@@ -16,6 +16,7 @@ from daqloom.results.result import Result
 from daqloom.system import System
 from daqloom.topology.system.scenarios import load
 from support.command import commands
+from support.imports import imported
 from support.ordinary_user import ordinary_user
 
 BAD_INPUT = 2
@@ -31,73 +32,57 @@ def daqloom(*arguments, **options) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, **options)
 
 
-def test_scenarios_lists_each_with_a_line():
+def test_scenarios_are_listed_and_shown_as_they_can_be_loaded(tmp_path):
     lines = invoke("scenarios").stdout.splitlines()
     names = [line.split()[0] for line in lines]
     assert names == sorted(names)
     assert {"atlas-hllhc", "atlas-lab", "incast-rack", "small-rack", "lhcb-run3-test"} < set(names)
     assert all(len(line.split()) > 5 for line in lines)
-
-
-def test_show_prints_a_scenario_that_can_be_loaded(tmp_path):
     done = invoke("show", "atlas-lab", "--set", "network.switch.tor.model=qfx5120-48y")
     file = tmp_path / "shown.toml"
     file.write_text(done.stdout)
     assert load(file).hash() == load("atlas-lab", ["network.switch.tor.model=qfx5120-48y"]).hash()
     assert 'rto_min = "200 ms"' in done.stdout
+    import daqloom as package
+
+    assert invoke("--version").stdout == f"daqloom {package.__version__}\n"
 
 
-def test_analyse_prints_one_json_object_and_nothing_else():
+def test_analyse_prints_one_json_object_or_a_table_with_the_papers_figures():
     done = invoke("analyse", "atlas-lab", "--json")
     assert done.exit_code == 0
     assert done.stderr == ""
     record = json.loads(done.stdout)
     assert (record["scenario"], record["method"]) == ("atlas-lab", "analyse")
     assert record["scenario_hash"] == load("atlas-lab").hash()
-
-
-def test_analyse_gives_the_papers_figures_without_overhead():
     record = json.loads(
         invoke("analyse", "atlas-lab", "--set", "transport.overhead=false", "--json").stdout
     )
     assert round(record["metrics"]["buffer_peak_bytes"]["tor"] / 1e6, 1) == 47.5
     assert round(record["analysis"]["published"]["value_bytes"] / 1e6, 2) == 47.03
-
-
-def test_analyse_prints_a_table_for_people():
     done = invoke("analyse", "atlas-lab", "--set", "transport.overhead=false")
     assert "buffer_peak_bytes.tor" in done.stdout
     assert "47.5 MB" in done.stdout
 
 
-def test_analyse_takes_fabrics_too(tmp_path):
+def test_analyse_takes_fabrics_and_systems_without_closed_form(tmp_path):
     record = json.loads(invoke("analyse", "lhcb-10-percent", "--json").stdout)
     assert (record["method"], record["analysis"]["schedule"]["phases"]) == ("analyse", 40)
     assert "barrier_s.waiting" in invoke("analyse", "lhcb-10-percent").stdout
     refused = invoke("analyse", "lhcb-10-percent", "--figure", str(tmp_path / "a.png"))
     assert refused.exit_code == 2
     assert "closed forms of lhcb-10-percent have no figure" in refused.stderr
+    printed = invoke("analyse", "pull-infiniband").stdout
+    assert "has no closed form" in " ".join(printed.split())
+    assert "metric" not in printed
 
 
 @pytest.mark.process
 def test_analyse_imports_nothing_heavy():
-    heavy = ["scipy", "xarray", "pandas", "networkx", "matplotlib", "plotly", "distributed", "grpc"]
-    heavy += ["jinja2"]
-    heavy += ["daqloom._engine"]
-    code = (
-        "import sys\n"
-        "from daqloom.cli.main import app\n"
-        "app(['analyse', 'atlas-lab'], standalone_mode=False)\n"
-        f"print('heavy:', sorted(set({heavy}) & set(sys.modules)))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "heavy: []"
-
-
-def test_the_version_is_printed():
-    import daqloom as package
-
-    assert invoke("--version").stdout == f"daqloom {package.__version__}\n"
+    heavy = {"scipy", "xarray", "pandas", "networkx", "matplotlib", "plotly", "distributed", "grpc"}
+    heavy |= {"jinja2", "daqloom._engine"}
+    analyse = "app(['analyse', 'atlas-lab'], standalone_mode=False)"
+    assert not heavy & imported(f"from daqloom.cli.main import app\n{analyse}")
 
 
 @pytest.mark.parametrize("command", ["scenarios", "show", "analyse", "simulate", "demo"])
@@ -194,7 +179,7 @@ def test_a_folder_that_may_not_be_written_is_refused_before_the_run(tmp_path):
     assert "cannot be written" in message
 
 
-def test_an_interrupt_is_one_sentence(monkeypatch):
+def test_interrupts_and_a_lack_of_memory_are_one_sentence_and_errors_tracebacks(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
@@ -202,6 +187,20 @@ def test_an_interrupt_is_one_sentence(monkeypatch):
     done = invoke("simulate", "small-rack")
     assert done.exit_code == INTERRUPTED
     assert done.stderr == "daqloom: interrupted; nothing was saved\n"
+
+    def exhausted(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(System, "simulate", exhausted)
+    done = invoke("simulate", "small-rack")
+    assert done.exit_code == FAILED
+    assert "out of memory" in done.stderr
+
+    def broken(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(System, "analyse", broken)
+    assert isinstance(invoke("analyse", "small-rack").exception, ZeroDivisionError)
 
 
 AT_ONCE = """
@@ -232,16 +231,6 @@ def test_a_simulation_that_is_interrupted_ends_within_the_run():
     assert json.loads(output)["engine"]["virtual_s"] < 1000
 
 
-def test_running_out_of_memory_is_one_sentence(monkeypatch):
-    def exhausted(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr(System, "simulate", exhausted)
-    done = invoke("simulate", "small-rack")
-    assert done.exit_code == FAILED
-    assert "out of memory" in done.stderr
-
-
 def test_the_seed_on_the_command_line_replaces_the_scenarios(monkeypatch):
     def simulated(system, **_):
         scenario = system.scenario
@@ -255,14 +244,6 @@ def test_the_seed_on_the_command_line_replaces_the_scenarios(monkeypatch):
 
     monkeypatch.setattr(System, "simulate", simulated)
     assert json.loads(invoke("simulate", "small-rack", "--seed", "7", "--json").stdout)["seed"] == 7
-
-
-def test_a_programming_error_keeps_its_traceback(monkeypatch):
-    def broken(*_, **__):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(System, "analyse", broken)
-    assert isinstance(invoke("analyse", "small-rack").exception, ZeroDivisionError)
 
 
 @pytest.mark.parametrize(
@@ -353,9 +334,3 @@ def test_every_command_of_the_help_answers_alone():
     assert done.returncode == 0, done.stderr
     usages = re.findall(r"(?m)^Usage: daqloom (\S+)", done.stdout.decode())
     assert usages == names
-
-
-def test_a_system_without_closed_form_has_a_note_and_no_empty_table():
-    printed = invoke("analyse", "pull-infiniband").stdout
-    assert "has no closed form" in " ".join(printed.split())
-    assert "metric" not in printed

@@ -21,8 +21,6 @@ from daqloom.cli.console.terminal import BAD_INPUT, FAILED, INTERRUPTED
 from daqloom.study import StudyError
 from daqloom.study.file.file import load_study, shipped_studies
 from daqloom.study.run.dataset import open_study
-from daqloom.study.run.executor import InProcess
-from daqloom.study.run.runner import run
 from daqloom.study.store.store import Store
 from support import small_studies
 from support.command import invoke
@@ -95,8 +93,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The numbers of the long study, of which the other is a part, computed in one go."""
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "long.toml").write_text(LONG)
-    with Store.open(folder / "store", create=True) as store:
-        run(load_study(folder / "long.toml"), store, InProcess(store))
+    small_studies.complete(load_study(folder / "long.toml"), folder / "store")
     return numbers(folder / "long.toml", folder / "store")
 
 
@@ -228,7 +225,7 @@ def test_a_disk_that_fills_stops_the_run_and_loses_nothing(folder: Path, workers
     assert len(held(folder / "s")) == whole
 
 
-def test_a_search_without_a_boundary_is_kept_and_said(folder: Path) -> None:
+def test_searches_without_a_boundary_or_a_metric_are_named(folder: Path) -> None:
     (folder / "none.toml").write_text(SEARCH)
     done = study(folder, "run", "none.toml", "--workers", "1", "--store", "s")
     assert done.exit_code == 0
@@ -240,6 +237,11 @@ def test_a_search_without_a_boundary_is_kept_and_said(folder: Path) -> None:
     assert (again.exit_code, again.stderr) == (0, done.stderr)
     status = open_study(folder / "none.toml", store=folder / "s")["boundary_status"]
     assert status.item() == "never"
+    (folder / "none.toml").write_text(SEARCH.replace("packets_dropped", "packets_droped"))
+    found = study(folder, "run", "none.toml")
+    assert (found.exit_code, found.stdout) == (BAD_INPUT, "")
+    assert re.fullmatch(r"daqloom: none\.toml: [^\n]*packets_droped[^\n]*\n", found.stderr)
+    assert not (folder / "daqloom-store").exists()
 
 
 @pytest.mark.parametrize(
@@ -265,14 +267,6 @@ def test_a_mistake_is_one_sentence(folder, change, words, says) -> None:
     assert found.stderr.startswith("daqloom: ")
     assert says in found.stderr
     assert os.listdir(folder / "newer") == ["format.json"]
-
-
-def test_a_condition_on_what_the_method_does_not_give(folder: Path) -> None:
-    (folder / "none.toml").write_text(SEARCH.replace("packets_dropped", "packets_droped"))
-    found = study(folder, "run", "none.toml")
-    assert (found.exit_code, found.stdout) == (BAD_INPUT, "")
-    assert re.fullmatch(r"daqloom: none\.toml: [^\n]*packets_droped[^\n]*\n", found.stderr)
-    assert not (folder / "daqloom-store").exists()
 
 
 @pytest.mark.process
@@ -348,9 +342,6 @@ def test_the_list_names_every_study_with_its_title_and_the_published_figure(fold
     assert {each["name"]: each["figure"] for each in listed}["lhcb-barriers"] == (
         "event-builder paper, fig. 12"
     )
-
-
-def test_studies_whose_description_begins_with_a_figure_list_it() -> None:
     for name in shipped_studies():
         made = load_study(name)
         assert made.figure or not re.match(r"Figs?\. \d", made.description.strip()), name

@@ -10,13 +10,10 @@ from daqloom.cli.switch import _needs_dpdk
 from daqloom.results.errors import MeasureError
 
 
-def test_a_build_without_dpdk_is_named(monkeypatch):
+def test_a_build_without_dpdk_or_its_library_is_named(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MeasureError, match="daqloom was built without DPDK; install it"):
         _needs_dpdk()
-
-
-def test_a_library_that_cannot_be_loaded_is_named(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.delattr(daqloom.softswitch, "program", raising=False)
     monkeypatch.setitem(sys.modules, "daqloom.softswitch.program", None)

@@ -23,15 +23,17 @@ BIG = ["clos", "--leaves", "100", "--spines", "10"]
 DEEP = ["clos", "--pods", "40", "--leaves", "20", "--spines", "20", "--cores", "20"]
 
 
-def test_the_fabrics_that_come_with_daqloom_are_listed():
+def test_shipped_fabrics_are_listed_and_their_capacity_is_judged():
     assert printed("list").splitlines() == [
         "cluster64: 64 hosts, 6 switches, 134 cables",
         "fattree72: 72 hosts, 6 switches, 144 cables",
         "lhcb: 360 hosts, 28 switches, 720 cables",
     ]
-
-
-def test_show_counts_by_level_and_judges_the_capacity():
+    for folder in shipped_fabrics().values():
+        assert {path.name for path in Path(folder).iterdir()} >= {
+            "ibnetdiscover.txt",
+            "opensm-lfts.dump",
+        }
     shown = record("show", "lhcb")
     assert shown["switches"] == {"leaf": 18, "spine": 10}
     assert [(c["from"], c["to"], c["count"]) for c in shown["cables"]] == [
@@ -115,13 +117,6 @@ def test_show_names_the_switches_that_block():
     assert "leaf00: 800 Gb/s from below, 200 Gb/s to other switches" in text
 
 
-def test_check_finds_the_regular_fabric_free_of_conflicts():
-    text = printed("check", "lhcb")
-    assert "all 129,240 pairs connected, no loop" in text  # 360 · 359
-    assert "phases in conflict    0 of 360" in text
-    assert "Suggestions" not in text
-
-
 def test_check_tells_routes_cabling_schedule_suggestions_in_this_order():
     text = printed("check", "cluster64")
     parts = [text.index(part) for part in ("Routes:", "Cabling:", "Schedule:", "Suggestions:")]
@@ -132,10 +127,16 @@ def test_check_tells_routes_cabling_schedule_suggestions_in_this_order():
     assert found["anomalies"] == shown["anomalies"]
 
 
-def test_check_says_when_no_order_can_help():
+def test_check_says_when_no_order_can_help_or_clear_all_conflicts():
     text = printed("check", "clos", "--leaves", 3, "--spines", 1, "--hosts-per-leaf", 4)
     assert "the fabric has no full bisection" in text
     assert "the fabric has no full bisection" not in printed("check", "cluster64")
+    assert "no other node order is better" in printed("check", "cluster64")
+    assert "none clears all conflicts" in printed("check", "cluster64", "--order", "shuffle:0")
+    text = printed("check", "lhcb")
+    assert "all 129,240 pairs connected, no loop" in text  # 360 · 359
+    assert "phases in conflict    0 of 360" in text
+    assert "Suggestions" not in text
 
 
 def test_check_finds_conflicts_and_what_mends_them(tmp_path):
@@ -155,11 +156,6 @@ def test_check_finds_conflicts_and_what_mends_them(tmp_path):
     assert "1. leaf after leaf, by port: no conflict, 0 dummies" in text
     assert better.read_text().split() == first["order"]
     assert record("check", "lhcb", "--order", better)["schedule"]["conflicting_phases"] == 0
-
-
-def test_check_says_when_nothing_clears_all_conflicts():
-    assert "no other node order is better" in printed("check", "cluster64")
-    assert "none clears all conflicts" in printed("check", "cluster64", "--order", "shuffle:0")
 
 
 def test_dummies_take_the_slots_of_missing_hosts():
@@ -260,24 +256,26 @@ def test_draw_writes_what_the_ending_says(tmp_path, ending):
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
-def test_a_drawing_as_json_is_a_fabric_again(tmp_path):
+def test_a_drawing_is_dot_or_a_fabric_again_as_json(tmp_path):
     file = tmp_path / "mine.json"
     printed("draw", *LHCB, "-o", file)
     assert record("show", file)["switches"] == {"leaf": 18, "spine": 10}
     assert record("check", file)["schedule"]["conflicting_phases"] == 0
-
-
-def test_draw_prints_dot_unless_a_file_is_named():
     text = printed("draw", "fattree72", "--each-host")
     assert text.startswith('graph "fattree72" {')
     assert "H03-17" in text
 
 
-def test_a_clos_of_three_levels_is_described_by_options():
+def test_networks_are_described_by_options_or_the_name_of_a_scenario():
     shape = ["--pods", 2, "--leaves", 2, "--spines", 2, "--cores", 2, "--hosts-per-leaf", 2]
     shown = record("show", "clos", *shape, "--rate", "EDR")
     assert shown["switches"] == {"leaf": 4, "spine": 4, "core": 4}
     assert shown["cables"][0]["rate_bps"] == 100 * 10**9
+    assert "696 hosts" in printed("show", "atlas-farm")
+    assert "0 of 342" in printed("check", "lhcb-ethernet")
+    hops = printed("route", "atlas-farm", "readout.1", "builder.40")
+    assert "core.1" in hops
+    assert "tor.1" in hops
 
 
 @pytest.mark.parametrize("command", ["list", "show", "check", "draw", "route"])
@@ -356,14 +354,6 @@ def test_neighbour_tables_are_a_fabric_at_the_rate_that_is_given():
     ]
 
 
-def test_the_shipped_fabrics_are_folders_of_dumps():
-    for folder in shipped_fabrics().values():
-        assert {path.name for path in Path(folder).iterdir()} >= {
-            "ibnetdiscover.txt",
-            "opensm-lfts.dump",
-        }
-
-
 def test_the_tutorial_shows_what_is_printed(tmp_path, monkeypatch):
     page = ROOT / "docs" / "tutorial" / "check-your-fabric.md"
     monkeypatch.chdir(tmp_path)
@@ -426,11 +416,3 @@ def test_slow_uplinks_show_in_the_bound_of_a_check(tmp_path):
     assert "longest phase         2: 8 transfers by a host's\n" in said
     assert said.count("at 50 Gb/s") == 1
     assert "at most 23.5% of the conflict-free rate" in said
-
-
-def test_the_network_of_a_scenario_is_taken_by_its_name():
-    assert "696 hosts" in printed("show", "atlas-farm")
-    assert "0 of 342" in printed("check", "lhcb-ethernet")
-    hops = printed("route", "atlas-farm", "readout.1", "builder.40")
-    assert "core.1" in hops
-    assert "tor.1" in hops

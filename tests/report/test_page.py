@@ -9,14 +9,11 @@ DOT = Figure([Panel([Line([1], [1])])], (2, 1))
 EVIL = "</script><script>alert(1)</script><!--<script>"
 
 
-def test_a_page_of_pictures_alone_carries_no_script() -> None:
+def test_a_page_of_pictures_alone_carries_no_script_and_no_empty_paragraph() -> None:
     bars = Section("Bars", picture=DOT, described="Bars", head=["a"], rows=[["b"]])
     text = page("A title", "and more", [bars])
     assert "<script" not in text
     assert len(text) < 10_000
-
-
-def test_a_figure_without_a_caption_has_no_empty_paragraph() -> None:
     parts = [Section("Bars", [""], picture=DOT, described="Bars"), Section("Turn", figure=DOT)]
     assert "<p></p>" not in page("A title", "and more", parts)
     captioned = page("", "", [Section("Bars", ["High & low."], is_answer=True)])

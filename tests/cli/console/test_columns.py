@@ -64,9 +64,13 @@ def test_numbers_of_any_length_stay_whole(numbers: list[list[str]], width: int) 
     assert all(has(cell, lines) for row in rows for cell in row)
 
 
-def test_a_pipe_has_a_line_for_each_row() -> None:
+def test_the_width_is_of_the_environment_or_unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert width_of(Console(file=io.StringIO())) == UNLIMITED
     assert len(drawn(HEAD, ROWS, UNLIMITED, words=[4])) == 2 + len(ROWS)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert width_of(Console(file=io.StringIO())) == UNLIMITED
+    monkeypatch.setenv("COLUMNS", "120")
+    assert width_of(Console(file=io.StringIO())) == 120
 
 
 @pytest.mark.parametrize("columns", ["60", "80"])
@@ -112,12 +116,3 @@ def test_no_control_character_reaches_the_terminal(capsys: pytest.CaptureFixture
         assert "\\x1b[31mswp1\\x07\\x9b2J" in text
         assert not {"\x1b", "\x07", "\x9b"} & set(text)
     assert told.err.splitlines()[1] == "second line"
-
-
-def test_columns_of_the_environment_are_the_width_where_there_is_no_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    assert width_of(Console(file=io.StringIO())) == UNLIMITED
-    monkeypatch.setenv("COLUMNS", "120")
-    assert width_of(Console(file=io.StringIO())) == 120

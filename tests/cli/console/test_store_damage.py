@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from daqloom.study.file.file import load_study
 from daqloom.study.run.dataset import open_study
-from daqloom.study.run.executor import InProcess
-from daqloom.study.run.runner import run
 from daqloom.study.store.store import Store
 from support.command import invoke
-from support.small_studies import GRID
+from support.small_studies import GRID, complete, written
 from support.study_stores import files, rewrite, with_flipped_bit
 
 STUDY = GRID.replace('"30 ms"', '"100 ms"')
@@ -28,9 +25,7 @@ HIT = 3
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study's file and its store, computed once."""
     folder = tmp_path_factory.mktemp("whole")
-    (folder / "mine.toml").write_text(STUDY)
-    with Store.open(folder / "store", create=True) as store:
-        run(load_study(folder / "mine.toml"), store, InProcess(store))
+    complete(written(folder, STUDY), folder / "store")
     return folder
 
 
@@ -91,14 +86,11 @@ def test_json_reports_the_damage_too(folder: Path, name: str) -> None:
     assert all("it cannot be decompressed" in each["reason"] for each in found)
 
 
-def test_the_page_reports_the_damage_as_the_command_does(folder: Path) -> None:
+def test_the_page_reports_the_damage_as_the_command_and_python_do(folder: Path) -> None:
     done = command(folder, "report")
     assert done.exit_code == 0
     sentence = html.escape(assert_reported(done, folder))
     assert sentence in html.escape(html.unescape((folder / "out" / "report.html").read_text()))
-
-
-def test_python_is_warned(folder: Path) -> None:
     with pytest.warns(UserWarning, match=f"{HIT} results are lost"):
         open_study(folder / "mine.toml", store=folder / "store")
 

@@ -17,14 +17,12 @@ def clock(monkeypatch):
     return now
 
 
-def test_a_short_run_shows_no_progress(clock, capsys):
+def test_a_short_run_shows_no_progress_and_a_long_one_how_far_it_is(clock, capsys):
     with console.progress("simulating") as show:
         clock[0] = 1.9
         show(0.9)
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_long_run_in_a_log_says_how_far_it_is_now_and_then(clock, capsys):
+    clock[0] = 0.0
     with console.progress("simulating") as show:
         for clock[0], share in [(2.5, 0.1), (3.0, 0.2), (12.0, 0.4), (12.6, 0.5)]:
             show(share)

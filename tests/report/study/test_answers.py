@@ -102,17 +102,6 @@ def run(folder: Path, *words: str) -> Any:
     return invoke(*words[:-1], file, "--store", store, *words[-1].split())
 
 
-def test_a_search_ends_with_its_answer(tmp_path: Path) -> None:
-    study_of(tmp_path, search("2 kB", "8 MB", "100 kB"))
-    first = run(tmp_path, "study", "run", "--workers 1")
-    summary, answer = first.stdout.splitlines()
-    assert summary.startswith("mine: 1 answer from ")
-    assert answer.startswith(f"{WHAT}: ")
-    assert re.search(r": [0-9.]+ [kM]B \(not with [0-9.]+ [kM]B\)$", answer)
-    # From the store, the answer is the same.
-    assert run(tmp_path, "study", "run", "--workers 1").stdout.splitlines()[1] == answer
-
-
 QUICK = POINTS + '[quick.set]\n"run.duration" = "20 ms"\n'
 COMMANDS = [("report",), ("study", "fit"), ("study", "compare"), ("study", "levels")]
 
@@ -131,9 +120,17 @@ def test_results_of_the_other_form_are_named(tmp_path, words, computed, read, ad
     assert advice in sentence
 
 
-def test_without_any_result_only_running_helps(tmp_path: Path) -> None:
+def test_a_search_ends_with_its_answer_and_only_running_gives_one(tmp_path: Path) -> None:
     study_of(tmp_path, QUICK)
     Store.open(tmp_path / "store", create=True).close()
     refused = run(tmp_path, "report", "")
     assert refused.exit_code == BAD_INPUT
     assert "there is no result of this study yet" in refused.stderr
+    study_of(tmp_path, search("2 kB", "8 MB", "100 kB"))
+    first = run(tmp_path, "study", "run", "--workers 1")
+    summary, answer = first.stdout.splitlines()
+    assert summary.startswith("mine: 1 answer from ")
+    assert answer.startswith(f"{WHAT}: ")
+    assert re.search(r": [0-9.]+ [kM]B \(not with [0-9.]+ [kM]B\)$", answer)
+    # From the store, the answer is the same.
+    assert run(tmp_path, "study", "run", "--workers 1").stdout.splitlines()[1] == answer

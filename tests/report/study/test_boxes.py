@@ -9,12 +9,9 @@ from support.figures import marks
 from support.study_datasets import RATES, study
 
 
-def test_box_plots_need_two_seeds():
+def test_box_plots_show_every_seed_of_two_or_more():
     with pytest.raises(StudyError, match=r"repeat\.seeds"):
         box_plots(study(RATES, seeds=1))
-
-
-def test_box_plots_show_every_seed():
     [panel] = box_plots(study(RATES)).panels
     seeds = marks(panel, Line, marker=".")
     assert seeds[0].y == pytest.approx([10.8, 12, 13.2])

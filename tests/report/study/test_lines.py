@@ -22,7 +22,7 @@ from support.study_datasets import (
 )
 
 
-def test_lines_show_means_with_standard_errors():
+def test_lines_show_means_with_standard_errors_or_the_range_of_seeds():
     figure = lines(study(RATES))
     formula, simulation = curves(figure.panels[0])
     assert formula.x == pytest.approx([3, 6, 9, 12])
@@ -33,9 +33,6 @@ def test_lines_show_means_with_standard_errors():
     caption = lines_caption(study(RATES), PEAK)
     assert "3 seeds" in caption
     assert "standard deviation" in caption
-
-
-def test_bars_of_the_range_of_seeds():
     dataset = study(RATES).assign_attrs(bars="range")
     _, simulation = curves(lines(dataset).panels[0])
     of_first = dataset[PEAK].sel(by="simulate").isel({RATES[0]: 0})
@@ -44,23 +41,24 @@ def test_bars_of_the_range_of_seeds():
     assert "from the lowest to the highest" in lines_caption(dataset, PEAK)
 
 
-def test_saturated_points_are_hollow_and_not_joined():
+def test_saturated_points_are_hollow_not_joined_and_left_out_far_above():
     figure = lines(study(RATES, bound_hz=9e3))
     [panel] = figure.panels
     assert np.isnan(curves(panel)[1].y[3])
     hollow = marks(panel, Line, hollow=True, width=0)
     assert [np.nansum(line.y) for line in hollow] == pytest.approx([40, 48])
     assert "links saturated" in names(figure)
+    dataset = study(RATES, bound_hz=9e3)
+    dataset[PEAK].loc[{"by": "simulate", "event.rate": 12e3}] = 500e6
+    [panel] = lines(dataset).panels
+    assert 36 < panel.y.ends[1] < 80
 
 
-def test_the_operating_point_is_marked_where_it_lies_on_the_axis():
+def test_the_operating_point_is_marked_on_its_axes():
     marked = lines(study(RATES, operating_point=POINT))
     assert "operating point\n12 kHz × 5 MB" in names(marked)
     beyond = lines(study(RATES, operating_point={"event.rate": 50e3}))
     assert not any("operating" in text for text in texts(beyond))
-
-
-def test_two_lines_cross_at_the_operating_point_of_a_searched_rate():
     figure = lines(searched(SIZES, operating_point=POINT))
     rules = marks(figure.panels[0], Rule)
     assert [(rule.at, rule.upright) for rule in rules] == [(5, True), (12, False)]  # MB, kHz
@@ -79,49 +77,28 @@ def test_every_panel_has_room_for_its_solid_points(bound_hz):
         assert all(np.nanmax(line.y) < panel.y.ends[1] for line in curves(panel))
 
 
-def test_hollow_points_far_above_are_left_out():
-    dataset = study(RATES, bound_hz=9e3)
-    dataset[PEAK].loc[{"by": "simulate", "event.rate": 12e3}] = 500e6
-    [panel] = lines(dataset).panels
-    assert 36 < panel.y.ends[1] < 80
-
-
-def test_a_formula_that_does_not_depend_on_the_colour_is_drawn_once():
+def test_lines_that_are_alike_or_many_are_thinned_as_the_caption_says():
     dataset = study(RATES, MODELS)
     dataset[PEAK].loc[{"by": "analyse"}] = 1e7
     [panel] = lines(dataset).panels
     assert len(curves(panel)) == 3  # two switches simulated, one formula
-
-
-def test_many_steps_are_thinned_as_the_caption_says():
     sizes = ("event.size", np.arange(1, 17) * 0.5e6, "B")
     [panel] = lines(study(RATES, sizes)).panels
     assert len(curves(panel)) == 2 * 5
     assert "5 of 16 steps of event size" in lines_caption(study(RATES, sizes), PEAK)
 
 
-def test_the_bound_of_the_links_stands_beside_a_searched_rate():
+def test_captions_of_searches_have_the_bound_of_the_links_and_what_found_nothing():
     assert "bound of the links" in names(lines(searched(SIZES, MODELS)))
     assert "Search for the largest event.rate with drop_fraction < 0.001." in (
         search_caption(searched(SIZES, MODELS))
     )
-
-
-def test_searches_that_found_nothing_are_counted():
     dataset = searched(SIZES)
     dataset["boundary_status"][1, 0, :2] = "above"
     assert search_caption(dataset).endswith(
         "2 of 9 searches found no boundary within 500 Hz to 60 kHz: at 2 it holds even at 60 kHz. "
         "They are kept and flagged; use wider bounds to find one."
     )
-
-
-def test_panels_of_a_third_axis_leave_room_for_one_variable():
-    dataset = with_latency(RATES, SIZES, MODELS, show=[LATENCY, PEAK])
-    with pytest.raises(StudyError, match="one or two axes"):
-        lines_in_panels(dataset, [LATENCY, PEAK])
-    drawn = {each.name: each.picture for each in pictures(dataset)}["lines"]
-    assert "event latency, mean (ms)" in texts(drawn)
 
 
 def test_the_thinnest_of_named_lines_is_the_last_drawn():
@@ -156,7 +133,7 @@ def test_the_step_without_a_limit_is_apart_from_a_single_limit(key: str, unit: s
     assert [panel.x.text(tick) for tick in panel.x.ticks] == ["8", "no limit"]
 
 
-def test_a_switch_without_a_value_is_marked_in_the_legend_and_in_its_panel():
+def test_switches_without_a_value_are_marked_and_panels_have_room():
     dataset = with_latency(RATES, MODELS)
     dataset[PEAK] = dataset[PEAK].where(dataset[MODELS[0]] != "acx7100-48l")
     assert {"acx7100-48l (no value)", "qfx5120-48y"} <= set(names(lines(dataset)))
@@ -164,6 +141,11 @@ def test_a_switch_without_a_value_is_marked_in_the_legend_and_in_its_panel():
     notes = [[text.text for text in marks(panel, Text)] for panel in beside.panels]
     assert notes == [[["no value: acx7100-48l"]], []]
     assert "acx7100-48l" in names(beside)
+    dataset = with_latency(RATES, SIZES, MODELS, show=[LATENCY, PEAK])
+    with pytest.raises(StudyError, match="one or two axes"):
+        lines_beside(dataset, [LATENCY, PEAK])
+    drawn = {each.name: each.picture for each in pictures(dataset)}["lines"]
+    assert "event latency, mean (ms)" in texts(drawn)
 
 
 def test_the_step_without_a_limit_is_behind_all_limits_and_not_joined():

@@ -22,12 +22,17 @@ def test_a_heat_map_has_a_panel_for_each_method_and_their_ratio():
     assert "12 kHz × 5 MB" in heat_map_caption(dataset)
 
 
-def test_few_steps_of_a_map_are_its_ticks():
+def test_a_map_names_the_step_without_a_limit_and_few_steps():
     builders = ("builders.units", [1, 2, 4], "")
     rates = ("event.rate", np.arange(1, 21) * 1e3, "Hz")
     panel = heat_map(study(rates, builders)).panels[0]
     assert panel.y.ticks == [1, 2, 4]
     assert panel.x.ticks is None  # left to the renderer
+    requests = ("building.outstanding_fragments", [0, 4, 8], "")
+    panel = heat_map(study(requests, RATES, methods=("simulate",))).panels[0]
+    assert "no limit" in {axis.text(0) for axis in (panel.x, panel.y)}
+    with pytest.raises(StudyError, match="two numeric axes"):
+        heat_map(study(RATES, MODELS))
 
 
 def test_the_cells_of_a_small_map_hold_their_values():
@@ -40,21 +45,7 @@ def test_the_cells_of_a_small_map_hold_their_values():
         shown = np.where(cells.texts == "", crossed.text, cells.texts).astype(float)
         assert shown == pytest.approx(mean.values, rel=5e-3)
     assert set(marks(ratio, Cells)[0].texts.ravel()) == {"1.2", ""}
-
-
-def test_the_cells_of_a_large_map_have_no_room_for_values():
     rates = ("event.rate", [1e3 * n for n in range(1, 21)], "Hz")
     sizes = ("event.size", [1e6 * n for n in range(1, 17)], "B")
     [cells] = marks(heat_map(study(rates, sizes)).panels[0], Cells)
     assert cells.texts is None
-
-
-def test_a_heat_map_needs_two_axes_of_numbers():
-    with pytest.raises(StudyError, match="two numeric axes"):
-        heat_map(study(RATES, MODELS))
-
-
-def test_a_map_names_the_step_without_a_limit():
-    requests = ("building.outstanding_fragments", [0, 4, 8], "")
-    panel = heat_map(study(requests, RATES, methods=("simulate",))).panels[0]
-    assert "no limit" in {axis.text(0) for axis in (panel.x, panel.y)}

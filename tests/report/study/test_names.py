@@ -40,14 +40,16 @@ def study(names: list[str], sizes: list[float] | None = None, seeds: int = 3) ->
     )
 
 
-def test_names_become_rows_where_no_other_axis_has_room() -> None:
+def test_names_become_rows_and_are_drawn_where_no_other_axis_has_room() -> None:
     assert study_names.axis_of_names(study(["one", "two"])) == "variant"
     assert study_names.axis_of_names(study(["one", "two"], [1e6, 5e6])) is None  # colours
     assert study_names.axis_of_names(study(MANY, [1e6, 5e6])) == "variant"
     assert study_names.axis_of_names(study(["one"], [1e6, 5e6])) is None
+    assert [each.name for each in pictures(study(MANY))] == ["names"]
+    assert "lines" in [each.name for each in pictures(study(["one", "two"], [1e6, 5e6]))]
 
 
-def test_every_name_has_a_row_in_the_order_of_the_file() -> None:
+def test_every_name_has_a_row_and_another_axis_panels() -> None:
     figure = study_names.names(study(MANY))
     [panel] = figure.panels
     assert panel.y.names == MANY
@@ -58,9 +60,6 @@ def test_every_name_has_a_row_in_the_order_of_the_file() -> None:
     assert list(bars.y) == list(range(9))
     [formula] = marks(panel, Line, marker="|")
     assert set(formula.x) == {10.0}
-
-
-def test_another_axis_becomes_panels_or_is_held() -> None:
     figure = study_names.names(study(MANY, [1e6, 2e6, 5e6]))
     assert titles(figure) == ["event size 1 MB", "event size 2 MB", "event size 5 MB"]
     sizes = [1e6 * k for k in range(1, 8)]
@@ -87,8 +86,3 @@ def test_a_search_without_a_boundary_is_a_text_in_its_row() -> None:
     dataset["boundary_status"] = (boundary.dims, status)
     [panel] = study_names.names(dataset, "boundary").panels
     assert [(text.text, text.y) for text in marks(panel, Text)] == [(["never up to 50 MB"], 1)]
-
-
-def test_a_report_draws_names_and_nothing_that_has_no_room_for_them() -> None:
-    assert [each.name for each in pictures(study(MANY))] == ["names"]
-    assert "lines" in [each.name for each in pictures(study(["one", "two"], [1e6, 5e6]))]

@@ -76,14 +76,25 @@ def test_the_table_has_values_errors_ratio_and_cost():
     assert rows[5][:3] == ["acx7100-48l", "2.5", "5 MB"]
 
 
-def test_only_products_have_a_cost():
+def test_products_have_a_cost_that_follows_the_switch_of_a_variant() -> None:
     assert study_table.relative_cost("acx7100-48l") == 2.5
     assert study_table.relative_cost("infinite") is None
+    dataset = study(("variant", ["shallow", "deep"], ""))
+    models = ("variant", ["qfx5120-48y", "acx7100-48l"])
+    dataset = dataset.assign_coords({"network.switch.tor.model": models})
+    place = study_table.head(dataset).index("relative cost")
+    assert [row[place] for row in study_table.rows(dataset)] == ["1", "2.5"]
 
 
-def test_saturated_rows_carry_an_asterisk():
+def test_rows_that_are_saturated_or_drifted_carry_a_sign():
     cells = [row[1] for row in study_table.rows(study(RATES, bound_hz=9e3))]
     assert cells == ["10.0", "20.0", "30.0", "40.0 *"]
+    dataset = study(RATES, methods=("simulate",))
+    dataset["equilibrium"] = xarray.full_like(dataset[PEAK], "", dtype="<U10")
+    dataset["equilibrium"].loc[{"event.rate": 9e3, "seed": 2}] = "drifting"
+    marks = [row[1].endswith("†") for row in study_table.rows(dataset)]
+    assert marks == [False, False, True, False]
+    assert "† not stationary" in render(dataset)
 
 
 @pytest.mark.parametrize(
@@ -113,15 +124,6 @@ def test_a_boundary_that_some_seeds_did_not_find_is_the_mean_of_the_others():
     assert cell == "1.140 ± 0.085 (60 kHz or more for 1 of 3 seeds)"
 
 
-def test_points_that_drifted_carry_a_dagger():
-    dataset = study(RATES, methods=("simulate",))
-    dataset["equilibrium"] = xarray.full_like(dataset[PEAK], "", dtype="<U10")
-    dataset["equilibrium"].loc[{"event.rate": 9e3, "seed": 2}] = "drifting"
-    marks = [row[1].endswith("†") for row in study_table.rows(dataset)]
-    assert marks == [False, False, True, False]
-    assert "† not stationary" in render(dataset)
-
-
 # Provenance
 
 
@@ -132,12 +134,9 @@ def origin(command, runs, first, last):
     return study_provenance.Origin(session, "0.1.0", runs, f"2026-01-0{first}", f"2026-01-0{last}")
 
 
-def test_provenance_merges_equal_values():
+def test_provenance_merges_equal_values_and_has_a_job_array_as_one_command():
     command = "daqloom study run s.toml"
-    origins = [
-        origin(command, 3, "1T00:00", "2T00:00"),
-        origin(command, 1, "1T12:00", "3T00:00"),
-    ]
+    origins = [origin(command, 3, "1T00:00", "2T00:00"), origin(command, 1, "1T12:00", "3T00:00")]
     assert study_provenance.rows(origins) == [
         ("runs", "4 by 2 processes"),
         ("computed", "2026-01-01T00:00 to 2026-01-03T00:00"),
@@ -148,8 +147,6 @@ def test_provenance_merges_equal_values():
     ]
     assert study_provenance.rows([]) == []
 
-
-def test_provenance_has_a_job_array_as_one_command_and_the_busiest_first():
     def of_day(command, runs, day):
         return origin(command, runs, f"{day}T00:00", f"{day}T12:00")
 
@@ -196,31 +193,17 @@ def test_the_report_is_written_whole(tmp_path):
     assert "lab" in page.split("Provenance of the numbers")[-1]
 
 
-def test_the_page_of_many_points_is_small(page):
+def test_the_page_of_many_points_is_small_and_loads_nothing(page):
     assert len(page.encode()) < 2.5e6  # without pictures, of some 100 kB each
-
-
-def test_the_page_loads_nothing(page):
     markup = re.sub(r'<script id="plotly".*?</script>', "", page, flags=re.DOTALL)
     assert not re.search(r"https?://", markup)
     assert not re.search(r'(src|href)="(?!data:|#)', markup)
     assert markup.count("data:image/png;base64,") == 2
     assert not re.search(r"@import|<link", markup)
-
-
-def test_the_contents_lead_to_every_heading(page):
     headings = dict(re.findall(r'<h2 id="(.*?)">(.*?)</h2>', page))
     entries = re.findall(r'<a href="#(.*?)">(.*?)</a>', page)
     assert list(headings.values()) == ["Lines", "Map", "Interactive", "Results"]
     assert entries == list(headings.items())
-
-
-def test_styles_for_paper_and_for_the_dark(page):
-    on_paper = page.split("@media print {")[1].split("</style>")[0]
-    assert re.search(r"\.scroll \{ max-height: none; overflow: visible; \}", on_paper)
-    assert "@media (prefers-color-scheme: dark)" in page
-    # Figures are drawn on white, with dark lines and letters: in the dark, too.
-    assert re.search(r"\.figure, img \{ background: #fff;", page)
 
 
 def test_the_terminal_has_all_sentences_of_the_page():
@@ -238,21 +221,18 @@ def test_the_terminal_has_all_sentences_of_the_page():
             assert f">{sentence}</p>" in page
 
 
-def test_the_figures_of_the_page_are_json(page):
+def test_the_figures_of_the_page_are_json_with_styles_for_paper_and_the_dark(page):
     [figure] = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
     types = [trace["type"] for trace in json.loads(figure)["data"]]
     assert types == ["surface", "scatter3d", "scatter3d"]
+    on_paper = page.split("@media print {")[1].split("</style>")[0]
+    assert re.search(r"\.scroll \{ max-height: none; overflow: visible; \}", on_paper)
+    assert "@media (prefers-color-scheme: dark)" in page
+    # Figures are drawn on white, with dark lines and letters: in the dark, too.
+    assert re.search(r"\.figure, img \{ background: #fff;", page)
 
 
-def test_the_page_lists_assumed_keys():
-    sentence = "Assumed, as neither scenario nor study gives it: "
-    assumed = {"network.links.uplink.rate": "800 Gb/s", "hosts.latency": "0 s"}
-    page = render(study(RATES, SIZES, assumed=assumed))
-    assert f"{sentence}network.links.uplink.rate = 800 Gb/s, hosts.latency = 0 s." in page
-    assert sentence not in render(study(RATES, SIZES))
-
-
-def test_the_conclusion_stands_first_and_no_figure_twice():
+def test_the_conclusion_stands_first_and_assumed_keys_last():
     dataset = study(RATES, bound_hz=20e3, assumed={"hosts.latency": "0 s"})
     concluded = findings(study(RATES, SIZES, bound_hz=20e3, operating_point=POINT))
     text = render(dataset, "Lines", conclusions=concluded[:1])
@@ -260,6 +240,11 @@ def test_the_conclusion_stands_first_and_no_figure_twice():
     order = [text.index(each) for each in (answer, "<nav", ">Lines<", ">Results<", "Assumed, as")]
     assert order == sorted(order)
     assert 'class="figure' not in text  # the lines are a picture, and not drawn again
+    sentence = "Assumed, as neither scenario nor study gives it: "
+    assumed = {"network.links.uplink.rate": "800 Gb/s", "hosts.latency": "0 s"}
+    page = render(study(RATES, SIZES, assumed=assumed))
+    assert f"{sentence}network.links.uplink.rate = 800 Gb/s, hosts.latency = 0 s." in page
+    assert sentence not in render(study(RATES, SIZES))
 
 
 def test_two_studies_share_a_page_and_have_a_folder_each(tmp_path):
@@ -282,17 +267,9 @@ def test_hostile_text_is_escaped():
         markup = re.sub(r'<script id="plotly".*?</script>', "", page, flags=re.DOTALL)
         assert "<script>alert" not in markup
         assert "<img src=x" not in markup
-
-
-def test_a_metric_of_hostile_name_is_escaped():
     evil = "<img src=x onerror=alert(2)>"
     dataset = study(RATES, SIZES).rename({PEAK: evil})
     assert evil not in render(dataset, "Lines")
-
-
-def test_the_operating_point_is_the_scenarios_own():
-    rack = load("atlas-lab")
-    assert operating_point(rack) == POINT
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path):
@@ -300,18 +277,11 @@ def test_the_same_results_give_the_same_bytes(tmp_path):
         [path.read_bytes() for path in write_report(study(RATES), tmp_path / name)] for name in "ab"
     )
     assert first == second
+    rack = load("atlas-lab")
+    assert operating_point(rack) == POINT
 
 
 # The figures
-
-
-def test_a_search_that_found_nothing_at_all_is_reported():
-    dataset = searched(SIZES)
-    dataset["boundary"][:] = np.nan
-    dataset["boundary_status"].loc[{"by": "simulate"}] = "never"
-    assert [row[-1] for row in study_table.rows(dataset)] == ["never from 500 Hz on"] * 3
-    draw(pictures(dataset))
-    assert "9 of 9 searches found no boundary" in render(dataset)
 
 
 AXES = [(), (RATES,), (MODELS,), (RATES, SIZES), (MODELS, SIZES), (RATES, SIZES, MODELS)]
@@ -342,7 +312,7 @@ def test_missing_results_are_drawn(place):
     assert gives in render(dataset)
 
 
-def test_a_single_known_value_is_drawn():
+def test_a_single_value_and_a_search_that_found_nothing_are_drawn():
     dataset = study(RATES, SIZES)
     known = dataset[PEAK][1, 1, 1, 1].item()
     dataset[PEAK][:] = np.nan
@@ -350,6 +320,12 @@ def test_a_single_known_value_is_drawn():
     assert methods_of(dataset, PEAK) == ["simulate"]
     draw(pictures(dataset))
     assert len(list(study_table.rows(dataset))) == 1
+    dataset = searched(SIZES)
+    dataset["boundary"][:] = np.nan
+    dataset["boundary_status"].loc[{"by": "simulate"}] = "never"
+    assert [row[-1] for row in study_table.rows(dataset)] == ["never from 500 Hz on"] * 3
+    draw(pictures(dataset))
+    assert "9 of 9 searches found no boundary" in render(dataset)
 
 
 MANY = ("event.rate", np.arange(1, 21) * 1234.0, "Hz")
@@ -412,7 +388,7 @@ def computed(tmp_path):
     return file, store
 
 
-def test_the_command_writes_the_report_of_a_store(computed, tmp_path):
+def test_the_command_writes_the_report_of_a_store_that_is_there(computed, tmp_path):
     file, store = computed
     folder = tmp_path / "out"
     assert printed("report", file, "--store", store, "--output", folder).splitlines() == [
@@ -422,9 +398,6 @@ def test_the_command_writes_the_report_of_a_store(computed, tmp_path):
     provenance = page.split("Provenance of the numbers")[-1]
     assert "daqloom study run mine.toml" in provenance
     assert "2 by 1 process" in provenance
-
-
-def test_the_command_refuses_a_store_that_is_not_there(computed, tmp_path):
     assert "no store" in output("report", computed[0], "--store", tmp_path / "none", code=2)
     assert not (tmp_path / "mine-report").exists()
 
@@ -436,11 +409,3 @@ def test_provenance_counts_each_record_once(computed):
             list(replay(load_study(file), opened))
         [origin] = opened.origins
     assert origin.runs == 2
-
-
-def test_the_cost_follows_the_switch_of_a_variant() -> None:
-    dataset = study(("variant", ["shallow", "deep"], ""))
-    models = ("variant", ["qfx5120-48y", "acx7100-48l"])
-    dataset = dataset.assign_coords({"network.switch.tor.model": models})
-    place = study_table.head(dataset).index("relative cost")
-    assert [row[place] for row in study_table.rows(dataset)] == ["1", "2.5"]

@@ -69,16 +69,13 @@ def test_a_report_of_thirty_points_fits_each_once(monkeypatch: pytest.MonkeyPatc
     assert len(fitted) == 30
 
 
-def test_the_figure_of_levels_has_the_maxima_at_their_plotting_positions() -> None:
+def test_figures_have_maxima_at_their_positions_and_dashes_where_extrapolated() -> None:
     dataset = with_course(study([12e3], [5e6]), gumbel())
     found = levels(dataset, replicas=0)
     [panel] = study_levels.figure(dataset, found, found.points[0]).panels
     [maxima] = marks(panel, Line, marker="o")
     assert maxima.x[-1] == pytest.approx(0.1 * 241)  # the highest of 240
     assert maxima.y[-1] == pytest.approx(found.points[0].fit.maxima.max() / 1e6)
-
-
-def test_the_surface_shows_where_it_is_extrapolated() -> None:
     dataset = study()
     figure = study_surface.figure(dataset, fits(dataset), {"event.rate": 24e3, "event.size": 5e6})
     dashed = marks(figure.panels[0], Line, dash="dash", name="")

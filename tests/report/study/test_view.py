@@ -18,9 +18,6 @@ def test_the_mean_over_seeds_and_their_standard_deviation():
     assert found.mean.sel({"by": "simulate"}).item() == pytest.approx(12e6)
     assert found.deviation.sel({"by": "simulate"}).item() == pytest.approx(1.2e6)
     assert found.deviation.sel({"by": "analyse"}).item() == 0
-
-
-def test_seeds_that_agree_have_no_spread():
     values = xarray.DataArray(np.full((1, 3), 57.3e12 / 0.7), dims=("x", "seed"))
     values = xarray.concat([values * k for k in np.linspace(0.1, 2.3, 40)], "x")
     assert (spread(values).deviation == 0).all()
@@ -37,38 +34,39 @@ def test_the_spread_leaves_out_what_is_not_known():
     assert found.deviation.values == pytest.approx([0.6e6 * 2**0.5, 0, 0, 4.8e6])
 
 
-def test_the_default_variable():
+def test_the_default_variable_has_results_or_is_named():
     assert shown_variable(searched(SIZES)) == "boundary"
     assert shown_variable(searched(SIZES), PEAK) == PEAK
     assert shown_variable(study(SIZES, bound_hz=1.0)) == PEAK
     other = study(SIZES).rename({PEAK: "packets_dropped"})
     assert shown_variable(other) == "packets_dropped"
-
-
-def test_a_metric_that_is_not_there_is_named():
     with pytest.raises(StudyError, match=r'"nonsense".*known are buffer_peak_bytes\.tor'):
         shown_variable(study(RATES), "nonsense")
-
-
-def test_a_study_without_results_says_what_to_do():
     with pytest.raises(StudyError, match="daqloom study run"):
         shown_variable(study(RATES).where(False))
+    dataset = study(RATES, show=["packets_dropped", PEAK])
+    assert shown_variables(dataset) == [PEAK]
 
 
-def test_axes_keep_the_order_of_the_study():
+def test_axes_places_and_sizes_are_named_in_the_order_of_the_study():
     assert axes_of(study(SIZES, RATES, MODELS)) == [SIZES[0], RATES[0], MODELS[0]]
+    dataset = study(RATES, UPLINKS, MODELS)
+    place = dict(zip((RATES[0], UPLINKS[0], MODELS[0]), (12e3, 4, "qfx5120-48y"), strict=True))
+    assert place_text(dataset, place) == "12 kHz × uplinks 4 × qfx5120-48y"
+    buffers = ("network.switch.buffer", np.array([8192, 65536]), "B")
+    dataset = study(buffers)
+    assert axis_quantity(dataset, "network.switch.buffer").label == "input buffer (KiB)"
+    assert step_text(dataset, "network.switch.buffer", 65536) == "64 KiB"
+    assert axis_quantity(study(SIZES), "event.size").unit == "MB"
 
 
-def test_a_point_is_saturated_if_any_method_flags_it():
+def test_a_point_is_saturated_if_any_method_flags_it_and_a_searched_rate_never():
     dataset = study(SIZES, RATES, bound_hz=9e3)
     dataset["saturated"].loc[{"by": "analyse"}] = False
     full = saturated(dataset)
     assert full.dims == ("event.size", "event.rate")
     assert full.values.tolist() == [[False, False, False, True]] * 3
     assert not saturated(study(SIZES, RATES)).any()
-
-
-def test_a_searched_rate_is_never_saturated():
     dataset = searched(SIZES)
     dataset["saturated"][:] = True
     assert not saturated(dataset).any()
@@ -102,22 +100,3 @@ def test_evenly_spread_steps_include_the_ends():
 )
 def test_units_take_the_prefix_in_which_they_read_well(unit, largest, expected):
     assert style.prefixed(unit, largest) == expected
-
-
-def test_a_metric_without_results_is_not_shown():
-    dataset = study(RATES, show=["packets_dropped", PEAK])
-    assert shown_variables(dataset) == [PEAK]
-
-
-def test_a_place_names_the_numbers_that_have_no_unit():
-    dataset = study(RATES, UPLINKS, MODELS)
-    place = dict(zip((RATES[0], UPLINKS[0], MODELS[0]), (12e3, 4, "qfx5120-48y"), strict=True))
-    assert place_text(dataset, place) == "12 kHz × uplinks 4 × qfx5120-48y"
-
-
-def test_sizes_that_are_round_in_kib_have_that_unit():
-    buffers = ("network.switch.buffer", np.array([8192, 65536]), "B")
-    dataset = study(buffers)
-    assert axis_quantity(dataset, "network.switch.buffer").label == "input buffer (KiB)"
-    assert step_text(dataset, "network.switch.buffer", 65536) == "64 KiB"
-    assert axis_quantity(study(SIZES), "event.size").unit == "MB"

@@ -79,25 +79,19 @@ def question() -> BufferQuestion:
     )
 
 
-def test_the_share_of_slower_events_falls_with_the_histogram() -> None:
-    latency, slower = share_slower(simulated())
-    assert latency == pytest.approx([2e-3, 3e-3, 4e-3])
-    assert slower == pytest.approx([1.0, 0.25, 0.0])
-
-
-def test_a_run_without_events_has_no_latency_curve() -> None:
+def test_thinning_keeps_every_maximum_and_nothing_of_a_run_without_events() -> None:
     empty = Result(scenario="x", scenario_hash="0", method="simulate", metrics={})
     assert share_slower(empty)[0].size == 0
     assert most_held(empty)[0].size == 0
-
-
-def test_thinning_keeps_every_maximum() -> None:
     held = np.zeros(1001)
     held[[3, 999]] = 7, 9
     times, most = highest(np.arange(1001.0), held)
     assert times.tolist() == list(range(0, 1001, 3))
     assert (most[1], most[333], most.sum()) == (7, 9, 16)
     assert highest(np.empty(0), np.empty(0))[1].size == 0
+    latency, slower = share_slower(simulated())
+    assert latency == pytest.approx([2e-3, 3e-3, 4e-3])
+    assert slower == pytest.approx([1.0, 0.25, 0.0])
 
 
 def test_the_stacked_events_add_up_to_the_occupancy() -> None:
@@ -109,7 +103,7 @@ def test_the_stacked_events_add_up_to_the_occupancy() -> None:
     assert (np.diff(stack, axis=0) >= 0).all()
 
 
-def test_the_table_sets_both_methods_side_by_side(question: BufferQuestion) -> None:
+def test_the_table_has_both_methods_in_eighty_columns(question: BufferQuestion) -> None:
     rows = {row[0]: row[1:] for row in comparison.rows(question)}
     assert comparison.head(question)[1] == "formula"
     assert rows["switch buffer"] == ["–", "unlimited", "32 MB", "32 MB", "8 GB"]
@@ -117,20 +111,13 @@ def test_the_table_sets_both_methods_side_by_side(question: BufferQuestion) -> N
     assert rows["event rate"] == ["≤ 18.8 kHz", "12.0 kHz", "1.8 kHz", "0.9 kHz", "12.0 kHz"]
     assert rows["packets dropped"] == ["–", "0", "1,234", "–", "0"]
     assert rows["hops per CPU s"] == ["–"] + ["25.0 M"] * 4
-
-
-def test_the_table_fits_a_terminal_of_eighty_columns(question: BufferQuestion) -> None:
+    assert rows["TCP RTO timeouts"] == ["–", "–", "56", "–", "–"]
+    assert rows["latency, 99 %"] == ["–"] * 5
     from rich.console import Console
 
     console = Console(width=200, file=io.StringIO(), record=True)
     console.print(comparison.table(question))
     assert max(len(line.rstrip()) for line in console.export_text().splitlines()) <= 80
-
-
-def test_an_unknown_number_is_a_dash_and_not_a_zero(question: BufferQuestion) -> None:
-    rows = {row[0]: row[1:] for row in comparison.rows(question)}
-    assert rows["TCP RTO timeouts"] == ["–", "–", "56", "–", "–"]
-    assert rows["latency, 99 %"] == ["–"] * 5
 
 
 def test_the_verdict_on_each_switch(question: BufferQuestion) -> None:

@@ -34,7 +34,7 @@ def result() -> Result:
     return Result(scenario="laptop", scenario_hash="0", method="measure", metrics={}, series=SERIES)
 
 
-def test_faults_are_named_and_regroupings_are_shaded(result: Result) -> None:
+def test_faults_are_named_and_regroupings_shaded(result: Result, tmp_path: Path) -> None:
     above, below = course_figure.figure(result).panels
     [names] = marks(above, Text)
     assert (names.text, names.x) == (("killed", "hanging"), (1.0, 3.25))
@@ -42,9 +42,6 @@ def test_faults_are_named_and_regroupings_are_shaded(result: Result) -> None:
     assert marks(below, Line)[0].y == [4, 0, 3, 0, 4, 4]
     spans = [(band.low, band.high) for band in marks(below, Band)]
     assert spans == [(1.25, 2.0), (2.75, 3.0), (3.25, 3.75)]  # the stop, not the kill
-
-
-def test_a_run_with_faults_has_the_figure_of_its_course(result: Result, tmp_path: Path) -> None:
     scenario = load("laptop", ["faults.injected.killed.what=unit"])
     result_figure.write(tmp_path / "course.svg", scenario, result)
     text = (tmp_path / "course.svg").read_text()

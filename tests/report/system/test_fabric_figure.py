@@ -97,21 +97,24 @@ def test_irregular_cables_have_their_ports():
     assert {"29", "36", "20"} <= found
 
 
-def test_a_regular_fabric_is_called_so():
+def test_regular_and_empty_fabrics_are_called_so_and_too_large_ones_refused():
     [panel] = fabric_figure.figure(sample("lhcb")).panels
     written = [word for text in marks(panel, Text) for word in text.text]
     assert "the cabling is regular" in written
     assert written.count("20 hosts") == 18
     assert "2 cables" in names(fabric_figure.figure(sample("lhcb")))
+    figure = fabric_figure.figure(Fabric("none", (), (), ()))
+    assert any("none: 0 hosts" in text for text in texts(figure))
+    assert matplotlib_renderer.png(figure, 50)
+    wide = Fabric("wide", (), tuple(Node(f"s{place}", 1) for place in range(1001)), ())
+    with pytest.raises(TopologyError, match=r"too large for a figure .* write \.dot or \.json"):
+        lay_out(wide, ())
 
 
-def test_cables_within_a_level_and_to_the_switch_itself_are_drawn():
+def test_cables_within_a_level_and_every_host_on_request_are_drawn():
     found = texts(fabric_figure.figure(odd()))
     assert "extra cable" in found
     assert any("1 unexpected" in text for text in found)
-
-
-def test_every_host_is_drawn_on_request():
     fabric = sample("cluster64")
     found = texts(fabric_figure.figure(fabric, each_host=True))
     assert {host.name for host in fabric.hosts} <= found
@@ -129,15 +132,3 @@ def test_long_names_show_their_ends_and_no_name_is_mathematics(tmp_path):
     assert any(text.startswith("$n$: 3 hosts") for text in written)
     assert any("$x_1$ leaf02" in text for text in written)
     assert not any(vendor in text for text in written)
-
-
-def test_an_empty_fabric_is_an_empty_picture():
-    figure = fabric_figure.figure(Fabric("none", (), (), ()))
-    assert any("none: 0 hosts" in text for text in texts(figure))
-    assert matplotlib_renderer.png(figure, 50)
-
-
-def test_a_fabric_that_is_too_large_is_refused():
-    wide = Fabric("wide", (), tuple(Node(f"s{place}", 1) for place in range(1001)), ())
-    with pytest.raises(TopologyError, match=r"too large for a figure .* write \.dot or \.json"):
-        lay_out(wide, ())

@@ -130,10 +130,12 @@ def test_the_timeline_has_a_row_for_each_node_and_a_bar_for_each_stage(barrier: 
     assert ("in the barrier, release" in texts(figure)) == (barrier != "none")
 
 
-def test_nodes_are_chosen_evenly() -> None:
+def test_nodes_are_chosen_evenly_and_events_that_overlap_take_lanes_of_their_own() -> None:
     names = [str(place) for place in range(1 + 3 * (MOST_NODES - 1))]
     assert spread(names, MOST_NODES) == names[::3]
     assert spread(names[:5], MOST_NODES) == names[:5]
+    a, b, c, d = (Event(begin, end, 0, True) for begin, end in ((0, 2), (1, 3), (2, 4), (2.5, 5)))
+    assert event_figure.lanes([d, c, b, a]) == [[a, c], [b], [d]]
 
 
 def test_events_stand_in_as_many_lanes_as_there_are_credits() -> None:
@@ -150,11 +152,6 @@ def test_events_stand_in_as_many_lanes_as_there_are_credits() -> None:
     expected = [name for name, end_s in rows(events, "builder", "until_s") if 1e3 * end_s > first]
     assert sum(map(len, bars(shown).values())) == len(expected)
     assert len(bars(shown)) == 4 * 3
-
-
-def test_events_that_overlap_take_lanes_of_their_own() -> None:
-    a, b, c, d = (Event(begin, end, 0, True) for begin, end in ((0, 2), (1, 3), (2, 4), (2.5, 5)))
-    assert event_figure.lanes([d, c, b, a]) == [[a, c], [b], [d]]
 
 
 def test_the_load_of_a_known_cable_is_its_bytes_by_what_it_could_have_carried() -> None:
@@ -290,7 +287,7 @@ def test_without_a_timeline_the_cables_are_drawn() -> None:
     assert [title for title in titles(figure) if title] == ["Latency of writes", *tables]
 
 
-def test_the_histogram_has_the_shares_of_its_buckets() -> None:
+def test_the_histogram_has_the_shares_of_its_buckets_and_the_numbers_of_the_result() -> None:
     lowest, width, count = (np.array(LATENCY[name], float) for name in LATENCY)
     done = write_latency.reached([0, 1.5e-6, 2e-6, 3e-6, 7e-6, 1], lowest, lowest + width, count)
     assert done.tolist() == pytest.approx([0, 45, 90, 99, 99, 100])
@@ -300,9 +297,6 @@ def test_the_histogram_has_the_shares_of_its_buckets() -> None:
     assert shown.y.ends[1] == 1
     assert not shown.x.log
     assert marks(shown, Text)[0].text == ["median 1.50 µs\n99 % 2.50 µs\nslowest 9.00 µs"]
-
-
-def test_the_histogram_states_the_numbers_of_the_result() -> None:
     scenario = small(**BRIEF)
     result = methods.simulate(scenario)
     lines = [

@@ -22,12 +22,14 @@ def phases_of(lengths_s: list[float], nodes: int = 2) -> Phases:
     }
 
 
-def test_a_long_phase_at_the_end_does_not_fill_the_picture() -> None:
+def test_of_a_few_phases_all_are_drawn_and_no_long_one_at_the_end() -> None:
     lengths_s = [1e-3] * 40 + [5.0]
     begin_s, end_s, title = window(phases_of(lengths_s), 0.0)
     assert end_s - begin_s == pytest.approx(PHASES * 1e-3)
     assert end_s <= 40e-3 + 1e-9
     assert title.endswith("of 40, a stretch of median length")
+    begin_s, end_s, title = window(phases_of([1.0, 2.0]), 0.0)
+    assert (begin_s, end_s, title) == (0.0, 3.0, "all phases")
 
 
 @given(st.lists(st.integers(1, 1000), min_size=PHASES + 2, max_size=60), st.integers(0, 20))
@@ -39,8 +41,3 @@ def test_the_stretch_is_one_of_median_length_after_the_warm_up(lengths_ms, warmu
     if len(warm) > PHASES:
         stretches = sorted(warm[i + PHASES] - warm[i] for i in range(len(warm) - PHASES))
         assert end - begin == stretches[len(stretches) // 2]
-
-
-def test_of_a_few_phases_all_are_drawn() -> None:
-    begin_s, end_s, title = window(phases_of([1.0, 2.0]), 0.0)
-    assert (begin_s, end_s, title) == (0.0, 3.0, "all phases")
