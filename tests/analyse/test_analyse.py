@@ -50,14 +50,11 @@ def test_overhead_makes_the_event_larger_and_the_links_slower() -> None:
     assert peak(atlas(), "exact") == pytest.approx(52.727e6, rel=1e-4)
 
 
-def test_a_jumbo_frame_and_no_timestamps_cost_less() -> None:
+def test_overhead_depends_on_segments_and_timestamps() -> None:
     # 104 167 B in segments of 8960 B: 12 packets of 40 + 18 B headers from each of 48 sources.
     overhead = atlas("network.mtu=9000 B", "transport.timestamps=false").analysis["overhead"]
     assert overhead["packets"] == 48 * 12
     assert overhead["event_frame_bytes"] == 5_000_000 + 48 * 12 * 58
-
-
-def test_a_message_of_whole_segments_has_no_short_one() -> None:
     assert framing(14_480, 1448, 52, overhead=True).packets == 10
     assert framing(14_481, 1448, 52, overhead=True).packets == 11
     assert framing(14_480, 1448, 52, overhead=True).frame_bytes == 10 * 1518
@@ -87,20 +84,16 @@ def test_the_unloaded_latency_is_the_way_there_and_the_drain() -> None:
     assert atlas().metric("collection_latency_s.min") == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_conditions_of_a_scenario_are_reported() -> None:
+def test_the_conditions_of_a_scenario_and_what_formulas_leave_out_are_reported() -> None:
     crowded = atlas("event.rate=16 kHz", "builders.units=20")
     assert crowded.analysis["exact"]["valid"] is False
     assert crowded.analysis["exact"]["failing"] == "overlapping events ≤ builders"
     assert any(w.startswith("analysis.exact: ") for w in crowded.warnings)
     assert atlas("event.rate=19 kHz").analysis["exact"]["failing"] == "f·S < I"
     assert "failing" not in atlas().analysis["exact"]
-
-
-def test_what_the_formulas_leave_out_is_said() -> None:
     window = "transport.static_window=200 kB"
     plain = atlas("event.arrivals=deterministic", "transport.congestion=static", window)
     assert [w for w in plain.warnings if not w.startswith("analysis.")] == []
-
     chance = ("event.arrivals=poisson", "event.size_distribution=gamma")
     credited = ("building.assignment=random", "building.outstanding_fragments=10")
     links = ("network.links.uplink.count=8", "readout.response.kind=exponential")
@@ -129,6 +122,12 @@ def test_the_incast_rule_asks_for_the_windows_less_the_pipe() -> None:
     assert not rule.satisfied_by(1255e3 - 1)
     assert first_failing(rule.conditions) is None
     assert first_failing(incast([64e3], 1e9, 10e9, 1e-3).conditions) is not None
+    rack = methods.analyse(load("incast-rack"))
+    rule = rack.analysis["incast"]
+    margin = rule["bdp_bytes"] + rule["buffer_bytes"] - rule["windows_bytes"]
+    assert rack.metric("incast_margin_bytes") == pytest.approx(margin)
+    assert margin < 0
+    assert atlas().metric("incast_margin_bytes") is None
 
 
 def test_a_port_of_a_shared_memory_takes_its_share_of_the_pool() -> None:
@@ -142,13 +141,11 @@ def test_a_port_of_a_shared_memory_takes_its_share_of_the_pool() -> None:
     assert atlas("network.switch.tor.model=acx7100-48l").analysis["incast"]["satisfied"] is True
 
 
-def test_a_window_smaller_than_the_reply_limits_what_is_under_way() -> None:
+def test_windows_and_requests_limit_what_is_under_way() -> None:
     # A window of 14 480 B holds ten frames of 1518 B; 48 sources.
     small = atlas("transport.congestion=static", "transport.static_window=14480 B")
     assert small.analysis["incast"]["windows_bytes"] == 48 * 10 * 1518
 
-
-def test_requests_that_are_credited_limit_what_is_under_way() -> None:
     # 8 of 64 fragments of 31 250 B: 22 frames each, 31 250 B and 22 headers of 52 + 18 B.
     def rack(**changes: object) -> Result:
         keys = {key.replace("__", "."): value for key, value in changes.items()}
@@ -164,15 +161,6 @@ def test_requests_that_are_credited_limit_what_is_under_way() -> None:
     small = {"transport__congestion": "static", "transport__static_window": "2896 B"}
     both = rack(building__outstanding_fragments=8, **small)
     assert both.analysis["incast"]["windows_bytes"] == 8 * 2 * 1518
-
-
-def test_the_margin_of_the_incast_rule_is_buffer_and_pipe_less_windows() -> None:
-    rack = methods.analyse(load("incast-rack"))
-    rule = rack.analysis["incast"]
-    margin = rule["bdp_bytes"] + rule["buffer_bytes"] - rule["windows_bytes"]
-    assert rack.metric("incast_margin_bytes") == pytest.approx(margin)
-    assert margin < 0
-    assert atlas().metric("incast_margin_bytes") is None
 
 
 @pytest.mark.parametrize("name", ["atlas-lab", "atlas-hllhc", "small-rack"])

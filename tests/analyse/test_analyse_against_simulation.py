@@ -77,10 +77,14 @@ def test_windows_and_requests_cap_the_peak(requested: int, window: str) -> None:
     assert not formula.analysis["published"]["valid"]
 
 
-def test_one_sender_at_a_time_needs_no_buffer() -> None:
+def test_one_sender_needs_no_buffer_and_too_few_builders_more_than_the_formula() -> None:
     scenario = load("atlas-lab", OVERCOMMITTED | {"building.outstanding_fragments": 1})
     assert peak(methods.analyse(scenario)) == 0
     assert peak(methods.simulate(scenario)) <= 2 * 1518
+    scenario = atlas(**{"builders.units": 18, "run.duration": "30 ms"})
+    formula = methods.analyse(scenario)
+    assert formula.analysis["exact"]["failing"] == "overlapping events ≤ builders"
+    assert peak(methods.simulate(scenario)) > 1.2 * peak(formula)
 
 
 @pytest.mark.parametrize(
@@ -94,14 +98,11 @@ def test_capped_ports_of_many_builders_hold_no_more_than_the_bound(cap: dict[str
     assert 0.7 * peak(formula) < held < peak(formula)
 
 
-def test_the_first_event_takes_the_unloaded_latency() -> None:
+def test_the_first_event_takes_the_unloaded_latency_and_a_burst_fills_its_ring() -> None:
     scenario = atlas()
     simulated = methods.simulate(scenario).metric("collection_latency_s.min")
     expected = methods.analyse(scenario).metric("collection_latency_s.min")
     assert simulated == pytest.approx(expected, 1e-3)
-
-
-def test_the_all_to_one_burst_fills_its_ring_and_drains_as_the_formulas_say() -> None:
     scenario = load("lossless-switch-all-to-one", {"run.duration": "1.5 s"})
     formula, simulated = methods.analyse(scenario), methods.simulate(scenario)
     assert peak(simulated) == pytest.approx(peak(formula), rel=0.01)
@@ -109,13 +110,6 @@ def test_the_all_to_one_burst_fills_its_ring_and_drains_as_the_formulas_say() ->
     for statistic in ("min", "max"):
         assert simulated.metric(f"collection_latency_s.{statistic}") == expected
     assert simulated.metric("packets_dropped") == 0
-
-
-def test_too_few_builders_hold_more_than_the_formula_and_it_says_so() -> None:
-    scenario = atlas(**{"builders.units": 18, "run.duration": "30 ms"})
-    formula = methods.analyse(scenario)
-    assert formula.analysis["exact"]["failing"] == "overlapping events ≤ builders"
-    assert peak(methods.simulate(scenario)) > 1.2 * peak(formula)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -40,9 +40,6 @@ def test_queues_are_limited_in_bytes_packets_and_by_the_buffer() -> None:
     assert memory(**tail, buffer="3 MB").most_bytes(4e6) == 0
     assert memory(model="voq", port_limit="1 MB", inputs=4).most_bytes(0) == 4e6
     assert memory(model="infinite").most_bytes(9e9) == float("inf")
-
-
-def test_a_ring_empties_into_descriptors_unless_it_is_paced() -> None:
     ring = {"model": "software", "queue_packets": 100, "descriptors": 60}
     assert memory(**ring).most_bytes(0) == 160 * 1500
     assert memory(is_paced=True, **ring).most_bytes(0) == 100 * 1500

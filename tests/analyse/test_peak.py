@@ -78,9 +78,7 @@ def test_the_exact_peak_is_that_of_moved_fluid(size_bytes, input_gbps, output_sh
 
 
 @given(
-    size_bytes=st.floats(1e3, 1e7),
-    output_share=st.floats(0.02, 0.99),
-    load=st.floats(0.01, 0.999),
+    size_bytes=st.floats(1e3, 1e7), output_share=st.floats(0.02, 0.99), load=st.floats(0.01, 0.999)
 )
 def test_no_other_number_of_events_sums_to_more(size_bytes, output_share, load) -> None:
     event = Triangle(size_bytes, 800 * GBPS, 800 * GBPS * output_share)
@@ -111,11 +109,13 @@ def test_atlas_at_12_khz_and_5_mb_by_hand() -> None:
     assert first_failing(printed.conditions) is None
 
 
-def test_the_printed_formula_is_negative_at_low_load_and_the_exact_one_is_not() -> None:
+def test_the_printed_formula_is_negative_at_low_load_and_near_the_exact_peak_above() -> None:
     # One event of 1 MB a millisecond drains in 0.32 ms: its own height, 1 MB·775/800, is the peak.
     # The printed N is ⌈0.32⌉ + 1 = 2: 2·0.96875 − 1·3.125 = −1.1875 MB.
     assert exact(atlas(1e6), 1e3, builders=32).peak_bytes == pytest.approx(0.96875e6)
     assert published(atlas(1e6), 1e3, 0.96875e6).peak_bytes == pytest.approx(-1.1875e6)
+    # 2.5 MB·8·10 kHz/25 Gb/s = 8 exactly.
+    assert published(atlas(2.5e6), 10e3, 1.0).events == 9
 
 
 def test_the_printed_formula_applies_within_5_percent_of_the_exact_peak() -> None:
@@ -133,7 +133,7 @@ def test_the_printed_formula_applies_within_5_percent_of_the_exact_peak() -> Non
     assert "3.062 MB" in low.sentence
 
 
-def test_a_cap_cuts_the_top_off_each_triangle() -> None:
+def test_a_cap_cuts_the_top_off_each_triangle_and_holds_for_any_events() -> None:
     # 1 MB at 1 kHz is alone: the cap itself. 5 MB at 12 kHz with 1 MB a port: the youngest has 1 MB
     # after 8 MB/775 Gb/s, when S − c·O/(I − O) = 5 MB − 1 MB·25/775 = 4.96774 MB are not sent out
     # yet; the j-th before it holds 4.96774 MB − j·0.2604166 MB. So j ≤ 15 hold 1 MB (16 events),
@@ -146,6 +146,10 @@ def test_a_cap_cuts_the_top_off_each_triangle() -> None:
     assert many.peak_bytes == pytest.approx(16e6 + left)
     failing = first_failing(many.conditions)
     assert failing.name == "one event in capped ports"
+    # Too few builders, events at random: nothing but the caps bounds the sum.
+    answer = back_to_back(atlas(5e6), builders=8, in_turn=False, port_cap_bytes=1e5)
+    assert answer.peak_bytes == 8e5
+    assert first_failing(answer.conditions) is None
 
 
 @given(cap_bytes=st.floats(1e3, 1e7), rate_hz=st.floats(1e3, 19e3), builders=st.integers(1, 40))
@@ -154,18 +158,6 @@ def test_a_cap_only_lowers_the_peak_and_holds_for_each_builder(cap_bytes, rate_h
     assert 0 < capped <= builders * cap_bytes * (1 + 1e-12)
     assert capped <= exact(atlas(5e6), rate_hz, builders).peak_bytes * (1 + 1e-12)
     assert capped <= exact(atlas(5e6), rate_hz, builders, cap_bytes * 1.5).peak_bytes * (1 + 1e-12)
-
-
-def test_caps_of_all_ports_hold_for_any_events() -> None:
-    # Too few builders, events at random: nothing but the caps bounds the sum.
-    answer = back_to_back(atlas(5e6), builders=8, in_turn=False, port_cap_bytes=1e5)
-    assert answer.peak_bytes == 8e5
-    assert first_failing(answer.conditions) is None
-
-
-def test_the_printed_count_does_not_slip_where_it_is_a_whole_number() -> None:
-    # 2.5 MB·8·10 kHz/25 Gb/s = 8 exactly.
-    assert published(atlas(2.5e6), 10e3, 1.0).events == 9
 
 
 def test_the_conditions_say_which_one_fails_and_by_how_much() -> None:
@@ -187,12 +179,18 @@ def test_the_conditions_say_which_one_fails_and_by_how_much() -> None:
     assert "32 builder links" in failing.sentence
 
 
-def test_events_back_to_back_are_the_exact_peak_at_a_full_input() -> None:
+def test_events_back_to_back_are_the_exact_peak_with_enough_builders_in_turn() -> None:
     # Every S/I = 50 µs an event of 5 MB; each drains 25 Gb/s·50 µs = 156.25 kB meanwhile. 32 add
     # up: 32·4.84375 − 496·0.15625 = 77.5 MB = 5 MB/2·(32 − 1).
     answer = back_to_back(atlas(5e6), builders=32, in_turn=True)
     assert answer.peak_bytes == pytest.approx(77.5e6)
     assert first_failing(answer.conditions) is None
+    crowded = first_failing(back_to_back(atlas(5e6), builders=31, in_turn=True).conditions)
+    assert crowded.name == "I ≤ builders·O"
+    at_random = first_failing(back_to_back(atlas(5e6), builders=32, in_turn=False).conditions)
+    assert at_random.name == "events in turn"
+    event = Triangle(1e6, 100 * GBPS, 100 * GBPS)
+    assert exact(event, 1e3, builders=4).peak_bytes == 0.0
 
 
 @given(st.lists(st.floats(0, 3e-3), min_size=1, max_size=60))
@@ -200,15 +198,3 @@ def test_no_arrivals_hold_more_than_events_back_to_back(arrivals: list[float]) -
     event = atlas(5e6)
     _, held = occupancy(event, in_turn(event, sorted(arrivals)))
     assert held.max() <= back_to_back(event, builders=32, in_turn=True).peak_bytes * (1 + 1e-9)
-
-
-def test_the_bound_for_any_arrivals_needs_enough_builders_in_turn() -> None:
-    crowded = first_failing(back_to_back(atlas(5e6), builders=31, in_turn=True).conditions)
-    assert crowded.name == "I ≤ builders·O"
-    at_random = first_failing(back_to_back(atlas(5e6), builders=32, in_turn=False).conditions)
-    assert at_random.name == "events in turn"
-
-
-def test_an_output_as_fast_as_the_input_needs_no_buffer() -> None:
-    event = Triangle(1e6, 100 * GBPS, 100 * GBPS)
-    assert exact(event, 1e3, builders=4).peak_bytes == 0.0

@@ -72,13 +72,10 @@ def test_the_period_decides(offset_s: float, resonates: bool, periods: int) -> N
     assert resonance(every(period_ms, transport__timer_tick="4 ms")) is None
 
 
-def test_of_two_builders_each_has_every_second_event() -> None:
+def test_of_two_builders_each_has_every_second_event_and_load_is_no_resonance() -> None:
     assert resonance(every(20)) is not None
     assert resonance(every(10, builders__units=2)) is not None
     assert resonance(every(9.5, builders__units=2)) is None  # 11 · 19 ms are 209 ms
-
-
-def test_events_close_to_each_other_are_load_and_no_resonance() -> None:
     assert resonance(every(2.9e3 * BUSY_S)) is None
 
 

@@ -34,22 +34,16 @@ def test_the_occupancy_is_the_sum_of_the_triangles_at_any_instant(arrivals, inst
         assert got == pytest.approx(expected, abs=1.0)
 
 
-def test_the_peak_of_the_profile_is_the_closed_form() -> None:
+def test_the_peak_of_the_profile_is_the_closed_form_and_its_end_empty() -> None:
     _, held = occupancy(ATLAS, periodic(ATLAS, 12e3, until_s=5e-3))
     assert held.max() == pytest.approx(exact(ATLAS, 12e3, builders=32).peak_bytes)
-
-
-def test_the_profile_ends_empty() -> None:
     times, held = occupancy(ATLAS, [0.0, 1e-4])
     assert times[-1] == pytest.approx(1e-4 + 1.6e-3)
     assert held[-1] == pytest.approx(0.0, abs=1e-3)
 
 
-def test_periodic_arrivals_are_one_period_apart_from_zero_on() -> None:
+def test_periodic_arrivals_are_one_period_apart_and_wait_for_the_event_before() -> None:
     assert periodic(ATLAS, 1e3, until_s=3.5e-3) == pytest.approx([0, 1e-3, 2e-3, 3e-3])
-
-
-def test_an_event_waits_for_the_one_before_it_to_come_in() -> None:
     # An event comes in within 50 µs: the second waits 40 µs, the third 10 µs, the last not.
     starts = in_turn(ATLAS, [0.0, 10e-6, 90e-6, 400e-6])
     assert starts == pytest.approx([0.0, 50e-6, 100e-6, 400e-6])

@@ -71,7 +71,7 @@ def test_every_variant_builds_events_of_all_their_fragments(mode, slot, folded) 
     assert first.metrics == again.metrics != other.metrics
 
 
-def test_all_streams_of_a_node_are_one_fragment() -> None:
+def test_all_streams_of_a_node_are_one_fragment_and_a_rate_is_kept() -> None:
     groups = [{"sources": 2, "share": 0.5}, {"sources": 6, "share": 0.5}]
     together = daqpipe(readout__streams=4, event__groups=groups, event__fragment_size="25 B")
     sizes = fabric_system(together).mfp_bytes
@@ -79,9 +79,6 @@ def test_all_streams_of_a_node_are_one_fragment() -> None:
     found = simulated(together)
     carried_bps = 8 * sum(sizes) / 4096 * found["event_rate_hz"]
     assert found["throughput_bps"] == pytest.approx(carried_bps, rel=0.02)
-
-
-def test_a_rate_is_kept_if_the_network_can() -> None:
     found = simulated(daqpipe(event__rate="100 MHz", building__credits=2))
     assert found["event_rate_hz"] == pytest.approx(100e6, rel=0.06)
 
@@ -136,7 +133,7 @@ def test_invalid_keys_are_refused_in_one_sentence(overrides, sentence) -> None:
         override(daqpipe(), overrides)
 
 
-def test_its_keys_alone_do_not_choose_it(tmp_path: Path) -> None:
+def test_wrong_groups_and_its_keys_alone_are_refused_in_one_sentence(tmp_path: Path) -> None:
     file, network = tmp_path / "mine.toml", '[network]\ntechnology = "infiniband"\n'
     file.write_text(network + "[building]\ncredits = 2\n")
     sentence = (
@@ -147,9 +144,6 @@ def test_its_keys_alone_do_not_choose_it(tmp_path: Path) -> None:
         load(file)
     file.write_text(network + '[building]\ncredits = 2\nprotocol = "daqpipe"\n')
     assert load(file).building.protocol == "daqpipe"
-
-
-def test_wrong_groups_are_refused_in_one_sentence() -> None:
     sentence = r"groups have 4 sources; expected .* of 2 readout units, 2"
     with pytest.raises(ScenarioError, match=sentence):
         methods.simulate(daqpipe(event__groups=[{"sources": 4, "share": 1}]))

@@ -9,7 +9,7 @@ from daqloom.results.result import Result
 from daqloom.scenario import Scenario, ScenarioError, to_toml
 from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import load
-from support.small_fabrics import metrics, simulated, small
+from support.small_fabrics import from_text, metrics, simulated, small
 
 RATE_BPS = 200e9
 FRAME_BYTES = 1024 + 20 + 62 + 20
@@ -144,6 +144,4 @@ def test_classes_read_back_as_shown(tmp_path: Path) -> None:
         network__switch__spine__weights=[1, 2],
         transport__control_service_level=6,
     )
-    shown = tmp_path / "shown.toml"
-    shown.write_text(to_toml(scenario))
-    assert load(shown).hash() == scenario.hash()
+    assert from_text(tmp_path, to_toml(scenario)).hash() == scenario.hash()

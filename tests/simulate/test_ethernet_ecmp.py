@@ -44,18 +44,12 @@ def used(carried: dict[str, int]) -> list[str]:
     return sorted(up & {name for name, size in carried.items() if size})
 
 
-def test_with_seeds_of_their_own_switches_of_two_levels_use_all_links() -> None:
+def test_switches_of_two_levels_use_all_links_unless_they_have_a_common_seed() -> None:
     """64 flows on 16 links: one without a flow has a chance of (15 / 16)^64 = 1.6 %."""
     assert len(used(bytes_of_ports())) >= 14
-
-
-def test_with_a_common_seed_switches_of_two_levels_polarise() -> None:
-    """A leaf sends the flows of one value of the hash to spine i, whose way to core i they take."""
+    # A leaf sends the flows of one value of the hash to spine i, whose way to core i they take.
     found = used(bytes_of_ports(network__hash_seed="common"))
     assert found == [f"spine{spine:02} port {13 + spine}" for spine in range(SPINES)]
-
-
-def test_ways_are_those_of_the_seed_of_the_run() -> None:
     first = bytes_of_ports(run__seed=1)
     assert first == bytes_of_ports(run__seed=1)
     assert first != bytes_of_ports(run__seed=2)

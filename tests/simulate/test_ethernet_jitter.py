@@ -147,7 +147,7 @@ def test_long_connections_share_a_port_though_clocks_differ() -> None:
         assert jain(of_flows(alike, "flow_messages")) < 0.95
 
 
-def test_without_drops_hosts_have_no_jitter() -> None:
+def test_without_drops_hosts_have_no_jitter_and_it_reorders_no_frames() -> None:
     """The same metrics, events and fingerprint as with none, on Ethernet and on InfiniBand."""
     for name in ("small-rack", "pull-infiniband"):
         scenario = load(name, ["run.duration=20 ms", "run.warmup=5 ms"])
@@ -156,10 +156,7 @@ def test_without_drops_hosts_have_no_jitter() -> None:
         if scenario.network.technology == "ethernet":
             explicit = methods.simulate(override(scenario, LOCKSTEP))
             assert explicit.metrics == methods.simulate(scenario).metrics
-
-
-def test_jitter_does_not_reorder_the_frames_of_a_host() -> None:
-    """Over RDMA a packet that is overtaken is dropped by its receiver, which is counted."""
+    # Over RDMA a packet that is overtaken is dropped by its receiver, which is counted.
     scenario = star(1, {"size": "10 KiB", "load": 0.5}, "2 ms", transport__retry_timeout="1 ms")
     result = methods.simulate(scenario, seed=1)
     assert result.metrics["packets_dropped"] == 0

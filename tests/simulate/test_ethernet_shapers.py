@@ -42,6 +42,11 @@ def wide(**keys: object) -> float:
 def test_through_wide_buckets_an_event_takes_the_delays_alone() -> None:
     """A request crosses three links, and so do the packets of its answer."""
     assert wide() == pytest.approx(6 * DELAY_S, rel=1e-3)
+    # 70 us for the request, and as much for its answer, whose packets come at once.
+    late = wide(hosts__packet_latency__mean="70 us")
+    assert late - wide() == pytest.approx(140e-6, rel=1e-3)
+    with pytest.raises(ScenarioError, match=r"source\.0\.up has a shaper's bucket"):
+        wide(hosts__scheduling="strict")
 
 
 def test_a_wire_takes_its_time_for_each_bit() -> None:
@@ -52,14 +57,3 @@ def test_a_wire_takes_its_time_for_each_bit() -> None:
     there_s = request / access + request / uplink + request / source
     back_s = full / source + full / uplink + all_seven / access
     assert latency_s() == pytest.approx(there_s + back_s + 6 * DELAY_S, rel=1e-3)
-
-
-def test_a_host_takes_its_time_for_a_packet() -> None:
-    """70 us for the request, and as much for its answer, whose packets come at once."""
-    late = wide(hosts__packet_latency__mean="70 us")
-    assert late - wide() == pytest.approx(140e-6, rel=1e-3)
-
-
-def test_frames_of_a_shaper_leave_in_their_order() -> None:
-    with pytest.raises(ScenarioError, match=r"source\.0\.up has a shaper's bucket"):
-        wide(hosts__scheduling="strict")

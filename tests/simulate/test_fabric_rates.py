@@ -120,14 +120,11 @@ def test_a_run_of_a_phase_has_a_warning_with_a_longer_duration() -> None:
     assert counted_s == pytest.approx(10 * STAR_ROUND_S, rel=0.3)  # of one phase it is an estimate
 
 
-def test_a_run_of_phases_but_not_of_a_round_has_a_warning_with_a_rate() -> None:
+def test_a_run_shorter_than_a_round_has_a_warning_with_a_rate() -> None:
     # 20 of the 40 phases of a round, and none of its events.
     short = load("lhcb-10-percent", {"run.duration": "12 ms", "run.warmup": "1 ms"})
     (warning,) = methods.simulate(short, seed=1).warnings
     assert "use written_event_rate_hz, which is already meaningful" in warning
-
-
-def test_a_run_of_some_rounds_has_no_warning() -> None:
     few = small(run__warmup="70 us", run__duration="740 us")
     for scenario in (few, daqpipe(**DAQPIPE, run__warmup="200 us")):
         assert methods.simulate(scenario, seed=1).warnings == []

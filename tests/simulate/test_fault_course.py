@@ -38,7 +38,7 @@ def expect_detected_stop(result: Result) -> None:
     expect_regrouped(result, 4, 0, 3, 0, 4)
 
 
-def test_the_others_go_on_without_a_killed_unit() -> None:
+def test_the_others_go_on_without_a_killed_unit_also_over_tcp() -> None:
     """One of n MFPs in a round of each of n nodes stays there: n² are written in n - 1 times that
     of one on a wire. The slot of the lost unit is left out: 9 / 2 in place of 16 / 3."""
     result = run(fault(how="down"), GONE)
@@ -49,6 +49,10 @@ def test_the_others_go_on_without_a_killed_unit() -> None:
     share = rate_bps(result, AFTER_S) / rate_bps(result, 1e-3, 4.7e-3)
     assert share == pytest.approx(27 / 32, rel=0.03)
     assert result.metric("fault_recovery_s.x") < 1e-3
+    result = simulate(scenario_of(changed(SMALL, TCP), fault(how="down"), GONE), seed=1)
+    expect_regrouped(result, 4, 0, 3)
+    assert result.metric("units_lost") == 1
+    assert result.metric("fault_recovery_s.x") < 2e-3
 
 
 def test_each_fault_has_the_events_that_were_lost_until_the_next() -> None:
@@ -63,46 +67,43 @@ def test_each_fault_has_the_events_that_were_lost_until_the_next() -> None:
     assert both.metric("fault_events_lost.x") + both.metric("fault_events_lost.y") == lost
 
 
-def test_a_killed_unit_returns_after_the_pause_of_the_run_control() -> None:
+def test_a_killed_unit_returns_after_the_pause_and_the_time_to_join() -> None:
     """The pause is a fault timeout after its first loss, checked twice a heartbeat."""
     result = run(fault(how="down"))
     expect_regrouped(result, 4, 0, 3, 0, 4)
     back_s = result.series["members"]["time_s"][3] - 5e-3
     assert TIMEOUT_S <= back_s <= TIMEOUT_S + HEARTBEAT_S / 2 + 1e-9
-
-
-def test_a_stop_is_detected_within_the_bounds_of_the_live_run_control() -> None:
-    for at_us in (5000, 5070, 5130):
-        expect_detected_stop(run(fault(how="stopped", at=f"{at_us} us", lasts="4 ms")))
-
-
-def test_a_short_stop_is_not_detected() -> None:
-    result = run(fault(how="stopped", lasts="400 us"))
-    expect_regrouped(result, 4)
-    assert result.metric("faults_begun") == 1
-    assert result.metric("faults_detected") == 0
-    assert result.metric("fault_events_lost.x") == 0
-
-
-def test_a_lost_unit_is_not_killed_again() -> None:
+    killed = fault(how="down")
+    at_once = run(killed).series["members"]["time_s"][3]
+    later = run(killed, {"measure.join_time": "3 ms"}).series["members"]["time_s"][3]
+    assert later - at_once == pytest.approx(3e-3, abs=HEARTBEAT_S)
     twice = (fault(how="down"), fault("y", how="down", at="5.5 ms"))
     result = run(*twice)
     assert result.metric("faults_begun") == 1
     assert "fault_detection_s.y" not in result.metrics
 
 
+def test_a_stop_is_detected_within_the_bounds_of_the_live_run_control() -> None:
+    for at_us in (5000, 5070, 5130):
+        expect_detected_stop(run(fault(how="stopped", at=f"{at_us} us", lasts="4 ms")))
+    result = run(fault(how="stopped", lasts="400 us"))
+    expect_regrouped(result, 4)
+    assert result.metric("faults_begun") == 1
+    assert result.metric("faults_detected") == 0
+    assert result.metric("fault_events_lost.x") == 0
+    stop = fault(how="stopped", lasts="4 ms")
+    expect_detected_stop(simulate(scenario_of(DAQPIPE, stop), seed=1))
+
+
 KILLS = [fault(f"k{unit}", which=str(unit), how="down") for unit in range(3)]
 """Three of four units are killed at 5 ms."""
 
 
-def test_too_few_units_left_wait_for_the_others() -> None:
+def test_too_few_units_left_wait_for_the_others_or_have_a_warning() -> None:
     result = run(*KILLS, {"measure.minimum": 4})
     expect_regrouped(result, 4, 0, 4)
     assert result.metric("units_lost") == 3
-
-
-def test_a_run_that_cannot_go_on_has_a_warning() -> None:
-    """The fourth unit waits for a fault timeout."""
+    # The fourth unit waits for a fault timeout.
     result = run(*KILLS, {"measure.minimum": 4}, GONE)
     assert members(result) == [4, 0]
     assert result.metric("faults_recovered") == 0
@@ -182,13 +183,6 @@ def test_a_fault_at_any_time_is_the_loss_of_its_unit() -> None:
         assert result.metric("fault_detection_s.x") == 0
 
 
-def test_linear_shifting_goes_on_over_tcp_without_a_killed_unit() -> None:
-    result = simulate(scenario_of(changed(SMALL, TCP), fault(how="down"), GONE), seed=1)
-    expect_regrouped(result, 4, 0, 3)
-    assert result.metric("units_lost") == 1
-    assert result.metric("fault_recovery_s.x") < 2e-3
-
-
 DAQPIPE = {key: value for key, value in SMALL.items() if key != "building.dummies"} | {
     "building.protocol": "daqpipe",
     "readout.streams": 1,
@@ -214,11 +208,6 @@ def test_units_of_daqpipe_go_on_without_a_killed_one(unit: int, mode: str) -> No
     assert result.metric("events_accounted.begun") == pytest.approx(6e6 * 20e-3, abs=300 * 10)
 
 
-def test_a_stop_of_daqpipe_is_detected_like_that_of_linear_shifting() -> None:
-    stop = fault(how="stopped", lasts="4 ms")
-    expect_detected_stop(simulate(scenario_of(DAQPIPE, stop), seed=1))
-
-
 def host_of(number: int) -> dict[str, Any]:
     return {"what": "host", "which": f"H{number // 2:02}-{number % 2:02}"}
 
@@ -233,22 +222,9 @@ def test_the_unit_of_a_failed_host_is_lost_until_the_host_is_up() -> None:
     back_s = result.series["members"]["time_s"][3]
     assert 11e-3 <= back_s <= 11e-3 + HEARTBEAT_S
     assert result.metric("fault_events_lost.x") > 0
-
-
-def test_a_process_takes_its_time_to_join() -> None:
-    killed = fault(how="down")
-    at_once = run(killed).series["members"]["time_s"][3]
-    later = run(killed, {"measure.join_time": "3 ms"}).series["members"]["time_s"][3]
-    assert later - at_once == pytest.approx(3e-3, abs=HEARTBEAT_S)
-
-
-def test_a_host_that_stays_down_does_not_come_back() -> None:
     result = run(fault(**host_of(2)))
     expect_regrouped(result, 4, 0, 3)
     assert result.metric("faults_recovered") == 1
-
-
-def test_two_failures_of_a_host_end_with_the_later_one() -> None:
     first = fault("first", **host_of(1), lasts="4 ms")
     second = fault("second", **host_of(1), at="7 ms", lasts="6 ms")
     result = run(first, second)
@@ -321,29 +297,23 @@ def test_units_that_do_not_reach_each_other_regroup_and_lose_nothing() -> None:
     assert result.metric("events_built") == pytest.approx(10 * 20e3, abs=ROUND)
 
 
-def test_a_unit_that_cannot_be_reached_is_lost_and_its_fragments_with_it() -> None:
+def test_units_that_cannot_be_reached_are_lost_if_the_fault_timeout_is_short() -> None:
     """Its queue pairs give up after 8 retries, 1.6 ms; then it is left out for good."""
     result = run(fault(**PORT), GONE)
     expect_as_live(result)
     assert result.metric("units_lost") == 1
     assert members(result)[:1] + members(result)[-1:] == [4, 3]
     assert result.metric("events_incomplete") > 0
-
-
-def test_a_slow_unit_costs_no_event() -> None:
-    result = run(fault(how="slow", factor=3, lasts="5 ms"), {"hosts.message_cost": "1 us"})
-    expect_as_live(result)
-    assert members(result) == [4]
-    assert result.metric("fault_events_lost.x") == 0
-
-
-def test_a_run_shorter_than_the_fault_timeout_needs_no_run_control() -> None:
     result = run(fault(**PORT), {"measure.fault_timeout": "20 ms"})
     assert "events_accounted" not in result.metrics
 
 
-def test_a_spare_has_the_fragments_of_the_unit_whose_place_it_takes() -> None:
-    """Events lack nothing then, but for those in flight: two rounds of five units."""
+def test_a_slow_unit_costs_no_event_and_a_spare_those_in_flight() -> None:
+    result = run(fault(how="slow", factor=3, lasts="5 ms"), {"hosts.message_cost": "1 us"})
+    expect_as_live(result)
+    assert members(result) == [4]
+    assert result.metric("fault_events_lost.x") == 0
+    # Events lack nothing then, but for those in flight: two rounds of five units.
     spare = {"network.hosts_per_leaf": 3, "network.switch.radix": 6, "hosts.spares": 1}
     result = run(fault(how="down"), spare, GONE)
     assert members(result) == [4, 0, 4]

@@ -174,6 +174,8 @@ def test_a_link_that_retransmits_loses_nothing() -> None:
     assert lossy.metric("retransmissions.nak") > 0
     assert again.metric("packets_lost.on_wire") == 0
     assert again.metric("retransmissions.nak") == 0
+    with pytest.raises(ScenarioError, match="link_retry means nothing"):
+        run(ETHERNET, FLOWS, broken(how="degraded", bit_error_rate=1e-6, link_retry="1 us"))
 
 
 ETHERNET = {**TREE, "network.technology": "ethernet", "network.links.delay": "1 us"}
@@ -266,11 +268,6 @@ def test_the_same_seeds_give_the_same_run_and_draws_are_not_runs() -> None:
     assert other_run.series["faults"] == first.series["faults"]
     other_draw = run(INFINIBAND, SHIFT, drawn, faults__seed=2)
     assert other_draw.series["faults"]["which"] != first.series["faults"]["which"]
-
-
-def test_a_link_retry_on_ethernet_is_refused() -> None:
-    with pytest.raises(ScenarioError, match="link_retry means nothing"):
-        run(ETHERNET, FLOWS, broken(how="degraded", bit_error_rate=1e-6, link_retry="1 us"))
 
 
 def test_packets_that_are_overtaken_when_a_cable_is_back_are_named() -> None:

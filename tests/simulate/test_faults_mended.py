@@ -64,9 +64,6 @@ def test_with_the_cable_the_first_schedule_comes_back() -> None:
     assert sums_up(result)
     before, again = rate_bps(result, 1e-3, 4.7e-3), rate_bps(result, 14e-3)
     assert again == pytest.approx(before, rel=0.03)
-
-
-def test_a_fault_that_ends_before_its_detection_changes_nothing() -> None:
     result = run(lasts="90 us")
     assert members(result) == [12]
     assert result.metric("regroupings") == 0

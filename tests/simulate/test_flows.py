@@ -13,7 +13,7 @@ from daqloom.simulate.run import _check_stall
 from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import load, override
 from daqloom.topology.system.system import fabric_system
-from support.small_fabrics import simulated, small, way_s
+from support.small_fabrics import from_text, simulated, small, way_s
 
 RATE_BPS = 200e9
 
@@ -35,7 +35,7 @@ def wire_bytes(size: int) -> int:
     return size + -(-size // 4096) * 26 + 16 + 4
 
 
-def test_a_small_write_takes_its_wire_two_cables_and_the_switch() -> None:
+def test_a_write_takes_its_wire_two_cables_and_the_switch_or_a_round_trip() -> None:
     one = simulated(
         flows(flows__a__size="8 B", flows__a__outstanding=1, hosts__message_cost="50 ns")
     )
@@ -47,9 +47,6 @@ def test_a_small_write_takes_its_wire_two_cables_and_the_switch() -> None:
     far = simulated(flows(flows__a__size="8 B", flows__a__interval="5 us", flows__a__destination=2))
     expected = wire * 8 / RATE_BPS + way_s(3, wire)
     assert far["flow_latency_s.a.mean"] == pytest.approx(expected, abs=2e-12)
-
-
-def test_one_write_at_a_time_takes_a_round_trip_each() -> None:
     one = simulated(flows(flows__a__size="4 KiB", flows__a__outstanding=1))
     there = wire_bytes(4096) * 8 / RATE_BPS + way_s(1, 4096)
     back = 30 * 8 / RATE_BPS + way_s(1, 30)
@@ -92,20 +89,17 @@ def test_a_load_at_random_is_delivered() -> None:
     assert simulated(scenario, seed=2)["flow_messages.a"] != one["flow_messages.a"]
 
 
-def test_the_order_in_a_file_changes_nothing() -> None:
-    one = flows(flows__b__source=2, flows__b__destination="random", flows__b__load=0.1)
-    other = one.model_copy(update={"flows": dict(reversed(one.flows.items()))})
-    assert one.hash() == other.hash()
-    assert simulated(one) == simulated(other)
-
-
-def test_hosts_have_names() -> None:
+def test_hosts_have_names_and_a_flow_without_arrivals_has_a_warning() -> None:
     named = flows(flows__a__source="h0", flows__a__destination="h1")
     with pytest.raises(ScenarioError) as refused:
         methods.simulate(named)
     [first, _, last] = str(refused.value).split("a name from ")[1].split()
     found = simulated(flows(flows__a__source=first, flows__a__destination=last))
     assert found["flow_messages.a"] > 0
+    result = methods.simulate(flows(flows__a__start="499.9 us"))
+    assert list(result.warnings) == ["no message of flows.a arrived after the warm-up"]
+    with pytest.raises(ScenarioError, match="requires a flow"):
+        small(building__protocol="none")
 
 
 def test_a_timeline_has_every_message(tmp_path: Path) -> None:
@@ -118,11 +112,6 @@ def test_a_timeline_has_every_message(tmp_path: Path) -> None:
     assert begun == [0] * 7
     assert ended == sorted(ended)
     assert {event["name"] for event in events if event["ph"] == "b"} == {"a"}
-
-
-def test_a_flow_without_arrivals_has_a_warning() -> None:
-    result = methods.simulate(flows(flows__a__start="499.9 us"))
-    assert list(result.warnings) == ["no message of flows.a arrived after the warm-up"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +147,7 @@ def test_impossible_flows_are_refused(changed: str, sentence: str) -> None:
         override(flows(), changed.split("; "))
 
 
-def test_unknown_hosts_are_named() -> None:
+def test_unknown_hosts_and_closed_forms_beside_event_building_are_refused() -> None:
     for changes, sentence in (
         ({"source": 4}, r"flows\.a\.source = 4 is not a node; expected 0 to 3, or a name"),
         ({"destination": "x"}, r"flows\.a\.destination = x is not a node"),
@@ -167,11 +156,13 @@ def test_unknown_hosts_are_named() -> None:
             methods.simulate(flows(**{f"flows__a__{key}": host for key, host in changes.items()}))
     with pytest.raises(ScenarioError, match="would write only to itself"):
         methods.simulate(flows(hosts__count=1, flows__a__destination="random"))
-
-
-def test_nothing_is_built_where_there_is_a_flow() -> None:
-    with pytest.raises(ScenarioError, match="requires a flow"):
-        small(building__protocol="none")
+    shift = small(flows__a__source=0, flows__a__destination=1)
+    rack = load("small-rack", {"flows.a.source": 0, "flows.a.destination": 1})
+    for scenario in (shift, rack):
+        (warning,) = methods.analyse(scenario).warnings
+        assert "beside [flows] has no closed form" in warning
+    with pytest.raises(ScenarioError, match=r"flows\.a: a measurement has no flows"):
+        methods.measure(shift)
 
 
 BUILDING: dict[str, dict[str, object]] = {
@@ -219,7 +210,7 @@ def test_a_flow_beside_event_building(building: str, carrying: str) -> None:
 RACK = load("small-rack", {"run.duration": "50 ms", "run.warmup": "10 ms"})
 
 
-def test_hosts_of_flows_in_racks_are_readout_units_then_builder_units() -> None:
+def test_hosts_of_flows_in_racks_are_units_and_may_have_none() -> None:
     """By place or by name."""
     system = fabric_system(RACK)
     units = (system.readouts, system.builders)
@@ -232,6 +223,16 @@ def test_hosts_of_flows_in_racks_are_readout_units_then_builder_units() -> None:
     )
     assert by_place == by_name
     assert by_place["flow_messages.a"] > 0
+    # Here to a readout unit, whose link carries nothing else but requests.
+    pull = small(**BUILDING["pull"], **SHORT)
+    system = fabric_system(pull)
+    hosts = system.fabric.hosts
+    free = next(host.name for place, host in enumerate(hosts) if place not in system.hosts)
+    alone = simulated(pull)
+    ends = {"flows.a.source": free, "flows.a.destination": hosts[0].name}
+    beside = simulated(override(pull, ends))
+    assert beside["flow_messages.a"] > 0
+    assert beside["events_built"] == alone["events_built"]
 
 
 def test_a_flow_over_udp_loses_packets_at_a_full_queue() -> None:
@@ -266,34 +267,13 @@ def test_a_stall_where_frames_were_cut_is_no_deadlock() -> None:
         _check_stall(engine, small_system, counted)
 
 
-def test_a_flow_may_be_between_hosts_without_units() -> None:
-    """Here to a readout unit, whose link carries nothing else but requests."""
-    pull = small(**BUILDING["pull"], **SHORT)
-    system = fabric_system(pull)
-    hosts = system.fabric.hosts
-    free = next(host.name for place, host in enumerate(hosts) if place not in system.hosts)
-    alone = simulated(pull)
-    ends = {"flows.a.source": free, "flows.a.destination": hosts[0].name}
-    beside = simulated(override(pull, ends))
-    assert beside["flow_messages.a"] > 0
-    assert beside["events_built"] == alone["events_built"]
-
-
-def test_no_closed_form_and_no_measurement_takes_a_flow_beside_event_building() -> None:
-    shift = small(flows__a__source=0, flows__a__destination=1)
-    rack = load("small-rack", {"flows.a.source": 0, "flows.a.destination": 1})
-    for scenario in (shift, rack):
-        (warning,) = methods.analyse(scenario).warnings
-        assert "beside [flows] has no closed form" in warning
-    with pytest.raises(ScenarioError, match=r"flows\.a: a measurement has no flows"):
-        methods.measure(shift)
-
-
-def test_flows_read_back_as_shown(tmp_path: Path) -> None:
-    shown = tmp_path / "shown.toml"
+def test_flows_read_back_as_shown_in_any_order(tmp_path: Path) -> None:
     scenario = flows(flows__b__source="every", flows__b__destination="random")
-    shown.write_text(to_toml(scenario))
-    assert load(shown).hash() == scenario.hash()
+    assert from_text(tmp_path, to_toml(scenario)).hash() == scenario.hash()
+    one = flows(flows__b__source=2, flows__b__destination="random", flows__b__load=0.1)
+    other = one.model_copy(update={"flows": dict(reversed(one.flows.items()))})
+    assert one.hash() == other.hash()
+    assert simulated(one) == simulated(other)
 
 
 def test_the_wire_of_a_write_is_the_engines() -> None:

@@ -64,15 +64,12 @@ def test_it_holds_for_each_lane_any_cut_of_the_burst_and_other_switches(
     assert found["inferred_buffer_bytes.most"] == 64 * 1024
 
 
-def test_updates_at_intervals_leave_an_error() -> None:
+def test_updates_at_intervals_leave_an_error_and_a_burst_that_fits_gives_the_least() -> None:
     found = probed(network__switch__credit_update_interval="50 ns")
     assert found["inferred_buffer_bytes.least"] <= 64 * 1024 <= found["inferred_buffer_bytes.most"]
     # 50 ns either way are ten packets of 62 B, and one of a block.
     width = found["inferred_buffer_bytes.most"] - found["inferred_buffer_bytes.least"]
     assert 0 < width <= 2 * 11 * BLOCK
-
-
-def test_a_burst_that_fits_gives_the_least_only() -> None:
     found = probed(flows__burst__size="20 KiB")
     assert found["flow_wait_s.stream"] == 0
     assert 20 * 1024 < found["inferred_buffer_bytes.least"] <= 64 * 1024
@@ -104,8 +101,5 @@ def test_a_person_may_use_the_formula_alone() -> None:
     vague = Probe(100e9, 4122, 100 * 4122, loop_s=1e-6, outstanding=128, error_s=0.4e-6)
     assert vague.bounds(waited_s) == (14 * 65 * 64, (17 * 65 - 1) * 64)
     assert probe.bounds(0) == ((100 + 4) * 65 * 64, None)
-
-
-def test_other_flows_are_no_probe() -> None:
     scenario = load("ib-uniform-64")
     assert probe_of(scenario) is None

@@ -43,24 +43,18 @@ def periodic() -> Result:
     return methods.simulate(small_rack(**PERIODIC))
 
 
-def test_a_system_with_room_builds_every_event(periodic: Result) -> None:
+def test_a_system_with_room_builds_every_event_with_its_framing(periodic: Result) -> None:
     # One event each 2 ms: at 12, 14, … 60 ms, the last of which does not end in time.
     assert periodic.metric("events_built") == 25
     assert periodic.metric("event_rate_hz") == pytest.approx(500)
     assert periodic.metric("throughput_bps") == pytest.approx(500 * 400e3 * 8)
     for name in ("packets_dropped", "retransmission_timeouts", "packets_marked"):
         assert periodic.metric(name) == 0
-
-
-def test_a_rate_of_few_events_has_a_warning_with_a_longer_duration() -> None:
-    # One event each 2 ms after 10 ms of warm-up: 10 events in 20 ms, 100 in 200 ms.
-    short = methods.simulate(small_rack(**PERIODIC, **{"run.duration": "30 ms"}))
-    (warning,) = short.warnings
-    assert "only 10 events were built in the 20 ms counted" in warning
-    assert 'run.duration = "210 ms" counts about 100' in warning
-    longer = methods.simulate(small_rack(**PERIODIC, **{"run.duration": "210 ms"}))
-    assert longer.warnings == []
-    assert longer.metric("events_built") == 100
+    # A fragment of 100 kB is 69 full segments and one of 88 B, 90 B of headers and gap each. The
+    # four access links share the events; a few more frames are acknowledgements.
+    wire_bytes = 4 * (100_000 + 70 * 90)
+    expected = 500 * wire_bytes * 8 / 10e9 / 4
+    assert periodic.metrics["link_utilisation"]["access.down"] == pytest.approx(expected, rel=0.01)
 
 
 @pytest.mark.parametrize(("duration", "in_flight"), [("59.9 ms", 0), ("60.1 ms", 1)])
@@ -71,27 +65,18 @@ def test_an_event_that_is_not_built_at_the_end_is_in_flight(duration: str, in_fl
     assert "events_incomplete" not in result.metrics  # all that are built are whole
 
 
-def test_links_carry_the_events_with_their_framing(periodic: Result) -> None:
-    # A fragment of 100 kB is 69 full segments and one of 88 B, 90 B of headers and gap each. The
-    # four access links share the events; a few more frames are acknowledgements.
-    wire_bytes = 4 * (100_000 + 70 * 90)
-    expected = 500 * wire_bytes * 8 / 10e9 / 4
-    assert periodic.metrics["link_utilisation"]["access.down"] == pytest.approx(expected, rel=0.01)
-
-
-def test_a_random_system_keeps_its_mean_rate() -> None:
+def test_a_random_system_keeps_its_mean_rate_and_few_events_have_a_warning() -> None:
     result = methods.simulate(override(load("small-rack"), {"run.duration": "600 ms"}))
     # Poisson: 2 kHz · 0.5 s ± 5 √1000.
     assert result.metric("events_built") == pytest.approx(1000, abs=160)
-
-
-def test_the_plotted_occupancy_reaches_the_peak_and_not_more() -> None:
-    result = methods.simulate(small_rack())
-    most, peak = max(result.series["tor_occupancy"]["max_bytes"]), "buffer_peak_bytes.tor"
-    assert most == pytest.approx(result.metric(peak), rel=1 / 256)
-    assert most <= result.metric(peak)
-    latency = result.series["collection_latency"]
-    assert sum(latency["count"]) == result.metric("events_built")
+    # One event each 2 ms after 10 ms of warm-up: 10 events in 20 ms, 100 in 200 ms.
+    short = methods.simulate(small_rack(**PERIODIC, **{"run.duration": "30 ms"}))
+    (warning,) = short.warnings
+    assert "only 10 events were built in the 20 ms counted" in warning
+    assert 'run.duration = "210 ms" counts about 100' in warning
+    longer = methods.simulate(small_rack(**PERIODIC, **{"run.duration": "210 ms"}))
+    assert longer.warnings == []
+    assert longer.metric("events_built") == 100
 
 
 def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
@@ -109,11 +94,17 @@ def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
     assert weighted / sum(rates) == pytest.approx(result.metric("collection_latency_s.mean"))
 
 
-def test_a_course_lacks_metrics_that_a_slice_lacks() -> None:
+def test_courses_and_needed_buffers_lack_what_a_slice_or_switch_lacks() -> None:
     result = methods.simulate(small_rack())
     assert 0 in result.series["course"]["event_rate_hz"]
     absent = {NEEDED, "collection_latency_s.mean"}
     assert set(result.series["course"]) == {"time_s", *COURSES} - absent
+    assert "buffer_needed_bytes" not in methods.simulate(small_rack()).metrics
+    most, peak = max(result.series["tor_occupancy"]["max_bytes"]), "buffer_peak_bytes.tor"
+    assert most == pytest.approx(result.metric(peak), rel=1 / 256)
+    assert most <= result.metric(peak)
+    latency = result.series["collection_latency"]
+    assert sum(latency["count"]) == result.metric("events_built")
 
 
 SHARED_MEMORY = {
@@ -145,10 +136,6 @@ def test_the_buffer_that_a_run_needed_is_the_smallest_that_drops_nothing(alpha, 
     short = run(int(needed) - 256)
     assert short.metric("packets_dropped") > 0
     assert "buffer_needed_bytes" not in short.metrics
-
-
-def test_only_shared_memory_has_a_needed_buffer() -> None:
-    assert "buffer_needed_bytes" not in methods.simulate(small_rack()).metrics
 
 
 def test_a_full_ring_drops_packets_and_causes_timeouts() -> None:

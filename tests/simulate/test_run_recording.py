@@ -70,9 +70,18 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     return folder, metrics
 
 
-def test_only_the_files_asked_for_are_written(recorded: tuple[Path, dict[str, Any]]) -> None:
+def test_the_files_asked_for_have_the_bytes_of_the_events(recorded) -> None:
     names = {file.name for file in recorded[0].iterdir()}
     assert names == {LINK, "access.0.up", "uplink.0.up", "trace.json"}
+    # Events begin at 2, 4, … 20 ms, and builder 0 has the first, fifth and ninth of them.
+    folder, metrics = recorded
+    assert metrics["events_built"] == 10
+    frames = fields(folder / LINK, "tcp.len", "ip.src", "tcp.dstport")
+    assert sum(int(length) for length, _, _ in frames) == 3 * 400_000
+    sent = Counter((source, port) for _, source, port in frames)
+    assert sorted(sent) == [(f"10.0.0.{i + 1}", f"{50_000 + i}") for i in range(4)]
+    requests = fields(folder / "access.0.up", "tcp.len", only="tcp.len > 0")
+    assert [int(length) for (length,) in requests] == 3 * 4 * [100]
 
 
 def test_tshark_finds_nothing_wrong_with_a_run_without_losses(recorded) -> None:
@@ -86,18 +95,6 @@ def test_tshark_finds_nothing_wrong_with_a_run_without_losses(recorded) -> None:
         assert all(tcp == ("1" if int(length) == 0 else "2") for _, tcp, length in frames)
         wrong = tshark(folder / link, "-Y", "tcp.analysis.flags || _ws.malformed || _ws.expert")
         assert wrong == []
-
-
-def test_a_capture_holds_the_bytes_of_the_events(recorded: tuple[Path, dict[str, Any]]) -> None:
-    # Events begin at 2, 4, … 20 ms, and builder 0 has the first, fifth and ninth of them.
-    folder, metrics = recorded
-    assert metrics["events_built"] == 10
-    frames = fields(folder / LINK, "tcp.len", "ip.src", "tcp.dstport")
-    assert sum(int(length) for length, _, _ in frames) == 3 * 400_000
-    sent = Counter((source, port) for _, source, port in frames)
-    assert sorted(sent) == [(f"10.0.0.{i + 1}", f"{50_000 + i}") for i in range(4)]
-    requests = fields(folder / "access.0.up", "tcp.len", only="tcp.len > 0")
-    assert [int(length) for (length,) in requests] == 3 * 4 * [100]
 
 
 def test_a_timeline_has_a_slice_for_every_event(recorded: tuple[Path, dict[str, Any]]) -> None:
@@ -160,14 +157,11 @@ def test_impossible_recordings_are_refused_without_files(tmp_path, link, trace, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unknown_link_is_bad_input(tmp_path: Path) -> None:
+def test_an_unknown_link_and_a_disk_that_fills_are_one_sentence(tmp_path: Path) -> None:
     arguments = command(LOSSLESS, "--pcap", f"access.9.down={tmp_path}/a")
     done = subprocess.run(arguments, capture_output=True, text=True)
     assert done.returncode == 2
     assert 'no link "access.9.down"' in done.stderr
-
-
-def test_a_disk_that_fills_is_one_sentence(tmp_path: Path) -> None:
     # A file may grow to 64 kB and no further; the kernel refuses the rest.
     limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 128; exec "$@"', "sh"]
     whole = [*limited, *command(LOSSLESS, "--pcap", f"{LINK}={tmp_path}/a")]

@@ -67,7 +67,7 @@ def test_nodes_that_leave_step_wait_at_the_last_barrier_of_a_round_alone() -> No
         assert found["out_of_step_share"] == pytest.approx(1 - phases / 4, abs=0.01)
 
 
-def test_dummies_cost_their_share_of_the_phases() -> None:
+def test_dummies_cost_their_share_and_a_rate_is_kept_if_the_network_can() -> None:
     full = simulated(small(building__barrier="ideal"))
     lacking = small(building__barrier="ideal", readout__units=3)
     assert fabric_system(lacking).slots.tolist().count(DUMMY) == 1
@@ -75,6 +75,8 @@ def test_dummies_cost_their_share_of_the_phases() -> None:
     assert found["dummy_share"] == 1 / 4
     # A round has four phases still, and builds three events.
     assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=0.03)
+    found = simulated(small(event__rate="20 MHz"))
+    assert found["written_event_rate_hz"] == pytest.approx(20e6, rel=0.06)
 
 
 def test_an_output_buffer_holds_a_multi_event_packet_or_is_refused() -> None:
@@ -84,11 +86,6 @@ def test_an_output_buffer_holds_a_multi_event_packet_or_is_refused() -> None:
         methods.simulate(refused)
     found = methods.simulate(small(event__fragment_sizes="fixed", builders__buffer=f"{mep} B"))
     assert found.metric("events_built")
-
-
-def test_a_rate_is_kept_if_the_network_can() -> None:
-    found = simulated(small(event__rate="20 MHz"))
-    assert found["written_event_rate_hz"] == pytest.approx(20e6, rel=0.06)
 
 
 def carded(spike: str, **changes: object) -> Scenario:
@@ -111,11 +108,14 @@ def test_a_card_stops_the_trigger_for_what_an_acknowledge_takes_longer_than_it_h
     assert "trigger_stopped_share.memory" not in simulated(small())
 
 
-def test_cards_draw_spikes_node_by_node_and_by_the_seed() -> None:
+def test_seeds_give_metrics_and_spikes_of_cards_node_by_node() -> None:
     scenario = carded("150 us", readout__card__spike__kind="exponential")
     one, again, other = (result.metrics for result in with_seeds(scenario))
     assert one == again
     assert one["trigger_stopped_share"] != other["trigger_stopped_share"]
+    jitter = {"building__jitter__kind": "exponential", "building__jitter__mean": "1 us"}
+    first, second, third = with_seeds(small(event__fragment_sizes="poisson", **jitter))
+    assert first.metrics == second.metrics != third.metrics
 
 
 def test_a_run_too_short_for_its_rate_has_a_warning() -> None:
@@ -142,12 +142,6 @@ def test_pcie_and_memory_bound_what_a_node_sends_and_receives() -> None:
         assert found["phase_s"] == pytest.approx(4 * full["phase_s"], rel=0.1)
     once = small(building__barrier="ideal", hosts__memory_rate="200 Gb/s", hosts__memory_passes=1)
     assert simulated(once)["phase_s"] == pytest.approx(2 * full["phase_s"], rel=0.1)
-
-
-def test_the_same_seed_gives_the_same_metrics() -> None:
-    jitter = {"building__jitter__kind": "exponential", "building__jitter__mean": "1 us"}
-    first, again, other = with_seeds(small(event__fragment_sizes="poisson", **jitter))
-    assert first.metrics == again.metrics != other.metrics
 
 
 def test_groups_share_the_event() -> None:
@@ -293,10 +287,16 @@ def test_imported_cables_keep_their_rates_and_assumptions_are_warnings(tmp_path,
     assert all(each in result.warnings[0] for each in warnings)
 
 
-def test_more_nodes_than_hosts_are_refused() -> None:
+def test_units_are_equally_many_and_no_more_than_hosts() -> None:
     sentence = r"readout.units = 5 takes 5 hosts, and the network has 4"
     with pytest.raises(ScenarioError, match=sentence):
         methods.simulate(small(readout__units=5))
+    for folded, more in ((False, "without pull, unfolded"), (True, "folded")):
+        sentence = f"builders.units = 1 and readout.units = 3; {more}"
+        with pytest.raises(ScenarioError, match=sentence):
+            small(readout__units=3, builders__units=1, builders__folded=folded)
+    with pytest.raises(ScenarioError, match=r"units that are not folded has no closed form"):
+        methods.analyse(small(builders__folded=False))
 
 
 FLOWS_ALONE = {"building.protocol": "none", "transport.connection": "unreliable"}
@@ -333,17 +333,9 @@ def test_tables_without_a_way_are_refused_at_once(tmp_path, old, new, destinatio
             methods.simulate(override(scenario, changes | more), seed=1)
 
 
-def test_a_deadlock_is_named_by_its_circle(tmp_path: Path) -> None:
+def test_a_deadlock_is_named_by_its_circle_or_resolved_by_retries(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match=r"deadlock: .*sw0 port 2 → sw1 port 2 → sw2 port 2"):
         methods.simulate(ring(tmp_path), seed=1)
-
-
-def in_ring(folder: Path, lifetime: str, keys: dict[str, object] | None = None) -> Result:
-    changes = {"network.switch.head_of_queue_lifetime": lifetime} | (keys or {})
-    return methods.simulate(override(ring(folder), changes), seed=1)
-
-
-def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
     result = in_ring(tmp_path, "5 us", {"transport.retry_timeout": "100 us"})
     found = metrics(result)
     assert found["packets_discarded"] > 0
@@ -354,15 +346,17 @@ def test_a_lifetime_and_retries_resolve_a_deadlock(tmp_path: Path) -> None:
     assert result.warnings == []
 
 
-def test_losses_without_retries_have_warnings(tmp_path: Path) -> None:
+def in_ring(folder: Path, lifetime: str, keys: dict[str, object] | None = None) -> Result:
+    changes = {"network.switch.head_of_queue_lifetime": lifetime} | (keys or {})
+    return methods.simulate(override(ring(folder), changes), seed=1)
+
+
+def test_losses_that_are_not_retransmitted_have_warnings(tmp_path: Path) -> None:
     result = in_ring(tmp_path, "20 us")
     assert metrics(result)["packets_discarded"] > 0
     warnings = " ".join(result.warnings)
     assert "packets were discarded and none is retransmitted" in warnings
     assert "the event builder has stalled at the end" in warnings
-
-
-def test_connections_that_give_up_have_a_warning(tmp_path: Path) -> None:
     retries = {"transport.retry_timeout": "20 us", "transport.retry_count": 0}
     result = in_ring(tmp_path, "1 us", retries)
     failed = metrics(result)["writes_failed"]
@@ -501,12 +495,3 @@ def test_any_number_of_nodes_reads_out_and_builds_by_turns(nodes: int, change: s
     system = fabric_system(scenario)
     assert len(system.mfp_bytes) == readouts
     assert found["dummy_share"] == pytest.approx(1 - builders / len(system.builders))
-
-
-def test_readout_and_builder_units_are_equally_many() -> None:
-    for folded, more in ((False, "without pull, unfolded"), (True, "folded")):
-        sentence = f"builders.units = 1 and readout.units = 3; {more}"
-        with pytest.raises(ScenarioError, match=sentence):
-            small(readout__units=3, builders__units=1, builders__folded=folded)
-    with pytest.raises(ScenarioError, match=r"units that are not folded has no closed form"):
-        methods.analyse(small(builders__folded=False))

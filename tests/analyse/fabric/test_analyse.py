@@ -30,12 +30,17 @@ def wire_s(count: float) -> float:
 # ---- links ---------------------------------------------------------------------------------------
 
 
-def test_a_message_is_cut_into_packets_with_the_headers_of_their_place() -> None:
+def test_credits_are_told_of_a_whole_buffer_at_most_by_packets_with_headers() -> None:
     link = Link.of(small())
     three = link.message(4096 + 4096 + 5)  # 5 B are padded to 8
     assert (three.packets, three.bytes) == (3, (26 + 16 + 4096) + (26 + 4096) + (26 + 8 + 4))
     nothing = link.message(0)
     assert (nothing.packets, nothing.bytes) == (1, 26 + 16 + 4)
+    link = Link.of(
+        small(network__switch__buffer="8320 B", network__switch__credit_update_interval="10 us")
+    )
+    # Two packets in 10 us.
+    assert link.credits_s(link.message(20 * 4096)) == pytest.approx(9 * 10e-6, rel=0.01)
 
 
 @pytest.mark.parametrize("fitting", [1, 2, 3, 6, 15])
@@ -49,26 +54,14 @@ def test_credits_bound_the_rate(fitting: int) -> None:
     assert link.credits_s(link.message(packets * 4096)) == pytest.approx(expected, rel=1e-3)
 
 
-def test_updates_that_keep_an_interval_tell_of_a_whole_buffer_at_most() -> None:
-    link = Link.of(
-        small(network__switch__buffer="8320 B", network__switch__credit_update_interval="10 us")
-    )
-    # Two packets in 10 us.
-    assert link.credits_s(link.message(20 * 4096)) == pytest.approx(9 * 10e-6, rel=0.01)
-
-
 # ---- chance --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("nodes", [1, 4, 324])
-def test_the_slowest_of_many_exponential_delays_is_the_harmonic_sum(nodes: int) -> None:
+def test_the_slowest_of_many_delays_is_the_harmonic_sum_or_nears_the_longest(nodes: int) -> None:
     harmonic = sum(1 / k for k in range(1, nodes + 1))
     slowest = Chance([Delay("exponential", 2e-6)]).slowest_s(np.full(nodes, 1e-3))
     assert slowest == pytest.approx(1e-3 + 2e-6 * harmonic, abs=2e-8)
-
-
-@pytest.mark.parametrize("nodes", [1, 4, 324])
-def test_the_slowest_of_many_uniform_delays_nears_the_longest(nodes: int) -> None:
     slowest = Chance([Delay("uniform", 5e-6, 3e-6)]).slowest_s(np.zeros(nodes))
     assert slowest == pytest.approx(5e-6 + 3e-6 * (nodes - 1) / (nodes + 1), abs=2e-8)
 
@@ -82,16 +75,13 @@ def test_the_slowest_of_many_gaussian_delays_is_the_tabulated_extreme() -> None:
         assert Chance([], 1e-6).slowest_s(still) == pytest.approx(extreme * 1e-6, abs=1e-8)
 
 
-def test_delays_add_up() -> None:
+def test_delays_add_up_and_who_is_far_behind_does_not_matter() -> None:
     # Two exponential draws of mean J are a gamma: E[max of 2] = J·(2 + 3/4).
     twice = Chance([Delay("exponential", 1e-6, draws=2)])
     assert twice.slowest_s(np.zeros(2)) == pytest.approx(2.75e-6, abs=2e-8)
     # Many are as good as Gaussian.
     many = Chance([Delay("exponential", 1e-6, draws=10_000)])
     assert many.slowest_s(np.zeros(10)) == pytest.approx(1e-2 + 1.53875 * 1e-4, rel=1e-4)
-
-
-def test_who_is_far_behind_does_not_matter_and_who_is_close_does() -> None:
     chance = Chance([Delay("fixed", 1e-6)], 1e-6)
     assert chance.slowest_s(np.array([1e-3, 0.0])) == pytest.approx(1e-3 + 1e-6, abs=1e-8)
     # E[max(X + d, Y)] of unit Gaussian X, Y: d Φ(d/√2) + √2 φ(d/√2) (Clark 1961).
@@ -153,13 +143,18 @@ def test_a_phase_is_a_write_and_its_acknowledge() -> None:
     assert methods.analyse(scenario).warnings == []
 
 
-def test_messages_and_polling_add_to_a_phase() -> None:
+def test_dummies_and_messages_cost_their_share_of_a_phase() -> None:
     free = analysed(small(building__barrier="ideal"))
     costs = {"hosts__message_cost": "100 ns", "hosts__polling_delay": "300 ns"}
     paid = analysed(small(building__barrier="ideal", **costs))
     assert paid["phase_s"] - free["phase_s"] == pytest.approx(3 / 4 * 400e-9)
     # A node sends and takes in an MFP, sizes and places, three times in a round of four phases.
     assert paid["processor_share"] == pytest.approx(3 / 4 * 6 * 100e-9 / paid["phase_s"])
+    copied = {"building__barrier": "ideal", "hosts__local_rate": "200 Gb/s"}
+    full = analysed(small(**copied))
+    found = analysed(small(**copied, readout__units=3))
+    assert found["dummy_share"] == 1 / 4
+    assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=1e-9)
 
 
 def test_the_largest_node_dictates_the_phase() -> None:
@@ -174,14 +169,6 @@ def test_the_largest_node_dictates_the_phase() -> None:
     assert later_s == pytest.approx((3 * longer - shorter) / 4, rel=1e-6)
     # Of four nodes three hold half as much, and wait as much longer.
     assert uneven["barrier_s.waiting"] > 0.9 * 3 / 4 * 3 / 4 * wire_s(80 * 4096)
-
-
-def test_dummies_cost_their_share() -> None:
-    copied = {"building__barrier": "ideal", "hosts__local_rate": "200 Gb/s"}
-    full = analysed(small(**copied))
-    found = analysed(small(**copied, readout__units=3))
-    assert found["dummy_share"] == 1 / 4
-    assert found["event_rate_hz"] == pytest.approx(3 / 4 * full["event_rate_hz"], rel=1e-9)
 
 
 def test_flows_on_one_link_take_their_sum() -> None:
@@ -210,14 +197,11 @@ def test_flows_are_counted_as_the_schedule_check_does(order: str) -> None:
     assert (check.conflicting > 0) == (order == "shuffled")
 
 
-def test_a_slower_source_sets_the_rate() -> None:
+def test_a_slower_source_or_a_full_output_buffer_sets_the_rate() -> None:
     found = analysed(small(event__rate="20 MHz"))
     assert found["event_rate_hz"] == found["event_rate_bound_hz"] == 20e6
     assert found["phase_s"] == pytest.approx(4096 / 20e6)
     assert "barrier_s.waiting" not in found  # where they wait, no formula says
-
-
-def test_a_full_output_buffer_lets_through_what_is_processed() -> None:
     # Room for three events of 4 · 409 600 B, each kept for 5 ms, on each of four nodes.
     buffer = {"builders__buffer": "5 MB", "builders__processing": [{"mean": "5 ms"}]}
     found = analysed(small(building__barrier="ideal", **buffer))
@@ -243,11 +227,20 @@ def test_what_is_slower_than_the_link_bounds_the_rate(part: str, limit: dict[str
     assert min(bounds, key=lambda name: bounds[name]) == part
 
 
-def test_without_a_barrier_it_says_that_it_is_a_bound() -> None:
+def test_without_a_barrier_or_grace_enough_it_says_what_is_a_bound() -> None:
     loose = methods.analyse(small(building__barrier="none"))
     assert any("bounds" in sentence for sentence in loose.warnings)
     assert not loose.analysis["phase"]["valid"]
     assert loose.metric("barrier_rate_hz") is None
+
+    def failing(grace: str, **more: object) -> object:
+        window = {"building__change": "window", "building__window": "20 us"}
+        result = methods.analyse(small(**window, building__grace=grace, **more))
+        return result.analysis["window"].get("failing")
+
+    assert failing("3 us") is None
+    assert failing("0 s") is None  # no write begins that could not end by the link's rate
+    assert failing("3 us", hosts__clock_offset="2 us") == "writes end in their window"
 
 
 # ---- windows -------------------------------------------------------------------------------------
@@ -263,17 +256,6 @@ def test_as_many_packets_are_written_as_fit_into_a_window() -> None:
         found = analysed(scenario)
         assert found["phase_s"] == pytest.approx(float(window.split()[0]) * 1e-6)
         assert found["event_rate_hz"] == pytest.approx(4096 * meps / found["phase_s"], rel=0.05)
-
-
-def test_a_grace_period_shorter_than_the_way_is_told() -> None:
-    def failing(grace: str, **more: object) -> object:
-        window = {"building__change": "window", "building__window": "20 us"}
-        result = methods.analyse(small(**window, building__grace=grace, **more))
-        return result.analysis["window"].get("failing")
-
-    assert failing("3 us") is None
-    assert failing("0 s") is None  # no write begins that could not end by the link's rate
-    assert failing("3 us", hosts__clock_offset="2 us") == "writes end in their window"
 
 
 # ---- DAQPIPE -------------------------------------------------------------------------------------
@@ -295,14 +277,11 @@ def test_one_credit_and_one_send_take_all_messages_one_after_the_other() -> None
     assert result.warnings == ["without effect: event.fragment_sizes; closed forms take means"]
 
 
-def test_more_credits_are_bound_by_the_link() -> None:
+def test_more_credits_are_bound_by_the_link_and_timed_events_by_their_slots() -> None:
     found = methods.analyse(daqpipe(readout__units=1, building__credits=8))
     assert found.analysis["event"]["limit"] == "host_link"
     expected = 200e9 * 409_600 / (MFP_WIRE + 30 + 16)
     assert found.metric("throughput_bps") == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_timed_event_takes_a_slot_for_each_other_source() -> None:
     found = methods.analyse(daqpipe(building__slot="50 us", builders__folded=True))
     assert found.metric("event_rate_hz") == pytest.approx(4 * 4096 / (3 * 50e-6))
     assert found.analysis["event"]["limit"] == "time_slots"
@@ -328,13 +307,20 @@ def test_every_shipped_fabric_is_analysed_without_the_engine() -> None:
     assert not heavy & imported(f"from daqloom import load\n{calls}")
 
 
-def test_the_same_fabric_is_cabled_once() -> None:
+def test_the_same_fabric_is_cabled_once_and_folded_ones_apart() -> None:
     scenario = load("lhcb-run3-test")
     first = traffic(scenario)
     other = {"event.fragment_size": "100 B", "hosts.message_cost": "1 us"}
     other |= {"network.links.delay": "200 ns"}
     assert traffic(override(scenario, other)) is first
     assert traffic(override(scenario, {"network.hosts_per_leaf": 20})) is not first
+    # Both have three nodes on the same hosts; of the first, two read out and one builds.
+    unfolded = small(builders__folded=False, readout__units=2, builders__units=1)
+    folded = small(readout__units=3)
+    traffic(unfolded)
+    alike = traffic(folded)
+    assert alike.builders.tolist() == alike.slots.tolist()
+    assert methods.analyse(folded).metric("event_rate_bound_hz") > 0
 
 
 def test_what_cannot_be_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -361,13 +347,3 @@ def test_what_an_import_took_for_granted_is_said_in_the_words_of_the_simulation(
     assert any(mixed in note for note in notes)
     found = methods.analyse(override(scenario, {"network.links.rate": "HDR"}))
     assert found.warnings[: len(notes)] == notes
-
-
-def test_what_was_kept_of_an_unfolded_system_is_not_taken_for_a_folded_one() -> None:
-    """Both have three nodes on the same hosts; of the first, two read out and one builds."""
-    unfolded = small(builders__folded=False, readout__units=2, builders__units=1)
-    folded = small(readout__units=3)
-    traffic(unfolded)
-    alike = traffic(folded)
-    assert alike.builders.tolist() == alike.slots.tolist()
-    assert methods.analyse(folded).metric("event_rate_bound_hz") > 0

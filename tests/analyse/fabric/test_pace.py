@@ -53,12 +53,14 @@ def test_in_step_all_nodes_pay_for_asking_but_for_themselves(kind: str) -> None:
     assert added_s == pytest.approx((NODES - 1) / NODES * asking_s(), rel=1e-6)
 
 
-def test_asking_has_a_latency_for_each_of_two_messages() -> None:
+def test_asking_takes_a_latency_for_each_of_two_messages_and_processor_time() -> None:
     latency = {"hosts__latency__mean": "1 us", "building__barrier": "ideal"}
     entry = methods.analyse(one_leaf(**PACED, **latency)).analysis["phase"]
     assert entry["asking_s"] == pytest.approx(asking_s() + 2e-6, rel=1e-6)
     added_s = phase_s(**PACED, **latency) - phase_s(**latency)
     assert added_s == pytest.approx((NODES - 1) / NODES * (asking_s() + 2e-6), rel=1e-6)
+    added_s = Push(one_leaf(**PACED)).processor_s - Push(one_leaf()).processor_s
+    assert added_s == pytest.approx((NODES - 1) * 4 * 200e-9)
 
 
 def test_without_a_barrier_and_chance_the_slowest_node_never_waits() -> None:
@@ -99,7 +101,7 @@ def test_the_ring_with_a_certain_delay_is_the_recursion() -> None:
     assert transfer_s / ring.paced_share(1) == pytest.approx(step_s, rel=5e-4)
 
 
-def test_what_is_certain_hides_the_delays_of_others() -> None:
+def test_what_is_certain_hides_the_delays_of_others_and_posts_have_a_latency() -> None:
     # Of two nodes each waits a quarter of the delay for the other, and nothing if that is seldom
     # as late as what passes between two transfers anyway.
     jitter = Distribution.model_validate({"kind": "exponential", "mean": "20 us"})
@@ -107,9 +109,6 @@ def test_what_is_certain_hides_the_delays_of_others() -> None:
     assert 576e-6 / two.paced_share(1) == pytest.approx(576e-6 + 1.25 * 20e-6, rel=2e-4)
     apart = replace(two, certain_s=2e-3)
     assert 576e-6 / apart.paced_share(1) == pytest.approx(2576e-6 + 20e-6, rel=5e-4)
-
-
-def test_each_post_before_a_transfer_has_a_latency() -> None:
     latency = Distribution.model_validate({"mean": "5 us"})
     ring = Ring(np.full(8, 100e-6), 0.0, Distribution(), latency, posts=3)
     assert ring.paced_share(1) == pytest.approx(100 / 115, rel=1e-3)
@@ -118,7 +117,7 @@ def test_each_post_before_a_transfer_has_a_latency() -> None:
 # ---- barriers of groups --------------------------------------------------------------------------
 
 
-def test_each_group_has_the_barrier_of_so_many_nodes() -> None:
+def test_each_group_found_from_the_network_has_the_barrier_of_so_many_nodes() -> None:
     messages = Messages.of(one_leaf())
     groups = [np.array([0, 2, 4, 5]), np.array([1, 3])]
     for kind in ("tournament", "centralised", "dissemination", "ideal"):
@@ -128,6 +127,10 @@ def test_each_group_has_the_barrier_of_so_many_nodes() -> None:
             assert whole.begins_s[group] == pytest.approx(alone.begins_s)
             assert whole.report_s[group] == pytest.approx(alone.report_s)
             assert whole.messages[group].tolist() == alone.messages.tolist()
+    push = Push(small(building__barrier_group="leaf"))
+    assert [group.tolist() for group in push.groups] == [[0, 1], [2, 3]]
+    assert [g.tolist() for g in Push(small(building__barrier_group=3)).groups] == [[0, 1, 2], [3]]
+    assert len(Push(small(building__barrier="none")).groups) == 1
 
 
 @pytest.mark.parametrize("pace", ["schedule", "builder"])
@@ -141,22 +144,12 @@ def test_a_barrier_of_two_costs_half_of_one_of_four(pace: str) -> None:
     assert cost_s("leaf") == pytest.approx(cost_s("all"), rel=1e-6)  # of the only leaf
 
 
-def test_groups_on_leaves_are_found_from_the_network() -> None:
-    push = Push(small(building__barrier_group="leaf"))
-    assert [group.tolist() for group in push.groups] == [[0, 1], [2, 3]]
-    assert [g.tolist() for g in Push(small(building__barrier_group=3)).groups] == [[0, 1, 2], [3]]
-    assert len(Push(small(building__barrier="none")).groups) == 1
-
-
 def test_paced_groups_last_between_the_slowest_of_a_group_and_of_all() -> None:
     ideal = {"building__barrier": "ideal", "building__barrier_group": 2} | PACED
     still_s = phase_s(**ideal)
     entry = methods.analyse(one_leaf(**ideal, **LATE)).analysis["phase"]
     assert entry["value_s"] - still_s == pytest.approx(2e-6 * harmonic(2), rel=0.03)
     assert entry["at_most_s"] - still_s == pytest.approx(2e-6 * harmonic(NODES), rel=0.01)
-
-
-def test_groups_that_are_not_in_step_with_each_other_have_no_time_in_barriers() -> None:
     for pace in ("schedule", "builder"):
         grouped = {"building__barrier_group": 2, "building__pace": pace, **LATE}
         result = methods.analyse(one_leaf(**grouped))
@@ -221,11 +214,6 @@ def test_a_barrier_with_slack_takes_messages_and_no_time() -> None:
     assert told == pytest.approx(2 * (NODES - 1) / NODES)
     assert not loose.analysis["phase"]["valid"]
     assert any("with a slack of 1 barrier, phases" in each for each in loose.warnings)
-
-
-def test_asking_takes_four_messages_of_processor_time_a_phase() -> None:
-    added_s = Push(one_leaf(**PACED)).processor_s - Push(one_leaf()).processor_s
-    assert added_s == pytest.approx((NODES - 1) * 4 * 200e-9)
 
 
 # ---- against simulation --------------------------------------------------------------------------

@@ -48,9 +48,12 @@ def test_out_of_step_the_product_form_is_what_is_played() -> None:
     assert uneven.out_of_step_share() == pytest.approx(played, abs=0.004)
 
 
-def test_builder_paced_two_nodes_wait_a_quarter_of_the_delay_for_each_other() -> None:
+def test_builder_paced_nodes_wait_a_quarter_of_the_delay_and_more_writers_are_worse() -> None:
     # Derived where the ring is played: NodeRing.OfTwoServedInOrderEachWaitsAQuarterOfTheDelay.
     assert ring(2, 20e-6).paced_share(1) == pytest.approx(T / (T + 1.25 * 20e-6), abs=2e-4)
+    found = [ring(108, 20e-6).paced_share(writers) for writers in (1, 2, EQUAL_SHARES)]
+    # Two at a time as facts of the ring have it: engine/systems/node_ring_test.cpp.
+    assert found == pytest.approx([0.949, 0.54, 0.494], abs=0.015)
 
 
 @pytest.mark.parametrize("delay_s", [1e-6, 20e-6, T, 10 * T])
@@ -60,12 +63,6 @@ def test_builder_paced_is_never_slower_than_in_step(delay_s: float) -> None:
     uneven = Ring(work_s, 0.0, exponential(delay_s), Distribution())
     assert uneven.paced_share(1) >= uneven.in_step_share()
     assert ring(21, delay_s).paced_share(1) > ring(21, delay_s).in_step_share()
-
-
-def test_more_writers_at_a_time_are_worse_than_one() -> None:
-    found = [ring(108, 20e-6).paced_share(writers) for writers in (1, 2, EQUAL_SHARES)]
-    # Two at a time as facts of the ring have it: engine/systems/node_ring_test.cpp.
-    assert found == pytest.approx([0.949, 0.54, 0.494], abs=0.015)
 
 
 def test_a_measured_delay_acts_as_the_distribution_that_it_samples(tmp_path: Path) -> None:
@@ -81,16 +78,13 @@ def test_a_measured_delay_acts_as_the_distribution_that_it_samples(tmp_path: Pat
         assert measured.out_of_step_share(stretch) == pytest.approx(expected, abs=0.001)
 
 
-def test_out_of_step_the_rate_falls_from_above_that_in_step() -> None:
+def test_out_of_step_the_rate_falls_to_that_of_a_run_short_enough_to_be_played() -> None:
     late = ring(108, 20e-6)
     found = [late.share_at(time_s) or 0 for time_s in (2e-3, 50e-3, 2.0)]
     assert found[0] > found[1] > found[2]
     # At first nobody waits for the slowest, and few for each other.
     assert late.in_step_share() < found[0] < T / (T + 20e-6)
     assert found[2] == pytest.approx(late.out_of_step_share(), abs=0.03)
-
-
-def test_a_run_too_long_to_be_played_has_no_share_at_its_end() -> None:
     assert ring(108, 20e-6).share_at(1.01 * MOST_TRANSFERS * T / 108) is None
 
 
@@ -134,10 +128,6 @@ def test_without_random_jitter_or_by_the_clock_there_is_no_ring(still: dict[str,
     assert "ring" not in found.analysis
 
 
-def test_one_node_alone_is_no_ring() -> None:
-    assert ring_of(Push(small(**LATE, readout__units=1))) is None
-
-
 def test_a_scenario_is_told_which_way_wins_and_where_they_cross() -> None:
     found = methods.analyse(small(**LATE, building__barrier="ideal"))
     shares = metrics(found)
@@ -156,8 +146,6 @@ def test_a_scenario_is_told_which_way_wins_and_where_they_cross() -> None:
     assert "builder-paced wins" in sentence
     assert "builder-paced at any delay" in sentence
     assert "out of step from a mean delay of" in sentence
-
-
-def test_the_same_scenario_has_the_same_ring() -> None:
     one, other = (methods.analyse(small(**LATE)).metrics for _ in range(2))
     assert one == other
+    assert ring_of(Push(small(**LATE, readout__units=1))) is None
