@@ -67,11 +67,7 @@ def test_series_tell_what_began_was_detected_and_ended() -> None:
         "how": ["down"] * 4,
         "change": ["begins", "detected", "begins", "ends"],
     }
-    assert told["throughput"] == {
-        "begin_s": [0, 1],
-        "end_s": [1, 2],
-        "throughput_bps": [5.0, 6.0],
-    }
+    assert told["throughput"] == {"begin_s": [0, 1], "end_s": [1, 2], "throughput_bps": [5.0, 6.0]}
     assert told["members"] == {"time_s": [0.0, 1.6], "members": [4, 0]}
     empty = series([], [], [])
     assert empty["throughput"] == {"begin_s": [], "end_s": [], "throughput_bps": []}

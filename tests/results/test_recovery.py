@@ -112,15 +112,12 @@ def test_poisson_traffic_that_does_not_come_back_never_recovers() -> None:
         assert recovery(BROKEN_S, 100.0, poisson(seed, 10, 60), FOUR) is None
 
 
-def test_units_that_catch_up_afterwards_do_not_hide_the_next_dip() -> None:
+def test_units_that_catch_up_or_flap_have_dips_of_their_own() -> None:
     """The bins since the recovery from the first fault count, and less what is caught up with."""
     bins = a_second_each(*[100] * 20, 0, 0, 5000, *[100] * 20, 0, 0, 0, *[100] * 10)
     assert recovery(20.0, 43.0, bins, FOUR) == 2.0
     assert recovery(43.0, 56.0, bins, FOUR, since_s=22.0) == 3.0
     assert recovery(43.0, 56.0, bins, FOUR) == 3.0
-
-
-def test_a_fault_that_flaps_faster_than_the_traffic_settles_has_dips_of_its_own() -> None:
     bins = a_second_each(*[100] * 10, *[0, 0, 100, 100, 100] * 4)
     for begin_s in (10.0, 15.0, 20.0):
         assert recovery(begin_s, begin_s + 5, bins, FOUR, since_s=begin_s - 3) == 2.0

@@ -30,20 +30,14 @@ CABLING = sorted(
     }
 )
 READERS = {
-    "histogram": (
-        lambda name, folder: inputs.histogram(folder / name),
-        b"900000 10\n1000000 80\n",
-    ),
+    "histogram": (lambda name, folder: inputs.histogram(folder / name), b"900000 10\n1000000 80\n"),
     "latencies": (
         lambda name, folder: inputs.latencies(folder / name),
         b"#, usec\n1, 1.42\n2, 1.47\n",
     ),
     "trace": (lambda name, folder: inputs.trace(folder / name), b"0.5\n1.5\n"),
     "filling": (pattern_of, b'{"beam1": [1, 0], "beam2": [1, 0]}'),
-    "scenario": (
-        lambda name, folder: load(folder / name).readout.units,
-        b"[readout]\nunits = 3\n",
-    ),
+    "scenario": (lambda name, folder: load(folder / name).readout.units, b"[readout]\nunits = 3\n"),
     "periods": (
         lambda name, folder: read_periods(folder / name),
         b"2024-03-04T10:00/2024-03-04T11:00\n",

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -96,7 +97,7 @@ def test_latencies_are_read_however_they_are_written(file, content, latencies, c
     assert list(seen) == counts
 
 
-REFUSED = {
+REFUSED: dict[Any, list[tuple[Any, str]]] = {
     inputs.histogram: [
         ("", "has no sizes"),
         ("# nothing\n", "has no sizes"),
@@ -181,10 +182,14 @@ def test_a_file_of_other_contents_is_refused_with_file_and_line(file, read, cont
         read(file(content))
 
 
-def test_latencies_are_bounded_in_number(file, monkeypatch):
+def test_files_and_their_latencies_are_bounded(file, monkeypatch):
     monkeypatch.setattr(inputs, "MOST_LATENCIES", 3)
     with pytest.raises(ValueError, match="more than 3 latencies"):
         inputs.latencies(file("1\n" * 4))
+    monkeypatch.setattr(inputs, "LARGEST_FILE_BYTES", 1 << 10)
+    assert len(inputs.trace(file("1\n" * 512))) == 512
+    with pytest.raises(ValueError, match="larger than 1 KiB"):
+        inputs.trace(file("1\n" * 513))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
@@ -200,13 +205,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
             inputs.trace(tmp_path / waiting)
     with pytest.raises(ValueError, match="cannot be read: file name too long"):
         inputs.trace(tmp_path / ("x" * 4000))
-
-
-def test_a_file_longer_than_allowed_is_refused(file, monkeypatch):
-    monkeypatch.setattr(inputs, "LARGEST_FILE_BYTES", 1 << 10)
-    assert len(inputs.trace(file("1\n" * 512))) == 512
-    with pytest.raises(ValueError, match="larger than 1 KiB"):
-        inputs.trace(file("1\n" * 513))
 
 
 @example(content=b";")

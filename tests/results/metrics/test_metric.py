@@ -10,15 +10,7 @@ import pytest
 from daqloom.control.control import Control
 from daqloom.lab import validity
 from daqloom.measure import run as live
-from daqloom.results.metrics import (
-    COST,
-    METRICS,
-    TAKES,
-    Metric,
-    described,
-    flatten,
-    with_unit,
-)
+from daqloom.results.metrics import COST, METRICS, TAKES, Metric, described, flatten, with_unit
 from daqloom.results.result import METHODS, Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.schema.building import Building

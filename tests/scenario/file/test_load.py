@@ -46,7 +46,7 @@ def test_an_unknown_key_is_answered_with_the_nearest(tmp_path, override, nearest
     assert "did you mean" in sentence
 
 
-def test_a_choice_drops_what_means_nothing_beside_it_unless_it_is_given_as_well():
+def test_a_choice_drops_what_means_nothing_and_is_named_where_something_lacks():
     windows = ["building.change=window"]
     assert load("lhcb-run3-test", windows).building.change == "window"  # the file has a barrier
     said = refusal("lhcb-run3-test", [*windows, "building.barrier=none"])
@@ -54,6 +54,12 @@ def test_a_choice_drops_what_means_nothing_beside_it_unless_it_is_given_as_well(
     assert (
         said == f'--set building.barrier means nothing with building.change = "window"; {instead}'
     )
+    with pytest.raises(ScenarioError, match=r'^--set network: shape = "cables" requires switches'):
+        load("laptop", ["network.shape=cables"])
+    with pytest.raises(ScenarioError, match=r"^--set hosts\.units means nothing with"):
+        load("laptop", ["hosts.units=[]"])
+    with pytest.raises(ScenarioError, match=r"^--set readout\.units = true is not a whole number"):
+        load("laptop", ["readout.units=true"])
 
 
 def test_choices_that_no_method_combines_yet_are_described_and_refused():
@@ -83,15 +89,6 @@ def test_a_mistake_within_an_override_is_told_with_the_option(cables, says):
         load("laptop", ["network.shape=cables", f"network.cables={cables}"])
 
 
-def test_a_choice_that_lacks_something_is_told_with_the_option_that_made_it():
-    with pytest.raises(ScenarioError, match=r'^--set network: shape = "cables" requires switches'):
-        load("laptop", ["network.shape=cables"])
-    with pytest.raises(ScenarioError, match=r"^--set hosts\.units means nothing with"):
-        load("laptop", ["hosts.units=[]"])
-    with pytest.raises(ScenarioError, match=r"^--set readout\.units = true is not a whole number"):
-        load("laptop", ["readout.units=true"])
-
-
 def test_an_override_needs_a_path_and_a_bounded_value():
     assert "expected dotted.path=value" in refusal("small-rack", ["event.size"])
     assert "is a table; set one of its keys" in refusal("small-rack", ["event=2"])
@@ -104,25 +101,22 @@ def test_an_override_needs_a_path_and_a_bounded_value():
         assert "more than 64 bits" in refusal("small-rack", {"event.share": value})
 
 
-def test_an_override_takes_toml_or_bare_text_or_python():
+def test_an_override_takes_toml_bare_text_python_or_a_file_here(tmp_path, monkeypatch):
     keys = ["event.size=2 MB", 'event.rate="1 kHz"', "transport.timestamps=false", "run.seed=3"]
     scenario = load("small-rack", keys)
     assert (scenario.event.size, scenario.event.rate) == (2_000_000, 1000)
     assert (scenario.transport.timestamps, scenario.run.seed) == (False, 3)
     values = {"event.size": "2 MB", "event.rate": "1 kHz", "transport.timestamps": False}
     assert load("small-rack", values | {"run.seed": 3}) == scenario
+    (tmp_path / "arrivals.txt").write_text("0.1\n")
+    monkeypatch.chdir(tmp_path)
+    scenario = load("small-rack", ["event.arrivals=trace", "event.trace=arrivals.txt"])
+    assert scenario.event.trace == str(tmp_path / "arrivals.txt")
 
 
 def test_the_last_of_two_overrides_wins_and_none_smuggles_in_a_second_key():
     assert "event.size" in refusal("small-rack", ['event.size="2 MB"\nrun.seed=9'])
     assert load("small-rack", ["run.seed=1", "run.seed=2"]).run.seed == 2
-
-
-def test_a_file_in_an_override_is_meant_from_the_working_folder(tmp_path, monkeypatch):
-    (tmp_path / "arrivals.txt").write_text("0.1\n")
-    monkeypatch.chdir(tmp_path)
-    scenario = load("small-rack", ["event.arrivals=trace", "event.trace=arrivals.txt"])
-    assert scenario.event.trace == str(tmp_path / "arrivals.txt")
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,12 @@ def test_the_shipped_scenarios_are_found_by_name_and_have_a_title():
         assert scenario.title
 
 
-def test_a_trace_that_the_arrivals_do_not_use_is_refused():
+def test_a_trace_without_meaning_and_a_share_out_of_range_are_refused():
     reason = r'event.trace means nothing with event.arrivals = "deterministic"; '
     with pytest.raises(ScenarioError, match=reason):
         load("small-rack", {"event.trace": "nobody.txt", "event.arrivals": "deterministic"})
+    with pytest.raises(ScenarioError, match=r"dctcp_g = .* is too large; it must be at most 1"):
+        load("small-rack", {"transport.congestion": "dctcp", "transport.dctcp_g": "120 %"})
 
 
 def test_the_shipped_laboratory_carries_the_figures_of_the_paper():
@@ -201,7 +203,7 @@ def test_a_histogram_and_a_trace_set_the_means(tmp_path):
     assert list(scenario.event.arrival_times) == [0.1, 0.2, 0.3, 0.5]
 
 
-def test_the_hash_is_of_all_that_bears_on_a_result():
+def test_the_hash_is_of_all_that_bears_on_a_result_not_of_where_files_are(tmp_path):
     lab = load("atlas-lab")
     assert lab.hash() == load("atlas-lab").hash()
     assert lab.hash() == override(lab, ["title=other", "name=other", "run.seed=7"]).hash()
@@ -209,8 +211,6 @@ def test_the_hash_is_of_all_that_bears_on_a_result():
     assert lab.hash() != override(lab, ["event.size=5.001 MB"]).hash()
     assert lab.hash() != override(lab, ["transport.rack=true", "run.warmup=2 s"]).hash()
 
-
-def test_the_hash_covers_what_files_hold_not_where_they_are(tmp_path):
     def scenario(folder: str, content: str) -> Scenario:
         file = tmp_path / folder / "arrivals.txt"
         file.parent.mkdir(exist_ok=True)
@@ -263,8 +263,3 @@ def test_a_share_may_be_written_in_per_cent(written, share):
     gaussian = load("small-rack", spread)
     assert gaussian.event.size_spread == share
     assert to_toml(gaussian) == to_toml(override(gaussian, {"event.size_spread": share}))
-
-
-def test_a_share_in_per_cent_has_the_range_of_the_number():
-    with pytest.raises(ScenarioError, match=r"dctcp_g = .* is too large; it must be at most 1"):
-        load("small-rack", {"transport.congestion": "dctcp", "transport.dctcp_g": "120 %"})

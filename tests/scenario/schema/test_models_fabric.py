@@ -131,8 +131,7 @@ def test_a_bad_rule_of_pacing_is_refused_with_its_file(key, value, said, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "key",
-    ["barrier_group=leaf", "barrier_slack=1", "phases_per_barrier=2", "synchronise=adaptive"],
+    "key", ["barrier_group=leaf", "barrier_slack=1", "phases_per_barrier=2", "synchronise=adaptive"]
 )
 def test_without_a_barrier_it_has_no_groups_slack_and_intervals(key: str) -> None:
     name = key.split("=")[0]

@@ -83,7 +83,7 @@ def test_a_known_factor_between_methods_does_not_part_them_and_zero_does() -> No
     assert found.ratio == math.inf
 
 
-def test_one_factor_between_two_methods() -> None:
+def test_one_factor_between_two_methods_through_all_or_some_points() -> None:
     [pair] = agreements(study())
     assert pair.methods == ("analyse", "simulate")
     assert pair.scale.k == pytest.approx(1.5)
@@ -93,9 +93,6 @@ def test_one_factor_between_two_methods() -> None:
     assert pair.parting == 0
     [_, within, *_] = study_methods.sentences(pair)
     assert within == "All points are within 10 % of that: one factor describes them."
-
-
-def test_one_factor_through_some_points() -> None:
     dataset = study()
     [pair] = agreements(dataset, below=10e6)
     both = dataset[PEAK].mean("seed").max("by")
@@ -108,7 +105,7 @@ def test_one_factor_through_some_points() -> None:
         at_steps(dataset, {"event.rate": 7e3})
 
 
-def test_differences_are_explained_by_the_load() -> None:
+def test_differences_are_explained_by_the_load_of_the_bound_or_the_links() -> None:
     dataset = study()
     dataset[PEAK].loc[{"by": "simulate", "event.rate": 2e3}] *= 3
     [pair] = agreements(dataset)
@@ -118,9 +115,6 @@ def test_differences_are_explained_by_the_load() -> None:
     assert pair.load.min() == pytest.approx(0.1)
     sentences = " ".join(study_methods.sentences(pair))
     assert "4 of 15 points are not within 10 % of that: 4 at low load" in sentences
-
-
-def test_the_load_is_that_of_the_links_where_no_bound_is_known() -> None:
     dataset = study().drop_vars("event_rate_bound_hz")
     assert load(dataset) is None
     down = xarray.full_like(dataset[PEAK], 0.25)

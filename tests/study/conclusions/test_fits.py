@@ -12,12 +12,7 @@ from daqloom.study import StudyError
 from daqloom.study.conclusions.agreement import agreements
 from daqloom.study.conclusions.fits import fits
 from daqloom.study.file.points import means_by_method
-from support.peak_studies import (
-    PEAK,
-    RATES,
-    SIZES,
-    study,
-)
+from support.peak_studies import PEAK, RATES, SIZES, study
 
 
 def test_each_method_has_its_surface_and_predicts_with_it() -> None:

@@ -88,13 +88,7 @@ def test_a_boundary_on_the_linear_grid(case: tuple[float, float, float, float], 
         assert boundary in (low, high)
 
 
-@given(
-    st.floats(1e-9, 1e9),
-    st.floats(1.0, 1e6),
-    st.floats(1e-4, 2.0),
-    st.floats(0.0, 1.0),
-    FIND,
-)
+@given(st.floats(1e-9, 1e9), st.floats(1.0, 1e6), st.floats(1e-4, 2.0), st.floats(0.0, 1.0), FIND)
 def test_a_boundary_on_the_logarithmic_grid(
     low: float, factor: float, tolerance: float, place: float, find: str
 ) -> None:

@@ -22,9 +22,9 @@ def test_a_key_is_valid_with_the_values_of_an_axis_or_of_variants(tmp_path: Path
     assert loaded.notes == ()
     axes = '[variants]\nshort = { "run.duration" = "4 s" }\nlong = { "run.duration" = "8 s" }'
     loaded = study(tmp_path, '"run.warmup" = "2 s"\n"event.size" = "300 kB"', axes)
-    found = [loaded.scenario(index) for index in loaded.indices()]
-    assert [each.run.warmup for each in found] == [2.0, 2.0]
-    assert [each.event.size for each in found] == [300_000, 300_000]
+    systems = [loaded.scenario(index) for index in loaded.indices()]
+    assert [each.run.warmup for each in systems] == [2.0, 2.0]
+    assert [each.event.size for each in systems] == [300_000, 300_000]
     axes = '[grid]\n"event.size_distribution" = ["gaussian", "gamma"]'
     loaded = study(tmp_path, '"event.size_spread" = 0.2', axes)
     assert [loaded.scenario(index).event.size_spread for index in loaded.indices()] == [0.2, 0.2]

@@ -11,12 +11,9 @@ from daqloom.study import StudyError
 from daqloom.study.file.cell import Cell
 from daqloom.study.file.file import Study
 from daqloom.study.file.saturation import Saturation
-from daqloom.study.run.executor import InProcess
 from daqloom.study.run.program import Outcome, Task, follow, program
-from daqloom.study.run.runner import run
-from daqloom.study.store.store import Store
 from daqloom.topology.system.scenarios import load, override
-from support.small_studies import written
+from support.small_studies import complete, written
 
 # Two builders with ten events each behind 10 Gb/s links of their own; nothing else is as slow.
 RACK = """
@@ -57,9 +54,7 @@ def test_the_bound_is_that_of_the_access_links_and_a_trace_has_its_own_rate(tmp_
     assert Saturation(scenario).excess_hz({"event.rate": "1 GHz"}) == -np.inf
 
 
-def test_a_saturated_run_ends_when_the_excess_fills_builders_or_memory(
-    tmp_path: Path,
-) -> None:
+def test_a_saturated_run_ends_when_the_excess_fills_builders_or_memory(tmp_path: Path) -> None:
     saturation = study_of(tmp_path).saturation
     bound_hz = 2 * 10e9 / wire_bits_of_an_event()
     needed_s = 2 * 2 * 10 / (30_000 - bound_hz)
@@ -88,8 +83,7 @@ def test_what_is_not_saturated_or_is_short_anyway_stays_as_it_is(tmp_path: Path)
 
 def test_the_dataset_flags_what_is_saturated(tmp_path: Path) -> None:
     study = study_of(tmp_path)
-    with Store.open(tmp_path / "store", create=True) as store:
-        run(study, store, InProcess(store))
+    complete(study, tmp_path / "store")
     dataset = open_study(tmp_path / "mine.toml", store=tmp_path / "store")
     expected = np.array([20_000, 24_000, 30_000]) > 2 * 10e9 / wire_bits_of_an_event()
     assert expected.any()
@@ -146,16 +140,13 @@ def test_a_run_is_extended_until_it_has_settled_or_flagged(
     assert answer.cells == [("simulate", 20_000, duration) for duration in durations]
 
 
-def test_neither_a_saturated_run_nor_a_formula_is_extended(tmp_path: Path) -> None:
+def test_searches_are_extended_but_neither_saturated_runs_nor_formulas(tmp_path: Path) -> None:
     for task in (Task("simulate", (2,), 1), Task("analyse", (0,), 1)):
         answer = Course(1.0)
         _, end = follow(program(study_of(tmp_path, DRIFTS), task), answer)
         assert isinstance(end, Outcome)
         assert end.run is not None
         assert (len(answer.cells), end.run.equilibrium) == (1, "")
-
-
-def test_a_search_extends_each_of_its_runs(tmp_path: Path) -> None:
     text = DRIFTS.split("[grid]")[0] + (
         '[search]\nkey = "event.size"\nfind = "largest"\nwhere = "packets_dropped == 0"\n'
         'bounds = ["1 kB", "100 kB"]\ntolerance = "50 kB"\n'

@@ -159,7 +159,7 @@ def test_what_each_fault_costs_is_in_the_table() -> None:
     assert cells["events that a fault cost, flap"] == ["–", "120"]
 
 
-def test_a_rack_in_a_laboratory_is_measured_on_the_network_that_is_simulated() -> None:
+def test_a_laboratory_is_measured_on_its_network_with_its_buffer(found: MethodResults) -> None:
     rack = load("lab-rack")
     assert isinstance(rack, Scenario)
     given = run_methods(rack, ("analyse",))
@@ -171,6 +171,15 @@ def test_a_rack_in_a_laboratory_is_measured_on_the_network_that_is_simulated() -
     assert "scheduled on a core" not in text
     cells = {row[0]: row[1:] for row in methods_table.rows(whole)}
     assert cells["packets dropped"] == ["–", "3"]
+    host = {"host_pressure": 0.25, "host_lateness": 0.03}
+    held = {"buffer_peak_bytes": {"tor": 780_000, "core": 6_000}}
+    busy = replace(MEASURED, metrics=MEASURED.metrics | host | held)
+    of_lab = replace(found, results=(*found.results[:2], busy))
+    cells = {row[0]: row[1:] for row in methods_table.rows(of_lab)}
+    assert cells["processor pressure"] == ["–", "–", "25.0%"]
+    assert cells["lateness of the machine"] == ["–", "–", "3.0%"]
+    shown = titles(methods_figure.figure(of_lab))
+    assert "Peak occupancy of the top-of-rack switch" in shown
 
 
 REFUSAL = "not a valid measurement of the network, as the processors were the limit"
@@ -180,7 +189,7 @@ def refuse(*_: object, **__: object) -> Result:
     raise MeasureError(REFUSAL)
 
 
-def test_a_refused_measurement_leaves_what_the_others_found(
+def test_a_refused_or_failed_measurement_leaves_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(methods, "measure", refuse)
@@ -200,10 +209,6 @@ def test_a_refused_measurement_leaves_what_the_others_found(
     with pytest.raises(MeasureError, match="not a valid measurement"):
         run_methods(laptop(), ("measure",))
 
-
-def test_a_measurement_that_failed_on_the_way_has_its_column(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
     def fail(*_: object, **__: object) -> Result:
         raise MeasureError("unit 1 is lost", replace(MEASURED, failure="unit 1 is lost"))
 
@@ -211,15 +216,3 @@ def test_a_measurement_that_failed_on_the_way_has_its_column(
     found = run_methods(laptop(), ("simulate", "measure"))
     assert [result.method for result in found.results] == ["simulate", "measure"]
     assert (found.results[1].failure, found.failure) == ("unit 1 is lost", None)
-
-
-def test_a_laboratory_shows_its_buffer_and_how_busy_the_machine_was(found: MethodResults) -> None:
-    host = {"host_pressure": 0.25, "host_lateness": 0.03}
-    held = {"buffer_peak_bytes": {"tor": 780_000, "core": 6_000}}
-    busy = replace(MEASURED, metrics=MEASURED.metrics | host | held)
-    of_lab = replace(found, results=(*found.results[:2], busy))
-    cells = {row[0]: row[1:] for row in methods_table.rows(of_lab)}
-    assert cells["processor pressure"] == ["–", "–", "25.0%"]
-    assert cells["lateness of the machine"] == ["–", "–", "3.0%"]
-    shown = titles(methods_figure.figure(of_lab))
-    assert "Peak occupancy of the top-of-rack switch" in shown

@@ -19,7 +19,7 @@ from daqloom.study.run.plan import plan, share, task_count
 from daqloom.study.run.program import Task, program, tasks
 from daqloom.study.run.runner import Progress, run
 from daqloom.study.store.store import Store
-from support.small_studies import POINTS, search, written
+from support.small_studies import POINTS, complete, search, written
 
 GRID = POINTS + "[repeat]\nseeds = 2\n"
 SEARCH = search("10 kB", "8 MB", "1 MB") + "[repeat]\nseeds = 2\n"
@@ -95,8 +95,7 @@ class Counted(Store):
 
 def test_a_run_reads_what_is_stored_once(tmp_path: Path) -> None:
     study = written(tmp_path, GRID)
-    with Store.open(tmp_path / "store", create=True) as store:
-        run(study, store, InProcess(store))
+    complete(study, tmp_path / "store")
     with Counted.open(tmp_path / "store", create=True) as store:
         run(study, store, InProcess(store))
         assert sorted(store.reads) == sorted(store.keys())

@@ -53,7 +53,7 @@ def test_every_cell_is_computed_once_as_planned(study: Study, tmp_path: Path) ->
     assert (after.tasks_done, after.cells_done, after.cells_left, after.cpu_s) == (18, 18, 0, 0)
 
 
-def test_no_worker_starts_where_nothing_is_left(study: Study, tmp_path: Path) -> None:
+def test_cells_in_the_store_start_no_worker_in_any_study(study: Study, tmp_path: Path) -> None:
     complete(study, tmp_path / "store")
     with Store.open(tmp_path / "store", create=False) as store:
         executor = TimedApart(lambda: pytest.fail("began"), store)
@@ -61,9 +61,6 @@ def test_no_worker_starts_where_nothing_is_left(study: Study, tmp_path: Path) ->
         executor.close()
     with Store.open(tmp_path / "other", create=True) as store:
         assert run(study, store, TimedApart(lambda: InProcess(store), store)).computed == 18
-
-
-def test_another_study_finds_the_cells_that_it_shares(study: Study, tmp_path: Path) -> None:
     complete(study, tmp_path / "store")
     text = GRID.replace('"0.2 kHz", "0.4 kHz"', '"400 Hz"').replace("small-rack", "./copy.toml")
     from daqloom.scenario import to_toml

@@ -25,7 +25,6 @@ from daqloom.study.file.file import Study, load_study
 from daqloom.study.file.hasher import ScenarioHasher
 from daqloom.study.methods import methods
 from daqloom.study.run.dataset import open_study, to_dataset
-from daqloom.study.run.executor import InProcess
 from daqloom.study.run.plan import cost_s, plan
 from daqloom.study.run.runner import run
 from daqloom.study.store.store import Store
@@ -322,9 +321,7 @@ def test_the_cost_grows_with_the_packets(changes: dict[str, object], factor: flo
     assert other / one == pytest.approx(factor)
 
 
-def test_the_estimate_is_about_the_packets_of_a_run_or_zero(
-    tmp_path: Path,
-) -> None:
+def test_the_estimate_is_about_the_packets_of_a_run_or_zero(tmp_path: Path) -> None:
     base = load("lhcb-10-percent", {"run.duration": "3 ms", "run.warmup": "1 ms"})
     result = methods.simulate(base)
     hops = kinds.FABRIC.simulation_s(base, {}) * 2.5e6
@@ -501,8 +498,7 @@ def test_a_job_array_fills_the_same_store(tmp_path: Path) -> None:
 
 def test_a_point_that_is_no_fabric_fails_alone(tmp_path: Path) -> None:
     study = written(tmp_path, TREE + '[grid]\n"readout.units" = [4, 9, 8]\n')  # of 8 hosts
-    with Store.open(tmp_path / "store", create=True) as store:
-        progress = run(study, store, InProcess(store))
+    progress = complete(study, tmp_path / "store")
     assert progress.computed == 2
     [(task, sentence)] = progress.failures
     assert task.index == (1,)

@@ -58,9 +58,7 @@ def test_a_shell_in_place_of_slurm_fills_the_store(tmp_path: Path) -> None:
     assert completed(folder, "two words").computed == 0
 
 
-def test_without_slurm_or_folder_the_script_says_what_it_lacks(
-    tmp_path: Path,
-) -> None:
+def test_without_slurm_or_folder_the_script_says_what_it_lacks(tmp_path: Path) -> None:
     script = exported(tmp_path)
     environment = {k: v for k, v in os.environ.items() if k != "SLURM_ARRAY_TASK_ID"}
     found = subprocess.run(["bash", script], env=environment, capture_output=True, text=True)
@@ -69,9 +67,11 @@ def test_without_slurm_or_folder_the_script_says_what_it_lacks(
     (tmp_path / "small.toml").write_text(STUDY)
     words = ["study", "export-slurm", "small.toml", "--output", "none/job.sh"]
     with chdir(tmp_path):
-        found = invoke(*words)
-    assert found.exit_code == 2
-    assert found.stderr == "daqloom: --output none/job.sh: there is no folder none; make it first\n"
+        refused = invoke(*words)
+    assert refused.exit_code == 2
+    assert (
+        refused.stderr == "daqloom: --output none/job.sh: there is no folder none; make it first\n"
+    )
     assert not (tmp_path / "none").exists()
 
 

@@ -212,7 +212,7 @@ def warnings_of(maxima: np.ndarray) -> str:
     return "; ".join(fit_gev(maxima, replicas=0).warnings)
 
 
-def test_maxima_that_chance_does_not_set_are_warned_of() -> None:
+def test_maxima_that_chance_does_not_set_or_bound_are_warned_of() -> None:
     random = np.random.default_rng(14)
     spread = draw(Gev(30e6, 1e6, 0.0), 60, random)
     assert "nearly equal" in warnings_of(32e6 + 1e3 * random.random(30))
@@ -221,9 +221,6 @@ def test_maxima_that_chance_does_not_set_are_warned_of() -> None:
     assert "saturate at an upper end" in warnings_of(-random.standard_exponential(200))  # xi = -1
     for sentence in ("equal", "the same", "correlated", "saturate"):
         assert sentence not in warnings_of(spread)
-
-
-def test_a_bounded_tail_is_named_and_a_heavy_one_is_not() -> None:
     random = np.random.default_rng(15)
     bounded = fit_gev(draw(Gev(100.0, 5.0, -0.3), 200, random))
     (shape,) = re.findall(

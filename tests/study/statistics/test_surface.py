@@ -40,9 +40,7 @@ def test_the_papers_formula_is_a_surface_of_two_terms() -> None:
     assert target.high - target.low < 1e-6 * target.value
 
 
-@given(
-    st.lists(st.floats(-10, 10), min_size=6, max_size=6),
-)
+@given(st.lists(st.floats(-10, 10), min_size=6, max_size=6))
 def test_coefficients_come_back_without_noise(known: list[float]) -> None:
     x, y = (grid.ravel() for grid in np.meshgrid([1.0, 2.0, 5.0], [0.0, 1.0, 2.0, 3.0]))
     columns = np.stack([x**0, x, y, x * y, y**2, x * y**2])
@@ -98,7 +96,7 @@ def noisy(seed: int) -> np.ndarray:
     return values + random.normal(0, 1e6, values.size)
 
 
-def test_leaving_points_out_equals_fits_without_them() -> None:
+def test_leaving_points_out_equals_fits_without_them_and_others_are_extrapolated() -> None:
     values = noisy(1)
     surface = fit_surface(RATE_HZ, SIZE_BYTES, values)
 
@@ -109,14 +107,10 @@ def test_leaving_points_out_equals_fits_without_them() -> None:
 
     ones = np.array([refitted(np.arange(values.size) == i)[0] for i in range(values.size)])
     assert surface.leave_group_out(np.arange(values.size)) == pytest.approx(ones, rel=1e-6)
-
     left_out = surface.leave_group_out(SIZE_BYTES)
     for size in np.unique(SIZE_BYTES):
         of = size == SIZE_BYTES
         assert left_out[of] == pytest.approx(refitted(of), rel=1e-6)
-
-
-def test_points_outside_the_measured_ones_are_extrapolated() -> None:
     values = noisy(3)
     surface = fit_surface(RATE_HZ, SIZE_BYTES, values)
     assert not surface.extrapolates(RATE_HZ, SIZE_BYTES).any()
@@ -142,24 +136,9 @@ def test_too_few_points_groups_and_dependent_terms_are_refused() -> None:
     with pytest.raises(StudyError, match="at least 3 points"):
         through([0, 1], [0, 0], [1, 2], "1 + x")
     with pytest.raises(StudyError, match="do not determine the terms"):
-        through(
-            [1, 2, 3, 4],
-            [2, 4, 6, 8],
-            [1, 2, 3, 5],
-            "1 + x + y",
-        )
+        through([1, 2, 3, 4], [2, 4, 6, 8], [1, 2, 3, 5], "1 + x + y")
     with pytest.raises(StudyError, match="do not determine the terms"):
-        through(
-            [1, 2, 3, 4],
-            [0, 0, 0, 0],
-            [1, 2, 3, 5],
-            "1 + x + y",
-        )
-    surface = through(
-        [0, 1, 2, 3],
-        [0, 0, 0, 1],
-        [1, 2, 4, 5],
-        "1 + x + y",
-    )
+        through([1, 2, 3, 4], [0, 0, 0, 0], [1, 2, 3, 5], "1 + x + y")
+    surface = through([0, 1, 2, 3], [0, 0, 0, 1], [1, 2, 4, 5], "1 + x + y")
     with pytest.raises(StudyError, match="without far"):
         surface.leave_group_out(["near", "near", "near", "far"])

@@ -82,12 +82,17 @@ def test_maxima_of_a_known_distribution_hold_its_level(shape: float, least: floa
     assert np.mean([low <= level <= high for low, _, high in found]) >= least
 
 
-def test_a_level_beyond_an_upper_end_is_that_end() -> None:
+def test_a_level_is_that_of_an_upper_end_or_of_few_values() -> None:
     # Shape -0.5: the end is at mu + 2 sigma = 110; 1e-6 of the maxima lie within 0.01 of it.
     known = Gev(100.0, 5.0, -0.5)
     low, value, high = Tail(draw(known, 1000, np.random.default_rng(2))).levels(1e-6)
     assert value == pytest.approx(110.0, rel=0.01)
     assert low < 110.0 < high < 113.0
+    chance = np.random.default_rng(1)
+    for _ in range(60):
+        maxima = chance.poisson(chance.uniform(0.1, 9), chance.integers(12, 200)).astype(float)
+        low, value, high = Tail(maxima).levels(10.0 ** -chance.uniform(1, 6))
+        assert low <= value <= high < np.inf
 
 
 @pytest.mark.parametrize("count", [400, 2000])
@@ -96,14 +101,6 @@ def test_a_limit_that_many_maxima_reach_is_the_level(count: int) -> None:
     assert Tail(maxima).levels(1e-3) == (10, 10, 10)
     above = Tail(np.append(maxima, 10.5)).levels(1e-3)
     assert 10 <= above.low <= above.value <= above.high
-
-
-def test_maxima_of_few_values_have_a_level() -> None:
-    chance = np.random.default_rng(1)
-    for _ in range(60):
-        maxima = chance.poisson(chance.uniform(0.1, 9), chance.integers(12, 200)).astype(float)
-        low, value, high = Tail(maxima).levels(10.0 ** -chance.uniform(1, 6))
-        assert low <= value <= high < np.inf
 
 
 def test_levels_scale_with_the_data_whose_greatest_maxima_are_fitted() -> None:

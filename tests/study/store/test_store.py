@@ -50,6 +50,17 @@ def test_what_was_put_is_there_with_its_origin(path: Path) -> None:
     assert datetime.fromisoformat(record.session.started) <= datetime.fromisoformat(record.time)
 
 
+def test_a_cell_that_was_not_put_is_absent(path: Path) -> None:
+    for seeds in (range(0), range(3)):
+        fill(path, seeds)
+        with Store.open(path, create=False) as opened:
+            assert cell(5).key not in opened
+            assert opened.get(cell(5).key) is None
+            assert opened.record(cell(5).key) is None
+            assert len(opened) == len(seeds)
+            assert opened.damaged == []
+
+
 @pytest.mark.process
 def test_a_file_is_small_and_read_by_common_tools(path: Path) -> None:
     fill(path, range(1))
@@ -62,18 +73,7 @@ def test_a_file_is_small_and_read_by_common_tools(path: Path) -> None:
     assert file.stat().st_size < len(text) / 2
 
 
-def test_a_cell_that_was_not_put_is_absent(path: Path) -> None:
-    for seeds in (range(0), range(3)):
-        fill(path, seeds)
-        with Store.open(path, create=False) as opened:
-            assert cell(5).key not in opened
-            assert opened.get(cell(5).key) is None
-            assert opened.record(cell(5).key) is None
-            assert len(opened) == len(seeds)
-            assert opened.damaged == []
-
-
-def test_methods_are_kept_apart_and_the_later_of_two_results_counts(path: Path) -> None:
+def test_methods_are_kept_apart_with_their_courses_and_the_later_result_counts(path: Path) -> None:
     with Store.open(path, create=True) as one, Store.open(path, create=True) as other:
         for seed, opened in ((1, one), (2, other)):
             for method in ("analyse", "simulate"):
@@ -81,9 +81,6 @@ def test_methods_are_kept_apart_and_the_later_of_two_results_counts(path: Path) 
         assert len(one) == 3  # the closed forms draw nothing: one cell for both seeds
         assert one.get(cell(1).key) == result(1)
         assert one.get(cell(1, "analyse").key) == result(2, "analyse")
-
-
-def test_of_series_the_course_is_kept_and_of_a_study_nothing(path: Path) -> None:
     course = {"buffer_peak_bytes.tor": [10.0, 20.0]}
     series = {"course": course, "tor_occupancy": {"time_s": [0.5, 1.5], "max_bytes": [10, 20]}}
     assumed = {"network.links.uplink.rate": "800 Gb/s"}

@@ -335,13 +335,13 @@ def test_a_tangle_is_said_to_have_no_pattern():
 
 
 def test_a_switch_alone_a_rack_and_a_fabric_without_hosts_are_regular_and_a_ring_is_no_tree():
-    """Two switches, with hosts at both and two cables between them, are a tree."""
     hosts = tuple(Node(f"H{place}", 1) for place in range(3))
     switches = tuple(Node(f"s{place}", 3) for place in range(3))
     cables = [Cable(End(place, 1), End(3 + place, 3), EDR) for place in range(3)]
     cables += [Cable(End(3 + p, 1), End(3 + (p + 1) % 3, 2), EDR) for p in range(3)]
     fabric = Fabric("ring", hosts, switches, tuple(cables))
     assert named(fabric) == [("no pattern", ((f"s{place}", 0),)) for place in range(3)]
+    # Two switches, with hosts at both and two cables between them, are a tree.
     hosts = tuple(Node(f"H{place}", 1) for place in range(4))
     cables = [Cable(End(place, 1), End(4, 1 + place), EDR) for place in range(3)]
     cables += [Cable(End(3, 1), End(5, 1), EDR)]

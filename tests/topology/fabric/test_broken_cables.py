@@ -53,13 +53,13 @@ def test_what_is_left_is_routed_as_opensms_minhop_would() -> None:
 
 
 def test_each_draw_is_a_scenario_of_its_own_with_its_hash_in_a_study() -> None:
-    """None broken, whose seed changes nothing, among them."""
     plain = load("lhcb-10-percent")
     assert plain.hash() == load("lhcb-10-percent", {"faults.cables": 0}).hash()
     drawn = [{"faults.cables": n, "faults.seed": seed} for n, seed in ((1, 1), (1, 2), (2, 1))]
     hashes = {load("lhcb-10-percent", keys).hash() for keys in drawn}
     assert len(hashes | {plain.hash()}) == 4
     assert "faults" not in load("atlas-lab").content()
+    # None broken, whose seed changes nothing, among them.
     base = load("lhcb-10-percent")
     hasher = ScenarioHasher(base)
     for cables in (0, 1, 3, 0):

@@ -32,13 +32,13 @@ def test_a_name_means_the_only_host_of_it(name: str, place: int) -> None:
 
 
 def test_a_host_that_is_not_the_only_one_of_its_name_is_asked_for_with_a_hint() -> None:
-    """Host files of MPI; `node090` is as near by letters."""
     with pytest.raises(
         TopologyError, match='here: host "two" has several adapters; give "two mlx5_0"'
     ):
         NAMES.place("two", "here")
     with pytest.raises(TopologyError, match='here: there is no host "node002" in net'):
         NAMES.place("node002", "here")
+    # Host files of MPI; `node090` is as near by letters.
     for name in ("node001:4", "node001 slots=4", "node001x", "node001-ib0"):
         with pytest.raises(TopologyError, match='did you mean "node001 HCA-1"'):
             NAMES.place(name, "here")

@@ -127,15 +127,15 @@ def test_a_tree_without_some_cables_has_no_conflict(leaves: int, size: int, cabl
 
 
 def test_lhcbs_nodes_have_no_conflict_and_full_leaves_few() -> None:
-    """18 leaves of 18, which leaves three dummies, and cables to ten spines in pairs. All 20 host
-    ports of a leaf with 20 uplinks: the cables of a leaf that lost one are busy for 6800 / 19 =
-    357.9 of the 359 transfers of a host, so that nothing may be wasted."""
+    """18 leaves of 18, which leaves three dummies, and cables to ten spines in pairs."""
     for cables, seed in ((1, 1), (3, 2), (5, 3)):
         fabric = with_broken(tree(18, 18), cables, seed)
         mended = after(fabric, missing=3)
         assert checked(fabric, mended).worst_flows == 1
         assert len(mended.readouts) == 324
         assert share(fabric, mended) >= 0.95
+    # All 20 host ports of a leaf with 20 uplinks: the cables of a leaf that lost one are busy for
+    # 6800 / 19 = 357.9 of the 359 transfers of a host, so that nothing may be wasted.
     fabric = with_broken(tree(18, 20), 1, 1)
     assert share(fabric, after(fabric)) >= 0.95
 
@@ -227,9 +227,9 @@ def test_simulated_no_phase_takes_longer_than_one_transfer() -> None:
     assert rate["minimal:balanced"] < 0.8 * rate["d-mod-k"]
 
 
-def test_analysed_it_is_told_beside_what_cables_allow() -> None:
-    """Four hosts of a leaf send 16 flows to the other by three cables, less than the seven
-    of a host."""
+def test_analysed_it_is_told_beside_what_cables_allow_and_apart_from_others() -> None:
+    """Four hosts of a leaf send 16 flows to the other by three cables, less than the seven of a
+    host."""
     scenario = load("lhcb-run3-test-160", KEYS | {"network.routing": "mended"})
     found = methods.analyse(scenario)
     assert found.analysis["schedule"] == {"phases": 8, "conflicting": 0, "worst_flows": 1}
@@ -238,9 +238,6 @@ def test_analysed_it_is_told_beside_what_cables_allow() -> None:
     assert found.metrics["max_flow_bps"] == pytest.approx(free * payload)
     whole = load("lhcb-run3-test-160", KEYS | {"faults.cables": 0, "network.routing": "d-mod-k"})
     assert "max_flow_bps" not in methods.analyse(whole).metrics
-
-
-def test_analysis_tells_scenarios_with_other_cables_apart() -> None:
     keys = KEYS | {"network.routing": "minimal:balanced"}
     phases = [
         methods.analyse(load("lhcb-run3-test-160", keys | more)).analysis["schedule"]["conflicting"]

@@ -99,11 +99,13 @@ def test_routes_of_every_pair_are_those_of_the_dump(name):
     assert found == told
 
 
-def test_both_ways_to_tell_the_cabling_tell_the_same():
+def test_cabling_and_our_own_json_tell_the_same(dump):
     one, _ = read_ibnetdiscover(CLUSTER / "ibnetdiscover.txt")
     other, warnings = read_subnet_list(SUBNET_LIST)
     assert (one.hosts, one.switches, one.cables) == (other.hosts, other.switches, other.cables)
     assert warnings == []
+    fabric, _, _ = load_fabric(CLUSTER)
+    assert load_fabric(dump(to_json(fabric), "fabric.json")) == (fabric, None, [])
 
 
 def test_a_folder_may_hold_the_list_instead(tmp_path):
@@ -113,11 +115,6 @@ def test_a_folder_may_hold_the_list_instead(tmp_path):
     expected = load_fabric(CLUSTER)
     assert fabric.cables == expected[0].cables
     assert np.array_equal(ports, expected[1])
-
-
-def test_our_own_json_is_read_by_its_name(dump):
-    fabric, _, _ = load_fabric(CLUSTER)
-    assert load_fabric(dump(to_json(fabric), "fabric.json")) == (fabric, None, [])
 
 
 def test_each_cabled_port_of_an_adapter_is_a_host(dump):
@@ -162,17 +159,14 @@ def test_what_is_strange_is_kept_with_a_warning(dump, old, new, words):
     assert "ibnetdiscover.txt" in warning
 
 
-def test_links_of_different_word_count_by_the_slower(dump):
-    fabric, _ = read_ibnetdiscover(dump(SMALL.replace(OTHER_EDR, OTHER_DDR)))
-    assert fabric.cables[2].rate_bps == 16e9
-
-
-def test_routers_are_left_out(dump):
+def test_routers_are_left_out_and_links_count_by_their_slower_end(dump):
     text = SMALL.replace('Ca	1 "H-0000000000000c02"', 'Rt	1 "R-0000000000000c02"')
     text = text.replace('"H-0000000000000c02"[1]', '"R-0000000000000c02"[1]')
     fabric, [warning] = read_ibnetdiscover(dump(text))
     assert len(fabric.hosts) == 2
     assert "1 × router left out" in warning
+    fabric, _ = read_ibnetdiscover(dump(SMALL.replace(OTHER_EDR, OTHER_DDR)))
+    assert fabric.cables[2].rate_bps == 16e9
 
 
 @pytest.mark.parametrize(
@@ -261,16 +255,13 @@ def test_a_wrong_subnet_list_is_refused(dump, old, new, words):
     assert "opensm-subnet.lst, line" in str(caught.value)
 
 
-def test_links_that_are_down_are_left_out(dump):
+def test_links_that_are_down_are_left_out_and_unknown_speeds_are_hdr(dump):
     # The first two lines tell H00-00's cable from both ends.
     text = SUBNET_LIST.read_text().replace("LOG=ACT", "LOG=INI", 1)
     fabric, [warning] = read_subnet_list(dump(text, "x.lst"))
     assert "1 cable whose link is not active" in warning
     assert len(fabric.hosts) == 63
     assert "H00-00" not in [host.name for host in fabric.hosts]
-
-
-def test_speeds_without_name_are_taken_for_hdr(dump):
     text = SUBNET_LIST.read_text().replace("SPD=2.5", "SPD=??")
     fabric, [warning] = read_subnet_list(dump(text, "x.lst"))
     assert {cable.rate_bps for cable in fabric.cables} == {200 * 10**9}

@@ -29,12 +29,12 @@ IBLINKINFO = {frozenset(BETWEEN[0]): 100, frozenset(BETWEEN[1]): 25}
 
 
 def test_iblinkinfo_as_a_tree_line_by_line_and_of_switches_only(tmp_path: Path) -> None:
-    """The second host has no line of its own."""
     fabric, notes = load_cabling(CASES / "04-iblinkinfo" / "iblinkinfo.txt")
     assert cables(fabric) == IBLINKINFO
     assert [host.guid for host in fabric.hosts] == [0xAB00000000000031, 0xAB00000000000041]
     assert 'first line 5: switch "leaf0" port 2 could be 4X' in notes[0]
     assert "1 port without a link" in notes[1]
+    # The second host has no line of its own.
     path = tmp_path / "iblinkinfo-l.txt"
     path.write_text(LINE_BY_LINE)
     fabric, notes = load_cabling(path)

@@ -202,10 +202,7 @@ DOCUMENT = json.loads(to_json(PAIR))
     ("change", "words"),
     [
         ({"cables": [[]] * 10**5}, "cables[0]: expected an object"),
-        (
-            {"hosts": [{"name": "h", "ports": 1}] * 50_000},
-            "hosts: expected a list of at most 4",
-        ),
+        ({"hosts": [{"name": "h", "ports": 1}] * 50_000}, "hosts: expected a list of at most 4"),
         ({"cables": DOCUMENT["cables"][:1] * 300_000}, "cables: expected a list of at most 2"),
         ({"name": "n" * 10**6}, "1 to 200 printable characters"),
         ({"switches": [{"name": "n" * 10**6, "ports": 1}]}, "1 to 200 printable characters"),

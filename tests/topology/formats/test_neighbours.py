@@ -92,14 +92,6 @@ def test_a_rate_that_is_given_counts_and_one_table_is_a_star():
     assert len(fabric.hosts) == 2
 
 
-def test_tables_of_switches_suffice(tables):
-    for path in tables.glob("ru*"):
-        path.unlink()
-    fabric, _ = load_cabling(tables)
-    full = {frozenset((_full(n), port) for n, port in cable) for cable in expected()}
-    assert plugged(fabric) == full
-
-
 def _full(node: str) -> str:
     return f"{node}.daq.example" if re.fullmatch(r"ru[0-9]", node) else node
 
@@ -127,6 +119,14 @@ def test_ports_are_known_by_number_and_name_alike(tables):
     # A host that sends an address and nothing else is still found by the ports that lead to it.
     replace(tables / "leaf3.lldp.json", '"descr": "ens1f0np0"', '"descr": ""')
     assert plugged(load_cabling(tables)[0]) >= {frozenset((("leaf3", 1), (name(6), 1)))}
+
+
+def test_tables_of_switches_suffice(tables):
+    for path in tables.glob("ru*"):
+        path.unlink()
+    fabric, _ = load_cabling(tables)
+    full = {frozenset((_full(n), port) for n, port in cable) for cable in expected()}
+    assert plugged(fabric) == full
 
 
 def test_a_host_whose_card_speaks_for_it_is_known_by_its_own_table(tables):
@@ -289,14 +289,6 @@ def test_a_cable_between_hosts_and_one_of_a_device_to_itself_are_left_out(lldpcl
     assert any("a port y is cabled to b port y, both hosts" in each for each in warnings)
 
 
-def test_hosts_alone_and_more_cables_than_any_network_are_refused(lldpcli, monkeypatch):
-    folder = lldpcli(a=[heard("x", "b", "y", on="Station")])
-    assert "none of the devices is a switch" in refusal(lambda: load_cabling(folder))
-    monkeypatch.setattr(neighbours, "MOST_CABLES", 2)
-    folder = lldpcli(s=[heard(f"p{n}", f"h{n}", "x") for n in range(5)])
-    assert "more than 2 cables" in refusal(lambda: load_cabling(folder))
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -323,9 +315,16 @@ def test_what_is_no_table_is_refused(tmp_path, name, content):
     assert refusal(lambda: load_cabling(tmp_path))
 
 
-def test_a_folder_without_cabling_is_refused(tmp_path):
+def test_folders_without_cabling_or_with_too_many_cables_are_refused(
+    tmp_path, lldpcli, monkeypatch
+):
     (tmp_path / "leaf0.json").write_text("{}")
     assert "nor *.lldp.json or *.lldp.txt" in refusal(lambda: load_cabling(tmp_path))
+    folder = lldpcli(a=[heard("x", "b", "y", on="Station")])
+    assert "none of the devices is a switch" in refusal(lambda: load_cabling(folder))
+    monkeypatch.setattr(neighbours, "MOST_CABLES", 2)
+    folder = lldpcli(s=[heard(f"p{n}", f"h{n}", "x") for n in range(5)])
+    assert "more than 2 cables" in refusal(lambda: load_cabling(folder))
 
 
 CUTS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.1), st.text(max_size=8)), max_size=3)

@@ -40,20 +40,21 @@ def without(fabric: Fabric, leaf: int, spine: int, cables: int) -> Fabric:
 
 
 def test_a_leaf_sends_what_its_uplinks_carry_some_of_which_are_down() -> None:
-    """Each of 4 hosts of a leaf sends to each of 8 elsewhere: 32 flows over 2 x 2 cables. Leaf 0
-    has 3 cables for its 32 flows, up and down."""
+    """Each of 4 hosts of a leaf sends to each of 8 elsewhere: 32 flows over 2 x 2 cables."""
     assert time_of(tree(3, 2, 2, 4)) == pytest.approx(32 / 4)
+    # Leaf 0 has 3 cables for its 32 flows, up and down.
     assert time_of(without(tree(3, 2, 2, 4), 0, 3, 1)) == pytest.approx(32 / 3)
     assert time_of(without(tree(3, 2, 2, 4), 0, 3, 2)) == pytest.approx(32 / 2)
 
 
 def test_cables_to_different_spines_do_not_meet_but_by_a_third_leaf() -> None:
     """Two leaves with two cables each, but with one spine in common, by one cable each: the 16
-    flows of each direction have one cable. Leaves 0 and 1 have spines 0 and 1 each to itself, leaf
-    2 has both: what 0 and 1 exchange goes by leaf 2. From spine 0 to leaf 2, all that leaf 0 sends
-    takes 2 x 2 + 2 x 2 flows; the other way come as many."""
+    flows of each direction have one cable."""
     fabric = without(without(tree(2, 3, 1, 4), 0, 3, 1), 1, 4, 1)
     assert time_of(fabric) == pytest.approx(16)
+    # Leaves 0 and 1 have spines 0 and 1 each to itself, leaf 2 has both: what 0 and 1 exchange goes
+    # by leaf 2. From spine 0 to leaf 2, all that leaf 0 sends takes 2 x 2 + 2 x 2 flows; the other
+    # way come as many.
     fabric = without(without(tree(3, 2, 1, 2), 0, 4, 1), 1, 3, 1)
     assert time_of(fabric) == pytest.approx(8)
 

@@ -144,7 +144,7 @@ def test_what_is_wrong_with_tables_is_named_by_switch_and_port(rows, kind, sente
         route(fabric, tables(fabric, *rows), source, lost)
 
 
-def test_a_host_without_cable_loses_all_its_pairs():
+def test_a_host_without_cable_or_way_loses_its_pairs():
     fabric = two_leaves()
     cut = Fabric(fabric.name, fabric.hosts, fabric.switches, fabric.cables[1:])
     paths = trace(cut, tables(cut, *GOOD))
@@ -154,6 +154,10 @@ def test_a_host_without_cable_loses_all_its_pairs():
     assert sorted(found) == [("A is not cabled to a switch", 2), (uncabled, 2)]
     with pytest.raises(TopologyError, match="A is not cabled to a switch"):
         route(cut, tables(cut, *GOOD), 0, 1)
+    split = Fabric("split", fabric.hosts, fabric.switches, fabric.cables[:4])
+    routes = minimal(split)
+    assert routes.ports.tolist() == [[1, 2, 0], [0, 0, 1], [1, 1, 0]]
+    assert {defect.kind for defect in trace(split, routes).defects} == {"no route"}
 
 
 @given(st.data())
@@ -205,15 +209,12 @@ def test_d_mod_k_takes_the_spine_and_the_parallel_link_of_the_formula():
             assert hops[2].out_port == 2 * leaf + link + 1
 
 
-def test_d_mod_k_lives_with_missing_hosts_and_dead_parallel_links():
+def test_d_mod_k_reaches_all_by_shortest_paths_also_with_missing_hosts_and_links():
     fabric = folded_clos("lhcb", **LHCB, rate_bps=RATE, hosts=350)
     between = next(n for n, cable in enumerate(fabric.cables) if cable.a.node >= 350)
     cables = fabric.cables[:between] + fabric.cables[between + 1 :]
     dead = Fabric("dead", fabric.hosts, fabric.switches, cables)
     assert trace(dead, d_mod_k(dead)).defects == ()
-
-
-def test_d_mod_k_of_folded_closs_reaches_all_by_shortest_paths():
     shape = {"pods": 3, "leaves": 4, "spines": 2, "cores": 4, "hosts_per_leaf": 4, "links": 2}
     for hosts in (48, 29):
         fabric = folded_clos("t", **shape, core_links=2, radix=16, rate_bps=RATE, hosts=hosts)
@@ -279,14 +280,6 @@ def test_minimal_routing_goes_the_short_way_and_ties_have_rules():
     _, shares = np.unique(leaf[leaf > 20], return_counts=True)
     # 340 far hosts over 20 uplinks.
     assert shares.tolist() == [17] * 20
-
-
-def test_a_switch_that_cannot_reach_a_host_has_no_route():
-    fabric = two_leaves()
-    split = Fabric("split", fabric.hosts, fabric.switches, fabric.cables[:4])
-    routes = minimal(split)
-    assert routes.ports.tolist() == [[1, 2, 0], [0, 0, 1], [1, 1, 0]]
-    assert {defect.kind for defect in trace(split, routes).defects} == {"no route"}
 
 
 @pytest.mark.parametrize(

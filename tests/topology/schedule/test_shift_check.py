@@ -254,7 +254,7 @@ def test_ports_in_another_order_on_each_leaf_are_put_alike():
     assert (same[::20] // 20 == slots[::20] // 20).all()
 
 
-def test_where_nothing_clears_all_conflicts_the_best_is_not_called_a_cure():
+def test_suggestions_need_whole_pods_and_are_no_cure_where_conflicts_stay():
     fabric, routes, _ = imported("cluster64")
     found = check_fabric(fabric, routes, slots_of(np.random.default_rng(0).permutation(64)))
     assert found.schedule.check.conflicting == 63
@@ -263,9 +263,6 @@ def test_where_nothing_clears_all_conflicts_the_best_is_not_called_a_cure():
     assert rates == sorted(rates, reverse=True)
     assert all(other.check.conflicting for other in found.suggestions)
     assert min(rates) > found.schedule.rate_share
-
-
-def test_folded_closs_need_whole_pods():
     fabric = pods(40)
     paths = trace(fabric, d_mod_k(fabric))
     given = check_order("given", paths, slots_of(range(40)))

@@ -54,7 +54,7 @@ def test_ports_are_numbered_from_below_and_rates_are_those_of_all():
     assert {cable.rate_bps for cable in with_rate(fabric, 10**11).cables} == {10**11}
 
 
-def test_planes_of_cores_join_the_pods():
+def test_planes_of_cores_join_the_pods_and_hosts_fill_leaf_after_leaf():
     sizes = {"pods": 3, "leaves": 2, "spines": 2, "cores": 2, "hosts_per_leaf": 2, "links": 1}
     fabric = folded_clos("t", **sizes, core_links=2, radix=6, rate_bps=SDR)
     assert (len(fabric.hosts), len(fabric.switches)) == (3 * 2 * 2, 3 * (2 + 2) + 2 * 2)
@@ -65,9 +65,6 @@ def test_planes_of_cores_join_the_pods():
     # Spine 1 of pod 2 is spine05: its last ports lead to cores 2 and 3, pod 2's ports 5 and 6.
     assert fabric.peers[End(names["spine05"], 3)] == End(names["core02"], 5)
     assert fabric.peers[End(names["spine05"], 6)] == End(names["core03"], 6)
-
-
-def test_hosts_fill_leaf_after_leaf_and_empty_leaves_stay_leaves():
     fabric = folded_clos("t", **LHCB, rate_bps=SDR, hosts=321)
     assert len(fabric.hosts) == 321
     leaves = [fabric.peers[End(host, 1)].node - 321 for host in range(321)]
@@ -118,15 +115,12 @@ def test_pods_that_stand_empty_keep_their_levels_in_spite_of_wrong_cables(hosts)
     assert found.full_bisection == (hosts < 72)  # else leaf11 has 6 hosts over 5 cables
 
 
-def test_levels_of_a_long_chain_are_distances():
+def test_levels_of_a_long_chain_are_distances_and_a_server_makes_no_leaf():
     switches = tuple(Node(f"s{place}", 3) for place in range(3000))
     chain = [Cable(End(place, 1), End(place + 1, 2), 1) for place in range(1, 3000)]
     cables = (Cable(End(0, 1), End(1, 3), 1), *chain)
     fabric = Fabric("chain", (Node("host", 1),), switches, cables)
     assert tree(fabric).level == tuple(range(1, 3001))
-
-
-def test_a_server_at_a_spine_makes_no_leaf_of_it():
     fabric = folded_clos("t", leaves=3, spines=2, hosts_per_leaf=2, links=1, radix=5, rate_bps=1)
     spine = len(fabric.hosts) + 3
     ends = [[e._replace(node=e.node + (e.node >= 6)) for e in (c.a, c.b)] for c in fabric.cables]

@@ -39,15 +39,12 @@ def test_one_switch_has_hosts_for_all_kinds_of_units() -> None:
     assert fabric_system(one(readout__units=0, network__hosts=16)).nodes == 16
 
 
-def test_a_shift_over_one_switch_has_no_conflict_and_reaches_the_links() -> None:
+def test_shift_and_pull_over_one_switch_reach_the_links_and_fill_its_buffer() -> None:
     scenario = override(one(readout__units=12), SHORT | {"building.barrier": "ideal"})
     analysed, simulated = methods.analyse(scenario), methods.simulate(scenario)
     rates = [each.metrics["written_event_rate_hz"] for each in (analysed, simulated)]
     assert rates[1] == pytest.approx(rates[0], rel=0.05)
     assert not any("share a link" in each for each in analysed.warnings)
-
-
-def test_pull_over_one_switch_fills_its_buffer_alone() -> None:
     changes = {"network.shape": "one-switch", "run.duration": "8 ms", "run.warmup": "2 ms"}
     result = methods.simulate(override(load("atlas-lab"), changes), seed=1)
     assert list(result.metrics["buffer_peak_bytes"]) == ["leaf"]

@@ -65,14 +65,11 @@ def test_a_duration_that_is_given_is_kept(given: str, share: float | None) -> No
     assert run.warmup == pytest.approx(wanted_s, rel=0.01)
 
 
-def test_a_warm_up_that_is_given_is_kept_and_the_rest_comes_behind_it() -> None:
+def test_a_warm_up_that_is_given_is_kept_and_what_is_shown_has_the_lengths(tmp_path: Path) -> None:
     usual = override(INFINIBAND, TREE).run
     run = override(INFINIBAND, TREE | {"run.warmup": "30 ms"}).run
     assert run.warmup == 0.03
     assert run.duration == pytest.approx(0.03 + usual.duration - usual.warmup, rel=0.01)
-
-
-def test_what_is_shown_has_the_lengths_and_other_keys_have_others(tmp_path: Path) -> None:
     scenario = override(INFINIBAND, TREE)
     shown = tmp_path / "shown.toml"
     shown.write_text(to_toml(scenario))
