@@ -56,7 +56,7 @@ def run(network: EthernetConfig, second_level: int = 1) -> _engine.FlowsReport:
     return system.report()
 
 
-def test_two_classes_share_an_output_by_their_weights() -> None:
+def test_two_classes_share_an_output_by_their_weights_and_one_is_not_reported() -> None:
     network = star(weighted([3, 0, 0, 0, 1, 0, 0, 0]))
     network.service_classes = [0, 4]
     report = run(network)
@@ -69,23 +69,17 @@ def test_two_classes_share_an_output_by_their_weights() -> None:
     wire = classes.wire_bytes[to_host]
     assert wire[0] / wire[1] == pytest.approx(3, rel=0.02)
     assert wire.sum() == pytest.approx(RATE_BPS / 8 * 0.8e-3, rel=0.002)
-
-
-def test_of_one_class_nothing_is_reported_by_class() -> None:
     report = run(star(weighted([3, 0, 0, 0, 1, 0, 0, 0])))
     assert len(report.classes.link) == 0
     first, second = (flow.bytes for flow in report.flows)
     assert first == pytest.approx(second, rel=0.05)
 
 
-def test_a_link_at_half_its_rate_for_half_the_time_carries_three_quarters() -> None:
+def test_a_link_that_changes_carries_what_its_rate_lets_through() -> None:
     half = LinkChange(at_s=0.6e-3, link=TO_HOST_2, what=LinkChangeKind.rate, rate_bps=RATE_BPS // 2)
     links = run(star(None, half)).links
     assert links.wire_bytes[TO_HOST_2] == pytest.approx(0.75 * RATE_BPS / 8 * 0.8e-3, rel=0.002)
     assert links.rate_bps[TO_HOST_2] == RATE_BPS // 2
-
-
-def test_a_link_that_goes_down_loses_what_is_on_its_wire() -> None:
     down = LinkChange(at_s=0.6e-3, link=TO_HOST_2, what=LinkChangeKind.down)
     report = run(star(None, down))
     assert report.cut >= 1

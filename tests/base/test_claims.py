@@ -65,7 +65,7 @@ def test_scratch_of_a_killed_write_is_removed_when_no_other_machine_can_be_at_it
     assert sorted(os.listdir(folder)) == [recent.name, "new.txt"]
 
 
-def test_a_file_is_of_its_user_alone_and_gone_at_the_end(folder):
+def test_a_file_is_of_its_user_alone_and_another_of_its_name_left_alone(folder):
     path = folder / "secret"
     path.write_text("of a killed process")
     with claimed_file(path, "new"):
@@ -74,9 +74,6 @@ def test_a_file_is_of_its_user_alone_and_gone_at_the_end(folder):
         remove_abandoned([path])
         assert is_claimed(path)
     assert os.listdir(folder) == []
-
-
-def test_another_file_that_has_its_name_by_now_is_left_alone(folder):
     path = folder / "secret"
     with claimed_file(path, "one"), claimed_file(path, "two"):
         pass

@@ -22,28 +22,19 @@ def test_modules_are_read_at_their_first_use(monkeypatch: pytest.MonkeyPatch) ->
     assert (colorsys.ONE_THIRD, colours.ONE_SIXTH) == (1 / 3, 1 / 6)
     assert minidom.Document.__name__ == "Document"
     assert {"colorsys", "xml.dom.minidom"} <= sys.modules.keys()
-
-
-def test_a_name_that_is_replaced_in_the_module_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     import colorsys as real
 
     monkeypatch.setattr(real, "ONE_THIRD", 3)
     assert colorsys.ONE_THIRD == 3
-
-
-def test_a_missing_module_is_an_error_of_its_first_use() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         no_such_module.name  # noqa: B018
 
 
-def test_imports_after_a_block_that_failed_are_not_deferred() -> None:
+def test_imports_after_a_failed_block_or_of_another_thread_are_not_deferred() -> None:
     real = builtins.__import__
     with pytest.raises(ZeroDivisionError), lazy.imports():
         1 / 0  # noqa: B018
     assert builtins.__import__ is real
-
-
-def test_imports_of_another_thread_are_not_deferred() -> None:
     with lazy.imports(), ThreadPoolExecutor(1) as other:
         found = other.submit(lambda: __import__("threading")).result()
     assert found is sys.modules["threading"]

@@ -52,16 +52,7 @@ def test_a_file_has_the_permissions_that_the_user_gives_to_files(tmp_path: Path)
     assert stat.S_IMODE((tmp_path / "figure.txt").stat().st_mode) == 0o640
 
 
-def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with (
-        pytest.raises(OutputError, match=r"cannot write .*figure\.png"),
-        written_whole(tmp_path / "file" / "figure.png"),
-    ):
-        pytest.fail("there is nowhere to write")
-
-
-def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_and_a_full_disk_are_one_sentence(tmp_path: Path) -> None:
     def fill_the_disk() -> None:
         with written_whole(tmp_path / "figure.png") as scratch:
             scratch.write_text("half")
@@ -70,3 +61,9 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="no space left on device"):
         fill_the_disk()
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(OutputError, match=r"cannot write .*figure\.png"),
+        written_whole(tmp_path / "file" / "figure.png"),
+    ):
+        pytest.fail("there is nowhere to write")

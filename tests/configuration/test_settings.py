@@ -16,12 +16,16 @@ from daqloom.scenario.schema.transport import Transport
 from daqloom.scenario.schema.units import Readout
 
 
-def test_a_field_has_the_value_of_its_name_or_the_key_without_its_unit() -> None:
+def test_a_field_has_the_value_of_its_name_and_unknown_names_are_refused() -> None:
     retried = Transport(retry_timeout="2 s", retry_count=3)
     more = {"acknowledge": False, "retry_spread": 1.5, "seed": 7}
     rdma = settings(_engine.RdmaConfig, retried, **more)
     assert (rdma.retry_timeout_s, rdma.retry_count) == (2.0, 3)
     assert (rdma.acknowledge, rdma.retry_spread, rdma.seed) == (False, 1.5, 7)
+    with pytest.raises(TypeError, match="RdmaConfig has no field retries"):
+        settings(_engine.RdmaConfig, Transport(), acknowledge=True, seed=1, retries=3)
+    with pytest.raises(TypeError, match=r"RdmaConfig\.acknowledge has no value"):
+        settings(_engine.RdmaConfig, Transport(), seed=1)
 
 
 def test_words_and_distributions_become_values_of_the_engine() -> None:
@@ -38,13 +42,6 @@ def test_words_and_distributions_become_values_of_the_engine() -> None:
     assert rules.assignment is _engine.Assignment.least_busy
     assert rules.response.kind is _engine.DelayKind.gaussian
     assert (rules.response.mean_s, rules.response.spread_s) == (3e-6, 1e-6)
-
-
-def test_an_unknown_name_and_a_field_without_a_value_are_refused() -> None:
-    with pytest.raises(TypeError, match="RdmaConfig has no field retries"):
-        settings(_engine.RdmaConfig, Transport(), acknowledge=True, seed=1, retries=3)
-    with pytest.raises(TypeError, match=r"RdmaConfig\.acknowledge has no value"):
-        settings(_engine.RdmaConfig, Transport(), seed=1)
 
 
 DIFFERENT: dict[tuple[type, type[Part]], set[str]] = {

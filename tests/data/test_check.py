@@ -6,7 +6,7 @@ from daqloom.data.check import check_file
 from support.small_packets import EXAMPLE, small
 
 
-def test_check_names_the_fault_of_an_mfp():
+def test_check_finds_faults_of_mfps_and_recorded_data_are_not_generated_ones(tmp_path):
     source = generators(small())[0]
     packet = bytearray(source.generate(100))
     right = _engine.check_mfp(source, 100, packet)
@@ -17,6 +17,11 @@ def test_check_names_the_fault_of_an_mfp():
     assert wrong.offset == len(packet) - 51
     assert wrong.source_id == 0
     assert _engine.check_mfp(source, 150, source.generate(100)).fault == "event number"
+    path = tmp_path / "a.mfp"
+    path.write_bytes(EXAMPLE * 2)
+    checked = check_file(path)
+    assert (checked.fault_count, checked.is_generated) == (0, False)
+    assert check_file(path, generated=True).fault_count == 2
 
 
 def test_a_mep_of_generated_mfps_is_checked():
@@ -76,11 +81,3 @@ def test_check_finds_a_flipped_byte_in_a_mep(tmp_path):
     [fault] = check_file(path).faults
     assert (fault.offset, fault.reason) == (place + start + 3, "fragment bytes")
     assert (fault.source, fault.event) == (6, 50 + 20)
-
-
-def test_recorded_data_are_not_taken_for_generated_ones(tmp_path):
-    path = tmp_path / "a.mfp"
-    path.write_bytes(EXAMPLE * 2)
-    checked = check_file(path)
-    assert (checked.fault_count, checked.is_generated) == (0, False)
-    assert check_file(path, generated=True).fault_count == 2

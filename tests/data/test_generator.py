@@ -41,10 +41,14 @@ def test_sources_of_a_scenario_have_its_sizes():
         assert np.mean(sizes) == pytest.approx(mean, abs=5 * (mean / 1000) ** 0.5)
 
 
-def test_sizes_follow_the_seed():
+def test_sizes_follow_the_seed_up_to_the_largest():
     first, again = (generators(small(), seed=5)[0].generate(0) for _ in range(2))
     assert first == again
     assert generators(small(), seed=6)[0].generate(0) != first
+    scenario = small("event.fragment_size=60 kB", "event.packing=65535")
+    assert 65_535 * 60_000 < generators(scenario)[0].largest < 2**32
+    with pytest.raises(ScenarioError, match="atlas-lab pulls fragments"):
+        generators(load("atlas-lab"))
 
 
 @pytest.mark.parametrize(
@@ -57,16 +61,6 @@ def test_sizes_follow_the_seed():
 def test_a_scenario_whose_mfps_cannot_be_is_refused(override, sentence):
     with pytest.raises(ScenarioError, match=sentence):
         generators(small(override))
-
-
-def test_the_largest_mfps_of_a_scenario_have_a_packet_size():
-    scenario = small("event.fragment_size=60 kB", "event.packing=65535")
-    assert 65_535 * 60_000 < generators(scenario)[0].largest < 2**32
-
-
-def test_a_rack_has_no_mfps():
-    with pytest.raises(ScenarioError, match="atlas-lab pulls fragments"):
-        generators(load("atlas-lab"))
 
 
 def test_no_file_is_begun_where_there_is_no_room(tmp_path, monkeypatch):

@@ -10,13 +10,10 @@ from support.small_packets import EXAMPLE
 FRAGMENTS = [(1, b"ABCDE"), (2, b"FGHIJKLM"), (3, b"NOPQ")]
 
 
-def test_an_mfp_is_encoded_as_in_the_worked_example():
+def test_an_mfp_is_encoded_and_decoded_as_in_the_worked_example():
     mfp = Mfp(event_id=0x1000, source_id=0x2801, fragments=FRAGMENTS)
     assert mfp.encode() == EXAMPLE
     assert repr(mfp) == "Mfp(source_id=0x2801, event_id=4096, 3 fragments, 52 bytes)"
-
-
-def test_an_mfp_is_decoded_as_in_the_worked_example():
     mfp = Mfp.decode(EXAMPLE + b"more")
     assert (mfp.event_id, mfp.source_id, mfp.align, mfp.version) == (0x1000, 0x2801, 2, 3)
     assert mfp.types.tolist() == [1, 2, 3]

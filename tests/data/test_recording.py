@@ -73,14 +73,11 @@ def test_events_that_two_units_recorded_are_duplicates(recorded):
     assert check(*recorded.glob("*.mfp")).exit_code == 0
 
 
-def test_a_duplicate_within_one_file(tmp_path):
+def test_packets_that_come_twice_or_overlap_are_duplicates(tmp_path):
     write(tmp_path / "a.mfp", 0, [0, 1, 2, 1])
     found = check_recording(tmp_path)
     assert found.duplicates == PACKING
     assert found.duplicate_examples == [Duplicate(10, 19, 0, str(tmp_path / "a.mfp"))]
-
-
-def test_packets_that_overlap_in_part_are_duplicates_in_part(tmp_path):
     (tmp_path / "a.mfp").write_bytes(mfp(0, 0) + Mfp(7, 0, [(0, b"")] * 5).encode())
     found = check_recording(tmp_path)
     assert found.duplicates == 3  # events 7, 8 and 9
@@ -159,18 +156,17 @@ def test_damage_is_listed_and_the_rest_counts(recorded):
     ]
 
 
-def test_unfinished_files_are_listed_and_not_read(recorded):
+def test_unfinished_files_alone_are_no_recording(recorded):
     (recorded / "unit-0-source-0-0002.mfp.77.part").write_bytes(mfp(0, 0))
     found = check_recording(recorded)
     assert found.is_right
     assert found.unfinished == [str(recorded / "unit-0-source-0-0002.mfp.77.part")]
     assert "1 unfinished file was not read" in check(recorded).stdout
-
-
-def test_a_folder_without_recording_is_bad_input(tmp_path):
-    done = check(tmp_path)
+    for path in recorded.glob("*.mfp"):
+        path.unlink()
+    done = check(recorded)
     assert done.exit_code == BAD_INPUT
-    assert f"{tmp_path} has no files that end in .mfp or .mep" in done.stderr
+    assert f"{recorded} has no files that end in .mfp or .mep" in done.stderr
 
 
 def test_event_numbers_at_the_end_of_64_bits_are_a_fault(tmp_path):

@@ -95,14 +95,11 @@ def test_packets_that_a_queue_refuses_are_counted(within):
     assert 90 - 3 - 19 - 40 <= after.dropped - before.dropped <= 90 - 3 - 19
 
 
-def test_both_limits_at_once_are_refused(within):
+def test_missing_ports_and_those_with_both_limits_or_without_a_fifo_are_refused(within):
     with linux(within) as adapter:
         both = PortBuffer(limit_bytes=9000, limit_packets=3)
         assert "leave one out" in check_refuses(lambda: adapter.apply(both))
         assert "leave one out" in check_refuses(lambda: adapter.plan(both))
-
-
-def test_a_missing_port_and_one_without_a_fifo_are_refused(within):
     assert "swp9" in check_refuses(lambda: linux(within, ("swp9",)).__enter__())
     with linux(within, ("lo",)) as adapter:
         assert "expected one" in check_refuses(lambda: adapter.save())
@@ -130,11 +127,6 @@ def stand_in(folder, text, timeout="60 s"):
 )
 def test_another_answer_is_refused(tmp_path, text, sentence):
     assert sentence in check_refuses(lambda: stand_in(tmp_path, text).__enter__())
-
-
-def test_an_endless_program_is_ended(tmp_path):
-    endless = stand_in(tmp_path, "exec sleep 60", timeout="0.5 s")
-    assert "has not ended within 0.5 s" in check_refuses(endless.__enter__)
 
 
 def test_output_is_bounded_while_it_is_read(tmp_path):
@@ -172,11 +164,15 @@ def test_the_descendants_of_a_program_end_with_its_time(tmp_path, text):
     assert not sleeping(seconds)
 
 
-def test_a_program_has_ended_although_its_child_keeps_its_pipes(tmp_path):
+def test_a_program_that_is_missing_endless_or_has_a_child_is_ended(tmp_path):
     seconds = f"98{os.getpid()}"
     with stand_in(tmp_path, f"sleep {seconds} & echo '[]'", timeout="60 s"):
         pass
     assert not sleeping(seconds)
+    endless = stand_in(tmp_path, "exec sleep 60", timeout="0.5 s")
+    assert "has not ended within 0.5 s" in check_refuses(endless.__enter__)
+    adapter = Linux(ToolOptions(through=("/no/such/program",)), ("a",))
+    assert "/no/such/program" in check_refuses(lambda: adapter.__enter__())
 
 
 def test_two_ways_to_a_machine_are_one_identity(within):
@@ -193,11 +189,6 @@ def test_two_ways_to_a_machine_are_one_identity(within):
 @pytest.mark.parametrize("text", ["echo; cat", "echo '../../etc'", "exec cat /dev/null"])
 def test_a_machine_without_an_identity_is_refused(tmp_path, text):
     assert "exclude each other" in check_refuses(stand_in(tmp_path, text).identity)
-
-
-def test_a_missing_program_is_refused():
-    adapter = Linux(ToolOptions(through=("/no/such/program",)), ("a",))
-    assert "/no/such/program" in check_refuses(lambda: adapter.__enter__())
 
 
 @pytest.mark.parametrize("limit", [True, "9000", None])

@@ -103,10 +103,15 @@ def test_a_device_that_refuses_in_the_middle_is_restored(device, tmp_path, befor
         assert limits(device)["p2"] == 50_000
 
 
-def test_a_failure_restores_a_device(device, tmp_path):
+def test_a_failure_restores_a_device_and_no_secret_is_saved(device, tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError), DeviceUnderTest(rack(tmp_path)):
         _ = 1 / 0
     assert limits(device) == {"p1": 1000, "p2": 1000}
+    monkeypatch.setenv("DAQLOOM_DEVICE_PASSWORD", "open-sesame")
+    with DeviceUnderTest(rack(tmp_path)):
+        [kept] = saved_state.folder().glob("*.json")
+        assert "open-sesame" not in kept.read_text()
+        assert "open-sesame" not in rack(tmp_path).model_dump_json()
 
 
 def test_one_measurement_at_a_time_has_a_device(device, tmp_path):
@@ -203,14 +208,6 @@ def test_a_dry_run_prints_the_programs_of_a_device_and_runs_none(tmp_path):
     assert not mark.exists()
 
 
-def test_defaults_of_the_scenario_are_not_set(device, tmp_path):
-    file = rack(tmp_path).measure.device
-    plain = load("lab-rack", {"measure.lab": "none", "measure.device": file})
-    with DeviceUnderTest(plain):
-        assert limits(device) == {"p1": 1000, "p2": 1000}
-    assert not [each for each in device.asked if each.startswith("apply")]
-
-
 TAIL = {"model": "drop-tail", "queue_packets": 40}
 
 
@@ -242,15 +239,12 @@ def test_the_desired_buffer_of_ports(switch, expected):
     assert desired_buffer(load("lab-rack", keys), "tor", 4, everything) == expected
 
 
-def test_keys_without_effect_need_not_be_settable():
+def test_keys_without_effect_need_not_be_settable_and_others_are_refused(device, tmp_path):
     keys = {"model": "drop-tail", "port_limit": "30 kB", "buffer": "0 B", "ecn_threshold": "0 B"}
     scenario = load("lab-rack", {f"network.switch.tor.{key}": keys[key] for key in keys})
     assert desired_buffer(scenario, "tor", 4, {"limit_bytes"}) == PortBuffer(limit_bytes=30_000)
     both = PortBuffer(limit_bytes=30_000, ecn_bytes=0)
     assert desired_buffer(scenario, "tor", 4, {"limit_bytes", "ecn_bytes"}) == both
-
-
-def test_a_key_that_an_adapter_cannot_set_is_refused_before_any_change(device, tmp_path):
     scenario = rack(tmp_path, network__switch__tor__ecn_threshold="9 kB")
     with pytest.raises(ScenarioError, match=r"ecn_threshold cannot be set .* sets .*port_limit"):
         DeviceUnderTest(scenario)
@@ -318,7 +312,12 @@ def test_an_unknown_adapter_is_a_sentence(device, tmp_path, text, sentence):
     assert sentence in str(found.value)
 
 
-def test_a_device_may_be_set_alone_or_counted_alone(device, tmp_path):
+def test_a_device_may_be_set_alone_or_counted_alone_or_by_no_default(device, tmp_path):
+    file = rack(tmp_path).measure.device
+    plain = load("lab-rack", {"measure.lab": "none", "measure.device": file})
+    with DeviceUnderTest(plain):
+        assert limits(device) == {"p1": 1000, "p2": 1000}
+    assert not [each for each in device.asked if each.startswith("apply")]
     with DeviceUnderTest(rack(tmp_path, 'ports = ["p1"]\n[configure]\nadapter = "memory"')) as at:
         assert limits(device) == {"p1": 50_000, "p2": 1000}
         assert at.begin() == at.read() == {}
@@ -377,14 +376,6 @@ def test_credentials_of_another_user_are_not_taken(tmp_path):
     os.chown(file, 1234, 1234)
     with pytest.raises(ScenarioError, match=r"belongs to another user \(number 1234\)"):
         credentials_of(file)
-
-
-def test_secrets_are_in_no_saved_state(device, tmp_path, monkeypatch):
-    monkeypatch.setenv("DAQLOOM_DEVICE_PASSWORD", "open-sesame")
-    with DeviceUnderTest(rack(tmp_path)):
-        [kept] = saved_state.folder().glob("*.json")
-        assert "open-sesame" not in kept.read_text()
-        assert "open-sesame" not in rack(tmp_path).model_dump_json()
 
 
 def test_the_reference_page_is_that_of_the_adapters():

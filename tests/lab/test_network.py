@@ -117,14 +117,11 @@ def port(rate_bps: int = 20_000_000, **limits: int) -> Queue:
     return Queue("s0p1", LinkName("access.0.down", "access.down"), rate_bps, 0, **limits)
 
 
-def test_a_bucket_holds_two_frames_or_the_lateness_of_timers() -> None:
+def test_a_bucket_holds_two_frames_or_the_lateness_of_timers_or_less() -> None:
     assert kernel.burst_frames(port(), 1500) == 2
     assert kernel.bucket_s(port(), 1500) == pytest.approx(2 * WIRE_BITS / 20e6)
     # 50 us at 10 Gb/s are 500 000 bits: 40.6 frames.
     assert kernel.burst_frames(port(10_000_000_000), 1500) == 41
-
-
-def test_a_narrow_bucket_is_nearer_to_a_wire() -> None:
     network = lab_network(rack(measure__bucket_frames=1.25))
     assert {queue.bucket_frames for queue in network.queues} == {1.25}
     narrow = replace(port(packets=10), bucket_frames=1.25)
@@ -133,7 +130,7 @@ def test_a_narrow_bucket_is_nearer_to_a_wire() -> None:
     assert fifo.endswith("pfifo limit 9")  # and one on the wire
 
 
-def test_a_shaper_has_the_bucket_of_the_scenario_and_all_of_its_buffer() -> None:
+def test_a_shaper_has_the_bucket_of_the_scenario_which_lets_full_frames_pass() -> None:
     network = lab_network(rack(network__links__access__bucket="1945 B"))
     buckets = {queue.link.kind.partition(".")[0]: queue.bucket_bytes for queue in network.queues}
     assert buckets == {"source": 0, "uplink": 0, "access": 1945}
@@ -143,11 +140,10 @@ def test_a_shaper_has_the_bucket_of_the_scenario_and_all_of_its_buffer() -> None
     assert fifo.endswith("pfifo limit 10")
     assert kernel.ahead_frames(shaper, 1500) == 0
     assert kernel.bucket_s(shaper, 1500) == pytest.approx(8 * 1945 / 20e6)
-
-
-def test_a_shaper_lets_full_frames_pass() -> None:
     with pytest.raises(ScenarioError, match=r"bucket of 1537 B; expected .* 1538 B on the wire"):
         list(kernel.queues([port(bucket_bytes=1537)], 1500))
+    with pytest.raises(ScenarioError, match=r"access\.0\.down has a buffer of 2 full frames"):
+        kernel.fifo(port(packets=2), 1500)
 
 
 @pytest.mark.parametrize("frames", [3, 10, 80, 10_000])
@@ -160,11 +156,6 @@ def test_bucket_and_fifo_hold_the_buffer_of_the_port(frames: int) -> None:
     # The smaller one decides.
     both = port(buffer_bytes=frames * FRAME, packets=frames + 1)
     assert kernel.fifo(both, 1500).startswith("bfifo")
-
-
-def test_a_buffer_that_is_smaller_than_the_bucket_is_refused() -> None:
-    with pytest.raises(ScenarioError, match=r"access\.0\.down has a buffer of 2 full frames"):
-        kernel.fifo(port(packets=2), 1500)
 
 
 def reply(sent: tuple[int, int], queue: tuple[int, int, int]) -> bytes:
@@ -185,13 +176,19 @@ def watched_port(ahead_bytes: int = 2 * FRAME) -> Port:
     return Port("access.0.down", 0, 4, ahead_bytes, 10 * FRAME, FRAME, request(7, 16))
 
 
-def test_a_port_counts_kernel_counters_and_unseen_bytes() -> None:
+def test_a_port_counts_kernel_counters_its_ring_and_unseen_bytes() -> None:
     port = watched_port()
     port.update(reply((3 * SEEN, 3), (5, 5 * SEEN, 2)), 0.1)
     assert (port.sent_bytes, port.sent, port.dropped, port.waiting) == (3 * SEEN, 3, 2, 5)
     assert port.held_bytes == port.peak_bytes == 7 * FRAME
     port.update(reply((8 * SEEN, 8), (0, 0, 2)), 0.5)
     assert (port.held_bytes, port.peak_bytes) == (0, 7 * FRAME)
+    error = struct.pack("=IHHIIi", 36, 2, 0, 0, 0, -2) + bytes(16)
+    with pytest.raises(FileNotFoundError):
+        watched_port().update(error, 0.1)
+    count = replace(ZERO, sent=7, dropped=1, waiting=2)
+    whole = count.with_ring(RingCount(held=3, dropped=4, peak_bytes=5))
+    assert (whole.sent, whole.dropped, whole.waiting, whole.peak_bytes) == (7, 5, 5, 5)
 
 
 def test_a_port_counts_its_content_at_its_full_rate() -> None:
@@ -210,12 +207,6 @@ def test_a_port_counts_its_content_at_its_full_rate() -> None:
     assert port.punctual_bytes == FRAME
 
 
-def test_an_error_of_the_kernel_is_raised() -> None:
-    error = struct.pack("=IHHIIi", 36, 2, 0, 0, 0, -2) + bytes(16)
-    with pytest.raises(FileNotFoundError):
-        watched_port().update(error, 0.1)
-
-
 ZERO = PortCount(sent=0, sent_bytes=0, dropped=0, waiting=0, peak_bytes=0)
 
 
@@ -225,7 +216,7 @@ def counted(**of_ports: PortCount) -> LabCount:
     return LabCount(ports, (0, 7 * FRAME), watched_s=2.0, late_s=0.1, punctual_peaks=(0, 0))
 
 
-def test_metrics_are_those_of_the_time_between_two_counts() -> None:
+def test_metrics_are_differences_of_counts_in_which_no_packet_is_missing() -> None:
     before = PortCount(sent=100, sent_bytes=100 * SEEN, dropped=4, waiting=0, peak_bytes=0)
     after = PortCount(sent=1_100, sent_bytes=1_100 * SEEN, dropped=7, waiting=0, peak_bytes=0)
     begin, end = counted(access_0_down=before), counted(access_0_down=after)
@@ -236,10 +227,7 @@ def test_metrics_are_those_of_the_time_between_two_counts() -> None:
     share = 1000 * WIRE_BITS / (20e6 * 2)
     assert found["link_utilisation"]["access.0.down"] == pytest.approx(share)
     assert found["link_utilisation"]["access.down"] == pytest.approx(share)
-
-
-def test_the_balance_finds_missing_packets() -> None:
-    """A host sends 10 packets to the builder: the switch drops 3, its last cable 2."""
+    # A host sends 10 packets to the builder: the switch drops 3, its last cable 2.
     network = lab_network(small())
     none = Device(0, 0, 0)
     switches = {queue.device: none for queue in network.queues}
@@ -254,8 +242,8 @@ def test_the_balance_finds_missing_packets() -> None:
         access = replace(ZERO, sent=7, dropped=drops)
         return counted(uplink_0_down=replace(ZERO, sent=10), access_0_down=access)
 
-    found = balance(network, with_drops(3), switches, hosts, 1)
-    assert (found.in_hosts, found.unaccounted) == ({"cable": 2, "socket": 1}, 0)
+    kept = balance(network, with_drops(3), switches, hosts, 1)
+    assert (kept.in_hosts, kept.unaccounted) == ({"cable": 2, "socket": 1}, 0)
     hosts[2] = Device(received=4, refused=2, sent=0)
     assert balance(network, with_drops(3), switches, hosts, 0).unaccounted == 1
     hosts[2] = Device(received=5, refused=2, sent=0)
@@ -277,7 +265,7 @@ SOFTWARE = {
 }
 
 
-def test_a_software_switch_has_its_file_and_ports_without_a_bridge(tmp_path: Path) -> None:
+def test_software_switches_have_a_file_ports_and_shared_memory(tmp_path: Path) -> None:
     network = lab_network(rack(readout__units=2, builders__units=1, **SOFTWARE))
     (rings,) = network.software
     assert (rings.switch, rings.hosts) == (1, (2,))
@@ -291,9 +279,6 @@ def test_a_software_switch_has_its_file_and_ports_without_a_bridge(tmp_path: Pat
     assert not any("master s1 up" in line for line in lines)
     assert not any(f"dev {of['access.0.down']}" in line for line in lines)
     assert any("master s0 up" in line for line in lines)
-
-
-def test_a_switch_with_shared_memory_is_replaced(tmp_path: Path) -> None:
     shared = {"buffer": "200 kB", "dedicated": "20 kB", "alpha": 0.5, "cell_size": "256 B"}
     keys = {f"network__switch__tor__{key}": value for key, value in shared.items()}
     keys["network__switch__tor__model"] = "shared-memory"
@@ -306,9 +291,3 @@ def test_a_switch_with_shared_memory_is_replaced(tmp_path: Path) -> None:
     assert (memory.cell_size, memory.cell_metadata) == (256, 64)
     # Rings have the pace of their links, so that packets wait in the memory.
     assert [ring.rate for ring in switch.rings.values()] == [480_000_000] * 2 + [20_000_000] * 2
-
-
-def test_the_counters_of_a_port_include_its_ring() -> None:
-    port = replace(ZERO, sent=7, dropped=1, waiting=2)
-    whole = port.with_ring(RingCount(held=3, dropped=4, peak_bytes=5))
-    assert (whole.sent, whole.dropped, whole.waiting, whole.peak_bytes) == (7, 5, 5, 5)

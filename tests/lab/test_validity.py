@@ -47,11 +47,23 @@ def test_the_metrics_left_of_runs_with_known_errors_are_right(pressure, lateness
     assert "mean" not in left or abs(mean) <= 5
     assert "p99" not in left or abs(p99) <= 10
     assert "peak" not in left or abs(peak) <= 10
+    # Ports that sent below their rates held the excess of the peak.
+    excess = max(0.0, 1 - 1 / (1 + peak / 100))
+    expected = {"rate"} | ({"mean", "p99"} if p99 < 10 else set())
+    expected |= {"peak"} if peak < 10 else set()
+    assert kept(Evidence(lateness, pressure, excess)) == expected
+    assert "mean" not in expected or abs(mean) <= 5
+    assert "p99" not in expected or abs(p99) <= 10
 
 
-def test_a_quiet_run_keeps_everything() -> None:
+def test_a_quiet_run_keeps_everything_and_a_late_one_its_rates() -> None:
     assert kept(Evidence(0.040, 0.62)) == ALL
     assert judge(FOUND, Evidence(0.040, 0.62)).warnings == ()
+    assert kept(Evidence(0.25, 0.6, 0.0)) == {"rate"}
+    assert kept(Evidence(0.073, 0.99, 0.02)) == {"rate", "mean"}
+    assert kept(Evidence(0.07, 0.99, 0.03)) == ALL
+    assert kept(Evidence(0.04, 0.75)) == {"rate", "mean"}
+    assert kept(Evidence(0.04, 0.85)) == {"rate"}
 
 
 @pytest.mark.parametrize("lateness", [0.12, 0.13, 0.14, 0.15])
@@ -66,56 +78,28 @@ def test_unsupported_metrics_are_named_with_reason_and_remedy() -> None:
     assert "timers were late for 6.0% of the time" in warning
     assert "cores: let nothing else run here" in warning
     assert "measure longer" in warning
-
-
-def test_nothing_is_left_where_rates_do_not_hold() -> None:
     assert "timers were late for 50.0%" in judge(FOUND, Evidence(0.5)).refusal
     assert "made 50% of a switch's peak" in judge(FOUND, Evidence(0.3, 1.0, 0.5)).refusal
 
 
-@pytest.mark.parametrize(("pressure", "lateness", "mean", "p99", "peak"), KNOWN)
-def test_watched_ports_distinguish_good_late_runs_from_bad_ones(
-    pressure, lateness, mean, p99, peak
-):
-    """Ports that sent below their rates held the excess of the peak."""
-    excess = max(0.0, 1 - 1 / (1 + peak / 100))
-    expected = {"rate"} | ({"mean", "p99"} if p99 < 10 else set())
-    expected |= {"peak"} if peak < 10 else set()
-    assert kept(Evidence(lateness, pressure, excess)) == expected
-    assert "mean" not in expected or abs(mean) <= 5
-    assert "p99" not in expected or abs(p99) <= 10
-
-
-def test_a_late_machine_leaves_rates_for_any_ports() -> None:
-    assert kept(Evidence(0.25, 0.6, 0.0)) == {"rate"}
-    assert kept(Evidence(0.073, 0.99, 0.02)) == {"rate", "mean"}
-    assert kept(Evidence(0.07, 0.99, 0.03)) == ALL
-    assert kept(Evidence(0.04, 0.75)) == {"rate", "mean"}
-    assert kept(Evidence(0.04, 0.85)) == {"rate"}
-
-
-def test_halves_that_differ_significantly_exclude_their_own_metric() -> None:
+def test_halves_or_kinds_of_events_that_differ_exclude_their_own_metric() -> None:
     apart, close = Halves((50.0, 40.0), 0.1), Halves((50.0, 40.0), 2.0)
     assert kept(Evidence(0.0, means=apart)) == ALL - {"mean"}
     assert kept(Evidence(0.0, means=close, rates=close)) == ALL
     assert kept(Evidence(0.0, rates=apart)) == set()
-
-
-def test_a_percentile_between_two_kinds_of_events_is_left_out() -> None:
-    """One event in a hundred waited for another one."""
+    # One event in a hundred waited for another one.
     assert kept(Evidence(0.0, tail_s=(0.051, 0.102))) == ALL - {"p99"}
     assert kept(Evidence(0.0, tail_s=(0.1, 0.105))) == ALL
-
-
-def test_a_stall_in_one_half_leaves_rates() -> None:
     assert kept(Evidence(0.0, tails_s=((0.1, 0.103), (0.2, 0.3)))) == {"rate"}
     assert kept(Evidence(0.0, tails_s=((0.051, 0.103), (0.1, 0.11)))) == ALL
 
 
-def test_a_busy_machine_is_measured() -> None:
+def test_a_busy_machine_is_measured_but_not_the_ports_of_a_software_switch() -> None:
     assert host_metrics(COUNT, 1.0) == {"host_lateness": 0.05, "host_pressure": 0.5}
     assert host_metrics(COUNT, None) == {"host_lateness": 0.05}
     assert host_metrics(replace(COUNT, watched_s=0.0), 1.0) == {}
+    unwatched = replace(COUNT, punctual_peaks=(0, None))
+    assert evidence_of({"host_lateness": 0.06}, unwatched, []).excess is None
 
 
 def test_evidence_is_computed_from_counters_and_readings() -> None:
@@ -133,8 +117,3 @@ def test_evidence_is_computed_from_counters_and_readings() -> None:
     assert found.means.values[0] == found.means.values[1]
     assert found.means.error == 0
     assert found.tail_s == (latency_bucket(400)[0],) * 2
-
-
-def test_a_software_switch_is_not_watched() -> None:
-    unwatched = replace(COUNT, punctual_peaks=(0, None))
-    assert evidence_of({"host_lateness": 0.06}, unwatched, []).excess is None

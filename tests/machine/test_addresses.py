@@ -10,12 +10,9 @@ from daqloom.topology.system.scenarios import load
 pytestmark = pytest.mark.process
 
 
-def test_a_unit_with_a_run_control_on_loopback_is_on_loopback() -> None:
+def test_loopback_is_the_address_of_units_beside_the_run_control_alone() -> None:
     assert own_address("127.0.0.1:4000") == "127.0.0.1"
     assert own_address("localhost:4000") in ("127.0.0.1", "::1")
-
-
-def test_loopback_is_no_address_for_other_machines() -> None:
     with pytest.raises(MeasureError, match="is a loopback address on this machine"):
         own_address("127.0.0.1:4000", for_others=True)
     assert not load("laptop").measure.spans_machines
@@ -25,9 +22,6 @@ def test_a_network_selects_the_address() -> None:
     assert own_address("127.0.0.1:4000", "127.0.0.0/8").startswith("127.")
     with pytest.raises(MeasureError, match=r"192\.0\.3\.0/24"):  # reserved
         own_address("127.0.0.1:4000", "192.0.3.0/24")
-
-
-def test_an_invalid_network_is_refused() -> None:
     assert load("laptop", ["measure.network=10.1.0.0/16"]).measure.network == "10.1.0.0/16"
     with pytest.raises(ScenarioError, match="is not a network"):
         load("laptop", ["measure.network=ib0"])

@@ -11,8 +11,11 @@ from daqloom.results.errors import MeasureError
 from daqloom.topology.system.scenarios import load
 
 
-def test_a_latency_is_half_a_round_trip_less_the_cost_of_two_messages() -> None:
+def test_a_latency_is_half_a_round_trip_less_its_messages_and_earlier_posts() -> None:
     assert one_way([100e-6, 30e-6], 10e-6) == pytest.approx((30e-6, 0.0))
+    others = [{"busy": {"latencies_s": s}} for s in ([100e-6, 50e-6], [100e-6], [20e-6])]
+    found = module._latencies("busy", {}, others, 10e-6)
+    assert found == pytest.approx((80e-6, 30e-6, 70e-6, 0.0))
 
 
 FOUND = Calibration(
@@ -29,7 +32,7 @@ FOUND = Calibration(
 )
 
 
-def test_the_table_is_one_of_a_scenario() -> None:
+def test_the_table_is_one_of_a_scenario_with_its_percentiles() -> None:
     hosts = tomllib.loads(FOUND.table())["hosts"]
     assert hosts == {
         "message_cost": "17.4 us",
@@ -44,9 +47,9 @@ def test_the_table_is_one_of_a_scenario() -> None:
     assert scenario.hosts.message_cost == pytest.approx(17.4e-6)
     assert scenario.hosts.latency.mean_s == pytest.approx(30e-6)
     assert 'file = "a.txt"' in FOUND.table("a.txt")
-
-
-def test_in_shared_memory_only_the_sender_copies() -> None:
+    told = FOUND.to_dict()
+    assert told["latency_s"] == {"p50": 30.04e-6, "p99": 500e-6, "max": 500e-6}
+    assert told["timer_lateness_s"]["p50"] == 80e-6
     shm = replace(FOUND, transport="shm", copies_bps=40e9, byte_cost_s=None)
     assert shm.send_bps == pytest.approx(20e9)  # 0.2 ns to make a byte, 0.2 to copy it
     assert shm.receive_bps == pytest.approx(50e9)
@@ -66,12 +69,6 @@ def test_over_a_network_a_byte_costs_a_copy_at_least(monkeypatch: pytest.MonkeyP
     assert found.byte_cost_s == pytest.approx(8 / found.copies_bps)
     assert found.send_bps < found.generated_bps
     assert found.receive_bps < found.checked_bps
-
-
-def test_the_numbers_are_told_with_their_percentiles() -> None:
-    told = FOUND.to_dict()
-    assert told["latency_s"] == {"p50": 30.04e-6, "p99": 500e-6, "max": 500e-6}
-    assert told["timer_lateness_s"]["p50"] == 80e-6
 
 
 @pytest.mark.parametrize("transport", ["tcp", "shm"])
@@ -100,12 +97,6 @@ def test_units_that_answer_at_once_tell_when_they_have_heard(monkeypatch) -> Non
     assert len(found.latencies_s) == 3 * 4
     assert 0 <= min(found.latencies_s) <= found.latency_s
     assert 'kind = "exponential"' in found.table()
-
-
-def test_a_latency_of_several_is_without_the_earlier_posts_of_the_first() -> None:
-    others = [{"busy": {"latencies_s": s}} for s in ([100e-6, 50e-6], [100e-6], [20e-6])]
-    found = module._latencies("busy", {}, others, 10e-6)
-    assert found == pytest.approx((80e-6, 30e-6, 70e-6, 0.0))
 
 
 @pytest.mark.process

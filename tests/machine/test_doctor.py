@@ -146,30 +146,26 @@ def test_isolated_cores_are_to_be_those_near_the_card(tmp_path: Path) -> None:
     assert (told.state, "8-15" in told.fix) == ("warn", True)
 
 
-def test_settings_of_a_card_are_told_where_its_driver_tells_them(tmp_path: Path) -> None:
+def test_settings_of_a_card_are_told_where_driver_and_kernel_tell_them(tmp_path: Path) -> None:
     where = machine(tmp_path)
     assert "ethtool -K eth0 gro off" in findings(where)["eth0: offloads"].means
     short = findings(where, card=CardSettings(receive_descriptors=64))
     assert "ethtool -G eth0" in short["eth0: descriptors"].fix
     assert "eth0: offloads" not in short
     assert "eth0: descriptors" not in findings(where, card=CardSettings())
-
-
-def test_the_kernel_is_asked_for_settings_that_it_may_not_know() -> None:
     assert settings_of("lo").receive_descriptors is None
     assert settings_of("lo").merges_packets is not None
     assert settings_of("absent0") == CardSettings()
 
 
-def test_an_old_kernel_cannot_build_events(tmp_path: Path) -> None:
+def test_an_old_kernel_fails_and_a_machine_that_tells_nothing_does_not(tmp_path: Path) -> None:
     for release, state in (("5.2.21", "fail"), ("4.18.0-553.el8", "fail"), ("5.3.0", "ok")):
         where = machine(tmp_path, **{"proc/sys/kernel/osrelease": release})
         assert findings(where)["kernel"].state == state
-
-
-def test_a_machine_that_tells_nothing_is_no_reason_to_fail(tmp_path: Path) -> None:
     found = findings(Machine(tmp_path))
     assert not [check for check, finding in found.items() if finding.state == "fail"]
+    found = findings(machine(tmp_path, **{"proc/self/limits": limits(files="30  72")}), MODEST)
+    assert found["open files"].state == "ok"
 
 
 def with_needs(**changes: object) -> Needs:
@@ -193,7 +189,7 @@ def test_a_scenario_has_needs(tmp_path: Path, needs: Needs, check: str, state: s
     assert findings(machine(tmp_path), needs)[check].state == state
 
 
-def test_what_a_scenario_cannot_do_without_fails(tmp_path: Path) -> None:
+def test_a_lack_of_what_a_scenario_needs_fails(tmp_path: Path) -> None:
     down = {"sys/class/infiniband/mlx5_0/ports/1/state": "1: DOWN\n", "proc/77/comm": "bash\n"}
     where = machine(tmp_path, **down, **{"proc/self/limits": limits(locked="1000000  1000000")})
     needs = with_needs(transport="libfabric:verbs", windows=True, hosts=2, units_here=2)
@@ -203,14 +199,6 @@ def test_what_a_scenario_cannot_do_without_fails(tmp_path: Path) -> None:
         "clock synchronisation",
         "locked memory",
     }
-
-
-def test_a_soft_limit_that_may_be_raised_lacks_nothing(tmp_path: Path) -> None:
-    found = findings(machine(tmp_path, **{"proc/self/limits": limits(files="30  72")}), MODEST)
-    assert found["open files"].state == "ok"
-
-
-def test_the_memory_of_a_scenario_is_that_of_its_buffers() -> None:
     buffers = {"measure.stream_buffer": "1 MB", "measure.output_buffer": "10 MB"}
     scenario = load("laptop", buffers | {"readout.streams": 2, "readout.units": 4})
     # Four nodes, each with two streams of 1 MB and an output of 10 MB.

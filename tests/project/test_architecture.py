@@ -294,11 +294,12 @@ def test_engine_includes_point_down_only():
     assert not violations, "\n".join(violations)
 
 
-def test_python_imports_point_down_only():
+def test_python_imports_point_down_only_and_in_no_circle():
     texts = python_texts()
     assert len(texts) > 100
     violations = [v for path, text in texts.items() for v in python_violations(path, text)]
     assert not violations, "\n".join(violations)
+    assert circles(python_texts()) == []
 
 
 def pictured(room: str) -> int:
@@ -349,7 +350,9 @@ def test_checker_reports_what_a_package_may_not_import(line, is_allowed):
     assert bool(package_violations("daqloom-one/src/daqloom_one/x.py", line)) != is_allowed
 
 
-def test_folders_know_what_the_folders_below_know():
+def test_each_folder_of_the_engine_is_a_target_that_knows_what_those_below_know():
+    sources = {p.relative_to(ROOT / "engine").parts[0] for p in (ROOT / "engine").rglob("*.cpp")}
+    assert sources == set(ENGINE)
     folders = engine_folders(
         "# daqloom_add_folder(not this)\ndaqloom_add_folder(base)\n"
         "daqloom_add_folder(sim base)\ndaqloom_add_folder(ethernet sim)\n"
@@ -360,15 +363,6 @@ def test_folders_know_what_the_folders_below_know():
         "ethernet": {"sim", "base"},
         "bindings": {"base", "sim", "ethernet"},
     }
-
-
-def test_each_folder_of_the_engine_is_a_target():
-    sources = {p.relative_to(ROOT / "engine").parts[0] for p in (ROOT / "engine").rglob("*.cpp")}
-    assert sources == set(ENGINE)
-
-
-def test_no_modules_import_one_another():
-    assert circles(python_texts()) == []
 
 
 def test_only_the_scenario_asks_for_classes_of_its_tables():

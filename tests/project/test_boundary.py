@@ -71,17 +71,13 @@ def test_vague_types_are_found(annotation: str, expected: list[str]) -> None:
     assert list(vague(ast.parse(annotation, mode="eval").body)) == expected
 
 
-def test_the_stub_says_what_everything_is() -> None:
+def test_the_stub_says_what_everything_in_the_module_is() -> None:
     stub = ast.parse(STUB.read_text())
     found = [(line, name) for line, each in annotations(stub) for name in vague(each)]
     assert found == []
     functions = [node for node in ast.walk(stub) if isinstance(node, ast.FunctionDef)]
     assert len(functions) > 100
     assert [each.lineno for each in functions if each.returns is None] == []
-
-
-def test_the_stub_has_everything_in_the_module() -> None:
-    stub = ast.parse(STUB.read_text())
     named_there = {
         node.name for node in stub.body if isinstance(node, ast.ClassDef | ast.FunctionDef)
     }
@@ -139,9 +135,13 @@ def test_every_word_of_the_scenario_has_a_value(
         assert named(kind, word).name == word.replace("-", "_")
 
 
-def test_every_architecture_of_a_switch_has_a_value() -> None:
+def test_every_architecture_change_and_stage_has_a_value() -> None:
     for word in words(switches.Architecture):
         assert named(_engine.BufferModel, word).name == word.replace("-", "_")
+    for kind, said in CHANGES.items():
+        for word in said.split():
+            assert named(kind, word).name == word
+    assert words(messages.StageName) == {stage.name for stage in _engine.ShiftStage}
 
 
 CHANGES: dict[type[Enum], str] = {
@@ -150,12 +150,6 @@ CHANGES: dict[type[Enum], str] = {
     _engine.NodeChangeKind: "stop slow",
 }
 """What `simulate.faults` says of links and nodes."""
-
-
-def test_every_change_during_a_run_has_a_value() -> None:
-    for kind, said in CHANGES.items():
-        for word in said.split():
-            assert named(kind, word).name == word
 
 
 def test_every_enumeration_that_a_scenario_names_is_checked() -> None:
@@ -168,10 +162,6 @@ def test_every_enumeration_that_a_scenario_names_is_checked() -> None:
     checked = {kind.__name__ for _, _, kind, _ in CROSSING} | {kind.__name__ for kind in CHANGES}
     assert used == checked | {"BufferModel"}
     assert "getattr(_engine" not in code
-
-
-def test_messages_name_the_stages_of_the_engine() -> None:
-    assert words(messages.StageName) == {stage.name for stage in _engine.ShiftStage}
 
 
 # ---- constants ----------------------------------------------------------------------------------
@@ -187,13 +177,7 @@ def test_constants_are_the_engines_where_the_engine_is_not_imported() -> None:
     assert transport.IMMEDIATE_BYTES == _engine.INFINIBAND_IMMEDIATE_BYTES
     assert transport.ACKNOWLEDGE_BYTES == _engine.INFINIBAND_ACKNOWLEDGE_BYTES
     assert unit_program.TOKEN_BYTES == _engine.TOKEN_BYTES
-
-
-def test_the_slices_of_a_course_divide_the_bins_of_the_occupancy() -> None:
     assert _engine.BINS % course.SLICES == 0
-
-
-def test_a_scenario_has_no_more_streams_than_the_engine_takes() -> None:
     limits = [
         each.le for each in units.Readout.model_fields["streams"].metadata if hasattr(each, "le")
     ]

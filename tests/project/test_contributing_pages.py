@@ -73,12 +73,13 @@ def test_a_stale_excerpt_is_found(code: str, is_found: bool) -> None:
     assert (missing(code, "  int a;\n  int b;\n\n  int c;\n") == "") == is_found
 
 
-def test_an_excerpt_is_of_the_file_named_last() -> None:
+def test_an_excerpt_is_of_the_file_named_last_and_every_page_has_an_example() -> None:
     page = (
         "`README.md`, `none.md` and `Makefile`:\n```make\na\n```\nand\n```make\nb\n```\n"
         "```console\n$ c\n```\n"
     )
     assert list(excerpts(page)) == [("Makefile", "a\n"), ("Makefile", "b\n")]
+    assert EXAMPLES.keys() == {page.stem for page in PAGES}
 
 
 # ---- costs --------------------------------------------------------------------------------------
@@ -119,10 +120,6 @@ def naming(pattern: str) -> set[str]:
         and not re.search(r"_(test|bench|fuzz)\.|/tests/", str(file.relative_to(ROOT)))
         and re.search(pattern, without_prose(file))
     }
-
-
-def test_every_page_has_an_example() -> None:
-    assert EXAMPLES.keys() == {page.stem for page in PAGES}
 
 
 @pytest.mark.parametrize("page", EXAMPLES)

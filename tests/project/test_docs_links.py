@@ -68,9 +68,10 @@ def test_every_file_that_a_page_names_is_there(page: Path) -> None:
         if name not in SOURCES and not any((top / name).exists() for top in (ROOT, page.parent))
     }
     assert missing == set()
+    assert run_together(page.read_text(encoding="utf-8")) == []
 
 
-def test_every_page_can_be_reached_from_the_readme() -> None:
+def test_every_page_can_be_reached_from_the_readme_and_no_line_is_there_twice() -> None:
     reached: set[Path] = set()
     waiting = [ROOT / "README.md"]
     while waiting:
@@ -79,9 +80,6 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             reached.add(page)
             waiting += [file for file, _ in links(page)]
     assert set((ROOT / "docs").rglob("*.md")) - reached == set()
-
-
-def test_no_readme_of_the_engine_says_a_line_twice() -> None:
     for page in (ROOT / "engine").rglob("README.md"):
         lines = [line for line in page.read_text().splitlines() if line.startswith("- ")]
         assert len(lines) == len(set(lines)), page
@@ -91,11 +89,6 @@ def run_together(text: str) -> list[str]:
     """Where an item of a list goes on in the line of the one before, after its full stop."""
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     return re.findall(r".*[.;:)`] -(?: |\n +)(?=[A-Z`*]).*", prose)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_item_of_a_list_begins_a_line(page: Path) -> None:
-    assert run_together(page.read_text(encoding="utf-8")) == []
 
 
 def test_items_in_one_line_are_found() -> None:

@@ -24,13 +24,15 @@ def headers() -> set[str]:
     return {path.relative_to(ENGINE).as_posix() for path in ENGINE.rglob("*.hpp")}
 
 
-def test_a_header_is_for_tests_exactly_if_its_name_says_so() -> None:
+def test_a_header_is_for_tests_exactly_if_its_name_says_so_and_folders_have_readmes() -> None:
     found = headers()
     assert found
     for_tests = {header for header in found if header.endswith("_test.hpp")}
     assert for_tests & included(by_tests=False) == set()
     assert for_tests - included(by_tests=True) == set()
     assert found - included(by_tests=False) == for_tests
+    folders = {path.name for path in ENGINE.iterdir() if path.is_dir()}
+    assert folders == {path.parent.name for path in ENGINE.glob("*/README.md")}
 
 
 @pytest.mark.parametrize("folder", sorted(path.parent.name for path in ENGINE.glob("*/README.md")))
@@ -42,8 +44,3 @@ def test_the_readme_of_a_folder_names_its_headers(folder: str) -> None:
     assert {name for name in named - set().union(*forms) if not (ENGINE / name).exists()} == set()
     unnamed = {min(ends, key=len) for ends in forms if not named & ends}
     assert {name for name in unnamed if not name.endswith("_test.hpp")} == set()
-
-
-def test_each_folder_has_a_readme() -> None:
-    folders = {path.name for path in ENGINE.iterdir() if path.is_dir()}
-    assert folders == {path.parent.name for path in ENGINE.glob("*/README.md")}

@@ -42,31 +42,19 @@ def test_every_counter_is_described_and_nothing_else(tmp_path: Path) -> None:
     assert [each for each in known if not any(fnmatch(name, each) for name in names)] == []
 
 
-def test_the_page_has_the_counters_as_they_are() -> None:
+def test_the_page_has_the_counters_states_transitions_and_refusals() -> None:
     page = PAGE.read_text()
     assert counters.written_into(page) == page, "make docs"
-
-
-def test_the_page_has_every_state() -> None:
-    page = PAGE.read_text()
     missing = [
         each for kind in (State, Standing, Phase) for each in kind if f"`{each}`" not in page
     ]
     assert missing == []
-
-
-def test_the_page_has_every_transition() -> None:
-    page = PAGE.read_text()
     rows = {
         tuple(cell.strip(" `") for cell in line.split("|")[1:4])
         for line in page.splitlines()
         if line.startswith("| `")
     }
     assert {tuple(map(str, transition)) for transition in _engine.transitions()} <= rows
-
-
-def test_the_page_has_every_refusal() -> None:
-    page = PAGE.read_text()
     assert [why for why in (*Refused, *ReportRefusal) if f"| `{why}` |" not in page] == []
 
 

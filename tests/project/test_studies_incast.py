@@ -68,10 +68,7 @@ def test_every_point_of_the_studies_can_be_planned(name: str) -> None:
 def test_the_fragment_and_the_rates_are_those_of_this_page() -> None:
     point = rack(AS_IS, 64)
     assert methods.analyse(point).analysis["overhead"]["packets"] == 64 * FRAGMENT
-    assert (point.network.links.uplink.rate, point.network.links.access.rate) == (
-        UPLINK,
-        ACCESS,
-    )
+    assert (point.network.links.uplink.rate, point.network.links.access.rate) == (UPLINK, ACCESS)
     assert point.network.switch.tor.queue_packets == RING
     assert point.transport.initial_window == FIRST_WINDOW
     marks = rack(DCTCP, 64).network.switch.tor.ecn_threshold
@@ -182,9 +179,6 @@ def test_dctcp_is_in_time_where_first_windows_and_marks_fit() -> None:
     assert result.metric("collection_latency_s.max") == pytest.approx(
         16 * 22 * 1538 * 8 / 10e9, rel=0.1
     )
-
-
-def test_dctcp_is_too_late_where_first_windows_overflow() -> None:
     # 293 of 320 packets have not left when the last one comes.
     assert 32 * FIRST_WINDOW * (1 - ACCESS / UPLINK) > RING
     result = first_event(DCTCP, 32)
@@ -195,9 +189,6 @@ def test_dctcp_is_too_late_where_first_windows_overflow() -> None:
     assert keeps_up(
         methods.simulate(rack(DCTCP, 32, run__warmup="1 s", run__duration="1.5 s"), seed=1)
     )
-
-
-def test_smaller_first_windows_are_in_time() -> None:
     assert 32 * 2 + THRESHOLD < RING
     assert keeps_up(first_event(DCTCP, 32, transport__initial_window=2))
 

@@ -139,11 +139,6 @@ def test_all_that_left_or_was_dropped_is_counted(tmp_path):
     assert after["down"].peak_bytes == 0, "all has left, and peaks were forgotten then"
 
 
-def test_certificates_need_an_address():
-    with pytest.raises(ScenarioError, match="certificates needs address"):
-        build(SoftwareOptions, {"certificates": "folder"}, "device.toml")
-
-
 @contextmanager
 def answering(answer: Callable[[bytes], bytes], known: bytes = SECRET) -> Iterator[str]:
     """The address of a service like that of a switch, with given answers."""
@@ -237,23 +232,13 @@ def test_a_failure_is_printable():
     assert text.isprintable()
 
 
-def test_a_switch_that_knows_another_secret_is_not_steered():
-    with answering(lambda _: b"{}", known=bytes(16)) as address:
-        text = check_refuses(adapter(address).__enter__, SECRET.hex())
-    assert "does not know the secret" in text
-
-
 @pytest.mark.process
-def test_who_does_not_answer_is_not_waited_for():
+def test_who_does_not_answer_or_ends_the_connection_is_not_waited_for():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with published(address, SECRET, kind=SWITCH):
             text = check_refuses(adapter(address, timeout="0.3 s").__enter__, SECRET.hex())
     assert address in text
-
-
-@pytest.mark.process
-def test_a_connection_that_ends_is_a_refusal():
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         closed = pool.submit(lambda: server.accept()[0].close())
@@ -262,6 +247,11 @@ def test_a_connection_that_ends_is_a_refusal():
         closed.result()
 
 
-def test_no_switch_is_one_sentence():
+def test_a_switch_that_is_not_there_or_knows_another_secret_is_one_sentence():
     assert "you have no switch" in check_refuses(adapter().__enter__)
     assert "expected host:port" in check_refuses(adapter("nowhere").__enter__)
+    with answering(lambda _: b"{}", known=bytes(16)) as address:
+        text = check_refuses(adapter(address).__enter__, SECRET.hex())
+    assert "does not know the secret" in text
+    with pytest.raises(ScenarioError, match="certificates needs address"):
+        build(SoftwareOptions, {"certificates": "folder"}, "device.toml")

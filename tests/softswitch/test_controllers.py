@@ -51,9 +51,6 @@ def test_a_controller_of_another_package_replaces_none(points) -> None:
     ]
     controller = controllers.controller_type("openflow", "control.openflow")
     assert controller.__module__ == "daqloom_sdn.openflow.connection"
-
-
-def test_a_package_that_cannot_be_loaded_is_named(points) -> None:
     points.append(EntryPoint("openflow", "daqloom.nowhere:Controllers", controllers.GROUP))
     with pytest.raises(MeasureError, match="daqloom-sdn cannot be loaded: No module named"):
         controllers.controller_type("openflow", "control.openflow")

@@ -20,9 +20,6 @@ def test_costs_are_those_of_the_turns() -> None:
     assert found.largest_residual_s < 1e-12
     # A full turn: 32 packets in 32 × 45 + 2 × 120 ns.
     assert found.full_batches_hz == pytest.approx(32 / 1680e-9)
-
-
-def test_what_else_runs_does_not_count() -> None:
     calls = 0
 
     def turn_time_s(packets: int, turns: int, buffers: int) -> float:

@@ -20,13 +20,19 @@ def switch(**keys: object) -> SwitchFile:
     return build(SWITCH | keys)
 
 
-def test_a_file_is_read_with_overrides(tmp_path):
+def test_a_file_is_read_with_overrides_and_keys_change_and_go(tmp_path):
     path = tmp_path / "switch.toml"
     path.write_text('[ports.a]\ndevice = "net_null0"\n')
     read = load(path, ["rings.x.port=a", "rings.x.to=10.0.0.0/8", "rings.x.rate=1 Gb/s"])
     assert read.ports["a"].packets == 4096
     assert read.rings["x"].rate == 1_000_000_000
     assert read.rings["x"].to == "10.0.0.0/8"
+    changed = altered(switch(), {"rings.dcm1.rate": "1 Gb/s", "rules.x.to_port": 123})
+    assert changed.rings["dcm1"].rate == 1_000_000_000
+    assert changed.rules["x"].action == "forward"
+    assert not altered(changed, {"rules.x": None}).rules
+    with pytest.raises(ScenarioError, match=r"rules\.y is not given"):
+        altered(changed, {"rules.y": None})
 
 
 @pytest.mark.parametrize(
@@ -70,15 +76,6 @@ def test_controllers_that_prove_who_they_are_may_come():
     safe = ["punix:/run/of", "pssl:6653", "pssl:6653:0.0.0.0", "ssl:10.0.0.1", "tcp:10.0.0.1:6653"]
     assert list(switch(control={"openflow": safe}).control.openflow) == safe
     assert switch(control={"openflow": ["ptcp:"], "insecure": True}).control.insecure
-
-
-def test_keys_change_and_go():
-    changed = altered(switch(), {"rings.dcm1.rate": "1 Gb/s", "rules.x.to_port": 123})
-    assert changed.rings["dcm1"].rate == 1_000_000_000
-    assert changed.rules["x"].action == "forward"
-    assert not altered(changed, {"rules.x": None}).rules
-    with pytest.raises(ScenarioError, match=r"rules\.y is not given"):
-        altered(changed, {"rules.y": None})
 
 
 def test_buffers_are_for_all_that_rings_and_devices_hold():

@@ -70,12 +70,15 @@ def test_pauses_move_a_burst_that_the_ring_cannot_hold_into_the_switch_before_it
     assert pausing.metric(f"{held}.core") > 8 * 1000 * 1518
 
 
-def test_pauses_need_a_single_core():
+def test_what_has_no_software_switch_or_addresses_is_refused() -> None:
     with pytest.raises(ScenarioError, match="pause_at = 5 needs one core"):
         load(
             "lossless-switch-all-to-one",
             {"network.switch.tor.pause_at": 5, "network.switch.tor.cores": 2},
         )
+    for options in ((), ("--switch", "tor")):
+        told = output("switch", "check", "lossless-switch-all-to-one", *options, code=2)
+        assert "whose hosts need addresses; give --hosts" in told
 
 
 def test_it_stands_in_for_a_switch_of_shared_memory():
@@ -113,9 +116,3 @@ def test_what_has_no_such_switch_is_refused(name, changes, hosts, switch, said):
     with pytest.raises(ScenarioError) as refused:
         document_of(load(name, changes), hosts, switch)
     assert said in str(refused.value)
-
-
-def test_a_scenario_without_the_addresses_of_its_hosts_is_told_from_a_file() -> None:
-    for options in ((), ("--switch", "tor")):
-        told = output("switch", "check", "lossless-switch-all-to-one", *options, code=2)
-        assert "whose hosts need addresses; give --hosts" in told

@@ -52,9 +52,6 @@ def test_what_does_not_end_after_a_signal_is_ended_by_force(number):
     assert errors.startswith("daqloom: the switch did not end within")
 
 
-def test_a_library_that_never_returns_is_ended_too():
-    assert ended("library", signal.SIGTERM)[0] == 1
-
-
-def test_a_start_is_interrupted():
+def test_a_start_is_interrupted_and_a_library_that_never_returns_ended():
     assert "KeyboardInterrupt" in ended("start", signal.SIGTERM)[2]
+    assert ended("library", signal.SIGTERM)[0] == 1

@@ -66,16 +66,13 @@ def of_hand(**options: object) -> Cost:
     return cost(month(OUTAGES), HAND, {AS_IT_IS: CURVE}, **options)  # type: ignore[arg-type]
 
 
-def test_times_with_a_number_of_links_down() -> None:
+def test_times_with_a_number_of_links_down_are_without_test_periods() -> None:
     found = overlap(OUTAGES, HAND, OBSERVED)
     # a alone for 50 s, with b for 50 s, b alone for 50 s; c alone to the end, 100 s.
     assert found.time_s.tolist() == [[1000 - 250, 200, 50]]
     # h takes a quarter for 10 s beside b, and for 90 s with no cable down.
     assert found.cut_s == pytest.approx(np.array([[90 / 4, 10 / 4, 0]]))
     assert found.length_s == 1000
-
-
-def test_test_periods_do_not_count_as_time() -> None:
     # 60 to 70 s have a and b down, 200 to 300 s have none; h begins 40 s before.
     tests = (Period(60, 70), Period(200, 300))
     found = overlap(OUTAGES, HAND, OBSERVED, tests)
@@ -95,12 +92,9 @@ def test_blocks_are_days_or_several_in_long_logs() -> None:
     assert ages.time_s.sum(axis=0) == pytest.approx(np.array([3 * MOST_BLOCKS - 0.5, 0.5]) * DAY_S)
 
 
-def test_links_that_change_at_the_same_time_are_down_at_no_time_together() -> None:
+def test_links_that_change_at_the_same_time_are_apart_and_very_many_are_together() -> None:
     found = overlap([Failure(0, 10, "a"), Failure(10, 20, "b")], HAND, Period(0, 20))
     assert found.time_s.tolist() == [[0, 20]]
-
-
-def test_very_many_links_down_at_once_are_counted_together() -> None:
     names = [f"link {n}" for n in range(MOST_AT_ONCE + 5)]
     network = between_switches(names)
     found = overlap([Failure(0, 1, name) for name in names], network, Period(0, 2))
@@ -126,7 +120,7 @@ def test_the_loss_is_the_sum_over_links_that_are_down() -> None:
     assert lost["bytes"]["value"] == pytest.approx(10 / 8 * lost_s)
 
 
-def test_links_that_are_down_together_share_the_loss() -> None:
+def test_links_that_are_down_together_share_the_loss_and_hosts_without_units_have_none() -> None:
     worst = {each.total.link: each for each in of_hand().worst}
     per_s = MONTH_H / 1000
     assert worst["a"].hours_lost == pytest.approx((50 * 0.3 + 50 * 0.5 / 2) * per_s)
@@ -135,15 +129,12 @@ def test_links_that_are_down_together_share_the_loss() -> None:
     assert worst["h"].hours_lost == pytest.approx((90 + 0.7 * 10) / 4 * per_s)
     total = sum(each.hours_lost for each in worst.values())
     assert total == pytest.approx(of_hand().ways[0].hours_lost.value)
-
-
-def test_a_host_without_units_costs_nothing() -> None:
     found = cost(month([Failure(0, 500, "i")]), HAND, {AS_IT_IS: CURVE})
     assert found.lost.value == 0
     assert found.most == 0
 
 
-def test_repairs_within_a_time_cost_that_time() -> None:
+def test_repairs_within_a_time_cost_that_time_and_each_flap_a_sweep() -> None:
     found = of_hand(repairs_s=[10.0])
     times = dict(found.repaired)
     # a and b no longer meet, nor b and h.
@@ -151,6 +142,8 @@ def test_repairs_within_a_time_cost_that_time() -> None:
     assert times[10].hours_lost.value == pytest.approx(MONTH_H * expected / 1000)
     assert found.hours_repaired(1e9) == pytest.approx(found.ways[0].hours_lost.value)
     assert list(times) == [10.0]  # none outlasts 100 s, their median
+    assert of_hand(sweep_s=0.5).sweeps_h == pytest.approx(MONTH_H * (1 + 1 + 4) * 0.5 / 1000)
+    assert of_hand().sweep_s == pytest.approx(2 * 0.35e-3)  # two hosts
 
 
 def test_links_that_are_mended_fail_no_more() -> None:
@@ -162,11 +155,6 @@ def test_links_that_are_mended_fail_no_more() -> None:
     # The ten with most downtime are all but the first two, which are down for 10 and 11 s.
     assert found.mended.hours_lost.value == pytest.approx(MONTH_H * 21 * 0.3 / 1000)
     assert found.worst[0].total.link == "link 11"
-
-
-def test_every_flap_of_a_cable_costs_a_sweep() -> None:
-    assert of_hand(sweep_s=0.5).sweeps_h == pytest.approx(MONTH_H * (1 + 1 + 4) * 0.5 / 1000)
-    assert of_hand().sweep_s == pytest.approx(2 * 0.35e-3)  # two hosts
 
 
 def test_throughput_is_linear_between_and_the_same_beyond() -> None:
@@ -188,9 +176,6 @@ def test_other_ways_are_measured_by_the_full_throughput_as_it_is() -> None:
     mean = (660 + 90 * 0.75 + 0.9 * (240 + 10 * 0.75)) / 1000
     assert both.hours_lost.value == pytest.approx(MONTH_H * (1 - mean))
     assert both.full_bps == 10
-
-
-def test_a_way_that_is_as_fast_when_whole_has_no_row_for_changing_over() -> None:
     around = Throughput({0: (10.0,), 1: (9.5,), 2: (9.0,)})
     found = cost(month(OUTAGES), HAND, {AS_IT_IS: CURVE, AROUND: around})
     assert [way.name for way in found.ways] == [AS_IT_IS, AROUND]
@@ -234,7 +219,7 @@ def test_intervals_have_their_confidence() -> None:
     assert all(87 <= number <= 99 for number in held.values()), held
 
 
-def test_draws_of_cables_widen_the_interval() -> None:
+def test_draws_widen_intervals_and_the_same_seed_draws_the_same() -> None:
     drawn = drawn_month(1, 60, 20.0, 1200.0)
     network = between_switches(each.link for each in drawn.failures)
     wide = Throughput({0: (10.0,), 1: (9.0, 7.0, 5.0), 2: (5.0,)})
@@ -243,9 +228,6 @@ def test_draws_of_cables_widen_the_interval() -> None:
     assert found[0].value == pytest.approx(found[1].value)
     widths = [each.high - each.low for each in found if each.high and each.low]
     assert widths[1] > 1.5 * widths[0]
-
-
-def test_the_same_seed_draws_the_same_intervals() -> None:
     drawn = drawn_month(2, 30, 20.0, 1200.0)
     network = between_switches(each.link for each in drawn.failures)
     first, again, other = (
@@ -272,13 +254,7 @@ def test_a_generated_log_has_the_downtime_of_its_parameters() -> None:
     assert course.time_s.sum() == pytest.approx(31 * DAY_S)
 
 
-def test_short_logs_have_no_intervals_but_a_note() -> None:
-    found = of_hand()
-    assert found.lost.low is found.lost.high is None
-    assert any("1 day is too short for intervals" in each for each in notes(found))
-
-
-def test_notes_name_the_assumptions() -> None:
+def test_notes_name_the_assumptions_and_why_there_are_no_intervals() -> None:
     curve = Throughput({0: (10.0,), 1: (8.0,)})
     found = cost(month(OUTAGES), HAND, {AS_IT_IS: curve})
     [beyond, _] = notes(found)
@@ -287,6 +263,9 @@ def test_notes_name_the_assumptions() -> None:
     assert "throughput with 1 broken is interpolated" in list(notes(sparse))
     long = cost(month([Failure(0, 2 * DAY_S, "a")], Period(0, 9 * DAY_S)), HAND, {AS_IT_IS: CURVE})
     assert any("1 failure outlasted 1 d" in each for each in notes(long))
+    found = of_hand()
+    assert found.lost.low is found.lost.high is None
+    assert any("1 day is too short for intervals" in each for each in notes(found))
 
 
 def test_links_have_kinds_by_the_levels_that_they_connect() -> None:
@@ -299,9 +278,13 @@ def test_links_have_kinds_by_the_levels_that_they_connect() -> None:
     assert counts[HOST_LINK] == 64
     assert counts["leaf - spine"] == 4 * 3 * 2 * 3
     assert counts["spine - core"] == len(fabric.cables) - 64 - 72
+    fabric = folded_clos("tree", leaves=2, spines=1, hosts_per_leaf=2, rate_bps=10**11)
+    found = kinds(fabric, Links(fabric).cables)
+    assert found["leaf00 port 3 - spine00 port 1"] == "leaf - spine"
+    assert sorted(found.values()) == [HOST_LINK] * 4 + ["leaf - spine"] * (len(found) - 4)
 
 
-def test_a_host_link_costs_the_units_of_its_host() -> None:
+def test_a_host_link_costs_its_units_in_networks_whose_cables_fail() -> None:
     found = network_of(small(readout__units=3))
     assert found.counts[HOST_LINK] == 4
     shares = sorted(found.share.values())
@@ -311,9 +294,6 @@ def test_a_host_link_costs_the_units_of_its_host() -> None:
     assert list(apart.share.values()) == [0.5] * 4
     broken = network_of(override(small(), {"faults.cables": 2}))
     assert broken.between_switches == 4  # what a scenario says of broken cables is set aside
-
-
-def test_networks_without_cables_that_fail_are_refused() -> None:
     with pytest.raises(FaultsError, match=r'network.shape = "rack", whose .* expected one of'):
         network_of(load("atlas-lab"))
     with pytest.raises(FaultsError, match="it builds no events whose rate"):
@@ -329,16 +309,13 @@ def test_networks_without_cables_that_fail_are_refused() -> None:
         network_of(small(**lone))
 
 
-def test_logs_without_failures_or_time_are_refused() -> None:
+def test_numbers_to_simulate_are_those_that_occur_in_logs_with_failures() -> None:
+    found = [usual_numbers(most) for most in (0, 1, 2, 4, 5, 40)]
+    assert found == [(0,), (1,), (1, 2), (1, 3, 4), (1, 3, 5), (1, 3, 5)]
     with pytest.raises(FaultsError, match=r"no failure of a link of this network \(5 links\)"):
         most_at_once(month([]), HAND)
     with pytest.raises(FaultsError, match="cover no time outside test periods"):
         cost(month(OUTAGES, OBSERVED, (Period(-1, 2000),)), HAND, {AS_IT_IS: CURVE})
-
-
-def test_numbers_to_simulate_are_those_that_occur() -> None:
-    found = [usual_numbers(most) for most in (0, 1, 2, 4, 5, 40)]
-    assert found == [(0,), (1,), (1, 2), (1, 3, 4), (1, 3, 5), (1, 3, 5)]
 
 
 def test_a_study_has_each_way_whole_and_with_draws_of_broken_cables() -> None:
@@ -397,7 +374,7 @@ def test_ways_are_those_that_differ_from_the_scenario() -> None:
     assert "imported tables do not account for broken cables" in note
 
 
-def test_throughputs_are_those_of_single_simulations() -> None:
+def test_throughputs_are_those_of_single_simulations_of_known_draws() -> None:
     system = small(run__duration="1 ms", run__warmup="0.2 ms")
     found, notes = throughputs(system, (1,), draws=2, others=False)
     assert (list(found), len(notes)) == ([AS_IT_IS], 1)
@@ -411,16 +388,6 @@ def test_throughputs_are_those_of_single_simulations() -> None:
         assert found[AS_IT_IS].found_bps[number] == tuple(expected)
     whole = methods.simulate(override(system, {"faults.cables": 0}))
     assert found[AS_IT_IS].event_rate_hz == whole.metric("written_event_rate_hz")
-
-
-def test_no_draw_with_a_path_is_refused() -> None:
-    # Four cables, two to each leaf: three broken leave a leaf without any, or do not.
-    system = small(run__duration="1 ms", run__warmup="0.2 ms")
-    with pytest.raises(StudyError, match=r'"as it is" has no throughput with .* broken: .*no path'):
-        throughputs(system, (4,), draws=1, others=False)
-
-
-def test_missing_draws_are_noted_and_others_count() -> None:
     system = small(run__duration="1 ms", run__warmup="0.2 ms")
     planned = broken_study(system, (1,), draws=2, others=False)
     found = list(tasks(planned.study))
@@ -437,13 +404,10 @@ def test_missing_draws_are_noted_and_others_count() -> None:
         planned.throughputs([(found[0], None), *outcomes[1:]], {})
 
 
-def test_draws_are_limited() -> None:
+def test_draws_are_limited_and_those_without_a_path_refused() -> None:
+    # Four cables, two to each leaf: three broken leave a leaf without any, or do not.
+    system = small(run__duration="1 ms", run__warmup="0.2 ms")
+    with pytest.raises(StudyError, match=r'"as it is" has no throughput with .* broken: .*no path'):
+        throughputs(system, (4,), draws=1, others=False)
     with pytest.raises(StudyError, match="0 draws of broken cables: expected 1 to 1000"):
         broken_study(small(), (1,), draws=0)
-
-
-def test_one_cable_is_lost_in_a_two_level_tree() -> None:
-    fabric = folded_clos("tree", leaves=2, spines=1, hosts_per_leaf=2, rate_bps=10**11)
-    found = kinds(fabric, Links(fabric).cables)
-    assert found["leaf00 port 3 - spine00 port 1"] == "leaf - spine"
-    assert sorted(found.values()) == [HOST_LINK] * 4 + ["leaf - spine"] * (len(found) - 4)

@@ -53,7 +53,11 @@ def test_opensm_names_the_links_that_were_taken_down_and_up() -> None:
     assert failures[0].begin_s == at_s("2026-11-25 18:54:38.230539")
 
 
-def test_opensm_names_the_ports_of_a_link_without_a_network() -> None:
+def test_by_default_opensm_names_hosts_only_and_in_debug_logs_ports() -> None:
+    found = read_logs([LOGS / "opensm.log"], 2026)
+    changes = [(change.port.node, change.is_up) for change in found.changes]
+    assert changes == [("host3", False), ("host3", True)]
+    assert found.lines[NAMELESS] == 16
     found = read_logs([LOGS / "opensm-debug.log"], 2026)
     failures = failures_of(found, Links(cables=found.cables)).failures
     assert [f.link for f in failures if f.link.startswith("0x200001")] == [
@@ -62,23 +66,13 @@ def test_opensm_names_the_ports_of_a_link_without_a_network() -> None:
     assert all(f.end_s is not None for f in failures if "0x20" in f.link and "0x10" not in f.link)
 
 
-def test_by_default_opensm_names_hosts_only() -> None:
-    found = read_logs([LOGS / "opensm.log"], 2026)
-    changes = [(change.port.node, change.is_up) for change in found.changes]
-    assert changes == [("host3", False), ("host3", True)]
-    assert found.lines[NAMELESS] == 16
-
-
-def test_lines_without_a_year_go_on_into_the_next_one() -> None:
+def test_lines_without_a_year_go_on_into_the_next_one(tmp_path: Path) -> None:
     calendar = Calendar(2023)
     december = calendar.at_s("Dec", 31, "23:59:59")
     january = calendar.at_s("Jan", 1, "00:00:01.5")
     assert (december, january) == (at_s("2023-12-31 23:59:59"), at_s("2024-01-01 00:00:01.5"))
     assert calendar.at_s("Feb", 30, "00:00:00") is None
     assert calendar.at_s("Foo", 1, "00:00:00") is None
-
-
-def test_a_clock_that_is_set_back_is_counted(tmp_path: Path) -> None:
     rows = "1000,a,down\n1010,a,up\n400,a,down\n410,a,up\n"
     assert content(tmp_path, "time,port,state\n" + rows).lines["clock step"] == 1
 
@@ -97,16 +91,17 @@ def test_a_table_of_failures(tmp_path: Path, head: str, row: str) -> None:
     assert found.outages == [Outage(1000, 1090, Port("leaf0", "3"), "dirty")]
 
 
-def test_an_empty_end_is_a_failure_that_had_not_ended(tmp_path: Path) -> None:
+def test_rows_that_are_malformed_too_long_or_have_no_end_are_counted(tmp_path: Path) -> None:
     assert content(tmp_path, "begin,end,link\n1000,,a\n").outages[0].end_s is None
-
-
-def test_malformed_rows_are_counted(tmp_path: Path) -> None:
     rows = "x,a,down\n1000,,down\n1000,a,sideways\n1000,a\n" + 4 * "1000,a,down\n"
     found = content(tmp_path, "time,port,state\n" + rows)
     assert (found.lines["malformed"], found.lines["used"]) == (4, 4)
     expected = "a time, a port, and a state, a duration or an end"
     assert found.first_malformed == f'line 2: "x,a,down"; expected {expected}'
+    long = "x" * (3 * LONGEST_LINE)
+    found = content(tmp_path, f"time,port,state\n1000,a,down\n{long}\n1030,a,up\n")
+    assert found.lines["too long"] == 1
+    assert len(found.changes) == 2
 
 
 def counts(symbol: int, downed: int, recovery: int) -> dict[str, int]:
@@ -136,20 +131,9 @@ def test_counters(tmp_path: Path) -> None:
     assert port.counts == counts(7, 2, 0)
 
 
-def test_a_port_known_by_its_lid_is_that_of_the_network() -> None:
-    """LID 3 is the only switch of the network, as `perfquery` names it."""
-    folder = CASES / "11-ibqueryerrors"
-    fabric, _ = load_cabling(folder / "net")
-    links = Links(fabric)
-    found = read_logs([folder / "perf.txt"])
-    expected = LinkErrors("MF0;sw1:SX6036/U1 port 6 - hostC mlx4_0", counts(12, 1, 3))
-    assert errors_by_link(found.counters, links) == [expected]
-
-
-def test_errors_are_those_of_both_ends_of_a_link() -> None:
+def test_errors_are_those_of_both_ends_known_by_name_or_lid() -> None:
     """A link that went down was down at both ends; each end counts what it receives."""
     ends = {Port("leaf0", "21"): Port("spine0", "1"), Port("spine0", "1"): Port("leaf0", "21")}
-
     counters = [
         PortCounters(Port(node, number), counts(*values))
         for node, number, *values in (
@@ -169,6 +153,13 @@ def test_errors_are_those_of_both_ends_of_a_link() -> None:
     assert table["symbol_errors"].sel(link="leaf0 port 1").item() == 40
     assert table["LinkDownedCounter"].values.tolist() == [3, 0]
     assert table.sizes["link"] == 2
+    # LID 3 is the only switch of the network, as `perfquery` names it.
+    folder = CASES / "11-ibqueryerrors"
+    fabric, _ = load_cabling(folder / "net")
+    links = Links(fabric)
+    found = read_logs([folder / "perf.txt"])
+    expected = LinkErrors("MF0;sw1:SX6036/U1 port 6 - hostC mlx4_0", counts(12, 1, 3))
+    assert errors_by_link(found.counters, links) == [expected]
 
 
 def test_several_files_packed_or_not_are_one_log(tmp_path: Path) -> None:
@@ -220,13 +211,6 @@ def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         file.write(b"time,port,state\n" + b"\n" * (2 << 20))
     with pytest.raises(FaultsError, match="unpacks to more than 400 times its size"):
         read_logs([tmp_path / "lines.gz"])
-
-
-def test_a_line_without_end_is_cut_and_counted(tmp_path: Path) -> None:
-    long = "x" * (3 * LONGEST_LINE)
-    found = content(tmp_path, f"time,port,state\n1000,a,down\n{long}\n1030,a,up\n")
-    assert found.lines["too long"] == 1
-    assert len(found.changes) == 2
 
 
 SAMPLES = [

@@ -62,13 +62,10 @@ def test_logs_of_the_field(name: str, expected: list[tuple[str, float | None]]) 
     assert failures(CASES / name) == expected
 
 
-def test_rotated_logs_are_one() -> None:
+def test_rotated_logs_are_one_and_a_change_without_a_port_is_counted() -> None:
     folder = CASES / "24-opensm-rotated"
     files = folder / "opensm.log", folder / "opensm.log.1"
     assert failures(*files) == failures(*files[::-1]) == [("node7 mlx5_0", 300)]
-
-
-def test_a_change_without_a_port_is_counted() -> None:
     assert read_logs([CASES / "10-opensm-vendor-log/opensm.log"], 2024).lines[NAMELESS] == 1
 
 
@@ -395,25 +392,19 @@ def test_dates(tmp_path: Path, rows: list[str], dates: str, begin: str) -> None:
     assert outage.end_s == outage.begin_s + 60
 
 
-def test_states_of_snmp_below_a_comment(tmp_path: Path) -> None:
+def test_dates_are_those_of_their_line_and_of_one_order(tmp_path: Path) -> None:
+    """Line 3 has two readings until line 4 has one; its duration makes no sense."""
+    rows = "13/03/2024 9:00,a,60", "02/03/2024 9:00,a,60"
+    found = content(tmp_path, "time,port,duration", rows[1], "02/03/2024 9:00,a,soon", *rows)
+    assert found.first_malformed.startswith('line 3: "02/03/2024 9:00,a,soon"')
+    with pytest.raises(FaultsError, match=r"such as 02/03/2024 10:00:00, can be read in two ways"):
+        content(tmp_path, "time,port,duration", "02/03/2024 10:00:00,a,60")
     rows = ("# from ifOperStatus", "", "time,port,event", "1000,leaf0/1,2", "1060,leaf0/1,1")
     down, up = content(tmp_path, *rows).changes
     assert (down.is_up, up.is_up, up.at_s - down.at_s) == (False, True, 60)
 
 
-def test_a_row_whose_date_is_read_later_keeps_its_line(tmp_path: Path) -> None:
-    """Line 3 has two readings until line 4 has one; its duration makes no sense."""
-    rows = "13/03/2024 9:00,a,60", "02/03/2024 9:00,a,60"
-    found = content(tmp_path, "time,port,duration", rows[1], "02/03/2024 9:00,a,soon", *rows)
-    assert found.first_malformed.startswith('line 3: "02/03/2024 9:00,a,soon"')
-
-
-def test_dates_that_fit_both_orders_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FaultsError, match=r"such as 02/03/2024 10:00:00, can be read in two ways"):
-        content(tmp_path, "time,port,duration", "02/03/2024 10:00:00,a,60")
-
-
-def test_counters_are_a_table_of_counters() -> None:
+def test_counters_are_a_table_and_a_network_without_the_ports_is_refused() -> None:
     path = CASES / "11-ibqueryerrors" / "ibqueryerrors.txt"
     shown = printed(path)
     assert "failures of links" not in shown
@@ -421,9 +412,6 @@ def test_counters_are_a_table_of_counters() -> None:
     assert rows == ["leaf0 port 6", "leaf0 port 1", "leaf0 port 5", "nodeA mlx4_0 port 1"]
     for text in ("LinkDownedCounter", "PortXmitDiscards", "VL15Dropped", "65,535"):
         assert text in shown
-
-
-def test_a_network_that_has_none_of_the_ports_is_refused() -> None:
     path = CASES / "20-syslogs" / "eos.log"
     sentence = refused(path, "--network", "lhcb")
     assert "the network has none of the ports of the logs, and no leaf3 port" in sentence

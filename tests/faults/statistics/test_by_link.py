@@ -10,7 +10,7 @@ def totals(*counts: int) -> list[LinkTotal]:
     return [LinkTotal(f"link {n}", count, 0, {}) for n, count in enumerate(counts) if count]
 
 
-def test_links_that_differ_have_a_variance_above_the_mean() -> None:
+def test_links_that_differ_have_a_variance_above_the_mean_and_the_worst_come_first() -> None:
     """Counts 4, 0, 0, 0: the mean is 1, the squares are 9 + 1 + 1 + 1 = 12, by 3 and 1: index 4."""
     found = dispersion(totals(4, 0, 0, 0), 4)
     assert found is not None
@@ -21,9 +21,6 @@ def test_links_that_differ_have_a_variance_above_the_mean() -> None:
     assert (alike.index, alike.p_value) == (0, 1)
     assert dispersion(totals(3), 1) is None
     assert dispersion([], 9) is None
-
-
-def test_the_worst_links_come_first() -> None:
     of_b = Failure(2, 4, "b", "x"), Failure(5, None, "b")
     worst = by_link([Failure(0, 1, "a"), *of_b, Failure(1, 9, "c")], 10)
     assert [(it.link, it.failures, it.down_s) for it in worst] == [

@@ -48,11 +48,15 @@ def test_numbers_and_durations_are_those_of_the_log() -> None:
     assert lasts[10] / total == pytest.approx(0.5, abs=4 * 0.5 / total**0.5)
 
 
-def test_bursts_are_drawn_as_bursts() -> None:
+def test_bursts_are_drawn_as_bursts_and_too_many_or_few_failures_are_refused() -> None:
     bursts = month(shape=0.5)
     assert law(month()).name == "exponential"
     assert law(bursts).name == "Weibull"
     assert law(bursts).shape == pytest.approx(0.5, rel=0.1)
+    with pytest.raises(FaultsError, match="more than 256 failures"):
+        draw(month(), span_s=10.0, compress=1e6)
+    with pytest.raises(FaultsError, match="too few for a distribution"):
+        draw(month(3), span_s=1.0, compress=1.0)
 
 
 def test_a_link_that_is_down_does_not_fail_again_and_seeds_repeat() -> None:
@@ -64,13 +68,6 @@ def test_a_link_that_is_down_does_not_fail_again_and_seeds_repeat() -> None:
         own = [each for each in drawn if each.link == link]
         assert all(a.at_s + a.lasts_s <= b.at_s for a, b in pairwise(own))
     assert all(each.lasts_s >= SHORTEST_S for each in draw(log, span_s=1e-7, compress=1e11))
-
-
-def test_too_many_and_too_few_failures_are_refused() -> None:
-    with pytest.raises(FaultsError, match="more than 256 failures"):
-        draw(month(), span_s=10.0, compress=1e6)
-    with pytest.raises(FaultsError, match="too few for a distribution"):
-        draw(month(3), span_s=1.0, compress=1.0)
 
 
 run = commands("faults").run

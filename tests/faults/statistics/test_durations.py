@@ -21,14 +21,11 @@ def test_shares_of_durations_are_those_of_kaplan_and_meier() -> None:
     assert all(low <= share <= high for share, low, high in known.values())
 
 
-def test_where_all_have_ended_the_band_is_the_binomial_one() -> None:
+def test_where_all_have_ended_the_band_is_the_binomial_one_and_beyond_a_log_unknown() -> None:
     found = distribution([Failure(0, at, "a") for at in (1, 2, 3, 4, 5)], 9)
     exact = binomtest(0, 5).proportion_ci(0.95, "exact")
     assert found.outlasting(5) == pytest.approx((0, exact.low, exact.high))
     assert found.outlasting(0.1) == pytest.approx((1, 1 - exact.high, 1))
-
-
-def test_shares_beyond_a_short_log_are_unknown() -> None:
     assert distribution([], 0).outlasting(1) is None
     just_begun = distribution([Failure(5, None, "a")], 7)
     assert just_begun.outlasting(2) == pytest.approx((1, 0.025, 1))

@@ -15,7 +15,7 @@ from daqloom.faults.statistics.links import Links
 from daqloom.topology.shapes.clos import folded_clos
 
 
-def test_a_failure_lasts_from_down_to_up() -> None:
+def test_a_failure_lasts_from_down_to_up_or_as_an_outage() -> None:
     log, calendar = LogContent(), Calendar(1970)
     for at_s, node, is_up in ((1, "a", False), (2, "b", False), (4, "a", True)):
         log.changes.append(Change(at_s, Port(node, "1"), is_up))
@@ -23,6 +23,9 @@ def test_a_failure_lasts_from_down_to_up() -> None:
     found = failures_of(log, Links())
     assert found.failures == (Failure(1, 4, "a port 1"), Failure(2, None, "b port 1"))
     assert found.observed == Period(1, 4)
+    log = LogContent(outages=[Outage(5, 7, Port("a", ""), "dirty"), Outage(1, None, Port("b", ""))])
+    expected = Failure(1, None, "b"), Failure(5, 7, "a", "dirty")
+    assert failures_of(log, Links()).failures == expected
 
 
 def test_reports_of_both_ends_are_one_failure() -> None:
@@ -42,22 +45,13 @@ def test_reports_of_both_ends_are_one_failure() -> None:
     assert found.unpaired == {"down twice": 1, "up twice": 1, "unknown port": 1}
 
 
-def test_outages_are_failures() -> None:
-    log = LogContent(outages=[Outage(5, 7, Port("a", ""), "dirty"), Outage(1, None, Port("b", ""))])
-    expected = Failure(1, None, "b"), Failure(5, 7, "a", "dirty")
-    assert failures_of(log, Links()).failures == expected
-
-
-def test_failures_of_a_flapping_link_within_the_gap_are_merged() -> None:
+def test_failures_within_the_gap_are_merged_and_those_in_tests_left_out() -> None:
     apart = [Failure(0, 1, "a", "x"), Failure(3, 4, "a"), Failure(4.5, 9, "b"), Failure(7, 8, "a")]
     assert merged(apart, 2) == (
         Failure(0, 4, "a", "x", 2), Failure(4.5, 9, "b"), Failure(7, 8, "a"),
     )  # fmt: skip
     assert merged(apart, 3)[0] == Failure(0, 8, "a", "x", 3)
     assert merged([Failure(0, None, "a"), Failure(5, 6, "a")], 0) == (Failure(0, None, "a", "", 2),)
-
-
-def test_failures_in_test_periods_are_left_out_and_so_is_their_time() -> None:
     tests = [Period(10, 20), Period(15, 30), Period(50, 60)]
     begins = (5, 10, 19, 29.9, 30, 55, 60)
     real = outside([Failure(at, at + 1, "a") for at in begins], tests)

@@ -19,14 +19,11 @@ def test_links_that_fail_alike_have_no_dispersion() -> None:
     assert np.ptp(link_rates(200, truth, np.random.default_rng(1))) < 0.01 / 200
 
 
-def test_the_same_seed_gives_the_same_log() -> None:
+def test_the_same_seed_gives_the_same_log_of_links() -> None:
     truth = Truth(failures=50, in_tests=20)
     assert generate(LINKS, truth, 7) == generate(LINKS, truth, 7)
     assert generate(LINKS, truth, 7) != generate(LINKS, truth, 8)
     for earlier, later in zip(*(generate(LINKS, truth, 7)[k:] for k in (0, 1)), strict=False):
         assert earlier.begin_s <= later.begin_s
-
-
-def test_a_log_without_links_is_refused() -> None:
     with pytest.raises(FaultsError, match="at least one link"):
         generate([], Truth(), 1)

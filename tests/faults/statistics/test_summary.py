@@ -87,7 +87,7 @@ def test_equal_variants_are_fitted_once_and_samples_are_bounded(
     assert len(sizes) == 2 * (intervals.SAMPLES + 2)
 
 
-def test_variants_that_count_the_same_are_one() -> None:
+def test_variants_that_count_the_same_are_one_unless_their_time_differs() -> None:
     day = Period(0, 86_400)
     once = Found((Failure(10, 20, "a"), Failure(5000, 5100, "b")), day, Counter())
     assert list(distinct(variants(once, [], 60))) == ["all = outside tests = flapping merged"]
@@ -96,9 +96,6 @@ def test_variants_that_count_the_same_are_one() -> None:
     kinds = distinct(variants(flapping, [Period(0, 100)], 60))
     assert list(kinds) == [ALL, OUTSIDE, MERGED]
     assert [len(kind.failures) for kind in kinds.values()] == [3, 2, 1]
-
-
-def test_a_test_period_without_failures_still_counts_less_time() -> None:
     found = Found((Failure(10, 20, "a"),), Period(0, 86_400), Counter())
     assert list(distinct(variants(found, [Period(100, 200)], 60))) == [
         ALL,
