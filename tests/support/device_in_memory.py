@@ -4,12 +4,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint
 
 from daqloom.device import registry
-from daqloom.device.adapter import (
-    AdapterError,
-    AdapterOptions,
-    PortBuffer,
-    PortCount,
-)
+from daqloom.device.adapter import AdapterError, AdapterOptions, PortBuffer, PortCount
 
 PORTS = ("p1", "p2")
 

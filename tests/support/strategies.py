@@ -73,11 +73,7 @@ LINKS = st.fixed_dictionaries(
         "uplink": st.fixed_dictionaries(
             {"rate": quantity(1, 40, "Gb/s"), "count": st.integers(1, 3)}
         ),
-        "access": st.fixed_dictionaries(
-            {
-                "rate": quantity(1, 3, "Gb/s"),
-            }
-        ),
+        "access": st.fixed_dictionaries({"rate": quantity(1, 3, "Gb/s")}),
     }
 )
 
