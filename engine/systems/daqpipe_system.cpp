@@ -46,7 +46,8 @@ protocol::DaqpipeUnitConfig unit_config(const DaqpipeSystemConfig& config) {
             .builders = static_cast<std::uint32_t>(config.builders.size()),
             .largest_fragment = protocol::largest_mfp(
                 sizes_of(config), *std::ranges::max_element(config.fragment_bytes)),
-            .seed = config.seed};
+            .seed = config.seed,
+            .reserves = false};
 }
 
 base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
@@ -156,7 +157,7 @@ void DaqpipeSystem::on_event(const sim::Event& event) {
             break;
         case kSlot: {
             World world{*this, event.index, event.at};
-            node(event.index).unit.on_slot(node(event.index).next_slot++, world);
+            node(event.index).unit.on_slot(node(event.index).next_slot++, event.at, world);
             await_slot(event.index, event.at);
             break;
         }
@@ -268,7 +269,7 @@ DaqpipeReport DaqpipeSystem::report() const {
 }
 
 base::expected<void> DaqpipeSystem::check_own_books() const {
-    using Builder = DaqpipeBuilder::Counters;
+    using Builder = RequestingBuilder::Counters;
     using Readout = DaqpipeReadout::Counters;
     Bytes collecting = 0;
     each_under_way(

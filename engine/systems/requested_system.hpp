@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 #include "protocol/schedule/event_manager.hpp"
+#include "protocol/units/requested_unit.hpp"
 #include "protocol/units/unit_message.hpp"
 #include "sim/histogram.hpp"
 #include "systems/message_content.hpp"
@@ -56,8 +56,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
             return check_books().and_then([&] { return check_fates(); });
         }
         DAQLOOM_CHECK(check_books(unexpected()));
-        using Builder = std::remove_cvref_t<decltype(*std::declval<Unit>().builder())>;
-        using Counters = typename Builder::Counters;
+        using Counters = protocol::RequestingBuilder::Counters;
         const protocol::EventManager::Counters& managed = manager()->counters();
         std::uint64_t written = 0;
         for (const Node& each : units_) {
@@ -279,10 +278,10 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     }
     /// Sum of one counter over the units' machines.
     template <class Machine, class Count>
-    [[nodiscard]] std::uint64_t sum(const Machine* (Unit::*machine)() const, Count count) const {
+    [[nodiscard]] std::uint64_t sum(Machine machine, Count count) const {
         std::uint64_t all = 0;
         for (const Node& each : units_) {
-            if (const Machine* has = (each.unit.*machine)(); has != nullptr) {
+            if (const auto* has = (each.unit.*machine)(); has != nullptr) {
                 all += static_cast<std::uint64_t>(has->counters().*count);
             }
         }
@@ -452,9 +451,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     }
     void end_unit(std::uint32_t number, base::Time now) final {
         World world{*this, number, now};
-        if constexpr (requires(Unit& unit) { unit.on_end(world); }) {
-            node(number).unit.on_end(world);
-        }
+        node(number).unit.on_end(now, world);
     }
     [[nodiscard]] std::uint64_t next_mep_of(std::uint32_t number) const final {
         return node(number).unit.next_event();
@@ -492,7 +489,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     sim::Histogram latency_;
 };
 
-/// Outputs of the unit on a node; see PullWorld and DaqpipeWorld.
+/// Outputs of the unit on a node; see RequestedWorld.
 template <class Unit>
 struct RequestedSystem<Unit>::World {
     RequestedSystem& system;
@@ -519,9 +516,6 @@ struct RequestedSystem<Unit>::World {
     void write(protocol::EventId event, protocol::BuilderIndex to, base::Bytes /*offset*/,
                base::Bytes bytes) {
         system.write(self, system.placement_.builders.node_of[to], event, to, bytes, now);
-    }
-    void write(protocol::EventId event, protocol::BuilderIndex to, base::Bytes offset) {
-        write(event, to, offset, held(event));
     }
     void give_back(std::uint32_t /*count*/) {}
 

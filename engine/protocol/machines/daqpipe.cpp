@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <numeric>
 
 namespace daqloom::protocol {
 
@@ -41,15 +40,11 @@ base::expected<DaqpipeBuilder> DaqpipeBuilder::make(DaqpipeBuilderConfig config)
 }
 
 DaqpipeBuilder::DaqpipeBuilder(DaqpipeBuilderConfig config)
-    : config_(config),
+    : RequestingBuilder(config.readouts, config.credits),
+      config_(config),
       limit_(config.parallel_sends == 0 ? config.readouts : config.parallel_sends),
       events_(config.credits),
-      fragments_(std::size_t{config.credits} * config.readouts),
-      free_(config.credits),
-      slot_of_(config.credits),
-      lost_(config.readouts) {
-    std::iota(free_.begin(), free_.end(), SlotTable::Slot{0});
-}
+      fragments_(std::size_t{config.credits} * config.readouts) {}
 
 void DaqpipeBuilder::lose(ReadoutIndex readout) {
     lost_[readout] = true;
@@ -67,8 +62,7 @@ void DaqpipeBuilder::lose(ReadoutIndex readout) {
 }
 
 void DaqpipeBuilder::release(std::uint32_t place) {
-    slot_of_.erase(events_[in_turn_[place]].event);
-    free_.push_back(in_turn_[place]);
+    free_slot(events_[in_turn_[place]].event, in_turn_[place]);
     in_turn_.erase(place);
 }
 

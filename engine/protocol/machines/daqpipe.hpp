@@ -27,7 +27,7 @@
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 #include "protocol/data/mep.hpp"
-#include "protocol/machines/last_assignment.hpp"
+#include "protocol/machines/requesting_builder.hpp"
 #include "protocol/machines/slot_table.hpp"
 
 namespace daqloom::protocol {
@@ -37,31 +37,10 @@ struct DaqpipeBuilderConfig {
     std::uint32_t readouts = 1;        ///< readout units
     std::uint32_t credits = 1;         ///< events in parallel
     std::uint32_t parallel_sends = 1;  ///< fragments of one event in flight; 0: no limit (push)
-    base::Bytes largest_fragment = base::Bytes{1} << 20;  ///< size of each place
-    bool is_timed = false;                                ///< requests in time slots
+    base::Bytes largest_fragment = base::Bytes{1} << 20;
+    bool is_timed = false;  ///< requests in time slots
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
 };
-
-/// The outputs of a builder unit, which the driver implements. They must not call the unit back.
-template <class Out>
-concept DaqpipeBuilderOut =
-    requires(Out& out, EventId event, ReadoutIndex readout, base::Bytes place) {
-        /// Order the readout unit to write its fragment to this offset of the builder's memory.
-        out.request(event, readout, place);
-        out.built(event);  ///< all fragments have arrived: process it, then call on_processed
-        out.done(event);   ///< notify the event manager of a free credit
-    };
-
-/// Further outputs at the end of an epoch.
-template <class Out>
-concept DaqpipeBuilderClosingOut =
-    DaqpipeBuilderOut<Out> &&
-    requires(Out& out, EventId event, ReadoutIndex readout, std::uint64_t requests) {
-        /// Send the readout unit the total number of requests from this builder.
-        out.last_request(readout, requests);
-        /// Like `built`, but without the fragments for which is_here is false.
-        out.incomplete(event);
-    };
 
 /// Untimed, the k-th request of an event goes to readout unit (self + k) mod readouts: builder
 /// units that are in step (which nothing enforces) never request from the same readout unit.
@@ -72,47 +51,18 @@ concept DaqpipeBuilderClosingOut =
 ///
 /// An epoch ends with on_close: when is_drained, every assigned event has the fragments of all live
 /// readout units; on_end delivers those that lack fragments of lost units.
-class DaqpipeBuilder {
+class DaqpipeBuilder : public RequestingBuilder {
   public:
-    struct Counters {
-        std::uint64_t assigned = 0;
-        std::uint64_t requests = 0;
-        std::uint64_t fragments = 0;
-        base::Bytes fragment_bytes = 0;
-        std::uint64_t built = 0;
-        std::uint64_t done = 0;
-        std::uint64_t incomplete = 0;  ///< events delivered without some fragments
-        std::uint64_t dropped = 0;     ///< events that lacked some fragments
-        std::uint64_t late = 0;        ///< assignments ignored while the epoch was being closed
-        std::uint64_t from_lost = 0;   ///< fragments ignored because their readout unit was lost
-        std::uint64_t unexpected_assignments = 0;  ///< no credit is left, or the event is held
-        std::uint64_t unexpected_fragments = 0;    ///< a duplicate, too large, or never requested
-        std::uint64_t unexpected_processed = 0;    ///< the event is not held, or not built
-        std::uint64_t unexpected_slots = 0;        ///< untimed, or a past slot
-    };
+    using Config = DaqpipeBuilderConfig;
 
-    static base::expected<DaqpipeBuilder> make(DaqpipeBuilderConfig config);
+    static base::expected<DaqpipeBuilder> make(Config config);
 
-    /// Bytes of memory for the fragments of `credits` events.
-    [[nodiscard]] base::Bytes memory() const {
-        return config_.largest_fragment * config_.readouts * config_.credits;
-    }
-
-    template <DaqpipeBuilderOut Out>
+    template <RequestingOut Out>
     void on_assigned(EventId event, Out& out) {
-        if (last_assignment_.is_reached(counters_.assigned)) {
-            ++counters_.late;
+        const SlotTable::Slot slot = take(event);
+        if (slot == SlotTable::none) {
             return;
         }
-        if (free_.empty() || slot_of_.find(event) != SlotTable::none) {
-            ++counters_.unexpected_assignments;
-            return;
-        }
-        ++counters_.assigned;
-        const SlotTable::Slot slot = free_.back();
-        free_.pop_back();
-        slot_of_.insert(event, slot);
-        next_event_ = std::max(next_event_, static_cast<std::uint64_t>(event) + 1);
         events_[slot] = {.event = event};
         std::fill_n(&fragment(slot, ReadoutIndex()), config_.readouts, Fragment::to_request);
         in_turn_.push(slot);
@@ -123,18 +73,15 @@ class DaqpipeBuilder {
             }
         }
         request_what_the_limits_permit(slot, out);
-        if constexpr (DaqpipeBuilderClosingOut<Out>) {
-            report_last_assignment(out);
-        }
+        report_last_assignment(out);
     }
 
-    template <DaqpipeBuilderOut Out>
+    template <RequestingOut Out>
     void on_fragment(EventId event, ReadoutIndex readout, base::Bytes bytes, Out& out) {
-        const SlotTable::Slot slot = slot_of_.find(event);
+        const SlotTable::Slot slot = slot_of(event);
         if (slot == SlotTable::none || !lost_.contains(readout) || bytes < 0 ||
             bytes > config_.largest_fragment || fragment(slot, readout) != Fragment::in_flight) {
-            const bool is_lost = lost_.contains(readout) && lost_[readout];
-            ++(is_lost ? counters_.from_lost : counters_.unexpected_fragments);
+            refuse_fragment(readout);
             return;
         }
         fragment(slot, readout) = Fragment::here;
@@ -144,15 +91,15 @@ class DaqpipeBuilder {
         if (++events_[slot].here == config_.readouts) {
             events_[slot].is_given_out = true;
             ++counters_.built;
-            out.built(event);
+            out.built(event, slot);
             return;
         }
         request_what_the_limits_permit(slot, out);
     }
 
-    template <DaqpipeBuilderOut Out>
+    template <RequestingOut Out>
     void on_processed(EventId event, Out& out) {
-        const SlotTable::Slot slot = slot_of_.find(event);
+        const SlotTable::Slot slot = slot_of(event);
         if (slot == SlotTable::none || !events_[slot].is_given_out) {
             ++counters_.unexpected_processed;
             return;
@@ -167,7 +114,7 @@ class DaqpipeBuilder {
     }
 
     /// Timed: a time slot begins, counted from 0.
-    template <DaqpipeBuilderOut Out>
+    template <RequestingOut Out>
     void on_slot(std::uint64_t slot, Out& out) {
         if (!config_.is_timed || (now_ && slot <= *now_)) {
             ++counters_.unexpected_slots;
@@ -184,7 +131,7 @@ class DaqpipeBuilder {
     /// The epoch is being closed: no events are taken beyond the number of on_last_assignment, and
     /// nothing arrives from lost readout units any more. Called again when more are lost.
     /// Precondition: these units exist.
-    template <DaqpipeBuilderClosingOut Out>
+    template <RequestingOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
         for (const ReadoutIndex readout : lost) {
             lose(readout);
@@ -196,40 +143,23 @@ class DaqpipeBuilder {
         }
     }
 
-    /// The total number of events assigned to this builder. May come before on_close, and before
-    /// the last events.
-    template <DaqpipeBuilderClosingOut Out>
-    void on_last_assignment(std::uint64_t events, Out& out) {
-        if (!last_assignment_.set(events, counters_.assigned)) {
-            ++counters_.unexpected_assignments;
-            return;
-        }
-        report_last_assignment(out);
-    }
-    /// Ends the epoch's assignments at the events assigned until now.
-    template <DaqpipeBuilderClosingOut Out>
-    void on_event_manager_lost(Out& out) {
-        last_assignment_.end_at(counters_.assigned);
-        report_last_assignment(out);
-    }
-
     /// After on_close: all fragments of assigned events that live readout units hold have arrived.
     [[nodiscard]] bool is_drained() const;
 
     /// The epoch is over: events that still lack fragments are delivered or dropped, in the order
     /// of their assignment. Precondition: is_drained.
-    template <DaqpipeBuilderClosingOut Out>
+    template <RequestingOut Out>
     void on_end(Out& out) {
         for (std::uint32_t place = 0; place < in_turn_.size();) {
-            Event& event = events_[in_turn_[place]];
+            const SlotTable::Slot slot = in_turn_[place];
+            Event& event = events_[slot];
             if (event.is_given_out) {
                 ++place;
-            } else if (config_.when_incomplete == WhenIncomplete::deliver &&
-                       has_any(in_turn_[place])) {
+            } else if (config_.when_incomplete == WhenIncomplete::deliver && has_any(slot)) {
                 ++place;
                 ++counters_.incomplete;
                 event.is_given_out = true;
-                out.incomplete(event.event);
+                out.incomplete(event.event, slot);
             } else {
                 ++counters_.dropped;
                 release(place);
@@ -237,20 +167,10 @@ class DaqpipeBuilder {
         }
     }
 
-    /// One more than the last event number that this builder has taken.
-    [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
-
-    /// For a held event: whether the readout unit's fragment has arrived; its place.
+    /// For a held event: whether the readout unit's fragment has arrived.
     [[nodiscard]] bool is_here(EventId event, ReadoutIndex readout) const {
-        return fragments_[place_in_table(slot_of_.find(event), readout)] == Fragment::here;
+        return fragments_[place_in_table(slot_of(event), readout)] == Fragment::here;
     }
-    [[nodiscard]] base::Bytes place_of(EventId event, ReadoutIndex readout) const {
-        return place_of(slot_of_.find(event), readout);
-    }
-
-    [[nodiscard]] const Counters& counters() const { return counters_; }
-    /// Events assigned and not yet done.
-    [[nodiscard]] std::size_t events_held() const { return events_.size() - free_.size(); }
 
   private:
     enum class Fragment : std::uint8_t { to_request, in_flight, here, lost };
@@ -267,22 +187,10 @@ class DaqpipeBuilder {
     explicit DaqpipeBuilder(DaqpipeBuilderConfig config);
 
     void lose(ReadoutIndex readout);
-    /// Sends the totals to all readout units, when all events are assigned.
-    template <DaqpipeBuilderClosingOut Out>
-    void report_last_assignment(Out& out) {
-        if (!last_assignment_.is_due(counters_.assigned)) {
-            return;
-        }
-        for (const ReadoutIndex readout : lost_.indices()) {
-            if (!lost_[readout]) {
-                out.last_request(readout, counters_.assigned);
-            }
-        }
-    }
     /// Releases the event at this place of `in_turn_`.
     void release(std::uint32_t place);
 
-    template <DaqpipeBuilderOut Out>
+    template <RequestingOut Out>
     void request_what_the_limits_permit(SlotTable::Slot slot, Out& out) {
         Event& event = events_[slot];
         while (event.requested < config_.readouts && event.in_flight < limit_) {
@@ -294,7 +202,7 @@ class DaqpipeBuilder {
             ++event.requested;
             ++event.in_flight;
             ++counters_.requests;
-            out.request(event.event, *readout, place_of(slot, *readout));
+            out.request(event.event, slot, *readout);
         }
     }
 
@@ -318,9 +226,6 @@ class DaqpipeBuilder {
     [[nodiscard]] ReadoutIndex beyond_self(std::uint64_t places) const {
         return ReadoutIndex((config_.self.value() + places % config_.readouts) % config_.readouts);
     }
-    [[nodiscard]] base::Bytes place_of(SlotTable::Slot slot, ReadoutIndex readout) const {
-        return config_.largest_fragment * static_cast<base::Bytes>(place_in_table(slot, readout));
-    }
     [[nodiscard]] std::size_t first_of(SlotTable::Slot slot) const {
         return std::size_t{slot} * config_.readouts;
     }
@@ -341,14 +246,8 @@ class DaqpipeBuilder {
     std::uint32_t limit_;  ///< on fragments of an event in flight
     std::vector<Event> events_;
     std::vector<Fragment> fragments_;
-    std::vector<SlotTable::Slot> free_;
-    SlotTable slot_of_;
     base::Ring<SlotTable::Slot> in_turn_;  ///< events held, in the order of their assignment
     std::optional<std::uint64_t> now_;     ///< current time slot
-    base::Table<ReadoutIndex, bool> lost_;
-    LastAssignment last_assignment_;
-    std::uint64_t next_event_ = 0;
-    Counters counters_;
 };
 
 struct DaqpipeReadoutConfig {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/failure_test.hpp"
-#include "base/transcript_test.hpp"
+#include "protocol/machines/builder_scene_test.hpp"
 
 namespace daqloom::protocol {
 namespace {
@@ -13,100 +13,53 @@ namespace {
 using base::Bytes;
 using base::Outputs;
 
-/// A builder and what it asked for since the last look, in words.
-class BuilderScene : public base::Transcript {
-  public:
-    explicit BuilderScene(DaqpipeBuilderConfig config) : builder(*DaqpipeBuilder::make(config)) {}
-
-    void request(EventId event, ReadoutIndex readout, Bytes place) {
-        say("{} from {} to {}", event, readout, place);
-    }
-    void built(EventId event) { say("built {}", event); }
-    void done(EventId event) { say("done {}", event); }
-    void last_request(ReadoutIndex readout, std::uint64_t requests) {
-        say("last {} to {}", requests, readout);
-    }
-    void incomplete(EventId event) {
-        std::string mask;
-        for (const ReadoutIndex readout : base::IndexRange<ReadoutIndex>(3)) {
-            mask += builder.is_here(event, readout) ? '1' : '0';
-        }
-        say("incomplete {}: {}", event, mask);
-    }
-
-    Outputs assigned(std::uint64_t event) {
-        return after([&] { builder.on_assigned(EventId{event}, *this); });
-    }
-    Outputs fragment(std::uint64_t event, std::uint32_t readout, Bytes bytes = 1) {
-        return after(
-            [&] { builder.on_fragment(EventId{event}, ReadoutIndex(readout), bytes, *this); });
-    }
-    Outputs processed(std::uint64_t event) {
-        return after([&] { builder.on_processed(EventId{event}, *this); });
-    }
-    Outputs slot(std::uint64_t slot) {
-        return after([&] { builder.on_slot(slot, *this); });
-    }
-    Outputs last_assignment(std::uint64_t events) {
-        return after([&] { builder.on_last_assignment(events, *this); });
-    }
-    Outputs close(const std::vector<std::uint32_t>& lost = {}) {
-        return after(
-            [&] { builder.on_close(std::vector<ReadoutIndex>(lost.begin(), lost.end()), *this); });
-    }
-    Outputs event_manager_lost() {
-        return after([&] { builder.on_event_manager_lost(*this); });
-    }
-    Outputs end() {
-        return after([&] { builder.on_end(*this); });
-    }
-
-    DaqpipeBuilder builder;
-};
+using DaqpipeScene = BuilderScene<DaqpipeBuilder>;
 
 TEST(DaqpipeBuilder, PullsInBarrelOrderAsManyFragmentsOfAnEventAsItMay) {
-    BuilderScene scene({.self = BuilderIndex(2),
+    DaqpipeScene scene({.self = BuilderIndex(2),
                         .readouts = 4,
                         .credits = 2,
                         .parallel_sends = 2,
                         .largest_fragment = 10});
-    // The places of the event in slot s are those of fragments 4 s … 4 s + 3; slot 1 comes first.
-    EXPECT_EQ(scene.assigned(7), (Outputs{"7 from 2 to 60", "7 from 3 to 70"}));
-    EXPECT_EQ(scene.assigned(8), (Outputs{"8 from 2 to 20", "8 from 3 to 30"}));
-    EXPECT_EQ(scene.fragment(7, 3), Outputs{"7 from 0 to 40"});
-    EXPECT_EQ(scene.fragment(7, 2), Outputs{"7 from 1 to 50"});
+    EXPECT_EQ(scene.assigned(7), (Outputs{"request 7 from 2", "request 7 from 3"}));
+    EXPECT_EQ(scene.assigned(8), (Outputs{"request 8 from 2", "request 8 from 3"}));
+    EXPECT_EQ(scene.fragment(7, 3), Outputs{"request 7 from 0"});
+    EXPECT_EQ(scene.fragment(7, 2), Outputs{"request 7 from 1"});
     EXPECT_EQ(scene.fragment(7, 1), Outputs{});
     EXPECT_EQ(scene.fragment(7, 0), Outputs{"built 7"});
     EXPECT_EQ(scene.processed(7), Outputs{"done 7"});
-    EXPECT_EQ(scene.assigned(9), (Outputs{"9 from 2 to 60", "9 from 3 to 70"}));
-    EXPECT_EQ(scene.builder.memory(), 80);
+    EXPECT_EQ(scene.assigned(9), (Outputs{"request 9 from 2", "request 9 from 3"}));
+    // The last slot comes first.
+    EXPECT_EQ(scene.builder.slot_of(EventId{8}), 0U);
+    EXPECT_EQ(scene.builder.slot_of(EventId{9}), 1U);
 }
 
 TEST(DaqpipeBuilder, PushesByAskingForAllAtOnce) {
-    BuilderScene scene(
+    DaqpipeScene scene(
         {.self = BuilderIndex(1), .readouts = 3, .parallel_sends = 0, .largest_fragment = 5});
-    EXPECT_EQ(scene.assigned(0), (Outputs{"0 from 1 to 5", "0 from 2 to 10", "0 from 0 to 0"}));
+    EXPECT_EQ(scene.assigned(0),
+              (Outputs{"request 0 from 1", "request 0 from 2", "request 0 from 0"}));
 }
 
 TEST(DaqpipeBuilder, TimedAsksEachReadoutUnitInItsSlot) {
-    BuilderScene scene({.self = BuilderIndex(1),
+    DaqpipeScene scene({.self = BuilderIndex(1),
                         .readouts = 3,
                         .credits = 2,
                         .parallel_sends = 1,
                         .largest_fragment = 1,
                         .is_timed = true});
-    EXPECT_EQ(scene.assigned(0), Outputs{});             // no slot has begun
-    EXPECT_EQ(scene.slot(4), Outputs{"0 from 2 to 5"});  // (1 + 4) mod 3
-    EXPECT_EQ(scene.assigned(1), Outputs{"1 from 2 to 2"});
-    EXPECT_EQ(scene.fragment(1, 2), Outputs{});                 // has been asked
-    EXPECT_EQ(scene.slot(5), Outputs{"1 from 0 to 0"});         // event 0 has one in flight
-    EXPECT_EQ(scene.fragment(0, 2), Outputs{"0 from 0 to 3"});  // still within the slot
-    EXPECT_EQ(scene.slot(5), Outputs{});                        // has begun before
+    EXPECT_EQ(scene.assigned(0), Outputs{});                // no slot has begun
+    EXPECT_EQ(scene.slot(4), Outputs{"request 0 from 2"});  // (1 + 4) mod 3
+    EXPECT_EQ(scene.assigned(1), Outputs{"request 1 from 2"});
+    EXPECT_EQ(scene.fragment(1, 2), Outputs{});                    // has been asked
+    EXPECT_EQ(scene.slot(5), Outputs{"request 1 from 0"});         // event 0 has one in flight
+    EXPECT_EQ(scene.fragment(0, 2), Outputs{"request 0 from 0"});  // still within the slot
+    EXPECT_EQ(scene.slot(5), Outputs{});                           // has begun before
     EXPECT_EQ(scene.builder.counters().unexpected_slots, 1U);
 }
 
 TEST(DaqpipeBuilder, CountsAndIgnoresWhatDoesNotFit) {
-    BuilderScene scene({.readouts = 2, .credits = 1, .parallel_sends = 1, .largest_fragment = 9});
+    DaqpipeScene scene({.readouts = 2, .credits = 1, .parallel_sends = 1, .largest_fragment = 9});
     scene.assigned(1);
     EXPECT_EQ(scene.assigned(2), Outputs{});         // no credit
     EXPECT_EQ(scene.fragment(1, 1), Outputs{});      // not asked
@@ -114,7 +67,7 @@ TEST(DaqpipeBuilder, CountsAndIgnoresWhatDoesNotFit) {
     EXPECT_EQ(scene.fragment(1, 0, 10), Outputs{});  // larger than its place
     EXPECT_EQ(scene.fragment(1, 0, -1), Outputs{});
     EXPECT_EQ(scene.fragment(3, 0), Outputs{});  // no such event
-    EXPECT_EQ(scene.fragment(1, 0, 9), Outputs{"1 from 1 to 9"});
+    EXPECT_EQ(scene.fragment(1, 0, 9), Outputs{"request 1 from 1"});
     EXPECT_EQ(scene.fragment(1, 0), Outputs{});  // twice
     EXPECT_EQ(scene.processed(1), Outputs{});    // not built
     EXPECT_EQ(scene.slot(0), Outputs{});         // not timed
@@ -128,19 +81,19 @@ TEST(DaqpipeBuilder, CountsAndIgnoresWhatDoesNotFit) {
 
 TEST(DaqpipeBuilder, CollectsWhatItWasAssignedWhenTheEpochIsClosed) {
     // Events 3 and 5, in turn from readout unit 0, one by one. The last slots are taken first.
-    BuilderScene scene({.readouts = 3, .credits = 3, .parallel_sends = 1, .largest_fragment = 9});
+    DaqpipeScene scene({.readouts = 3, .credits = 3, .parallel_sends = 1, .largest_fragment = 9});
     scene.assigned(3);
     scene.fragment(3, 0);
-    EXPECT_EQ(scene.assigned(5), Outputs{"5 from 0 to 27"});
+    EXPECT_EQ(scene.assigned(5), Outputs{"request 5 from 0"});
     // Readout unit 1 was being waited for: readout unit 2 comes next.
-    EXPECT_EQ(scene.close({1}), Outputs{"3 from 2 to 72"});
+    EXPECT_EQ(scene.close({1}), Outputs{"request 3 from 2"});
     EXPECT_EQ(scene.last_assignment(1), Outputs{});  // there were more
     EXPECT_EQ(scene.last_assignment(2), (Outputs{"last 2 to 0", "last 2 to 2"}));
     EXPECT_EQ(scene.last_assignment(2), Outputs{});  // twice
     EXPECT_EQ(scene.assigned(7), Outputs{});
     EXPECT_EQ(scene.fragment(3, 1), Outputs{});
     EXPECT_EQ(scene.fragment(3, 2), Outputs{});
-    EXPECT_EQ(scene.fragment(5, 0), Outputs{"5 from 2 to 45"});
+    EXPECT_EQ(scene.fragment(5, 0), Outputs{"request 5 from 2"});
     EXPECT_FALSE(scene.builder.is_drained());
     EXPECT_EQ(scene.processed(3), Outputs{});  // not given out
     EXPECT_EQ(scene.close({2}), Outputs{});    // lost in the meantime
@@ -158,12 +111,12 @@ TEST(DaqpipeBuilder, CollectsWhatItWasAssignedWhenTheEpochIsClosed) {
 }
 
 TEST(DaqpipeBuilder, TakesWhatWasOnItsWayWhenTheEpochIsClosed) {
-    BuilderScene scene({.readouts = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
+    DaqpipeScene scene({.readouts = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
     EXPECT_EQ(scene.last_assignment(2), Outputs{});
     scene.assigned(3);
     EXPECT_EQ(scene.close({1}), Outputs{});
     EXPECT_EQ(scene.assigned(4),
-              (Outputs{"4 from 0 to 0", "4 from 2 to 18", "last 2 to 0", "last 2 to 2"}));
+              (Outputs{"request 4 from 0", "request 4 from 2", "last 2 to 0", "last 2 to 2"}));
     EXPECT_EQ(scene.assigned(5), Outputs{});
     EXPECT_EQ(scene.builder.counters().late, 1U);
     for (const std::uint32_t readout : {0U, 2U}) {
@@ -176,7 +129,7 @@ TEST(DaqpipeBuilder, TakesWhatWasOnItsWayWhenTheEpochIsClosed) {
 }
 
 TEST(DaqpipeBuilder, DropsAnEventOfWhichNothingCame) {
-    BuilderScene scene({.readouts = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
+    DaqpipeScene scene({.readouts = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
     scene.assigned(3);
     scene.assigned(4);
     scene.fragment(4, 1);
@@ -190,7 +143,7 @@ TEST(DaqpipeBuilder, DropsAnEventOfWhichNothingCame) {
 }
 
 TEST(DaqpipeBuilder, DoesNotWaitForALostEventManager) {
-    BuilderScene scene({.readouts = 1, .credits = 2, .largest_fragment = 9});
+    DaqpipeScene scene({.readouts = 1, .credits = 2, .largest_fragment = 9});
     scene.assigned(3);
     EXPECT_EQ(scene.close(), Outputs{});
     EXPECT_EQ(scene.event_manager_lost(), Outputs{"last 1 to 0"});
@@ -200,7 +153,7 @@ TEST(DaqpipeBuilder, DoesNotWaitForALostEventManager) {
 }
 
 TEST(DaqpipeBuilder, TimedAsksInTheSlotsThatFollowWhenTheEpochIsClosed) {
-    BuilderScene scene({.readouts = 2,
+    DaqpipeScene scene({.readouts = 2,
                         .largest_fragment = 9,
                         .is_timed = true,
                         .when_incomplete = WhenIncomplete::drop});
@@ -210,7 +163,7 @@ TEST(DaqpipeBuilder, TimedAsksInTheSlotsThatFollowWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.last_assignment(1), Outputs{});
     EXPECT_EQ(scene.close(), (Outputs{"last 1 to 0", "last 1 to 1"}));
     EXPECT_FALSE(scene.builder.is_drained());
-    EXPECT_EQ(scene.slot(1), Outputs{"0 from 1 to 9"});
+    EXPECT_EQ(scene.slot(1), Outputs{"request 0 from 1"});
     EXPECT_FALSE(scene.builder.is_drained());
     scene.close({1});
     EXPECT_TRUE(scene.builder.is_drained());

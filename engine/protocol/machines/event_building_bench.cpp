@@ -14,9 +14,13 @@ namespace {
 struct Requests {
     std::vector<std::pair<EventId, ReadoutIndex>> pending;
     std::vector<EventId> finished;
-    void request(EventId event, ReadoutIndex readout) { pending.emplace_back(event, readout); }
-    void built(EventId event) { finished.push_back(event); }
+    void request(EventId event, SlotTable::Slot /*slot*/, ReadoutIndex readout) {
+        pending.emplace_back(event, readout);
+    }
+    void built(EventId event, SlotTable::Slot /*slot*/) { finished.push_back(event); }
+    void incomplete(EventId event, SlotTable::Slot slot) { built(event, slot); }
     void done(EventId event) { benchmark::DoNotOptimize(event); }
+    void last_request(ReadoutIndex /*readout*/, std::uint64_t /*requests*/) {}
 };
 
 /// Fragments per second through a builder unit with 32 events in flight.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <numeric>
 
 namespace daqloom::protocol {
 
@@ -34,15 +33,12 @@ base::expected<PullBuilder> PullBuilder::make(PullBuilderConfig config) {
 }
 
 PullBuilder::PullBuilder(PullBuilderConfig config)
-    : config_(config),
+    : RequestingBuilder(config.readouts, config.concurrent_events),
+      config_(config),
       limit_(config.outstanding_fragments == 0 ? std::numeric_limits<std::uint64_t>::max()
                                                : config.outstanding_fragments),
       words_per_slot_((std::size_t{config.readouts} + 63) / 64),
       slots_(config.concurrent_events),
-      settled_(config.concurrent_events * words_per_slot_),
-      free_slots_(config.concurrent_events),
-      slot_of_(config.concurrent_events) {
-    std::iota(free_slots_.begin(), free_slots_.end(), SlotTable::Slot{0});
-}
+      settled_(config.concurrent_events * words_per_slot_) {}
 
 }  // namespace daqloom::protocol

@@ -1,74 +1,29 @@
 #include "protocol/machines/pull_builder.hpp"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 
 #include "base/failure_test.hpp"
-#include "base/transcript_test.hpp"
+#include "protocol/machines/builder_scene_test.hpp"
 
 namespace daqloom::protocol {
 namespace {
 
 using base::Outputs;
 
-/// A builder unit and what it asked for since the last look, in words; if it closes, its readout
-/// units can be lost.
-template <bool kCloses>
-class PullBuilderScene : public base::Transcript {
-  public:
-    explicit PullBuilderScene(PullBuilderConfig config) : builder(*PullBuilder::make(config)) {}
-
-    void request(EventId event, ReadoutIndex readout) { say("request {} from {}", event, readout); }
-    void built(EventId event) { say("built {}", event); }
-    void done(EventId event) { say("done {}", event); }
-    void incomplete(EventId event)
-        requires kCloses
-    {
-        say("incomplete {}", event);
-    }
-    void last_request(ReadoutIndex readout, std::uint64_t requests)
-        requires kCloses
-    {
-        say("{} in all from {}", requests, readout);
-    }
-
-    Outputs assigned(std::uint64_t event) {
-        return after([&] { builder.on_assigned(EventId{event}, *this); });
-    }
-    Outputs fragment(std::uint64_t event, std::uint32_t readout, base::Bytes bytes = 100) {
-        return after(
-            [&] { builder.on_fragment(EventId{event}, ReadoutIndex(readout), bytes, *this); });
-    }
-    Outputs missing(std::uint64_t event, std::uint32_t readout) {
-        return after([&] { builder.on_missing(EventId{event}, ReadoutIndex(readout), *this); });
-    }
-    Outputs processed(std::uint64_t event) {
-        return after([&] { builder.on_processed(EventId{event}, *this); });
-    }
-    Outputs closes(const std::vector<ReadoutIndex>& lost) {
-        return after([&] { builder.on_close(lost, *this); });
-    }
-    Outputs gets(std::uint64_t events) {
-        return after([&] { builder.on_last_assignment(events, *this); });
-    }
-
-    PullBuilder builder;
-};
-using OpenScene = PullBuilderScene<false>;
-using ClosingScene = PullBuilderScene<true>;
+using PullScene = BuilderScene<PullBuilder>;
 
 TEST(PullBuilder, RequestsAllFragmentsOfAnEventAtOnce) {
-    OpenScene scene({.readouts = 3});
+    PullScene scene({.readouts = 3});
     EXPECT_EQ(scene.assigned(7),
               (Outputs{"request 7 from 0", "request 7 from 1", "request 7 from 2"}));
     EXPECT_EQ(scene.builder.outstanding(), 3U);
 }
 
 TEST(PullBuilder, BuildsAnEventWhenItsLastFragmentCameInWhateverOrder) {
-    OpenScene scene({.readouts = 3});
+    PullScene scene({.readouts = 3});
     scene.assigned(7);
     EXPECT_EQ(scene.fragment(7, 2, 10), Outputs{});
     EXPECT_EQ(scene.fragment(7, 0, 0), Outputs{});
@@ -76,11 +31,11 @@ TEST(PullBuilder, BuildsAnEventWhenItsLastFragmentCameInWhateverOrder) {
     EXPECT_EQ(scene.builder.events_held(), 1U);
     EXPECT_EQ(scene.processed(7), Outputs{"done 7"});
     EXPECT_EQ(scene.builder.events_held(), 0U);
-    EXPECT_EQ(scene.builder.counters().fragment_bytes, 40U);
+    EXPECT_EQ(scene.builder.counters().fragment_bytes, 40);
 }
 
 TEST(PullBuilder, KeepsOutstandingFragmentsWithinTheirLimitOverAllEvents) {
-    OpenScene scene({.readouts = 3, .outstanding_fragments = 4});
+    PullScene scene({.readouts = 3, .outstanding_fragments = 4});
     EXPECT_EQ(scene.assigned(1).size(), 3U);
     EXPECT_EQ(scene.assigned(2), Outputs{"request 2 from 0"});
     EXPECT_EQ(scene.assigned(3), Outputs{});
@@ -89,11 +44,11 @@ TEST(PullBuilder, KeepsOutstandingFragmentsWithinTheirLimitOverAllEvents) {
     EXPECT_EQ(scene.fragment(1, 1), Outputs{"request 2 from 2"});
     EXPECT_EQ(scene.fragment(1, 0), Outputs{"request 3 from 0"});
     EXPECT_EQ(scene.fragment(1, 2), (Outputs{"built 1", "request 3 from 1"}));
-    EXPECT_EQ(scene.builder.counters().outstanding_peak, 4U);
+    EXPECT_EQ(scene.builder.outstanding(), 4U);
 }
 
 TEST(PullBuilder, WithALimitOfOneTakesReadoutUnitAfterReadoutUnit) {
-    OpenScene scene({.readouts = 3, .outstanding_fragments = 1});
+    PullScene scene({.readouts = 3, .outstanding_fragments = 1});
     EXPECT_EQ(scene.assigned(5), Outputs{"request 5 from 0"});
     EXPECT_EQ(scene.fragment(5, 0), Outputs{"request 5 from 1"});
     EXPECT_EQ(scene.fragment(5, 1), Outputs{"request 5 from 2"});
@@ -101,7 +56,7 @@ TEST(PullBuilder, WithALimitOfOneTakesReadoutUnitAfterReadoutUnit) {
 }
 
 TEST(PullBuilder, HoldsAnEventUntilItHasBeenProcessed) {
-    OpenScene scene({.readouts = 1, .concurrent_events = 2});
+    PullScene scene({.readouts = 1, .concurrent_events = 2});
     scene.assigned(1);
     scene.assigned(2);
     scene.fragment(1, 0);
@@ -112,7 +67,7 @@ TEST(PullBuilder, HoldsAnEventUntilItHasBeenProcessed) {
 }
 
 TEST(PullBuilder, CountsAndIgnoresWhatDoesNotFit) {
-    OpenScene scene({.readouts = 2, .outstanding_fragments = 1});
+    PullScene scene({.readouts = 2, .outstanding_fragments = 1});
     scene.assigned(1);
     EXPECT_EQ(scene.assigned(1), Outputs{});     // is here already
     EXPECT_EQ(scene.fragment(2, 0), Outputs{});  // no such event
@@ -132,12 +87,12 @@ TEST(PullBuilder, CountsAndIgnoresWhatDoesNotFit) {
     EXPECT_EQ(counters.unexpected_fragments, 6U);
     EXPECT_EQ(counters.unexpected_processed, 3U);
     EXPECT_EQ(counters.fragments, 2U);
-    EXPECT_EQ(counters.fragment_bytes, 200U);
+    EXPECT_EQ(counters.fragment_bytes, 2);
     EXPECT_EQ(scene.builder.outstanding(), 0U);
 }
 
 TEST(PullBuilder, ForgetsTheFragmentsOfASlotsFormerEvent) {
-    OpenScene scene({.readouts = 100, .concurrent_events = 1});
+    PullScene scene({.readouts = 100, .concurrent_events = 1});
     for (std::uint64_t event = 0; event < 3; ++event) {
         scene.assigned(event);
         for (std::uint32_t readout = 0; readout < 99; ++readout) {
@@ -161,18 +116,17 @@ TEST(PullBuilder, RefusesAnImpossibleConfigurationInASentence) {
 }
 
 TEST(PullBuilder, GivesOutWhatALostReadoutUnitKeepsFromBeingWhole) {
-    ClosingScene scene({.readouts = 3, .outstanding_fragments = 3});
+    PullScene scene({.readouts = 3, .outstanding_fragments = 3});
     scene.assigned(1);  // from all three
     scene.assigned(2);
     scene.fragment(1, 0);  // and 2 is asked for from 0
     scene.fragment(1, 2);  // and from 1
-    EXPECT_EQ(scene.closes({ReadoutIndex(1)}), (Outputs{"incomplete 1", "request 2 from 2"}))
+    EXPECT_EQ(scene.close({1}), (Outputs{"incomplete 1", "request 2 from 2"}))
         << "and nothing more is asked of the lost unit";
     EXPECT_EQ(scene.fragment(1, 1), Outputs{}) << "late";
     EXPECT_EQ(scene.builder.counters().from_lost, 1U);
-    EXPECT_EQ(scene.gets(3), Outputs{}) << "one is still to come";
-    EXPECT_EQ(scene.assigned(3),
-              (Outputs{"3 in all from 0", "3 in all from 2", "request 3 from 0"}));
+    EXPECT_EQ(scene.last_assignment(3), Outputs{}) << "one is still to come";
+    EXPECT_EQ(scene.assigned(3), (Outputs{"last 3 to 0", "last 3 to 2", "request 3 from 0"}));
     EXPECT_EQ(scene.assigned(4), Outputs{});
     EXPECT_EQ(scene.builder.counters().late, 1U);
     for (const std::uint32_t readout : {0U, 2U}) {
@@ -187,14 +141,14 @@ TEST(PullBuilder, GivesOutWhatALostReadoutUnitKeepsFromBeingWhole) {
 }
 
 TEST(PullBuilder, DropsWhatIsIncompleteOrEmptyIfItIsToldSo) {
-    ClosingScene scene({.readouts = 2, .when_incomplete = WhenIncomplete::drop});
+    PullScene scene({.readouts = 2, .when_incomplete = WhenIncomplete::drop});
     scene.assigned(1);
     scene.fragment(1, 0);
     EXPECT_EQ(scene.missing(1, 1), Outputs{"done 1"});
     EXPECT_EQ(scene.builder.counters().dropped, 1U);
     EXPECT_EQ(scene.builder.events_held(), 0U);
 
-    ClosingScene keeper({.readouts = 2});
+    PullScene keeper({.readouts = 2});
     keeper.assigned(1);
     keeper.missing(1, 0);
     EXPECT_EQ(keeper.missing(1, 0), Outputs{});
@@ -204,10 +158,10 @@ TEST(PullBuilder, DropsWhatIsIncompleteOrEmptyIfItIsToldSo) {
 }
 
 TEST(PullBuilder, AsksForNoMoreOfASlotWhoseRestIsLost) {
-    ClosingScene scene({.readouts = 3, .outstanding_fragments = 1, .concurrent_events = 1});
+    PullScene scene({.readouts = 3, .outstanding_fragments = 1, .concurrent_events = 1});
     scene.assigned(1);
     scene.fragment(1, 0);  // and 1 is asked for
-    EXPECT_EQ(scene.closes({ReadoutIndex(1), ReadoutIndex(2)}), Outputs{"incomplete 1"});
+    EXPECT_EQ(scene.close({1, 2}), Outputs{"incomplete 1"});
     scene.processed(1);
     EXPECT_EQ(scene.assigned(2), Outputs{"request 2 from 0"}) << "the slot is as good as new";
     EXPECT_EQ(scene.fragment(2, 0), Outputs{"incomplete 2"});

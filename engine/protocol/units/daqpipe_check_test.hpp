@@ -7,13 +7,10 @@
 
 namespace daqloom::protocol {
 
-class CheckedDaqpipe {
+class CheckedDaqpipe : public CheckedProtocol<DaqpipeUnit> {
   public:
-    using Unit = DaqpipeUnit;
     static constexpr std::uint64_t events = 40;
     static constexpr bool has_slots = true;
-    static constexpr bool requests_in_order = false;
-    static constexpr bool takes_empty_fragments = true;
     static constexpr bool gives_out_at_the_end = true;
 
     explicit CheckedDaqpipe(base::ByteSource& input) {
@@ -25,15 +22,6 @@ class CheckedDaqpipe {
         rules_.slot = (choice & 6) == 6 ? base::nanoseconds(200) : base::Time::zero();
     }
 
-    [[nodiscard]] base::expected<Unit> make(const CheckedNode& node) const {
-        return Unit::make({.rules = rules_,
-                           .readout = node.readout,
-                           .builder = node.builder,
-                           .readouts = node.readouts,
-                           .builders = node.builders,
-                           .largest_fragment = 10,
-                           .when_incomplete = node.when_incomplete});
-    }
     [[nodiscard]] base::Time slot() const { return rules_.slot; }
     [[nodiscard]] bool is_push() const { return rules_.is_push; }
     /// Whether the pair meets in the slot: each unit of the side of `units` has one partner.
@@ -42,28 +30,17 @@ class CheckedDaqpipe {
         return rules_.slot == base::Time::zero() ||
                (builder.value() + slot) % units == readout.value() % units;
     }
-    [[nodiscard]] Assignment assignment() const { return Assignment::round_robin; }
-    [[nodiscard]] std::uint32_t concurrent_events() const { return rules_.credits; }
     [[nodiscard]] std::uint64_t limit_per_event() const {
         return rules_.is_push ? 0 : rules_.parallel_sends;
     }
-    [[nodiscard]] std::uint64_t limit_per_builder() const { return 0; }
     [[nodiscard]] std::uint64_t limit_per_readout() const {
         return rules_.is_push ? std::uint64_t{rules_.credits} * rules_.parallel_sends : 0;
     }
-    [[nodiscard]] std::uint32_t strange_inputs() const { return 0; }
 
     static bool is_empty(const Unit& unit) {
         return unit.readout() == nullptr ||
                (unit.unanswered() == 0 && unit.readout()->requests_waiting() == 0);
     }
-    static std::uint64_t unexpected(const DaqpipeBuilder::Counters& counters) {
-        return counters.unexpected_fragments + counters.unexpected_processed +
-               counters.unexpected_slots;
-    }
-
-  private:
-    DaqpipeRules rules_;
 };
 
 using DaqpipeCheck = RequestedCheck<CheckedDaqpipe>;

@@ -1,8 +1,6 @@
-// For tests: what the unit on node 0 of two does in a short run, whoever has configured it. Both
-// nodes read out and build, by pulls in time slots; node 1 is lost.
+// For tests: what a unit of DAQPIPE does in a short run, by pulls in time slots, whoever has
+// configured it.
 #pragma once
-
-#include <array>
 
 #include "protocol/units/daqpipe_unit.hpp"
 #include "protocol/units/script_test.hpp"
@@ -11,14 +9,8 @@ namespace daqloom::protocol {
 
 class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
   public:
-    static constexpr std::uint32_t nodes = 2;
     static constexpr DaqpipeRules rules = {
         .credits = 2, .parallel_sends = 1, .slot = base::microseconds(1)};
-
-    static std::string play(const DaqpipeUnitConfig& config) {
-        auto unit = DaqpipeUnit::make(config);
-        return unit ? DaqpipeScript(std::move(*unit)).run() : unit.error().message;
-    }
 
     /// Inputs, and what the unit asks for. In an even slot it is readout unit 0's turn, in an odd
     /// one readout unit 1's. An event has ten places; the last memory is taken first. The source
@@ -56,17 +48,9 @@ class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
 > end | deliver 2 from 1 | ignored 0
 )";
 
-    // ---- the unit's world
-
-    [[nodiscard]] base::Bytes held(EventId event) const { return number(event) < taken_ ? 7 : 0; }
-    void write(EventId event, BuilderIndex to, base::Bytes offset, base::Bytes bytes) {
-        say("write {} to builder {} at {}: {} B", number(event), to.value(), offset, bytes);
-    }
-    void assigned(EventId event, BuilderIndex builder) {
-        say("assigned {} to {}", number(event), builder.value());
-    }
-
   private:
+    friend RequestedScript;
+
     explicit DaqpipeScript(DaqpipeUnit unit) : RequestedScript(std::move(unit)) {
         now_ = base::nanoseconds(1);
     }
@@ -93,24 +77,15 @@ class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
         receive(0, Kind::assign, 2);
         request(0, 4, 4);
         lose_the_other();
-        say("ignored {}", unit_.unexpected_messages());
-        return outputs_ + "\n";
+        return outputs();
     }
 
-    void data() {
-        input("data");
-        ++taken_;
-        unit_.on_data(now_, *this);
-    }
     void slot(std::uint64_t slot) {
         input("slot {}", slot);
-        unit_.on_slot(slot, *this);
+        unit_.on_slot(slot, now_, *this);
     }
     void lose_the_other() {
-        input("close");
-        const std::array<ReadoutIndex, 1> readouts = {ReadoutIndex(1)};
-        const std::array<BuilderIndex, 1> builders = {BuilderIndex(1)};
-        unit_.on_close(readouts, builders, now_, *this);
+        close();
         receive(0, Kind::last_assignment, 2);
         slot(6);
         request(0, 2, 2);
@@ -124,12 +99,10 @@ class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
         write_done(2, 0);
         write_done(4, 0);
         written(2, 0);
-        say("{}, next {}", unit_.is_drained() ? "drained" : "not drained", unit_.next_event());
+        say_whether_drained();
         input("end");
-        unit_.on_end(*this);
+        unit_.on_end(now_, *this);
     }
-
-    std::uint64_t taken_ = 0;
 };
 
 }  // namespace daqloom::protocol

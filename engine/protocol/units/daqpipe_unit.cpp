@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <utility>
 
 namespace daqloom::protocol {
 
@@ -12,7 +13,7 @@ constexpr std::uint32_t most_parallel_sends = 65'536;
 
 }  // namespace
 
-base::expected<DaqpipeUnit> DaqpipeUnit::make(const DaqpipeUnitConfig& config) {
+base::expected<DaqpipeUnit> DaqpipeUnit::make(const Config& config) {
     const DaqpipeRules& rules = config.rules;
     const bool is_timed = rules.slot > base::Time::zero();
     if (rules.parallel_sends < 1 || rules.parallel_sends > most_parallel_sends) {
@@ -20,13 +21,7 @@ base::expected<DaqpipeUnit> DaqpipeUnit::make(const DaqpipeUnitConfig& config) {
                                          rules.parallel_sends, most_parallel_sends));
     }
     DaqpipeUnit unit(config);
-    if (config.readout == ReadoutIndex()) {
-        DAQLOOM_TRY(manager, EventManager::make({.builders = config.builders,
-                                                 .concurrent_events = rules.credits,
-                                                 .assignment = {}},
-                                                base::RandomStream(config.seed, "assignment")));
-        unit.manager_.emplace(std::move(manager));
-    }
+    DAQLOOM_CHECK(unit.prepare({}));
     if (config.readout != ReadoutIndex::none()) {
         const std::uint64_t together = std::uint64_t{rules.credits} * rules.parallel_sends;
         const std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
@@ -37,7 +32,6 @@ base::expected<DaqpipeUnit> DaqpipeUnit::make(const DaqpipeUnitConfig& config) {
                                                    .parallel_sends = rules.is_push ? limit : 0,
                                                    .is_timed = is_timed && rules.is_push}));
         unit.readout_.emplace(std::move(readout));
-        unit.book_.emplace(unit.collected());
     }
     if (config.builder != BuilderIndex::none()) {
         DAQLOOM_TRY(builder, DaqpipeBuilder::make(
@@ -51,23 +45,6 @@ base::expected<DaqpipeUnit> DaqpipeUnit::make(const DaqpipeUnitConfig& config) {
         unit.builder_.emplace(std::move(builder));
     }
     return unit;
-}
-
-bool DaqpipeUnit::waits_for_data() const {
-    return readout_ && readout_->in_flight() == 0 &&
-           (book_->waiting() > 0 || (manager_ && manager_->backlog() == 0));
-}
-
-bool DaqpipeUnit::waits_for_its_own() const {
-    const bool waits_for_consumer =
-        builder_ && builder_->counters().built == builder_->counters().done + config_.rules.credits;
-    return waits_for_data() || waits_for_consumer;
-}
-
-std::uint64_t DaqpipeUnit::unexpected_messages() const {
-    return (manager_ ? manager_->counters().unexpected : 0) +
-           (readout_ ? readout_->counters().unexpected_requests : 0) +
-           (builder_ ? builder_->counters().unexpected_assignments : 0);
 }
 
 }  // namespace daqloom::protocol

@@ -1,8 +1,5 @@
-// For tests: what the unit on node 0 of two does in a short run, whoever has configured it. Both
-// nodes read out and build; node 1 is lost.
+// For tests: what a unit of pull building does in a short run, whoever has configured it.
 #pragma once
-
-#include <array>
 
 #include "protocol/units/pull_unit.hpp"
 #include "protocol/units/script_test.hpp"
@@ -11,7 +8,6 @@ namespace daqloom::protocol {
 
 class PullScript : public RequestedScript<PullScript, PullUnit> {
   public:
-    static constexpr std::uint32_t nodes = 2;
     /// An event each microsecond; an answer takes 100 ns, processing 250 ns.
     static PullRules rules() {
         PullRules rules;
@@ -23,12 +19,6 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
         return rules;
     }
 
-    static std::string play(PullUnitConfig config) {
-        config.begin = base::Time::zero();
-        auto unit = PullUnit::make(std::move(config));
-        return unit ? PullScript(std::move(*unit)).run() : unit.error().message;
-    }
-
     /// Inputs, and what the unit asks for. Three fragments may be outstanding: of the second event
     /// that is collected, the last is asked for when one of the first is here. The last memory
     /// is taken first. Event 3 lacks what node 1 has of it.
@@ -37,14 +27,14 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
 > data
 > data
 > data
-> 1000 ns | arrived at 1000 ns | assigned 0 | assign 0 to builder 0
-> 2000 ns | arrived at 2000 ns | assigned 1 | assign 1 to builder 1
-> 3000 ns | arrived at 3000 ns | assigned 2 | assign 2 to builder 0
+> 1000 ns | arrived at 1000 ns | assigned 0 to 0 | assign 0 to builder 0
+> 2000 ns | arrived at 2000 ns | assigned 1 to 1 | assign 1 to builder 1
+> 3000 ns | arrived at 3000 ns | assigned 2 to 0 | assign 2 to builder 0
 > assign 0 by 0 | collect 0 in 1 | request 0 to readout 0: 10 | collect 0 in 1 | request 0 to readout 1: 11 | collect 0 in 1
 > assign 2 by 0 | collect 2 in 0 | request 2 to readout 0: 0 | collect 2 in 0
 > request 0 by 0
 > request 1 by 1
-> 3100 ns | write 0 to builder 0 at 10 | write 1 to builder 1 at 1
+> 3100 ns | write 0 to builder 0 at 10: 7 B | write 1 to builder 1 at 1: 7 B
 > written 0 by 0 | collect 2 in 0 | request 2 to readout 1: 1
 > write done 0 | give back 1
 > written 0 by 1 | deliver 0 from 1
@@ -52,8 +42,8 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
 > 3350 ns | done 0 to readout 0
 > done 0 by 0
 > request 2 by 0
-> 3450 ns | write 2 to builder 0 at 0
-> 4000 ns | arrived at 4000 ns | assigned 3 | assign 3 to builder 1
+> 3450 ns | write 2 to builder 0 at 0: 7 B
+> 4000 ns | arrived at 4000 ns | assigned 3 to 1 | assign 3 to builder 1
 > grant 0 by 1 | refused
 > assign 4 by 1 | refused
 > written 2 by 0
@@ -67,15 +57,9 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
 > end | drained, next 3 | ignored 0
 )";
 
-    // ---- the unit's world
-
-    void write(EventId event, BuilderIndex to, base::Bytes offset) {
-        say("write {} to builder {} at {}", number(event), to.value(), offset);
-    }
-    void arrived(base::Time at) { say("arrived at {} ns", at.ps / 1'000); }
-    void assigned(EventId event, BuilderIndex /*builder*/) { say("assigned {}", number(event)); }
-
   private:
+    friend RequestedScript;
+
     explicit PullScript(PullUnit unit) : RequestedScript(std::move(unit)) {}
 
     std::string run() {
@@ -104,17 +88,16 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
         written(2, 0);
         write_done(2, 0);
         write_done(1, 1);
-        lose_the_other();
+        close();
+        receive(0, Kind::last_assignment, 2);
+        consumed(2);
+        until(4'250);
+        receive(0, Kind::last_answer, 2);
         input("end");
-        say("{}, next {}", unit_.is_drained() ? "drained" : "not drained", unit_.next_event());
-        say("ignored {}", unit_.unexpected_messages());
-        return outputs_ + "\n";
+        say_whether_drained();
+        return outputs();
     }
 
-    void data() {
-        input("data");
-        unit_.on_data(now_, *this);
-    }
     /// Handles what is due at this time; an earlier timer is an error.
     void until(std::int64_t ns) {
         input("{} ns", ns);
@@ -123,16 +106,6 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
         }
         now_ = base::nanoseconds(ns);
         unit_.on_time(now_, *this);
-    }
-    void lose_the_other() {
-        input("close");
-        const std::array<ReadoutIndex, 1> readouts = {ReadoutIndex(1)};
-        const std::array<BuilderIndex, 1> builders = {BuilderIndex(1)};
-        unit_.on_close(readouts, builders, now_, *this);
-        receive(0, Kind::last_assignment, 2);
-        consumed(2);
-        until(4'250);
-        receive(0, Kind::last_answer, 2);
     }
 };
 

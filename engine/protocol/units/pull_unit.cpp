@@ -7,26 +7,21 @@ namespace daqloom::protocol {
 using base::RandomStream;
 using base::Time;
 
-base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
+base::expected<PullUnit> PullUnit::make(Config config) {
     PullUnit unit(std::move(config));
-    const PullUnitConfig& given = unit.config_;
+    const Config& given = unit.config_;
     const PullRules& rules = given.rules;
-    std::uint32_t responses = 0;  // limit of pending responses
-    if (given.readout == ReadoutIndex()) {
-        DAQLOOM_TRY(manager,
-                    EventManager::make({given.builders, rules.concurrent_events, rules.assignment},
-                                       RandomStream(given.seed, "assignment")));
+    DAQLOOM_CHECK(unit.prepare(rules.assignment));
+    if (unit.manager_) {
         DAQLOOM_TRY(arrivals, Arrivals::make(rules.arrivals, RandomStream(given.seed, "arrivals")));
-        unit.manager_ = std::make_unique<Manager>(std::move(manager), std::move(arrivals));
-        unit.next_arrival_ = unit.after_begin(unit.manager_->arrivals.next());
+        unit.arrivals_ = std::make_unique<Arrivals>(std::move(arrivals));
+        unit.next_arrival_ = unit.after_begin(unit.arrivals_->next());
     }
-    if (given.readout != ReadoutIndex::none()) {
+    if (unit.book_) {
         unit.response_random_ = std::make_unique<RandomStream>(
             given.seed, fmt::format("response.{}", given.readout.value()));
-        unit.book_.emplace(unit.collected() + some);
         unit.requesters_ = base::Table<BuilderIndex, Requester>(given.builders);
         unit.requests_ = base::Table<BuilderIndex, Requests>(given.builders);
-        responses = unit.window() + unit.collected() + some;
     }
     if (given.builder != BuilderIndex::none()) {
         DAQLOOM_TRY(builder,
@@ -39,11 +34,9 @@ base::expected<PullUnit> PullUnit::make(PullUnitConfig config) {
             given.seed, fmt::format("processing.{}", given.builder.value()));
         unit.processed_at_.resize(rules.concurrent_events);
     }
-    if (given.reserves) {
+    if (given.reserves) {  // pending responses and processed events
+        const std::uint32_t responses = unit.book_ ? unit.window() + unit.collected() + margin : 0;
         unit.timers_ = Timers(responses + rules.concurrent_events);
-        if (unit.book_) {
-            unit.book_->reserve(unit.window());
-        }
     }
     unit.update_due();
     return unit;
@@ -68,23 +61,15 @@ bool PullUnit::is_drained() const {
         return requester.is_lost ||
                (requests.made == requester.last_request && requests.unanswered == 0);
     };
-    return is_closing_ && (!book_ || std::ranges::all_of(requesters_.indices(), is_served)) &&
+    return is_closing_ && std::ranges::all_of(requesters_.indices(), is_served) &&
            (!builder_ || builder_->is_drained());
 }
 
 bool PullUnit::waits_for_its_own() const {
     const bool waits_for_arrivals =
-        manager_ && manager_->events.counters().done == manager_->events.counters().events;
-    const bool waits_for_consumer =
-        builder_ && builder_->counters().done + config_.rules.concurrent_events ==
-                        builder_->counters().built + builder_->counters().incomplete;
-    return waits_for_arrivals || waits_for_consumer || waits_for_data() > 0 ||
+        manager_ && manager_->counters().done == manager_->counters().events;
+    return waits_for_arrivals || waits_for_consumer() || waits_for_data() > 0 ||
            timers_.next() != Time::never();
-}
-
-std::uint64_t PullUnit::unexpected_messages() const {
-    return (manager_ ? manager_->events.counters().unexpected : 0) +
-           (builder_ ? builder_->counters().unexpected_assignments : 0);
 }
 
 }  // namespace daqloom::protocol

@@ -28,17 +28,33 @@
 
 namespace daqloom::protocol {
 
-/// Which units a node has, and in what company.
-struct CheckedNode {
-    ReadoutIndex readout;
-    BuilderIndex builder;
-    std::uint32_t readouts;
-    std::uint32_t builders;
-    WhenIncomplete when_incomplete;
+/// Rules of a protocol (`daqpipe_check_test.hpp`, `pull_check_test.hpp`), drawn from bytes, and
+/// what its units promise where the protocol promises more than this.
+template <class U>
+class CheckedProtocol {
+  public:
+    using Unit = U;
+    using Rules = decltype(typename Unit::Config().rules);
+    static constexpr bool has_slots = false;
+    /// Requests go out oldest event first, readout unit by readout unit.
+    static constexpr bool requests_in_order = false;
+    static constexpr bool gives_out_at_the_end = false;  ///< what lacks fragments
+
+    void choose(std::uint8_t /*choice*/) {}
+    [[nodiscard]] const Rules& rules() const { return rules_; }
+    [[nodiscard]] base::Time slot() const { return base::Time::zero(); }
+    [[nodiscard]] Assignment assignment() const { return Assignment::round_robin; }
+    // ---- limits of fragments in flight; 0: none
+    [[nodiscard]] std::uint64_t limit_per_event() const { return 0; }
+    [[nodiscard]] std::uint64_t limit_per_builder() const { return 0; }
+    [[nodiscard]] std::uint64_t limit_per_readout() const { return 0; }
+    [[nodiscard]] std::uint32_t strange_inputs() const { return 0; }
+    static bool is_empty(const Unit& /*unit*/) { return true; }
+
+  protected:
+    Rules rules_;
 };
 
-/// A protocol (`daqpipe_check_test.hpp`, `pull_check_test.hpp`) gives its `Unit`, draws its rules
-/// and makes units by them, and says what they promise.
 template <class Protocol>
 class RequestedCheck {
   public:
@@ -55,6 +71,9 @@ class RequestedCheck {
         std::uint64_t absent = 0;   ///< fragments that sources had not delivered
         std::uint64_t strange = 0;  ///< messages and fragments that nobody has sent
     };
+    static constexpr auto sums = {&Summary::built,         &Summary::incomplete, &Summary::dropped,
+                                  &Summary::lost_requests, &Summary::from_lost,  &Summary::late,
+                                  &Summary::absent,        &Summary::strange};
 
     /// Sums of so many random runs, up to the first that breaks a promise.
     static Summary play_random(std::uint64_t runs) {
@@ -64,9 +83,7 @@ class RequestedCheck {
             if (!run.broken_promise.empty()) {
                 all.broken_promise = run.broken_promise + ", seed " + std::to_string(seed);
             }
-            for (const auto sum :
-                 {&Summary::built, &Summary::incomplete, &Summary::dropped, &Summary::lost_requests,
-                  &Summary::from_lost, &Summary::late, &Summary::absent, &Summary::strange}) {
+            for (const auto sum : sums) {
                 all.*sum += run.*sum;
             }
         }
@@ -119,7 +136,7 @@ class RequestedCheck {
         bool is_incomplete = false;
     };
 
-    /// See DaqpipeWorld and PullWorld.
+    /// See RequestedWorld.
     struct World {
         RequestedCheck& check;
         NodeIndex self;
@@ -148,9 +165,6 @@ class RequestedCheck {
         void write(EventId event, BuilderIndex to, Bytes offset, Bytes bytes) {
             check.write(self, event, to, offset, bytes);
         }
-        void write(EventId event, BuilderIndex to, Bytes offset) {
-            write(event, to, offset, held(event));
-        }
         void give_back(std::uint32_t count) {
             Node& node = check.nodes_[self];
             node.given_back += count;
@@ -163,7 +177,7 @@ class RequestedCheck {
         void assigned(EventId, BuilderIndex) {}
         void collect(EventId event, std::uint32_t slot) {
             const auto [held, is_new] = check.nodes_[self].collects.emplace(slot, event);
-            check.promise(held->second == event && slot < check.protocol_.concurrent_events(),
+            check.promise(held->second == event && slot < Unit::slots(check.protocol_.rules()),
                           "an event has memory of its own");
         }
         [[nodiscard]] Bytes place(std::uint32_t slot, ReadoutIndex readout) const {
@@ -188,10 +202,15 @@ class RequestedCheck {
             const bool builds = n >= first_builder && n < first_builder + builders_;
             const auto readout = n < readouts_ ? ReadoutIndex(n) : ReadoutIndex::none();
             const auto builder = builds ? BuilderIndex(n - first_builder) : BuilderIndex::none();
-            nodes_.push_back(
-                {readout, builder,
-                 *protocol_.make({readout, builder, readouts_, builders_, when_incomplete_}),
-                 events});
+            nodes_.push_back({readout, builder,
+                              *Unit::make({.rules = protocol_.rules(),
+                                           .readout = readout,
+                                           .builder = builder,
+                                           .readouts = readouts_,
+                                           .builders = builders_,
+                                           .largest_fragment = 10,
+                                           .when_incomplete = when_incomplete_}),
+                              events});
             if (n < readouts_) {
                 readout_node_.push_back(NodeIndex(n));
                 const std::uint8_t stops = input_.byte();
@@ -268,7 +287,9 @@ class RequestedCheck {
             slot_ = slot;
             for (const NodeIndex n : nodes_.indices()) {
                 if (!fates_[n].is_dead() && nodes_[n].unit.keeps_slots()) {
-                    give(n, [&](Unit& unit, World& world) { unit.on_slot(slot, world); });
+                    give(n, [&](Unit& unit, World& world) {
+                        unit.on_slot(slot, timers_.now(), world);
+                    });
                 }
             }
             if (slot < most_slots && !next_event_) {
@@ -341,9 +362,7 @@ class RequestedCheck {
         next_event_ = next;
         for (const NodeIndex n : nodes_.indices()) {
             if (!fates_[n].is_lost && nodes_[n].unit.builder() != nullptr) {
-                if constexpr (requires(World world) { nodes_[n].unit.on_end(world); }) {
-                    give(n, [](Unit& unit, World& world) { unit.on_end(world); });
-                }
+                give(n, [&](Unit& unit, World& world) { unit.on_end(timers_.now(), world); });
                 summary_.dropped += nodes_[n].unit.builder()->counters().dropped;
             }
         }
@@ -471,7 +490,7 @@ class RequestedCheck {
         promise(number(id) == next_to_assign_++,
                 "events are assigned in the order in which they came, each once");
         const auto is_free = [this](BuilderIndex b) {
-            return in_flight_[b] < protocol_.concurrent_events();
+            return in_flight_[b] < Unit::slots(protocol_.rules());
         };
         promise(is_free(builder), "the builder unit has room for the event");
         if (protocol_.assignment() == Assignment::round_robin) {
@@ -540,7 +559,7 @@ class RequestedCheck {
         summary_.absent += bytes == 0 ? 1 : 0;
         message(b, [this, r, b, readout, id, bytes] {
             const bool is_live = !fates_[b].sees_lost[r];
-            const bool counts = is_live && (bytes > 0 || Protocol::takes_empty_fragments);
+            const bool counts = is_live && (bytes > 0 || Unit::takes_empty_fragments);
             if (is_live) {
                 (counts ? event(id).here : event(id).absent).insert(readout);
             }
@@ -620,7 +639,7 @@ class RequestedCheck {
             promise(is_closing_ || manager->backlog() == 0 ||
                         std::ranges::all_of(in_flight_,
                                             [this](std::uint32_t held) {
-                                                return held >= protocol_.concurrent_events();
+                                                return held >= Unit::slots(protocol_.rules());
                                             }),
                     "no event waits while a builder unit has room");
         }
@@ -662,7 +681,8 @@ class RequestedCheck {
                 const auto& c = builder->counters();
                 promise(fates_[n].is_lost || builder->events_held() == 0,
                         "nothing is left in the live builder units");
-                promise(Protocol::unexpected(c) == node.strange_inputs,
+                promise(c.unexpected_fragments + c.unexpected_processed + c.unexpected_slots ==
+                            node.strange_inputs,
                         "a builder unit meets nothing unexpected");
                 summary_.from_lost += c.from_lost;
                 summary_.late += c.late;

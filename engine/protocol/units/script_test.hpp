@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -62,11 +63,21 @@ class Script {
     std::string outputs_;
 };
 
-/// Script of a unit whose builder unit requests fragments. Its memory has ten places per event.
-/// `Self` is the script, and the unit's world.
-template <class Self, class Unit>
+/// Script of a unit whose builder unit requests fragments, on node 0 of two nodes that read out and
+/// build; node 1 is lost. The builder unit's memory has ten places per event, and a fragment has
+/// seven bytes. `Self` is the script, and the unit's world.
+template <class Self, class PlayedUnit>
 class RequestedScript : public Script {
   public:
+    using Unit = PlayedUnit;
+    static constexpr std::uint32_t nodes = 2;
+
+    static std::string play(typename Unit::Config config) {
+        config.begin = base::Time::zero();
+        auto unit = Unit::make(std::move(config));
+        return unit ? Self(std::move(*unit)).run() : unit.error().message;
+    }
+
     void send(ReadoutIndex to, const UnitMessage& message) {
         say("{} {} to readout {}", name(message.kind), message.number, to.value());
         if (message.kind == Kind::request) {
@@ -75,6 +86,14 @@ class RequestedScript : public Script {
     }
     void send(BuilderIndex to, const UnitMessage& message) {
         say("{} {} to builder {}", name(message.kind), message.number, to.value());
+    }
+    [[nodiscard]] base::Bytes held(EventId event) const { return number(event) < taken_ ? 7 : 0; }
+    void write(EventId event, BuilderIndex to, base::Bytes offset, base::Bytes bytes) {
+        say("write {} to builder {} at {}: {} B", number(event), to.value(), offset, bytes);
+    }
+    void arrived(base::Time at) { say("arrived at {} ns", at.ps / 1'000); }
+    void assigned(EventId event, BuilderIndex builder) {
+        say("assigned {} to {}", number(event), builder.value());
     }
     void give_back(std::uint32_t count) { say("give back {}", count); }
     void collect(EventId event, std::uint32_t slot) {
@@ -90,6 +109,11 @@ class RequestedScript : public Script {
   protected:
     explicit RequestedScript(Unit unit) : unit_(std::move(unit)) {}
 
+    void data() {
+        input("data");
+        ++taken_;
+        unit_.on_data(now_, world());
+    }
     void request(std::uint32_t node, std::uint64_t event, base::Bytes place) {
         input("request {} by {}", event, node);
         receive_message(node, {Kind::request, 0, event, {&place, 1}});
@@ -111,11 +135,26 @@ class RequestedScript : public Script {
         unit_.on_consumed(EventId{event}, now_, world());
     }
 
+    void close() {
+        input("close");
+        const std::array<ReadoutIndex, 1> readouts = {ReadoutIndex(1)};
+        const std::array<BuilderIndex, 1> builders = {BuilderIndex(1)};
+        unit_.on_close(readouts, builders, now_, world());
+    }
+    void say_whether_drained() {
+        say("{}, next {}", unit_.is_drained() ? "drained" : "not drained", unit_.next_event());
+    }
+    std::string outputs() {
+        say("ignored {}", unit_.unexpected_messages());
+        return outputs_ + "\n";
+    }
+
     static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
     Self& world() { return static_cast<Self&>(*this); }
 
     Unit unit_;
     base::Time now_ = base::Time::zero();
+    std::uint64_t taken_ = 0;  ///< fragments that the source has delivered
 
   private:
     void receive_message(std::uint32_t node, const UnitMessage& message) {

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -51,9 +50,7 @@ class RequestedEpoch final : public UnitEpoch {
     RequestedEpoch(const EpochParts& parts, Members members)
         : UnitEpoch(parts, std::move(members), 1) {}
 
-    /// `configure(config, members, memory)` gives the unit's configuration.
-    template <class Configure>
-    base::expected<void> make_unit(Configure configure);
+    base::expected<void> make_unit();
 
     void begin() override {}
     bool step(Time now) override;
@@ -73,7 +70,7 @@ class RequestedEpoch final : public UnitEpoch {
     /// Event manager: the time in which as many events arrive as wait there. Other units: the time
     /// since they last had to do with an event.
     [[nodiscard]] Time unanswered() const override {
-        if constexpr (!is_daqpipe) {
+        if constexpr (Unit::has_arrivals) {
             const auto* manager = unit_->manager();
             if (const double rate_hz = config().arrivals.rate_hz;
                 manager != nullptr && rate_hz > 0) {
@@ -96,7 +93,6 @@ class RequestedEpoch final : public UnitEpoch {
 
   private:
     struct World;
-    static constexpr bool is_daqpipe = std::is_same_v<Unit, DaqpipeUnit>;
 
     bool keep_slots(Time now, World& world);
     void count();
@@ -133,7 +129,7 @@ class RequestedEpoch final : public UnitEpoch {
     Time closed_at_ = Time::zero();
 };
 
-/// See PullWorld and DaqpipeWorld.
+/// See RequestedWorld.
 template <class Unit>
 struct RequestedEpoch<Unit>::World {
     RequestedEpoch& epoch;
@@ -147,7 +143,7 @@ struct RequestedEpoch<Unit>::World {
     [[nodiscard]] Bytes held(EventId event) const {
         return static_cast<Bytes>(epoch.mfp(number(event)).size());
     }
-    void write(EventId event, BuilderIndex to, Bytes offset, Bytes /*bytes*/ = 0) {
+    void write(EventId event, BuilderIndex to, Bytes offset, Bytes /*bytes*/) {
         epoch.active_at_ = epoch.stepped_at_;
         epoch.write_mfp(number(event), to, offset);
     }
@@ -178,13 +174,12 @@ struct RequestedEpoch<Unit>::World {
 };
 
 template <class Unit>
-template <class Configure>
-base::expected<void> RequestedEpoch<Unit>::make_unit(Configure configure) {
+base::expected<void> RequestedEpoch<Unit>::make_unit() {
     DAQLOOM_TRY(memory,
                 EventMemory::of(config(), {readouts(), builders(), members_.readouts_in_run}));
     memory_ = memory;
-    auto given = configure(config(), members_, memory_);
-    if constexpr (!is_daqpipe) {
+    auto given = requested_unit_config<Unit>(config(), members_, memory_);
+    if constexpr (Unit::has_arrivals) {
         // Events that came before the loss of a unit was known are built without it. Traces begin
         // anew: their times count from the begin of an epoch.
         if (config().arrivals.kind != protocol::ArrivalsConfig::Kind::trace) {
@@ -202,13 +197,8 @@ base::expected<void> RequestedEpoch<Unit>::make_unit(Configure configure) {
         event_in_.resize(memory_.slots);
         sizes_.resize(std::size_t{memory_.slots} * readouts());
     }
-    if constexpr (is_daqpipe) {
-        if (stream_) {
-            unit_->reserve_window();
-        }
-        if (unit_->keeps_slots()) {
-            clock_ = SlotClock::of_this_machine(config().slot);
-        }
+    if (unit_->keeps_slots()) {
+        clock_ = SlotClock::of_this_machine(config().slot);
     }
     return {};
 }
@@ -237,15 +227,13 @@ bool RequestedEpoch<Unit>::step(Time now) {
 /// Enters the current time slot; slots that were missed as a whole are skipped.
 template <class Unit>
 bool RequestedEpoch<Unit>::keep_slots(Time now, World& world) {
-    if constexpr (is_daqpipe) {
-        const std::uint64_t slot = clock_ ? clock_->slot_at(now) : 0;
-        if (clock_ && slot >= next_slot_) {
-            next_slot_ = slot + 1;
-            unit_->on_slot(slot, world);
-            return true;
-        }
+    const std::uint64_t slot = clock_ ? clock_->slot_at(now) : 0;
+    if (!clock_ || slot < next_slot_) {
+        return false;
     }
-    return false;
+    next_slot_ = slot + 1;
+    unit_->on_slot(slot, now, world);
+    return true;
 }
 
 template <class Unit>
@@ -276,11 +264,9 @@ Counter* RequestedEpoch<Unit>::cause_of_waiting() const {
 
 template <class Unit>
 void RequestedEpoch<Unit>::end() {
-    if constexpr (is_daqpipe) {
-        World world{*this};
-        unit_->on_end(world);
-        count();
-    }
+    World world{*this};
+    unit_->on_end(now(), world);
+    count();
 }
 
 // ---- messages and writes of other units ---------------------------------------------------------
@@ -381,13 +367,13 @@ Bytes RequestedEpoch<Unit>::read_size(std::uint32_t slot, ReadoutIndex readout) 
     return size;
 }
 
-/// Delivers the event with the MFPs received. In DAQPIPE, empty MFPs count as received.
+/// Delivers the event with the MFPs received.
 template <class Unit>
 void RequestedEpoch<Unit>::deliver(EventId event, std::uint32_t slot) {
     clear_table();
     for (const ReadoutIndex readout : members_.readouts.indices()) {
         const Bytes size = size_of(slot, readout);
-        if (size > 0 || (is_daqpipe && size == 0)) {
+        if (size > 0 || (Unit::takes_empty_fragments && size == 0)) {
             put_in_table(readout, 0, memory_.mfp_at(slot, readout) - memory_.event_at(slot), size);
         }
     }
@@ -398,11 +384,10 @@ void RequestedEpoch<Unit>::deliver(EventId event, std::uint32_t slot) {
                .bytes = memory_.event_bytes()});
 }
 
-template <class Unit, class Configure>
-base::expected<std::unique_ptr<Epoch>> make(const EpochParts& parts, Members members,
-                                            Configure configure) {
+template <class Unit>
+base::expected<std::unique_ptr<Epoch>> make(const EpochParts& parts, Members members) {
     auto epoch = std::make_unique<RequestedEpoch<Unit>>(parts, std::move(members));
-    DAQLOOM_CHECK(epoch->make_unit(configure));
+    DAQLOOM_CHECK(epoch->make_unit());
     return epoch;
 }
 
@@ -422,9 +407,8 @@ base::expected<void> check_requested(const NodeConfig& config) {
 
 base::expected<std::unique_ptr<Epoch>> make_requested_epoch(const EpochParts& parts,
                                                             Members members) {
-    return parts.config->protocol == Protocol::pull
-               ? make<PullUnit>(parts, std::move(members), pull_unit_config)
-               : make<DaqpipeUnit>(parts, std::move(members), daqpipe_unit_config);
+    return parts.config->protocol == Protocol::pull ? make<PullUnit>(parts, std::move(members))
+                                                    : make<DaqpipeUnit>(parts, std::move(members));
 }
 
 }  // namespace daqloom::live

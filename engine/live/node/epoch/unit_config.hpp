@@ -12,8 +12,6 @@
 #include "live/node/node_config.hpp"
 #include "protocol/data/mep.hpp"
 #include "protocol/data/mep_layout.hpp"
-#include "protocol/units/daqpipe_unit.hpp"
-#include "protocol/units/pull_unit.hpp"
 #include "protocol/units/shift_unit.hpp"
 
 namespace daqloom::live {
@@ -48,26 +46,16 @@ inline protocol::ShiftUnitConfig shift_unit_config(const NodeConfig& config, con
     return unit;
 }
 
-inline protocol::DaqpipeUnitConfig daqpipe_unit_config(const NodeConfig& config,
-                                                       const Members& members,
-                                                       const EventMemory& memory) {
+/// Configuration of a unit whose builder units request fragments.
+template <class Unit>
+typename Unit::Config requested_unit_config(const NodeConfig& config, const Members& members,
+                                            const EventMemory& memory) {
     return {.rules = config,
             .readout = members.readout_of[config.self],
             .builder = members.builder_of[config.self],
             .readouts = memory.readouts,
             .builders = static_cast<std::uint32_t>(members.builders.size()),
             .largest_fragment = memory.place,
-            .when_incomplete = when_incomplete(config),
-            .seed = config.seed};
-}
-
-inline protocol::PullUnitConfig pull_unit_config(const NodeConfig& config, const Members& members,
-                                                 const EventMemory& memory) {
-    return {.rules = config,
-            .readout = members.readout_of[config.self],
-            .builder = members.builder_of[config.self],
-            .readouts = memory.readouts,
-            .builders = static_cast<std::uint32_t>(members.builders.size()),
             .when_incomplete = when_incomplete(config),
             .seed = config.seed,
             .begin = now()};

@@ -24,18 +24,21 @@ TEST(ShiftUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     EXPECT_EQ(ShiftScript::play(shift_unit_config(config, *members, 100)), ShiftScript::expected);
 }
 
+/// Outputs of a unit of the script, as a node configures it.
+template <class Script>
+std::string play_live(NodeConfig config) {
+    config.slots.readouts = config.slots.builders = Units{0, 1};
+    const auto members = Members::of(config, Units{0, 1});
+    const auto memory =
+        EventMemory::of(config, {Script::nodes, Script::nodes, members->readouts_in_run});
+    return Script::play(requested_unit_config<typename Script::Unit>(config, *members, *memory));
+}
+
 TEST(DaqpipeUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     NodeConfig config;
     config.protocol = Protocol::daqpipe;
     static_cast<protocol::DaqpipeRules&>(config) = DaqpipeScript::rules;
-    config.slots.readouts = config.slots.builders = Units{0, 1};
-    const auto members = Members::of(config, Units{0, 1});
-    ASSERT_TRUE(members);
-    const auto memory = EventMemory::of(
-        config, {DaqpipeScript::nodes, DaqpipeScript::nodes, members->readouts_in_run});
-    ASSERT_TRUE(memory);
-    EXPECT_EQ(DaqpipeScript::play(daqpipe_unit_config(config, *members, *memory)),
-              DaqpipeScript::expected);
+    EXPECT_EQ(play_live<DaqpipeScript>(config), DaqpipeScript::expected);
 }
 
 TEST(PullUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
@@ -43,13 +46,7 @@ TEST(PullUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     config.protocol = Protocol::pull;
     static_cast<protocol::PullRules&>(config) = PullScript::rules();
     config.event_size.mean = 128;
-    config.slots.readouts = config.slots.builders = Units{0, 1};
-    const auto members = Members::of(config, Units{0, 1});
-    ASSERT_TRUE(members);
-    const auto memory =
-        EventMemory::of(config, {PullScript::nodes, PullScript::nodes, members->readouts_in_run});
-    ASSERT_TRUE(memory);
-    EXPECT_EQ(PullScript::play(pull_unit_config(config, *members, *memory)), PullScript::expected);
+    EXPECT_EQ(play_live<PullScript>(config), PullScript::expected);
 }
 
 }  // namespace

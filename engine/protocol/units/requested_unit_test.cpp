@@ -1,0 +1,138 @@
+// Units whose builder units request fragments, in a world that delays and reorders whatever it may,
+// loses nodes, and says what nobody has said.
+#include "protocol/units/requested_unit.hpp"
+
+#include <gtest/gtest.h>
+
+#include "protocol/units/daqpipe_check_test.hpp"
+#include "protocol/units/pull_check_test.hpp"
+
+namespace daqloom::protocol {
+namespace {
+
+using base::Time;
+
+/// Expects that all promises are kept, and that all that can happen has happened: more than `few`.
+template <class Check>
+void expect_promises_kept(const typename Check::Summary& few) {
+    const auto all = Check::play_random(3'000);
+    EXPECT_EQ(all.broken_promise, "");
+    for (const auto sum : Check::sums) {
+        EXPECT_GE(all.*sum, few.*sum + (few.*sum > 0 ? 1 : 0));
+    }
+}
+
+TEST(DaqpipeUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
+    expect_promises_kept<DaqpipeCheck>({.broken_promise = {},
+                                        .built = 5'000,
+                                        .incomplete = 100,
+                                        .dropped = 100,
+                                        .lost_requests = 20,
+                                        .from_lost = 50,
+                                        .late = 50,
+                                        .absent = 50});
+}
+
+TEST(PullUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
+    expect_promises_kept<PullCheck>({.broken_promise = {},
+                                     .built = 5'000,
+                                     .incomplete = 100,
+                                     .dropped = 100,
+                                     .from_lost = 50,
+                                     .late = 50,
+                                     .absent = 50,
+                                     .strange = 5'000});
+}
+
+/// A world in which nothing happens but arrivals at the event manager.
+struct Quiet {
+    std::vector<Time> arrivals;
+
+    void send(ReadoutIndex /*to*/, const UnitMessage& /*message*/) {}
+    void send(BuilderIndex /*to*/, const UnitMessage& /*message*/) {}
+    static base::Bytes held(EventId /*event*/) { return 0; }
+    void write(EventId /*event*/, BuilderIndex /*to*/, base::Bytes /*at*/, base::Bytes /*size*/) {}
+    void give_back(std::uint32_t /*count*/) {}
+    void arrived(Time at) { arrivals.push_back(at); }
+    void assigned(EventId /*event*/, BuilderIndex /*builder*/) {}
+    void collect(EventId /*event*/, std::uint32_t /*slot*/) {}
+    static base::Bytes place(std::uint32_t /*slot*/, ReadoutIndex /*readout*/) { return 0; }
+    void deliver(EventId /*event*/, std::uint32_t /*slot*/) {}
+};
+
+TEST(PullUnit, TellsWhenAnEventWasTakenNotWhenItWasPlanned) {
+    PullUnitConfig config{.readout = ReadoutIndex(), .begin = base::seconds(5)};
+    config.rules.arrivals = {.kind = ArrivalsConfig::Kind::deterministic, .rate_hz = 1e6};
+    config.rules.concurrent_events = 2;
+    auto unit = PullUnit::make(config);
+    ASSERT_TRUE(unit);
+    Quiet world;
+    const auto at = [](std::int64_t ns) { return base::seconds(5) + base::nanoseconds(ns); };
+    // One is planned each microsecond; from the third on, they wait for a builder unit.
+    for (const std::int64_t ns : {999, 1'000, 3'700, 3'900, 4'001}) {
+        unit->on_time(at(ns), world);
+    }
+    EXPECT_EQ(world.arrivals, (std::vector{at(1'000), at(3'700), at(3'700), at(4'001)}));
+    EXPECT_EQ(unit->manager()->backlog(), 2U);
+}
+
+template <class Unit>
+class RequestedUnits : public testing::Test {};
+using Units = testing::Types<DaqpipeUnit, PullUnit>;
+TYPED_TEST_SUITE(RequestedUnits, Units);
+
+TYPED_TEST(RequestedUnits, RefuseWhatNobodySays) {
+    auto unit = TypeParam::make({.readout = ReadoutIndex(1), .readouts = 2, .builders = 2});
+    ASSERT_TRUE(unit);
+    Quiet world;
+    const base::Bytes offset = 0;
+    const auto no_readout = ReadoutIndex::none();
+    const auto no_builder = BuilderIndex::none();
+    const BuilderIndex one(1);
+    const std::uint64_t ahead = (unit->window() + TypeParam::margin) / 2;
+    using Kind = UnitMessage::Kind;
+    struct Case {
+        bool is_accepted;
+        ReadoutIndex readout;
+        BuilderIndex builder;
+        UnitMessage message;
+        const char* why;
+    };
+    const std::vector<Case> cases = {
+        {true, no_readout, one, {Kind::request, 0, 0, {&offset, 1}}, ""},
+        {false, no_readout, one, {Kind::request, 0, 0, {&offset, 1}}, "twice"},
+        {false, no_readout, one, {Kind::request, 0, 1, {}}, "to no place"},
+        {true, no_readout, one, {Kind::request, 0, ahead - 1, {&offset, 1}}, ""},
+        {false, no_readout, one, {Kind::request, 0, ahead, {&offset, 1}}, "not yet assigned"},
+        {false, no_readout, one + 1, {Kind::request, 0, 0, {&offset, 1}}, "two builder units"},
+        {false, ReadoutIndex(), no_builder, {Kind::request, 0, 0, {&offset, 1}}, "builds nothing"},
+        {false, ReadoutIndex(), one, {Kind::assign, 0, 0, {}}, "this one builds nothing"},
+        {false, no_readout, one, {Kind::done, 0, 0, {}}, "it manages nothing"},
+        {false, no_readout, no_builder, {Kind::last_answer, 0, 0, {}}, "from no builder unit"},
+        {false, no_readout, one, {Kind::grant, 0, 0, {&offset, 1}}, "that is shift"},
+    };
+    for (const Case& each : cases) {
+        EXPECT_EQ(unit->on_message(each.readout, each.builder, each.message, Time::zero(), world),
+                  each.is_accepted)
+            << static_cast<int>(each.message.kind) << ' ' << each.message.number << ' ' << each.why;
+    }
+    EXPECT_TRUE(unit->waits_for_data());
+    EXPECT_EQ(unit->unexpected_messages(), 0U);
+}
+
+TEST(PullUnit, RefusesALastRequestThatIsNotTheLast) {
+    auto unit = PullUnit::make({.readout = ReadoutIndex(1), .readouts = 2, .builders = 1});
+    ASSERT_TRUE(unit);
+    Quiet world;
+    const base::Bytes offset = 0;
+    const auto is_accepted = [&](const UnitMessage& message) {
+        return unit->on_message(ReadoutIndex::none(), BuilderIndex(), message, Time::zero(), world);
+    };
+    using Kind = UnitMessage::Kind;
+    EXPECT_TRUE(is_accepted({Kind::request, 0, 5, {&offset, 1}}));
+    EXPECT_FALSE(is_accepted({Kind::last_answer, 0, 0, {}})) << "it has made more requests";
+    EXPECT_TRUE(is_accepted({Kind::last_answer, 0, 1, {}}));
+}
+
+}  // namespace
+}  // namespace daqloom::protocol
