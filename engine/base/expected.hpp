@@ -31,6 +31,14 @@ inline tl::unexpected<Error> system_failure(std::string message) {
 inline tl::unexpected<Error> defect(std::string message) {
     return failure(std::move(message), Cause::defect);
 }
+/// An outcome whose error begins with its subject.
+template <class T>
+expected<T> about(const char* subject, expected<T> outcome) {
+    if (!outcome) {
+        outcome.error().message.insert(0, subject);
+    }
+    return outcome;
+}
 
 }  // namespace daqloom::base
 
@@ -48,4 +56,12 @@ inline tl::unexpected<Error> defect(std::string message) {
         if (auto outcome = (__VA_ARGS__); !outcome) {          \
             return tl::unexpected(std::move(outcome).error()); \
         }                                                      \
+    } while (false)
+
+/// If the condition holds, a failure with the sentence that fmt formats is returned to the caller.
+#define DAQLOOM_REFUSE_IF(condition, ...)                              \
+    do {                                                               \
+        if (condition) {                                               \
+            return ::daqloom::base::failure(fmt::format(__VA_ARGS__)); \
+        }                                                              \
     } while (false)

@@ -45,13 +45,12 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
                 config.link_names.empty() ? std::string() : config.link_names[link];
             add_link({cable.rate, cable.delay, config.host_schedule, changes[link], bucket}, wiring,
                      name);
-            if (bucket > 0 && ports_.back().is_scheduled()) {
-                return base::failure(fmt::format(
-                    "link {} has a shaper's bucket, and its frames do not leave first-in first-out "
-                    "for the whole run; remove the bucket, or use one class and no faults or pause "
-                    "frames",
-                    name.empty() ? std::to_string(link) : name));
-            }
+            DAQLOOM_REFUSE_IF(
+                bucket > 0 && ports_.back().is_scheduled(),
+                "link {} has a shaper's bucket, and its frames do not leave first-in first-out "
+                "for the whole run; remove the bucket, or use one class and no faults or pause "
+                "frames",
+                name.empty() ? std::to_string(link) : name);
         }
     }
     if (config.host_jitter > 0) {

@@ -115,11 +115,9 @@ class Nodes final : public transport::Listener {
         std::vector<bool> occupied(hosts_there, false);
         base::RandomStream clocks(config.seed, "clocks");
         for (const NodeIndex host : hosts) {
-            if (host.value() >= hosts_there || occupied[host.value()]) {
-                return base::failure(
-                    fmt::format("node {} is host {}, which is not there or another node's",
-                                nodes->nodes_.size(), host.value()));
-            }
+            DAQLOOM_REFUSE_IF(host.value() >= hosts_there || occupied[host.value()],
+                              "node {} is host {}, which is not there or another node's",
+                              nodes->nodes_.size(), host.value());
             occupied[host.value()] = true;
             Node node;
             node.host = host;

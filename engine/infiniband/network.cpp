@@ -16,22 +16,18 @@ constexpr std::uint32_t kMostLanes = 15;
 base::expected<void> check_tables(const FabricConfig& config) {
     for (const auto* table : {&config.arbitration.high, &config.arbitration.low}) {
         for (const LaneWeight& entry : *table) {
-            if (entry.lane.value() >= config.lanes) {
-                return base::failure(
-                    fmt::format("virtual lane {} in an arbitration table; there are {}",
-                                entry.lane.value(), config.lanes));
-            }
+            DAQLOOM_REFUSE_IF(entry.lane.value() >= config.lanes,
+                              "virtual lane {} in an arbitration table; there are {}",
+                              entry.lane.value(), config.lanes);
         }
     }
     for (const VirtualLane lane : config.service_lanes) {
-        if (lane.value() >= config.lanes) {
-            return base::failure(fmt::format("a service level on virtual lane {}; there are {}",
-                                             lane.value(), config.lanes));
-        }
+        DAQLOOM_REFUSE_IF(lane.value() >= config.lanes,
+                          "a service level on virtual lane {}; there are {}", lane.value(),
+                          config.lanes);
     }
-    if (LaneArbiter(config.arbitration).lanes() == 0) {
-        return base::failure(std::string("the arbitration tables serve no virtual lane"));
-    }
+    DAQLOOM_REFUSE_IF(LaneArbiter(config.arbitration).lanes() == 0,
+                      "the arbitration tables serve no virtual lane");
     return {};
 }
 
@@ -40,29 +36,26 @@ base::expected<void> check_changes(const FabricConfig& config) {
     std::vector<base::Time> dark(2 * config.cables.size(), base::Time::never());
     base::Time last;
     for (const LinkChange& change : config.changes) {
-        if (change.link >= dark.size() || change.at < last || !(change.bit_errors >= 0) ||
-            change.bit_errors > 1 || change.link_retry < base::Time::zero()) {
-            return base::failure(fmt::format(
-                "a change of link {} at {} s; expected one of {} links, in the order of time, with "
-                "a share of bit errors of 0 to 1",
-                change.link, change.at.seconds(), dark.size()));
-        }
+        DAQLOOM_REFUSE_IF(
+            change.link >= dark.size() || change.at < last || !(change.bit_errors >= 0) ||
+                change.bit_errors > 1 || change.link_retry < base::Time::zero(),
+            "a change of link {} at {} s; expected one of {} links, in the order of time, with "
+            "a share of bit errors of 0 to 1",
+            change.link, change.at.seconds(), dark.size());
         last = change.at;
         const Cable& cable = config.cables[change.link / 2];
         const base::Time gone =
             cable.delay + base::WireClock(cable.rate)(config.credit_update_bytes);
-        if (change.what == LinkChange::What::rate &&
-            (change.rate.bps < 1'000'000 || change.rate.bps > 8'000'000'000'000)) {
-            return base::failure(fmt::format("link {} changes to {} b/s; expected 1 Mb/s to 8 Tb/s",
-                                             change.link, change.rate.bps));
-        }
-        if (change.what == LinkChange::What::up && dark[change.link] != base::Time::never() &&
-            change.at <= dark[change.link] + gone) {
-            return base::failure(fmt::format(
-                "link {} is up again {} s after it broke; expected more than the {} s that its "
-                "wire is long",
-                change.link, (change.at - dark[change.link]).seconds(), gone.seconds()));
-        }
+        DAQLOOM_REFUSE_IF(change.what == LinkChange::What::rate &&
+                              (change.rate.bps < 1'000'000 || change.rate.bps > 8'000'000'000'000),
+                          "link {} changes to {} b/s; expected 1 Mb/s to 8 Tb/s", change.link,
+                          change.rate.bps);
+        DAQLOOM_REFUSE_IF(
+            change.what == LinkChange::What::up && dark[change.link] != base::Time::never() &&
+                change.at <= dark[change.link] + gone,
+            "link {} is up again {} s after it broke; expected more than the {} s that its "
+            "wire is long",
+            change.link, (change.at - dark[change.link]).seconds(), gone.seconds());
         if (change.what == LinkChange::What::dark || change.what == LinkChange::What::down) {
             dark[change.link] = std::min(dark[change.link], change.at);
         } else if (change.what == LinkChange::What::up) {
@@ -71,28 +64,21 @@ base::expected<void> check_changes(const FabricConfig& config) {
     }
     for (const network::Rerouting& rerouting : config.reroutings) {
         DAQLOOM_CHECK(network::validate(config, rerouting));
-        if (!rerouting.groups.empty()) {
-            return base::failure(
-                std::string("groups of ports; a forwarding table names single ones"));
-        }
+        DAQLOOM_REFUSE_IF(!rerouting.groups.empty(),
+                          "groups of ports; a forwarding table names single ones");
     }
     return {};
 }
 
 base::expected<void> check(const FabricConfig& config) {
     DAQLOOM_CHECK(network::validate(config));
-    if (config.nodes() > kMostNodes) {
-        return base::failure(fmt::format("{} hosts and {} switches; expected at most {} nodes",
-                                         config.hosts, config.switches(), kMostNodes));
-    }
-    if (config.lanes < 1 || config.lanes > kMostLanes) {
-        return base::failure(
-            fmt::format("{} virtual lanes; expected 1 to {}", config.lanes, kMostLanes));
-    }
-    if (config.buffer_blocks < 1 || config.buffer_blocks > kMostBlocks) {
-        return base::failure(fmt::format("buffers of {} blocks; expected 1 to {}",
-                                         config.buffer_blocks, kMostBlocks));
-    }
+    DAQLOOM_REFUSE_IF(config.nodes() > kMostNodes,
+                      "{} hosts and {} switches; expected at most {} nodes", config.hosts,
+                      config.switches(), kMostNodes);
+    DAQLOOM_REFUSE_IF(config.lanes < 1 || config.lanes > kMostLanes,
+                      "{} virtual lanes; expected 1 to {}", config.lanes, kMostLanes);
+    DAQLOOM_REFUSE_IF(config.buffer_blocks < 1 || config.buffer_blocks > kMostBlocks,
+                      "buffers of {} blocks; expected 1 to {}", config.buffer_blocks, kMostBlocks);
     if (config.crossbar_speedup < 1 || config.crossbar_iterations < 1 ||
         config.switch_latency <= base::Time::zero() ||
         config.credit_update_interval < base::Time::zero() || config.credit_update_bytes < 1 ||
@@ -103,20 +89,15 @@ base::expected<void> check(const FabricConfig& config) {
             "more"));
     }
     for (const PortNumber ports : config.switch_ports) {
-        if (ports > kMostPorts) {
-            return base::failure(
-                fmt::format("a switch of {} ports; expected {} at most", ports, kMostPorts));
-        }
+        DAQLOOM_REFUSE_IF(ports > kMostPorts, "a switch of {} ports; expected {} at most", ports,
+                          kMostPorts);
     }
     for (const Cable& cable : config.cables) {
-        if (cable.delay <= base::Time::zero() || cable.rate.bps > 8'000'000'000'000) {
-            return base::failure(
-                std::string("a cable's delay has to be above 0, its rate 1 Mb/s to 8 Tb/s"));
-        }
+        DAQLOOM_REFUSE_IF(cable.delay <= base::Time::zero() || cable.rate.bps > 8'000'000'000'000,
+                          "a cable's delay has to be above 0, its rate 1 Mb/s to 8 Tb/s");
     }
-    if (!config.groups.empty()) {
-        return base::failure(std::string("groups of ports; a forwarding table names single ones"));
-    }
+    DAQLOOM_REFUSE_IF(!config.groups.empty(),
+                      "groups of ports; a forwarding table names single ones");
     DAQLOOM_CHECK(check_changes(config));
     return check_tables(config);
 }

@@ -40,52 +40,41 @@ class Cabled {
 };
 
 base::expected<void> check_size(const Graph& graph) {
-    if (graph.hosts == 0 || graph.nodes() > kMostNodes) {
-        return base::failure(
-            fmt::format("{} hosts and {} switches; expected one host at least and at most {} nodes",
-                        graph.hosts, graph.switches(), kMostNodes));
-    }
+    DAQLOOM_REFUSE_IF(graph.hosts == 0 || graph.nodes() > kMostNodes,
+                      "{} hosts and {} switches; expected one host at least and at most {} nodes",
+                      graph.hosts, graph.switches(), kMostNodes);
     for (const std::uint16_t ports : graph.switch_ports) {
-        if (ports < 1) {
-            return base::failure(std::string("a switch without ports; expected 1 at least"));
-        }
+        DAQLOOM_REFUSE_IF(ports < 1, "a switch without ports; expected 1 at least");
     }
-    if (graph.forwarding.size() != std::size_t{graph.switches()} * graph.hosts) {
-        return base::failure(fmt::format(
-            "{} routes; expected {} for {} switches and {} hosts", graph.forwarding.size(),
-            std::size_t{graph.switches()} * graph.hosts, graph.switches(), graph.hosts));
-    }
+    DAQLOOM_REFUSE_IF(graph.forwarding.size() != std::size_t{graph.switches()} * graph.hosts,
+                      "{} routes; expected {} for {} switches and {} hosts",
+                      graph.forwarding.size(), std::size_t{graph.switches()} * graph.hosts,
+                      graph.switches(), graph.hosts);
     return {};
 }
 
 base::expected<void> check_cables(const Graph& graph, Cabled& cabled) {
     for (const Cable& cable : graph.cables) {
         for (const End end : {cable.a, cable.b}) {
-            if (!cabled.exists(end)) {
-                return base::failure(fmt::format(
-                    "a cable ends at port {} of node {}, which does not exist; there are {} nodes, "
-                    "and ports begin at 1",
-                    end.port, end.node.value(), graph.nodes()));
-            }
-            if (cabled[end]) {
-                return base::failure(fmt::format(
-                    "two cables at port {} of node {}, or one to itself; expected one that leads "
-                    "to another port",
-                    end.port, end.node.value()));
-            }
+            DAQLOOM_REFUSE_IF(
+                !cabled.exists(end),
+                "a cable ends at port {} of node {}, which does not exist; there are {} nodes, "
+                "and ports begin at 1",
+                end.port, end.node.value(), graph.nodes());
+            DAQLOOM_REFUSE_IF(
+                cabled[end],
+                "two cables at port {} of node {}, or one to itself; expected one that leads "
+                "to another port",
+                end.port, end.node.value());
             cabled[end] = true;
         }
-        if (cable.rate.bps < 1'000'000 || cable.rate.bps > 1'000'000'000'000'000) {
-            return base::failure(
-                fmt::format("a cable of {} b/s at port {} of node {}; expected 1 Mb/s to 1 Pb/s",
-                            cable.rate.bps, cable.a.port, cable.a.node.value()));
-        }
-        if (cable.delay < base::Time::zero() || cable.delay > base::seconds(100)) {
-            return base::failure(
-                fmt::format("a cable with a delay of {} ps at port {} of node {}; expected 0 to "
-                            "100 s",
-                            cable.delay.ps, cable.a.port, cable.a.node.value()));
-        }
+        DAQLOOM_REFUSE_IF(cable.rate.bps < 1'000'000 || cable.rate.bps > 1'000'000'000'000'000,
+                          "a cable of {} b/s at port {} of node {}; expected 1 Mb/s to 1 Pb/s",
+                          cable.rate.bps, cable.a.port, cable.a.node.value());
+        DAQLOOM_REFUSE_IF(cable.delay < base::Time::zero() || cable.delay > base::seconds(100),
+                          "a cable with a delay of {} ps at port {} of node {}; expected 0 to "
+                          "100 s",
+                          cable.delay.ps, cable.a.port, cable.a.node.value());
     }
     return {};
 }
@@ -93,31 +82,25 @@ base::expected<void> check_cables(const Graph& graph, Cabled& cabled) {
 base::expected<void> check_routes(const Graph& graph, Cabled& cabled) {
     std::vector<std::size_t> most(graph.switch_ports.begin(), graph.switch_ports.end());
     for (const PortGroup& group : graph.groups) {
-        if (group.node.value() >= graph.nodes() || graph.is_host(group.node)) {
-            return base::failure(
-                fmt::format("a group of ports of node {}, which is no switch", group.node.value()));
-        }
+        DAQLOOM_REFUSE_IF(group.node.value() >= graph.nodes() || graph.is_host(group.node),
+                          "a group of ports of node {}, which is no switch", group.node.value());
         for (const PortNumber port : group.ports) {
             const End end{group.node, port};
-            if (!cabled.exists(end) || !cabled[end]) {
-                return base::failure(
-                    fmt::format("port {} of node {} is in a group; expected a port with a cable",
-                                port, group.node.value()));
-            }
+            DAQLOOM_REFUSE_IF(!cabled.exists(end) || !cabled[end],
+                              "port {} of node {} is in a group; expected a port with a cable",
+                              port, group.node.value());
         }
-        if (group.ports.empty() || ++most[graph.switch_of(group.node).value()] > kMostRoutes) {
-            return base::failure(fmt::format(
-                "an empty group of ports of node {}, or too many of them", group.node.value()));
-        }
+        DAQLOOM_REFUSE_IF(
+            group.ports.empty() || ++most[graph.switch_of(group.node).value()] > kMostRoutes,
+            "an empty group of ports of node {}, or too many of them", group.node.value());
     }
     for (std::size_t i = 0; i < graph.forwarding.size(); ++i) {
         const auto number = static_cast<std::uint32_t>(i / graph.hosts);
-        if (graph.forwarding[i] > most[number]) {
-            return base::failure(fmt::format(
-                "a route by port {} of node {}, which has {} ports and {} groups of ports",
-                graph.forwarding[i], graph.node_of(SwitchIndex(number)).value(),
-                graph.switch_ports[number], most[number] - graph.switch_ports[number]));
-        }
+        DAQLOOM_REFUSE_IF(
+            graph.forwarding[i] > most[number],
+            "a route by port {} of node {}, which has {} ports and {} groups of ports",
+            graph.forwarding[i], graph.node_of(SwitchIndex(number)).value(),
+            graph.switch_ports[number], most[number] - graph.switch_ports[number]);
     }
     return {};
 }

@@ -45,57 +45,46 @@ MacTableConfig addresses_of(const ForwarderConfig& config) {
 
 base::expected<void> check(const ForwarderConfig& config) {
     const OutputConfig& output = config.output;
-    if (output.ports < 1 || config.classes < 1 || config.classes > kClasses) {
-        return base::failure(
-            fmt::format("{} ports with {} classes; expected one port at least, and 1 "
-                        "to {} classes",
-                        output.ports, config.classes, kClasses));
-    }
-    if (output.rings.size() < std::size_t{output.ports} * config.classes ||
-        output.rings.size() > kNumber) {
-        return base::failure(
-            fmt::format("{} rings; expected one for each class of each port, {} at "
-                        "least",
-                        output.rings.size(), std::size_t{output.ports} * config.classes));
-    }
+    DAQLOOM_REFUSE_IF(output.ports < 1 || config.classes < 1 || config.classes > kClasses,
+                      "{} ports with {} classes; expected one port at least, and 1 "
+                      "to {} classes",
+                      output.ports, config.classes, kClasses);
+    DAQLOOM_REFUSE_IF(output.rings.size() < std::size_t{output.ports} * config.classes ||
+                          output.rings.size() > kNumber,
+                      "{} rings; expected one for each class of each port, {} at "
+                      "least",
+                      output.rings.size(), std::size_t{output.ports} * config.classes);
     for (std::size_t ring = 0; ring < output.rings.size(); ++ring) {
         const RingConfig& given = output.rings[ring];
         const bool is_its_ports = ring >= std::size_t{output.ports} * config.classes ||
                                   given.port == PortIndex(ring / config.classes);
-        if (given.port.value() >= output.ports || given.priority >= kClasses || given.packets < 1 ||
-            given.bytes < 1 || given.rate.bps < 0 || !is_its_ports) {
-            return base::failure(
-                fmt::format("ring {} of port {}, class {}, {} packets, {} B, {} b/s; expected one "
-                            "of the {} ports, "
-                            "in their order first, a class below {}, and room for a packet",
-                            ring, given.port.value(), given.priority, given.packets, given.bytes,
-                            given.rate.bps, output.ports, kClasses));
-        }
+        DAQLOOM_REFUSE_IF(given.port.value() >= output.ports || given.priority >= kClasses ||
+                              given.packets < 1 || given.bytes < 1 || given.rate.bps < 0 ||
+                              !is_its_ports,
+                          "ring {} of port {}, class {}, {} packets, {} B, {} b/s; expected one "
+                          "of the {} ports, "
+                          "in their order first, a class below {}, and room for a packet",
+                          ring, given.port.value(), given.priority, given.packets, given.bytes,
+                          given.rate.bps, output.ports, kClasses);
     }
     const SharedMemoryConfig& shared = output.shared;
-    if (shared.buffer < 0 || shared.dedicated < 0 || shared.dedicated > shared.buffer ||
-        !(shared.alpha > 0) || shared.port_limit < 0 || shared.cell_size < 0 ||
-        shared.cell_metadata < 0) {
-        return base::failure(
-            fmt::format("shared memory of {} B, of which {} B are dedicated, with alpha {}; "
-                        "expected a dedicated part no larger than all, and alpha above 0",
-                        shared.buffer, shared.dedicated, shared.alpha));
-    }
-    if (config.share.of < 1 || config.share.number >= config.share.of ||
-        (config.share.of > 1 && shared.buffer > 0)) {
-        return base::failure(
-            fmt::format("core {} of {}; expected a number below that, and one core for a shared "
-                        "memory",
-                        config.share.number, config.share.of));
-    }
-    if (config.limits.size() > output.ports) {
-        return base::failure(fmt::format("limits of {} ports; expected {} at most",
-                                         config.limits.size(), output.ports));
-    }
-    if (config.mirror != PortIndex::none() && config.mirror.value() >= output.ports) {
-        return base::failure(fmt::format("mirror port {}; expected one of the {} ports",
-                                         config.mirror.value(), output.ports));
-    }
+    DAQLOOM_REFUSE_IF(shared.buffer < 0 || shared.dedicated < 0 ||
+                          shared.dedicated > shared.buffer || !(shared.alpha > 0) ||
+                          shared.port_limit < 0 || shared.cell_size < 0 || shared.cell_metadata < 0,
+                      "shared memory of {} B, of which {} B are dedicated, with alpha {}; "
+                      "expected a dedicated part no larger than all, and alpha above 0",
+                      shared.buffer, shared.dedicated, shared.alpha);
+    DAQLOOM_REFUSE_IF(config.share.of < 1 || config.share.number >= config.share.of ||
+                          (config.share.of > 1 && shared.buffer > 0),
+                      "core {} of {}; expected a number below that, and one core for a shared "
+                      "memory",
+                      config.share.number, config.share.of);
+    DAQLOOM_REFUSE_IF(config.limits.size() > output.ports,
+                      "limits of {} ports; expected {} at most", config.limits.size(),
+                      output.ports);
+    DAQLOOM_REFUSE_IF(config.mirror != PortIndex::none() && config.mirror.value() >= output.ports,
+                      "mirror port {}; expected one of the {} ports", config.mirror.value(),
+                      output.ports);
     return {};
 }
 

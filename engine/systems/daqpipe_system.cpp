@@ -21,20 +21,18 @@ FragmentSizes sizes_of(const DaqpipeSystemConfig& config) {
 }
 
 base::expected<void> validate(const DaqpipeSystemConfig& config) {
-    if (config.readouts.empty() || config.builders.empty() ||
-        config.fragment_bytes.size() != config.readouts.size()) {
-        return base::failure(fmt::format(
-            "{} readout units, {} builder units and {} sizes of fragments; expected one of each "
-            "at least, and a size for each readout unit",
-            config.readouts.size(), config.builders.size(), config.fragment_bytes.size()));
-    }
-    if (std::uint64_t{config.credits} * config.readouts.size() * config.builders.size() >
-        kMostFragments) {
-        return base::failure(fmt::format(
-            "DAQPIPE: {} credits for each of {} builder units with {} readout units; "
-            "give fewer, {} fragments under way at most",
-            config.credits, config.builders.size(), config.readouts.size(), kMostFragments));
-    }
+    DAQLOOM_REFUSE_IF(
+        config.readouts.empty() || config.builders.empty() ||
+            config.fragment_bytes.size() != config.readouts.size(),
+        "{} readout units, {} builder units and {} sizes of fragments; expected one of each "
+        "at least, and a size for each readout unit",
+        config.readouts.size(), config.builders.size(), config.fragment_bytes.size());
+    DAQLOOM_REFUSE_IF(
+        std::uint64_t{config.credits} * config.readouts.size() * config.builders.size() >
+            kMostFragments,
+        "DAQPIPE: {} credits for each of {} builder units with {} readout units; "
+        "give fewer, {} fragments under way at most",
+        config.credits, config.builders.size(), config.readouts.size(), kMostFragments);
     return {};
 }
 

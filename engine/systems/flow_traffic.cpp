@@ -29,12 +29,10 @@ base::expected<FlowTraffic> FlowTraffic::make(const FlowsConfig& config, std::ui
         DAQLOOM_CHECK(traffic.check(flow, transport));
         outstanding += std::uint64_t{flow.outstanding} * flow.sources.size();
     }
-    if (outstanding > most_outstanding) {
-        return base::failure(
-            fmt::format("flows: {} messages may be outstanding, all sources together; give fewer, "
-                        "{} at most",
-                        outstanding, most_outstanding));
-    }
+    DAQLOOM_REFUSE_IF(outstanding > most_outstanding,
+                      "flows: {} messages may be outstanding, all sources together; give fewer, "
+                      "{} at most",
+                      outstanding, most_outstanding);
     const std::size_t flows = config.flows.size();
     traffic.latency_.resize(flows);
     traffic.counted_.resize(flows);

@@ -42,22 +42,18 @@ struct Placement {
             builders.unit_on.push_back(protocol::BuilderIndex::none());
         }
         Places<Unit>& places = this->*kind;
-        if (places.unit_on[found->second] != Unit::none()) {
-            return base::failure(
-                fmt::format("host {} has two readout or two builder units; expected one of each "
-                            "at most",
-                            host.value()));
-        }
+        DAQLOOM_REFUSE_IF(places.unit_on[found->second] != Unit::none(),
+                          "host {} has two readout or two builder units; expected one of each "
+                          "at most",
+                          host.value());
         return places.add(found->second);
     }
 
     /// A node without units. Fails where the host has some.
     base::expected<std::uint32_t> add_spare(network::NodeIndex host) {
         const auto node = static_cast<std::uint32_t>(hosts.size());
-        if (!node_at.emplace(host, node).second) {
-            return base::failure(
-                fmt::format("host {} is a spare and has units, or is a spare twice", host.value()));
-        }
+        DAQLOOM_REFUSE_IF(!node_at.emplace(host, node).second,
+                          "host {} is a spare and has units, or is a spare twice", host.value());
         hosts.push_back(host);
         readouts.unit_on.push_back(protocol::ReadoutIndex::none());
         builders.unit_on.push_back(protocol::BuilderIndex::none());

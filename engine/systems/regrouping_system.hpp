@@ -249,10 +249,8 @@ base::expected<void> RegroupingSystem<Content>::place_nodes(const SystemConfig& 
     hosts_ = placement_.hosts;
     states_.resize(hosts_.size());
     regroups_ = config.run.has_value();
-    if (!regroups_ && !config.schedule_changes.empty()) {
-        return base::failure(
-            std::string("the schedule changes where units regroup; expected a run control"));
-    }
+    DAQLOOM_REFUSE_IF(!regroups_ && !config.schedule_changes.empty(),
+                      "the schedule changes where units regroup; expected a run control");
     return this->place(system, placement_.hosts, flow_due);
 }
 
@@ -262,10 +260,8 @@ base::expected<void> RegroupingSystem<Content>::make_run(const SystemConfig& sys
                                                          const std::vector<NodeIndex>& readouts,
                                                          const std::vector<NodeIndex>& builders,
                                                          bool takes_turns) {
-    if (!system.flows.empty()) {
-        return base::failure(
-            std::string("flows are not simulated with units that regroup; remove either"));
-    }
+    DAQLOOM_REFUSE_IF(!system.flows.empty(),
+                      "flows are not simulated with units that regroup; remove either");
     protocol::RunPlan plan = *config.run;
     plan.units = static_cast<std::uint32_t>(hosts_.size());
     plan.takes_turns = takes_turns;

@@ -74,9 +74,7 @@ base::expected<void> ShiftSystem::build() {
     DAQLOOM_CHECK(place_cards());
     nodes().events().push({config_.warmup, kWarm, 0});
     if (config_.run) {
-        if (config_.card_buffer > 0) {
-            return base::failure(std::string("units regroup with cards without limit only"));
-        }
+        DAQLOOM_REFUSE_IF(config_.card_buffer > 0, "units regroup with cards without limit only");
         const auto& builders =
             config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
         return make_run(config_, config_, config_.slots, builders, true);
@@ -93,11 +91,9 @@ base::expected<void> ShiftSystem::build() {
 base::expected<LinearShift> ShiftSystem::place_units() {
     const auto& builder_slots =
         config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
-    if (builder_slots.size() != config_.slots.size()) {
-        return base::failure(
-            fmt::format("{} slots of readout and {} of builder units; give as many",
-                        config_.slots.size(), builder_slots.size()));
-    }
+    DAQLOOM_REFUSE_IF(builder_slots.size() != config_.slots.size(),
+                      "{} slots of readout and {} of builder units; give as many",
+                      config_.slots.size(), builder_slots.size());
     base::Table<SlotIndex, ReadoutIndex> readout_in;
     base::Table<SlotIndex, BuilderIndex> builder_in;
     for (std::size_t slot = 0; slot < config_.slots.size(); ++slot) {
@@ -122,20 +118,17 @@ base::expected<LinearShift> ShiftSystem::place_units() {
 base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
     const std::uint32_t units = shift.readouts();
     stages_of_.resize(units, {ShiftStage::entering, Time::zero()});
-    if (config_.streams < 1 || config_.streams > kMostStreams ||
-        config_.mfp_bytes.size() != std::size_t{units} * config_.streams) {
-        return base::failure(fmt::format(
-            "{} units with {} streams and {} sizes of MFPs; expected 1 to {} streams, and a size "
-            "for each",
-            units, config_.streams, config_.mfp_bytes.size(), kMostStreams));
-    }
+    DAQLOOM_REFUSE_IF(
+        config_.streams < 1 || config_.streams > kMostStreams ||
+            config_.mfp_bytes.size() != std::size_t{units} * config_.streams,
+        "{} units with {} streams and {} sizes of MFPs; expected 1 to {} streams, and a size "
+        "for each",
+        units, config_.streams, config_.mfp_bytes.size(), kMostStreams);
     const std::uint64_t mfps =
         std::uint64_t{units} * shift.builders() * config_.streams * config_.meps_per_phase;
-    if (config_.meps_per_phase > kMostMeps || mfps > kMostMfps) {
-        return base::failure(fmt::format(
-            "{} MEPs per phase are {} MFPs in a round; give at most {} MEPs and {} MFPs",
-            config_.meps_per_phase, mfps, kMostMeps, kMostMfps));
-    }
+    DAQLOOM_REFUSE_IF(config_.meps_per_phase > kMostMeps || mfps > kMostMfps,
+                      "{} MEPs per phase are {} MFPs in a round; give at most {} MEPs and {} MFPs",
+                      config_.meps_per_phase, mfps, kMostMeps, kMostMfps);
     const auto sizes = config_.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
     for (const base::Bytes bytes : config_.mfp_bytes) {
         base::RandomStream random(config_.seed, fmt::format("mfp {}", streams_.size()));
@@ -174,9 +167,8 @@ void ShiftSystem::make_groups(const LinearShift& shift) {
 
 /// Time in which a stream fills its card's buffer.
 base::expected<void> ShiftSystem::place_cards() {
-    if (config_.card_buffer > 0 && config_.mfp_interval <= Time::zero()) {
-        return base::failure(std::string("cards with a buffer, and no rate at which it fills"));
-    }
+    DAQLOOM_REFUSE_IF(config_.card_buffer > 0 && config_.mfp_interval <= Time::zero(),
+                      "cards with a buffer, and no rate at which it fills");
     std::vector<Time> room;
     for (const base::Bytes mfp : config_.mfp_bytes) {
         const double mfps = static_cast<double>(config_.card_buffer) / static_cast<double>(mfp);

@@ -232,16 +232,12 @@ base::expected<std::unique_ptr<MepConsumer>> write_meps(FileSinkConfig config,
                                                         NodeCounters& unit) {
     std::error_code ignored;
     const fs::path folder = fs::path(config.prefix).parent_path();
-    if (!folder.empty() && !fs::is_directory(folder, ignored)) {
-        return base::failure(
-            fmt::format("no folder {} for the files of built events; make it first, or give one "
-                        "that exists",
-                        folder.string()));
-    }
-    if (config.bytes_per_file < 1) {
-        return base::failure(
-            fmt::format("{} bytes per file; give at least 1", config.bytes_per_file));
-    }
+    DAQLOOM_REFUSE_IF(!folder.empty() && !fs::is_directory(folder, ignored),
+                      "no folder {} for the files of built events; make it first, or give one "
+                      "that exists",
+                      folder.string());
+    DAQLOOM_REFUSE_IF(config.bytes_per_file < 1, "{} bytes per file; give at least 1",
+                      config.bytes_per_file);
     return std::make_unique<WriteFiles>(std::move(config), counters, unit);
 }
 

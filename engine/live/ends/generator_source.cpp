@@ -95,12 +95,11 @@ base::expected<std::unique_ptr<MfpFeed>> prepare(const protocol::MfpGenerator& g
 base::expected<std::unique_ptr<MfpFeed>> generate_mfps(protocol::MfpGenerator generator,
                                                        Content content, Buffer& buffer) {
     const auto room = static_cast<Bytes>(buffer.area().bytes().size());
-    if (generator.largest() > room) {
-        return base::failure(fmt::format(
-            "a buffer of {} bytes for MFPs of up to {} bytes; give a larger buffer, or a smaller "
-            "packing",
-            room, generator.largest()));
-    }
+    DAQLOOM_REFUSE_IF(
+        generator.largest() > room,
+        "a buffer of {} bytes for MFPs of up to {} bytes; give a larger buffer, or a smaller "
+        "packing",
+        room, generator.largest());
     if (content == Content::once) {
         return prepare(generator, buffer);
     }

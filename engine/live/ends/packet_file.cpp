@@ -63,12 +63,9 @@ base::expected<PacketReader> PacketReader::open(std::string path, const PacketFo
     // Non-blocking: opening a pipe would wait for its writer.
     OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
-    if (!file || ::fstat(file.get(), &status) != 0) {
-        return base::failure(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-    }
-    if (!S_ISREG(status.st_mode)) {
-        return base::failure(fmt::format("cannot read {}: it is no file", path));
-    }
+    DAQLOOM_REFUSE_IF(!file || ::fstat(file.get(), &status) != 0, "cannot read {}: {}", path,
+                      std::strerror(errno));
+    DAQLOOM_REFUSE_IF(!S_ISREG(status.st_mode), "cannot read {}: it is no file", path);
     PacketReader reader(std::move(path), std::move(file), format);
     reader.index_ = read_index(reader.path_, status.st_size);
     return reader;

@@ -129,9 +129,8 @@ class Walk {
 base::expected<RecordedFile> file_at(const std::string& path, std::uint32_t packing) {
     OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
-    if (!file || ::fstat(file.get(), &status) != 0) {
-        return base::failure(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-    }
+    DAQLOOM_REFUSE_IF(!file || ::fstat(file.get(), &status) != 0, "cannot read {}: {}", path,
+                      std::strerror(errno));
     if (!S_ISREG(status.st_mode)) {
         return base::failure(path + " is no regular file; expected a file of MFPs");
     }
@@ -150,9 +149,7 @@ base::expected<std::vector<std::string>> paths_at(const std::string& path) {
             paths.push_back(entry->path().string());
         }
     }
-    if (error) {
-        return base::failure(fmt::format("cannot read {}: {}", path, error.message()));
-    }
+    DAQLOOM_REFUSE_IF(error, "cannot read {}: {}", path, error.message());
     if (paths.empty()) {
         return base::failure(path + " has no files that end in .mfp; expected a recording");
     }
@@ -163,9 +160,7 @@ base::expected<std::vector<std::string>> paths_at(const std::string& path) {
 }  // namespace
 
 base::expected<Recording> Recording::open(const std::string& path, std::uint32_t packing) {
-    if (packing == 0) {
-        return base::failure(fmt::format("packing 0 for {}; give 1 to 65535", path));
-    }
+    DAQLOOM_REFUSE_IF(packing == 0, "packing 0 for {}; give 1 to 65535", path);
     DAQLOOM_TRY(paths, paths_at(path));
     Recording recording;
     std::uint64_t first = std::numeric_limits<std::uint64_t>::max();

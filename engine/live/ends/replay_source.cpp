@@ -146,19 +146,15 @@ base::expected<std::unique_ptr<MfpFeed>> replay_mfps(const Recording& recording,
         if (file.source_id != config.source_id) {
             continue;
         }
-        if (file.largest > room) {
-            return base::failure(
-                fmt::format("{} has an MFP of {} bytes; the stream's buffer has {}", file.path,
-                            file.largest, room));
-        }
+        DAQLOOM_REFUSE_IF(file.largest > room,
+                          "{} has an MFP of {} bytes; the stream's buffer has {}", file.path,
+                          file.largest, room);
         parts.emplace_back(file, config.packing);
     }
-    if (parts.empty()) {
-        return base::failure(
-            fmt::format("no file of source {} among the {} of the recording; expected at least one "
-                        "for each stream",
-                        config.source_id, recording.files.size()));
-    }
+    DAQLOOM_REFUSE_IF(parts.empty(),
+                      "no file of source {} among the {} of the recording; expected at least one "
+                      "for each stream",
+                      config.source_id, recording.files.size());
     return std::make_unique<RecordedMfps>(std::move(parts), recording.first, recording.count,
                                           config);
 }

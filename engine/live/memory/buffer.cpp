@@ -132,14 +132,11 @@ Buffer::~Buffer() = default;
 
 base::expected<Buffer> Buffer::create(const BufferConfig& config, const Doorbell* reader,
                                       const Doorbell* writer) {
-    if (config.bytes < 1 || config.bytes > kMostBytes) {
-        return base::failure(
-            fmt::format("{} bytes for buffer {}; give 1 to 2^40", config.bytes, config.name));
-    }
-    if (!std::has_single_bit(config.pieces) || config.pieces > kMostPieces) {
-        return base::failure(fmt::format("{} pieces for buffer {}; give a power of two up to 2^20",
-                                         config.pieces, config.name));
-    }
+    DAQLOOM_REFUSE_IF(config.bytes < 1 || config.bytes > kMostBytes,
+                      "{} bytes for buffer {}; give 1 to 2^40", config.bytes, config.name);
+    DAQLOOM_REFUSE_IF(!std::has_single_bit(config.pieces) || config.pieces > kMostPieces,
+                      "{} pieces for buffer {}; give a power of two up to 2^20", config.pieces,
+                      config.name);
     DAQLOOM_TRY(control,
                 SharedMemory::create(config.name + "-control", control_bytes(config.pieces)));
     DAQLOOM_TRY(area, SharedMemory::create(config.name, config.bytes));

@@ -27,10 +27,8 @@ struct Address {
 
 base::expected<Address> abstract(const std::string& name) {
     Address made;
-    if (name.empty() || name.size() > 100) {
-        return base::failure(
-            fmt::format("'{}' as the name of a socket; give 1 to 100 characters", name));
-    }
+    DAQLOOM_REFUSE_IF(name.empty() || name.size() > 100,
+                      "'{}' as the name of a socket; give 1 to 100 characters", name);
     made.address.sun_family = AF_UNIX;
     std::ranges::copy(name, made.address.sun_path + 1);  // the leading zero makes it abstract
     made.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());

@@ -41,22 +41,17 @@ base::expected<void> Node::check(const NodeConfig& given) {
             fmt::format("unit {} in a slot; give 0 to {}", units - 1, kMostUnits - 1));
     }
     DAQLOOM_CHECK(live::check(config.tcp, config.slots.units()));
-    if (config.streams < 1 || config.streams > most_streams) {
-        return base::failure(fmt::format("{} streams; give 1 to {}", config.streams, most_streams));
-    }
+    DAQLOOM_REFUSE_IF(config.streams < 1 || config.streams > most_streams,
+                      "{} streams; give 1 to {}", config.streams, most_streams);
     DAQLOOM_CHECK(check_epoch(config));
     const std::uint32_t readouts = units_in(config.slots.readouts);
-    if (config.fragment_bytes.size() != std::size_t{readouts} * config.streams) {
-        return base::failure(
-            fmt::format("{} sizes of fragments for {} readout units with {} "
-                        "streams; give one for each stream",
-                        config.fragment_bytes.size(), readouts, config.streams));
-    }
-    if (config.packing < 1 || config.packing > protocol::most_mfp_fragments || config.align > 16) {
-        return base::failure(
-            fmt::format("packing of {} and align of {}; give 1 to 65535 and 0 to 16",
-                        config.packing, config.align));
-    }
+    DAQLOOM_REFUSE_IF(config.fragment_bytes.size() != std::size_t{readouts} * config.streams,
+                      "{} sizes of fragments for {} readout units with {} "
+                      "streams; give one for each stream",
+                      config.fragment_bytes.size(), readouts, config.streams);
+    DAQLOOM_REFUSE_IF(
+        config.packing < 1 || config.packing > protocol::most_mfp_fragments || config.align > 16,
+        "packing of {} and align of {}; give 1 to 65535 and 0 to 16", config.packing, config.align);
     return {};
 }
 
@@ -125,12 +120,10 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
     const auto is_in = [&](const std::vector<UnitIndex>& units) {
         return std::ranges::find(units, self) != units.end();
     };
-    if (!is_in(slots.readouts) && !is_in(slots.builders) && !is_in(slots.spares)) {
-        return base::failure(
-            fmt::format("unit {} has no slot; give it a readout unit, a builder unit or both, or "
-                        "make it a spare",
-                        self.value()));
-    }
+    DAQLOOM_REFUSE_IF(!is_in(slots.readouts) && !is_in(slots.builders) && !is_in(slots.spares),
+                      "unit {} has no slot; give it a readout unit, a builder unit or both, or "
+                      "make it a spare",
+                      self.value());
     if (is_in(slots.spares)) {  // warm spare: its memory is allocated in advance
         DAQLOOM_CHECK(parts->ends.make_streams(parts->config, parts->doorbell));
         DAQLOOM_CHECK(parts->ends.renew_output(parts->config, parts->doorbell));
@@ -215,17 +208,15 @@ base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
 
 base::expected<std::vector<UnitIndex>> Node::connect(std::span<const Transport::Peer> peers,
                                                      base::Time timeout) {
-    if (!parts_->flow || parts_->flow->epoch) {
-        return base::failure("an epoch is connected once, after it was prepared");
-    }
+    DAQLOOM_REFUSE_IF(!parts_->flow || parts_->flow->epoch,
+                      "an epoch is connected once, after it was prepared");
     return parts_->flow->transport->connect(peers, now() + timeout);
 }
 
 base::expected<void> Node::start(std::uint64_t first_mep) {
     Parts& node = *parts_;
-    if (!node.flow || node.flow->epoch) {
-        return base::failure("an epoch is started once, after it was prepared and connected");
-    }
+    DAQLOOM_REFUSE_IF(!node.flow || node.flow->epoch,
+                      "an epoch is started once, after it was prepared and connected");
     Parts::Flow& flow = *node.flow;
     DAQLOOM_TRY(epoch, make_epoch({.config = &node.config,
                                    .transport = flow.transport.get(),

@@ -23,10 +23,9 @@ std::uint32_t units_in(const std::vector<UnitIndex>& slots) {
 base::expected<Bytes> largest_fragment(const NodeConfig& config) {
     DAQLOOM_TRY(event, protocol::largest_event(config.event_size, config.seed));
     const std::uint32_t readouts = units_in(config.slots.readouts);
-    if (!config.share.empty() && config.share.size() != readouts) {
-        return base::failure(fmt::format("{} shares of {} readout units; give one for each",
-                                         config.share.size(), readouts));
-    }
+    DAQLOOM_REFUSE_IF(!config.share.empty() && config.share.size() != readouts,
+                      "{} shares of {} readout units; give one for each", config.share.size(),
+                      readouts);
     const protocol::FragmentShares shares(readouts, config.share);
     Bytes largest = 0;
     for (ReadoutIndex readout; readout.value() < readouts; ++readout) {
@@ -42,11 +41,10 @@ base::expected<NodeConfig> with_pieces(NodeConfig config) {
     DAQLOOM_TRY(largest, largest_fragment(config));
     const Bytes pieces =
         (largest + PatternSizes::largest_fragment - 1) / PatternSizes::largest_fragment;
-    if (pieces > protocol::most_mfp_fragments) {
-        return base::failure(fmt::format(
-            "a fragment of {} bytes; give at most {}: smaller events, or more readout units",
-            largest, protocol::most_mfp_fragments * PatternSizes::largest_fragment));
-    }
+    DAQLOOM_REFUSE_IF(
+        pieces > protocol::most_mfp_fragments,
+        "a fragment of {} bytes; give at most {}: smaller events, or more readout units", largest,
+        protocol::most_mfp_fragments * PatternSizes::largest_fragment);
     config.packing = static_cast<std::uint32_t>(pieces);
     return config;
 }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <string>
 #include <utility>
 
 namespace daqloom::protocol {
@@ -22,62 +20,54 @@ constexpr double largest_gaussian_spread = 1.0 / 3.0;
 /// Limit for a gamma: beyond, nearly every event would be empty and a rare one gigantic.
 constexpr double largest_gamma_spread = 10.0;
 
-std::optional<std::string> problem_of_spread(const EventSizeConfig& config, double largest_share,
-                                             const char* distribution) {
+base::expected<void> check_spread(const EventSizeConfig& config, double largest_share,
+                                  const char* distribution) {
     const double largest = largest_share * static_cast<double>(config.mean);
     if (config.spread_bytes > 0 && config.spread_bytes <= largest) {
-        return std::nullopt;
+        return {};
     }
-    return fmt::format("{} spread of {} bytes; give more than 0, at most {}", distribution,
-                       config.spread_bytes, largest);
+    return base::failure(fmt::format("{} spread of {} bytes; give more than 0, at most {}",
+                                     distribution, config.spread_bytes, largest));
 }
 
-std::optional<std::string> problem_of_histogram(const std::vector<EventSizeConfig::Bin>& bins) {
-    if (bins.empty() || bins.size() > most_bins) {
-        return fmt::format("histogram of {} bins; give 1 to {}", bins.size(), most_bins);
-    }
+base::expected<void> check_histogram(const std::vector<EventSizeConfig::Bin>& bins) {
+    DAQLOOM_REFUSE_IF(bins.empty() || bins.size() > most_bins, "histogram of {} bins; give 1 to {}",
+                      bins.size(), most_bins);
     double total = 0;
     for (std::size_t i = 0; i < bins.size(); ++i) {
         const auto& [lower, upper, weight] = bins[i];
-        if (lower < 1 || upper < lower || upper > largest_event) {
-            return fmt::format(
-                "histogram bin {} from {} to {} bytes; give 1 <= lower <= upper <= {}", i + 1,
-                lower, upper, largest_event);
-        }
-        if (!(weight >= 0 && weight <= 1e18)) {
-            return fmt::format("histogram bin {} of weight {}; give 0 to 1e18", i + 1, weight);
-        }
+        DAQLOOM_REFUSE_IF(lower < 1 || upper < lower || upper > largest_event,
+                          "histogram bin {} from {} to {} bytes; give 1 <= lower <= upper <= {}",
+                          i + 1, lower, upper, largest_event);
+        DAQLOOM_REFUSE_IF(!(weight >= 0 && weight <= 1e18),
+                          "histogram bin {} of weight {}; give 0 to 1e18", i + 1, weight);
         total += weight;
     }
-    if (total <= 0) {
-        return std::string("histogram whose weights are all 0; give one a positive weight");
-    }
-    return std::nullopt;
+    DAQLOOM_REFUSE_IF(total <= 0, "histogram whose weights are all 0; give one a positive weight");
+    return {};
 }
 
-std::optional<std::string> problem_of(const EventSizeConfig& config) {
+base::expected<void> check(const EventSizeConfig& config) {
     if (config.kind == Kind::histogram) {
-        return problem_of_histogram(config.histogram);
+        return check_histogram(config.histogram);
     }
-    if (config.mean < 1 || config.mean > largest_event) {
-        return fmt::format("mean of {} bytes; give 1 to {}", config.mean, largest_event);
-    }
+    DAQLOOM_REFUSE_IF(config.mean < 1 || config.mean > largest_event,
+                      "mean of {} bytes; give 1 to {}", config.mean, largest_event);
     switch (config.kind) {
         case Kind::gaussian:
-            return problem_of_spread(config, largest_gaussian_spread, "gaussian");
+            return check_spread(config, largest_gaussian_spread, "gaussian");
         case Kind::gamma:
-            return problem_of_spread(config, largest_gamma_spread, "gamma");
+            return check_spread(config, largest_gamma_spread, "gamma");
         case Kind::poisson:
-            if (config.quantum < 1 || config.quantum > config.mean) {
-                return fmt::format("quantum of {} bytes; give 1 to the mean of {}", config.quantum,
-                                   config.mean);
-            }
-            return std::nullopt;
+            DAQLOOM_REFUSE_IF(config.quantum < 1 || config.quantum > config.mean,
+                              "quantum of {} bytes; give 1 to the mean of {}", config.quantum,
+                              config.mean);
+            return {};
         case Kind::fixed:
         case Kind::histogram:
             break;
     }
-    return std::nullopt;
+    return {};
 }
 
 double mean_of(const EventSizeConfig& config) {
@@ -110,9 +100,7 @@ Bytes whole_bytes(double size) {
 }  // namespace
 
 base::expected<EventSizes> EventSizes::make(EventSizeConfig config, base::RandomStream random) {
-    if (const auto problem = problem_of(config)) {
-        return base::failure("event size: " + *problem);
-    }
+    DAQLOOM_CHECK(base::about("event size: ", check(config)));
     return EventSizes(std::move(config), std::move(random));
 }
 

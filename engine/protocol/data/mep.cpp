@@ -42,24 +42,18 @@ class Places {
     Places(std::uint32_t streams, Bytes mep) : end_(mep_overhead(streams)), mep_(mep) {}
 
     base::expected<void> take(const MepEntry& entry) {
-        if (entry.state > MepState::empty) {
-            return base::failure(fmt::format("{}: state {}; expected 0 to 2", who(entry),
-                                             static_cast<unsigned>(entry.state)));
-        }
-        if (entry.state == MepState::empty && entry.bytes != 0) {
-            return base::failure(
-                fmt::format("{}: empty, with {} bytes; expected none", who(entry), entry.bytes));
-        }
-        if (entry.bytes < 0 || entry.bytes > largest_mfp_size) {
-            return base::failure(fmt::format("{}: {} bytes; expected 0 to {}", who(entry),
-                                             entry.bytes, largest_mfp_size));
-        }
-        if (entry.offset < end_ || entry.offset > mep_ || entry.bytes > mep_ - entry.offset) {
-            return base::failure(
-                fmt::format("{}: {} bytes at {}; expected them from {} on, where what is before "
-                            "them ends, to {} at most, where the MEP ends",
-                            who(entry), entry.bytes, entry.offset, end_, mep_));
-        }
+        DAQLOOM_REFUSE_IF(entry.state > MepState::empty, "{}: state {}; expected 0 to 2",
+                          who(entry), static_cast<unsigned>(entry.state));
+        DAQLOOM_REFUSE_IF(entry.state == MepState::empty && entry.bytes != 0,
+                          "{}: empty, with {} bytes; expected none", who(entry), entry.bytes);
+        DAQLOOM_REFUSE_IF(entry.bytes < 0 || entry.bytes > largest_mfp_size,
+                          "{}: {} bytes; expected 0 to {}", who(entry), entry.bytes,
+                          largest_mfp_size);
+        DAQLOOM_REFUSE_IF(
+            entry.offset < end_ || entry.offset > mep_ || entry.bytes > mep_ - entry.offset,
+            "{}: {} bytes at {}; expected them from {} on, where what is before "
+            "them ends, to {} at most, where the MEP ends",
+            who(entry), entry.bytes, entry.offset, end_, mep_);
         end_ = entry.offset + entry.bytes;
         is_incomplete_ |= entry.state == MepState::missing;
         return {};
@@ -80,16 +74,12 @@ class Places {
 
 base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntry> entries,
                                 std::span<std::uint8_t> mep) {
-    if (entries.size() > largest_mep_streams) {
-        return base::failure(
-            fmt::format("MEP of {} streams; give at most {}", entries.size(), largest_mep_streams));
-    }
+    DAQLOOM_REFUSE_IF(entries.size() > largest_mep_streams, "MEP of {} streams; give at most {}",
+                      entries.size(), largest_mep_streams);
     const auto streams = static_cast<std::uint32_t>(entries.size());
-    if (mep.size() < static_cast<std::size_t>(mep_overhead(streams))) {
-        return base::failure(
-            fmt::format("MEP of {} bytes; its header and table of {} streams take {}", mep.size(),
-                        streams, mep_overhead(streams)));
-    }
+    DAQLOOM_REFUSE_IF(mep.size() < static_cast<std::size_t>(mep_overhead(streams)),
+                      "MEP of {} bytes; its header and table of {} streams take {}", mep.size(),
+                      streams, mep_overhead(streams));
     Places places(streams, static_cast<Bytes>(mep.size()));
     for (std::uint32_t stream = 0; stream < streams; ++stream) {
         DAQLOOM_CHECK(places.take(entries[stream]));
@@ -106,27 +96,20 @@ base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntr
 }
 
 base::expected<Bytes> mep_size(Memory front) {
-    if (front.size() < static_cast<std::size_t>(mep_overhead(0))) {
-        return base::failure(fmt::format("MEP cut off: {} bytes, and its header takes {}",
-                                         front.size(), mep_overhead(0)));
-    }
+    DAQLOOM_REFUSE_IF(front.size() < static_cast<std::size_t>(mep_overhead(0)),
+                      "MEP cut off: {} bytes, and its header takes {}", front.size(),
+                      mep_overhead(0));
     const auto magic = number_at<std::uint32_t>(front, 0);
-    if (magic != mep_magic) {
-        return base::failure(
-            fmt::format("no MEP: it begins with {:#010x} instead of {:#010x}", magic, mep_magic));
-    }
+    DAQLOOM_REFUSE_IF(magic != mep_magic, "no MEP: it begins with {:#010x} instead of {:#010x}",
+                      magic, mep_magic);
     const auto streams = number_at<std::uint32_t>(front, 4);
-    if (streams > largest_mep_streams) {
-        return base::failure(
-            fmt::format("MEP of {} streams; expected at most {}", streams, largest_mep_streams));
-    }
+    DAQLOOM_REFUSE_IF(streams > largest_mep_streams, "MEP of {} streams; expected at most {}",
+                      streams, largest_mep_streams);
     const auto bytes = number_at<std::uint64_t>(front, 32);
-    if (bytes < static_cast<std::uint64_t>(mep_overhead(streams)) ||
-        bytes > static_cast<std::uint64_t>(std::numeric_limits<Bytes>::max())) {
-        return base::failure(
-            fmt::format("MEP of {} bytes; its header and table of {} streams take {}", bytes,
-                        streams, mep_overhead(streams)));
-    }
+    DAQLOOM_REFUSE_IF(bytes < static_cast<std::uint64_t>(mep_overhead(streams)) ||
+                          bytes > static_cast<std::uint64_t>(std::numeric_limits<Bytes>::max()),
+                      "MEP of {} bytes; its header and table of {} streams take {}", bytes, streams,
+                      mep_overhead(streams));
     return static_cast<Bytes>(bytes);
 }
 
@@ -137,10 +120,9 @@ bool lacks_mfps(Memory front) {
 
 base::expected<MepView> MepView::decode(Memory memory) {
     DAQLOOM_TRY(bytes, mep_size(memory));
-    if (static_cast<std::size_t>(bytes) != memory.size()) {
-        return base::failure(fmt::format(
-            "MEP says that it has {} bytes; expected {}, which there are", bytes, memory.size()));
-    }
+    DAQLOOM_REFUSE_IF(static_cast<std::size_t>(bytes) != memory.size(),
+                      "MEP says that it has {} bytes; expected {}, which there are", bytes,
+                      memory.size());
     return decode_front(memory, bytes);
 }
 

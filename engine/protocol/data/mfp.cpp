@@ -48,28 +48,21 @@ class Writer {
 
 base::expected<Bytes> encode_mfp(const MfpHeader& header, std::span<const MfpFragment> fragments,
                                  std::span<std::uint8_t> out) {
-    if (fragments.size() > most_mfp_fragments) {
-        return base::failure(fmt::format("MFP of {} fragments; give at most {}", fragments.size(),
-                                         most_mfp_fragments));
-    }
-    if (header.align > largest_mfp_align) {
-        return base::failure(
-            fmt::format("MFP align {}; give 0 to {}", header.align, largest_mfp_align));
-    }
+    DAQLOOM_REFUSE_IF(fragments.size() > most_mfp_fragments, "MFP of {} fragments; give at most {}",
+                      fragments.size(), most_mfp_fragments);
+    DAQLOOM_REFUSE_IF(header.align > largest_mfp_align, "MFP align {}; give 0 to {}", header.align,
+                      largest_mfp_align);
     const auto count = static_cast<std::uint16_t>(fragments.size());
     Bytes size = mfp_overhead(count);
     for (const MfpFragment& fragment : fragments) {
-        if (fragment.payload.size() > largest_mfp_fragment) {
-            return base::failure(fmt::format("MFP fragment of {} bytes; give at most {}",
-                                             fragment.payload.size(), largest_mfp_fragment));
-        }
+        DAQLOOM_REFUSE_IF(fragment.payload.size() > largest_mfp_fragment,
+                          "MFP fragment of {} bytes; give at most {}", fragment.payload.size(),
+                          largest_mfp_fragment);
         size += padded_to(static_cast<Bytes>(fragment.payload.size()), header.align);
     }
-    if (size > static_cast<Bytes>(
-                   std::min<std::size_t>(out.size(), std::numeric_limits<std::uint32_t>::max()))) {
-        return base::failure(
-            fmt::format("MFP of {} bytes; there is room for {}", size, out.size()));
-    }
+    DAQLOOM_REFUSE_IF(size > static_cast<Bytes>(std::min<std::size_t>(
+                                 out.size(), std::numeric_limits<std::uint32_t>::max())),
+                      "MFP of {} bytes; there is room for {}", size, out.size());
     Writer writer(out);
     writer.number<std::uint16_t>(mfp_magic);
     writer.number<std::uint16_t>(count);
@@ -96,15 +89,12 @@ base::expected<Bytes> encode_mfp(const MfpHeader& header, std::span<const MfpFra
 }
 
 base::expected<Bytes> mfp_size(Memory front) {
-    if (front.size() < static_cast<std::size_t>(mfp_header_bytes)) {
-        return base::failure(fmt::format("MFP cut off: {} bytes, and its header takes {}",
-                                         front.size(), mfp_header_bytes));
-    }
+    DAQLOOM_REFUSE_IF(front.size() < static_cast<std::size_t>(mfp_header_bytes),
+                      "MFP cut off: {} bytes, and its header takes {}", front.size(),
+                      mfp_header_bytes);
     const auto magic = number_at<std::uint16_t>(front, 0);
-    if (magic != mfp_magic) {
-        return base::failure(
-            fmt::format("no MFP: it begins with {:#06x} instead of {:#06x}", magic, mfp_magic));
-    }
+    DAQLOOM_REFUSE_IF(magic != mfp_magic, "no MFP: it begins with {:#06x} instead of {:#06x}",
+                      magic, mfp_magic);
     return number_at<std::uint32_t>(front, 4);
 }
 
@@ -116,26 +106,22 @@ base::expected<MfpView> MfpView::decode(Memory memory) {
                            .source_id = number_at<std::uint16_t>(memory, 16),
                            .align = memory[18],
                            .version = memory[19]};
-    if (header.align > largest_mfp_align) {
-        return base::failure(fmt::format("MFP of source {:#06x}: align {}; expected 0 to {}",
-                                         header.source_id, header.align, largest_mfp_align));
-    }
-    if (size > memory.size() || size < static_cast<std::uint64_t>(mfp_overhead(count))) {
-        return base::failure(
-            fmt::format("MFP of source {:#06x}: packet size {} with {} fragments in {} bytes; "
-                        "expected {} at least, and not beyond the end",
-                        header.source_id, size, count, memory.size(), mfp_overhead(count)));
-    }
+    DAQLOOM_REFUSE_IF(header.align > largest_mfp_align,
+                      "MFP of source {:#06x}: align {}; expected 0 to {}", header.source_id,
+                      header.align, largest_mfp_align);
+    DAQLOOM_REFUSE_IF(
+        size > memory.size() || size < static_cast<std::uint64_t>(mfp_overhead(count)),
+        "MFP of source {:#06x}: packet size {} with {} fragments in {} bytes; "
+        "expected {} at least, and not beyond the end",
+        header.source_id, size, count, memory.size(), mfp_overhead(count));
     const MfpView view(header, count, memory.first(static_cast<std::size_t>(size)));
     auto expected = static_cast<std::uint64_t>(mfp_overhead(count));
     for (std::uint16_t index = 0; index < count; ++index) {
         expected += view.padded_size_of(index);
     }
-    if (expected != size) {
-        return base::failure(
-            fmt::format("MFP of source {:#06x}: packet size {}; its {} fragments take {}",
-                        header.source_id, size, count, expected));
-    }
+    DAQLOOM_REFUSE_IF(expected != size,
+                      "MFP of source {:#06x}: packet size {}; its {} fragments take {}",
+                      header.source_id, size, count, expected);
     return view;
 }
 

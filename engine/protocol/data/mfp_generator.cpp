@@ -30,27 +30,20 @@ void pad(std::span<std::uint8_t> memory, Bytes at, Bytes end) {
 }  // namespace
 
 base::expected<MfpGenerator> MfpGenerator::make(MfpGeneratorConfig config) {
-    if (config.packing < 1 || config.packing > most_mfp_fragments) {
-        return base::failure(
-            fmt::format("MFPs of {} fragments: an MFP counts its fragments with 16 bits; give a "
-                        "packing of 1 to {}",
-                        config.packing, most_mfp_fragments));
-    }
-    if (config.align > largest_mfp_align) {
-        return base::failure(
-            fmt::format("MFP align {}; give 0 to {}", config.align, largest_mfp_align));
-    }
-    if (config.sizes == nullptr) {
-        return base::failure("MFPs of generated fragments without sizes; give a table of sizes");
-    }
+    DAQLOOM_REFUSE_IF(config.packing < 1 || config.packing > most_mfp_fragments,
+                      "MFPs of {} fragments: an MFP counts its fragments with 16 bits; give a "
+                      "packing of 1 to {}",
+                      config.packing, most_mfp_fragments);
+    DAQLOOM_REFUSE_IF(config.align > largest_mfp_align, "MFP align {}; give 0 to {}", config.align,
+                      largest_mfp_align);
+    DAQLOOM_REFUSE_IF(config.sizes == nullptr,
+                      "MFPs of generated fragments without sizes; give a table of sizes");
     const Bytes largest = mfp_overhead(static_cast<std::uint16_t>(config.packing)) +
                           config.packing * padded_to(config.sizes->largest(), config.align);
-    if (largest > largest_mfp_size) {
-        return base::failure(
-            fmt::format("MFPs of {} fragments of up to {} bytes can take {} bytes, and an MFP at "
-                        "most {}; give a smaller packing or smaller fragments",
-                        config.packing, config.sizes->largest(), largest, largest_mfp_size));
-    }
+    DAQLOOM_REFUSE_IF(largest > largest_mfp_size,
+                      "MFPs of {} fragments of up to {} bytes can take {} bytes, and an MFP at "
+                      "most {}; give a smaller packing or smaller fragments",
+                      config.packing, config.sizes->largest(), largest, largest_mfp_size);
     return MfpGenerator(std::move(config), largest);
 }
 
@@ -66,10 +59,8 @@ base::expected<Bytes> MfpGenerator::generate(std::uint64_t event,
                                              std::span<std::uint8_t> out) const {
     const Bytes payloads_at = mfp_overhead(packing());
     const auto room = static_cast<Bytes>(out.size());
-    if (room < payloads_at) {
-        return base::failure(
-            fmt::format("MFP of {} bytes; there is room for {}", bytes_of(event), room));
-    }
+    DAQLOOM_REFUSE_IF(room < payloads_at, "MFP of {} bytes; there is room for {}", bytes_of(event),
+                      room);
     const auto front = part(out, 0, payloads_at);
     const auto sizes_at = static_cast<std::size_t>(mfp_header_bytes + padded_to(packing(), 2));
     std::ranges::fill(front, std::uint8_t{0});  // types are 0, and so is padding
@@ -79,9 +70,7 @@ base::expected<Bytes> MfpGenerator::generate(std::uint64_t event,
         put_number<std::uint16_t>(front, sizes_at + 2 * i, fragment);
         bytes += padded_to(fragment, config_.align);
     }
-    if (room < bytes) {
-        return base::failure(fmt::format("MFP of {} bytes; there is room for {}", bytes, room));
-    }
+    DAQLOOM_REFUSE_IF(room < bytes, "MFP of {} bytes; there is room for {}", bytes, room);
     put_number<std::uint16_t>(front, 0, mfp_magic);
     put_number<std::uint16_t>(front, 2, packing());
     put_number<std::uint32_t>(front, 4, static_cast<std::uint32_t>(bytes));

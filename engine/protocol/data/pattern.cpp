@@ -109,11 +109,9 @@ base::expected<PatternSizes> PatternSizes::of_events(const EventSizeConfig& even
         const base::Bytes fragment = shares.fragment(drawn.next(), readout);
         for (std::uint32_t piece = 0; piece < pieces; ++piece) {
             const base::Bytes bytes = fragment_size(fragment, ReadoutIndex(piece), pieces);
-            if (bytes > largest_fragment) {
-                return base::failure(
-                    fmt::format("a fragment of {} bytes in {} pieces; give pieces of at most {}",
-                                fragment, pieces, largest_fragment));
-            }
+            DAQLOOM_REFUSE_IF(bytes > largest_fragment,
+                              "a fragment of {} bytes in {} pieces; give pieces of at most {}",
+                              fragment, pieces, largest_fragment);
             sizes.table_.push_back(static_cast<std::uint16_t>(bytes));
         }
     } while (sizes.table_.size() + pieces <= sizes_in_table);

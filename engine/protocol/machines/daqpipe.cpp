@@ -18,24 +18,20 @@ constexpr Bytes largest_daqpipe_fragment = Bytes{1} << 32;
 }  // namespace
 
 base::expected<DaqpipeBuilder> DaqpipeBuilder::make(DaqpipeBuilderConfig config) {
-    if (config.readouts < 1 || config.readouts > most_daqpipe_units ||
-        config.self.value() >= most_daqpipe_units) {
-        return base::failure(fmt::format("DAQPIPE builder {} with {} readout units; give 1 to {}",
-                                         config.self.value(), config.readouts, most_daqpipe_units));
-    }
-    if (config.credits < 1 || config.credits > most_credits ||
-        std::uint64_t{config.credits} * config.readouts > most_daqpipe_fragments) {
-        return base::failure(
-            fmt::format("DAQPIPE builder: {} credits for events of {} fragments; give 1 to {}, and "
-                        "at most {} fragments in all",
-                        config.credits, config.readouts, most_credits, most_daqpipe_fragments));
-    }
-    if (config.largest_fragment < 1 || config.largest_fragment > largest_daqpipe_fragment) {
-        return base::failure(
-            fmt::format("DAQPIPE builder: largest fragment of {} bytes; give 1 to "
-                        "{}",
-                        config.largest_fragment, largest_daqpipe_fragment));
-    }
+    DAQLOOM_REFUSE_IF(config.readouts < 1 || config.readouts > most_daqpipe_units ||
+                          config.self.value() >= most_daqpipe_units,
+                      "DAQPIPE builder {} with {} readout units; give 1 to {}", config.self.value(),
+                      config.readouts, most_daqpipe_units);
+    DAQLOOM_REFUSE_IF(config.credits < 1 || config.credits > most_credits ||
+                          std::uint64_t{config.credits} * config.readouts > most_daqpipe_fragments,
+                      "DAQPIPE builder: {} credits for events of {} fragments; give 1 to {}, and "
+                      "at most {} fragments in all",
+                      config.credits, config.readouts, most_credits, most_daqpipe_fragments);
+    DAQLOOM_REFUSE_IF(
+        config.largest_fragment < 1 || config.largest_fragment > largest_daqpipe_fragment,
+        "DAQPIPE builder: largest fragment of {} bytes; give 1 to "
+        "{}",
+        config.largest_fragment, largest_daqpipe_fragment);
     return DaqpipeBuilder(config);
 }
 
@@ -77,15 +73,12 @@ bool DaqpipeBuilder::is_drained() const {
 }
 
 base::expected<DaqpipeReadout> DaqpipeReadout::make(DaqpipeReadoutConfig config) {
-    if (config.builders < 1 || config.builders > most_daqpipe_units ||
-        config.self.value() >= most_daqpipe_units) {
-        return base::failure(fmt::format("DAQPIPE readout {} with {} builders; give 1 to {}",
-                                         config.self.value(), config.builders, most_daqpipe_units));
-    }
-    if (config.credits < 1 || config.credits > most_credits) {
-        return base::failure(
-            fmt::format("DAQPIPE readout: {} credits; give 1 to {}", config.credits, most_credits));
-    }
+    DAQLOOM_REFUSE_IF(config.builders < 1 || config.builders > most_daqpipe_units ||
+                          config.self.value() >= most_daqpipe_units,
+                      "DAQPIPE readout {} with {} builders; give 1 to {}", config.self.value(),
+                      config.builders, most_daqpipe_units);
+    DAQLOOM_REFUSE_IF(config.credits < 1 || config.credits > most_credits,
+                      "DAQPIPE readout: {} credits; give 1 to {}", config.credits, most_credits);
     return DaqpipeReadout(config);
 }
 

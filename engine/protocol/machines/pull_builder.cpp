@@ -16,19 +16,17 @@ constexpr std::uint64_t most_pull_fragments = std::uint64_t{1} << 30;
 }  // namespace
 
 base::expected<PullBuilder> PullBuilder::make(PullBuilderConfig config) {
-    if (config.readouts < 1 || config.readouts > most_readouts) {
-        return base::failure(fmt::format("builder unit: {} readout units; give 1 to {}",
-                                         config.readouts, most_readouts));
-    }
-    if (config.concurrent_events < 1 || config.concurrent_events > most_concurrent_events) {
-        return base::failure(fmt::format("builder unit: {} concurrent events; give 1 to {}",
-                                         config.concurrent_events, most_concurrent_events));
-    }
-    if (std::uint64_t{config.readouts} * config.concurrent_events > most_pull_fragments) {
-        return base::failure(fmt::format(
-            "builder unit: {} concurrent events of {} fragments; give at most {} fragments in all",
-            config.concurrent_events, config.readouts, most_pull_fragments));
-    }
+    DAQLOOM_REFUSE_IF(config.readouts < 1 || config.readouts > most_readouts,
+                      "builder unit: {} readout units; give 1 to {}", config.readouts,
+                      most_readouts);
+    DAQLOOM_REFUSE_IF(
+        config.concurrent_events < 1 || config.concurrent_events > most_concurrent_events,
+        "builder unit: {} concurrent events; give 1 to {}", config.concurrent_events,
+        most_concurrent_events);
+    DAQLOOM_REFUSE_IF(
+        std::uint64_t{config.readouts} * config.concurrent_events > most_pull_fragments,
+        "builder unit: {} concurrent events of {} fragments; give at most {} fragments in all",
+        config.concurrent_events, config.readouts, most_pull_fragments);
     return PullBuilder(config);
 }
 

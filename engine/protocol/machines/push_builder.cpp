@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
-#include <string>
 #include <utility>
 
 namespace daqloom::protocol {
@@ -21,61 +19,48 @@ constexpr std::uint32_t most_meps = 1'000'000;
 constexpr std::uint64_t most_mfps = std::uint64_t{1} << 26;
 constexpr Bytes largest_output = Bytes{1} << 50;
 
-std::optional<std::string> problem_of_units(const PushBuilderConfig& config) {
-    if (config.builders < 1 || config.builders > most_units ||
-        config.self.value() >= config.builders) {
-        return fmt::format("builder unit {} of {}; give 1 to {} units, counted from 0",
-                           config.self.value(), config.builders, most_units);
-    }
-    if (config.streams.empty() || config.streams.size() > most_units) {
-        return fmt::format("{} readout units; give 1 to {}", config.streams.size(), most_units);
-    }
+base::expected<void> check_units(const PushBuilderConfig& config) {
+    DAQLOOM_REFUSE_IF(config.builders < 1 || config.builders > most_units ||
+                          config.self.value() >= config.builders,
+                      "builder unit {} of {}; give 1 to {} units, counted from 0",
+                      config.self.value(), config.builders, most_units);
+    DAQLOOM_REFUSE_IF(config.streams.empty() || config.streams.size() > most_units,
+                      "{} readout units; give 1 to {}", config.streams.size(), most_units);
     for (const ReadoutIndex unit : config.streams.indices()) {
-        if (config.streams[unit] < 1 || config.streams[unit] > most_streams) {
-            return fmt::format("readout unit {} with {} streams; give 1 to {}", unit.value(),
-                               config.streams[unit], most_streams);
-        }
+        DAQLOOM_REFUSE_IF(config.streams[unit] < 1 || config.streams[unit] > most_streams,
+                          "readout unit {} with {} streams; give 1 to {}", unit.value(),
+                          config.streams[unit], most_streams);
     }
-    return std::nullopt;
+    return {};
 }
 
-std::optional<std::string> problem_of(const PushBuilderConfig& config) {
-    if (auto problem = problem_of_units(config)) {
-        return problem;
-    }
-    if (config.concurrent_meps < 1 || config.concurrent_meps > most_meps ||
-        config.announced_meps < 1 || config.announced_meps > most_meps) {
-        return fmt::format("{} concurrent and {} announced MEPs; give 1 to {} of each",
-                           config.concurrent_meps, config.announced_meps, most_meps);
-    }
+base::expected<void> check(const PushBuilderConfig& config) {
+    DAQLOOM_CHECK(check_units(config));
+    DAQLOOM_REFUSE_IF(config.concurrent_meps < 1 || config.concurrent_meps > most_meps ||
+                          config.announced_meps < 1 || config.announced_meps > most_meps,
+                      "{} concurrent and {} announced MEPs; give 1 to {} of each",
+                      config.concurrent_meps, config.announced_meps, most_meps);
     std::uint64_t streams = 0;
     for (const std::uint32_t of_unit : config.streams) {
         streams += of_unit;
     }
     const std::uint64_t meps = std::uint64_t{config.concurrent_meps} + config.announced_meps;
-    if (streams * meps > most_mfps) {
-        return fmt::format("{} MEPs of {} streams at a time; give at most {} in all", meps, streams,
-                           most_mfps);
-    }
-    if (config.output_buffer < 1 || config.output_buffer > largest_output) {
-        return fmt::format("output buffer of {} bytes; give 1 to {}", config.output_buffer,
-                           largest_output);
-    }
-    if (auto problem = problem_of_output(config.output_buffer, config.usual_mep)) {
-        return problem;
-    }
-    if (config.output_meps < 1) {
-        return "output buffer for no MEP; give 1 or more";
-    }
+    DAQLOOM_REFUSE_IF(streams * meps > most_mfps,
+                      "{} MEPs of {} streams at a time; give at most {} in all", meps, streams,
+                      most_mfps);
+    DAQLOOM_REFUSE_IF(config.output_buffer < 1 || config.output_buffer > largest_output,
+                      "output buffer of {} bytes; give 1 to {}", config.output_buffer,
+                      largest_output);
+    DAQLOOM_CHECK(check_output(config.output_buffer, config.usual_mep));
+    DAQLOOM_REFUSE_IF(config.output_meps < 1, "output buffer for no MEP; give 1 or more");
     const auto [header, alignment] = config.layout;
-    if (header < 0 || header > largest_mep_header || alignment < 1 ||
-        alignment > largest_mfp_alignment ||
-        !std::has_single_bit(static_cast<std::uint64_t>(alignment))) {
-        return fmt::format(
-            "MEP header of {} and alignment of {} bytes; give 0 to {} and a power of two up to {}",
-            header, alignment, largest_mep_header, largest_mfp_alignment);
-    }
-    return std::nullopt;
+    DAQLOOM_REFUSE_IF(
+        header < 0 || header > largest_mep_header || alignment < 1 ||
+            alignment > largest_mfp_alignment ||
+            !std::has_single_bit(static_cast<std::uint64_t>(alignment)),
+        "MEP header of {} and alignment of {} bytes; give 0 to {} and a power of two up to {}",
+        header, alignment, largest_mep_header, largest_mfp_alignment);
+    return {};
 }
 
 /// Partial sums, beginning with 0.
@@ -90,20 +75,18 @@ base::Table<ReadoutIndex, std::uint32_t> sums_of(
 
 }  // namespace
 
-std::optional<std::string> problem_of_output(Bytes output_buffer, Bytes usual_mep) {
+base::expected<void> check_output(Bytes output_buffer, Bytes usual_mep) {
     if (usual_mep <= output_buffer) {
-        return std::nullopt;
+        return {};
     }
-    return fmt::format(
+    return base::failure(fmt::format(
         "output_buffer of {} bytes; a multi-event packet takes about {}: give several times as "
         "much, or pack fewer fragments",
-        output_buffer, usual_mep);
+        output_buffer, usual_mep));
 }
 
 base::expected<PushBuilder> PushBuilder::make(PushBuilderConfig config) {
-    if (const auto problem = problem_of(config)) {
-        return base::failure("push builder: " + *problem);
-    }
+    DAQLOOM_CHECK(base::about("push builder: ", check(config)));
     return PushBuilder(std::move(config));
 }
 

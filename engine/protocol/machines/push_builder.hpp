@@ -8,7 +8,6 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/expected.hpp"
@@ -69,7 +68,7 @@ struct PushBuilderConfig {
 
 /// An error if the output buffer is smaller than one MEP of `usual_mep` bytes: all MEPs would be
 /// discarded at once.
-std::optional<std::string> problem_of_output(base::Bytes output_buffer, base::Bytes usual_mep);
+base::expected<void> check_output(base::Bytes output_buffer, base::Bytes usual_mep);
 
 /// The outputs of a builder unit, which the driver implements. They must not call the unit back.
 template <class Out>

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
-#include <string>
 #include <utility>
 
 namespace daqloom::protocol {
@@ -22,43 +20,34 @@ constexpr std::uint64_t most_buffered_mfps = std::uint64_t{1} << 26;
 constexpr Bytes largest_buffer = Bytes{1} << 50;
 constexpr std::int64_t slowest_rate_bps = 1'000'000;
 
-std::optional<std::string> problem_of(const PushReadoutConfig& config) {
-    if (config.streams < 1 || config.streams > most_streams_of_readout) {
-        return fmt::format("{} streams; give 1 to {}", config.streams, most_streams_of_readout);
-    }
-    if (config.builders < 1 || config.builders > most_push_builders) {
-        return fmt::format("{} builder units; give 1 to {}", config.builders, most_push_builders);
-    }
-    if (config.buffered_mfps < 1 ||
-        std::uint64_t{config.buffered_mfps} * config.streams > most_buffered_mfps) {
-        return fmt::format("{} MFPs in each of {} buffers; give at least 1, and {} in all",
-                           config.buffered_mfps, config.streams, most_buffered_mfps);
-    }
-    if (config.largest_mfp < 1 || config.largest_mfp > largest_mfp_size) {
-        return fmt::format("largest MFP of {} bytes; give 1 to {}", config.largest_mfp,
-                           largest_mfp_size);
-    }
-    if (config.stream_buffer < config.largest_mfp || config.stream_buffer > largest_buffer) {
-        return fmt::format("stream buffer of {} bytes; give {} (the largest MFP) to {}",
-                           config.stream_buffer, config.largest_mfp, largest_buffer);
-    }
-    if (config.announced_meps < 1 || config.announced_meps > most_announced) {
-        return fmt::format("{} announced MEPs; give 1 to {}", config.announced_meps,
-                           most_announced);
-    }
-    if (config.write_rate.bps < slowest_rate_bps) {
-        return fmt::format("write rate of {} b/s; give at least {}", config.write_rate.bps,
-                           slowest_rate_bps);
-    }
-    return std::nullopt;
+base::expected<void> check(const PushReadoutConfig& config) {
+    DAQLOOM_REFUSE_IF(config.streams < 1 || config.streams > most_streams_of_readout,
+                      "{} streams; give 1 to {}", config.streams, most_streams_of_readout);
+    DAQLOOM_REFUSE_IF(config.builders < 1 || config.builders > most_push_builders,
+                      "{} builder units; give 1 to {}", config.builders, most_push_builders);
+    DAQLOOM_REFUSE_IF(config.buffered_mfps < 1 ||
+                          std::uint64_t{config.buffered_mfps} * config.streams > most_buffered_mfps,
+                      "{} MFPs in each of {} buffers; give at least 1, and {} in all",
+                      config.buffered_mfps, config.streams, most_buffered_mfps);
+    DAQLOOM_REFUSE_IF(config.largest_mfp < 1 || config.largest_mfp > largest_mfp_size,
+                      "largest MFP of {} bytes; give 1 to {}", config.largest_mfp,
+                      largest_mfp_size);
+    DAQLOOM_REFUSE_IF(
+        config.stream_buffer < config.largest_mfp || config.stream_buffer > largest_buffer,
+        "stream buffer of {} bytes; give {} (the largest MFP) to {}", config.stream_buffer,
+        config.largest_mfp, largest_buffer);
+    DAQLOOM_REFUSE_IF(config.announced_meps < 1 || config.announced_meps > most_announced,
+                      "{} announced MEPs; give 1 to {}", config.announced_meps, most_announced);
+    DAQLOOM_REFUSE_IF(config.write_rate.bps < slowest_rate_bps,
+                      "write rate of {} b/s; give at least {}", config.write_rate.bps,
+                      slowest_rate_bps);
+    return {};
 }
 
 }  // namespace
 
 base::expected<PushReadout> PushReadout::make(PushReadoutConfig config) {
-    if (const auto problem = problem_of(config)) {
-        return base::failure("push readout: " + *problem);
-    }
+    DAQLOOM_CHECK(base::about("push readout: ", check(config)));
     return PushReadout(config);
 }
 

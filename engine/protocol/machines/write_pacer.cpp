@@ -14,11 +14,9 @@ constexpr double longest_busy = 1e17;
 }  // namespace
 
 base::expected<WritePacer> WritePacer::make(WritePacerConfig config) {
-    if (config.readouts < 1 || config.writers < 1) {
-        return base::failure(
-            fmt::format("{} writers at a time, of {} readout units; give at least 1 of each",
-                        config.writers, config.readouts));
-    }
+    DAQLOOM_REFUSE_IF(config.readouts < 1 || config.writers < 1,
+                      "{} writers at a time, of {} readout units; give at least 1 of each",
+                      config.writers, config.readouts);
     return WritePacer(config);
 }
 

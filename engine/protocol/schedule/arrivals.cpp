@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
-#include <string>
 #include <utility>
 
 namespace daqloom::protocol {
@@ -36,64 +34,52 @@ double filled_crossings_hz(const ArrivalsConfig& config) {
     return crossings_hz * static_cast<double>(filled) / static_cast<double>(scheme.size());
 }
 
-std::optional<std::string> problem_of_lhc(const ArrivalsConfig& config) {
-    if (config.bunch_spacing < shortest_bunch_spacing ||
-        config.bunch_spacing > longest_bunch_spacing) {
-        return fmt::format("bunch spacing of {} ps; give 1 ns to 1 us", config.bunch_spacing.ps);
-    }
+base::expected<void> check_lhc(const ArrivalsConfig& config) {
+    DAQLOOM_REFUSE_IF(config.bunch_spacing < shortest_bunch_spacing ||
+                          config.bunch_spacing > longest_bunch_spacing,
+                      "bunch spacing of {} ps; give 1 ns to 1 us", config.bunch_spacing.ps);
     const auto& scheme = config.filling_scheme;
-    if (scheme.size() > longest_orbit_bx) {
-        return fmt::format("filling scheme of {} crossings; give at most {}", scheme.size(),
-                           longest_orbit_bx);
-    }
+    DAQLOOM_REFUSE_IF(scheme.size() > longest_orbit_bx,
+                      "filling scheme of {} crossings; give at most {}", scheme.size(),
+                      longest_orbit_bx);
     const double filled_hz = filled_crossings_hz(config);
-    if (filled_hz == 0) {
-        return std::string("filling scheme with no filled crossing; fill at least one");
-    }
-    if (config.rate_hz > filled_hz) {
-        return fmt::format("rate of {} Hz, but only {} filled crossings a second; lower the rate",
-                           config.rate_hz, filled_hz);
-    }
-    if (config.complex_dead_time.size() > most_buckets) {
-        return fmt::format("complex dead time of {} buckets; give at most {}",
-                           config.complex_dead_time.size(), most_buckets);
-    }
+    DAQLOOM_REFUSE_IF(filled_hz == 0, "filling scheme with no filled crossing; fill at least one");
+    DAQLOOM_REFUSE_IF(config.rate_hz > filled_hz,
+                      "rate of {} Hz, but only {} filled crossings a second; lower the rate",
+                      config.rate_hz, filled_hz);
+    DAQLOOM_REFUSE_IF(config.complex_dead_time.size() > most_buckets,
+                      "complex dead time of {} buckets; give at most {}",
+                      config.complex_dead_time.size(), most_buckets);
     for (const LeakyBucket& bucket : config.complex_dead_time) {
-        if (bucket.triggers < 1 || bucket.triggers > most_bucket_triggers || bucket.window_bx < 1 ||
-            bucket.window_bx > longest_bucket_window_bx) {
-            return fmt::format(
-                "complex dead time of {} triggers in {} crossings; give 1 to {} triggers in 1 to "
-                "{} crossings",
-                bucket.triggers, bucket.window_bx, most_bucket_triggers, longest_bucket_window_bx);
-        }
+        DAQLOOM_REFUSE_IF(
+            bucket.triggers < 1 || bucket.triggers > most_bucket_triggers || bucket.window_bx < 1 ||
+                bucket.window_bx > longest_bucket_window_bx,
+            "complex dead time of {} triggers in {} crossings; give 1 to {} triggers in 1 to "
+            "{} crossings",
+            bucket.triggers, bucket.window_bx, most_bucket_triggers, longest_bucket_window_bx);
     }
-    return std::nullopt;
+    return {};
 }
 
-std::optional<std::string> problem_of_trace(const std::vector<Time>& times) {
-    if (times.empty()) {
-        return std::string("trace without a single time; give at least one");
-    }
-    if (times.front() < Time::zero() || times.back() > horizon) {
-        return std::string("trace that leaves the range of 0 to 53 days; shift its times");
-    }
+base::expected<void> check_trace(const std::vector<Time>& times) {
+    DAQLOOM_REFUSE_IF(times.empty(), "trace without a single time; give at least one");
+    DAQLOOM_REFUSE_IF(times.front() < Time::zero() || times.back() > horizon,
+                      "trace that leaves the range of 0 to 53 days; shift its times");
     const auto disorder = std::is_sorted_until(times.begin(), times.end());
-    if (disorder != times.end()) {
-        return fmt::format("trace whose time number {} is before the one it follows; sort it",
-                           disorder - times.begin() + 1);
-    }
-    return std::nullopt;
+    DAQLOOM_REFUSE_IF(disorder != times.end(),
+                      "trace whose time number {} is before the one it follows; sort it",
+                      disorder - times.begin() + 1);
+    return {};
 }
 
-std::optional<std::string> problem_of(const ArrivalsConfig& config) {
+base::expected<void> check(const ArrivalsConfig& config) {
     if (config.kind == ArrivalsConfig::Kind::trace) {
-        return problem_of_trace(config.trace_times);
+        return check_trace(config.trace_times);
     }
-    if (!(config.rate_hz >= lowest_rate_hz && config.rate_hz <= highest_rate_hz)) {
-        return fmt::format("rate of {} Hz; give {} to {} Hz", config.rate_hz, lowest_rate_hz,
-                           highest_rate_hz);
-    }
-    return config.kind == ArrivalsConfig::Kind::lhc ? problem_of_lhc(config) : std::nullopt;
+    DAQLOOM_REFUSE_IF(!(config.rate_hz >= lowest_rate_hz && config.rate_hz <= highest_rate_hz),
+                      "rate of {} Hz; give {} to {} Hz", config.rate_hz, lowest_rate_hz,
+                      highest_rate_hz);
+    return config.kind == ArrivalsConfig::Kind::lhc ? check_lhc(config) : base::expected<void>();
 }
 
 double mean_rate_of_trace(const std::vector<Time>& times) {
@@ -104,9 +90,7 @@ double mean_rate_of_trace(const std::vector<Time>& times) {
 }  // namespace
 
 base::expected<Arrivals> Arrivals::make(ArrivalsConfig config, base::RandomStream random) {
-    if (const auto problem = problem_of(config)) {
-        return base::failure("event arrivals: " + *problem);
-    }
+    DAQLOOM_CHECK(base::about("event arrivals: ", check(config)));
     return Arrivals(std::move(config), std::move(random));
 }
 

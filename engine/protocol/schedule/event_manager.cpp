@@ -15,14 +15,12 @@ constexpr std::uint32_t most_events_per_builder = 1'000'000;
 
 base::expected<EventManager> EventManager::make(EventManagerConfig config,
                                                 base::RandomStream random) {
-    if (config.builders < 1 || config.builders > most_builders) {
-        return base::failure(fmt::format("event manager: {} builders; give 1 to {}",
-                                         config.builders, most_builders));
-    }
-    if (config.concurrent_events < 1 || config.concurrent_events > most_events_per_builder) {
-        return base::failure(fmt::format("event manager: {} concurrent events; give 1 to {}",
-                                         config.concurrent_events, most_events_per_builder));
-    }
+    DAQLOOM_REFUSE_IF(config.builders < 1 || config.builders > most_builders,
+                      "event manager: {} builders; give 1 to {}", config.builders, most_builders);
+    DAQLOOM_REFUSE_IF(
+        config.concurrent_events < 1 || config.concurrent_events > most_events_per_builder,
+        "event manager: {} concurrent events; give 1 to {}", config.concurrent_events,
+        most_events_per_builder);
     return EventManager(config, std::move(random));
 }
 

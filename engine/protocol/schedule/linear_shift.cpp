@@ -16,21 +16,17 @@ base::expected<base::Table<Unit, SlotIndex>> slots_of(
     const base::Table<SlotIndex, Unit>& unit_in_slot, const char* kind) {
     const auto units = static_cast<std::size_t>(
         std::ranges::count_if(unit_in_slot, [](Unit unit) { return unit != Unit::none(); }));
-    if (units == 0) {
-        return base::failure(fmt::format("linear shift: no {} unit; give at least one", kind));
-    }
+    DAQLOOM_REFUSE_IF(units == 0, "linear shift: no {} unit; give at least one", kind);
     base::Table<Unit, SlotIndex> slot_of(units, SlotIndex::none());
     for (const SlotIndex slot : unit_in_slot.indices()) {
         const Unit unit = unit_in_slot[slot];
         if (unit == Unit::none()) {
             continue;
         }
-        if (!slot_of.contains(unit) || slot_of[unit] != SlotIndex::none()) {
-            return base::failure(
-                fmt::format("linear shift: {} unit {} in slot {}; number the {} units 0 to {}, "
-                            "each in one slot",
-                            kind, unit.value(), slot.value(), units, units - 1));
-        }
+        DAQLOOM_REFUSE_IF(!slot_of.contains(unit) || slot_of[unit] != SlotIndex::none(),
+                          "linear shift: {} unit {} in slot {}; number the {} units 0 to {}, "
+                          "each in one slot",
+                          kind, unit.value(), slot.value(), units, units - 1);
         slot_of[unit] = slot;
     }
     return slot_of;
@@ -58,11 +54,9 @@ base::expected<LinearShift> LinearShift::folded(std::uint32_t slots,
     }
     base::Table<SlotIndex, Member> members(slots);
     for (const SlotIndex dummy : dummies) {
-        if (!members.contains(dummy) || !members[dummy].has_readout) {
-            return base::failure(
-                fmt::format("linear shift: dummy in slot {}; give slots 0 to {}, each once",
-                            dummy.value(), slots - 1));
-        }
+        DAQLOOM_REFUSE_IF(!members.contains(dummy) || !members[dummy].has_readout,
+                          "linear shift: dummy in slot {}; give slots 0 to {}, each once",
+                          dummy.value(), slots - 1);
         members[dummy] = {.has_readout = false, .has_builder = false};
     }
     return of_members(std::span(members.begin(), members.end()), true);
@@ -98,11 +92,9 @@ base::expected<LinearShift> LinearShift::make(
     if (readout_in_slot.size() > most_slots) {
         return wrong_number(readout_in_slot.size());
     }
-    if (readout_in_slot.size() != builder_in_slot.size()) {
-        return base::failure(
-            fmt::format("linear shift: {} slots of readout and {} of builder units; give as many",
-                        readout_in_slot.size(), builder_in_slot.size()));
-    }
+    DAQLOOM_REFUSE_IF(readout_in_slot.size() != builder_in_slot.size(),
+                      "linear shift: {} slots of readout and {} of builder units; give as many",
+                      readout_in_slot.size(), builder_in_slot.size());
     DAQLOOM_TRY(slot_of_readout, slots_of(readout_in_slot, "readout"));
     DAQLOOM_TRY(slot_of_builder, slots_of(builder_in_slot, "builder"));
     LinearShift shift;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <utility>
 
 namespace daqloom::protocol {
@@ -15,65 +14,54 @@ constexpr base::Time longest_window = base::seconds(1'000);
 constexpr std::uint32_t most_slack = 64;
 constexpr std::uint64_t most_rounds = std::uint64_t{1} << 40;
 
-std::optional<std::string> problem_of_count(const ShiftUnitConfig& config,
-                                            const LinearShift& shift) {
-    if (config.meps_per_phase < 1 || config.phases_per_barrier < 1 || config.phases_under_way < 1) {
-        return fmt::format(
-            "{} MEPs per phase, {} phases per barrier, {} under way; give at least 1 of each",
-            config.meps_per_phase, config.phases_per_barrier, config.phases_under_way);
-    }
-    if (config.barrier_slack > most_slack) {
-        return fmt::format("a slack of {} barriers; give at most {}", config.barrier_slack,
-                           most_slack);
-    }
-    if (config.rounds > most_rounds) {
-        return fmt::format("{} rounds; give at most {}", config.rounds, most_rounds);
-    }
+base::expected<void> check_count(const ShiftUnitConfig& config, const LinearShift& shift) {
+    DAQLOOM_REFUSE_IF(
+        config.meps_per_phase < 1 || config.phases_per_barrier < 1 || config.phases_under_way < 1,
+        "{} MEPs per phase, {} phases per barrier, {} under way; give at least 1 of each",
+        config.meps_per_phase, config.phases_per_barrier, config.phases_under_way);
+    DAQLOOM_REFUSE_IF(config.barrier_slack > most_slack, "a slack of {} barriers; give at most {}",
+                      config.barrier_slack, most_slack);
+    DAQLOOM_REFUSE_IF(config.rounds > most_rounds, "{} rounds; give at most {}", config.rounds,
+                      most_rounds);
     // In the first phase the last unit sends to the last builder: by then a round is in its
     // buffers. A piece may leave out less than the largest one at the end of the buffer.
     const std::uint64_t round = std::uint64_t{config.meps_per_phase} * shift.builders();
     const auto& readout = config.readout;
-    if (readout.buffered_mfps < round ||
-        static_cast<std::uint64_t>(readout.stream_buffer / readout.largest_mfp) < round + 1) {
-        return fmt::format(
-            "buffers of {} MFPs and {} bytes; a round takes {} MFPs, and room for {} of {} bytes",
-            readout.buffered_mfps, readout.stream_buffer, round, round + 1, readout.largest_mfp);
-    }
-    return std::nullopt;
+    DAQLOOM_REFUSE_IF(
+        readout.buffered_mfps < round ||
+            static_cast<std::uint64_t>(readout.stream_buffer / readout.largest_mfp) < round + 1,
+        "buffers of {} MFPs and {} bytes; a round takes {} MFPs, and room for {} of {} bytes",
+        readout.buffered_mfps, readout.stream_buffer, round, round + 1, readout.largest_mfp);
+    return {};
 }
 
-std::optional<std::string> problem_of_time(const ShiftUnitConfig& config) {
-    if (config.window < base::nanoseconds(1) || config.window > longest_window ||
-        config.grace < base::Time::zero() || config.grace >= config.window) {
-        return fmt::format(
-            "window of {} ps with a grace period of {} ps; give 1 ns to {} s, and less than that",
-            config.window.ps, config.grace.ps, longest_window.ps / base::seconds(1).ps);
-    }
+base::expected<void> check_time(const ShiftUnitConfig& config) {
+    DAQLOOM_REFUSE_IF(
+        config.window < base::nanoseconds(1) || config.window > longest_window ||
+            config.grace < base::Time::zero() || config.grace >= config.window,
+        "window of {} ps with a grace period of {} ps; give 1 ns to {} s, and less than that",
+        config.window.ps, config.grace.ps, longest_window.ps / base::seconds(1).ps);
     const base::Time needed =
         base::WireClock(config.readout.write_rate)(config.readout.largest_mfp);
-    if (needed > config.window - config.grace) {
-        return fmt::format("window of {} ps without its grace period; the largest MFP takes {} ps",
-                           (config.window - config.grace).ps, needed.ps);
-    }
-    return std::nullopt;
+    DAQLOOM_REFUSE_IF(needed > config.window - config.grace,
+                      "window of {} ps without its grace period; the largest MFP takes {} ps",
+                      (config.window - config.grace).ps, needed.ps);
+    return {};
 }
 
-std::optional<std::string> problem_of(const ShiftUnitConfig& config, const LinearShift& shift) {
-    if (config.self.value() >= shift.readouts()) {
-        return fmt::format("readout unit {}; the schedule has {}", config.self.value(),
-                           shift.readouts());
-    }
-    if (config.readout.builders != shift.builders()) {
-        return fmt::format("{} builder units; the schedule has {}", config.readout.builders,
-                           shift.builders());
-    }
+base::expected<void> check(const ShiftUnitConfig& config, const LinearShift& shift) {
+    DAQLOOM_REFUSE_IF(config.self.value() >= shift.readouts(),
+                      "readout unit {}; the schedule has {}", config.self.value(),
+                      shift.readouts());
+    DAQLOOM_REFUSE_IF(config.readout.builders != shift.builders(),
+                      "{} builder units; the schedule has {}", config.readout.builders,
+                      shift.builders());
     if (const auto groups = config.barrier_groups.size();
         groups != 0 && groups != shift.readouts()) {
-        return fmt::format("barrier groups of {} readout units; the schedule has {}", groups,
-                           shift.readouts());
+        return base::failure(fmt::format("barrier groups of {} readout units; the schedule has {}",
+                                         groups, shift.readouts()));
     }
-    return config.change == PhaseChange::by_count ? problem_of_count(config, shift)
-                                                  : problem_of_time(config);
+    return config.change == PhaseChange::by_count ? check_count(config, shift) : check_time(config);
 }
 
 std::vector<ReadoutIndex> group_of(ReadoutIndex self, const std::vector<std::uint32_t>& groups,
@@ -103,7 +91,7 @@ std::optional<BarrierKind> kind_of(const ShiftUnitConfig& config) {
                 break;
         }
     }
-    return std::nullopt;
+    return {};
 }
 
 }  // namespace
@@ -140,9 +128,7 @@ base::expected<ShiftUnit> ShiftUnit::make(ShiftUnitConfig config, LinearShift sh
     ShiftUnit unit(std::move(config), std::move(shift));
     if (const ReadoutIndex self = unit.config_.self; self != ReadoutIndex::none()) {
         DAQLOOM_TRY(readout, PushReadout::make(unit.config_.readout));
-        if (const auto problem = problem_of(unit.config_, unit.shift_)) {
-            return base::failure("linear shift: " + *problem);
-        }
+        DAQLOOM_CHECK(base::about("linear shift: ", check(unit.config_, unit.shift_)));
         unit.readout_.emplace(std::move(readout));
         if (unit.config_.leaves_step && !unit.is_by_time() &&
             unit.config_.barrier != ShiftBarrier::none) {

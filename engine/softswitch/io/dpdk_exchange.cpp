@@ -22,12 +22,10 @@ base::expected<Exchange> Exchange::make(std::uint32_t cores, std::uint32_t messa
         rte_ring* ring =
             rte_ring_create_elem(name.c_str(), sizeof(Message), messages,
                                  static_cast<int>(rte_socket_id()), RING_F_SP_ENQ | RING_F_SC_DEQ);
-        if (ring == nullptr) {
-            return base::failure(
-                fmt::format("the rings between {} cores: {}; give fewer cores, or "
-                            "more memory to DPDK (-m, in MB)",
-                            cores, rte_strerror(rte_errno)));
-        }
+        DAQLOOM_REFUSE_IF(ring == nullptr,
+                          "the rings between {} cores: {}; give fewer cores, or "
+                          "more memory to DPDK (-m, in MB)",
+                          cores, rte_strerror(rte_errno));
         made.rings_.push_back(ring);
     }
     return made;

@@ -41,11 +41,9 @@ base::expected<Devices> Devices::open(const DevicesConfig& config) {
     devices.pool_ = rte_pktmbuf_pool_create(fmt::format("buffers{}", rte_rdtsc() & 0xffff).c_str(),
                                             config.buffers, std::min(256U, config.buffers / 2), 0,
                                             room, static_cast<int>(rte_socket_id()));
-    if (devices.pool_ == nullptr) {
-        return base::failure(
-            fmt::format("{} buffers of {} B: {}; give fewer, or more memory to DPDK (-m, in MB)",
-                        config.buffers, room, rte_strerror(rte_errno)));
-    }
+    DAQLOOM_REFUSE_IF(devices.pool_ == nullptr,
+                      "{} buffers of {} B: {}; give fewer, or more memory to DPDK (-m, in MB)",
+                      config.buffers, room, rte_strerror(rte_errno));
     for (const std::string& name : config.names) {
         DAQLOOM_CHECK(devices.start(config, name));
     }
@@ -54,13 +52,11 @@ base::expected<Devices> Devices::open(const DevicesConfig& config) {
 
 base::expected<void> Devices::start(const DevicesConfig& config, const std::string& name) {
     std::uint16_t id = 0;
-    if (rte_eth_dev_get_port_by_name(name.c_str(), &id) != 0) {
-        return base::failure(
-            fmt::format("DPDK has no device {}; expected the name of a virtual device (--vdev) or "
-                        "a PCI address "
-                        "bound to a driver of DPDK",
-                        name));
-    }
+    DAQLOOM_REFUSE_IF(rte_eth_dev_get_port_by_name(name.c_str(), &id) != 0,
+                      "DPDK has no device {}; expected the name of a virtual device (--vdev) or "
+                      "a PCI address "
+                      "bound to a driver of DPDK",
+                      name);
     rte_eth_dev_info info{};
     DAQLOOM_CHECK(check(rte_eth_dev_info_get(id, &info), name, "to ask what it is"));
     rte_eth_conf configuration{};
@@ -69,10 +65,9 @@ base::expected<void> Devices::start(const DevicesConfig& config, const std::stri
         configuration.rxmode.mtu = std::min(mtu, most_mtu(info));
     }
     if (config.receive_queues > 1) {
-        if (config.receive_queues > info.max_rx_queues) {
-            return base::failure(fmt::format("device {} has {} receive queues; expected {}", name,
-                                             info.max_rx_queues, config.receive_queues));
-        }
+        DAQLOOM_REFUSE_IF(config.receive_queues > info.max_rx_queues,
+                          "device {} has {} receive queues; expected {}", name, info.max_rx_queues,
+                          config.receive_queues);
         configuration.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         configuration.rx_adv_conf.rss_conf.rss_hf =
             info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);

@@ -297,13 +297,11 @@ base::expected<std::unique_ptr<Trials>> Trials::make(const TrialConfig& config) 
 
 base::expected<TrialResult> Trials::run(double frames_per_second, Time duration,
                                         Time change_every) {
-    if (!(frames_per_second >= 1 && frames_per_second <= 1e9) || duration <= Time::zero() ||
-        duration > base::seconds(3'600)) {
-        return base::failure(
-            fmt::format("a trial of {} frames a second for {} s; expected 1 to 1e9 "
-                        "frames, and up to an hour",
-                        frames_per_second, duration.seconds()));
-    }
+    DAQLOOM_REFUSE_IF(!(frames_per_second >= 1 && frames_per_second <= 1e9) ||
+                          duration <= Time::zero() || duration > base::seconds(3'600),
+                      "a trial of {} frames a second for {} s; expected 1 to 1e9 "
+                      "frames, and up to an hour",
+                      frames_per_second, duration.seconds());
     TrialResult result;
     std::thread([&] { result = set_->trial(frames_per_second, duration, change_every); }).join();
     return result;
@@ -312,13 +310,12 @@ base::expected<TrialResult> Trials::run(double frames_per_second, Time duration,
 base::expected<Time> Trials::turn_time(std::uint32_t frames, std::uint32_t turns,
                                        std::uint32_t among) {
     const std::uint32_t most = buffers_of(set_->config) / 2;
-    if (frames > PollLoop::kBatch || turns < 1 || turns > 10'000'000 || among < PollLoop::kBatch ||
-        among > most || set_->config.pace.bps > 0) {
-        return base::failure(fmt::format(
-            "{} turns with {} of {} frames; expected up to 10000000 turns with up to {} of {} to "
-            "{} frames, and rings without a pace",
-            turns, frames, among, PollLoop::kBatch, PollLoop::kBatch, most));
-    }
+    DAQLOOM_REFUSE_IF(
+        frames > PollLoop::kBatch || turns < 1 || turns > 10'000'000 || among < PollLoop::kBatch ||
+            among > most || set_->config.pace.bps > 0,
+        "{} turns with {} of {} frames; expected up to 10000000 turns with up to {} of {} to "
+        "{} frames, and rings without a pace",
+        turns, frames, among, PollLoop::kBatch, PollLoop::kBatch, most);
     Time found;
     std::thread([&] { found = set_->turn_time(frames, turns, among); }).join();
     return found;

@@ -69,11 +69,9 @@ base::expected<std::unique_ptr<Recorder>> Recorder::make(
     PullSystem& system, const std::map<std::string, std::string>& captures,
     const std::string& timeline) {
     auto* const stack = dynamic_cast<TcpOverEthernet*>(&system.transport());
-    if (stack == nullptr) {
-        return base::failure(
-            std::string("only frames of TCP over Ethernet can be recorded; expected transport.kind "
-                        "= tcp and network.technology = ethernet"));
-    }
+    DAQLOOM_REFUSE_IF(stack == nullptr,
+                      "only frames of TCP over Ethernet can be recorded; expected transport.kind "
+                      "= tcp and network.technology = ethernet");
     auto recorder = std::unique_ptr<Recorder>(new Recorder(system, *stack));
     std::set<std::string> files;
     for (const auto& [name, file] : captures) {
@@ -81,12 +79,10 @@ base::expected<std::unique_ptr<Recorder>> Recorder::make(
         if (!link) {
             return base::failure(no_such_link(name, stack->network()));
         }
-        if (!files.insert(file).second || file == timeline) {
-            return base::failure(
-                fmt::format("cannot record {} to {}: another recording goes there; give each its "
-                            "own file",
-                            name, file));
-        }
+        DAQLOOM_REFUSE_IF(!files.insert(file).second || file == timeline,
+                          "cannot record {} to {}: another recording goes there; give each its "
+                          "own file",
+                          name, file);
         DAQLOOM_TRY(writer, PcapngWriter::open(file, name));
         recorder->captures_.resize(stack->network().links().size());
         recorder->captures_[*link].emplace(std::move(writer));

@@ -30,15 +30,13 @@ base::expected<void> check(const RunSlots& slots, std::span<const UnitIndex> mem
         const bool reads =
             numbers.contains(each.unit) && numbers[each.unit] != protocol::ReadoutIndex::none();
         const bool builds = std::ranges::find(slots.builders, each.unit) != slots.builders.end();
-        if (!numbers.contains(each.unit) || !units.insert(each.unit).second ||
-            (!reads && each.readout != UnitIndex::none()) ||
-            (!builds && each.builder != UnitIndex::none()) || !holds(each.readout, readouts) ||
-            !holds(each.builder, builders)) {
-            return base::failure(
-                fmt::format("the readout and builder unit of unit {} have moved inconsistently: "
-                            "each holder must be a member, with at most one of each kind",
-                            each.unit.value()));
-        }
+        DAQLOOM_REFUSE_IF(!numbers.contains(each.unit) || !units.insert(each.unit).second ||
+                              (!reads && each.readout != UnitIndex::none()) ||
+                              (!builds && each.builder != UnitIndex::none()) ||
+                              !holds(each.readout, readouts) || !holds(each.builder, builders),
+                          "the readout and builder unit of unit {} have moved inconsistently: "
+                          "each holder must be a member, with at most one of each kind",
+                          each.unit.value());
     }
     return {};
 }
@@ -48,11 +46,9 @@ base::expected<void> check(const RunSlots& slots, std::span<const UnitIndex> mem
 base::expected<Members> Members::of(const NodeConfig& config, std::span<const UnitIndex> members,
                                     std::span<const Moved> moved) {
     const RunSlots& run = config.slots;
-    if (run.readouts.size() != run.builders.size()) {
-        return base::failure(
-            fmt::format("{} slots of readout and {} of builder units; give as many",
-                        run.readouts.size(), run.builders.size()));
-    }
+    DAQLOOM_REFUSE_IF(run.readouts.size() != run.builders.size(),
+                      "{} slots of readout and {} of builder units; give as many",
+                      run.readouts.size(), run.builders.size());
     DAQLOOM_CHECK(check(run, members, moved));
     const std::vector<protocol::EpochSlot> slots = slots_of(run, members, moved);
     base::Table<protocol::SlotIndex, protocol::ReadoutIndex> readout_in;
@@ -65,10 +61,9 @@ base::expected<Members> Members::of(const NodeConfig& config, std::span<const Un
     }
     const std::size_t readouts = slots.size() - static_cast<std::size_t>(std::ranges::count(
                                                     readout_in, protocol::ReadoutIndex::none()));
-    if (readouts == 0 || builders == protocol::BuilderIndex()) {
-        return base::failure(
-            "an epoch without readout or builder units; expected one member of each at least");
-    }
+    DAQLOOM_REFUSE_IF(
+        readouts == 0 || builders == protocol::BuilderIndex(),
+        "an epoch without readout or builder units; expected one member of each at least");
     DAQLOOM_TRY(shift, LinearShift::make(std::move(readout_in), std::move(builder_in)));
     Members found{.readouts = {},
                   .builders = {},

@@ -144,12 +144,11 @@ struct ShiftEpoch::World {
 base::expected<void> ShiftEpoch::make_unit() {
     const bool builds = self_builder() != BuilderIndex::none();
     const auto made = shift_unit_config(config(), members_, builds ? parts_.output->pieces() : 0);
-    if (made.builder.concurrent_meps + made.builder.announced_meps > Immediate::slots ||
-        readouts() * config().streams > Immediate::streams) {
-        return base::failure(
-            "more MEPs per phase, or more streams, than the 32 bits that come "
-            "with a write can tell apart; give at most 341 and 65 536");
-    }
+    DAQLOOM_REFUSE_IF(
+        made.builder.concurrent_meps + made.builder.announced_meps > Immediate::slots ||
+            readouts() * config().streams > Immediate::streams,
+        "more MEPs per phase, or more streams, than the 32 bits that come "
+        "with a write can tell apart; give at most 341 and 65 536");
     DAQLOOM_TRY(unit, ShiftUnit::make(made, members_.shift));
     unit_.emplace(std::move(unit));
     if (unit_->readout() != nullptr) {
@@ -378,17 +377,14 @@ base::expected<void> check_shift(const NodeConfig& config) {
     }
     const base::Bytes round =
         largest * config.meps_per_phase * (base::Bytes{units_in(config.slots.builders)} + 1);
-    if (config.source == SourceKind::generator && round > config.stream_buffer) {
-        return base::failure(fmt::format(
-            "stream_buffer of {} bytes; a round of {} builder units, {} multi-fragment packets of "
-            "about {} bytes each, takes {}: give at least as much, or pack fewer fragments",
-            config.stream_buffer, units_in(config.slots.builders), config.meps_per_phase, largest,
-            round));
-    }
+    DAQLOOM_REFUSE_IF(
+        config.source == SourceKind::generator && round > config.stream_buffer,
+        "stream_buffer of {} bytes; a round of {} builder units, {} multi-fragment packets of "
+        "about {} bytes each, takes {}: give at least as much, or pack fewer fragments",
+        config.stream_buffer, units_in(config.slots.builders), config.meps_per_phase, largest,
+        round);
     if (config.source == SourceKind::generator) {
-        if (auto problem = protocol::problem_of_output(config.output_buffer, mep)) {
-            return base::failure(std::move(*problem));
-        }
+        DAQLOOM_CHECK(protocol::check_output(config.output_buffer, mep));
     }
     return {};
 }

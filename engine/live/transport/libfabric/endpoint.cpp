@@ -88,30 +88,24 @@ Endpoints::~Endpoints() {
 }
 
 base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_t longest) {
-    if (!ofi::library()) {
-        return base::failure(
-            fmt::format("{}; install it (Debian and Ubuntu: libfabric1), or use another transport",
-                        ofi::library().error().message));
-    }
+    DAQLOOM_REFUSE_IF(!ofi::library(),
+                      "{}; install it (Debian and Ubuntu: libfabric1), or use another transport",
+                      ofi::library().error().message);
     auto hints = needs();
     hints->fabric_attr->prov_name = ::strdup(config.provider.c_str());
     if (!config.provider.empty()) {
         info_ = look_for(*hints);
     }
-    if (!info_) {
-        return base::failure(
-            fmt::format("libfabric has no provider '{}' here with reliable datagrams and remote "
-                        "writes; it has: {}",
-                        config.provider, list_of_providers()));
-    }
+    DAQLOOM_REFUSE_IF(!info_,
+                      "libfabric has no provider '{}' here with reliable datagrams and remote "
+                      "writes; it has: {}",
+                      config.provider, list_of_providers());
     const std::string node = is_internet(*info_) ? node_as_text(config.node) : "";
     info_ = look_for(*hints, node);
-    if (!info_) {
-        return base::failure(
-            fmt::format("libfabric's provider '{}' cannot use '{}' as this unit's address; give an "
-                        "address, host name or interface of this machine",
-                        config.provider, config.node));
-    }
+    DAQLOOM_REFUSE_IF(!info_,
+                      "libfabric's provider '{}' cannot use '{}' as this unit's address; give an "
+                      "address, host name or interface of this machine",
+                      config.provider, config.node);
     part_ = std::min(info_->ep_attr->max_msg_size,
                      static_cast<std::size_t>(std::max<base::Bytes>(config.most_per_write, 1)));
     // A write is done when it is in the other side's memory, where the provider reports that (over
@@ -132,12 +126,10 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
     hints->tx_attr->msg_order |= FI_ORDER_WAW;
     hints->rx_attr->msg_order |= FI_ORDER_WAW;
     auto ordered = look_for(*hints, node);
-    if (!ordered || ordered->ep_attr->max_order_waw_size < part_) {
-        return base::failure(
-            fmt::format("libfabric's provider '{}' writes up to {} bytes at once and cannot "
-                        "report their arrival: choose another",
-                        config.provider, part_));
-    }
+    DAQLOOM_REFUSE_IF(!ordered || ordered->ep_attr->max_order_waw_size < part_,
+                      "libfabric's provider '{}' writes up to {} bytes at once and cannot "
+                      "report their arrival: choose another",
+                      config.provider, part_);
     info_ = std::move(ordered);
     return {};
 }

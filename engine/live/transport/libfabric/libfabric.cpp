@@ -338,11 +338,9 @@ void LibfabricTransport::receive_again(Operation& operation) {
 
 base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig& transport,
                                                           const LibfabricConfig& libfabric) {
-    if (transport.self.value() >= transport.units || transport.doorbell == nullptr) {
-        return base::failure(
-            fmt::format("cannot make unit {} of {}: it must be one of them and have a doorbell",
-                        transport.self.value(), transport.units));
-    }
+    DAQLOOM_REFUSE_IF(transport.self.value() >= transport.units || transport.doorbell == nullptr,
+                      "cannot make unit {} of {}: it must be one of them and have a doorbell",
+                      transport.self.value(), transport.units);
     std::size_t longest = 0;
     for (const auto& source : transport.sources) {
         longest = std::max(longest, source.size());

@@ -63,19 +63,15 @@ struct ShmTransport::Unit {
 
 base::expected<std::unique_ptr<ShmTransport>> ShmTransport::create(const TransportConfig& config,
                                                                    const ShmConfig& shm) {
-    if (config.doorbell == nullptr || config.self.value() >= config.units) {
-        return base::failure(
-            fmt::format("unit {} of {} for shared memory; expected a unit of the run, with a "
-                        "doorbell",
-                        config.self.value(), config.units));
-    }
-    if (shm.ring_bytes < 2 * most_message || (shm.ring_bytes & (shm.ring_bytes - 1)) != 0 ||
-        shm.writes == 0) {
-        return base::failure(
-            fmt::format("a ring of {} bytes for messages and room for {} writes; expected a power "
-                        "of two from {} on, and 1 or more",
-                        shm.ring_bytes, shm.writes, 2 * most_message));
-    }
+    DAQLOOM_REFUSE_IF(config.doorbell == nullptr || config.self.value() >= config.units,
+                      "unit {} of {} for shared memory; expected a unit of the run, with a "
+                      "doorbell",
+                      config.self.value(), config.units);
+    DAQLOOM_REFUSE_IF(shm.ring_bytes < 2 * most_message ||
+                          (shm.ring_bytes & (shm.ring_bytes - 1)) != 0 || shm.writes == 0,
+                      "a ring of {} bytes for messages and room for {} writes; expected a power "
+                      "of two from {} on, and 1 or more",
+                      shm.ring_bytes, shm.writes, 2 * most_message);
     DAQLOOM_TRY(name, random_name());
     DAQLOOM_TRY(listener, HandoverListener::listen(name));
     OwnedFd sockets(::epoll_create1(EPOLL_CLOEXEC));

@@ -78,11 +78,10 @@ OwnedFd make_socket(int family) {
 
 base::expected<void> check(const TcpConfig& config, std::size_t units) {
     const std::uint64_t needed = source_ports(units);
-    if (config.first_source_port != 0 && config.first_source_port + needed > 1U << 16) {
-        return base::failure(fmt::format(
-            "source ports from {} on; {} units need {} ports, so give one up to {}",
-            config.first_source_port, units, needed, needed < 1U << 16 ? (1U << 16) - needed : 0));
-    }
+    DAQLOOM_REFUSE_IF(config.first_source_port != 0 && config.first_source_port + needed > 1U << 16,
+                      "source ports from {} on; {} units need {} ports, so give one up to {}",
+                      config.first_source_port, units, needed,
+                      needed < 1U << 16 ? (1U << 16) - needed : 0);
     return {};
 }
 

@@ -73,11 +73,9 @@ struct TcpTransport::Receiving {
 
 base::expected<std::unique_ptr<TcpTransport>> TcpTransport::create(const TransportConfig& config,
                                                                    const TcpConfig& tcp) {
-    if (config.doorbell == nullptr || config.self.value() >= config.units) {
-        return base::failure(
-            fmt::format("unit {} of {} for TCP; expected a unit of the run, with a doorbell",
-                        config.self.value(), config.units));
-    }
+    DAQLOOM_REFUSE_IF(config.doorbell == nullptr || config.self.value() >= config.units,
+                      "unit {} of {} for TCP; expected a unit of the run, with a doorbell",
+                      config.self.value(), config.units);
     DAQLOOM_CHECK(check(tcp, config.units));
     DAQLOOM_TRY(meeting, TcpMeeting::open(config, tcp));
     OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
