@@ -27,37 +27,11 @@ class Script {
         outputs_ += " | " + fmt::format(text, std::forward<Values>(values)...);
     }
     static const char* name(Kind kind) {
-        switch (kind) {
-            case Kind::announce:
-                return "announce";
-            case Kind::grant:
-                return "grant";
-            case Kind::discard:
-                return "discard";
-            case Kind::barrier:
-                return "barrier";
-            case Kind::last_answer:
-                return "last answer";
-            case Kind::assign:
-                return "assign";
-            case Kind::done:
-                return "done";
-            case Kind::request:
-                return "request";
-            case Kind::closing:
-                return "closing";
-            case Kind::last_announcement:
-                return "last announcement";
-            case Kind::last_assignment:
-                return "last assignment";
-            case Kind::ready:
-                return "ready";
-            case Kind::go:
-                return "go";
-            case Kind::through:
-                return "through";
-        }
-        return "none";
+        static constexpr std::array names = {
+            "none",   "announce", "grant",   "discard", "barrier",           "last answer",
+            "assign", "done",     "request", "closing", "last announcement", "last assignment",
+            "ready",  "go",       "through"};
+        return names.at(static_cast<std::size_t>(kind));
     }
 
     std::string outputs_;
