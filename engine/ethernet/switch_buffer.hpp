@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/fields.hpp"
@@ -50,7 +51,20 @@ class SwitchBuffer {
         base::Bytes dropped_bytes = 0;
     };
 
-    SwitchBuffer(const SwitchConfig& config, std::uint32_t ports);
+    SwitchBuffer(const SwitchConfig& config, std::uint32_t ports)
+        : config_(config),
+          ports_(ports),
+          buffer_(or_unlimited(config.buffer)),
+          queue_frames_(or_unlimited(config.queue_packets)),
+          port_limit_(or_unlimited(config.port_limit)),
+          memory_({.buffer = config.buffer,
+                   .dedicated = config.dedicated,
+                   .dedicated_ports = config.dedicated_ports,
+                   .alpha = config.alpha,
+                   .port_limit = config.port_limit,
+                   .cell_size = config.cell_size,
+                   .cell_metadata = config.cell_metadata},
+                  ports) {}
 
     [[nodiscard]] bool fits(std::uint32_t port, base::Bytes frame) const {
         switch (config_.model) {
@@ -103,6 +117,11 @@ class SwitchBuffer {
     [[nodiscard]] const softswitch::SharedMemory& memory() const { return memory_; }
 
   private:
+    template <class T>
+    static T or_unlimited(T limit) {
+        return limit == 0 ? std::numeric_limits<T>::max() / 2 : limit;
+    }
+
     SwitchConfig config_;
     std::vector<Port> ports_;
     base::Bytes held_ = 0;
