@@ -58,9 +58,9 @@ void bind_node_config(nb::module_& module) {
             "token", [](const Config& self) { return as_bytes(self.token); },
             [](Config& self, const nb::bytes& token) { set_token(self.token, token); },
             "Secret of the run, 16 bytes.");
-    bind_part<protocol::ShiftRules>(cls, "shift_rules");
-    bind_part<protocol::DaqpipeRules>(cls, "daqpipe_rules");
-    bind_part<protocol::PullRules>(cls, "pull_rules");
+    [&]<class... Rules>(const EachRules<Rules...>*) {
+        (bind_rules<Rules>(cls), ...);
+    }(static_cast<const AllRules*>(nullptr));
 }
 
 std::unique_ptr<Node> make_node(const NodeConfig& config) {

@@ -66,12 +66,12 @@ nanobind::class_<Record> bind_record(nanobind::module_& module, const char* name
     return cls;
 }
 
-/// Binds a part of a configuration, from which it derives, as an attribute.
-template <class Part, class Config>
-void bind_part(nanobind::class_<Config>& cls, const char* name) {
+/// Binds the rules of a protocol, from which a configuration derives, as an attribute.
+template <class Rules, class Config>
+void bind_rules(nanobind::class_<Config>& cls) {
     cls.def_prop_rw(
-        name, [](Config& self) -> Part& { return self; },
-        [](Config& self, const Part& part) { static_cast<Part&>(self) = part; });
+        Rules::name, [](Config& self) -> Rules& { return self; },
+        [](Config& self, const Rules& rules) { static_cast<Rules&>(self) = rules; });
 }
 
 }  // namespace daqloom::bindings

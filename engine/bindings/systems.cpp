@@ -90,7 +90,7 @@ void bind_pull(nb::module_& module) {
     using Config = PullSystemConfig;
     auto config = bind_system_config<Config, RequestedConfig, RegroupingConfig, SystemConfig>(
         module, "PullConfig");
-    bind_part<protocol::PullRules>(config, "pull_rules");
+    bind_rules<protocol::PullRules>(config);
     bind_columns<BuiltBin>(module, "BuiltBins", "Events built, in the bins of the occupancy.");
     bind_system_report<PullReport>(module, "PullReport");
     auto cls = nb::class_<Recorded>(module, "PullSystem");
@@ -121,7 +121,7 @@ void bind_shift(nb::module_& module) {
     bind_config<protocol::ShiftRules>(module, "ShiftRules", "Rules of linear shifting.");
     using Config = ShiftSystemConfig;
     auto config = bind_system_config<Config, RegroupingConfig, SystemConfig>(module, "ShiftConfig");
-    bind_part<protocol::ShiftRules>(config, "shift_rules");
+    bind_rules<protocol::ShiftRules>(config);
     using Stage = ShiftSystem::UnitStage;
     bind_columns<Stage>(module, "Stages", "The stages of readout units, in the order of time.");
     auto cls = bind_system<ShiftSystem>(module, "ShiftSystem", "ShiftReport");
@@ -139,7 +139,7 @@ void bind_daqpipe(nb::module_& module) {
     using Config = DaqpipeSystemConfig;
     auto config = bind_system_config<Config, RequestedConfig, RegroupingConfig, SystemConfig>(
         module, "DaqpipeConfig");
-    bind_part<protocol::DaqpipeRules>(config, "daqpipe_rules");
+    bind_rules<protocol::DaqpipeRules>(config);
     using Built = DaqpipeSystem::Built;
     using Assigned = DaqpipeSystem::Assigned;
     bind_columns<Built>(module, "EventsBuilt", "Events built, in the order of time.");

@@ -24,6 +24,11 @@ namespace daqloom::live {
 
 enum class Protocol { shift, daqpipe, pull };
 
+/// The rules of all protocols, of which a unit uses those of its own.
+template <class... Rules>
+struct EachRules : Rules... {};
+using AllRules = EachRules<protocol::ShiftRules, protocol::DaqpipeRules, protocol::PullRules>;
+
 enum class SourceKind {
     generator,  ///< makes MFPs whose every byte can be checked
     replay,     ///< reads files of MFPs
@@ -39,7 +44,7 @@ enum class SinkKind {
 
 /// Under pull building, a fragment is an MFP: its pieces are the MFP's fragments, `packing` of
 /// them, as `with_pieces` determines.
-struct NodeConfig : protocol::ShiftRules, protocol::DaqpipeRules, protocol::PullRules {
+struct NodeConfig : AllRules {
     DAQLOOM_FIELDS(
         NodeConfig, (std::string, run, "Part of the names under which buffers are served.", "run"),
         (protocol::RunSlots, slots, "Slots of the schedule, and the units in them.", {UnitIndex()},

@@ -9,6 +9,7 @@
 namespace daqloom::protocol {
 
 struct DaqpipeRules {
+    static constexpr const char* name = "daqpipe_rules";  ///< as a part of a configuration
     DAQLOOM_FIELDS(DaqpipeRules,
                    (bool, is_push, "Readout units decide when to send, else builder units."),
                    (std::uint32_t, credits, "Events that a builder unit collects at a time.", 1),

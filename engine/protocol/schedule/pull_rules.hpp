@@ -13,6 +13,7 @@
 namespace daqloom::protocol {
 
 struct PullRules {
+    static constexpr const char* name = "pull_rules";  ///< as a part of a configuration
     DAQLOOM_FIELDS(
         PullRules, (ArrivalsConfig, arrivals, "Arrival times of events."),
         (EventSizeConfig, event_size, "Sizes of events."),

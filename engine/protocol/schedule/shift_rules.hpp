@@ -40,6 +40,7 @@ enum class WriteOrder {
 };
 
 struct ShiftRules {
+    static constexpr const char* name = "shift_rules";  ///< as a part of a configuration
     DAQLOOM_FIELDS(
         ShiftRules, (PhaseChange, change, "Condition for the next phase.", PhaseChange::by_count),
         (std::uint32_t, meps_per_phase, "By count: MEPs of a phase.", 1),

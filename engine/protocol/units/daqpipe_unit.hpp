@@ -2,10 +2,14 @@
 // manager assigns the event.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "base/expected.hpp"
 #include "base/units.hpp"
@@ -18,6 +22,7 @@ namespace daqloom::protocol {
 
 class DaqpipeUnit : public RequestedUnit<DaqpipeUnit, DaqpipeRules, DaqpipeBuilder> {
   public:
+    static constexpr RequestedWords words = {"DAQPIPE", "credits", "credits for events"};
     static constexpr bool limits_writes = true;
     static constexpr bool has_arrivals = false;
     static constexpr bool takes_empty_fragments = true;
@@ -102,6 +107,8 @@ class DaqpipeUnit : public RequestedUnit<DaqpipeUnit, DaqpipeRules, DaqpipeBuild
   private:
     friend RequestedUnit;
 
+    static constexpr std::uint32_t most_parallel_sends = 65'536;
+
     template <class World>
     struct ReadoutOut {
         World& world;
@@ -135,5 +142,38 @@ class DaqpipeUnit : public RequestedUnit<DaqpipeUnit, DaqpipeRules, DaqpipeBuild
 };
 
 using DaqpipeUnitConfig = DaqpipeUnit::Config;
+
+inline base::expected<DaqpipeUnit> DaqpipeUnit::make(const Config& config) {
+    const DaqpipeRules& rules = config.rules;
+    const bool is_timed = rules.slot > base::Time::zero();
+    DAQLOOM_REFUSE_IF(rules.parallel_sends < 1 || rules.parallel_sends > most_parallel_sends,
+                      "DAQPIPE: {} parallel sends; give 1 to {}", rules.parallel_sends,
+                      most_parallel_sends);
+    DaqpipeUnit unit(config);
+    DAQLOOM_CHECK(unit.prepare({}));
+    if (config.readout != ReadoutIndex::none()) {
+        const std::uint64_t together = std::uint64_t{rules.credits} * rules.parallel_sends;
+        const std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+        const auto limit = static_cast<std::uint32_t>(std::min(together, most));
+        DAQLOOM_TRY(readout, DaqpipeReadout::make({.self = config.readout,
+                                                   .builders = config.builders,
+                                                   .credits = rules.credits,
+                                                   .parallel_sends = rules.is_push ? limit : 0,
+                                                   .is_timed = is_timed && rules.is_push}));
+        unit.readout_.emplace(std::move(readout));
+    }
+    if (config.builder != BuilderIndex::none()) {
+        DAQLOOM_TRY(builder, DaqpipeBuilder::make(
+                                 {.self = config.builder,
+                                  .readouts = config.readouts,
+                                  .credits = rules.credits,
+                                  .parallel_sends = rules.is_push ? 0 : rules.parallel_sends,
+                                  .largest_fragment = config.largest_fragment,
+                                  .is_timed = is_timed && !rules.is_push,
+                                  .when_incomplete = config.when_incomplete}));
+        unit.builder_.emplace(std::move(builder));
+    }
+    return unit;
+}
 
 }  // namespace daqloom::protocol

@@ -24,6 +24,8 @@ namespace daqloom::protocol {
 
 class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
   public:
+    static constexpr RequestedWords words = {"pull building", "concurrent events",
+                                             "concurrent events"};
     static constexpr bool limits_writes = false;
     static constexpr bool has_arrivals = true;
     static constexpr bool takes_empty_fragments = false;

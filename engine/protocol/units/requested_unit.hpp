@@ -40,6 +40,13 @@ struct RequestedUnitConfig {
     bool reserves = true;  ///< memory for all requests of an epoch: none is allocated later
 };
 
+/// Names of a protocol, and of its rule for the events that a builder unit collects at a time.
+struct RequestedWords {
+    const char* protocol;
+    const char* slots;
+    const char* slots_of_events;  ///< before "of so many bytes"
+};
+
 /// The world of a unit. Its members must not call the unit back.
 template <class World>
 concept RequestedWorld =
@@ -72,6 +79,7 @@ concept RequestedWorld =
 /// - `has_arrivals`: events arrive by the rules, else with the data of readout unit 0;
 /// - `takes_empty_fragments`: an empty fragment counts as received, else as missing;
 /// - `slots(rules)`: events that a builder unit collects at a time;
+/// - `words`: its names;
 /// - `margin`: fragments that may be taken beyond those of the events that are collected;
 /// - `serve(event, request, now, world)`: the requested fragment is there, or never will be;
 /// - `lose(builders, world)`: the epoch is closing, and these builder units are lost.

@@ -24,6 +24,17 @@ def run_plan(scenario: Scenario, **more: Any) -> _engine.RunPlan:
     )
 
 
+def rules_of(scenario: Scenario, groups: list[int]) -> dict[str, object]:
+    """Return the rules of all protocols, as fields of a configuration that has them; `groups` as in
+    `shift_rules`. Those of pull building are the engine's defaults under other protocols."""
+    building = scenario.building
+    return {
+        "shift_rules": shift_rules(building, groups),
+        "daqpipe_rules": settings(_engine.DaqpipeRules, building, is_push=building.mode == "push"),
+        "pull_rules": pull_rules(scenario) if building.protocol == "pull" else _engine.PullRules(),
+    }
+
+
 def shift_rules(building: Building, groups: list[int]) -> _engine.ShiftRules:
     """Return the rules of linear shifting; `groups`: the barrier's, of the readout units in the
     order of their slots, as `FabricSystem.barrier_groups`."""
@@ -34,11 +45,6 @@ def shift_rules(building: Building, groups: list[int]) -> _engine.ShiftRules:
         barrier_groups=groups,
         keeps_dummies=building.dummy_phases == "kept",
     )
-
-
-def daqpipe_rules(building: Building) -> _engine.DaqpipeRules:
-    """Return the rules of DAQPIPE."""
-    return settings(_engine.DaqpipeRules, building, is_push=building.mode == "push")
 
 
 def pull_rules(scenario: Scenario) -> _engine.PullRules:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daqloom import _engine
-from daqloom.configuration.rules import daqpipe_rules, pull_rules, shift_rules
+from daqloom.configuration.rules import rules_of
 from daqloom.configuration.settings import settings
 from daqloom.control.unit import RunInfo
 from daqloom.data.generator import check_packets
@@ -16,6 +16,7 @@ from daqloom.machine.namespace import NETWORK
 from daqloom.machine.open_files import check_open_files
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.building import REQUESTED
 from daqloom.scenario.schema.measure import Measure, cores
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.routing.by_name import MENDED
@@ -34,7 +35,7 @@ class Places:
     fragment_bytes: list[int]
     """Mean fragment size (bytes), by readout unit and stream."""
     streams: int
-    """Streams of a readout unit. In DAQPIPE they travel as one fragment."""
+    """Streams of a readout unit. Where builder units request fragments, they travel as one."""
     barrier_groups: list[int]
     """See `FabricSystem.barrier_groups`."""
     spares: list[int]
@@ -82,7 +83,7 @@ def places(scenario: Scenario) -> Places:
             spares,
         )
     streams = scenario.readout.streams
-    together = streams if building.protocol == "daqpipe" else 1
+    together = streams if building.protocol in REQUESTED.among else 1
     means = system.mfp_bytes
     sizes = [
         round(sum(means[first : first + together]) / event.packing)
@@ -161,7 +162,6 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
     """Return the configuration without the address of the unit's machine."""
     measure, building = scenario.measure, scenario.building
     where = places(scenario)
-    pulls = building.protocol == "pull"
     return settings(
         _engine.LiveConfig,
         measure,
@@ -171,9 +171,7 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
         token=run.token,
         slots=slots_of_run(scenario, where),
         tcp=_tcp_config(scenario),
-        shift_rules=shift_rules(building, where.barrier_groups),
-        daqpipe_rules=daqpipe_rules(building),
-        pull_rules=pull_rules(scenario) if pulls else _engine.PullRules(),
+        **rules_of(scenario, where.barrier_groups),
         phase_jitter=building.jitter,
         delivers_incomplete=measure.incomplete == "deliver",
         streams=where.streams,
@@ -181,7 +179,7 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
         fragment_sizes=scenario.event.fragment_sizes,
         fragment_bytes=where.fragment_bytes,
         # Pull: events arrive at the event manager, and sources are ahead of it.
-        event_rate_hz=0.0 if pulls else scenario.event.rate,
+        event_rate_hz=0.0 if building.protocol == "pull" else scenario.event.rate,
         seed=scenario.run.seed,
         stream_buffer=min(scenario.readout.buffer, measure.stream_buffer),
         output_buffer=min(scenario.builders.buffer, measure.output_buffer),

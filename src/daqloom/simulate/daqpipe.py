@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
-from daqloom.configuration.rules import daqpipe_rules
 from daqloom.results.timeline import Collected, event_columns, write_events
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
@@ -28,7 +27,6 @@ def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engi
         seed,
         readouts=hosts_of(system.readouts),
         builders=hosts_of(system.builders),
-        daqpipe_rules=daqpipe_rules(scenario.building),
         fragment_bytes=[sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams)],
         is_poissonian=scenario.event.fragment_sizes == "poisson",
         event_interval_s=interval_s(scenario.event),

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
-from daqloom.configuration.rules import pull_rules
 from daqloom.scenario.quantities import TIME
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
@@ -30,7 +29,6 @@ def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.
         seed,
         readouts=system.readouts.tolist(),
         builders=system.builders.tolist(),
-        pull_rules=pull_rules(scenario),
         readout_cost_per_message_s=scenario.readout.message_cost or usual_s,
         builder_cost_per_message_s=scenario.builders.message_cost or usual_s,
         request_size=scenario.building.request_size,

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
-from daqloom.configuration.rules import shift_rules
 from daqloom.configuration.settings import settings
 from daqloom.results.timeline import (
     Span,
@@ -35,7 +34,6 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
         seed,
         slots=system.readouts.tolist(),
         builder_slots=system.builders.tolist(),
-        shift_rules=shift_rules(scenario.building, system.barrier_groups),
         phase_jitter=scenario.building.jitter,
         mfp_bytes=system.mfp_bytes,
         streams=scenario.readout.streams,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from daqloom import _engine
-from daqloom.configuration.rules import delay_of
+from daqloom.configuration.rules import delay_of, rules_of
 from daqloom.configuration.settings import fields_of, settings
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.distribution import Distribution
@@ -44,7 +44,7 @@ def system_config(
     **own: object,
 ) -> Config:
     """Return the configuration of a simulated system, a class of the engine; `own`: the fields that
-    not all systems have, but for those of a run in which units regroup."""
+    not all systems have, but for the rules of protocols and the faults of units."""
     tables = later_tables(scenario, system)
     reroutings = engine_tables(tables, system.fabric)
     network: _engine.EthernetConfig | _engine.InfinibandConfig
@@ -61,8 +61,8 @@ def system_config(
         transport = rdma_config(scenario.transport, seed)
     flow_hosts, flows = flows_of(scenario, system)
     names = fields_of(kind)
-    faults = fault_fields(scenario, system, tables)
-    own |= {name: value for name, value in faults.items() if name in names}
+    shared = fault_fields(scenario, system, tables) | rules_of(scenario, system.barrier_groups)
+    own |= {name: value for name, value in shared.items() if name in names}
     return settings(
         kind,
         scenario.hosts,

@@ -71,7 +71,7 @@ class Epoch : public TransportEvents {
 /// Checks a configuration of linear shifting.
 base::expected<void> check_shift(const NodeConfig& config);
 base::expected<std::unique_ptr<Epoch>> make_shift_epoch(const EpochParts& parts, Members members);
-/// Checks a configuration of DAQPIPE or pull building.
+/// Checks a configuration of a protocol in which builder units request MFPs.
 base::expected<void> check_requested(const NodeConfig& config);
 base::expected<std::unique_ptr<Epoch>> make_requested_epoch(const EpochParts& parts,
                                                             Members members);

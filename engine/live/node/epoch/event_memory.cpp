@@ -19,25 +19,12 @@ using protocol::Immediate;
 
 constexpr Bytes kEventLine = 64;
 
-/// Number of events that a builder unit collects at a time, and the name of the rule.
-struct AtATime {
-    std::uint32_t events;
-    const char* rule;
-    const char* rule_for_events;
-};
-
-AtATime at_a_time(const NodeConfig& config) {
-    return config.protocol == Protocol::pull
-               ? AtATime{config.concurrent_events, "concurrent events", "concurrent events"}
-               : AtATime{config.credits, "credits", "credits for events"};
-}
-
 /// The sum of Poissonian sizes is Poissonian.
-base::expected<Bytes> largest_mfp(const NodeConfig& config) {
+base::expected<Bytes> largest_mfp(const NodeConfig& config, bool has_sizes) {
     const Bytes packing = config.packing;
     const Bytes padding = packing * ((Bytes{1} << config.align) - 1);
     const Bytes overhead = protocol::mfp_overhead(static_cast<std::uint16_t>(config.packing));
-    if (config.protocol == Protocol::pull) {
+    if (has_sizes) {
         DAQLOOM_TRY(fragment, largest_fragment(config));
         return overhead + fragment + padding;
     }
@@ -48,41 +35,35 @@ base::expected<Bytes> largest_mfp(const NodeConfig& config) {
 
 }  // namespace
 
-base::expected<EventMemory> EventMemory::of(const NodeConfig& config, const Units& units) {
-    const auto [events, rule, rule_for_events] = at_a_time(config);
-    if (events < 1 || events > Immediate::slots) {
-        return base::failure(
-            fmt::format("{} {}; the 32 bits that come with a write can tell {} apart, give 1 "
-                        "to that",
-                        events, rule, Immediate::slots));
-    }
-    if (units.readouts > Immediate::streams) {
-        return base::failure(
-            fmt::format("{} readout units; the 32 bits that come with a write can tell {} apart, "
-                        "give fewer",
-                        units.readouts, Immediate::streams));
-    }
-    DAQLOOM_TRY(mfp, largest_mfp(config));
+base::expected<EventMemory> EventMemory::of(const NodeConfig& config, const Units& units,
+                                            std::uint32_t slots,
+                                            const protocol::RequestedWords& words, bool has_sizes) {
+    DAQLOOM_REFUSE_IF(slots < 1 || slots > Immediate::slots,
+                      "{} {}; the 32 bits that come with a write can tell {} apart, give 1 "
+                      "to that",
+                      slots, words.slots, Immediate::slots);
+    DAQLOOM_REFUSE_IF(units.readouts > Immediate::streams,
+                      "{} readout units; the 32 bits that come with a write can tell {} apart, "
+                      "give fewer",
+                      units.readouts, Immediate::streams);
+    DAQLOOM_TRY(mfp, largest_mfp(config, has_sizes));
     const EventMemory memory{
         .header = protocol::aligned(protocol::mep_overhead(units.readouts_in_run), kEventLine),
         .place = protocol::aligned(mfp, kEventLine),
         .readouts = units.readouts,
-        .slots = events};
-    if (memory.bytes() > config.output_buffer) {
-        return base::failure(
-            fmt::format("{} {} of up to {} bytes take {} bytes of the output buffer, which "
-                        "has {}; give fewer {} or a larger output buffer",
-                        events, rule_for_events, memory.event_bytes(), memory.bytes(),
-                        config.output_buffer, rule));
-    }
-    const Bytes collected = memory.place * events * units.builders;
-    if (collected > config.stream_buffer) {
-        return base::failure(fmt::format(
-            "{} builder units with {} {} collect packets of up to {} bytes at a "
-            "time, {} bytes of each stream, whose buffer has {}; give fewer {} "
-            "or a larger stream buffer",
-            units.builders, events, rule, memory.place, collected, config.stream_buffer, rule));
-    }
+        .slots = slots};
+    DAQLOOM_REFUSE_IF(memory.bytes() > config.output_buffer,
+                      "{} {} of up to {} bytes take {} bytes of the output buffer, which "
+                      "has {}; give fewer {} or a larger output buffer",
+                      slots, words.slots_of_events, memory.event_bytes(), memory.bytes(),
+                      config.output_buffer, words.slots);
+    const Bytes collected = memory.place * slots * units.builders;
+    DAQLOOM_REFUSE_IF(collected > config.stream_buffer,
+                      "{} builder units with {} {} collect packets of up to {} bytes at a "
+                      "time, {} bytes of each stream, whose buffer has {}; give fewer {} "
+                      "or a larger stream buffer",
+                      units.builders, slots, words.slots, memory.place, collected,
+                      config.stream_buffer, words.slots);
     return memory;
 }
 

@@ -1,5 +1,5 @@
-// The layout of MFPs and MEPs in the memory of a builder unit that collects some events at a time,
-// under DAQPIPE or pull building.
+// The layout of MFPs and MEPs in the memory of a builder unit that requests fragments of some
+// events at a time.
 //
 //     | header | place of readout unit 0 | … | place of readout unit n − 1 |   an event, for each
 //     slot
@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "live/node/node_config.hpp"
 #include "protocol/data/identifiers.hpp"
+#include "protocol/units/requested_unit.hpp"
 
 namespace daqloom::live {
 
@@ -28,7 +29,10 @@ struct EventMemory {
     };
     /// The layout for the largest MFPs of the configuration. Fails with one sentence where buffers
     /// are too small for the events collected at a time, or their slots too many to number.
-    static base::expected<EventMemory> of(const NodeConfig& config, const Units& units);
+    template <class Unit>
+    static base::expected<EventMemory> of(const NodeConfig& config, const Units& units) {
+        return of(config, units, Unit::slots(config), Unit::words, Unit::has_arrivals);
+    }
 
     [[nodiscard]] base::Bytes event_bytes() const { return header + place * readouts; }
     [[nodiscard]] base::Bytes bytes() const { return event_bytes() * slots; }
@@ -41,6 +45,12 @@ struct EventMemory {
     [[nodiscard]] std::uint32_t slot_at(base::Bytes offset) const {
         return static_cast<std::uint32_t>(offset / event_bytes());
     }
+
+  private:
+    /// `has_sizes`: the rules have the sizes of events, else the configuration those of fragments.
+    static base::expected<EventMemory> of(const NodeConfig& config, const Units& units,
+                                          std::uint32_t slots,
+                                          const protocol::RequestedWords& words, bool has_sizes);
 };
 
 }  // namespace daqloom::live

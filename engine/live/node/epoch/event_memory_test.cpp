@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "protocol/units/daqpipe_unit.hpp"
+
 namespace daqloom::live {
 namespace {
 
@@ -19,7 +21,6 @@ TEST(EventMemory, HasAHeaderAndAPlaceForEachSourceOfAnEvent) {
 /// fragment up to 3 B of padding.
 NodeConfig ten_fragments() {
     NodeConfig config;
-    config.protocol = Protocol::daqpipe;
     config.credits = 2;
     config.packing = 10;
     config.fragment_bytes = {40, 100};
@@ -28,7 +29,7 @@ NodeConfig ten_fragments() {
 }
 
 TEST(EventMemory, HasRoomForTheLargestMfpOfTheLargestStream) {
-    const auto memory = EventMemory::of(ten_fragments(), {2, 2, 4});
+    const auto memory = EventMemory::of<protocol::DaqpipeUnit>(ten_fragments(), {2, 2, 4});
     ASSERT_TRUE(memory);
     EXPECT_EQ(memory->place, 1'088) << "20 + 12 + 20 + 10 × (100 + 3) = 1082, on cache lines";
     EXPECT_EQ(memory->header, 128) << "40 + 4 × 16 = 104";
@@ -37,14 +38,14 @@ TEST(EventMemory, HasRoomForTheLargestMfpOfTheLargestStream) {
 TEST(EventMemory, SaysWhichBufferIsTooSmall) {
     NodeConfig config = ten_fragments();
     config.output_buffer = 2 * (128 + 2 * 1'088) - 1;
-    auto memory = EventMemory::of(config, {2, 2, 4});
+    auto memory = EventMemory::of<protocol::DaqpipeUnit>(config, {2, 2, 4});
     ASSERT_FALSE(memory);
     EXPECT_EQ(memory.error().message,
               "2 credits for events of up to 2304 bytes take 4608 bytes of the output buffer, "
               "which has 4607; give fewer credits or a larger output buffer");
     config = ten_fragments();
     config.stream_buffer = 1'088 * 2 * 5 - 1;
-    memory = EventMemory::of(config, {2, 5, 4});
+    memory = EventMemory::of<protocol::DaqpipeUnit>(config, {2, 5, 4});
     ASSERT_FALSE(memory);
     EXPECT_EQ(memory.error().message,
               "5 builder units with 2 credits collect packets of up to 1088 bytes at a time, 10880 "

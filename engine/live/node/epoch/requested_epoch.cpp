@@ -1,6 +1,6 @@
 // An epoch in which an event manager assigns events to builder units, and builder units request
-// MFPs into their memory, one place for each readout unit: the unit of DAQPIPE or of pull building
-// between transport, source and consumer.
+// MFPs into their memory, one place for each readout unit: a unit between transport, source and
+// consumer.
 //
 // An event of these protocols is a multi-event packet: the MFPs with one number of all readout
 // units.
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -175,8 +176,8 @@ struct RequestedEpoch<Unit>::World {
 
 template <class Unit>
 base::expected<void> RequestedEpoch<Unit>::make_unit() {
-    DAQLOOM_TRY(memory,
-                EventMemory::of(config(), {readouts(), builders(), members_.readouts_in_run}));
+    DAQLOOM_TRY(memory, EventMemory::of<Unit>(config(),
+                                              {readouts(), builders(), members_.readouts_in_run}));
     memory_ = memory;
     auto given = requested_unit_config<Unit>(config(), members_, memory_);
     if constexpr (Unit::has_arrivals) {
@@ -384,31 +385,39 @@ void RequestedEpoch<Unit>::deliver(EventId event, std::uint32_t slot) {
                .bytes = memory_.event_bytes()});
 }
 
-template <class Unit>
-base::expected<std::unique_ptr<Epoch>> make(const EpochParts& parts, Members members) {
-    auto epoch = std::make_unique<RequestedEpoch<Unit>>(parts, std::move(members));
-    DAQLOOM_CHECK(epoch->make_unit());
-    return epoch;
+/// Calls `use` with the type of the unit of a protocol.
+template <class Use>
+auto with_unit(Protocol protocol, Use use) {
+    return protocol == Protocol::pull ? use(std::type_identity<PullUnit>())
+                                      : use(std::type_identity<DaqpipeUnit>());
 }
 
 }  // namespace
 
-/// Checks DAQPIPE and pull building, where all data of a readout unit for an event travel together.
+/// Checks protocols in which all data of a readout unit for an event travel together.
 base::expected<void> check_requested(const NodeConfig& config) {
-    if (config.streams != 1) {
-        return base::failure(fmt::format(
-            "{} streams; in {} a readout unit has one, of MFPs with all it holds", config.streams,
-            config.protocol == Protocol::pull ? "pull building" : "DAQPIPE"));
-    }
-    const std::uint32_t readouts = units_in(config.slots.readouts);
-    return EventMemory::of(config, {readouts, units_in(config.slots.builders), readouts})
-        .map([](const EventMemory&) {});
+    return with_unit(config.protocol, [&]<class Unit>(std::type_identity<Unit>) {
+        if (config.streams != 1) {
+            return base::expected<void>(base::failure(
+                fmt::format("{} streams; in {} a readout unit has one, of MFPs with all it holds",
+                            config.streams, Unit::words.protocol)));
+        }
+        const std::uint32_t readouts = units_in(config.slots.readouts);
+        const std::uint32_t builders = units_in(config.slots.builders);
+        return EventMemory::of<Unit>(config, {readouts, builders, readouts})
+            .map([](const EventMemory&) {});
+    });
 }
 
 base::expected<std::unique_ptr<Epoch>> make_requested_epoch(const EpochParts& parts,
                                                             Members members) {
-    return parts.config->protocol == Protocol::pull ? make<PullUnit>(parts, std::move(members))
-                                                    : make<DaqpipeUnit>(parts, std::move(members));
+    return with_unit(
+        parts.config->protocol,
+        [&]<class Unit>(std::type_identity<Unit>) -> base::expected<std::unique_ptr<Epoch>> {
+            auto epoch = std::make_unique<RequestedEpoch<Unit>>(parts, std::move(members));
+            DAQLOOM_CHECK(epoch->make_unit());
+            return epoch;
+        });
 }
 
 }  // namespace daqloom::live

@@ -29,8 +29,8 @@ template <class Script>
 std::string play_live(NodeConfig config) {
     config.slots.readouts = config.slots.builders = Units{0, 1};
     const auto members = Members::of(config, Units{0, 1});
-    const auto memory =
-        EventMemory::of(config, {Script::nodes, Script::nodes, members->readouts_in_run});
+    const auto memory = EventMemory::of<typename Script::Unit>(
+        config, {Script::nodes, Script::nodes, members->readouts_in_run});
     return Script::play(requested_unit_config<typename Script::Unit>(config, *members, *memory));
 }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from daqloom.scenario.document import given
-from daqloom.scenario.schema.building import PACKED
+from daqloom.scenario.schema.building import PACKED, REQUESTED
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.scenario.schema.switches import LEVELS
@@ -82,7 +82,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
             "phases do not follow clocks",
             lambda s: s.building.protocol != "shift" or s.building.change != "window",
         ),
-        Unused(("event.fragment_sizes",), _MEANS, lambda s: s.building.protocol == "daqpipe"),
+        Unused(("event.fragment_sizes",), _MEANS, lambda s: s.building.protocol in REQUESTED.among),
         Unused(
             _keys("hosts: latency.* local_rate message_cost polling_delay"),
             "closed forms of a rack take readout.message_cost and builders.message_cost alone",

@@ -17,6 +17,8 @@ _PACED = When(".pace", ("builder",))
 _DAQPIPE = When("building.protocol", ("daqpipe",))
 PACKED = When("building.protocol", ("shift", "daqpipe"))
 """Readout units send multi-fragment packets."""
+REQUESTED = When("building.protocol", ("pull", "daqpipe"))
+"""Builder units request the data of a readout unit for an event, which travel together."""
 BUILT = When("building.protocol", ("pull", "shift", "daqpipe"))
 """Events are built."""
 
