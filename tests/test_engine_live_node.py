@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from daqloom import _engine
+from support.measure import live_nodes
 
 UNITS = 2
 HUNG_S = 60.0
@@ -44,9 +45,7 @@ def nodes() -> Iterator[list[_engine.LiveNode]]:
 
 def halt(nodes: list[_engine.LiveNode]) -> int:
     with ThreadPoolExecutor() as pool:
-        halted = list(pool.map(lambda each: each.halt([], HUNG_S), nodes))
-    assert all(each.is_drained for each in halted)
-    return max(each.next_mep for each in halted)
+        return max(pool.map(live_nodes.halt, nodes))
 
 
 def built(nodes: list[_engine.LiveNode]) -> int:

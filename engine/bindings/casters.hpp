@@ -18,16 +18,19 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "infiniband/fabric_config.hpp"
 #include "network/graph.hpp"
 #include "protocol/data/event_size.hpp"
+#include "protocol/run/orders.hpp"
 #include "protocol/schedule/lhc_trigger.hpp"
 #include "softswitch/headers.hpp"
 
@@ -66,6 +69,12 @@ inline auto python_value(const protocol::LeakyBucket& bucket) {
 inline auto python_value(const protocol::EventSizeConfig::Bin& bin) {
     return std::tuple(bin.lower, bin.upper, bin.weight);
 }
+inline auto python_value(const protocol::Moved& moved) {
+    return std::tuple(moved.unit, moved.readout, moved.builder);
+}
+inline auto python_value(const protocol::orders::Member& member) {
+    return std::tuple(member.unit, member.address);
+}
 inline std::uint64_t python_value(softswitch::MacAddress address) { return address.value; }
 inline auto python_value(softswitch::IpAddress address) {
     return std::tuple(address.high, address.low);
@@ -96,6 +105,25 @@ bool assign(const PythonValue<Value>& source, Value& value) {
 }  // namespace daqloom::bindings
 
 namespace nanobind::detail {
+
+template <>
+struct type_caster<std::vector<std::byte>> {
+    NB_TYPE_CASTER(std::vector<std::byte>, const_name("bytes"))
+
+    bool from_python(handle object, uint8_t /*flags*/, cleanup_list* /*cleanup*/) noexcept {
+        if (!PyBytes_Check(object.ptr())) {
+            return false;
+        }
+        const auto* const data = reinterpret_cast<const std::byte*>(PyBytes_AsString(object.ptr()));
+        value.assign(data, data + PyBytes_Size(object.ptr()));
+        return true;
+    }
+    static handle from_cpp(const std::vector<std::byte>& value, rv_policy /*policy*/,
+                           cleanup_list* /*cleanup*/) noexcept {
+        return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(value.data()),
+                                         static_cast<Py_ssize_t>(value.size()));
+    }
+};
 
 template <class Of>
     requires requires(const Of& value) { daqloom::bindings::python_value(value); }

@@ -213,6 +213,7 @@ void bind_counters(nb::module_& module) {
             }
         },
         nb::arg("by_name") = nb::dict());
+    nb::implicitly_convertible<nb::dict, Counters>();
     cls.def_ro("by_name", &Counters::by_name, "All counters by name, as in messages.");
     cls.def_prop_ro(
         "numbers", [](const Counters& self) { return without(self, false); },

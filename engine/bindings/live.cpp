@@ -34,11 +34,6 @@ nb::bytes as_bytes(std::span<const std::byte> bytes) {
     return nb::bytes(bytes.data(), bytes.size());
 }
 
-std::vector<std::byte> from_bytes(const nb::bytes& bytes) {
-    const auto* data = static_cast<const std::byte*>(bytes.data());
-    return {data, data + bytes.size()};
-}
-
 void set_token(Token& token, const nb::bytes& given) {
     if (given.size() != token.size()) {
         throw nb::value_error("a token has 16 bytes");
@@ -67,28 +62,24 @@ std::unique_ptr<Node> make_node(const NodeConfig& config) {
     return without_lock([&] { return Node::make(config); });
 }
 
-nb::bytes prepare(Node& node, std::uint32_t epoch, const std::vector<UnitIndex>& members,
-                  const std::vector<protocol::Moved>& moved) {
-    return as_bytes(without_lock([&] { return node.prepare(epoch, members, moved); }));
+std::vector<std::byte> prepare(Node& node, std::uint32_t epoch,
+                               const std::vector<UnitIndex>& members,
+                               const std::vector<protocol::Moved>& moved) {
+    return without_lock([&] { return node.prepare(epoch, members, moved); });
 }
 
 std::vector<UnitIndex> connect(Node& node,
-                               const std::vector<std::pair<UnitIndex, nb::bytes>>& addresses,
+                               std::vector<std::pair<UnitIndex, std::vector<std::byte>>> addresses,
                                base::Time timeout) {
     std::vector<Transport::Peer> peers;
-    for (const auto& [unit, address] : addresses) {
-        peers.push_back({unit, from_bytes(address)});
+    for (auto& [unit, address] : addresses) {
+        peers.push_back({unit, std::move(address)});
     }
     return without_lock([&] { return node.connect(peers, timeout); });
 }
 
 void start(Node& node, std::uint64_t first_mep) {
     without_lock([&] { return node.start(first_mep); });
-}
-
-Node::Halted halt(Node& node, const std::vector<UnitIndex>& lost, base::Time timeout) {
-    const nb::gil_scoped_release release;
-    return node.halt(lost, timeout);
 }
 
 CountersPage attach(std::int64_t process, const std::string& run, UnitIndex unit) {
@@ -152,15 +143,11 @@ void bind_calibration(nb::module_& module) {
                     nb::arg("congestion_control"), nb::arg("token"), nb::arg("units"),
                     nb::arg("unit"), nb::arg("most_bytes"),
                     "Raises ValueError and OSError, each with one sentence.")
-        .def("address", [](const Echo& self) { return as_bytes(self.address()); })
+        .def("address", &Echo::address)
         .def(
             "connect",
-            [](Echo& self, const std::vector<nb::bytes>& others, base::Time timeout) {
-                std::vector<std::vector<std::byte>> addresses;
-                for (const nb::bytes& other : others) {
-                    addresses.push_back(from_bytes(other));
-                }
-                without_lock([&] { return self.connect(std::move(addresses), now() + timeout); });
+            [](Echo& self, std::vector<std::vector<std::byte>> others, base::Time timeout) {
+                without_lock([&] { return self.connect(std::move(others), now() + timeout); });
             },
             nb::arg("others"), nb::arg("timeout_s"))
         .def(
@@ -186,7 +173,6 @@ void bind_calibration(nb::module_& module) {
 void bind_live(nb::module_& module) {
     bind_node_config(module);
     bind_calibration(module);
-    bind_report<Node::Halted>(module, "Halted", "Whether and where a unit has halted.");
     nb::class_<Node>(module, "LiveNode")
         .def(nb::new_(&make_node), nb::arg("config"))
         .def("prepare", &prepare, nb::arg("epoch"), nb::arg("members"),
@@ -196,7 +182,14 @@ void bind_live(nb::module_& module) {
         .def("connect", &connect, nb::arg("addresses"), nb::arg("timeout_s"),
              "Connects to the other units. Returns the units that did not answer.")
         .def("start", &start, nb::arg("first_mep"), "Starts data flow from this MEP on.")
-        .def("halt", &halt, nb::arg("lost"), nb::arg("timeout_s"), "Drains.")
+        .def(
+            "close", [](Node& self, const std::vector<UnitIndex>& lost) { self.close(lost); },
+            nb::arg("lost"),
+            "Begins to drain granted MEPs; again without lost units: waits for no consumer.")
+        .def("drain", &Node::drain, nb::arg("wait_until_s"), nb::arg("until_s"),
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Waits until the epoch has drained, at most until then (s, CLOCK_MONOTONIC). Returns "
+             "the first MEP that the next epoch may take, or None. At `until_s` the halt is over.")
         .def("lease", &Node::lease, nb::arg("mep_end"), nb::arg("until_s"),
              "MEPs of the run before this number may be answered until then (s, CLOCK_MONOTONIC).")
         .def("suspects", &Node::suspects, "Units that could not be reached in this epoch.")

@@ -17,7 +17,6 @@
 #include "protocol/run/orders.hpp"
 #include "protocol/run/reports.hpp"
 #include "protocol/run/run_control.hpp"
-#include "protocol/run/unit_lease.hpp"
 
 namespace daqloom::bindings {
 
@@ -26,14 +25,7 @@ using namespace protocol;
 
 namespace {
 
-nb::bytes as_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
 void bind_states(nb::module_& module) {
-    module.def(
-        "next_state", [](UnitState state, UnitStep step) { return value_of(after(state, step)); },
-        nb::arg("state"), nb::arg("step"),
-        "The next state of a unit. Raises ValueError, with one sentence, where that is not "
-        "allowed.");
     module.def(
         "transitions",
         [] {
@@ -51,7 +43,6 @@ void bind_plan(nb::module_& module) {
         module, "RunSlots",
         "The slots of the schedule of a run and the units in them; -1: empty. The "
         "lists may differ in length.");
-    bind_record<Moved>(module, "Moved", "A unit whose readout unit or builder unit has moved.");
     bind_record<RunPlan>(module, "RunPlan", "Plan of a run control: its parameters at the start.")
         .def(
             "is_viable",
@@ -63,81 +54,24 @@ void bind_plan(nb::module_& module) {
 
 void bind_reports(nb::module_& module) {
     using namespace reports;
-    nb::class_<Pulse>(module, "UnitPulse", "Activity of a unit.")
-        .def(
-            "__init__",
-            [](Pulse* self, std::uint32_t epoch, UnitState state,
-               std::optional<std::uint64_t> beats, std::optional<std::uint64_t> steps, bool waits,
-               std::uint64_t next_mep, std::vector<UnitIndex> suspects, std::string failure) {
-                new (self) Pulse{epoch,
-                                 state,
-                                 beats,
-                                 steps,
-                                 waits,
-                                 next_mep,
-                                 std::move(suspects),
-                                 std::move(failure)};
-            },
-            nb::kw_only(), nb::arg("epoch"), nb::arg("state"), nb::arg("beats"), nb::arg("steps"),
-            nb::arg("waits"), nb::arg("next_mep"), nb::arg("suspects"), nb::arg("failure"));
-    nb::class_<Heartbeat>(module, "UnitHeartbeat", "The periodic report of a unit.")
-        .def(
-            "__init__",
-            [](Heartbeat* self, std::uint64_t number, const Pulse& pulse,
-               std::optional<std::uint32_t> ended, const Counters& counted) {
-                new (self) Heartbeat{number, pulse, ended, counted};
-            },
-            nb::kw_only(), nb::arg("number"), nb::arg("pulse"), nb::arg("ended").none(),
-            nb::arg("counted"));
-    nb::class_<Answer>(module, "UnitAnswer", "The answer of a unit to an order.")
-        .def(
-            "__init__",
-            [](Answer* self, std::uint64_t number, std::uint64_t order, UnitState state,
-               std::string failure, const nb::bytes& address, std::vector<UnitIndex> missing,
-               std::uint64_t next_mep, const Counters& counted) {
-                new (self) Answer{number,
-                                  order,
-                                  state,
-                                  std::move(failure),
-                                  std::string(address.c_str(), address.size()),
-                                  std::move(missing),
-                                  next_mep,
-                                  counted};
-            },
-            nb::kw_only(), nb::arg("number"), nb::arg("order"), nb::arg("state"),
-            nb::arg("failure"), nb::arg("address"), nb::arg("missing"), nb::arg("next_mep"),
-            nb::arg("counted"));
+    bind_record<Pulse>(module, "UnitPulse", "Activity of a unit.");
+    bind_record<Heartbeat>(module, "UnitHeartbeat", "The periodic report of a unit.");
+    bind_record<Answer>(module, "UnitAnswer", "The answer of a unit to an order.");
 }
 
 void bind_orders(nb::module_& module) {
     using namespace orders;
-    bind_report<Configure>(module, "ConfigureOrder", "Order to configure the unit.");
-    bind_report<Prepare>(module, "PrepareOrder", "Order to make a new transport for a new epoch.");
-    nb::class_<Connect>(module, "ConnectOrder", "Order to connect to all members.")
-        .def_prop_ro(
-            "addresses",
-            [](const Connect& self) {
-                std::vector<std::pair<UnitIndex, nb::bytes>> all;
-                for (const Member& member : self.members) {
-                    all.emplace_back(member.unit, as_bytes(member.address));
-                }
-                return all;
-            },
-            "Address of each member.")
-        .def_ro("timeout_s", &Connect::timeout, "Timeout of the whole order.");
-    bind_report<Start>(module, "StartOrder", "Order to start event building.");
-    bind_report<Halt>(module, "HaltOrder",
+    bind_record<Configure>(module, "ConfigureOrder", "Order to configure the unit.");
+    bind_record<Prepare>(module, "PrepareOrder", "Order to make a new transport for a new epoch.");
+    bind_record<Connect>(module, "ConnectOrder", "Order to connect to all members.");
+    bind_record<Start>(module, "StartOrder", "Order to start event building.");
+    bind_record<Halt>(module, "HaltOrder",
                       "Order to finish all MEPs that need no lost unit, and to close connections.");
-    nb::class_<Reset>(module, "ResetOrder", "Order to return to the state after configuring.");
-    nb::class_<Exit>(module, "ExitOrder", "Order to exit: the run is over.");
-    bind_report<Renew>(module, "RenewOrder", "Renews a unit's lease; it has no answer.");
-    nb::class_<SendOrder>(module, "SendOrder", "Output: send an order to a unit's process.")
-        .def_ro("unit", &SendOrder::unit, "Unit of the process.")
-        .def_ro("session", &SendOrder::session, "Number of its connection.")
-        .def_ro("number", &SendOrder::number,
-                "Number that the answer repeats; 0: no answer expected.")
-        .def_prop_ro(
-            "order", [](const SendOrder& self) { return self.order; }, "The order.");
+    nb::class_<Reset>(module, "ResetOrder", "Order to return to the state after configuring.")
+        .def(nb::init<>());
+    nb::class_<Exit>(module, "ExitOrder", "Order to exit: the run is over.").def(nb::init<>());
+    bind_record<Renew>(module, "RenewOrder", "Renews a unit's lease; it has no answer.");
+    bind_report<SendOrder>(module, "SendOrder", "Output: send an order to a unit's process.");
     bind_report<LaunchProcess>(module, "LaunchProcess", "Output: start a process for a unit.");
     bind_report<KillProcess>(module, "KillProcess",
                              "Output: end a unit's process, whatever its state.");
@@ -262,27 +196,6 @@ void bind_control(nb::module_& module) {
              "Balance of the MEPs of ended epochs, those that another has followed.");
 }
 
-void bind_lease(nb::module_& module) {
-    nb::class_<UnitLease>(module, "UnitLease",
-                          "The lease of one unit, whose threads call it under Python's lock. Times "
-                          "are those of the unit's own clock.")
-        .def(nb::init<>())
-        .def("set_length", &UnitLease::set_length, nb::arg("length_s"),
-             "Time for which the unit may begin MEPs after a report that was received.")
-        .def("sending", &UnitLease::sending, nb::arg("now_s"),
-             "Notes that a report is about to be sent; returns its number.")
-        .def("begin", &UnitLease::begin, nb::arg("epoch"), "Begins a new epoch without a lease.")
-        .def(
-            "renew",
-            [](UnitLease& self, std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
-                const UnitLease::Leased leased = self.renew(epoch, report, mep_end);
-                return std::pair(leased.mep_end, leased.until);
-            },
-            nb::arg("epoch"), nb::arg("report"), nb::arg("mep_end"),
-            "The new lease once the run control has received a report: the first MEP that may not "
-            "be answered, and until when it holds (s).");
-}
-
 void bind_run(nb::module_& module) {
     bind_states(module);
     bind_plan(module);
@@ -290,7 +203,6 @@ void bind_run(nb::module_& module) {
     bind_orders(module);
     bind_views(module);
     bind_control(module);
-    bind_lease(module);
 }
 
 const Subject run_control(bind_run);

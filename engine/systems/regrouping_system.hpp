@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -80,6 +81,9 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
         bool has_unit = false;       ///< whether that has been started
         std::vector<Message> early;  ///< messages of units that started before this one
         UnitCounts counted;          ///< counts of its earlier units; `next_mep`: of all its units
+        UnitCounts before;           ///< counts of the unit's earlier processes
+        base::Time made;             ///< begin of the unit's process
+        std::set<UnitIndex> suspects;  ///< units of the epoch that it could not reach
     };
     /// Lost members of an epoch.
     struct Lost {
@@ -110,6 +114,8 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     virtual void lease_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) = 0;
     virtual void close_unit(std::uint32_t node, const Lost& lost, base::Time now) = 0;
     [[nodiscard]] virtual bool has_drained(std::uint32_t node) const = 0;
+    /// Whether a unit waits for its own source.
+    [[nodiscard]] virtual bool waits(UnitIndex unit) const = 0;
     /// Ends the epoch of a node's unit.
     virtual void end_unit(std::uint32_t node, base::Time now) = 0;
     /// First MEP of the epoch that the next epoch may take, to the knowledge of the unit: the unit
@@ -198,21 +204,31 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     [[nodiscard]] base::Time stopped_until(UnitIndex unit) const final {
         return this->nodes().stopped_until(unit.value());
     }
-    void prepare(UnitIndex unit, const protocol::orders::Prepare& order, base::Time now) final;
-    void start(UnitIndex unit, std::uint64_t first_mep, std::uint64_t mep_end,
+    std::vector<std::byte> prepare(UnitIndex unit, const protocol::orders::Prepare& order,
+                                   base::Time now) final;
+    std::vector<UnitIndex> connect(UnitIndex /*unit*/,
+                                   const protocol::orders::Connect& /*order*/) final {
+        return {};
+    }
+    void start(UnitIndex unit, std::uint64_t first_mep, const protocol::UnitLease::Leased& leased,
                base::Time now) final;
-    void lease(UnitIndex unit, std::uint64_t mep_end, base::Time now) final;
+    void lease(UnitIndex unit, const protocol::UnitLease::Leased& leased, base::Time now) final;
     void close(UnitIndex unit, std::span<const UnitIndex> lost, base::Time now) final;
     [[nodiscard]] bool is_drained(UnitIndex unit) const final {
         return !has_unit(unit.value()) || has_drained(unit.value());
     }
     std::uint64_t end(UnitIndex unit, base::Time now) final;
-    void shut(UnitIndex unit, base::Time now) final;
+    std::optional<protocol::NamedCounters> shut(UnitIndex unit, base::Time now) final;
+    [[nodiscard]] std::vector<UnitIndex> suspects(UnitIndex unit) const final {
+        const std::set<UnitIndex>& all = states_[unit.value()].suspects;
+        return {all.begin(), all.end()};
+    }
+    [[nodiscard]] protocol::NamedCounters counters(UnitIndex unit, base::Time now) const final;
     [[nodiscard]] UnitCounts counts(UnitIndex unit) const final;
 
     // ---- faults of nodes
     void on_unreachable(const Message& message, base::Time /*now*/) final {
-        run_->on_unreachable(UnitIndex(message.from), UnitIndex(message.to));
+        states_[message.from].suspects.insert(UnitIndex(message.to));
     }
     void on_killed(std::uint32_t node, base::Time until, base::Time now) final {
         if (until > now) {
@@ -340,10 +356,12 @@ void RegroupingSystem<Content>::on_run_event(const sim::Event& event) {
 // ---- epochs -------------------------------------------------------------------------------------
 
 template <class Content>
-void RegroupingSystem<Content>::prepare(UnitIndex unit, const protocol::orders::Prepare& order,
-                                        base::Time now) {
+std::vector<std::byte> RegroupingSystem<Content>::prepare(UnitIndex unit,
+                                                          const protocol::orders::Prepare& order,
+                                                          base::Time now) {
+    states_[unit.value()].suspects.clear();
     if (order.epoch < epoch_) {
-        return;  // the unit was stopped, and the others have gone on
+        return {};  // the unit was stopped, and the others have gone on
     }
     if (order.epoch > epoch_) {
         epoch_ = order.epoch;
@@ -351,6 +369,7 @@ void RegroupingSystem<Content>::prepare(UnitIndex unit, const protocol::orders::
     }
     states_[unit.value()].epoch = order.epoch;
     this->nodes().enter(unit.value(), static_cast<std::uint16_t>(1 + order.epoch % 65'535), now);
+    return {};
 }
 
 /// From here on no unit of an earlier epoch takes part in anything. Units that have not drained
@@ -395,23 +414,25 @@ void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& ord
 
 template <class Content>
 void RegroupingSystem<Content>::start(UnitIndex unit, std::uint64_t first_mep,
-                                      std::uint64_t mep_end, base::Time now) {
+                                      const protocol::UnitLease::Leased& leased, base::Time now) {
     NodeState& state = states_[unit.value()];
     if (state.epoch != epoch_) {
         return;
     }
     first_mep_ = first_mep;
     state.has_unit = true;
-    begin_unit(unit.value(), in_epoch(mep_end), now);
+    begin_unit(unit.value(), in_epoch(leased.mep_end), now);
     for (const Message& message : std::exchange(state.early, {})) {
         this->on_message(message, now);
     }
+    lease(unit, leased, now);
 }
 
 template <class Content>
-void RegroupingSystem<Content>::lease(UnitIndex unit, std::uint64_t mep_end, base::Time now) {
+void RegroupingSystem<Content>::lease(UnitIndex unit, const protocol::UnitLease::Leased& leased,
+                                      base::Time now) {
     if (has_unit(unit.value())) {
-        lease_unit(unit.value(), in_epoch(mep_end), now);
+        lease_unit(unit.value(), now < leased.until ? in_epoch(leased.mep_end) : 0, now);
     }
 }
 
@@ -446,10 +467,16 @@ std::uint64_t RegroupingSystem<Content>::end(UnitIndex unit, base::Time now) {
 }
 
 template <class Content>
-void RegroupingSystem<Content>::shut(UnitIndex unit, base::Time now) {
+std::optional<protocol::NamedCounters> RegroupingSystem<Content>::shut(UnitIndex unit,
+                                                                       base::Time now) {
+    NodeState& state = states_[unit.value()];
+    state.before = counts(unit);
+    state.made = now;
+    state.suspects.clear();
     retire(unit.value());
     this->nodes().enter(unit.value(), 0, now);
     this->nodes().restart(unit.value(), now);
+    return {};
 }
 
 /// Retires the node's unit and keeps its counts.
@@ -475,6 +502,27 @@ UnitCounts RegroupingSystem<Content>::counts(UnitIndex unit) const {
         add_counts(unit.value(), all);
     }
     return all;
+}
+
+/// Counters of the unit's current process.
+template <class Content>
+protocol::NamedCounters RegroupingSystem<Content>::counters(UnitIndex unit, base::Time now) const {
+    namespace names = protocol::counter_names;
+    const NodeState& state = states_[unit.value()];
+    const UnitCounts all = counts(unit);
+    const UnitCounts& before = state.before;
+    protocol::NamedCounters counters;
+    counters.by_name = {{names::elapsed_s, (now - state.made).seconds()},
+                        {names::beats, now.ps},
+                        {names::steps, static_cast<std::int64_t>(all.steps - before.steps)},
+                        {names::waits, std::int64_t{waits(unit)}},
+                        {names::next_mep, static_cast<std::int64_t>(all.next_mep)},
+                        {names::meps_granted, all.granted - before.granted},
+                        {names::meps_built, all.built - before.built},
+                        {names::meps_incomplete, all.incomplete - before.incomplete},
+                        {names::meps_dropped, all.dropped - before.dropped},
+                        {names::meps_discarded, all.discarded - before.discarded}};
+    return counters;
 }
 
 template <class Content>

@@ -43,24 +43,19 @@ void RunDriver::on_due(std::uint32_t number, Time now) {
             go_on(unit, now);
             break;
         case kLeaseOver:
-            if (process.session != 0 && now >= process.leased_until) {
-                units_.lease(unit, 0, now);
+            if (process.session != 0 && now >= process.unit.leased().until) {
+                units_.lease(unit, process.unit.leased(), now);
             }
             break;
         case kDrained:
-            halted(unit, now);
-            break;
-        case kHurry:
-            if (process.is_draining && process.hurries_at == now && !is_stopped(unit, now)) {
-                units_.close(unit, {}, now);
-                look_whether_drained(unit, now);
+            if (process.unit.is_halting()) {
+                halt(unit, units_.end(unit, now), now);
             }
             break;
+        case kHurry:
         case kGiveUp:
-            if (process.is_draining && process.gives_up_at == now && !is_stopped(unit, now)) {
-                process.is_draining = false;
-                process.state = UnitState::not_ready;
-                answer(unit, process.halt.number, now, process.next_mep, process.suspects);
+            if (process.is_draining && !is_stopped(unit, now)) {
+                halt(unit, {}, now);
             }
             break;
         case kLaunched:
@@ -83,8 +78,8 @@ void RunDriver::kill(UnitIndex unit, Time now) {
     if (process.session == 0) {
         return;
     }
-    control_.counted(unit, counters(unit, now));
-    process = {.before = units_.counts(unit)};
+    control_.counted(unit, units_.counters(unit, now));
+    process = {};
     units_.shut(unit, now);
     control_.exited(now, unit, "SIGKILL");
     act(now);
@@ -99,8 +94,6 @@ void RunDriver::hold(UnitIndex unit, Time until, Time now) {
     }
 }
 
-void RunDriver::on_unreachable(UnitIndex unit, UnitIndex other) { of(unit).suspects.insert(other); }
-
 void RunDriver::look_whether_drained(UnitIndex unit, Time now) {
     if (units_.is_drained(unit)) {
         of(unit).is_draining = false;
@@ -108,21 +101,18 @@ void RunDriver::look_whether_drained(UnitIndex unit, Time now) {
     }
 }
 
-/// A process that was killed or reset since has nothing to answer.
-void RunDriver::halted(UnitIndex unit, Time now) {
-    Process& process = of(unit);
-    if (process.session != process.halt.session || process.state != UnitState::running) {
-        return;
+void RunDriver::halt(UnitIndex unit, std::optional<std::uint64_t> next_mep, Time now) {
+    if (auto answer = of(unit).unit.on_drain(now, next_mep, units_)) {
+        of(unit).is_draining = false;
+        send(unit, std::move(answer), now);
+    } else {
+        look_whether_drained(unit, now);
     }
-    process.state = UnitState::not_ready;
-    process.next_mep = std::max(process.next_mep, units_.end(unit, now));
-    answer(unit, process.halt.number, now, process.next_mep, process.suspects);
 }
 
 void RunDriver::join(UnitIndex unit, Time now) {
-    Process& process = of(unit);
-    process = {.session = ++sessions_, .made = now, .before = units_.counts(unit)};
-    control_.joined(now, unit, process.session);
+    of(unit) = {.session = ++sessions_, .unit = UnitProcess(unit)};
+    control_.joined(now, unit, sessions_);
     report_later(unit, now);
 }
 
@@ -156,51 +146,15 @@ void RunDriver::report(UnitIndex unit, Time now) {
         }
         return;
     }
+    send(unit, {}, now);
+}
+
+void RunDriver::send(UnitIndex unit, UnitProcess::Answer answer, Time now) {
     Process& process = of(unit);
-    const bool runs = process.state == UnitState::running;
-    const UnitCounts counted = units_.counts(unit);
-    reports::Heartbeat heartbeat{.number = process.lease.sending(now),
-                                 .pulse = {.epoch = process.epoch, .state = process.state},
-                                 .counted = counters(unit, now)};
-    if (runs) {
-        heartbeat.pulse.beats = ++process.beats;
-        heartbeat.pulse.steps = counted.steps - process.before.steps;
-        heartbeat.pulse.waits = units_.waits(unit);
-        heartbeat.pulse.suspects = {process.suspects.begin(), process.suspects.end()};
+    for (const reports::Report& report : process.unit.reports(now, std::move(answer), &units_)) {
+        control_.reported(now, unit, process.session, report);
     }
-    heartbeat.pulse.next_mep = counted.next_mep;
-    control_.reported(now, unit, process.session, heartbeat);
     report_later(unit, now);
-}
-
-void RunDriver::answer(UnitIndex unit, std::uint64_t order, Time now, std::uint64_t next_mep,
-                       const std::set<UnitIndex>& missing) {
-    Process& process = of(unit);
-    const reports::Answer answer{.number = process.lease.sending(now),
-                                 .order = order,
-                                 .state = process.state,
-                                 .missing = {missing.begin(), missing.end()},
-                                 .next_mep = next_mep,
-                                 .counted = counters(unit, now)};
-    control_.reported(now, unit, process.session, answer);
-    report_later(unit, now);
-}
-
-/// Counters of the unit's current process.
-NamedCounters RunDriver::counters(UnitIndex unit, Time now) const {
-    namespace names = counter_names;
-    const Process& process = processes_[unit.value()];
-    const UnitCounts all = units_.counts(unit);
-    const UnitCounts& before = process.before;
-    NamedCounters counted;
-    counted.by_name = {{names::elapsed_s, (now - process.made).seconds()},
-                       {names::next_mep, static_cast<std::int64_t>(all.next_mep)},
-                       {names::meps_granted, all.granted - before.granted},
-                       {names::meps_built, all.built - before.built},
-                       {names::meps_incomplete, all.incomplete - before.incomplete},
-                       {names::meps_dropped, all.dropped - before.dropped},
-                       {names::meps_discarded, all.discarded - before.discarded}};
-    return counted;
 }
 
 // ---- outputs of the run control
@@ -255,7 +209,7 @@ void RunDriver::carry_out(const KillProcess& output, Time now) { kill(output.uni
 
 void RunDriver::carry_out(const DropConnection& drop, Time now) {
     if (of(drop.unit).session == drop.session) {
-        of(drop.unit).session = 0;
+        of(drop.unit) = {};
         units_.shut(drop.unit, now);
         control_.left(now, drop.unit, drop.session);
     }
@@ -271,71 +225,28 @@ void RunDriver::obey(const SendOrder& order, Time now) {
             wake(units_.stopped_until(order.unit), order.unit, kGoesOn);
         }
         process.waiting.push_back(order);
-    } else if (obey(order.unit, order, now)) {
-        answer(order.unit, order.number, now);
+        return;
     }
-}
-
-bool RunDriver::obey(UnitIndex unit, const SendOrder& sent, Time now) {
-    Process& process = of(unit);
-    if (const auto* const configure = std::get_if<orders::Configure>(&sent.order)) {
-        process.lease.set_length(configure->lease);
-    } else if (const auto* const prepare = std::get_if<orders::Prepare>(&sent.order)) {
-        process.state = UnitState::not_ready;
-        process.epoch = prepare->epoch;
-        process.suspects.clear();
-        process.lease.begin(prepare->epoch);
-        units_.prepare(unit, *prepare, now);
-    } else if (std::holds_alternative<orders::Connect>(sent.order)) {
-        process.state = UnitState::ready;
-    } else if (const auto* const start = std::get_if<orders::Start>(&sent.order)) {
-        if (started_ != process.epoch) {
-            started_ = process.epoch;
-            first_mep_ = start->first_mep;
-            ledger_.begin(first_mep_, control_.roles().builders(), totals());
-        }
-        process.state = UnitState::running;
-        process.next_mep = start->first_mep;
-        units_.start(unit, start->first_mep, start->mep_end, now);
-        renew(unit, start->last_report, start->mep_end, now);
-    } else if (const auto* const halt = std::get_if<orders::Halt>(&sent.order)) {
-        if (process.state == UnitState::running) {
-            process.halt = sent;
-            process.is_draining = true;
-            process.hurries_at = now + halt->timeout / 2;
-            process.gives_up_at = now + halt->timeout;
-            wake(process.hurries_at, unit, kHurry);
-            wake(process.gives_up_at, unit, kGiveUp);
-            units_.close(unit, halt->lost, now);
-            look_whether_drained(unit, now);
-            return false;
-        }
-        process.state = UnitState::not_ready;
-    } else if (std::holds_alternative<orders::Reset>(sent.order)) {
-        process = {.session = process.session,
-                   .made = now,
-                   .before = units_.counts(unit),
-                   .lease = std::move(process.lease),
-                   .waiting = std::move(process.waiting)};
-        units_.shut(unit, now);
-    } else if (const auto* const renewed = std::get_if<orders::Renew>(&sent.order)) {
-        if (renewed->epoch == process.epoch) {
-            renew(unit, renewed->last_report, renewed->mep_end, now);
-        }
-        return false;
-    } else {
-        process.state = UnitState::not_ready;  // to exit: a simulated run just ends
+    const auto* const start = std::get_if<orders::Start>(&order.order);
+    if (start != nullptr && started_ != process.unit.epoch()) {
+        started_ = process.unit.epoch();
+        first_mep_ = start->first_mep;
+        ledger_.begin(first_mep_, control_.roles().builders(), totals());
     }
-    return true;
-}
-
-void RunDriver::renew(UnitIndex unit, std::uint64_t last_report, std::uint64_t mep_end, Time now) {
-    Process& process = of(unit);
-    const UnitLease::Leased leased = process.lease.renew(process.epoch, last_report, mep_end);
-    process.leased_until = leased.until;
-    units_.lease(unit, now < leased.until ? leased.mep_end : 0, now);
-    if (now < leased.until) {
-        wake(leased.until, unit, kLeaseOver);
+    auto answer = process.unit.on_order(now, order.number, order.order, &units_);
+    const Time leased_until = process.unit.leased().until;
+    const bool is_renewal = std::holds_alternative<orders::Renew>(order.order);
+    if ((start != nullptr || is_renewal) && now < leased_until) {
+        wake(leased_until, order.unit, kLeaseOver);
+    }
+    if (answer) {
+        process.is_draining = false;
+        send(order.unit, std::move(answer), now);
+    } else if (!is_renewal) {
+        process.is_draining = true;
+        wake(process.unit.hurries_at(), order.unit, kHurry);
+        wake(process.unit.gives_up_at(), order.unit, kGiveUp);
+        look_whether_drained(order.unit, now);
     }
 }
 

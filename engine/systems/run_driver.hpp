@@ -9,8 +9,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +17,7 @@
 #include "protocol/data/identifiers.hpp"
 #include "protocol/run/accounts/ledger.hpp"
 #include "protocol/run/run_control.hpp"
-#include "protocol/run/unit_lease.hpp"
+#include "protocol/run/unit_process.hpp"
 
 namespace daqloom::systems {
 
@@ -41,33 +39,19 @@ struct UnitCounts {
     }
 };
 
-/// The units of a system, from the view of the run control.
-class ControlledUnits {
+/// The units of a system, from the view of the run control. A unit that was stopped while others
+/// went on to another epoch has lost its state.
+class ControlledUnits : public protocol::UnitNodes {
   public:
-    virtual ~ControlledUnits() = default;
     /// Calls on_due with the number at `at`.
     virtual void call_back(base::Time at, std::uint32_t number) = 0;
     /// End of the stop of a unit's processes; not later than `now`: not stopped.
     [[nodiscard]] virtual base::Time stopped_until(UnitIndex unit) const = 0;
-    // A unit that was stopped while others went on to another epoch has lost its state.
-    /// The unit makes new connections, for a new epoch.
-    virtual void prepare(UnitIndex unit, const protocol::orders::Prepare& order,
-                         base::Time now) = 0;
-    /// The unit builds, from this MEP of the run on, and answers the MEPs before `mep_end`.
-    virtual void start(UnitIndex unit, std::uint64_t first_mep, std::uint64_t mep_end,
-                       base::Time now) = 0;
-    virtual void lease(UnitIndex unit, std::uint64_t mep_end, base::Time now) = 0;
-    /// The unit's epoch ends without the lost units.
-    virtual void close(UnitIndex unit, std::span<const UnitIndex> lost, base::Time now) = 0;
     [[nodiscard]] virtual bool is_drained(UnitIndex unit) const = 0;
     /// The unit's epoch is over. Returns the first MEP that the next epoch may take. Precondition:
     /// is_drained.
     virtual std::uint64_t end(UnitIndex unit, base::Time now) = 0;
-    /// The unit's process has ended or is reset; the next order to prepare gets a new one.
-    virtual void shut(UnitIndex unit, base::Time now) = 0;
     [[nodiscard]] virtual UnitCounts counts(UnitIndex unit) const = 0;
-    /// Whether a unit waits for its own source.
-    [[nodiscard]] virtual bool waits(UnitIndex unit) const = 0;
 };
 
 class RunDriver {
@@ -112,8 +96,6 @@ class RunDriver {
     void kill(UnitIndex unit, base::Time now);
     /// The unit's host is down: no process of the unit can be started before `until`.
     void hold(UnitIndex unit, base::Time until, base::Time now);
-    /// A connection of the unit's current epoch has given up.
-    void on_unreachable(UnitIndex unit, UnitIndex other);
     /// The unit has processed an input; its reaction is a separate event.
     void on_input(UnitIndex unit, base::Time now) {
         if (processes_[unit.value()].is_draining) [[unlikely]] {
@@ -146,21 +128,10 @@ class RunDriver {
     /// The process of a unit.
     struct Process {
         std::uint64_t session = 0;  ///< 0: no process
-        protocol::UnitState state = protocol::UnitState::not_ready;
-        std::uint32_t epoch = 0;
-        std::uint64_t beats = 0;
-        std::uint64_t next_mep = 0;
-        base::Time made = {};
+        protocol::UnitProcess unit = protocol::UnitProcess();
         base::Time report_at = {};
-        UnitCounts before = {};  ///< counts of earlier processes
-        protocol::UnitLease lease = {};
-        base::Time leased_until = {};
-        std::set<UnitIndex> suspects = {};
         std::vector<protocol::SendOrder> waiting = {};  ///< orders kept until the unit goes on
         bool is_draining = false;
-        protocol::SendOrder halt = {};  ///< order that the process is obeying
-        base::Time hurries_at = {};
-        base::Time gives_up_at = {};
     };
 
     void wake(base::Time at, UnitIndex unit, Due due) {
@@ -176,10 +147,10 @@ class RunDriver {
     void report_later(UnitIndex unit, base::Time now);
     void go_on(UnitIndex unit, base::Time now);
     void look_whether_drained(UnitIndex unit, base::Time now);
-    void halted(UnitIndex unit, base::Time now);
-    void answer(UnitIndex unit, std::uint64_t order, base::Time now, std::uint64_t next_mep = 0,
-                const std::set<UnitIndex>& missing = {});
-    [[nodiscard]] protocol::NamedCounters counters(UnitIndex unit, base::Time now) const;
+    /// The unit that halts has drained, or has not by now.
+    void halt(UnitIndex unit, std::optional<std::uint64_t> next_mep, base::Time now);
+    /// Sends an answer or else a heartbeat.
+    void send(UnitIndex unit, protocol::UnitProcess::Answer answer, base::Time now);
     [[nodiscard]] protocol::Ledger::Totals totals() const;
 
     void act(base::Time now);
@@ -189,9 +160,6 @@ class RunDriver {
     void carry_out(const protocol::KillProcess& output, base::Time now);
     void carry_out(const protocol::DropConnection& drop, base::Time now);
     void obey(const protocol::SendOrder& order, base::Time now);
-    /// Obeys one order; returns whether to answer now.
-    bool obey(UnitIndex unit, const protocol::SendOrder& sent, base::Time now);
-    void renew(UnitIndex unit, std::uint64_t last_report, std::uint64_t mep_end, base::Time now);
 
     protocol::RunControl control_;
     base::Time launch_;

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from daqloom._engine import Counters, Tally
-from daqloom.control.messages import Answer, Configure, Heartbeat, read_report
+from daqloom.control.messages import Answer, Heartbeat, read_report
 from daqloom.control.unit import Unit, _reports
+from support.measure.live_nodes import configure
 
 
 class CountingNode:
@@ -32,8 +33,7 @@ def test_an_answer_that_waits_behind_a_heartbeat_does_not_count_twice():
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
     reports = _reports(unit, 0, answers)
     next(reports)  # hello
-    configure = Configure(order=1, unit=0, run="run", units=1, heartbeat_s=1e-3, scenario={})
-    answer = unit.obey(configure)
+    answer = unit.obey(configure(heartbeat_s=1e-3))
     heard = [read_report(next(reports)) for _ in range(3)]  # before it gets into the queue
     answers.put(answer)
     heard.append(read_report(next(reports)))

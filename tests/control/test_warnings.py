@@ -7,13 +7,14 @@ import pytest
 from daqloom._engine import Balance, Counters
 from daqloom.cli.console.terminal import FAILED, present
 from daqloom.control import wire
-from daqloom.control.messages import Configure, Exit, Heartbeat, Pulse
+from daqloom.control.messages import Exit, Heartbeat, Pulse
 from daqloom.control.metrics import accounts
 from daqloom.control.states import Goal, Phase, State
 from daqloom.control.unit import Unit
 from daqloom.control.warnings import failures, lost_events, unchecked, unfinished_files
 from daqloom.results.result import Result
 from daqloom.topology.system.scenarios import load, override
+from support.measure.live_nodes import configure
 from support.measure.virtual_run import World
 
 PACKING = 10
@@ -127,10 +128,11 @@ class FinishingNode:
 
 def test_what_is_lost_when_a_unit_finishes_its_files_is_in_its_last_words() -> None:
     unit = Unit(b"token", lambda *_: FinishingNode())
-    unit.obey(Configure(order=1, unit=0, run="run", units=1, heartbeat_s=1, scenario={}))
+    unit.obey(configure())
     unit.obey(Exit(order=2))
-    [words] = unit.last_words()
-    assert words.counted.meps_not_written == 1
+    final, _ = unit.reports()
+    assert final.ended == 0
+    assert final.counted.meps_not_written == 1
 
 
 def running(**changes) -> World:
@@ -144,7 +146,7 @@ def report_full(world: World, lost: int) -> None:
     control, unit = world.control, world.control.units[1]
     pulse = Pulse(epoch=control.epoch, state=State.RUNNING)
     report = Heartbeat(pulse=pulse, counters={**FULL, "meps_not_written": lost})
-    assert control.reported(world.now, 1, unit.session, wire.report(report)) is None
+    assert control.reported(world.now, 1, unit.session, wire.record(report)) is None
     world.act()
 
 

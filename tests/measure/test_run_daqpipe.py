@@ -3,12 +3,12 @@
 import pytest
 
 from daqloom import _engine
-from daqloom.control.unit import RunInfo
 from daqloom.measure.configure import _config, places
 from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.system.scenarios import load
+from support.measure.live_nodes import TOKEN, configure
 from support.measure.tiny_runs import (
     TINY_DAQPIPE,
     expect_all_built,
@@ -51,6 +51,6 @@ def test_the_laptop_is_the_same_to_all_methods() -> None:
     where = places(scenario)
     assert (where.units, where.streams, where.fragment_bytes) == (4, 1, [1000] * 4)
     pushed = tiny_daqpipe(building__mode="push", building__credits=7)
-    config = _config(pushed, 0, RunInfo("test", bytes(16), 0))
+    config = _config(pushed, configure(), TOKEN)
     assert config.protocol is _engine.Protocol.daqpipe
     assert (config.daqpipe_rules.is_push, config.daqpipe_rules.credits) == (True, 7)

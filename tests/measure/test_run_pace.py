@@ -4,10 +4,10 @@ their configuration from a scenario."""
 import pytest
 
 from daqloom import _engine
-from daqloom.control.unit import RunInfo
 from daqloom.measure.configure import live_config
 from daqloom.measure.run import measure
 from daqloom.scenario.schema.models import Scenario
+from support.measure.live_nodes import TOKEN, configure
 from support.measure.tiny_runs import MEASURED, changed, expect_built_right
 
 pytestmark = pytest.mark.process
@@ -33,13 +33,13 @@ def tiny(**changes: object) -> Scenario:
 )
 def test_the_pace_and_the_groups_of_a_scenario_are_those_of_its_units(group, groups) -> None:
     scenario = tiny(building__barrier_group=group, building__writers=2, building__barrier_slack=3)
-    rules = live_config(scenario, 0, RunInfo("test", bytes(16), 0)).shift_rules
+    rules = live_config(scenario, configure(), TOKEN).shift_rules
     assert rules.pace is _engine.Pace.builder
     assert (rules.writers, rules.write_order) == (2, _engine.WriteOrder.arrival)
     assert rules.barrier_groups == groups
     assert rules.barrier_slack == 3
     assert not rules.leaves_step
-    adaptive = live_config(tiny(building__synchronise="adaptive"), 0, RunInfo("t", bytes(16), 0))
+    adaptive = live_config(tiny(building__synchronise="adaptive"), configure(), TOKEN)
     assert adaptive.shift_rules.leaves_step
 
 

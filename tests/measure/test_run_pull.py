@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
-from daqloom.control.unit import RunInfo
 from daqloom.measure.configure import live_config, places
 from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
@@ -14,6 +13,7 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.study.methods.all_methods import usual_methods
 from daqloom.topology.system.scenarios import load
 from support.command import record
+from support.measure.live_nodes import TOKEN, configure
 from support.measure.tiny_runs import MEASURED, changed, expect_all_built, expect_built_right
 
 TINY = {
@@ -42,7 +42,7 @@ def test_readout_units_come_first_and_builder_units_may_be_fewer() -> None:
 def test_the_rules_of_a_scenario_are_those_of_its_units() -> None:
     building = {"building__assignment": "least-busy", "building__outstanding_fragments": 5}
     scenario = tiny(**building, event__arrivals="deterministic")
-    config = live_config(scenario, 0, RunInfo("test", bytes(16), 0))
+    config = live_config(scenario, configure(), TOKEN)
     assert config.protocol is _engine.Protocol.pull
     rules = config.pull_rules
     assert rules.assignment is _engine.Assignment.least_busy

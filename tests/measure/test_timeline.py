@@ -19,6 +19,7 @@ from daqloom.scenario import ScenarioError
 from daqloom.topology.schedule.slots import DUMMY
 from daqloom.topology.system.scenarios import load
 from daqloom.topology.system.system import fabric_system
+from support.measure.live_nodes import halt
 
 HUNG_S = 60.0
 NS = 1_000_000_000
@@ -129,7 +130,7 @@ def halted():
             until_s = time.monotonic() + HUNG_S
             while nodes[0].counters().phases < 100 and time.monotonic() < until_s:
                 pass
-            list(pool.map(lambda each: each.halt([], HUNG_S), nodes))
+            list(pool.map(halt, nodes))
         yield nodes, run
     finally:
         for each in nodes:

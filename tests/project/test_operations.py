@@ -10,10 +10,10 @@ import pytest
 from daqloom import _engine
 from daqloom.control import counters
 from daqloom.control.states import Phase, Refused, ReportRefusal, Standing, State
-from daqloom.control.unit import RunInfo
 from daqloom.measure.configure import live_config
 from daqloom.scenario import Scenario
 from daqloom.topology.system.scenarios import load
+from support.measure.live_nodes import TOKEN, configure
 from support.repository import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "operations.md"
@@ -25,8 +25,8 @@ def counted(files: Path) -> set[str]:
     for sink in ("check", "file"):
         scenario = load("laptop", [f"measure.sink={sink}", f"measure.sink_files={files}"])
         assert isinstance(scenario, Scenario)
-        run = RunInfo(name=f"operations-{os.getpid()}", token=b"0123456789abcdef", units=4)
-        node = _engine.LiveNode(live_config(scenario, 0, run))
+        order = configure(run=f"operations-{os.getpid()}")
+        node = _engine.LiveNode(live_config(scenario, order, TOKEN))
         try:
             names |= node.counters().by_name.keys()
         finally:

@@ -241,28 +241,29 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
     return {};
 }
 
-Node::Halted Node::halt(std::span<const UnitIndex> lost, base::Time timeout) {
+void Node::close(std::span<const UnitIndex> lost) {
+    if (parts_->flow && parts_->flow->epoch) {
+        parts_->flow->halt.close(lost);
+        parts_->doorbell.ring();
+    }
+}
+
+std::optional<std::uint64_t> Node::drain(base::Time wait_until, base::Time until) {
     Parts& node = *parts_;
     if (!node.flow || !node.flow->epoch) {
-        return {.is_drained = true, .next_mep = 0, .suspects = {}};
+        return 0;
     }
-    const base::Time until = now() + timeout;
-    node.flow->halt.close(lost);
-    node.doorbell.ring();
-    Halt::State state = node.flow->halt.wait(false, now() + timeout / 2);
-    if (!state.is_drained) {  // a consumer may be stuck: from now on, nothing waits for it
-        node.flow->halt.close({});
-        node.doorbell.ring();
-        state = node.flow->halt.wait(false, until);
+    Halt::State state = node.flow->halt.wait(false, wait_until);
+    if (!state.is_drained && wait_until < until) {
+        return {};
     }
     node.ends.stop_sources();  // only now: a builder unit may have requested later MFPs
-    if (state.is_drained) {
-        state = node.flow->halt.wait(true, std::min(until, now() + kHaltWait));
-        node.is_output_spoilt = !node.flow->halt.lost().empty() || !state.is_consumed;
+    if (!state.is_drained) {
+        return {};
     }
-    return {.is_drained = state.is_drained,
-            .next_mep = state.next_mep,
-            .suspects = std::move(state.suspects)};
+    state = node.flow->halt.wait(true, std::min(until, now() + kHaltWait));
+    node.is_output_spoilt = !node.flow->halt.lost().empty() || !state.is_consumed;
+    return state.next_mep;
 }
 
 void Node::shut() {

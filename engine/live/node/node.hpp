@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,7 +21,7 @@ namespace daqloom::live {
 
 /// Called by one thread, the control thread; the data thread is the node's own. An epoch is
 ///
-///     prepare → connect → start → halt
+///     prepare → connect → start → close → drain
 ///
 /// and may be given up at any point by the next `prepare`.
 class Node {
@@ -41,22 +42,12 @@ class Node {
     /// Starts the data flow. `first_mep`: number in the run of the epoch's first MEP.
     base::expected<void> start(std::uint64_t first_mep);
 
-    struct Halted {
-        bool is_drained = false;
-        std::uint64_t next_mep = 0;  ///< if drained: the first MEP that the next epoch may take
-        std::vector<UnitIndex> suspects;
-
-        /// Calls see(name, member, meaning) for each field.
-        template <class See>
-        static void each(See see) {
-            see("is_drained", &Halted::is_drained, "Whether all granted MEPs are built.");
-            see("next_mep", &Halted::next_mep,
-                "If so, the first MEP that the next epoch may take.");
-            see("missing", &Halted::suspects, "Units that are still awaited.");
-        }
-    };
-    /// Drains granted MEPs, until the timeout. May be called again, with more units lost.
-    Halted halt(std::span<const UnitIndex> lost, base::Time timeout);
+    /// Begins to drain granted MEPs. May be called again, with more units lost, or without any:
+    /// from then on, nothing waits for a consumer.
+    void close(std::span<const UnitIndex> lost);
+    /// Waits until the epoch has drained, at most until `wait_until`. If it has, the epoch is over:
+    /// returns the first MEP that the next epoch may take. At `until` no unit waits any more.
+    std::optional<std::uint64_t> drain(base::Time wait_until, base::Time until);
     /// Ends all threads and frees all memory.
     void shut();
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -65,6 +66,17 @@ inline NodeConfig folded(std::uint32_t units, const std::string& transport = "sh
     config.stream_buffer = base::Bytes{1} << 20;
     config.output_buffer = base::Bytes{1} << 20;
     return config;
+}
+
+/// Halts a node as its process does; returns the first MEP for the next epoch, if it has drained.
+inline std::optional<std::uint64_t> halt(Node& node, const Units& lost, base::Time timeout) {
+    const base::Time begin = now();
+    node.close(lost);
+    if (const auto next_mep = node.drain(begin + timeout / 2, begin + timeout)) {
+        return next_mep;
+    }
+    node.close({});
+    return node.drain(begin + timeout, begin + timeout);
 }
 
 /// 0: not counted, such as what only units that build do.
@@ -130,10 +142,10 @@ class NodesUnderTest {
     void halt(const Units& members, const Units& lost = {}, base::Time timeout = kNodesHung) {
         std::mutex mutex;
         all(here(members), [&](UnitIndex unit) {
-            const auto halted = nodes_.at(unit)->halt(lost, timeout);
-            EXPECT_TRUE(halted.is_drained) << "unit " << unit.value();
+            const auto drained = live::halt(*nodes_.at(unit), lost, timeout);
+            EXPECT_TRUE(drained) << "unit " << unit.value();
             const std::lock_guard lock(mutex);
-            next_mep = std::max(next_mep, halted.next_mep);
+            next_mep = std::max(next_mep, drained.value_or(0));
         });
     }
 

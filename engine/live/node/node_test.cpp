@@ -112,7 +112,7 @@ TEST_P(NodesOver, TwoUnitsAreLostAtOnceOrOneAfterTheOther) {
     EXPECT_TRUE(run.builds(first(4)));
     // The first list, with 1 lost, is not complete: 2 is lost as well.
     for (const UnitIndex unit : Units{0, 3}) {
-        static_cast<void>(run[unit].halt(Units{1}, base::milliseconds(1)));
+        static_cast<void>(halt(run[unit], Units{1}, base::milliseconds(1)));
     }
     run.halt({0, 3}, {2});
     run.play({0, 3});

@@ -1,8 +1,8 @@
 // The outputs of the run control: orders to units, and actions on their processes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -17,9 +17,12 @@ namespace daqloom::protocol {
 
 namespace orders {
 
-/// Order to configure the unit; the configuration itself does not pass through the run control.
+/// Order to configure the unit; the system that it is part of does not pass through the run
+/// control.
 struct Configure {
-    DAQLOOM_FIELDS(Configure,
+    DAQLOOM_FIELDS(Configure, (UnitIndex, unit, "Number of the unit."),
+                   (std::uint32_t, units, "Number of units of the run."),
+                   (base::Time, heartbeat, "Time from report to report."),
                    (base::Time, lease,
                     "How long the unit may begin MEPs after a report that was received."))
 };
@@ -29,20 +32,20 @@ struct Prepare {
     DAQLOOM_FIELDS(Prepare, (std::uint32_t, epoch, "Number of the new epoch."),
                    (std::vector<UnitIndex>, members, "Members in ascending order."),
                    (std::vector<Moved>, moved,
-                    "Units whose readout unit and builder unit others hold."),
-                   (RunSlots, slots, "The slots of the schedule."))
+                    "Units whose readout unit and builder unit others hold."))
+    RunSlots slots = {};  ///< slots of the schedule, for units without a configuration of their own
 };
 
 /// A unit and the address that it has reported.
 struct Member {
     UnitIndex unit;
-    std::string address;
+    std::vector<std::byte> address;  ///< only units interpret it
 };
 
 /// Order to connect to all members.
 struct Connect {
-    std::vector<Member> members;
-    base::Time timeout;
+    DAQLOOM_FIELDS(Connect, (std::vector<Member>, addresses, "Address of each member."),
+                   (base::Time, timeout, "Time limit of the whole order."))
 };
 
 /// Order to start event building.
@@ -86,10 +89,11 @@ using Order = std::variant<orders::Configure, orders::Prepare, orders::Connect, 
 
 /// An order to a unit's process.
 struct SendOrder {
-    UnitIndex unit;
-    std::uint64_t session = 0;  ///< number of its connection
-    std::uint64_t number = 0;   ///< repeated by the answer; 0: the order has no answer
-    Order order;
+    DAQLOOM_FIELDS(SendOrder, (UnitIndex, unit, "Unit of the process."),
+                   (std::uint64_t, session, "Number of its connection."),
+                   (std::uint64_t, number,
+                    "Number that the answer repeats; 0: no answer expected."),
+                   (Order, order, "The order."))
 };
 
 /// A process has to be started for a unit.

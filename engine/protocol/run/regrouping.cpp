@@ -252,9 +252,9 @@ bool Regrouping::prepare(base::Time now) {
 
 void Regrouping::connect(base::Time now) {
     enter(now, RunPhase::connecting);
-    orders::Connect order{.members = {}, .timeout = plan_.order_timeout / 2};
+    orders::Connect order{.timeout = plan_.order_timeout / 2};
     for (const UnitView* unit : of(members_)) {
-        order.members.push_back({unit->number, unit->answer->address});
+        order.addresses.push_back({unit->number, unit->answer->address});
     }
     order_members(now, order, plan_.order_timeout);
 }

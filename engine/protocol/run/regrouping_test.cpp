@@ -81,10 +81,10 @@ TEST(Regrouping, AUnitIsToldEachStepInOrder) {
 TEST(Regrouping, MembersConnectToTheAddressesThatTheyHaveTold) {
     const UnitsByHand run = just_running({.units = 3, .order_timeout = seconds(10)});
     const auto order = last<orders::Connect>(run);
-    ASSERT_EQ(order.members.size(), 3U);
+    ASSERT_EQ(order.addresses.size(), 3U);
     for (std::uint32_t unit = 0; unit < 3; ++unit) {
-        EXPECT_EQ(order.members[unit].unit, unit_at(unit));
-        EXPECT_EQ(order.members[unit].address, "at 1");
+        EXPECT_EQ(order.addresses[unit].unit, unit_at(unit));
+        EXPECT_EQ(order.addresses[unit].address, std::vector(1, std::byte{1}));
     }
     EXPECT_EQ(order.timeout, seconds(5)) << "half of what the run control waits for";
 }

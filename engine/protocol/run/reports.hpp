@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "protocol/data/identifiers.hpp"
 #include "protocol/run/accounts/named_counters.hpp"
 #include "protocol/run/states.hpp"
@@ -17,38 +18,39 @@ namespace daqloom::protocol::reports {
 
 /// Activity and progress of a unit.
 struct Pulse {
-    std::uint32_t epoch = 0;
-    UnitState state = UnitState::not_ready;
-    /// Iterations of the data loop: they rise while the data thread runs.
-    std::optional<std::uint64_t> beats = std::nullopt;
-    /// Progress of event building: it rises with writes made and MEPs built.
-    std::optional<std::uint64_t> steps = std::nullopt;
-    /// The unit waits for its own source or sink, so that no progress is expected.
-    bool waits = false;
-    std::uint64_t next_mep = 0;            ///< first MEP not yet answered by a builder unit
-    std::vector<UnitIndex> suspects = {};  ///< units that it cannot reach
-    std::string failure = {};              ///< why it is in error; else empty
+    DAQLOOM_FIELDS(Pulse, (std::uint32_t, epoch, "Epoch of the unit."),
+                   (UnitState, state, "State of the unit."),
+                   (std::optional<std::uint64_t>, beats,
+                    "Iterations of the data loop: they rise while the data thread runs."),
+                   (std::optional<std::uint64_t>, steps,
+                    "Progress of event building: it rises with writes made and MEPs built."),
+                   (bool, waits,
+                    "Whether it waits for its own source or sink: no progress is expected."),
+                   (std::uint64_t, next_mep, "First MEP not yet answered by a builder unit."),
+                   (std::vector<UnitIndex>, suspects, "Units that it cannot reach."),
+                   (std::string, failure, "Cause of its error; else empty."))
 };
 
 /// The periodic report of a unit.
 struct Heartbeat {
-    std::uint64_t number = 0;  ///< rises with each report of the unit
-    Pulse pulse = {};
-    /// The last epoch of a node that has been shut, whose final counters these are; 0: it had none.
-    std::optional<std::uint32_t> ended = std::nullopt;
-    NamedCounters counted = {};
+    DAQLOOM_FIELDS(Heartbeat, (std::uint64_t, number, "Number of the report; numbers rise."),
+                   (Pulse, pulse, "Activity and progress of the unit."),
+                   (std::optional<std::uint32_t>, ended,
+                    "Last epoch of a node that has been shut, whose final counters these are; 0: "
+                    "it was in none."),
+                   (NamedCounters, counters, "Counters of the unit."))
 };
 
 /// The answer to an order that has been carried out or has failed.
 struct Answer {
-    std::uint64_t number = 0;  ///< rises with each report of the unit
-    std::uint64_t order = 0;   ///< the number of the order
-    UnitState state = UnitState::not_ready;
-    std::string failure = {};             ///< why the order could not be done; else empty
-    std::string address = {};             ///< prepare: for the other units, which understand it
-    std::vector<UnitIndex> missing = {};  ///< connect, halt: units that did not answer
-    std::uint64_t next_mep = 0;           ///< halt: first MEP not answered by a builder unit
-    NamedCounters counted = {};
+    DAQLOOM_FIELDS(Answer, (std::uint64_t, number, "Number of the report; numbers rise."),
+                   (std::uint64_t, order, "Number of the order."),
+                   (UnitState, state, "State of the unit."),
+                   (std::string, failure, "Cause of the failure of the order; else empty."),
+                   (std::vector<std::byte>, address, "Prepare: address for the other units."),
+                   (std::vector<UnitIndex>, missing, "Connect, halt: units that did not answer."),
+                   (std::uint64_t, next_mep, "Halt: first MEP not answered by a builder unit."),
+                   (NamedCounters, counters, "Counters of the unit."))
 };
 
 using Report = std::variant<Heartbeat, Answer>;

@@ -159,7 +159,7 @@ class Chance {
     }
     reports::Heartbeat heartbeat(Unit& unit) {
         count(unit);
-        reports::Heartbeat report{.number = ++reports_, .counted = counters(unit)};
+        reports::Heartbeat report{.number = ++reports_, .counters = counters(unit)};
         report.pulse.epoch = below(8) == 0 ? below(5) : control_.epoch();
         report.pulse.state = below(8) == 0 ? state() : UnitState::running;
         report.pulse.beats = below(8) == 0 ? 7 : reports_;
@@ -173,7 +173,7 @@ class Chance {
     }
     reports::Answer answer(Unit& unit) {
         count(unit);
-        reports::Answer report{.number = ++reports_, .counted = counters(unit)};
+        reports::Answer report{.number = ++reports_, .counters = counters(unit)};
         report.order = below(20) == 0 ? below(1000) : unit.last_order;
         report.state = below(10) == 0 ? state() : UnitState::ready;
         report.failure = below(60) == 0 ? "no memory" : "";

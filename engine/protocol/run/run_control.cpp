@@ -80,7 +80,9 @@ void RunControl::joined(base::Time now, UnitIndex number, std::uint64_t session)
     unit.last_report_at = now;
     unit.join_by.reset();
     unit.returns_at.reset();
-    send_order(now, unit, orders::Configure{plan_.fault_timeout}, plan_.launch_timeout);
+    send_order(now, unit,
+               orders::Configure{number, plan_.units, plan_.heartbeat, plan_.fault_timeout},
+               plan_.launch_timeout);
     advance(now);
 }
 
@@ -217,7 +219,7 @@ RunControl::Refusal RunControl::on_answer(base::Time now, UnitView& unit,
     const std::string what = std::move(unit.pending->what);
     unit.pending.reset();
     unit.state = answer.state;
-    read(unit, answer.counted);
+    read(unit, answer.counters);
     if (what == "prepare") {
         leases_.prepared(unit.number, unit.session);
     }
@@ -243,7 +245,7 @@ RunControl::Refusal RunControl::on_heartbeat(base::Time now, UnitView& unit,
     if (pulse.epoch > epoch_) {
         return reports::Refusal::epoch;
     }
-    read(unit, report.counted);
+    read(unit, report.counters);
     look_at_files(now, unit);
     leases_.answered(pulse.next_mep);
     if (report.ended) {

@@ -332,7 +332,7 @@ TEST(RunControl, AUnitThatCannotWriteIsToldOncePerGoal) {
         const reports::Heartbeat heartbeat{
             .number = 1000,
             .pulse = {.epoch = run.control.epoch(), .state = UnitState::running},
-            .counted = {{{counter_names::meps_not_written, lost}, {"not_written.ENOSPC", lost}}}};
+            .counters = {{{counter_names::meps_not_written, lost}, {"not_written.ENOSPC", lost}}}};
         run.control.reported(run.now, unit_at(1), run.units[1].session, heartbeat);
     };
     full(0);

@@ -39,6 +39,8 @@ class UnitLease {
         mep_end_ = 0;
     }
 
+    [[nodiscard]] Leased leased() const { return {mep_end_, until_}; }
+
     /// The new lease, once the run control has received a report.
     Leased renew(std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
         while (!sent_.empty() && sent_.front().number <= report) {
@@ -50,7 +52,7 @@ class UnitLease {
         if (epoch == epoch_) {
             mep_end_ = std::max(mep_end_, mep_end);
         }
-        return {mep_end_, until_};
+        return leased();
     }
 
   private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -239,7 +240,7 @@ class UnitsByHand {
     static void do_as(Unit& unit, const orders::Prepare& order, reports::Answer& answer) {
         unit.state = UnitState::not_ready;
         unit.epoch = order.epoch;
-        answer.address = "at " + std::to_string(order.epoch);
+        answer.address = {std::byte(order.epoch)};
     }
     static void do_as(Unit& unit, const orders::Connect&, reports::Answer& answer) {
         unit.state = UnitState::ready;

@@ -262,7 +262,7 @@ class Control:
         if isinstance(report, Trace):
             return self._keep(unit, session, report)
         self._look(unit, report)
-        refusal = self.run.reported(self.now_s(), unit, session, wire.report(report))
+        refusal = self.run.reported(self.now_s(), unit, session, wire.record(report))
         self._on_count(unit)
         self._act()
         return refusal
@@ -326,7 +326,8 @@ class Control:
         for output in outputs:
             match output:
                 case SendOrder(unit=unit, session=session):
-                    self._put(unit, session, wire.message(output, self.plan))
+                    order = wire.message(output.order, order=output.number, **vars(self.plan))
+                    self._put(unit, session, order)
                 case DropConnection(unit=unit, session=session):
                     self._put(unit, session, None)
                 case KillProcess(unit=unit) if self.processes.stands_for_several(unit):

@@ -1,109 +1,44 @@
-"""Between the engine's run control and the messages: its orders as messages, and reports as it
-takes them."""
+"""Orders and reports between the messages and the engine's run control and unit process: the fields
+of a message are those of the engine's record, by name."""
 
-from typing import assert_never
+from typing import Any
 
-from daqloom._engine import (
-    ConfigureOrder,
-    ConnectOrder,
-    ExitOrder,
-    HaltOrder,
-    PrepareOrder,
-    RenewOrder,
-    ResetOrder,
-    SendOrder,
-    StartOrder,
-    UnitAnswer,
-    UnitHeartbeat,
-    UnitPulse,
-)
-from daqloom.control.messages import (
-    Answer,
-    AnyOrder,
-    Configure,
-    Connect,
-    Exit,
-    Halt,
-    Heartbeat,
-    Prepare,
-    Renew,
-    Reset,
-    Start,
-)
-from daqloom.control.plan import Plan
+from daqloom import _engine
+from daqloom.control import messages
+from daqloom.control.messages import Message
+
+RECORDS: dict[type[Message], type[Any]] = {
+    messages.Pulse: _engine.UnitPulse,
+    messages.Heartbeat: _engine.UnitHeartbeat,
+    messages.Answer: _engine.UnitAnswer,
+    messages.Configure: _engine.ConfigureOrder,
+    messages.Prepare: _engine.PrepareOrder,
+    messages.Connect: _engine.ConnectOrder,
+    messages.Start: _engine.StartOrder,
+    messages.Halt: _engine.HaltOrder,
+    messages.Reset: _engine.ResetOrder,
+    messages.Exit: _engine.ExitOrder,
+    messages.Renew: _engine.RenewOrder,
+}
+_MODELS = {record: model for model, record in RECORDS.items()}
 
 
-def message(sent: SendOrder, plan: Plan) -> AnyOrder | Renew:
-    """Return an order of the run control as a message."""
-    number, order = sent.number, sent.order
-    match order:
-        case ConfigureOrder():
-            return Configure(
-                order=number,
-                unit=sent.unit,
-                run=plan.run,
-                units=plan.rules.units,
-                heartbeat_s=plan.rules.heartbeat_s,
-                lease_s=order.lease_s,
-                trace_stages=plan.trace_stages,
-                trace_arrivals=plan.trace_arrivals,
-                scenario=dict(plan.scenario),
-            )
-        case PrepareOrder():
-            return Prepare(
-                order=number,
-                epoch=order.epoch,
-                members=tuple(order.members),
-                moved=tuple((each.unit, each.readout, each.builder) for each in order.moved),
-            )
-        case ConnectOrder():
-            addresses = tuple(order.addresses)
-            return Connect(order=number, addresses=addresses, timeout_s=order.timeout_s)
-        case StartOrder():
-            return Start(
-                order=number,
-                first_mep=order.first_mep,
-                mep_end=order.mep_end,
-                last_report=order.last_report,
-            )
-        case HaltOrder():
-            return Halt(order=number, lost=tuple(order.lost), timeout_s=order.timeout_s)
-        case ResetOrder():
-            return Reset(order=number)
-        case ExitOrder():
-            return Exit(order=number)
-        case RenewOrder():
-            return Renew(epoch=order.epoch, mep_end=order.mep_end, last_report=order.last_report)
-        case _:
-            assert_never(order)
+def record(message: Message) -> Any:
+    """Return the engine's record of a message."""
+    kind = RECORDS[type(message)]
+    fields = {
+        name: record(value) if isinstance(value, Message) else value
+        for name, value in message
+        if hasattr(kind, name)
+    }
+    return kind(**fields)
 
 
-def report(message: Heartbeat | Answer) -> UnitHeartbeat | UnitAnswer:
-    """Return a message of a unit as a report to the run control."""
-    if isinstance(message, Answer):
-        return UnitAnswer(
-            number=message.number,
-            order=message.order,
-            state=message.state,
-            failure=message.failure,
-            address=message.address,
-            missing=list(message.missing),
-            next_mep=message.next_mep,
-            counted=message.counted,
-        )
-    pulse = message.pulse
-    return UnitHeartbeat(
-        number=message.number,
-        pulse=UnitPulse(
-            epoch=pulse.epoch,
-            state=pulse.state,
-            beats=pulse.beats,
-            steps=pulse.steps,
-            waits=pulse.waits,
-            next_mep=pulse.next_mep,
-            suspects=list(pulse.suspects),
-            failure=pulse.failure,
-        ),
-        ended=message.ended,
-        counted=message.counted,
-    )
+def message(record: Any, **others: object) -> Message:
+    """Return the message of an engine's record. `others`: values of fields that only the message
+    has."""
+    model = _MODELS[type(record)]
+    fields = {name: getattr(record, name, others.get(name)) for name in model.model_fields}
+    fields = {name: getattr(value, "by_name", value) for name, value in fields.items()}
+    del fields["kind"]
+    return model.model_validate(fields, strict=False, from_attributes=True)

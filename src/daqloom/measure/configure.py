@@ -2,14 +2,13 @@
 processor cores that it runs on."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from daqloom import _engine
 from daqloom.configuration.rules import rules_of
 from daqloom.configuration.settings import settings
-from daqloom.control.unit import RunInfo
+from daqloom.control.messages import Configure
 from daqloom.data.generator import check_packets
 from daqloom.machine.addresses import own_address
 from daqloom.machine.namespace import NETWORK
@@ -120,7 +119,8 @@ def check_live(scenario: Scenario) -> None:
             f'measure.transport = "{measure.transport}" has none; use "tcp" or "libfabric:tcp", '
             "or leave congestion out"
         )
-    config = _config(scenario, 0, RunInfo("check", bytes(16), 0))
+    order = Configure(order=1, unit=0, run="check", units=1, heartbeat_s=1.0, scenario={})
+    config = _config(scenario, order, bytes(16))
     try:
         config.check()
     except ValueError as error:
@@ -147,18 +147,19 @@ def _tcp_config(scenario: Scenario) -> _engine.LiveTcpConfig:
     )
 
 
-def live_config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
-    """Return the configuration of the process of `unit`. Raises ScenarioError for a scenario that
-    cannot be run live, MeasureError where this machine is not in the network that the scenario
-    names."""
+def live_config(
+    scenario: Scenario, order: Configure, token: bytes, control: str = "127.0.0.1:0"
+) -> _engine.LiveConfig:
+    """Return the configuration of a unit's process. Raises ScenarioError for a scenario that cannot
+    be run live, MeasureError where this machine is not in the network that the scenario names."""
     measure = scenario.measure
-    config = _config(scenario, unit, run)
+    config = _config(scenario, order, token)
     network = NETWORK if measure.is_apart else measure.network
-    config.bind = own_address(run.control, network, for_others=measure.spans_machines)
+    config.bind = own_address(control, network, for_others=measure.spans_machines)
     return config
 
 
-def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
+def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveConfig:
     """Return the configuration without the address of the unit's machine."""
     measure, building = scenario.measure, scenario.building
     where = places(scenario)
@@ -166,9 +167,9 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
         _engine.LiveConfig,
         measure,
         building,
-        unit=unit,
-        run=run.name,
-        token=run.token,
+        unit=order.unit,
+        run=order.run,
+        token=token,
         slots=slots_of_run(scenario, where),
         tcp=_tcp_config(scenario),
         **rules_of(scenario, where.barrier_groups),
@@ -185,18 +186,18 @@ def _config(scenario: Scenario, unit: int, run: RunInfo) -> _engine.LiveConfig:
         output_buffer=min(scenario.builders.buffer, measure.output_buffer),
         replay=measure.source_files,
         output=measure.sink_files,
-        trace_stages=run.trace_stages,
-        trace_arrivals=run.trace_arrivals,
+        trace_stages=order.trace_stages,
+        trace_arrivals=order.trace_arrivals,
     )
 
 
-def live_node(document: Mapping[str, Any], unit: int, run: RunInfo) -> _engine.LiveNode:
+def live_node(order: Configure, token: bytes, control: str) -> _engine.LiveNode:
     """Make the engine's node. Raises ValueError, with one sentence, for what cannot be built,
     MeasureError for what this machine does not allow."""
-    scenario = Scenario.model_validate(document)
-    check_open_files(files_of_a_unit(scenario), f"unit {unit}")
-    pin(scenario.measure, unit, run.units)
-    return _engine.LiveNode(live_config(scenario, unit, run))
+    scenario = Scenario.model_validate(order.scenario)
+    check_open_files(files_of_a_unit(scenario), f"unit {order.unit}")
+    pin(scenario.measure, order.unit, order.units)
+    return _engine.LiveNode(live_config(scenario, order, token, control))
 
 
 def pin(measure: Measure, unit: int, units: int) -> None:

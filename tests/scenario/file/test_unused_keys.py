@@ -13,7 +13,6 @@ import pytest
 from pydantic import BaseModel
 
 from daqloom import _engine
-from daqloom.control.unit import RunInfo
 from daqloom.lab.network import lab_network
 from daqloom.measure.configure import _config
 from daqloom.measure.fault_plan import unit_outages
@@ -29,6 +28,7 @@ from daqloom.study.methods import methods
 from daqloom.topology.fabric.links import delays_s
 from daqloom.topology.system.scenarios import load, override
 from daqloom.topology.system.system import FabricSystem, fabric_system
+from support.measure.live_nodes import TOKEN, configure
 
 KEYS = {path: key for path, key in keys_of(Scenario).items() if not table_of(key.field)}
 KEYS = {path: key for path, key in KEYS.items() if not named_tables(key.field)}
@@ -204,8 +204,7 @@ def analysed(scenario: Scenario) -> Any:
 
 def measured(scenario: Scenario) -> Any:
     plan = plan_of(scenario)
-    run = RunInfo("run", bytes(16), 0)
-    units = [content(_config(scenario, unit, run)) for unit in range(plan.rules.units)]
+    units = [content(_config(scenario, configure(unit), TOKEN)) for unit in range(plan.rules.units)]
     lab = content(lab_network(scenario)) if scenario.measure.has_lab else None
     return content(plan.rules), units, content(unit_outages(scenario)), lab
 

@@ -8,12 +8,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-from daqloom._engine import Counters, Moved, ShiftStage
+from daqloom._engine import Counters, ShiftStage
+from daqloom.control.messages import Configure
 
 FOLDER = "FAKE_NODE_FOLDER"
 """The folder, where the run control's document names none."""
@@ -39,7 +39,9 @@ class FakeNode:
         except OSError:
             return ""
 
-    def prepare(self, epoch: int, members: Sequence[int], moved: Sequence[Moved] = ()) -> bytes:
+    def prepare(
+        self, epoch: int, members: Sequence[int], moved: Sequence[tuple[int, int, int]]
+    ) -> bytes:
         if self.fault() == "unpreparable":
             raise RuntimeError("no memory for a transport")
         self.epoch, self.members = epoch, list(members)
@@ -53,12 +55,14 @@ class FakeNode:
     def start(self, first_mep: int) -> None:
         self.first_mep, self.since = first_mep, time.monotonic()
 
-    def halt(self, lost: Sequence[int], timeout_s: float) -> SimpleNamespace:
+    def close(self, lost: Sequence[int]) -> None:
+        """It drains at once."""
+
+    def drain(self, wait_until_s: float, until_s: float) -> int:
         if self.fault() == "never-halts":
             threading.Event().wait()
-        next_mep = self.next_mep()
-        self.first_mep, self.since = next_mep, None
-        return SimpleNamespace(next_mep=next_mep, missing=[])
+        self.first_mep, self.since = self.next_mep(), None
+        return self.first_mep
 
     def counters(self) -> Counters:
         stuck = self.fault() == "stuck"
@@ -105,10 +109,10 @@ class FakeNode:
         return self.first_mep + (0 if since is None else int(1000 * (time.monotonic() - since)))
 
 
-def make(document: Mapping[str, Any], unit: int, run: Any) -> FakeNode:
-    assert len(run.token) == 16
-    folder = document.get("folder", os.environ.get(FOLDER, "/nowhere"))
-    return FakeNode(Path(folder), unit)
+def make(order: Configure, token: bytes, control: str) -> FakeNode:
+    assert len(token) == 16
+    folder = order.scenario.get("folder", os.environ.get(FOLDER, "/nowhere"))
+    return FakeNode(Path(folder), order.unit)
 
 
 def main() -> None:

@@ -4,7 +4,6 @@ import heapq
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 from daqloom._engine import (
@@ -12,13 +11,13 @@ from daqloom._engine import (
     DropConnection,
     KillProcess,
     LaunchProcess,
-    Moved,
     RunControl,
     RunPlan,
     SendOrder,
+    UnitAnswer,
 )
 from daqloom.control import wire
-from daqloom.control.messages import Answer, Message, Prepare, Renew, Start
+from daqloom.control.messages import Message, Prepare, Renew, Start
 from daqloom.control.plan import Plan
 from daqloom.control.states import Goal, Phase, Standing
 from daqloom.control.unit import Unit
@@ -71,7 +70,9 @@ class VirtualNode:
         self.mep_end, self.until_s = 0, 0.0
         self.is_paused = False
 
-    def prepare(self, epoch: int, members: Sequence[int], moved: Sequence[Moved] = ()) -> bytes:
+    def prepare(
+        self, epoch: int, members: Sequence[int], moved: Sequence[tuple[int, int, int]]
+    ) -> bytes:
         self.shut()
         self.epoch, self.members = epoch, tuple(members)
         return f"{self.number}@{epoch}".encode()
@@ -91,10 +92,12 @@ class VirtualNode:
         self.building.nodes[self.number] = self
         self.building.change(self.number, active=True)
 
-    def halt(self, lost: Sequence[int], timeout_s: float) -> SimpleNamespace:
+    def close(self, lost: Sequence[int]) -> None:
         assert self.number not in lost
         self.shut()
-        return SimpleNamespace(next_mep=self.next_mep(), missing=[])
+
+    def drain(self, wait_until_s: float, until_s: float) -> int:
+        return self.next_mep()
 
     def lease(self, mep_end: int, until_s: float) -> None:
         if self.building:
@@ -300,7 +303,7 @@ class World:
                     if process and process.session == session:
                         self.after(LATENCY_S, lambda unit=unit: self.disconnect(unit))
                 case SendOrder(unit=unit, session=session):
-                    message = wire.message(output, self.plan)
+                    message = wire.message(output.order, order=output.number, **vars(self.plan))
                     self._look(unit, message)
                     process = self.processes[unit]
                     if process and process.session == session:
@@ -346,7 +349,7 @@ class World:
         process = Process(
             Unit(
                 bytes(16),
-                lambda document, unit, run: VirtualNode(self, unit),
+                lambda order, *_: VirtualNode(self, order.unit),
                 clock=lambda: self.now,
             )
         )
@@ -364,7 +367,6 @@ class World:
         process.unit.shut()
         self.control.joined(self.now, number, process.session)
         self.act()
-        self._say_last(number, process)
 
     def _close(self, number: int, process: Process) -> None:
         session, process.session = process.session, 0
@@ -382,7 +384,7 @@ class World:
             return
         for order in [order for order in process.inbox if isinstance(order, Renew)]:
             process.inbox.remove(order)
-            process.unit.renew(order.epoch, order.last_report, order.mep_end)
+            process.unit.renew(order)
         while process.inbox and not process.hung:
             session, order = process.session, process.inbox.pop(0)
             if order.kind in ("reset", "configure"):
@@ -392,27 +394,17 @@ class World:
                 self.after(3 * ORDER_S, lambda: self._exit(number, process))
             self.after(
                 ORDER_S,
-                lambda session=session, answer=answer: self._answer(
-                    number, process, session, answer
-                ),
+                lambda session=session, answer=answer: self._say(number, session, answer),
             )
-
-    def _answer(self, number: int, process: Process, session: int, answer: Answer) -> None:
-        self._say_last(number, process)
-        self._say(number, session, process.unit.with_counters(answer))
-
-    def _say_last(self, number: int, process: Process) -> None:
-        for words in process.unit.last_words():
-            self._say(number, process.session, words)
 
     def _exit(self, number: int, process: Process) -> None:
         if self.processes[number] is process:
             self.kill(number)
 
-    def _say(self, number: int, session: int, report: Any) -> None:
+    def _say(self, number: int, session: int, answer: UnitAnswer | None = None) -> None:
         process = self.processes[number]
         if process and process.session == session and not process.stopped:
-            process.outbox.append((session, process.unit.sending(report)))
+            process.outbox += [(session, report) for report in process.unit.reports(answer)]
             self._hear(number, process)
 
     def _hear(self, number: int, process: Process) -> None:
@@ -420,7 +412,7 @@ class World:
             session, report = process.outbox.pop(0)
             if session != process.session:
                 continue
-            refusal = self.control.reported(self.now, number, session, wire.report(report))
+            refusal = self.control.reported(self.now, number, session, wire.record(report))
             assert refusal is None or self.control.units[number].standing is Standing.LOST
             self.act()
 
@@ -428,5 +420,5 @@ class World:
         if self.processes[number] is not process:
             return
         if process.session and not process.stopped:
-            self._say(number, process.session, process.unit.heartbeat())
+            self._say(number, process.session)
         self.after(self.control.plan.heartbeat_s, lambda: self._beat(number, process))

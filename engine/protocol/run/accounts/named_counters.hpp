@@ -26,11 +26,15 @@ struct NamedCounters {
     [[nodiscard]] std::string causes_of_loss() const;
 };
 
-/// The counters that the run control itself reads.
+/// The counters that the run control and the process of a unit read.
 namespace counter_names {
 
+inline constexpr const char* beats = "beats";
 inline constexpr const char* elapsed_s = "elapsed_s";
 inline constexpr const char* next_mep = "next_mep";
+inline constexpr const char* steps = "steps";
+inline constexpr const char* streams_broken = "streams_broken";
+inline constexpr const char* waits = "waits";
 inline constexpr const char* meps_granted = "meps_granted";
 inline constexpr const char* meps_built = "meps_built";
 inline constexpr const char* meps_incomplete = "meps_incomplete";

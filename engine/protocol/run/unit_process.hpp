@@ -1,0 +1,115 @@
+// The process of a unit, sans I/O: orders of the run control in, calls of the unit's node and
+// reports out.
+//
+// A halt takes time: the node closes its epoch, and the driver reports to `on_drain` when the epoch
+// has drained, and that it has not at `hurries_at` and `gives_up_at`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.hpp"
+#include "base/units.hpp"
+#include "protocol/run/orders.hpp"
+#include "protocol/run/reports.hpp"
+#include "protocol/run/states.hpp"
+#include "protocol/run/unit_lease.hpp"
+
+namespace daqloom::protocol {
+
+/// Nodes of units, called by the units' processes. After a call that throws, the driver calls
+/// `on_failure`.
+class UnitNodes {
+  public:
+    virtual ~UnitNodes() = default;
+    /// Makes new connections for a new epoch; returns the address for the other units.
+    virtual std::vector<std::byte> prepare(UnitIndex unit, const orders::Prepare& order,
+                                           base::Time now) = 0;
+    /// Connects to all members; returns those that did not answer.
+    virtual std::vector<UnitIndex> connect(UnitIndex unit, const orders::Connect& order) = 0;
+    /// Builds from this MEP of the run on, within the lease.
+    virtual void start(UnitIndex unit, std::uint64_t first_mep, const UnitLease::Leased& leased,
+                       base::Time now) = 0;
+    virtual void lease(UnitIndex unit, const UnitLease::Leased& leased, base::Time now) = 0;
+    /// Begins to end the epoch without the lost units. The second call is without any: from then
+    /// on, the node waits for no consumer.
+    virtual void close(UnitIndex unit, std::span<const UnitIndex> lost, base::Time now) = 0;
+    /// Ends the node. Returns its final counters, unless the run control reads them itself.
+    virtual std::optional<NamedCounters> shut(UnitIndex unit, base::Time now) = 0;
+    /// Units that the node could not reach in this epoch.
+    [[nodiscard]] virtual std::vector<UnitIndex> suspects(UnitIndex unit) const = 0;
+    [[nodiscard]] virtual NamedCounters counters(UnitIndex unit, base::Time now) const = 0;
+};
+
+/// Times are those of the unit's own clock; `nodes` is null while the unit has no node. Threads may
+/// share a process under one lock, which the nodes may release during a call.
+class UnitProcess {
+  public:
+    using Answer = std::optional<reports::Answer>;
+
+    explicit UnitProcess(UnitIndex unit = UnitIndex::none()) : unit_(unit) {}
+
+    /// Carries out an order. After `Configure` and `Reset` the driver makes a new node. No answer:
+    /// `Renew` has none, and `on_drain` returns the answer to `Halt`.
+    Answer on_order(base::Time now, std::uint64_t number, const Order& order, UnitNodes* nodes);
+    /// The epoch has drained, and the next one may take `next_mep`; or it has not drained by now.
+    /// Returns the answer once the unit has halted.
+    Answer on_drain(base::Time now, std::optional<std::uint64_t> next_mep, UnitNodes& nodes);
+    /// The unit cannot carry out an order: it is in error until a reset.
+    reports::Answer on_failure(std::uint64_t order, std::string why);
+    /// Reports to send now: the final counters of each node that was shut, once, and then the
+    /// answer or else a heartbeat, with the counters until now.
+    std::vector<reports::Report> reports(base::Time now, Answer answer, const UnitNodes* nodes);
+    void shut(base::Time now, UnitNodes* nodes);
+
+    // ---- observers
+    [[nodiscard]] UnitState state() const { return state_; }
+    [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
+    [[nodiscard]] UnitLease::Leased leased() const { return lease_.leased(); }
+    [[nodiscard]] bool is_halting() const { return halting_.has_value(); }
+    /// Time from which a unit that halts waits for no consumer, and time at which it gives up.
+    [[nodiscard]] base::Time hurries_at() const { return halting_->hurries_at; }
+    [[nodiscard]] base::Time gives_up_at() const { return halting_->gives_up_at; }
+
+  private:
+    struct Halting {
+        std::uint64_t order = 0;
+        base::Time hurries_at;
+        base::Time gives_up_at;
+        bool hurries = false;
+    };
+    struct Call {
+        base::Time now;
+        UnitNodes* nodes;
+        reports::Answer& answer;
+    };
+    using Done = base::expected<void>;
+
+    Done carry_out(const orders::Configure& order, const Call& call);
+    Done carry_out(const orders::Prepare& order, const Call& call);
+    Done carry_out(const orders::Connect& order, const Call& call);
+    Done carry_out(const orders::Start& order, const Call& call);
+    Done carry_out(const orders::Halt& order, const Call& call);
+    Done carry_out(const orders::Reset& order, const Call& call);
+    Done carry_out(const orders::Exit& order, const Call& call);
+    Done carry_out(const orders::Renew& order, const Call& call);
+    /// The next state, if the unit has a node and may take this step.
+    [[nodiscard]] base::expected<UnitState> after_step(UnitStep step, const Call& call) const;
+    [[nodiscard]] reports::Heartbeat heartbeat(NamedCounters counters,
+                                               const UnitNodes* nodes) const;
+
+    UnitIndex unit_;
+    UnitState state_ = UnitState::not_ready;
+    std::uint32_t epoch_ = 0;
+    std::uint32_t started_ = 0;   ///< last epoch that was started
+    std::uint64_t next_mep_ = 0;  ///< first MEP not answered when the unit last halted
+    std::optional<Halting> halting_;
+    UnitLease lease_;
+    std::vector<NamedCounters> final_counters_;  ///< counters of nodes that were shut, to be sent
+};
+
+}  // namespace daqloom::protocol
