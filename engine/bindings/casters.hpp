@@ -111,17 +111,17 @@ struct type_caster<std::vector<std::byte>> {
     NB_TYPE_CASTER(std::vector<std::byte>, const_name("bytes"))
 
     bool from_python(handle object, uint8_t /*flags*/, cleanup_list* /*cleanup*/) noexcept {
-        if (!PyBytes_Check(object.ptr())) {
+        if (!isinstance<bytes>(object)) {
             return false;
         }
-        const auto* const data = reinterpret_cast<const std::byte*>(PyBytes_AsString(object.ptr()));
-        value.assign(data, data + PyBytes_Size(object.ptr()));
+        const auto given = borrow<bytes>(object);
+        const auto* const data = static_cast<const std::byte*>(given.data());
+        value.assign(data, data + given.size());
         return true;
     }
     static handle from_cpp(const std::vector<std::byte>& value, rv_policy /*policy*/,
                            cleanup_list* /*cleanup*/) noexcept {
-        return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(value.data()),
-                                         static_cast<Py_ssize_t>(value.size()));
+        return bytes(value.data(), value.size()).release();
     }
 };
 

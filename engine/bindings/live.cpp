@@ -4,7 +4,6 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
-#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -30,10 +29,6 @@ using namespace live;
 
 namespace {
 
-nb::bytes as_bytes(std::span<const std::byte> bytes) {
-    return nb::bytes(bytes.data(), bytes.size());
-}
-
 void set_token(Token& token, const nb::bytes& given) {
     if (given.size() != token.size()) {
         throw nb::value_error("a token has 16 bytes");
@@ -50,7 +45,8 @@ void bind_node_config(nb::module_& module) {
            "Raises ValueError for a configuration that no unit can run.")
         .def_rw("unit", &Config::self, "Number of the unit.")
         .def_prop_rw(
-            "token", [](const Config& self) { return as_bytes(self.token); },
+            "token",
+            [](const Config& self) { return nb::bytes(self.token.data(), self.token.size()); },
             [](Config& self, const nb::bytes& token) { set_token(self.token, token); },
             "Secret of the run, 16 bytes.");
     [&]<class... Rules>(const EachRules<Rules...>*) {
@@ -68,14 +64,9 @@ std::vector<std::byte> prepare(Node& node, std::uint32_t epoch,
     return without_lock([&] { return node.prepare(epoch, members, moved); });
 }
 
-std::vector<UnitIndex> connect(Node& node,
-                               std::vector<std::pair<UnitIndex, std::vector<std::byte>>> addresses,
+std::vector<UnitIndex> connect(Node& node, const std::vector<Transport::Peer>& addresses,
                                base::Time timeout) {
-    std::vector<Transport::Peer> peers;
-    for (auto& [unit, address] : addresses) {
-        peers.push_back({unit, std::move(address)});
-    }
-    return without_lock([&] { return node.connect(peers, timeout); });
+    return without_lock([&] { return node.connect(addresses, timeout); });
 }
 
 void start(Node& node, std::uint64_t first_mep) {

@@ -2,15 +2,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "bindings/casters.hpp"
 #include "bindings/counters.hpp"
-#include "bindings/errors.hpp"
 #include "bindings/report.hpp"
 #include "bindings/settings.hpp"
 #include "bindings/subjects.hpp"
@@ -26,16 +22,10 @@ using namespace protocol;
 namespace {
 
 void bind_states(nb::module_& module) {
+    bind_report<Transition>(module, "Transition", "An allowed transition of a unit.");
     module.def(
-        "transitions",
-        [] {
-            std::vector<std::tuple<UnitState, UnitStep, UnitState>> all;
-            for (const Transition& each : transitions()) {
-                all.emplace_back(each.from, each.step, each.to);
-            }
-            return all;
-        },
-        "The allowed transitions of a unit: state, step, next state.");
+        "transitions", [] { return std::vector(transitions().begin(), transitions().end()); },
+        "The allowed transitions of a unit.");
 }
 
 void bind_plan(nb::module_& module) {

@@ -67,6 +67,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
   protected:
     using SystemNodes = typename SystemOf<Content>::SystemNodes;
     using Message = typename SystemOf<Content>::Message;
+    using Leased = protocol::UnitLease::Leased;
     static constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
 
     /// Kinds of the events of regrouping among those of the system.
@@ -204,26 +205,21 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     [[nodiscard]] base::Time stopped_until(UnitIndex unit) const final {
         return this->nodes().stopped_until(unit.value());
     }
-    std::vector<std::byte> prepare(UnitIndex unit, const protocol::orders::Prepare& order,
-                                   base::Time now) final;
-    std::vector<UnitIndex> connect(UnitIndex /*unit*/,
-                                   const protocol::orders::Connect& /*order*/) final {
-        return {};
-    }
-    void start(UnitIndex unit, std::uint64_t first_mep, const protocol::UnitLease::Leased& leased,
-               base::Time now) final;
-    void lease(UnitIndex unit, const protocol::UnitLease::Leased& leased, base::Time now) final;
-    void close(UnitIndex unit, std::span<const UnitIndex> lost, base::Time now) final;
+    std::vector<std::byte> prepare(UnitIndex unit, const protocol::orders::Prepare& order) final;
+    void start(UnitIndex unit, std::uint64_t first_mep, Leased leased) final;
+    void lease(UnitIndex unit, Leased leased) final;
+    void close(UnitIndex unit, std::span<const UnitIndex> lost) final;
     [[nodiscard]] bool is_drained(UnitIndex unit) const final {
         return !has_unit(unit.value()) || has_drained(unit.value());
     }
-    std::uint64_t end(UnitIndex unit, base::Time now) final;
-    std::optional<protocol::NamedCounters> shut(UnitIndex unit, base::Time now) final;
+    std::optional<std::uint64_t> drain(UnitIndex unit, base::Time wait_until,
+                                       base::Time until) final;
+    std::optional<protocol::NamedCounters> shut(UnitIndex unit) final;
     [[nodiscard]] std::vector<UnitIndex> suspects(UnitIndex unit) const final {
         const std::set<UnitIndex>& all = states_[unit.value()].suspects;
         return {all.begin(), all.end()};
     }
-    [[nodiscard]] protocol::NamedCounters counters(UnitIndex unit, base::Time now) const final;
+    [[nodiscard]] protocol::NamedCounters counters(UnitIndex unit) const final;
     [[nodiscard]] UnitCounts counts(UnitIndex unit) const final;
 
     // ---- faults of nodes
@@ -357,8 +353,8 @@ void RegroupingSystem<Content>::on_run_event(const sim::Event& event) {
 
 template <class Content>
 std::vector<std::byte> RegroupingSystem<Content>::prepare(UnitIndex unit,
-                                                          const protocol::orders::Prepare& order,
-                                                          base::Time now) {
+                                                          const protocol::orders::Prepare& order) {
+    const base::Time now = this->now();
     states_[unit.value()].suspects.clear();
     if (order.epoch < epoch_) {
         return {};  // the unit was stopped, and the others have gone on
@@ -413,8 +409,8 @@ void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& ord
 }
 
 template <class Content>
-void RegroupingSystem<Content>::start(UnitIndex unit, std::uint64_t first_mep,
-                                      const protocol::UnitLease::Leased& leased, base::Time now) {
+void RegroupingSystem<Content>::start(UnitIndex unit, std::uint64_t first_mep, Leased leased) {
+    const base::Time now = this->now();
     NodeState& state = states_[unit.value()];
     if (state.epoch != epoch_) {
         return;
@@ -425,20 +421,19 @@ void RegroupingSystem<Content>::start(UnitIndex unit, std::uint64_t first_mep,
     for (const Message& message : std::exchange(state.early, {})) {
         this->on_message(message, now);
     }
-    lease(unit, leased, now);
+    lease(unit, leased);
 }
 
 template <class Content>
-void RegroupingSystem<Content>::lease(UnitIndex unit, const protocol::UnitLease::Leased& leased,
-                                      base::Time now) {
+void RegroupingSystem<Content>::lease(UnitIndex unit, Leased leased) {
     if (has_unit(unit.value())) {
-        lease_unit(unit.value(), now < leased.until ? in_epoch(leased.mep_end) : 0, now);
+        const bool is_over = leased.until <= this->now();
+        lease_unit(unit.value(), is_over ? 0 : in_epoch(leased.mep_end), this->now());
     }
 }
 
 template <class Content>
-void RegroupingSystem<Content>::close(UnitIndex unit, std::span<const UnitIndex> lost,
-                                      base::Time now) {
+void RegroupingSystem<Content>::close(UnitIndex unit, std::span<const UnitIndex> lost) {
     if (!has_unit(unit.value())) {
         return;  // as in prepare
     }
@@ -453,22 +448,27 @@ void RegroupingSystem<Content>::close(UnitIndex unit, std::span<const UnitIndex>
             gone.builders.push_back(builds);
         }
     }
-    close_unit(unit.value(), gone, now);
+    close_unit(unit.value(), gone, this->now());
 }
 
 template <class Content>
-std::uint64_t RegroupingSystem<Content>::end(UnitIndex unit, base::Time now) {
+std::optional<std::uint64_t> RegroupingSystem<Content>::drain(UnitIndex unit,
+                                                              base::Time /*wait_until*/,
+                                                              base::Time /*until*/) {
+    if (!is_drained(unit)) {
+        return {};
+    }
     if (!has_unit(unit.value())) {
         return 0;
     }
-    end_unit(unit.value(), now);
+    end_unit(unit.value(), this->now());
     count_written(unit.value());
     return states_[unit.value()].counted.next_mep;
 }
 
 template <class Content>
-std::optional<protocol::NamedCounters> RegroupingSystem<Content>::shut(UnitIndex unit,
-                                                                       base::Time now) {
+std::optional<protocol::NamedCounters> RegroupingSystem<Content>::shut(UnitIndex unit) {
+    const base::Time now = this->now();
     NodeState& state = states_[unit.value()];
     state.before = counts(unit);
     state.made = now;
@@ -506,14 +506,14 @@ UnitCounts RegroupingSystem<Content>::counts(UnitIndex unit) const {
 
 /// Counters of the unit's current process.
 template <class Content>
-protocol::NamedCounters RegroupingSystem<Content>::counters(UnitIndex unit, base::Time now) const {
+protocol::NamedCounters RegroupingSystem<Content>::counters(UnitIndex unit) const {
     namespace names = protocol::counter_names;
     const NodeState& state = states_[unit.value()];
     const UnitCounts all = counts(unit);
     const UnitCounts& before = state.before;
     protocol::NamedCounters counters;
-    counters.by_name = {{names::elapsed_s, (now - state.made).seconds()},
-                        {names::beats, now.ps},
+    counters.by_name = {{names::elapsed_s, (this->now() - state.made).seconds()},
+                        {names::beats, this->now().ps},
                         {names::steps, static_cast<std::int64_t>(all.steps - before.steps)},
                         {names::waits, std::int64_t{waits(unit)}},
                         {names::next_mep, static_cast<std::int64_t>(all.next_mep)},

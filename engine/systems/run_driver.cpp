@@ -44,18 +44,16 @@ void RunDriver::on_due(std::uint32_t number, Time now) {
             break;
         case kLeaseOver:
             if (process.session != 0 && now >= process.unit.leased().until) {
-                units_.lease(unit, process.unit.leased(), now);
+                units_.lease(unit, process.unit.leased());
             }
             break;
         case kDrained:
-            if (process.unit.is_halting()) {
-                halt(unit, units_.end(unit, now), now);
-            }
+            on_drain(unit, now);
             break;
         case kHurry:
         case kGiveUp:
             if (process.is_draining && !is_stopped(unit, now)) {
-                halt(unit, {}, now);
+                on_drain(unit, now);
             }
             break;
         case kLaunched:
@@ -78,9 +76,9 @@ void RunDriver::kill(UnitIndex unit, Time now) {
     if (process.session == 0) {
         return;
     }
-    control_.counted(unit, units_.counters(unit, now));
+    control_.counted(unit, units_.counters(unit));
     process = {};
-    units_.shut(unit, now);
+    units_.shut(unit);
     control_.exited(now, unit, "SIGKILL");
     act(now);
 }
@@ -101,11 +99,13 @@ void RunDriver::look_whether_drained(UnitIndex unit, Time now) {
     }
 }
 
-void RunDriver::halt(UnitIndex unit, std::optional<std::uint64_t> next_mep, Time now) {
-    if (auto answer = of(unit).unit.on_drain(now, next_mep, units_)) {
-        of(unit).is_draining = false;
+void RunDriver::on_drain(UnitIndex unit, Time now) {
+    Process& process = of(unit);
+    if (auto answer = process.unit.on_drain(now, &units_)) {
+        process.is_draining = false;
         send(unit, std::move(answer), now);
-    } else {
+    } else if (process.unit.is_halting()) {
+        process.is_draining = true;
         look_whether_drained(unit, now);
     }
 }
@@ -210,7 +210,7 @@ void RunDriver::carry_out(const KillProcess& output, Time now) { kill(output.uni
 void RunDriver::carry_out(const DropConnection& drop, Time now) {
     if (of(drop.unit).session == drop.session) {
         of(drop.unit) = {};
-        units_.shut(drop.unit, now);
+        units_.shut(drop.unit);
         control_.left(now, drop.unit, drop.session);
     }
 }

@@ -48,9 +48,6 @@ class ControlledUnits : public protocol::UnitNodes {
     /// End of the stop of a unit's processes; not later than `now`: not stopped.
     [[nodiscard]] virtual base::Time stopped_until(UnitIndex unit) const = 0;
     [[nodiscard]] virtual bool is_drained(UnitIndex unit) const = 0;
-    /// The unit's epoch is over. Returns the first MEP that the next epoch may take. Precondition:
-    /// is_drained.
-    virtual std::uint64_t end(UnitIndex unit, base::Time now) = 0;
     [[nodiscard]] virtual UnitCounts counts(UnitIndex unit) const = 0;
 };
 
@@ -147,8 +144,7 @@ class RunDriver {
     void report_later(UnitIndex unit, base::Time now);
     void go_on(UnitIndex unit, base::Time now);
     void look_whether_drained(UnitIndex unit, base::Time now);
-    /// The unit that halts has drained, or has not by now.
-    void halt(UnitIndex unit, std::optional<std::uint64_t> next_mep, base::Time now);
+    void on_drain(UnitIndex unit, base::Time now);
     /// Sends an answer or else a heartbeat.
     void send(UnitIndex unit, protocol::UnitProcess::Answer answer, base::Time now);
     [[nodiscard]] protocol::Ledger::Totals totals() const;

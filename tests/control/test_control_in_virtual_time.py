@@ -4,11 +4,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from daqloom._engine import Counters, transitions
+from daqloom._engine import Counters, UnitStep, transitions
 from daqloom.control import wire
 from daqloom.control.messages import Answer, Heartbeat, Pulse
 from daqloom.control.run_log import About
-from daqloom.control.states import Goal, Phase, ReportRefusal, Standing, State, Step
+from daqloom.control.states import Goal, Phase, ReportRefusal, Standing, State
 from support.measure.virtual_run import World
 
 LONG_S = 400.0
@@ -35,13 +35,13 @@ def log(world: World) -> str:
 
 
 def test_only_the_transitions_of_the_table_are_allowed() -> None:
-    after = {(state, step): following for state, step, following in transitions()}
-    assert after[State.NOT_READY, Step.CONNECTED] is State.READY
-    assert after[State.READY, Step.STARTED] is State.RUNNING
-    assert after[State.RUNNING, Step.HALTED] is State.NOT_READY
-    assert {state for state, step in after if step is Step.FAILED} == set(State)
-    assert all(after[state, Step.RESET] is State.NOT_READY for state in State)
-    assert [state for state, step in after if step is Step.STARTED] == [State.READY]
+    after = {(each.state, each.step): each.next for each in transitions()}
+    assert after[State.NOT_READY, UnitStep.CONNECTED] is State.READY
+    assert after[State.READY, UnitStep.STARTED] is State.RUNNING
+    assert after[State.RUNNING, UnitStep.HALTED] is State.NOT_READY
+    assert {state for state, step in after if step is UnitStep.FAILED} == set(State)
+    assert all(after[state, UnitStep.RESET] is State.NOT_READY for state in State)
+    assert [state for state, step in after if step is UnitStep.STARTED] == [State.READY]
 
 
 def test_a_run_is_configured_started_stopped_and_ended() -> None:

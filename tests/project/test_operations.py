@@ -54,7 +54,7 @@ def test_the_page_has_the_counters_states_transitions_and_refusals() -> None:
         for line in page.splitlines()
         if line.startswith("| `")
     }
-    assert {tuple(map(str, transition)) for transition in _engine.transitions()} <= rows
+    assert {(each.state, each.step, each.next) for each in _engine.transitions()} <= rows
     assert [why for why in (*Refused, *ReportRefusal) if f"| `{why}` |" not in page] == []
 
 

@@ -16,6 +16,7 @@
 #include "live/memory/handover.hpp"
 #include "live/memory/shared_memory.hpp"
 #include "protocol/data/identifiers.hpp"
+#include "protocol/run/orders.hpp"
 
 namespace daqloom::live {
 
@@ -102,7 +103,7 @@ struct TransportCounters {
 
 /// Kernel counters of a connection to another unit (tcp_info), since it was made.
 struct ConnectionCounts {
-    DAQLOOM_FIELDS(ConnectionCounts, (UnitIndex, unit, "The unit at its other end."),
+    DAQLOOM_FIELDS(ConnectionCounts, (UnitIndex, to, "The unit at its other end."),
                    (std::uint64_t, sent_bytes, "Bytes sent to it and acknowledged."),
                    (std::uint64_t, segments_retransmitted, "Segments retransmitted."),
                    (std::uint64_t, retransmission_timeouts,
@@ -127,10 +128,7 @@ class Transport {
     /// The address with which another unit connects to this one, up to 1 KiB.
     [[nodiscard]] virtual std::vector<std::byte> address() const = 0;
 
-    struct Peer {
-        UnitIndex unit{};
-        std::vector<std::byte> address;
-    };
+    using Peer = protocol::orders::Member;
     /// Connects to all others of the epoch (`peers` may contain this unit), which connect at the
     /// same time; later sends and writes have no slow first time. Called once. Returns those that
     /// did not answer by `until`. Fails if this unit itself cannot take part.

@@ -38,7 +38,7 @@ struct Prepare {
 
 /// A unit and the address that it has reported.
 struct Member {
-    UnitIndex unit;
+    UnitIndex unit{};
     std::vector<std::byte> address;  ///< only units interpret it
 };
 

@@ -50,13 +50,13 @@ std::span<const Transition> transitions() { return allowed; }
 
 base::expected<UnitState> after(UnitState state, UnitStep step) {
     const auto found = std::ranges::find_if(allowed, [&](const Transition& transition) {
-        return transition.from == state && transition.step == step;
+        return transition.state == state && transition.step == step;
     });
     if (found == allowed.end()) {
         return base::failure(
             fmt::format("a unit that is {} cannot be {}", name_of(state), name_of(step)));
     }
-    return found->to;
+    return found->next;
 }
 
 }  // namespace daqloom::protocol

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/expected.hpp"
+#include "base/fields.hpp"
 
 namespace daqloom::protocol {
 
@@ -52,9 +53,8 @@ enum class RunGoal : std::uint8_t { idle, ready, running, ended };
 [[nodiscard]] std::string_view name_of(RunGoal goal);
 
 struct Transition {
-    UnitState from;
-    UnitStep step;
-    UnitState to;
+    DAQLOOM_FIELDS(Transition, (UnitState, state, "State before."), (UnitStep, step, "Transition."),
+                   (UnitState, next, "State after."))
 };
 
 /// The allowed transitions; all others are refused.

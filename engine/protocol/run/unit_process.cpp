@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -22,24 +23,66 @@ std::optional<std::uint64_t> counted(const NamedCounters& counters, std::string_
 UnitProcess::Answer UnitProcess::on_order(base::Time now, std::uint64_t number, const Order& order,
                                           UnitNodes* nodes) {
     reports::Answer answer{.order = number};
-    const Call call{now, nodes, answer};
-    const Done done = std::visit([&](const auto& kind) { return carry_out(kind, call); }, order);
-    if (!done) {
-        return on_failure(number, done.error().message);
+    const auto next = state_after(order, nodes != nullptr);
+    if (!next) {
+        return on_failure(number, next.error().message);
     }
-    answer.state = state_;
-    const bool is_answered = !is_halting() && !std::holds_alternative<orders::Renew>(order);
-    return is_answered ? Answer(std::move(answer)) : std::nullopt;
+    if (const auto* const configure = std::get_if<orders::Configure>(&order)) {
+        lease_.set_length(configure->lease);
+    } else if (const auto* const prepare = std::get_if<orders::Prepare>(&order)) {
+        halting_.reset();
+        state_ = *next;
+        answer.address = nodes->prepare(unit_, *prepare);
+        lease_.begin(prepare->epoch);
+        epoch_ = prepare->epoch;
+    } else if (const auto* const connect = std::get_if<orders::Connect>(&order)) {
+        answer.missing = nodes->connect(unit_, *connect);
+    } else if (const auto* const start = std::get_if<orders::Start>(&order)) {
+        const auto leased = lease_.renew(epoch_, start->last_report, start->mep_end);
+        nodes->start(unit_, start->first_mep, leased);
+        next_mep_ = start->first_mep;
+        started_ = epoch_;
+    } else if (const auto* const halt = std::get_if<orders::Halt>(&order)) {
+        if (state_ == UnitState::running) {
+            halting_ = {number, now + halt->timeout / 2, now + halt->timeout};
+            nodes->close(unit_, halt->lost);
+            return {};
+        }
+        answer.next_mep = next_mep_;
+    } else if (const auto* const renew = std::get_if<orders::Renew>(&order)) {
+        const auto leased = lease_.renew(renew->epoch, renew->last_report, renew->mep_end);
+        if (nodes != nullptr) {
+            nodes->lease(unit_, leased);
+        }
+        return {};
+    } else {  // to reset or to exit
+        shut(nodes);
+    }
+    answer.state = state_ = *next;
+    return answer;
 }
 
-UnitProcess::Answer UnitProcess::on_drain(base::Time now, std::optional<std::uint64_t> next_mep,
-                                          UnitNodes& nodes) {
+base::expected<UnitState> UnitProcess::state_after(const Order& order, bool has_node) const {
+    using enum UnitStep;
+    constexpr std::optional<UnitStep> steps[] = {{},     halted, connected, started,
+                                                 halted, reset,  reset,     {}};
+    static_assert(std::size(steps) == std::variant_size_v<Order>);
+    const std::optional<UnitStep> step = steps[order.index()];
+    if (step && *step != reset && !has_node) {
+        return base::failure(std::string("it has not been configured"));
+    }
+    return step ? after(state_, *step) : state_;
+}
+
+UnitProcess::Answer UnitProcess::on_drain(base::Time now, UnitNodes* nodes) {
     if (!is_halting()) {
         return {};
     }
+    const auto next_mep =
+        nodes->drain(unit_, halting_->hurries ? gives_up_at() : hurries_at(), gives_up_at());
     if (!next_mep && now < gives_up_at()) {
         if (now >= hurries_at() && !std::exchange(halting_->hurries, true)) {
-            nodes.close(unit_, {}, now);
+            nodes->close(unit_, {});
         }
         return {};
     }
@@ -47,7 +90,7 @@ UnitProcess::Answer UnitProcess::on_drain(base::Time now, std::optional<std::uin
     next_mep_ = std::max(next_mep_, next_mep.value_or(0));
     return reports::Answer{.order = std::exchange(halting_, {})->order,
                            .state = state_,
-                           .missing = nodes.suspects(unit_),
+                           .missing = nodes->suspects(unit_),
                            .next_mep = next_mep_};
 }
 
@@ -57,84 +100,13 @@ reports::Answer UnitProcess::on_failure(std::uint64_t order, std::string why) {
     return {.order = order, .state = state_, .failure = std::move(why)};
 }
 
-void UnitProcess::shut(base::Time now, UnitNodes* nodes) {
+void UnitProcess::shut(UnitNodes* nodes) {
     halting_.reset();
     state_ = *after(state_, UnitStep::reset);
     epoch_ = 0;
-    if (auto counters = nodes != nullptr ? nodes->shut(unit_, now) : std::nullopt) {
+    if (auto counters = nodes != nullptr ? nodes->shut(unit_) : std::nullopt) {
         final_counters_.push_back(std::move(*counters));
     }
-}
-
-// ---- orders
-
-UnitProcess::Done UnitProcess::carry_out(const orders::Configure& order, const Call& /*call*/) {
-    lease_.set_length(order.lease);
-    return {};
-}
-
-UnitProcess::Done UnitProcess::carry_out(const orders::Prepare& order, const Call& call) {
-    DAQLOOM_TRY(next, after_step(UnitStep::halted, call));  // also before a start
-    halting_.reset();
-    state_ = next;
-    call.answer.address = call.nodes->prepare(unit_, order, call.now);
-    lease_.begin(order.epoch);
-    epoch_ = order.epoch;
-    return {};
-}
-
-UnitProcess::Done UnitProcess::carry_out(const orders::Connect& order, const Call& call) {
-    DAQLOOM_TRY(next, after_step(UnitStep::connected, call));
-    call.answer.missing = call.nodes->connect(unit_, order);
-    state_ = next;
-    return {};
-}
-
-UnitProcess::Done UnitProcess::carry_out(const orders::Start& order, const Call& call) {
-    DAQLOOM_TRY(next, after_step(UnitStep::started, call));
-    const auto leased = lease_.renew(epoch_, order.last_report, order.mep_end);
-    call.nodes->start(unit_, order.first_mep, leased, call.now);
-    state_ = next;
-    next_mep_ = order.first_mep;
-    started_ = epoch_;
-    return {};
-}
-
-UnitProcess::Done UnitProcess::carry_out(const orders::Halt& order, const Call& call) {
-    DAQLOOM_TRY(next, after_step(UnitStep::halted, call));
-    if (state_ == UnitState::running) {
-        halting_ = {.order = call.answer.order,
-                    .hurries_at = call.now + order.timeout / 2,
-                    .gives_up_at = call.now + order.timeout};
-        call.nodes->close(unit_, order.lost, call.now);
-    } else {
-        state_ = next;
-        call.answer.next_mep = next_mep_;
-    }
-    return {};
-}
-
-UnitProcess::Done UnitProcess::carry_out(const orders::Reset& /*order*/, const Call& call) {
-    shut(call.now, call.nodes);
-    return {};
-}
-
-UnitProcess::Done UnitProcess::carry_out(const orders::Exit& /*order*/, const Call& call) {
-    shut(call.now, call.nodes);
-    return {};
-}
-
-UnitProcess::Done UnitProcess::carry_out(const orders::Renew& order, const Call& call) {
-    const auto leased = lease_.renew(order.epoch, order.last_report, order.mep_end);
-    if (call.nodes != nullptr) {
-        call.nodes->lease(unit_, leased, call.now);
-    }
-    return {};
-}
-
-base::expected<UnitState> UnitProcess::after_step(UnitStep step, const Call& call) const {
-    return call.nodes != nullptr ? after(state_, step)
-                                 : base::failure(std::string("it has not been configured"));
 }
 
 // ---- reports
@@ -168,7 +140,7 @@ std::vector<reports::Report> UnitProcess::reports(base::Time now, Answer answer,
     for (NamedCounters& counters : std::exchange(final_counters_, {})) {
         all.emplace_back(reports::Heartbeat{.ended = started_, .counters = std::move(counters)});
     }
-    NamedCounters counters = nodes != nullptr ? nodes->counters(unit_, now) : NamedCounters();
+    NamedCounters counters = nodes != nullptr ? nodes->counters(unit_) : NamedCounters();
     if (answer) {
         answer->counters = std::move(counters);
         all.emplace_back(std::move(*answer));

@@ -1,8 +1,8 @@
 // The process of a unit, sans I/O: orders of the run control in, calls of the unit's node and
 // reports out.
 //
-// A halt takes time: the node closes its epoch, and the driver reports to `on_drain` when the epoch
-// has drained, and that it has not at `hurries_at` and `gives_up_at`.
+// A halt takes time: the node closes its epoch, and the driver calls `on_drain` when the epoch may
+// have drained, and at `hurries_at` and `gives_up_at`.
 #pragma once
 
 #include <cstddef>
@@ -27,22 +27,26 @@ class UnitNodes {
   public:
     virtual ~UnitNodes() = default;
     /// Makes new connections for a new epoch; returns the address for the other units.
-    virtual std::vector<std::byte> prepare(UnitIndex unit, const orders::Prepare& order,
-                                           base::Time now) = 0;
+    virtual std::vector<std::byte> prepare(UnitIndex unit, const orders::Prepare& order) = 0;
     /// Connects to all members; returns those that did not answer.
-    virtual std::vector<UnitIndex> connect(UnitIndex unit, const orders::Connect& order) = 0;
+    virtual std::vector<UnitIndex> connect(UnitIndex /*unit*/, const orders::Connect& /*order*/) {
+        return {};
+    }
     /// Builds from this MEP of the run on, within the lease.
-    virtual void start(UnitIndex unit, std::uint64_t first_mep, const UnitLease::Leased& leased,
-                       base::Time now) = 0;
-    virtual void lease(UnitIndex unit, const UnitLease::Leased& leased, base::Time now) = 0;
+    virtual void start(UnitIndex unit, std::uint64_t first_mep, UnitLease::Leased leased) = 0;
+    virtual void lease(UnitIndex unit, UnitLease::Leased leased) = 0;
     /// Begins to end the epoch without the lost units. The second call is without any: from then
     /// on, the node waits for no consumer.
-    virtual void close(UnitIndex unit, std::span<const UnitIndex> lost, base::Time now) = 0;
+    virtual void close(UnitIndex unit, std::span<const UnitIndex> lost) = 0;
+    /// The first MEP that the next epoch may take, once this one has drained. A node with threads
+    /// of its own waits for that until `wait_until`; at `until` the process gives up.
+    virtual std::optional<std::uint64_t> drain(UnitIndex unit, base::Time wait_until,
+                                               base::Time until) = 0;
     /// Ends the node. Returns its final counters, unless the run control reads them itself.
-    virtual std::optional<NamedCounters> shut(UnitIndex unit, base::Time now) = 0;
+    virtual std::optional<NamedCounters> shut(UnitIndex unit) = 0;
     /// Units that the node could not reach in this epoch.
     [[nodiscard]] virtual std::vector<UnitIndex> suspects(UnitIndex unit) const = 0;
-    [[nodiscard]] virtual NamedCounters counters(UnitIndex unit, base::Time now) const = 0;
+    [[nodiscard]] virtual NamedCounters counters(UnitIndex unit) const = 0;
 };
 
 /// Times are those of the unit's own clock; `nodes` is null while the unit has no node. Threads may
@@ -56,15 +60,14 @@ class UnitProcess {
     /// Carries out an order. After `Configure` and `Reset` the driver makes a new node. No answer:
     /// `Renew` has none, and `on_drain` returns the answer to `Halt`.
     Answer on_order(base::Time now, std::uint64_t number, const Order& order, UnitNodes* nodes);
-    /// The epoch has drained, and the next one may take `next_mep`; or it has not drained by now.
-    /// Returns the answer once the unit has halted.
-    Answer on_drain(base::Time now, std::optional<std::uint64_t> next_mep, UnitNodes& nodes);
+    /// The answer of a unit that halts, once its node has drained or its time is over.
+    Answer on_drain(base::Time now, UnitNodes* nodes);
     /// The unit cannot carry out an order: it is in error until a reset.
     reports::Answer on_failure(std::uint64_t order, std::string why);
     /// Reports to send now: the final counters of each node that was shut, once, and then the
     /// answer or else a heartbeat, with the counters until now.
     std::vector<reports::Report> reports(base::Time now, Answer answer, const UnitNodes* nodes);
-    void shut(base::Time now, UnitNodes* nodes);
+    void shut(UnitNodes* nodes);
 
     // ---- observers
     [[nodiscard]] UnitState state() const { return state_; }
@@ -82,23 +85,8 @@ class UnitProcess {
         base::Time gives_up_at;
         bool hurries = false;
     };
-    struct Call {
-        base::Time now;
-        UnitNodes* nodes;
-        reports::Answer& answer;
-    };
-    using Done = base::expected<void>;
-
-    Done carry_out(const orders::Configure& order, const Call& call);
-    Done carry_out(const orders::Prepare& order, const Call& call);
-    Done carry_out(const orders::Connect& order, const Call& call);
-    Done carry_out(const orders::Start& order, const Call& call);
-    Done carry_out(const orders::Halt& order, const Call& call);
-    Done carry_out(const orders::Reset& order, const Call& call);
-    Done carry_out(const orders::Exit& order, const Call& call);
-    Done carry_out(const orders::Renew& order, const Call& call);
-    /// The next state, if the unit has a node and may take this step.
-    [[nodiscard]] base::expected<UnitState> after_step(UnitStep step, const Call& call) const;
+    /// The next state, if the unit may carry out the order.
+    [[nodiscard]] base::expected<UnitState> state_after(const Order& order, bool has_node) const;
     [[nodiscard]] reports::Heartbeat heartbeat(NamedCounters counters,
                                                const UnitNodes* nodes) const;
 

@@ -24,12 +24,13 @@ class PlayedNode final : public UnitNodes {
     std::vector<std::string> calls;
     std::vector<UnitIndex> unreachable;
     std::vector<UnitIndex> lost;
+    std::optional<std::uint64_t> next_mep;  ///< it has drained
+    std::vector<std::pair<base::Time, base::Time>> waits;
     NamedCounters counted;
     UnitLease::Leased leased;
     bool reports_counters = true;
 
-    std::vector<std::byte> prepare(UnitIndex unit, const orders::Prepare& /*order*/,
-                                   base::Time /*now*/) override {
+    std::vector<std::byte> prepare(UnitIndex unit, const orders::Prepare& /*order*/) override {
         calls.emplace_back("prepare");
         return {std::byte(unit.value())};
     }
@@ -37,28 +38,29 @@ class PlayedNode final : public UnitNodes {
         calls.emplace_back("connect");
         return unreachable;
     }
-    void start(UnitIndex /*unit*/, std::uint64_t first_mep, const UnitLease::Leased& lease,
-               base::Time /*now*/) override {
+    void start(UnitIndex /*unit*/, std::uint64_t first_mep, UnitLease::Leased lease) override {
         leased = lease;
         calls.emplace_back("start " + std::to_string(first_mep));
     }
-    void lease(UnitIndex /*unit*/, const UnitLease::Leased& lease, base::Time /*now*/) override {
+    void lease(UnitIndex /*unit*/, UnitLease::Leased lease) override {
         leased = lease;
         calls.emplace_back("lease");
     }
-    void close(UnitIndex /*unit*/, std::span<const UnitIndex> without,
-               base::Time /*now*/) override {
+    void close(UnitIndex /*unit*/, std::span<const UnitIndex> without) override {
         lost.assign(without.begin(), without.end());
         calls.emplace_back("close");
     }
-    std::optional<NamedCounters> shut(UnitIndex /*unit*/, base::Time /*now*/) override {
+    std::optional<std::uint64_t> drain(UnitIndex /*unit*/, base::Time wait_until,
+                                       base::Time until) override {
+        waits.emplace_back(wait_until, until);
+        return next_mep;
+    }
+    std::optional<NamedCounters> shut(UnitIndex /*unit*/) override {
         calls.emplace_back("shut");
         return reports_counters ? std::optional(counted) : std::nullopt;
     }
     std::vector<UnitIndex> suspects(UnitIndex /*unit*/) const override { return unreachable; }
-    NamedCounters counters(UnitIndex /*unit*/, base::Time /*now*/) const override {
-        return counted;
-    }
+    NamedCounters counters(UnitIndex /*unit*/) const override { return counted; }
 };
 
 class UnitProcesses : public testing::Test {
@@ -110,7 +112,8 @@ TEST_F(UnitProcesses, OrdersBecomeCallsAndAnswers) {
     EXPECT_EQ(gets(orders::Start{.first_mep = 9})->state, UnitState::running);
     EXPECT_FALSE(gets(halts));
     EXPECT_EQ(node.lost, units_at({3}));
-    const auto halted = process.on_drain(now, 20, node);
+    node.next_mep = 20;
+    const auto halted = process.on_drain(now, &node);
     EXPECT_EQ(halted->order, 5U);
     EXPECT_EQ(halted->next_mep, 20U);
     EXPECT_EQ(halted->missing, units_at({2}));
@@ -197,20 +200,25 @@ TEST_F(UnitProcesses, AHaltWaitsForNoConsumerFromHalfItsTimeOnAndThenGivesUp) {
     EXPECT_FALSE(gets(halts));
     EXPECT_EQ(process.hurries_at(), seconds(12));
     EXPECT_EQ(process.gives_up_at(), seconds(14));
-    EXPECT_FALSE(process.on_drain(now, {}, node));
+    EXPECT_FALSE(process.on_drain(now, &node));
     expect_calls({"close"});
     now += seconds(2);
-    EXPECT_FALSE(process.on_drain(now, {}, node));
-    EXPECT_FALSE(process.on_drain(now, {}, node));
+    EXPECT_FALSE(process.on_drain(now, &node));
+    EXPECT_FALSE(process.on_drain(now, &node));
     expect_calls({"close"});
     EXPECT_EQ(node.lost, units_at({}));
     now += seconds(2);
     node.unreachable = units_at({1, 2});
-    const auto answer = process.on_drain(now, {}, node);
+    const auto answer = process.on_drain(now, &node);
     EXPECT_EQ(answer->missing, units_at({1, 2}));
     EXPECT_EQ(answer->next_mep, 100U) << "the first MEP of the epoch";
     EXPECT_EQ(answer->state, UnitState::not_ready);
-    EXPECT_FALSE(process.on_drain(now, 300, node)) << "it does not halt any more";
+    EXPECT_FALSE(process.on_drain(now, &node)) << "it does not halt any more";
+    const base::Time hurries = seconds(12), gives_up = seconds(14);
+    EXPECT_EQ(
+        node.waits,
+        (std::vector<std::pair<base::Time, base::Time>>{
+            {hurries, gives_up}, {hurries, gives_up}, {gives_up, gives_up}, {gives_up, gives_up}}));
     expect_calls({});
 }
 
@@ -219,7 +227,8 @@ TEST_F(UnitProcesses, AnotherOrderReplacesAHalt) {
         bring_to(UnitState::running);
         EXPECT_FALSE(gets(halts));
         EXPECT_EQ(gets(other)->state, UnitState::not_ready);
-        EXPECT_FALSE(process.on_drain(now, 200, node));
+        node.next_mep = 200;
+        EXPECT_FALSE(process.on_drain(now, &node));
     }
 }
 
@@ -293,7 +302,7 @@ TEST_F(UnitProcesses, FinalCountersOfEachNodeAreSentOnceBeforeTheNextReport) {
     EXPECT_EQ(last.counters.count("meps_built"), 1);
     EXPECT_EQ(sends().size(), 1U);
     node.reports_counters = false;
-    process.shut(now, &node);
+    process.shut(&node);
     EXPECT_EQ(sends().size(), 1U) << "the run control reads them itself";
     EXPECT_TRUE(std::get<reports::Heartbeat>(process.reports(now, {}, nullptr)[0])
                     .counters.by_name.empty());

@@ -1,7 +1,8 @@
 """The messages between units and the run control.
 
 Each gRPC message carries one of these models as JSON. There is no .proto file: the models already
-bound and check every field, and generated code would be a second description of the same.
+bound and check every field, and generated code would be a second description of the same. Reports
+and orders of `wire.RECORDS` have the fields of the engine's records, documented there.
 """
 
 from typing import Annotated, Any, Literal, TypeVar
@@ -52,6 +53,7 @@ class Message(BaseModel):
         frozen=True,
         strict=True,
         allow_inf_nan=False,
+        from_attributes=True,
         ser_json_bytes="base64",
         val_json_bytes="base64",
     )
@@ -81,17 +83,11 @@ class Pulse(Message):
     epoch: Epoch
     state: State
     beats: Count | None = None
-    """Iterations of the data loop: they rise while the data thread runs."""
     steps: Count | None = None
-    """Progress of event building: it rises with writes made and MEPs built."""
     waits: bool = False
-    """Whether it waits for its own source or sink: no progress is expected."""
     next_mep: Count = 0
-    """First MEP not yet answered by a builder."""
     suspects: UnitNumbers = ()
-    """Units that it cannot reach."""
     failure: Text = ""
-    """Why it is in error; else empty."""
 
 
 class Counting(Message):
@@ -106,37 +102,26 @@ class Counting(Message):
         return _engine.Counters(self.counters)
 
 
-class Numbered(Counting):
-    """A report with what the unit has counted until then."""
-
-    number: Count = 0
-    """Number of this report; numbers rise."""
-
-
-class Heartbeat(Numbered):
+class Heartbeat(Counting):
     """The periodic report of a unit."""
 
     kind: Literal["heartbeat"] = "heartbeat"
+    number: Count = 0
     pulse: Pulse
     ended: Epoch | None = None
-    """Last epoch of a node that has been shut, whose final counters these are; 0: it was in
-    none."""
 
 
-class Answer(Numbered):
+class Answer(Counting):
     """The answer to an order that has been carried out or has failed."""
 
     kind: Literal["answer"] = "answer"
+    number: Count = 0
     order: OrderNumber
     state: State
     failure: Text = ""
-    """Why the order could not be done; else empty."""
     address: Address = b""
-    """Prepare: address for the other units."""
     missing: UnitNumbers = ()
-    """Connect, halt: units that did not answer."""
     next_mep: Count = 0
-    """Halt: first MEP not answered by a builder."""
 
 
 StageRow = tuple[Count, Epoch, Count, Annotated[int, Field(ge=-1, lt=MOST_UNITS)], StageName]
@@ -192,19 +177,28 @@ class Order(Message):
     order: OrderNumber
 
 
-class Configure(Order):
-    """Order to configure a unit with the part of the scenario that it needs."""
+class Setup(Message):
+    """Part of the configuration of all units that does not pass through the engine's run
+    control."""
+
+    run: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")]
+    """Name of the run, part of the names of its files and shared memory."""
+    scenario: dict[str, Any]
+    """The scenario as JSON."""
+    trace_stages: Annotated[int, Field(ge=0, le=MOST_STAGES)] = 0
+    """Last stages that each unit keeps for a timeline."""
+    trace_arrivals: Annotated[int, Field(ge=0, le=MOST_ARRIVALS)] = 0
+    """First arrivals of events that the unit with the event manager keeps for a trace."""
+
+
+class Configure(Order, Setup):
+    """Order to configure a unit."""
 
     kind: Literal["configure"] = "configure"
     unit: UnitNumber
-    run: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")]
     units: Annotated[int, Field(ge=1, le=MOST_UNITS)]
     heartbeat_s: Timeout
     lease_s: Timeout = 1.0
-    """How long the unit may begin MEPs after a report that was received."""
-    trace_stages: Annotated[int, Field(ge=0, le=MOST_STAGES)] = 0
-    trace_arrivals: Annotated[int, Field(ge=0, le=MOST_ARRIVALS)] = 0
-    scenario: dict[str, Any]
 
 
 class Prepare(Order):
@@ -216,8 +210,7 @@ class Prepare(Order):
     moved: Annotated[
         tuple[tuple[UnitNumber, OptionalUnit, OptionalUnit], ...], Field(max_length=MOST_UNITS)
     ] = ()
-    """Units whose readout unit and builder unit others hold: the unit, and the holders; -1:
-    nobody."""
+    """Unit, and the holders of its readout unit and of its builder unit; -1: none."""
 
 
 class Connect(Order):
@@ -234,9 +227,7 @@ class Start(Order):
     kind: Literal["start"] = "start"
     first_mep: Count
     mep_end: Count = _LARGEST
-    """See `Renew`."""
     last_report: Count = 0
-    """See `Renew`."""
 
 
 class Renew(Message):
@@ -245,9 +236,7 @@ class Renew(Message):
     kind: Literal["renew"] = "renew"
     epoch: Epoch
     mep_end: Count
-    """MEPs before this number may be answered."""
     last_report: Count
-    """Number of its last report; the lease counts from then."""
 
 
 class Halt(Order):

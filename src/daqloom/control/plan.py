@@ -1,23 +1,10 @@
 """Plan of a run, for its run control and its units."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 from daqloom._engine import RunPlan
+from daqloom.control.messages import Setup
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """Plan of a run."""
+class Plan(Setup, arbitrary_types_allowed=True):
+    """Setup of the units of a run, and the parameters of its run control."""
 
-    run: str
-    """Name of the run: letters, digits, dashes."""
     rules: RunPlan
-    """Parameters of the run control."""
-    scenario: Mapping[str, Any]
-    """The scenario as JSON, sent to each unit."""
-    trace_stages: int = 0
-    """Last stages that each unit keeps for a timeline."""
-    trace_arrivals: int = 0
-    """First arrivals of events that are kept for a trace."""

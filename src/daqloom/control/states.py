@@ -6,7 +6,6 @@ from enum import StrEnum
 from daqloom import _engine
 
 State = _engine.UnitState
-Step = _engine.UnitStep
 Standing = _engine.Standing
 Phase = _engine.RunPhase
 Goal = _engine.RunGoal

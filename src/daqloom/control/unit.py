@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from threading import Thread
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import grpc
 
-from daqloom._engine import ConnectionCounts, Counters, LiveNode, UnitAnswer, UnitProcess
+from daqloom._engine import Counters, LiveNode, UnitAnswer, UnitProcess
 from daqloom.base.version import installed
 from daqloom.control import wire
 from daqloom.control.admission import greeted
@@ -31,8 +31,6 @@ from daqloom.control.messages import (
     Message,
     Renew,
     Reset,
-    StageName,
-    StageRow,
     Trace,
     read_order,
 )
@@ -81,7 +79,7 @@ class Unit:
                 self.shut()
             answer = process.on_order(self._clock(), order.order, wire.record(order), self._node)
             while answer is None:
-                answer = self._drained()
+                answer = process.on_drain(self._clock(), self._node)
             if isinstance(order, Configure):
                 self._configuration, self.heartbeat_s = order, order.heartbeat_s
             if isinstance(order, Configure | Reset):
@@ -107,16 +105,14 @@ class Unit:
         connections."""
         if self._node is None:
             return
-        for connections in _batches([_connection(each) for each in self._node.connections()]):
-            yield Trace(connections=connections)
+        counts = self._node.connections()
+        for each in _batches([ConnectionRow.model_validate(row) for row in counts]):
+            yield Trace(connections=each)
         given = self._configuration
         if given and given.trace_stages:
-            stages: list[StageRow] = [
-                (begin_ns, epoch, step, to, cast(StageName, stage.name))
-                for begin_ns, epoch, step, to, stage in self._node.take_stages()
-            ]
+            stages = [(*row, stage.name) for *row, stage in self._node.take_stages()]
             for rows in _batches(stages):
-                yield Trace(stages=rows)
+                yield Trace.model_validate({"stages": rows})
         if given and given.trace_arrivals:
             begin_ns, times_ns, beyond = self._node.take_arrivals()
             for times in _batches(times_ns):
@@ -126,7 +122,7 @@ class Unit:
     def shut(self) -> None:
         """Free the node."""
         node, self._node = self._node, None
-        self.process.shut(self._clock(), node)
+        self.process.shut(node)
 
     def close(self) -> None:
         """Close the unit for good."""
@@ -134,14 +130,6 @@ class Unit:
         if self._exporter:
             self._exporter.close()
             self._exporter = None
-
-    def _drained(self) -> UnitAnswer | None:
-        """Wait until the unit has halted, or until it has to hurry or give up."""
-        assert self._node is not None
-        process, until_s = self.process, self.process.gives_up_at_s
-        is_early = self._clock() < process.hurries_at_s
-        next_mep = self._node.drain(process.hurries_at_s if is_early else until_s, until_s)
-        return process.on_drain(self._clock(), next_mep, self._node)
 
     def _make(self) -> None:
         if self._configuration is None:
@@ -210,11 +198,6 @@ def _batches(rows: Sequence[Row]) -> Iterator[tuple[Row, ...]]:
     """Yield the rows in messages' worth."""
     for first in range(0, len(rows), ROWS_AT_ONCE):
         yield tuple(rows[first : first + ROWS_AT_ONCE])
-
-
-def _connection(counted: ConnectionCounts) -> ConnectionRow:
-    fields = [name for name in ConnectionRow.model_fields if name != "to"]
-    return ConnectionRow(to=counted.unit, **{name: getattr(counted, name) for name in fields})
 
 
 def _session(connection: Any, unit: Unit, number: int | None, patience_s: float) -> _End:

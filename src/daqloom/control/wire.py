@@ -41,4 +41,4 @@ def message(record: Any, **others: object) -> Message:
     fields = {name: getattr(record, name, others.get(name)) for name in model.model_fields}
     fields = {name: getattr(value, "by_name", value) for name, value in fields.items()}
     del fields["kind"]
-    return model.model_validate(fields, strict=False, from_attributes=True)
+    return model.model_validate(fields, strict=False)

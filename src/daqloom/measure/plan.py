@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from daqloom.configuration.rules import run_plan
@@ -159,7 +159,8 @@ def control_of(
     """Return the run control of a scenario, to be entered. Raises ScenarioError, and MeasureError
     for a limit of this machine."""
     measure = scenario.measure
-    plan = replace(plan_of(scenario), trace_stages=trace_stages, trace_arrivals=trace_arrivals)
+    traces = {"trace_stages": trace_stages, "trace_arrivals": trace_arrivals}
+    plan = plan_of(scenario).model_copy(update=traces)
     units = plan.rules.units
     check_open_files(files_of_a_control(units), f"the run control of {units} units")
     if measure.launch == "local":

@@ -309,10 +309,10 @@ void TcpTransport::read_counts() {
     counts_.resize(connections_.size());
     for (std::size_t i = 0; i < connections_.size(); ++i) {
         const Connection& connection = *connections_[i];
-        counts_[i].unit = connection.unit;
+        counts_[i].to = connection.unit;
         if (!connection.is_lost) {
             ConnectionCounts counted = counts_of(connection.socket.get());
-            counted.unit = connection.unit;
+            counted.to = connection.unit;
             counters_.segments_retransmitted +=
                 counted.segments_retransmitted - counts_[i].segments_retransmitted;
             counters_.retransmission_timeouts +=
