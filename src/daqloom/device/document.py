@@ -24,31 +24,31 @@ class Limits(Part):
     """Limits that protect a shared network."""
 
     rate: BitRateOrNone = 0
-    """Most that all sources together may send; "0 b/s": no such limit. Then `measure.pacing` has to
-    be given: it is what holds the sources to it (b/s)."""
+    """Limit on the total sending rate of all sources, which `measure.pacing` enforces and must then
+    be given; "0 b/s": no limit (b/s)."""
     addresses: tuple[IpNetwork, ...] = Field(default=(), max_length=256, strict=False)
-    """Networks of the addresses that units may have; none: any."""
+    """Networks to which the addresses of units must belong; none: no restriction."""
 
 
 class DeviceFile(Part):
     """A device under test."""
 
     title: str = Field(default="", max_length=200)
-    """One line about it."""
+    """One line that describes the device."""
     level: Literal["core", "tor", "leaf", "spine"] = "tor"
-    """Which switch of the scenario's network it is; its buffer is what `network.switch.LEVEL`
-    says."""
+    """Level of the switch in the scenario's network; its buffer is that of
+    `network.switch.LEVEL`."""
     ports: tuple[NodeName, ...] = Field(min_length=1, max_length=MOST_PORTS, strict=False)
-    """Ports whose buffers are set and whose counters are read, by the device's own names."""
+    """Ports, by the device's own names, whose buffers are set and whose counters are read."""
     settle: Annotated[Seconds, Field(le=3600)] = 1.0
-    """How long the device takes from a change until it is in effect (s)."""
+    """Time until the device has applied a change (s)."""
     credentials: str = Field(default="", max_length=4096)
-    """File of mode 0600 with user, password, token or key_file; without it they are taken from
-    DAQLOOM_DEVICE_USER and so on."""
+    """File of mode 0600 with user, password, token or key_file; default: the environment variables
+    DAQLOOM_DEVICE_USER, DAQLOOM_DEVICE_PASSWORD and so on."""
     configure: dict[str, Any] = Field(default_factory=dict)
-    """Adapter by which the buffers are set, and its keys; none: they are as they are."""
+    """Adapter that sets the buffers, and its keys; none: buffers are not changed."""
     count: dict[str, Any] = Field(default_factory=dict)
-    """Adapter by which counters are read, and its keys."""
+    """Adapter that reads the counters, and its keys; none: counters are not read."""
     limits: Limits = Field(default_factory=Limits)
     """Limits of a measurement."""
 

@@ -15,19 +15,20 @@ HEAD = """\
 
 <!-- Written by `python -m daqloom.device.reference`; edit its folder instead. -->
 
-`measure.device` in a scenario names a TOML file with these keys: a switch, the ports of it that are
-under test, and how they are set and read. Such a file is a program: `through` runs with the rights
-of the user who measures, and secrets go to the address that it names. `daqloom measure SCENARIO
---dry-run` prints the commands of the file and runs none, `daqloom lab show FILE` shows what the
-ports have, `daqloom lab plan SCENARIO` what would be done to them
+`measure.device` in a scenario names a TOML file with these keys: a switch, its ports under test,
+and the adapters that set and read them. Trust such a file like a program: `through` runs with the
+rights of the user who measures, and secrets go to the address in the file. `daqloom measure
+SCENARIO --dry-run` prints the commands of the file without running any, `daqloom lab show FILE`
+prints the settings of the ports, and `daqloom lab plan SCENARIO` the changes that a measurement
+would make
 ([measure on a site](../how-to/measure-on-a-site.md)).
 """
 ADAPTERS = """\
 ## Adapters
 
-`[configure]` and `[count]` name an adapter each, such as `adapter = "linux"`, and have its keys
-besides. Of `network.switch.LEVEL` those keys are set that the scenario gives; one that the adapter
-cannot set is refused. All but `linux` and `software-switch` come with the package
+`[configure]` and `[count]` each have the name of an adapter, such as `adapter = "linux"`, and the
+keys of this adapter. The adapter sets the keys of `network.switch.LEVEL` that the scenario gives; a
+key that it cannot set is refused. All but `linux` and `software-switch` come with the package
 [daqloom-adapters](../../packages/daqloom-adapters/README.md); other packages add adapters by entry
 points named `daqloom.adapters` ([how](../contributing/add-an-adapter.md)).
 """

@@ -70,72 +70,74 @@ class Runs(Part):
     cores: tuple[Annotated[int, Field(ge=0, le=1023)], ...] = Field(
         default=(), max_length=64, strict=False
     )
-    """Cores on which the switch runs, to which nothing else should be bound; empty: the first core
-    that the process may use. Each of several cores serves the rings of its share of the ports:
-    those whose numbers, in the order of the file, have the same remainder."""
+    """Cores of the switch, on which nothing else should run; empty: the first core that the process
+    may use. With several cores, port number p (in the order of the file, from 0) is served by core
+    p modulo the number of cores."""
     receive_queues: int = Field(default=1, ge=1, le=64)
-    """Receive queues of each device, over which the device spreads flows (RSS): the core of the
-    port reads the first, the next cores the others. 1 = the core of a port reads all its frames."""
+    """Number of receive queues of each device, over which it distributes flows (RSS). The first
+    queue is read by the core of the port, the others by the next cores; 1 = the core of a port
+    reads all its frames."""
     memory: Bytes = 0
-    """Memory for DPDK; "0 B" = that of the buffers (B)."""
+    """Memory for DPDK; "0 B" = as much as the packet buffers need (B)."""
     huge_pages: bool = True
-    """Whether this memory consists of huge pages, which the system must then have. Without them the
-    switch runs on any system, but more slowly."""
+    """Whether this memory consists of huge pages, which the system must provide; false: no huge
+    pages are needed, but the switch is slower."""
     buffers: int = Field(default=0, ge=0, le=MOST_PACKETS)
-    """Packet buffers of all rings and devices together; 0 = the sum of their limits. With fewer,
-    rings share them."""
+    """Number of packet buffers for all rings and devices; 0 = the sum of their capacities. With
+    fewer, the rings share them."""
     buffer_size: Annotated[PositiveBytes, Field(ge=256, le=16_000)] = 2048
     """Size of a packet buffer; the device drops larger frames (B)."""
     descriptors: int = Field(default=512, ge=32, le=32_768)
-    """Descriptors of each device in each direction. Short queues keep packets in the rings, where
-    they are counted and paced."""
+    """Number of descriptors of each device, in each direction. With few, packets wait in the rings,
+    where they are counted and paced."""
     sleep: Annotated[Seconds, Field(le=1.0)] = 0.0
-    """Longest sleep while no frame arrives or is due; "0 s" = the switch polls all the time, which
-    occupies a whole core (s)."""
+    """Longest sleep while no frame arrives or is due; "0 s" = no sleep: polling occupies whole
+    cores (s)."""
     options: tuple[Annotated[str, Field(max_length=300)], ...] = Field(
         default=(), max_length=32, strict=False
     )
-    """More options of DPDK's environment, such as "--log-level=pmd.*:debug"."""
+    """Further options for DPDK, such as "--log-level=pmd.*:debug"."""
 
 
 class Port(Part):
     """A port of the switch."""
 
     device: Device
-    """Device of DPDK: the PCI address of a network card, or a virtual device with its arguments."""
+    """DPDK device: the PCI address of a network card, or a virtual device with its arguments."""
     packets: int = Field(default=4096, ge=1, le=MOST_PACKETS)
-    """Capacity of the ring of each of its classes, for frames without a ring of their own
-    (packets); further ones are dropped."""
+    """Capacity (packets) of the ring of each class of the port, for frames without a ring of their
+    own; further frames are dropped."""
     floods: int = Field(default=100_000, ge=0, le=MOST_PACKETS)
-    """Limit of frames a second from this port to all others: broadcasts, multicasts, and frames to
-    unknown addresses. Further ones are dropped; those of 100 ms may arrive at once. 0 = no
-    limit."""
+    """Limit on frames per second from this port to all others: broadcasts, multicasts, and frames
+    to unknown addresses. Further frames are dropped; a burst of the frames of 100 ms is allowed. 0
+    = no limit."""
     addresses: int = Field(default=0, ge=0, le=4_194_304)
-    """Most addresses learned behind it at a time; 0 = no limit but that of the table. A full table
-    makes room at the port that has most, for half of each other port's share."""
+    """Limit on the addresses learned at the port; 0 = only that of the table. In a full table, a
+    port that has less than half of an equal share may replace addresses of the port with the
+    most."""
 
 
 class Matching(Part):
     """Properties that a frame must have; a missing key allows any value."""
 
     destination: Mac | None = None
-    """Its Ethernet destination."""
+    """Destination Ethernet address of the frame."""
     vlan: Vlan | None = None
-    """VLAN of its outermost tag."""
+    """VLAN of the frame's outermost tag."""
     ethertype: Annotated[int, Field(ge=0, le=65_535)] | None = None
-    """Type of its content."""
+    """EtherType of the frame."""
     to: IpNetwork | None = None
-    """Its IP destination: an address or a network."""
+    """Destination IP address, or a network that contains it."""
     protocol: Literal["tcp", "udp"] | None = None
-    """Protocol of its IP packet."""
+    """Protocol of the IP packet."""
     from_port: Layer4Port | None = None
-    """Its source port of TCP or UDP."""
+    """Source port of TCP or UDP."""
     to_port: Layer4Port | None = None
-    """Its destination port of TCP or UDP."""
+    """Destination port of TCP or UDP."""
     ingress: NodeName | None = None
-    """Port of the switch at which it arrived."""
+    """Port of the switch at which the frame arrives."""
     priority: int = Field(default=0, ge=0, le=65_535)
-    """Priority: the matching rule with the highest one counts."""
+    """Priority: of several matches, the one with the highest priority applies."""
 
     @property
     def is_restricted(self) -> bool:
@@ -148,25 +150,25 @@ class Ring(Matching):
     """The ring of a destination, and the frames that go into it."""
 
     port: NodeName
-    """Port by which they leave."""
+    """Output port of the ring."""
     packets: int = Field(default=4096, ge=1, le=MOST_PACKETS)
-    """Its capacity in packets; further ones are dropped (drop-tail)."""
+    """Capacity of the ring in packets; further packets are dropped (drop-tail)."""
     bytes: Annotated[PositiveBytes, Field(le=MOST_BYTES)] = MOST_BYTES
-    """Its capacity in bytes (B)."""
+    """Capacity of the ring in bytes (B)."""
     ecn_threshold: Annotated[Bytes, Field(le=MOST_BYTES)] = 0
-    """Occupancy above which an arriving packet is marked with congestion experienced, if its IP
-    header allows it; "0 B" = never (B)."""
+    """Occupancy of the ring above which arriving packets are marked with congestion experienced, if
+    their IP header permits it; "0 B" = never (B)."""
     rate: BitRateOrNone = 0
-    """Pace at which its packets leave; "0 b/s" = as fast as the port can (b/s)."""
+    """Rate at which packets leave the ring; "0 b/s" = the rate of the port (b/s)."""
     pause_at: int = Field(default=0, ge=0, le=MOST_PACKETS)
-    """Occupancy (packets) above which it pauses the ports of its arriving frames, by pause frames
-    of IEEE 802.3, until it has fallen to half: lossless for sources that obey, which then pause
-    their frames for other destinations, too; 0 = never."""
+    """Occupancy (packets) above which the switch sends pause frames (IEEE 802.3) on the ports from
+    which the ring's frames arrive, until the occupancy has fallen to half. Nothing is lost if the
+    sources obey; they then pause their frames to other destinations, too. 0 = never."""
     mirrored: bool = False
-    """Whether its frames are copied to the mirror port, also those that it drops."""
+    """Whether the ring's frames are copied to the mirror port, including dropped ones."""
     traffic_class: int = Field(default=0, ge=0, lt=CLASSES)
-    """Class of the port in which it is served: higher classes are always served before lower ones,
-    the rings of a class take turns."""
+    """Class of the ring at its port: higher classes are always served before lower ones; the rings
+    of a class take turns."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -182,9 +184,9 @@ class Rule(Matching):
     """Treatment of frames without a ring."""
 
     action: Literal["drop", "forward", "port"] = "forward"
-    """drop, forward towards the address, or send by a port."""
+    """Treatment of the frame: dropped, forwarded towards its address, or sent by `port`."""
     port: NodeName | None = None
-    """Port by which they leave, with action = "port"."""
+    """Output port, with action = "port"."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -197,17 +199,19 @@ class SharedMemory(Part):
     """The packet memory of a real switch, whose drops are reproduced."""
 
     buffer: Bytes = 0
-    """Its size, the dedicated part included; "0 B" = only rings have limits (B)."""
+    """Size of the packet memory, dedicated part included; "0 B" = no shared memory, only rings have
+    limits (B)."""
     dedicated: Bytes = 0
-    """Part of it that is spread evenly over the ports (B)."""
+    """Part of the memory that is divided evenly among the ports (B)."""
     ports: int = Field(default=0, ge=0, le=10_000)
-    """Ports that share the dedicated part; 0 = those of this switch."""
+    """Number of ports that share the dedicated part; 0 = the ports of this switch."""
     alpha: Number = Field(default=1.0, gt=0, le=1e6)
-    """Dynamic threshold: a port may hold alpha × the free part, besides its dedicated part."""
+    """Dynamic threshold: in addition to its dedicated part, a port may use alpha × the free shared
+    part."""
     port_limit: Bytes = 0
-    """Largest part of the buffer that a port may hold; "0 B" = no such limit (B)."""
+    """Limit on the memory that a port may use; "0 B" = no limit (B)."""
     cell_size: Bytes = 256
-    """Size of the cells that packets occupy; "0 B" = packets are counted by the byte (B)."""
+    """Size of the cells that packets occupy; "0 B" = no cells, packets count their bytes (B)."""
     cell_metadata: Bytes = 64
     """Metadata in the first cell of each packet (B)."""
 
@@ -222,18 +226,19 @@ class FixedAddress(Part):
     """An Ethernet address with a given port, which is not learned."""
 
     address: Mac
-    """The address."""
+    """Ethernet address."""
     port: NodeName
-    """Its port."""
+    """Port of the address."""
     vlan: Annotated[int, Field(ge=0, le=4094)] | None = None
-    """Its VLAN: 0 = that of frames without a tag, none = all."""
+    """VLAN of the address: 0 = frames without a tag, none = all VLANs."""
 
 
 class Addresses(Part):
     """The table of Ethernet addresses, which the switch learns from the sources of frames."""
 
     most: int = Field(default=8192, ge=1, le=4_194_304)
-    """Capacity of the table; frames from further addresses are forwarded, but not learned from."""
+    """Capacity of the table, in addresses; further addresses are not learned, but their frames are
+    forwarded."""
     ageing: Annotated[PositiveSeconds, Field(le=1e6)] = 300.0
     """Time without a frame after which an address is removed (s)."""
     unknown: Literal["flood", "drop"] = "flood"
@@ -246,27 +251,27 @@ class Control(Part):
     """Interfaces that show and change the switch."""
 
     listen: Annotated[str, Field(max_length=200)] = "127.0.0.1:0"
-    """Address on which it listens for `daqloom switch status` and others, host:port; port 0: any
-    free one. An address other than loopback needs certificates."""
+    """Address, HOST:PORT, at which the switch accepts requests of `daqloom switch status` and
+    others; port 0: any free port. An address other than loopback requires certificates."""
     certificates: Annotated[str, Field(max_length=4096)] = ""
-    """Folder with the certificates that `daqloom control certificates` makes."""
+    """Folder with certificates from `daqloom control certificates`."""
     ovsdb: Annotated[str, Field(max_length=200)] = ""
-    """Database of Open vSwitch in which `ovs-vsctl` sets the rates of rings and reads ports, such
-    as "unix:/run/openvswitch/db.sock"; empty: none. Needs the package daqloom-sdn."""
+    """Database of Open vSwitch through which `ovs-vsctl` sets the rates of rings and reads ports,
+    such as "unix:/run/openvswitch/db.sock"; empty: none. Requires the package daqloom-sdn."""
     bridge: Annotated[str, Field(max_length=40)] = "br0"
-    """Bridge in that database that is this switch."""
+    """Name of this switch's bridge in that database."""
     openflow: tuple[Controller, ...] = Field(default=(), max_length=8, strict=False)
-    """Controllers of OpenFlow 1.3, with the package daqloom-sdn: "tcp:HOST:PORT" or
-    "ssl:HOST:PORT" to connect to one, "pssl:PORT:HOST" (with certificates), "punix:PATH" (for this
-    user) or "ptcp:PORT" (of loopback, with insecure) to listen for them. Their entries take
-    precedence over rings' matches and rules."""
+    """OpenFlow 1.3 controllers: "tcp:HOST:PORT" or "ssl:HOST:PORT" to connect to one;
+    "pssl:PORT:HOST" (with certificates), "punix:PATH" (for this user) or "ptcp:PORT" (on loopback,
+    with insecure) to listen for them. Their entries take precedence over the matches of rings and
+    over rules. Requires the package daqloom-sdn."""
     insecure: bool = False
-    """Whether a controller may connect by "ptcp", which is not authenticated: then all users of
-    this machine may steer the switch."""
+    """Whether controllers may connect through "ptcp", which is not authenticated: then all users of
+    this machine may control the switch."""
     datapath: int = Field(default=1, ge=1, lt=1 << 64)
-    """Identity of the switch for controllers of OpenFlow."""
+    """Datapath identifier of the switch for OpenFlow controllers."""
     prometheus: Annotated[str, Field(max_length=200)] = ""
-    """Address at which Prometheus can read its counters, host:port; empty: none."""
+    """Address, HOST:PORT, at which the switch serves its counters to Prometheus; empty: none."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -283,14 +288,15 @@ class SwitchFile(Part):
     """A software switch."""
 
     title: str = Field(default="", max_length=200)
-    """One line about it."""
+    """One line that describes the switch."""
     pace_counts: Literal["wire", "ip"] = "wire"
-    """Bits that paces count: those on the wire, with preamble, check sequence and gap, or those of
-    IP packets."""
+    """Bits that rates of rings count: all bits on the wire, with preamble, check sequence and gap,
+    or those of IP packets."""
     classes: int = Field(default=1, ge=1, le=CLASSES)
-    """Classes of each port by the priority in VLAN tags, for frames without a ring of their own."""
+    """Number of classes of each port, selected by the priority in VLAN tags, for frames without a
+    ring of their own."""
     mirror: NodeName | None = None
-    """Port for copies of the frames of mirrored rings, for a capture."""
+    """Port that receives copies of the frames of mirrored rings, for a capture."""
     shared_memory: SharedMemory = Field(default_factory=SharedMemory)
     """Packet memory that all ports share."""
     runs: Runs = Field(default_factory=Runs)

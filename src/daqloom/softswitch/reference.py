@@ -9,14 +9,14 @@ HEAD = """\
 
 <!-- Written by `python -m daqloom.softswitch.reference`; edit src/daqloom/softswitch instead. -->
 
-`daqloom switch run FILE` takes a TOML file with these keys, and so does `daqloom switch check`.
-`--set rings.dcm1.rate="0.5 Gb/s"` overrides any of them. Quantities are strings with a unit, as in
+`daqloom switch run FILE` and `daqloom switch check FILE` use a TOML file with these keys. `--set
+rings.dcm1.rate="0.5 Gb/s"` overrides any of them. Quantities are strings with a unit, as in
 [scenarios](scenario.md).
 
-A frame goes into the ring that it matches; of several, the one with the highest `priority` counts.
-A frame that matches no ring and no rule goes where its Ethernet address is, by way of the ring of
-that port. While a switch runs, `daqloom switch set` changes rates, sizes and matches of rings,
-rules and fixed addresses; all else needs a new start.
+A frame enters the ring that it matches; of several, the one with the highest `priority`. A frame
+that matches no ring and no rule enters the ring of the port of its Ethernet address. While a switch
+runs, `daqloom switch set` changes rates, capacities and matches of rings, rules and fixed
+addresses; all other keys take effect at the next start.
 """
 
 

@@ -24,14 +24,14 @@ class InfluxDbOptions(SeriesOptions):
     defaults are those of Telegraf's table of IF-MIB."""
 
     format: Literal["query", "line-protocol"] = "query"
-    """Kind of the address: a server with /query, as InfluxDB 1 and 2 have, or a page of line
-    protocol with times in nanoseconds."""
+    """Type of the address: a server with /query, such as InfluxDB 1 and 2 (query), or a page in
+    line protocol with times in nanoseconds (line-protocol)."""
     database: Name = "telegraf"
     """Database of a query; with InfluxDB 2, one that is mapped to a bucket."""
     measurement: Name = "interface"
-    """Measurement that has the fields."""
+    """Measurement that contains the fields."""
     label: Name = "ifName"
-    """Tag that holds the port."""
+    """Tag that contains the name of the port."""
     sent: Name = "ifHCOutUcastPkts"
     """Field of the packets that a port has sent."""
     sent_bytes: Name = "ifHCOutOctets"
@@ -39,8 +39,8 @@ class InfluxDbOptions(SeriesOptions):
     dropped: Name = "ifOutDiscards"
     """Field of the packets that a port has dropped."""
     fresh: PositiveSeconds = 30.0
-    """Maximum age of a value, and maximum wait for values newer than the request: longer than the
-    collector's interval (s)."""
+    """Maximum age of a value, and maximum wait for a value newer than the request; must be longer
+    than the collector's interval (s)."""
 
 
 class _Series(BaseModel):

@@ -53,11 +53,11 @@ class NetconfOptions(AdapterOptions):
     address: Annotated[str, BeforeValidator(_address)] = Field(max_length=300)
     """HOST:PORT of NETCONF over SSH; port 830 if none is given."""
     host_keys: FileName = Field(default="~/.ssh/known_hosts", min_length=1)
-    """File of the host keys that are trusted, as ssh has them."""
+    """File of trusted host keys, in the format of ssh."""
     verify: bool = True
-    """Whether the host key of the switch must be one of these."""
+    """Whether the host key of the switch must be in host_keys."""
     timeout: PositiveSeconds = 60.0
-    """Time within which the device must answer, also to a commit (s)."""
+    """Time within which the device must answer, even to a commit (s)."""
 
 
 class _Session(SSHSession):  # type: ignore[misc]

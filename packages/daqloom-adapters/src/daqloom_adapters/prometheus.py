@@ -21,7 +21,7 @@ class PrometheusOptions(SeriesOptions):
     node_exporter."""
 
     label: Name = "device"
-    """Label that holds the port."""
+    """Label that contains the name of the port."""
     sent: Name = "node_network_transmit_packets_total"
     """Metric of the packets that a port has sent."""
     sent_bytes: Name = "node_network_transmit_bytes_total"

@@ -25,7 +25,7 @@ class SeriesOptions(HttpOptions):
     are added up."""
 
     label: Name
-    """Label that contains the port."""
+    """Label that contains the name of the port."""
     sent: Name
     """Name of the packets that a port has sent."""
     sent_bytes: Name
@@ -33,11 +33,10 @@ class SeriesOptions(HttpOptions):
     dropped: Name
     """Name of the packets that a port has dropped."""
     peak: str = Field(default="", max_length=200)
-    """Name of a port's peak (bytes); empty: no peaks. The peak is not reset, and is reported only
-    if it rises during a measurement."""
+    """Name of the peak occupancy of a port (bytes); empty: no peaks. The peak is not reset; it is
+    reported only if it rises during a measurement."""
     match: dict[Name, str] = Field(default_factory=dict, max_length=16)
-    """Labels, besides that of the port, that a value must have to count, such as those of the
-    switch."""
+    """Further labels, such as those of the switch, and the values that they must have."""
 
     @property
     def names(self) -> set[str]:

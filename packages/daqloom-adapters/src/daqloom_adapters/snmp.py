@@ -65,10 +65,10 @@ class SnmpOptions(AdapterOptions):
     """Keys of an agent. `timeout` covers the reading of all ports."""
 
     address: Annotated[str, Field(max_length=300), AfterValidator(_host_port)]
-    """Host of the agent, with a port if it is not 161."""
+    """Host of the agent, with a port unless that is 161."""
     version: Literal["2c", "3"] = "2c"
-    """2c: the token is the community. 3: user and password (SHA, AES-128); the token, where given,
-    is the password of the encryption."""
+    """SNMP version. 2c: the token is the community. 3: user and password (SHA, AES-128); the token,
+    if given, is the password of the encryption."""
 
 
 @dataclass(frozen=True)

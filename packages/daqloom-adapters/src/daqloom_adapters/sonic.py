@@ -61,7 +61,8 @@ class SonicOptions(GnmiOptions):
     """Keys of the adapter."""
 
     timeout: PositiveSeconds = 60.0
-    """Time within which the device must answer; it validates its whole configuration first (s)."""
+    """Time within which the device must answer; before an answer it validates its whole
+    configuration (s)."""
     queues: Annotated[
         str, Field(pattern=r"^(1[0-5]|[0-9])(-(1[0-5]|[0-9]))?$"), AfterValidator(_queues)
     ] = "0"

@@ -19,40 +19,40 @@ HEAD = """\
 
 <!-- Written by `python -m daqloom.scenario.file.reference`; edit src/daqloom/scenario instead. -->
 
-A scenario is a TOML file that describes one event-building system by five choices: what there is to
-build (`[event]`), how (`[building]`), who does it (`[readout]`, `[builders]`, `[hosts]`), how bytes
-travel (`[transport]`), and over what (`[network]`). All methods take the same file. A scenario is
-given by name
+A scenario is a TOML file that describes one event-building system in five parts: the events
+(`[event]`), the building protocol (`[building]`), the units and their hosts (`[readout]`,
+`[builders]`, `[hosts]`), the transport (`[transport]`), and the network (`[network]`). All methods
+use the same file. A scenario is given by its name
 ({names})
-or by the path of its file. `daqloom show NAME` prints one with every default. `--set
+or by the path of its file. `daqloom show NAME` prints one with all defaults. `--set
 event.size="2 MB"` overrides any key below.
 
 Quantities are strings with a unit: sizes in bytes (`"5 MB"`, `"64 KiB"`), rates in bits per second
 (`"25 Gb/s"`), times in seconds (`"170 ns"`, also `"2 min"`, `"1 h"`), frequencies in hertz
-(`"12 kHz"`). Prefixes are decimal; `Ki`, `Mi`, `Gi` are binary. A number without a unit may be a
-share in per cent (`"20 %"`, which is 0.2). A quantity without a unit, a
-negative one and one of another dimension are refused, and so is a key that is not listed here.
-Files are text, relative to the scenario's folder (to the working folder in `--set`); `#` starts a
-comment in them.
+(`"12 kHz"`). Prefixes are decimal; `Ki`, `Mi`, `Gi` are binary. A share may also be given in per
+cent (`"20 %"` is 0.2). Refused are quantities without a unit, negative quantities, quantities with
+the unit of another dimension, and keys that are not listed here. Files that keys name are text
+files, relative to the scenario's folder (to the working folder in `--set`); `#` starts a comment in
+them.
 
-A default with a star is a guess at your system, not a neutral one (which switches something off, or
-is what a standard or Linux has). Where such a key bears on the system and is not given, `daqloom
-show` and the result of each method list it as assumed.
+A default with a star is a guess at your system. Other defaults are neutral: they switch something
+off, or are those of a standard or of Linux. `daqloom show` and the results of each method list the
+guessed defaults that affect the system as assumed.
 
-A key with an entry in the column *with* means something beside these choices only: elsewhere it is
-refused. `--set` of a choice drops the file's keys that mean nothing beside it.
+A key with an entry in the column *with* applies only with these values of other keys, and is
+refused with others. `--set` of such another key drops the file's keys that no longer apply.
 
-A **multi-fragment packet (MFP)** has consecutive fragments of one source, `event.packing` of them.
-The MFPs of all sources with the same number are a **multi-event packet (MEP)**: it goes to one
-builder unit, which builds that many events at once. An event builder is **folded** if each host has
+A **multi-fragment packet (MFP)** contains `event.packing` consecutive fragments of one source. The
+MFPs of all sources for the same events are a **multi-event packet (MEP)**, which one builder unit
+builds as a whole. An event builder is **folded** if each host has
 both a readout unit and a builder unit.
 """
 
 SWITCH = """
-`[network.switch.core]` is between the readout units and the uplinks, `[network.switch.tor]` in
-front of the builder units. Both have the same keys. The defaults of `buffer` and related keys
-depend on `model`; a dash means that the model does not have the key and refuses it. Overriding
-`model` drops the file's numbers for the model that it replaces.
+In racks and farms, `[network.switch.core]` is between the readout units and the uplinks, and
+`[network.switch.tor]` in front of the builder units. Both have the same keys. The defaults of
+`buffer` and related keys depend on `model`; a model refuses the keys with a dash. `--set` of
+`model` drops the file's keys of the previous model.
 """
 
 

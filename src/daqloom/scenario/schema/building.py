@@ -45,23 +45,25 @@ class Protocol(Part):
         DefaultWith("network.technology", {"infiniband": "shift"}),
         ASSUMED,
     ] = "pull"
-    """Builder units pull fragments, readout units shift linearly, DAQPIPE, or no event building but
-    the writes of `[flows.NAME]`."""
+    """Builder units pull fragments (pull); readout units send in linear shift (shift); DAQPIPE
+    (daqpipe); or no event building, only the messages of `[flows.NAME]` (none)."""
 
 
 class Pull(Part):
     """Pull: an event manager assigns events to builder units, which request the fragments."""
 
     assignment: Annotated[Literal["round-robin", "least-busy", "random"], PULL] = "round-robin"
-    """Which builder the event manager gives an event to."""
+    """Builder unit to which the event manager assigns the next event: in turn, the one with the
+    fewest events, or a random one."""
     event_manager: Annotated[Literal["ideal", "networked"], PULL] = "ideal"
-    """Its messages to and from builder units take no time, or go through the network from the host
-    of readout unit 0, as large as a request; measured, they always do."""
+    """Messages between the event manager and builder units: without delay (ideal), or through the
+    network to and from the host of readout unit 0, each as large as a request (networked);
+    measured: always networked."""
     concurrent_events: Annotated[int, PULL, ASSUMED] = Field(default=32, ge=1, le=10_000)
-    """Events that one builder collects and processes at a time."""
+    """Number of events that a builder unit collects and processes at the same time."""
     outstanding_fragments: Annotated[int, PULL] = Field(default=0, ge=0, le=1_000_000_000)
-    """Fragments that one builder may have requested and not yet received: the application's traffic
-    shaping; 0 = no limit."""
+    """Limit on the fragments that a builder unit has requested and not yet received: traffic
+    shaping by the application; 0 = no limit."""
     request_size: Annotated[PositiveBytes, PULL, ASSUMED] = 100
     """Payload of one fragment request (B)."""
 
@@ -70,52 +72,54 @@ class Shift(Part):
     """Linear shifting: in phase n slot i sends to slot i + n."""
 
     change: Annotated[Literal["count", "window"], SHIFT, Assumed(unless_given=".barrier")] = "count"
-    """The phase changes when a node has sent its MFPs, or by the clock."""
+    """Condition for the next phase: the node has sent its MFPs (count), or the time window is over
+    (window)."""
     barrier: Annotated[
         Literal["none", "centralised", "tournament", "dissemination", "neighbour", "ideal"],
         _COUNT,
         ASSUMED,
     ] = "tournament"
-    """Barrier that keeps nodes in step; neighbour: a node waits only for the next one of its group,
-    the last for the first (builder-paced with one writer: only the last waits)."""
+    """Barrier that keeps the nodes of a group in step. neighbour: each node waits for the next one
+    of its group, the last one for the first (builder-paced with one writer: only the last one
+    waits)."""
     barrier_group: Annotated[Group, _BARRIER] = "all"
-    """Readout units that a barrier keeps in step: all, those on one leaf switch, or so many that
-    follow each other in the schedule."""
+    """Groups of readout units, each with a barrier of its own: all in one group, one group for each
+    leaf switch, or groups of this number of consecutive units in the schedule."""
     barrier_slack: Annotated[int, _BARRIER] = Field(default=0, ge=0, le=64)
-    """Barriers that a node has come to and that may still be open while it goes on (split-phase
-    barriers); 0: it waits at each one."""
+    """Number of barriers that a node has reached and that may still be incomplete while it
+    continues (split-phase barriers); 0: it waits at each barrier."""
     synchronise: Annotated[Literal["always", "adaptive"], _BARRIER] = "always"
-    """A node waits at each barrier, or only at every fourth, sixteenth, … or last one of a round,
-    as far as its rounds are shorter then: it tries that at the start and when their length
-    changes."""
+    """Barriers at which a node waits: each one (always), or only some of them while that shortens
+    its rounds, measured at the start and when the length of rounds changes (adaptive)."""
     pace: Annotated[Literal["schedule", "builder"], SHIFT] = "schedule"
-    """A readout unit writes when its phase begins, or then asks its builder unit, which lets a few
-    write at a time."""
+    """Start of a readout unit's writes: when its phase begins (schedule), or when its builder unit
+    then grants its request (builder)."""
     writers: Annotated[int, _PACED] = Field(default=1, ge=1, le=MOST_UNITS)
-    """Readout units that a builder unit lets write at a time."""
+    """Number of readout units that may write to a builder unit at the same time."""
     write_order: Annotated[Literal["arrival", "schedule"], _PACED] = "arrival"
-    """Which of the readout units that are ready a builder unit lets write first: the one that has
-    asked first, or the one of the earliest phase."""
+    """Order in which a builder unit grants requests: in the order of arrival, or the earliest phase
+    first (schedule)."""
     meps_per_phase: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1000)
-    """Multi-event packets whose MFPs a node writes to its builder in a phase."""
+    """Number of multi-event packets whose MFPs a node writes in a phase."""
     phases_per_barrier: Annotated[int, _BARRIER] = Field(default=1, ge=1, le=1_000_000)
-    """Number of phases from one barrier to the next."""
+    """Number of phases between two barriers."""
     phases_under_way: Annotated[int, _COUNT] = Field(default=1, ge=1, le=1_000_000)
-    """Phases of a node whose writes may be in flight at once; at a barrier, all are complete."""
+    """Number of phases whose writes a node may have in flight at the same time; a barrier waits
+    until all are complete."""
     dummies: Annotated[Literal["none", "used-ports", "all-ports"], SHIFT, ASSUMED] = "used-ports"
-    """Dummy slots of the schedule for absent nodes: none, for ports that are used on other leaves,
-    or for all hosts of the network; a table of units has none; live: a lost unit leaves a dummy
-    slot, but for none."""
+    """Empty slots of the schedule: none; one per port of a leaf that is used on some other leaf
+    (used-ports); one per host of the network without units (all-ports). A table of units has no
+    empty slots. A lost unit's slot stays empty unless none."""
     dummy_phases: Annotated[Literal["kept", "skipped"], _COUNT] = "kept"
-    """A dummy's phase without a barrier, or before one with slack or of neighbours, lasts as long
-    as the node's last one (builder-paced: as its last write to another node), which keeps the node
-    in step, or ends at once."""
+    """Length of a phase without a partner: that of the node's last phase (builder-paced: of its
+    last write to another node), so that the node stays in step (kept), or zero (skipped). At a
+    barrier without slack, except neighbour, it is always zero."""
     window: Annotated[PositiveSeconds, _WINDOW, ASSUMED] = 1e-3
     """Length of a phase (s)."""
     grace: Annotated[Seconds, _WINDOW] = 0.0
-    """Grace period at the end of a window, in which no write is in flight (s)."""
+    """Grace period at the end of a window, in which writes may end and none begins (s)."""
     jitter: Annotated[Distribution, SHIFT] = Field(default_factory=Distribution)
-    """Delay before a node begins a phase; live: added to what the machine's own is."""
+    """Delay before a node begins a phase; measured: in addition to the machine's own delay."""
 
     @property
     def keeps_order(self) -> bool:
@@ -135,24 +139,25 @@ class Daqpipe(Part):
     with credits and parallel sends."""
 
     mode: Annotated[Literal["pull", "push"], _DAQPIPE, ASSUMED] = "pull"
-    """Pull: a builder unit requests further fragments as earlier ones arrive; push: it sends all
-    readout units the addresses for their fragments at once, and these pace themselves."""
+    """A builder unit requests further fragments as earlier ones arrive (pull), or sends the
+    addresses for all fragments of an event to the readout units at once, which pace their own sends
+    (push)."""
     credits: Annotated[int, _DAQPIPE, ASSUMED] = Field(default=4, ge=1, le=4096)
-    """Events that a builder unit collects at a time (DAQPIPE's credits)."""
+    """Number of events that a builder unit collects at the same time (DAQPIPE's credits)."""
     parallel_sends: Annotated[int, _DAQPIPE, ASSUMED] = Field(default=4, ge=1, le=65_536)
-    """Fragments of one event in flight at a time (parallel sends); the streams of a readout unit
-    are one fragment."""
+    """Number of fragments of one event in flight at the same time (parallel sends); the streams of
+    a readout unit count as one fragment."""
     slot: Annotated[Seconds, _DAQPIPE] = 0.0
-    """Length of a time slot, in which a builder unit is served by one readout unit alone (the timed
-    variant); "0 s": fragments are sent as soon as possible (s)."""
+    """Length of a time slot, in which one readout unit alone sends to a builder unit (DAQPIPE's
+    timed variant); "0 s": no slots, fragments are sent as soon as possible (s)."""
 
 
 class Building(Daqpipe, Shift, Pull, Protocol):
     """[building]: the protocol and its keys."""
 
     control_size: Annotated[Bytes, PACKED] = Field(default=16, le=4096)
-    """Size of a message other than an MFP, without the sizes in it (B). The default is that of
-    daqloom's own event builder."""
+    """Size of each message other than an MFP, in addition to the sizes and offsets that it lists
+    (B). The default is that of daqloom's own event builder."""
 
     @property
     def in_words(self) -> str:

@@ -29,8 +29,8 @@ class Distribution(Part):
     """File of the histogram: one time in microseconds a line, or a time and a count, or the output
     of `ib_write_lat` with -U or -H; relative to the scenario's folder."""
     less: Annotated[Seconds, When(".kind", ("histogram",))] = 0.0
-    """Time subtracted from each of the file, such as that of the link; the result is at least 0
-    (s)."""
+    """Time subtracted from each time of the file, such as the delay of the link, which the
+    simulation adds itself; results below 0 become 0 (s)."""
 
     _measured: tuple[array[float], array[float]] | None = PrivateAttr(default=None)
 

@@ -45,9 +45,9 @@ class LeakyBucket(Part):
     crossings) has X triggers and a window of X · R."""
 
     triggers: int = Field(ge=1, le=1_000_000)
-    """Triggers that the bucket holds."""
+    """Capacity of the bucket, in triggers."""
     window: int = Field(ge=1, le=1_000_000_000)
-    """Bunch crossings in which it drains from full to empty, evenly."""
+    """Number of bunch crossings in which a full bucket drains, at a constant rate."""
 
 
 class Lhc(Part):
@@ -56,12 +56,12 @@ class Lhc(Part):
     filling: Annotated[str, ASSUMED] = Field(
         default=NOMINAL_FILLING, min_length=1, max_length=10_000
     )
-    """Filling scheme as run lengths of bunches (b) and empty crossings (e), groups repeated by a
-    number before a bracket, such as "3(72b 8e) 30e"; or a file with such a scheme; or the JSON
+    """Filling scheme: run lengths of bunches (b) and empty crossings (e), with a number before a
+    bracket for a repeated group, such as "3(72b 8e) 30e"; or a file with such a scheme; or the JSON
     (beam1, beam2: 3564 slots or 35640 buckets) or CSV (filled buckets) of the accelerator's tool,
     with the collision point: "scheme.json:IP8" (IP1, the default, IP2, IP5 or IP8). The pattern
-    repeats for ever. Default: the nominal 2808 bunches in 3564 crossings (LHC Design Report,
-    25 ns)."""
+    repeats for ever. Default: the nominal 2808 bunches in 3564 crossings (LHC Design Report, 25
+    ns)."""
     bunch_spacing: Annotated[PositiveSeconds, ASSUMED] = Field(
         default=25e-9, ge=SHORTEST_BUNCH_SPACING_S, le=LONGEST_BUNCH_SPACING_S
     )
@@ -69,7 +69,7 @@ class Lhc(Part):
     simple_dead_time: Annotated[int, ASSUMED] = Field(default=4, ge=0, le=1_000_000_000)
     """Bunch crossings vetoed after each trigger."""
     complex_dead_time: tuple[LeakyBucket, ...] = items(16)
-    """Leaky buckets, such as [{triggers = 15, window = 5550}]: while one of them is full, crossings
+    """Leaky buckets, such as [{triggers = 15, window = 5550}]: while a bucket is full, crossings
     are vetoed."""
 
     _pattern: bytes = PrivateAttr(default=b"")
@@ -94,7 +94,7 @@ class Group(Part):
     sources: int = Field(ge=1, le=1_000_000)
     """Number of sources in the group."""
     share: Number
-    """Share of the group in the event's size; relative to other groups."""
+    """Share of the group in the event's size, relative to the shares of other groups."""
 
 
 class Event(Part):
@@ -106,51 +106,53 @@ class Event(Part):
         When(".size_distribution", ("fixed", "gaussian", "gamma", "poisson")),
         ASSUMED,
     ] = Field(default=5_000_000, le=inputs.LARGEST_SIZE_BYTES)
-    """Mean payload of an event, all sources together (B)."""
+    """Mean payload of an event, the sum over all sources (B)."""
     size_distribution: Annotated[SizeDistribution, PULL] = "fixed"
-    """Distribution of the size of events."""
+    """Distribution of event sizes."""
     size_spread: Annotated[Number, When(".size_distribution", ("gaussian", "gamma")), ASSUMED] = (
         Field(default=0.2, le=10)
     )
-    """Standard deviation of the size relative to its mean, for gaussian (at most 1/3) and gamma; an
-    event has at least one byte."""
+    """Standard deviation of event sizes relative to their mean, for gaussian (at most 1/3) and
+    gamma; an event has at least one byte."""
     size_quantum: Annotated[PositiveBytes, When(".size_distribution", ("poisson",)), ASSUMED] = (
         10_000
     )
-    """Chunk of the poisson distribution: the size is a Poisson number of such chunks (B)."""
+    """Chunk of the poisson distribution: an event has a Poisson number of chunks of this size
+    (B)."""
     size_histogram: Annotated[inputs.FileName, When(".size_distribution", ("histogram",))] = ""
-    """File of the histogram distribution, relative to the scenario's folder: a size (B) and a
-    weight a line, or both edges of a bin, which counts with its middle, and a weight; bins do not
-    overlap. A head line may name the unit, such as `size_kB,count`. `size` is then replaced by
-    their mean."""
+    """File of the histogram distribution, relative to the scenario's folder. Each line has a size
+    (B) and a weight, or the two edges of a bin and a weight; a bin counts with its middle, and bins
+    must not overlap. A head line may name the unit, such as `size_kB,count`. `size` becomes the
+    mean of the histogram."""
     fragment_size: Annotated[PositiveBytes, PACKED, ASSUMED] = 133
-    """Mean size of one source's fragment of one event (B)."""
+    """Mean size of a fragment, the data of one source for one event (B)."""
     fragment_sizes: Annotated[Literal["poisson", "fixed"], PACKED, ASSUMED] = "poisson"
     """Distribution of fragment sizes."""
     packing: Annotated[int, PACKED, ASSUMED] = Field(default=30_000, ge=1, le=10_000_000)
-    """Packing factor: consecutive fragments of a source that are sent as one multi-fragment packet
-    (MFP); the MFPs of all sources with the same number are a multi-event packet (MEP)."""
+    """Packing factor: number of consecutive fragments of a source in one multi-fragment packet
+    (MFP). The MFPs of all sources for the same events are a multi-event packet (MEP)."""
     groups: Annotated[tuple[Group, ...], PACKED] = items(64)
     """Groups of sources with larger and smaller fragments, in the order of the sources;
-    `fragment_size` stays the mean over all."""
+    `fragment_size` remains the mean over all sources."""
     rate: Annotated[
         FrequencyOrNone,
         BUILT,
         DefaultWith("building.protocol", {"pull": "12 kHz"}),
         Assumed(when=(PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
     ] = 0.0
-    """Mean event rate. For lhc the rate after dead time, or the highest rate that the dead times
-    permit; "0 Hz", not for pull: as fast as the event builder takes them (Hz)."""
+    """Mean event rate; with lhc arrivals, the rate after dead time, or the highest rate that the
+    dead times permit. "0 Hz" (not allowed for pull): as fast as the event builder accepts events
+    (Hz)."""
     arrivals: Annotated[Arrivals, PULL, ASSUMED] = "poisson"
-    """Arrivals of events: at random (poisson), evenly spaced, on the LHC's bunch crossings with
-    dead time, or at the times of a file."""
+    """Arrival times of events: random (poisson), evenly spaced (deterministic), at the LHC's bunch
+    crossings with dead time (lhc), or from a file (trace)."""
     lhc: Annotated[Lhc, When(".arrivals", ("lhc",))] = Field(default_factory=Lhc)
     """Bunches and dead times, for arrivals = lhc."""
     trace: Annotated[inputs.FileName, When(".arrivals", ("trace",))] = ""
-    """File of the trace arrivals: one arrival time in seconds a line, not decreasing, relative to
-    the scenario's folder; `rate` is then replaced by their mean rate."""
+    """File of the trace arrivals: one arrival time in seconds a line, in ascending order, relative
+    to the scenario's folder. `rate` becomes the mean rate of the file."""
     share: Annotated[Share, PULL] = "equal"
-    """Share of each source in an event: equal, or a list of one weight per source."""
+    """Share of each source in an event: equal, or a list with one weight per source."""
 
     _histogram: tuple[array[int], array[float]] | None = PrivateAttr(default=None)
     _trace: array[float] | None = PrivateAttr(default=None)

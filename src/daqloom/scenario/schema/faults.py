@@ -53,35 +53,38 @@ class Fault(Part):
     """[faults.injected.NAME]: something that breaks during the run."""
 
     what: Literal["cable", "port", "switch", "host", "unit", "card"] = "cable"
-    """Part that breaks: a cable between switches (or one that `which` names), a port of a switch or
-    host with its cable, a switch, a host, the units of a node, or the card of a readout unit."""
+    """Part that breaks: a cable between switches (or another one, named by `which`), a port of a
+    switch or host with its cable, a switch, a host, the units of a node, or the card of a readout
+    unit."""
     which: Annotated[str, BeforeValidator(_named)] = Field(default="", max_length=100)
-    """The one that breaks: a cable or a port as "leaf0 port 3", a switch or host by its name, units
-    and cards by the number of the node; empty: drawn by faults.seed."""
+    """Name of the part that breaks: of a cable or port, such as "leaf0 port 3"; of a switch or
+    host; for units and cards the number or the host of the node. Empty: drawn with faults.seed."""
     count: int = Field(default=1, ge=1, le=100_000)
-    """How many different ones are drawn where `which` is empty."""
+    """Number of different parts to draw where `which` is empty."""
     how: Literal["down", "one-way", "degraded", "stopped", "slow"] = "down"
-    """How it breaks: down (units are killed, a card acknowledges nothing); a cable also one-way,
-    towards its end `which` or the second, or degraded; units also stopped or slow."""
+    """Effect of the fault. down: the part fails (units are killed, a card sends no acknowledges).
+    Cables also: one-way, which loses all packets towards the end that `which` names or that is
+    drawn, or degraded. Units also: stopped or slow."""
     at: Seconds = 0.0
-    """When, from the beginning of the run: measured, from when all units first build (s)."""
+    """Begin of the fault, from the start of the run; measured: from the time when all units build
+    for the first time (s)."""
     lasts: Seconds = 0.0
-    """For how long; "0 s": to the end of the run; a killed unit comes back when the run control
-    starts it again (s)."""
+    """Duration of the fault; "0 s": until the end of the run. A killed unit returns when the run
+    control has restarted it (s)."""
     repeats: int = Field(default=1, ge=1, le=MOST_REPEATS)
-    """How many times it breaks (flapping): again every `period`."""
+    """Number of times that the part breaks (flapping), once per `period`."""
     period: Seconds = 0.0
-    """From one break to the next; longer than `lasts` (s)."""
+    """Time from one break to the next; must be longer than `lasts` (s)."""
     rate: BitRateOrNone = 0
-    """Rate of a degraded cable; "0 b/s": as before (b/s)."""
+    """Rate of a degraded cable; "0 b/s": unchanged (b/s)."""
     bit_error_rate: float = Field(default=0.0, ge=0, le=0.01, strict=False)
-    """Share of bits with an error on a degraded cable; their packets are lost, or sent once more
-    with a `link_retry`."""
+    """Share of erroneous bits on a degraded cable. Packets with an error are lost, or sent again by
+    the link if `link_retry` is set."""
     link_retry: Seconds = 0.0
-    """Delay of a packet with an error on a degraded cable whose link sends it again; "0 s": the
-    link does not (s)."""
+    """Delay of a packet that a degraded cable's link sends again after an error; "0 s": the link
+    does not retry (s)."""
     factor: float = Field(default=2.0, gt=1, le=1e6, strict=False)
-    """Factor by which the processor of a slow unit takes longer."""
+    """Factor by which the processor of a slow unit is slower."""
 
     def times(self) -> list[tuple[float, float]]:
         """Return when it breaks and when it is mended (s); infinity: never."""
@@ -127,23 +130,25 @@ class Faults(Part):
     """[faults]: breakage all the time, and during a run."""
 
     cables: Annotated[int, CABLED] = Field(default=0, ge=0, le=100_000)
-    """Number of cables between switches that are broken all the time, drawn at random; the tables
-    are those of what is left. Without network.routing, or with imported tables, they are those of
-    minimal:balanced: OpenSM's minhop, to which its ftree falls back when a cable is missing."""
+    """Number of cables between switches, drawn at random, that are broken during the whole run;
+    forwarding tables are computed without them. If network.routing is not set, or is imported,
+    these tables are those of minimal:balanced: OpenSM's minhop, which its ftree also uses when a
+    cable is missing."""
     seed: Annotated[int, replace(CABLED, or_with=".injected")] = Field(default=1, ge=0, lt=1 << 63)
-    """Seed of what is drawn, whatever run.seed is."""
+    """Seed for the drawn cables and parts, independent of run.seed."""
     injected: Annotated[dict[FlowName, Fault], Field(max_length=MOST_INJECTED)] = Field(
         default_factory=dict
     )
     """Faults during the run, by name."""
     routing: Annotated[Literal["none", "local", "sweep"], _INJECTED, ASSUMED] = "sweep"
-    """Rerouting around faults of the run: none; local, where each switch takes its next port
-    towards the host when it detects that one is down (on Ethernet: the port leaves its ECMP group);
-    or a sweep of the subnet manager, which recomputes all tables."""
+    """Rerouting around injected faults: none; local: a switch that detects that a port is down uses
+    its next port towards the host (on Ethernet, the port leaves its ECMP group); or sweep: the
+    subnet manager recomputes all tables."""
     detection: Annotated[PositiveSeconds, _INJECTED, ASSUMED] = 1e-3
-    """From a break until both ends of the link have detected it and drop what waits for it (s)."""
+    """Time from a break until both ends of the link have detected it and drop the packets queued
+    for it (s)."""
     sweep: Annotated[Seconds, _INJECTED, ASSUMED] = 0.1
-    """From the detection until the subnet manager's new tables are in all switches; OpenSM takes
+    """Time from the detection until all switches have the subnet manager's new tables; OpenSM takes
     0.04 s for 72 hosts, 0.1 s for 360 and 0.25 s for 800 (s)."""
 
     def drawn(self, name: str, among: Sequence[T]) -> list[T]:

@@ -23,32 +23,34 @@ class Flow(Part):
     """A flow: messages of one size, from one host or all, to one host or any other."""
 
     source: Host
-    """The sending host, by its place among those of the units, from 0 (racks: readout units, then
-    builder units; else in the order of ports), or by its name, also a host without units; "every":
-    each host of a unit or a flow."""
+    """Sending host, by its name or number; "every": each numbered host. Numbers begin at 0 and
+    follow the order of the units (racks: readout units, then builder units; else by port); hosts
+    without units that flows name come last."""
     destination: Host
-    """The host written to; "random": any other of these, drawn for each message."""
+    """Receiving host, by its name or number; "random": any other numbered host, drawn for each
+    message."""
     size: Annotated[PositiveBytes, ASSUMED] = Field(default=64 * 1024, le=1 << 30)
     """Payload of a message (B)."""
     messages: int = Field(default=0, ge=0, le=1 << 53)
-    """Number of messages of each source; 0: unlimited."""
+    """Number of messages from each source; 0: unlimited."""
     interval: Seconds = 0.0
-    """Time from one post to the next; "0 s": as soon as `outstanding` allows (s)."""
+    """Time between two messages of a source; "0 s": as short as `outstanding` allows (s)."""
     load: Number = Field(default=0.0, le=1)
-    """Instead of an interval: load of the source's link by messages with headers, 0 to 1."""
+    """Load of the source's link, headers included, 0 to 1; replaces `interval`."""
     arrivals: Literal["even", "poisson"] = "even"
-    """Distribution of intervals: constant, or exponential (poisson)."""
+    """Distribution of intervals: constant (even), or exponential (poisson)."""
     start: Seconds = 0.0
-    """Time of the first post (s)."""
+    """Time of the first message (s)."""
     outstanding: Annotated[int, ASSUMED] = Field(default=128, ge=1, le=65_536)
-    """Messages of a source that may await completion; further ones are posted as earlier ones
+    """Limit on a source's incomplete messages; further messages wait until earlier ones are
     complete."""
     transport: Literal["system", "udp"] = "system"
-    """How the messages travel: by the transport of the system, or as UDP datagrams over Ethernet.
-    These are sent once; a message that loses one is lost, and is complete when it has left."""
+    """Transport of the messages: that of the system, or UDP datagrams over Ethernet. UDP does not
+    retransmit: a message that loses a datagram is lost, and a message is complete when it is
+    sent."""
     service_level: int = Field(default=0, ge=0, le=15)
-    """Service level of the messages: on Ethernet, the class of their frames, up to 7 (802.1p
-    priority); on InfiniBand, network.lanes maps it to a lane."""
+    """Service level of the messages: on Ethernet, the class of their frames, 0 to 7 (802.1p
+    priority); on InfiniBand, network.lanes maps it to a virtual lane."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -44,12 +44,12 @@ class UnitPlace(Part):
     """An entry of `hosts.units`: one unit's role and host."""
 
     unit: int = Field(ge=0, le=50_000)
-    """Number of the unit, each from 0 on once: its place in the schedule."""
+    """Number of the unit, which is its place in the schedule; all numbers from 0 are given once."""
     role: Literal["readout", "builder", "both", "spare"] = "both"
-    """Readout unit, builder unit, both (folded), or a spare host: it has none of them until those
-    of a lost host move there; spares have the last numbers."""
+    """Readout unit, builder unit, both (folded), or a spare host: it has no unit until the units of
+    a lost host move there. Spares have the last numbers."""
     host: Host
-    """The host, by its place in the order of ports, from 0, or by its name."""
+    """Host, by its name or its number in the order of ports, from 0."""
     adapter: str = Field(default="", max_length=100)
     """Adapter of the unit on a host with several: the text after the host's name in the network,
     such as "mlx5_1" of "r5n0020 mlx5_1"."""
@@ -75,56 +75,59 @@ class HostTimes(Part):
     count: Annotated[int, When("building.protocol", ("none",)), BY_RULE] = Field(
         default=0, ge=0, le=MOST_HOSTS
     )
-    """Number of hosts, on a farm of each rack; 0: all of the network."""
+    """Number of hosts (farm: in each rack); 0: all hosts of the network."""
     placement: Annotated[Literal["fill", "spread", "table"], CABLED] = "fill"
-    """Fill one leaf switch after the other, spread units evenly over the leaves, or as `units`
-    says."""
+    """Hosts of the units: one leaf switch after the other (fill), evenly over the leaf switches
+    (spread), or as listed in `units` (table)."""
     units: Annotated[tuple[UnitPlace, ...], When(".placement", ("table",))] = items(MOST_HOSTS)
-    """Units and their hosts, such as [{unit = 0, role = "both", host = "r5n0020"}]; slots of the
-    schedule in the order of units; the k-th readout unit without builder unit shares its slot with
-    the k-th builder unit without readout unit."""
+    """Units and their hosts, such as [{unit = 0, role = "both", host = "r5n0020"}], in the order of
+    the slots of the schedule. The k-th unit that only reads out shares its slot with the k-th unit
+    that only builds."""
     order: Annotated[Literal["by-port", "shuffled"], CABLED, BY_RULE] = "by-port"
-    """Order of the units' slots: leaf after leaf by port, or random."""
+    """Order of the slots of the schedule: by leaf switch and port, or random."""
     spares: Annotated[int, CABLED, BUILT, BY_RULE] = Field(default=0, ge=0, le=MOST_HOSTS)
-    """Number of spare hosts, to which the units of lost hosts move while events are built: hosts
-    without units, first those in whose place the schedule has a dummy, then by port."""
+    """Number of spare hosts, to which the units of lost hosts move while events are built. Spares
+    are hosts without units: first those at empty slots of the schedule, then by port."""
     spare_takes: Annotated[Literal["both", "one"], When(".spares", or_with=".units")] = "both"
-    """Units that a spare host takes over from a lost one: the readout and the builder unit, or one
-    of them, so that they go on apart (partly unfolded)."""
+    """Units that a spare host takes over from a lost host: both, or only one of readout and builder
+    unit, so that the two continue on different hosts (partly unfolded)."""
     message_cost: Seconds = 0.0
-    """CPU time per message, sent or received, one message at a time (s)."""
+    """CPU time for each message sent or received; a host handles one message at a time (s)."""
     send_rate: BitRateOrNone = 0
-    """Rate at which the CPU makes and sends data, besides the time per message; "0 b/s": it takes
-    no time (b/s)."""
+    """Rate at which the CPU generates and sends data, in addition to the time per message; "0 b/s":
+    no CPU time for data (b/s)."""
     receive_rate: BitRateOrNone = 0
-    """Rate at which the CPU takes in and checks data, besides the time per message; "0 b/s": it
-    takes no time (b/s)."""
+    """Rate at which the CPU receives and checks data, in addition to the time per message; "0 b/s":
+    no CPU time for data (b/s)."""
     shared_cores: int = Field(default=0, ge=0, le=4096)
-    """Cores on which the messages of all hosts take turns, as units of one machine do; 0: each host
-    has a processor of its own."""
+    """Number of cores that all hosts share for their messages, like units on one machine; 0: each
+    host has its own processor."""
     polling_delay: Seconds = 0.0
-    """Delay until the completion of a transfer is noticed by polling (s)."""
+    """Delay from the completion of a transfer until polling detects it (s)."""
     latency: Distribution = Field(default_factory=Distribution)
-    """Host latency, from a post to its first packet."""
+    """Host latency: time from posting a message until its first packet leaves."""
     packet_latency: Annotated[Distribution, TCP] = Field(default_factory=Distribution)
-    """From the arrival of a packet at a host until its kernel has dealt with it: acknowledged it,
-    sent what it allows, told the application."""
+    """Time from a packet's arrival at a host until the kernel has processed it: sent the
+    acknowledgement and the data that it permits, and notified the application."""
     jitter: Annotated[Number, ETHERNET, GuessedWhere(*MAY_DROP, 4.0)] = Field(default=0.0, le=1000)
-    """Longest random delay of a frame that finds its host's link idle, in times of that frame on
-    the link. All frames, in order, reach their switch up to their own time late; 0: no delays."""
+    """Longest random delay of a frame that finds its host's link idle, in transmission times of
+    that frame. With jitter, each frame also reaches its switch late by at most its own transmission
+    time, without reordering; 0: no delays."""
     pcie_rate: Annotated[BitRateOrNone, RDMA] = 0
-    """PCIe rate of the network card, from memory and to memory each; "0 b/s": no limit (b/s)."""
+    """PCIe rate of the network card, in each direction; "0 b/s": no limit (b/s)."""
     memory_rate: Annotated[BitRateOrNone, RDMA] = 0
-    """Memory rate of a host, all traffic together; "0 b/s": no limit (b/s)."""
+    """Memory bandwidth of a host, shared by all its traffic; "0 b/s": no limit (b/s)."""
     memory_passes: Annotated[int, When(".memory_rate"), ASSUMED] = Field(default=2, ge=1, le=64)
-    """How often data crosses memory when sent (written by its source, fetched) and when received
-    (delivered, read by its consumer)."""
+    """Number of times that data passes the memory of the sender (written by the source, read by the
+    card) and of the receiver (written by the card, read by the consumer)."""
     local_rate: BitRateOrNone = 0
     """Rate of copies within a host; "0 b/s": infinitely fast (b/s)."""
     clock_offset: Seconds = 0.0
-    """By windows or time slots: standard deviation of the hosts' clocks (s)."""
+    """Standard deviation of the hosts' clocks from true time; matters for time windows and time
+    slots (s)."""
     clock_drift: Number = Field(default=0.0, le=0.01)
-    """By windows or time slots: standard deviation of the hosts' rates (s/s)."""
+    """Standard deviation of the drift of the hosts' clocks; matters for time windows and time slots
+    (s/s)."""
 
 
 class Hosts(Scheduling, HostTimes):

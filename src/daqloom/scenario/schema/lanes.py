@@ -13,15 +13,17 @@ class Lanes(Part):
     """[network.lanes]: virtual lanes and their arbitration at each output."""
 
     count: int = Field(default=1, ge=1, le=15)
-    """Virtual lanes."""
+    """Number of virtual lanes."""
     service_levels: tuple[Annotated[int, Field(ge=0, le=14)], ...] = items(16)
-    """Virtual lane of service levels 0, 1, …, at all ports; lane 0 for those not listed."""
+    """Virtual lanes of service levels 0, 1, …, at all ports; service levels that are not listed use
+    lane 0."""
     high: Weights = items(64)
-    """High priority: pairs of lane and weight, in blocks of 64 B."""
+    """High-priority arbitration table: pairs of lane and weight, the weight in blocks of 64 B."""
     low: Weights = Field(default=((0, 64),), strict=False, max_length=64)
-    """Low priority: pairs of lane and weight, in blocks of 64 B."""
+    """Low-priority arbitration table: pairs of lane and weight, the weight in blocks of 64 B."""
     high_limit: int = Field(default=255, ge=0, le=255)
-    """Units of 4 KiB that high priority may send before low priority; 255: no limit."""
+    """Limit on the data that high priority may send before a low-priority packet, in units of 4
+    KiB; 255: no limit."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -36,7 +36,7 @@ class RackLink(Part):
     """Links of a kind in a rack or farm."""
 
     rate: Annotated[BitRate, ASSUMED]
-    """Rate of each link, each direction (b/s)."""
+    """Rate of each link, in each direction (b/s)."""
     delay: Annotated[Seconds, ASSUMED] = 1e-6
     """Propagation delay (s)."""
     bucket: Bytes = Field(default=0, le=MOST_BUCKET)
@@ -55,7 +55,7 @@ class Uplink(RackLink):
 
     rate: Annotated[BitRate, ASSUMED] = 800_000_000_000
     count: int = Field(default=1, ge=1, le=1024)
-    """Number of uplinks: 1 = one aggregate; more = ECMP by a hash of the flow."""
+    """Number of uplinks: 1 = one aggregated link; more = ECMP by a hash of the flow."""
 
 
 class AccessLink(RackLink):
@@ -68,28 +68,28 @@ class LevelLink(Part):
     """[network.links.host], …: cables of a level, where they differ from the others."""
 
     rate: PortRate = 0
-    """Data rate; "0 b/s": as without this table (b/s)."""
+    """Data rate of these cables; "0 b/s": not overridden (b/s)."""
     delay: Seconds = 0.0
-    """Delay of a cable; "0 s": as without this table (s)."""
+    """Delay of these cables; "0 s": not overridden (s)."""
 
 
 class NamedLink(LevelLink):
     """An entry of `network.links.named`: one cable."""
 
     end: NodeName
-    """One of its ends, a port of a switch as "leaf0 port 3", or a host by its name."""
+    """One end of the cable: a port of a switch, such as "leaf0 port 3", or the name of a host."""
 
 
 class Cable(Part):
     """An entry of `network.cables`: one cable, or several alike side by side."""
 
     ends: tuple[NodeName, NodeName] = Field(strict=False)
-    """The two nodes, a switch as "leaf0" (its next free port) or "leaf0 port 3", a host by its
+    """Nodes at both ends: a switch as "leaf0" (its next free port) or "leaf0 port 3", a host by its
     name."""
     count: int = Field(default=1, ge=1, le=1024)
-    """Cables side by side, each at a free port."""
+    """Number of parallel cables, each at a free port."""
     rate: PortRate = 0
-    """Data rate; "0 b/s": that of network.links.rate (b/s)."""
+    """Data rate; "0 b/s": network.links.rate (b/s)."""
 
 
 class Links(Part):
@@ -107,11 +107,11 @@ class Links(Part):
         DefaultWith("network.switch.model", {"sb7700": "EDR", "hdr-40": "HDR"}, when=REGULAR),
         Assumed(unless_given="network.switch.model", when=(REGULAR,)),
     ] = 0
-    """Data rate of each cable, after encoding and error correction, or EDR, HDR, NDR of four lanes;
-    by default that of the switch; imported: "0 b/s" takes the rates of the dumps; cables: of those
-    without a rate of their own (b/s)."""
+    """Data rate of each cable, after encoding and error correction, or EDR, HDR, NDR for four
+    lanes; the default is that of the switch. Shape imported: "0 b/s" uses the rates of the dumps.
+    Shape cables: rate of the cables without one of their own (b/s)."""
     delay: Annotated[PositiveSeconds, CABLED, ASSUMED] = 170e-9
-    """Delay of a cable with its transceivers and error correction (s)."""
+    """Delay of a cable, with its transceivers and error correction (s)."""
     bucket: Annotated[Bytes, CABLED, ETHERNET] = Field(default=0, le=MOST_BUCKET)
     """Token-bucket depth of a shaper in bytes on the wire, preambles and gaps included; "0 B": no
     shaping (B)."""
@@ -122,8 +122,8 @@ class Links(Part):
     core: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
     """Between spines and cores."""
     named: Annotated[tuple[NamedLink, ...], CABLED] = items(MOST_NAMED)
-    """Single cables, such as [{end = "leaf0 port 3", rate = "100 Gb/s"}], which differ from those
-    of their level."""
+    """Cables that differ from the others of their level, such as [{end = "leaf0 port 3", rate =
+    "100 Gb/s"}]."""
 
     @property
     def are_alike(self) -> bool:

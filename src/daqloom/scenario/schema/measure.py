@@ -88,120 +88,124 @@ class Measure(Part):
     """[measure]: keys of a measurement alone."""
 
     transport: TransportName = "shm"
-    """"shm": units of one machine write into each other's memory; "tcp": over the kernel's sockets,
-    one connection for each pair of units, with the congestion control and, if it is static, the
-    window of `[transport]`; "libfabric:PROVIDER" ("libfabric:tcp", "libfabric:verbs;ofi_rxm"): over
-    a network."""
+    """"shm": units of one machine write into each other's memory; "tcp": kernel sockets, one
+    connection for each pair of units, with the congestion control of `[transport]` and its static
+    window, if any; "libfabric:PROVIDER", such as "libfabric:tcp" or "libfabric:verbs;ofi_rxm": a
+    network through libfabric."""
     network: Network = ""
-    """Over a network: the one of the addresses of units for their data, such as "10.1.0.0/16"; else
-    each uses the address with which it reaches the run control."""
+    """Network that contains the addresses of units for their data, such as "10.1.0.0/16"; default:
+    each unit uses the address with which it reaches the run control. Not with "shm"."""
     namespaces: bool = False
-    """Over TCP, local: each unit is in a network namespace of its own with a link to one
-    bridge, which `[faults.injected]` can break; needs root or user namespaces."""
+    """With TCP and launch local: whether each unit has its own network namespace with a link to a
+    common bridge, which `[faults.injected]` can break; needs root or user namespaces."""
     lab: Literal["none", "namespaces"] = "none"
-    """Over TCP, local: the scenario's network is made on this machine, a network namespace for each
-    host, veth cables with the rates of its links, queues of the kernel as the ports of its
-    switches; needs root or user namespaces."""
+    """With TCP and launch local: whether the scenario's network is made on this machine: a network
+    namespace for each host, veth cables with the rates of the links, and kernel queues as switch
+    ports; needs root or user namespaces."""
     bucket_frames: Annotated[float, When(".lab", ("namespaces",))] = Field(
         default=2.0, ge=1.1, le=64
     )
-    """Full frames in the token bucket of a laboratory's port. So many leave an idle port at once,
-    of a wire one does; a timer may be late by all but one of them, and the port keeps its rate."""
+    """Depth of the token bucket of a laboratory's port, in full frames. After a pause a port sends
+    this number of frames at once, where a real link would send one. The port keeps its rate while
+    timers are late by at most the time of all these frames but one."""
     device: FileName = ""
-    """Over a network: the file of a switch that is the device under test. Its buffers are set as
-    `[network.switch]` says, and afterwards back, and its counters are read."""
+    """File of a switch that is the device under test, with a transport over a network. Its buffers
+    are set to `[network.switch]` for the measurement and restored afterwards, and its counters are
+    read."""
     congestion: Congestion = ""
-    """Over TCP: congestion control of the connections, such as "cubic"; else "tcp" has that of
-    `[transport]`, and for libfabric that of the route or the system applies."""
+    """Congestion control of TCP connections, such as "cubic"; default: that of `[transport]` for
+    "tcp", and for libfabric that of the route or the system."""
     pacing: BitRateOrNone = 0
-    """Over "tcp": maximum sending rate of each connection (SO_MAX_PACING_RATE); "0 b/s" means no
-    limit (b/s)."""
+    """With "tcp": maximum sending rate of each connection (SO_MAX_PACING_RATE); "0 b/s": no limit
+    (b/s)."""
     send_buffer: Bytes = Field(default=0, le=1 << 30)
-    """Over "tcp": send buffer of a connection (SO_SNDBUF); "0 B": as the system tunes it (B)."""
+    """With "tcp": send buffer of a connection (SO_SNDBUF); "0 B": tuned by the system (B)."""
     receive_buffer: Bytes = Field(default=0, le=1 << 30)
-    """Over "tcp": receive buffer (SO_RCVBUF); "0 B": as the system tunes it, or as a static window
-    needs it (B)."""
+    """With "tcp": receive buffer of a connection (SO_RCVBUF); "0 B": tuned by the system, or as
+    large as a static window needs (B)."""
     dscp: int = Field(default=0, ge=0, le=63)
-    """Over "tcp": differentiated services code point of packets, by which networks steer them."""
+    """With "tcp": differentiated services code point of packets, which networks use to select
+    queues."""
     source_port: int = Field(default=0, ge=0, le=65535)
-    """Over "tcp": first source port, by which networks choose paths: units i > j are connected from
-    it plus i·(i − 1)/2 + j; 0: as the system chooses."""
+    """With "tcp": first source port; networks use source ports to select paths. The connection of
+    units i and j, i > j, has this port + i·(i − 1)/2 + j; 0: chosen by the system."""
     checksums: Literal["auto", "always", "never"] = "auto"
-    """Whether the bytes of writes have a CRC32C, by which a damaged write is found and sent again;
-    "auto": over "tcp", if units may be on several machines. Over "tcp" headers and messages always
-    have one; over other transports messages have one with "always", and two messages more go for
-    each write."""
+    """Whether writes have a CRC32C, with which damaged writes are detected and repeated; auto: with
+    "tcp", if units may be on several machines. With "tcp", headers and messages always have one.
+    With other transports "always" adds one to messages, and two more messages for each write."""
     waiting: Literal["adaptive", "blocking", "spinning"] = "adaptive"
-    """How a data thread waits: it polls briefly and then sleeps (adaptive), sleeps at once, or
-    polls for ever, which needs a core of its own."""
+    """Waiting of a data thread: it polls briefly and then sleeps (adaptive), sleeps at once
+    (blocking), or polls without end, which needs a core for each thread (spinning)."""
     launch: Literal["local", "ssh", "slurm", "by-hand"] = "local"
-    """How units start: as children of the command, on `hosts` by ssh, with srun in this Slurm
-    allocation, or by hand with `daqloom unit`, of which `daqloom control` prints the command."""
+    """Start of units: as child processes, with ssh on `hosts`, with srun in the current Slurm
+    allocation, or by hand with the `daqloom unit` command that `daqloom control` prints."""
     hosts: tuple[Host, ...] = items(MOST_HOSTS)
-    """Ssh: machines on which units are started, in turn or, with `hosts.placement` = "table", each
-    on the host that `hosts.units` gives it; daqloom has to be at the same path on each."""
+    """With launch ssh: machines on which units are started in turn, or, with `hosts.placement` =
+    "table", as `hosts.units` assigns them. daqloom must have the same path on each machine."""
     bind: Address = "127.0.0.1"
-    """Address of this machine where the run control listens for units and operators ("0.0.0.0":
-    all); one other than loopback requires `certificates`."""
+    """Address of this machine at which the run control accepts units and operators ("0.0.0.0": all
+    addresses); an address other than loopback requires `certificates`."""
     port: int = Field(default=0, ge=0, le=65535)
-    """Port on which the run control listens; 0: a free one, which it prints."""
+    """Port of the run control; 0: a free port, which it prints."""
     certificates: FileName = ""
-    """Folder with certificates from `daqloom control certificates`, by which run control, units and
-    operators authenticate each other with TLS."""
+    """Folder with certificates from `daqloom control certificates`, with which run control, units
+    and operators authenticate each other (TLS)."""
     cores: Cores = ""
-    """Processor cores of a machine to which its units are pinned, shared equally: "0-3,8", "auto"
-    for all; else the system decides. Memory is on the NUMA node of the core that first touches
-    it."""
+    """Processor cores of a machine, such as "0-3,8", that its units share equally and are pinned
+    to; "auto": all cores. Default: not pinned. Memory is on the NUMA node of the core that first
+    accesses it."""
     heartbeat: PositiveSeconds = Field(default=0.2, le=60)
-    """Interval of a unit's heartbeats (s)."""
+    """Time between two heartbeats of a unit (s)."""
     fault_timeout: PositiveSeconds = Field(default=1.0, le=600)
-    """Fault timeout: how long a unit may be silent, stuck or unreachable before the others continue
-    without it; at least three heartbeats (s)."""
+    """Time for which a unit may be silent, stuck or unreachable before the others continue without
+    it; at least three heartbeats (s)."""
     incomplete: Literal["deliver", "drop"] = "deliver"
-    """Events without the fragments of a lost unit: delivered with a mask of the missing fragments,
-    or dropped; counted either way."""
+    """Treatment of events that lack fragments of a lost unit: delivered with a mask of the missing
+    fragments, or dropped; both are counted."""
     restart: bool = True
-    """Whether lost units are brought back automatically: ended processes are restarted, others
-    reset; else `daqloom control reset N` brings them back."""
+    """Whether lost units return automatically: ended processes are restarted, others are reset;
+    false: `daqloom control reset N` brings unit N back."""
     join_time: Annotated[Seconds, Assumed(when=(When("faults.injected"),))] = 1.0
-    """Simulated: from the start of a lost unit's process until it has joined the run (s)."""
+    """In simulations: time from the start of a lost unit's process until the unit has joined the
+    run (s)."""
     minimum: int = Field(default=1, ge=1, le=8192)
-    """Smallest number of units with which a run continues; with fewer it is in error."""
+    """Smallest number of units with which a run continues; with fewer units its state is error."""
     source: Literal["generator", "replay", "user"] = "generator"
-    """Source of multi-fragment packets (MFPs): generated with checkable content, replayed from
-    `source_files`, or a process of yours through shared memory."""
+    """Source of multi-fragment packets (MFPs): a generator with checkable content, a replay of
+    `source_files`, or your own process through shared memory (user)."""
     source_files: FileName = ""
-    """Replay: folder or file written by `daqloom data generate` or a run."""
+    """With source replay: folder or file written by `daqloom data generate` or by a run."""
     content: Literal["every", "once"] = "every"
-    """Generator: whether it fills each packet anew, or its buffer only once, so that filling costs
-    no time in the measurement."""
+    """With source generator: whether it fills every packet, or its buffer only once, so that
+    filling costs no time during the measurement."""
     sink: Literal["check", "discard", "file", "user"] = "check"
-    """Sink of built events: checked byte for byte (a replay by the checksums of the recording) and
-    discarded, discarded unread, written to `sink_files`, or passed to a process of yours through
-    shared memory."""
+    """Sink of built events: check (each byte is checked; a replay by the checksums of the
+    recording), discard (unread), file (written to `sink_files`), or user (your own process, through
+    shared memory)."""
     sink_files: FileName = ""
-    """File: folder of the files, which can be replayed later."""
+    """With sink file: folder for the files, which can be replayed later."""
     when_unwritable: Literal["count", "stop"] = "count"
-    """File: a unit that cannot write events (to a full disk, for example) counts them as not
-    written and tries again while the others continue; or the run stops. Either way `daqloom
-    measure` has exit code 1."""
+    """With sink file: reaction to events that cannot be written (to a full disk, for example).
+    count: they are counted as not written, the unit tries again, and the others continue; stop: the
+    run stops. In both cases `daqloom measure` has exit code 1."""
     when_full: Literal["discard", "wait"] = "discard"
-    """A builder unit with a full output buffer discards events, which are counted, or waits for
-    free space, which stops the whole event builder (backpressure)."""
+    """Reaction of a builder unit to a full output buffer: discard (events are discarded and
+    counted), or wait (for free space, which stops the whole event builder: backpressure)."""
     stream_buffer: PositiveBytes = Field(default=64_000_000, le=1 << 40)
     """Buffer between the source of a stream and its readout unit (B)."""
     output_buffer: PositiveBytes = Field(default=256_000_000, le=1 << 40)
-    """Buffer of a builder unit, in which events are built and read (B)."""
+    """Buffer of a builder unit, in which events are built and from which sinks read (B)."""
     duration: PositiveSeconds = 5.0
-    """Wall-clock time of `daqloom measure`, warm-up included; run.duration is virtual time and does
-    not apply (s)."""
+    """Wall-clock time of `daqloom measure`, warm-up included; run.duration is simulated time and
+    does not apply (s)."""
     warmup: Seconds = 0.5
-    """Wall-clock time at the start that no metric counts (s)."""
+    """Wall-clock time at the start that metrics do not count (s)."""
     events: int = Field(default=0, ge=0, le=1 << 53)
-    """Ends `daqloom measure` after this number of events, if `duration` is not over before; 0:
-    `duration` alone ends it."""
+    """Number of events after which `daqloom measure` ends, unless `duration` ends it earlier; 0:
+    only `duration` ends it."""
     prometheus_port: int = Field(default=0, ge=0, le=65535)
-    """Unit N serves its counters for Prometheus on this port + N; 0: it does not."""
+    """First port of the counters for Prometheus: unit N serves them on this port + N; 0: no
+    counters served."""
 
     @property
     def over_tcp(self) -> bool:

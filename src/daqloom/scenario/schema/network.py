@@ -48,27 +48,29 @@ class Shape(Part):
         Literal["rack", "farm", "one-switch", "fat-tree", "imported", "cables"],
         DefaultWith(".technology", {"infiniband": "fat-tree"}),
     ] = "rack"
-    """One rack behind a core switch, racks behind core routers (farm), all hosts on one switch, a
-    regular tree, the dumps of a real network, or a list of cables."""
+    """Shape of the network: one rack behind a core switch, racks behind core routers (farm), all
+    hosts on one switch, a regular tree (fat-tree), a real network from its dumps (imported), or a
+    list of cables."""
 
 
 class FatTree(Part):
     """A regular tree."""
 
     leaves: Annotated[int, FAT_TREE, ASSUMED] = Field(default=18, ge=1, le=1024)
-    """Leaf switches."""
+    """Number of leaf switches (with pods: of each pod)."""
     spines: Annotated[int, FAT_TREE, ASSUMED] = Field(default=10, ge=1, le=1024)
-    """Spine switches."""
+    """Number of spine switches (with pods: of each pod)."""
     spine_links: Annotated[int, FAT_TREE, ASSUMED] = Field(default=2, ge=1, le=64)
-    """Cables between each leaf and each spine."""
+    """Number of cables between each leaf and each spine."""
     hosts_per_leaf: Annotated[int, FAT_TREE, ASSUMED] = Field(default=20, ge=1, le=MOST_PORTS)
-    """Host ports of a leaf that are used."""
+    """Number of host ports of a leaf that are used."""
     pods: Annotated[int, FAT_TREE] = Field(default=0, ge=0, le=256)
-    """Number of such trees (pods) below a third level; 0: no third level."""
+    """Number of pods, each a tree of leaves and spines, below a third level of switches; 0: no
+    third level."""
     cores: Annotated[int, FAT_TREE] = Field(default=0, ge=0, le=1024)
-    """Core switches above each spine of every pod."""
+    """Number of core switches above each spine of every pod."""
     core_links: Annotated[int, FAT_TREE] = Field(default=1, ge=1, le=64)
-    """Cables between a spine and each of its cores."""
+    """Number of cables between a spine and each of its core switches."""
 
 
 class Network(FatTree, Shape):
@@ -77,31 +79,32 @@ class Network(FatTree, Shape):
     mtu: Annotated[PositiveBytes, ETHERNET] = Field(
         default=1500, ge=SMALLEST_MTU_BYTES, le=LARGEST_MTU_BYTES
     )
-    """Largest IP packet; a frame is 18 B longer in a buffer (header, FCS) and another 20 B on the
+    """Largest IP packet; its frame has 18 B more in buffers (header, FCS), and another 20 B on the
     wire (preamble, gap) (B)."""
     racks: Annotated[int, _FARM, ASSUMED] = Field(default=3, ge=1, le=1024)
-    """Racks, each with `builders.units` builder units."""
+    """Number of racks, each with `builders.units` builder units."""
     routers: Annotated[int, _FARM, ASSUMED] = Field(default=1, ge=1, le=2)
-    """Core routers: readout units are connected to each in turn, every rack to all."""
+    """Number of core routers: readout units are connected to one router each, in turn; racks to
+    all."""
     hosts: Annotated[int, _ONE_SWITCH] = Field(default=0, ge=0, le=MOST_PORTS)
-    """Hosts on the one switch; 0: one for each unit, and the spares."""
+    """Number of hosts on the switch; 0: one for each unit and each spare."""
     dumps: Annotated[str, _IMPORTED] = Field(default="", max_length=4096)
-    """The name of a shipped fabric; a folder with ibnetdiscover.txt and opensm-lfts.dump, or with
+    """Name of a shipped fabric; or a folder with ibnetdiscover.txt and opensm-lfts.dump, or with
     LLDP neighbour tables; or a file with a list of nodes and cables."""
     switches: Annotated[tuple[NodeName, ...], _CABLES] = items(1024)
-    """Names of the switches; other ends of cables are hosts, with one cable each."""
+    """Names of the switches; all other ends of cables are hosts, with one cable each."""
     cables: Annotated[tuple[Cable, ...], _CABLES] = items(MOST_CABLES)
-    """The cables, such as [{ends = ["node0", "leaf0"]}]."""
+    """Cables of the network, such as [{ends = ["node0", "leaf0"]}]."""
     routing: Annotated[str, CABLED] = Field(default="", max_length=40)
-    """Forwarding tables: imported, d-mod-k, minimal, minimal:TIE, or on Ethernet ecmp (all shortest
-    ways, one for each flow by a hash); by default ecmp on Ethernet, else those of the dumps,
-    minimal for cables, else d-mod-k. Of linear shift with folded units also mended: tables, and an
-    order of builder units, computed for the cables that are left, or the default where it is as
-    good."""
+    """Forwarding tables: imported, d-mod-k, minimal, minimal:TIE; on Ethernet also ecmp (a hash of
+    the flow selects one of the shortest paths). Default: ecmp on Ethernet, else the tables of the
+    dumps, minimal for shape cables, and d-mod-k for others. For linear shift with folded units also
+    mended: tables and an order of builder units computed for the working cables, or the default
+    where it is as good."""
     hash_seed: Annotated[Literal["per-switch", "common"], ETHERNET, _ECMP] = "per-switch"
-    """Seed of the ECMP hash: of each switch one of its own, or one common to all, with which the
-    switches of two levels choose alike, so that some links stay unused (polarisation). Both vary
-    with the seed of the run."""
+    """Seed of the ECMP hash: one per switch, or one for all switches (common). With a common seed
+    the switches of two levels select alike, so some links stay unused (polarisation). Both change
+    with run.seed."""
     links: Links = Field(default_factory=Links)
     """Cables."""
     switch: Switches = Field(default_factory=Switches)

@@ -13,11 +13,12 @@ class Run(Part):
     """[run]: how long, and with which random numbers."""
 
     duration: PositiveSeconds = FROM_THE_SYSTEM
-    """Virtual time simulated, warm-up included; by default of pull building that of 2000 events of
-    each builder, else 21 rounds of event building or 1000 messages of each flow, and less for
-    systems that would take too long (s)."""
+    """Simulated time, warm-up included. Default: for pull building, the time of 2000 events of each
+    builder unit; else 21 rounds of event building or 1000 messages of each flow, and less where the
+    simulation would take too long (s)."""
     warmup: Seconds = FROM_THE_SYSTEM
-    """Virtual time at the start that no metric counts; by default of pull building that of 400
-    events of each builder, else one round after the sources have filled the first packets (s)."""
+    """Simulated time at the start that metrics do not count. Default: for pull building, the time
+    of 400 events of each builder unit; else one round after the sources have filled the first
+    packets (s)."""
     seed: int = Field(default=1, ge=0, lt=1 << 63)
-    """Seed of all random streams; no unit."""
+    """Seed of all random numbers."""

@@ -15,15 +15,15 @@ class Scheduling(Part):
     """Keys of all that has ports: switches, by level or name, and hosts."""
 
     scheduling: Annotated[Literal["fifo", "strict", "weighted"], ETHERNET] = "fifo"
-    """Order in which a port sends frames: as they come (fifo), those of the highest class first
-    (strict), or each class its share of the wire (weighted); the class is the service level of the
-    message."""
+    """Order in which a port sends frames: in the order of arrival (fifo), the highest class first
+    (strict), or each class with its share of the link's rate (weighted). The class is the service
+    level of the message."""
     weights: Annotated[
         tuple[Annotated[int, Field(ge=0, le=MOST_WEIGHT)], ...],
         When(".scheduling", ("weighted",)),
     ] = items(CLASSES)
-    """Shares of classes 0, 1, … in the wire; a class with 0, or not listed, has strict priority
-    over those with a share."""
+    """Shares of classes 0, 1, … in the link's rate. A class with share 0, or not listed, has strict
+    priority over classes with a share."""
 
     @model_validator(mode="after")
     def _check_weights(self) -> Self:

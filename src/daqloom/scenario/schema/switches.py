@@ -114,62 +114,62 @@ class PacketBuffer(Part):
     """The packet buffer of an output-queued switch."""
 
     model: Model = "infinite"
-    """How the buffer is shared: infinite (records its peak), shared-memory (dedicated and shared
-    cells, dynamic threshold), voq (deep buffer, a virtual output queue per ingress and egress
-    pair), drop-tail (a FIFO per output), software (a software switch: a server with a paced ring
-    for each destination); or a product: qfx5120-48y is shared-memory, acx7100-48l is voq, with
-    their numbers."""
+    """Buffer architecture: infinite (records its peak); shared-memory (dedicated and shared cells,
+    dynamic threshold); voq (deep buffer, one virtual output queue per ingress and egress pair);
+    drop-tail (one FIFO per output); software (a software switch: a server with a paced ring for
+    each destination); or a product with its numbers: qfx5120-48y is shared-memory, acx7100-48l is
+    voq."""
     buffer: Annotated[Bytes, _guess("shared-memory", "voq")] = 0
-    """Total packet buffer, dedicated part included; the rest is the shared pool. Only drop-tail may
-    have "0 B": limited by its queues alone (B)."""
+    """Total packet buffer: the dedicated part and the shared pool. Only drop-tail may have "0 B",
+    which leaves its queues as the only limit (B)."""
     dedicated: Bytes = 0
-    """Part of the buffer spread evenly over the ports (B)."""
+    """Part of the buffer that is divided evenly among the ports (B)."""
     alpha: Annotated[Number, _guess("shared-memory", "qfx5120-48y")] = Field(
         default=1.0, gt=0, le=1e6
     )
-    """Dynamic threshold: an output may hold alpha × the free shared pool, besides its dedicated
-    part; 1e6 is in effect no threshold. SONiC's dynamic_th n is 2^n, Junos' dynamic-threshold n is
-    2^(n - 7): see `daqloom topology buffers`."""
+    """Dynamic threshold: in addition to its dedicated part, an output may use alpha × the free
+    shared pool; 1e6 means practically no threshold. SONiC's dynamic_th n is 2^n, Junos'
+    dynamic-threshold n is 2^(n - 7): see `daqloom topology buffers`."""
     port_limit: Bytes = 0
-    """Largest occupancy of one output (voq: of one virtual output queue); "0 B" = no such limit
+    """Limit on the occupancy of one output (voq: of one virtual output queue); "0 B" = no limit
     (B)."""
     cell_size: Annotated[Bytes, _guess("shared-memory")] = 0
-    """Packets occupy whole cells of this size; "0 B" = counted by the byte (B)."""
+    """Size of the cells that packets occupy; "0 B" = no cells, packets count their bytes (B)."""
     cell_metadata: Annotated[Bytes, _guess("shared-memory")] = 0
     """Metadata in the first cell of each packet (B)."""
     ports: int = Field(default=0, ge=0, le=10_000)
-    """Ports that share the dedicated part; 0 = those that the scenario connects."""
+    """Number of ports that share the dedicated part; 0 = the ports that the scenario connects."""
     queue_packets: Annotated[int, _guess("drop-tail")] = Field(default=0, ge=0, le=1_000_000_000)
-    """Largest number of packets in one drop-tail queue, or one ring of a software switch; 0 = no
-    such limit (drop-tail)."""
+    """Limit on the packets in one drop-tail queue, or in one ring of a software switch; 0 = no
+    limit (drop-tail only)."""
     rings: Literal["builders", "hosts"] = "builders"
-    """Which destinations have a ring of their own in a software switch: the hosts of builder units,
-    or all; frames for others go through one ring of their output."""
+    """Destinations with a ring of their own in a software switch: the hosts of builder units, or
+    all hosts. Frames to others use one ring per output."""
     pace: BitRateOrNone = 0
-    """Pace at which a software switch sends from the ring of a destination; "0 b/s" = as fast as
+    """Rate at which a software switch sends from the ring of a destination; "0 b/s" = the rate of
     the link (b/s)."""
     pace_counts: Literal["wire", "ip"] = "wire"
-    """Bits to which the pace refers: those on the wire, preamble and gap included, or those of IP
+    """Bits that the pace counts: all bits on the wire, with preamble and gap, or those of IP
     packets."""
     cores: Annotated[int, _guess("software")] = Field(default=1, ge=1, le=1024)
-    """Cores of a software switch; each serves its share of the ports."""
+    """Number of cores of a software switch; each serves its share of the ports."""
     packet_cost: Annotated[Seconds, Field(le=1.0), _guess("software")] = 0.0
-    """Time that a core of a software switch takes for a packet (s)."""
+    """CPU time of a software switch for each packet (s)."""
     batch_cost: Annotated[Seconds, Field(le=1.0), _guess("software")] = 0.0
-    """Time that it takes for each batch of at most 32 packets from an input or to an output,
-    besides (s)."""
+    """Additional CPU time of a software switch for each batch of at most 32 packets from an input
+    or to an output (s)."""
     descriptors: Annotated[int, _guess("software")] = Field(default=512, ge=1, le=1_000_000)
-    """Descriptors of each port of a software switch in each direction: packets in the network card,
-    before and behind the rings."""
+    """Number of descriptors of each port of a software switch, in each direction: packets in the
+    network card, before and after the rings."""
     memory_bandwidth: BitRateOrNone = 0
-    """Bandwidth of the memory of a software switch, which each byte crosses twice; "0 B/s" = no
-    limit."""
+    """Memory bandwidth of a software switch, which each byte uses twice; "0 B/s" = no limit."""
     pause_at: int = Field(default=0, ge=0, le=1_000_000)
-    """Packets in a ring of a software switch above which it pauses the ports by which more come, by
-    pause frames of IEEE 802.3, and at half of which these may go on; 0 = never. Needs one core."""
+    """Number of packets in a ring of a software switch above which the switch sends pause frames
+    (IEEE 802.3) on the ports from which the packets arrive; at half of it these ports may send
+    again. 0 = never. Requires cores = 1."""
     ecn_threshold: Bytes = 0
-    """ECN threshold: a packet is marked with congestion experienced if more than this is queued at
-    its output; "0 B" = never (B)."""
+    """ECN threshold: a packet is marked with congestion experienced if its output has more than
+    this queued; "0 B" = never (B)."""
     cost: Number = 1.0
     """Price relative to the qfx5120-48y, for comparisons."""
 
@@ -275,7 +275,7 @@ class NamedSwitch(Switch):
     """An entry of `network.switch.named`: one output-queued switch."""
 
     name: NodeName
-    """Its name in the network."""
+    """Name of the switch in the network."""
 
 
 LEVELS = ("core", "tor", "leaf", "spine")
@@ -312,36 +312,37 @@ class InfinibandSwitch(Part):
     """[network.switch]: all switches of an InfiniBand network; products fill in numbers."""
 
     model: Annotated[Literal["sb7700", "hdr-40"], INFINIBAND] = "hdr-40"
-    """Switch product, whose radix, links.rate, latency and buffer apply where these keys are not
-    given."""
+    """Switch product: sets the defaults of radix, links.rate, latency and buffer."""
     radix: Annotated[int, FAT_TREE, *_of_product(36, 40)] = Field(default=40, ge=2, le=MOST_PORTS)
-    """Ports of a switch; where neither this nor the model is given, as many as the tree needs."""
+    """Number of ports of a switch; if neither this nor the model is given, as many as the tree
+    needs."""
     latency: Annotated[PositiveSeconds, INFINIBAND, *_of_product("90 ns", "130 ns")] = 130e-9
     """Delay from a flit's arrival at a switch until it can leave (s)."""
     buffer: Annotated[PositiveBytes, INFINIBAND, Assumed(unless_given=".model")] = 64 * 1024
-    """Input buffer of a port for each virtual lane (B)."""
+    """Input buffer of a port, for each virtual lane (B)."""
     input_queue: Annotated[Literal["virtual-output", "fifo"], INFINIBAND] = "virtual-output"
     """Queues at an input: one per output, or one for all outputs."""
     crossbar_speedup: Annotated[int, INFINIBAND, ASSUMED] = Field(default=2, ge=1, le=64)
-    """Packets that one input may send at a time; with 1, a small message can wait for the end of a
-    data stream."""
+    """Number of packets that one input may send at the same time; with 1, a small message may wait
+    for the end of a data stream."""
     crossbar_arbiter: Annotated[Literal["round-robin", "islip"], INFINIBAND] = "round-robin"
-    """How free inputs and outputs find each other: one output after the other takes its next input,
-    so that none is idle that need not be, or by iSLIP: all outputs grant at once, inputs accept."""
+    """Matching of free inputs with free outputs. round-robin: each output in turn selects its next
+    input, so that no output stays idle needlessly; islip: all outputs grant at the same time, then
+    inputs accept."""
     crossbar_iterations: Annotated[
         int, INFINIBAND, When(".crossbar_arbiter", ("islip",)), ASSUMED
     ] = Field(default=1, ge=1, le=4)
-    """Iterations of a matching by iSLIP; one output may stay idle beside a free input that has
-    packets for it, the less often the more iterations."""
+    """Number of iterations of an iSLIP matching. After few iterations an output may stay idle
+    although a free input has packets for it."""
     credit_release: Annotated[Literal["at-tail", "per-block"], INFINIBAND] = "at-tail"
-    """How a packet's buffer is freed: with its last byte, or block by block."""
+    """Release of a packet's buffer: all of it with the last byte, or block by block."""
     credit_update_interval: Annotated[Seconds, INFINIBAND] = 0.0
-    """Least time between two credit updates of a lane (s)."""
+    """Shortest time between two credit updates of a lane (s)."""
     credit_update_size: Annotated[PositiveBytes, INFINIBAND] = Field(default=8, le=64)
     """Size of a credit update on the wire (B)."""
     head_of_queue_lifetime: Annotated[Seconds, INFINIBAND] = 0.0
-    """Head-of-queue lifetime: a packet that has been first in its queue in a switch for this time
-    is discarded; "0 s": never (s)."""
+    """Head-of-queue lifetime: a switch discards a packet that has been first in its queue for this
+    time; "0 s": never (s)."""
 
 
 class Switches(InfinibandSwitch):

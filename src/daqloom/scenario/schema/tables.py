@@ -20,7 +20,7 @@ class Tables(Part):
     """The tables of a scenario file, and what follows from several of them."""
 
     name: str = Field(default="", max_length=64, pattern=r"^[A-Za-z0-9._-]*$")
-    """Short name in results; by default the file's name."""
+    """Short name in results; default: the name of the file."""
     title: str = Field(default="", max_length=200)
     """One line for lists."""
     description: str = Field(default="", max_length=10_000)

@@ -51,7 +51,7 @@ class Kind(Part):
 
 
 class Tcp(Part):
-    """TCP: one persistent connection between any two units that speak."""
+    """TCP: one persistent connection for each pair of communicating hosts."""
 
     congestion: Annotated[Literal["newreno", "cubic", "dctcp", "static"], _TCP] = "cubic"
     """Congestion control; static = none, the window is always static_window."""
@@ -60,40 +60,40 @@ class Tcp(Part):
     initial_window: Annotated[int, _TCP] = Field(default=10, ge=1, le=65_535)
     """Window of a new or restarted connection (segments)."""
     receive_window: Annotated[PositiveBytes, _TCP] = Field(default=6 << 20, le=1 << 30)
-    """Largest receive window; it is not tuned automatically (B)."""
+    """Largest receive window, without automatic tuning (B)."""
     timestamps: Annotated[bool, _TCP] = True
     """TCP timestamps, 12 B in each segment: MSS = MTU - 52 B instead of MTU - 40 B."""
     overhead: Annotated[bool, _TCP] = True
-    """Count headers in the closed forms; false = payload only, as the paper's example does.
-    Simulated frames have headers in any case."""
+    """Whether closed forms count headers; false = payload only, as in the paper's example. The
+    simulation always counts them."""
     rto_min: Annotated[PositiveSeconds, _TCP] = 0.2
-    """Smallest retransmission timeout (RTO) beyond the round-trip time (s)."""
+    """Minimum of the retransmission timeout (RTO), in addition to the round-trip time (s)."""
     rto_max: Annotated[PositiveSeconds, _TCP] = 120.0
-    """Largest retransmission timeout, after doubling at repeated timeouts (s)."""
+    """Maximum of the retransmission timeout, which doubles with each repeated timeout (s)."""
     timer_tick: Annotated[Seconds, _TCP] = 0.0
     """Tick of the hosts' timers, which expire one tick late on average; "0 s" = exact timers, "4
     ms" = Linux at 250 Hz (s)."""
     delayed_ack: Annotated[Seconds, _TCP] = 0.04
-    """Longest delay of an acknowledgement (delayed ACK); "0 s" = at once (s)."""
+    """Longest delay of an acknowledgement (delayed ACK); "0 s" = no delay (s)."""
     ack_every: Annotated[int, _TCP] = Field(default=2, ge=1, le=1000)
-    """Full-sized segments after which an acknowledgement is due."""
+    """Number of full-sized segments after which an acknowledgement is sent."""
     quick_acks: Annotated[bool, _TCP] = True
-    """Acknowledge without delay where no answer is expected to carry the ACK: at the end of a
-    message, and for 16 segments after a pause or a duplicate, as Linux does (quick ACK)."""
+    """Whether ACKs are sent without delay where no answer can carry them: at the end of a message,
+    and for 16 segments after a pause or a duplicate, as in Linux (quick ACK)."""
     rack: Annotated[bool, _TCP] = True
-    """Detect losses by time (RACK, RFC 8985); without it, three selectively acknowledged segments
-    beyond a hole signal a loss (RFC 6675)."""
+    """Whether losses are detected by time (RACK, RFC 8985); false: by three selectively
+    acknowledged segments beyond a gap (RFC 6675)."""
     tail_loss_probe: Annotated[bool, _TCP] = True
-    """Tail-loss probe (TLP) before the timeout (RFC 8985)."""
+    """Whether a tail-loss probe (TLP) precedes the retransmission timeout (RFC 8985)."""
     hystart: Annotated[bool, _TCP] = True
-    """CUBIC leaves slow start when delays rise, before losses (HyStart)."""
+    """Whether CUBIC leaves slow start when delays rise, before losses (HyStart)."""
     tso_burst: Annotated[Bytes, _TCP] = Field(default=0, le=1 << 20)
-    """Smallest burst to send at once while acknowledgements are due, or a third of the window if
-    that is less, as with segmentation offload (TSO); it is no upper limit: all that the windows
-    allow is sent together; "0 B" = no waiting (B)."""
+    """Smallest burst while acknowledgements are due, or a third of the window if that is less, as
+    with segmentation offload (TSO); a minimum: larger bursts are allowed. "0 B" = segments do not
+    wait for each other (B)."""
     restart_after_idle: Annotated[bool, _TCP] = True
-    """Halve the window for each retransmission timeout in which the connection is idle, down to the
-    initial window (RFC 2861); not for static."""
+    """Whether an idle connection halves its window with each retransmission timeout that passes,
+    down to the initial window (RFC 2861); not with static."""
     dctcp_g: Annotated[
         float, Field(strict=False, gt=0, le=1), PER_CENT, When(".congestion", ("dctcp",))
     ] = 0.0625
@@ -119,17 +119,18 @@ class Rdma(Part):
     ] = Field(default=4096, ge=256, le=LARGEST_MTU_BYTES)
     """Payload of a full packet (B)."""
     connection: Annotated[Literal["reliable", "unreliable"], RDMA] = "reliable"
-    """Unreliable: no acknowledges are sent; a write is complete when it has arrived."""
+    """With acknowledges, and retransmission after `retry_timeout` (reliable); or without
+    acknowledges, where a write is complete when it has arrived (unreliable)."""
     retry_timeout: Annotated[Seconds, _RETRIED] = 0.0
-    """Retransmission timeout, from the departure of a message's last packet; "0 s": no
+    """Retransmission timeout after the departure of a message's last packet; "0 s": no
     retransmission (s)."""
     retry_spread: Annotated[
         Number, _RETRIED, When(".retry_timeout"), GuessedWhere(*MAY_DROP, 2.0)
     ] = Field(default=1.0, ge=1, le=4)
-    """Longest retransmission timeout, as a multiple of retry_timeout: each is drawn between the
-    two, as InfiniBand allows."""
+    """Longest retransmission timeout as a multiple of retry_timeout: each timeout is drawn between
+    the two, as InfiniBand permits."""
     retry_count: Annotated[int, _RETRIED] = Field(default=7, ge=0, le=7)
-    """Timeouts in a row after which a connection fails."""
+    """Number of consecutive timeouts after which a connection fails."""
 
     def write_bytes(self, size: int, header_bytes: int = HEADER_BYTES) -> int:
         """Return the bytes on the wire of an RDMA write of `size` bytes, by default on InfiniBand;
@@ -143,10 +144,11 @@ class Levels(Part):
     """Service levels, which networks map to classes or virtual lanes."""
 
     data_service_level: int = Field(default=0, ge=0, le=15)
-    """Service level of multi-fragment packets and fragments."""
+    """Service level of the data: fragments and multi-fragment packets."""
     control_service_level: int = Field(default=0, ge=0, le=15)
-    """Service level of all other messages, such as requests and barriers. Over RDMA each level has
-    queue pairs of its own, also on the same lane or class: a message does not wait for data."""
+    """Service level of all other messages, such as requests and barriers. Over RDMA each service
+    level has its own queue pairs, even on the same lane or class, so these messages do not wait for
+    data."""
 
 
 class Transport(Levels, Rdma, Tcp, Kind):

@@ -20,15 +20,15 @@ class Card(Part):
     """[readout.card]: the readout card of each stream, whose acknowledges have latency spikes."""
 
     buffer: Annotated[Bytes, SHIFT] = 0
-    """Buffer of the card for a stream; when it is full, the trigger stops for all; requires
-    event.rate; "0 B": no limit (B)."""
+    """Buffer of the card for each stream; when it is full, the trigger stops for all cards.
+    Requires event.rate. "0 B": no limit (B)."""
     acknowledge: Annotated[Distribution, When(".buffer")] = Field(default_factory=Distribution)
-    """Acknowledge latency, from the end of an MFP until the card knows that it is in the host's
-    memory."""
+    """Acknowledge latency: from the end of an MFP until the card has received the acknowledge that
+    it is in the host's memory."""
     spike_probability: Annotated[
         float, Field(strict=False, ge=0, le=1), PER_CENT, When(".buffer")
     ] = 0.0
-    """Probability of a latency spike instead, 0 to 1."""
+    """Probability, 0 to 1, that an acknowledge has a latency spike instead of the usual latency."""
     spike: Annotated[Distribution, When(".spike_probability")] = Field(default_factory=Distribution)
     """Length of a spike."""
 
@@ -37,15 +37,15 @@ class Readout(Part):
     """[readout]: the readout units (RO servers, ROSes), which hold the fragments."""
 
     units: Annotated[int, *_units(48)] = Field(default=0, ge=0, le=50_000)
-    """Number of readout units; 0, not for pull: on all hosts of the network."""
+    """Number of readout units; 0 (not allowed for pull): one on every host of the network."""
     streams: Annotated[int, PACKED, ASSUMED] = Field(default=3, ge=1, le=8)
-    """Sources (data streams) of a unit."""
+    """Number of sources (data streams) of a readout unit."""
     response: Annotated[Distribution, PULL] = Field(default_factory=Distribution)
-    """Time from a request to the answer."""
+    """Time from a request until the answer is sent."""
     message_cost: Annotated[Seconds, PULL] = 0.0
-    """CPU time per message of these units; "0 s": `hosts.message_cost` (s)."""
+    """CPU time of a readout unit for each message; "0 s": `hosts.message_cost` (s)."""
     buffer: Annotated[PositiveBytes, SHIFT] = 10**12
-    """Host buffer for the MFPs of a stream (B)."""
+    """Buffer of the host for the MFPs of a stream (B)."""
     card: Annotated[Card, SHIFT] = Field(default_factory=Card)
     """The readout card of a stream."""
 
@@ -54,7 +54,7 @@ class Builders(Part):
     """[builders]: the builder units (EF nodes, DCMs), which collect whole events."""
 
     units: Annotated[int, *_units(32)] = Field(default=0, ge=0, le=10_000)
-    """Number of builder units, on a farm of each rack; 0, not for pull: as many as readout
+    """Number of builder units (farm: in each rack); 0 (not allowed for pull): as many as readout
     units."""
     folded: Annotated[
         bool,
@@ -63,16 +63,16 @@ class Builders(Part):
         DefaultWith("building.protocol", dict.fromkeys(PACKED.among, True)),
         Assumed(when=(PACKED,)),
     ] = False
-    """Folded event builder: each builder unit shares a host with a readout unit; false: unfolded,
-    hosts have one or the other (without pull alternating by port)."""
+    """Whether each builder unit shares a host with a readout unit (folded event builder); false:
+    unfolded, each host has one of the two (except for pull, they alternate by port)."""
     buffer: Annotated[PositiveBytes, SHIFT] = 10**12
-    """Builder unit's buffer for multi-event packets (MEPs) (B)."""
+    """Buffer of a builder unit for multi-event packets (MEPs) (B)."""
     processing: Annotated[tuple[Distribution, ...], BUILT] = items(64)
-    """Delays that follow one another once an event is built, such as [{kind = "exponential", mean =
-    "1 ms"}]; the event keeps its place (pull: among concurrent_events; else: in the output buffer)
-    meanwhile."""
+    """Successive delays after an event is built, such as [{kind = "exponential", mean = "1 ms"}].
+    Until the end of the last delay the event counts as one of concurrent_events (pull), or occupies
+    the output buffer (else)."""
     message_cost: Annotated[Seconds, PULL] = 0.0
-    """CPU time per message of these units; "0 s": `hosts.message_cost` (s)."""
+    """CPU time of a builder unit for each message; "0 s": `hosts.message_cost` (s)."""
 
     @property
     def processing_mean(self) -> float:

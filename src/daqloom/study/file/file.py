@@ -64,20 +64,20 @@ class Search(_Table):
     """[search]: the smallest or largest value of a key at which a condition holds."""
 
     key: str
-    """Key of the scenario to search over."""
+    """Key of the scenario whose value is searched."""
     find: Literal["smallest", "largest"]
-    """Which end of the range of values that satisfy `where`."""
+    """Result: the smallest or the largest value that satisfies `where`."""
     where: str
     """Condition on metrics, such as "packets_dropped == 0"."""
     bounds: tuple[str | int | float, str | int | float]
     """Lowest and highest value to try."""
     tolerance: str | int | float
-    """Precision of the boundary, in the key's unit; with log spacing the ratio of two neighbouring
+    """Precision of the result, in the key's unit; with log spacing, the ratio of neighbouring
     values minus 1."""
     spacing: Literal["linear", "log"] = "linear"
-    """Bisection by differences (linear) or by ratios (log)."""
+    """Steps of the bisection: differences (linear) or ratios (log)."""
     method: Method | Annotated[tuple[Method, ...], Field(min_length=1, max_length=3)] = "simulate"
-    """Method whose metrics the condition uses, or several, each of which searches for itself."""
+    """Method whose metrics `where` uses; with several methods, each has its own search."""
     votes: int = Field(default=1, ge=1, le=99)
     """Number of seeds that vote at each value; the majority decides."""
 
@@ -128,9 +128,10 @@ class Equilibrium(_Table):
         "stationary: " + ", ".join(f"`{name}`" for name in COURSES),
     )
     longest: str
-    """Largest run.duration; runs that are not stationary by then are flagged as drifting."""
+    """Longest run.duration; runs that are still not stationary are flagged as drifting."""
     confidence: float = Field(default=0.99, gt=0.5, lt=1)
-    """Confidence of the test; one run in 1 / (1 - confidence) is extended without need."""
+    """Confidence of the test: a share of 1 - confidence of the stationary runs is extended without
+    need."""
 
     @cached_property
     def longest_s(self) -> float:
@@ -142,20 +143,21 @@ class Repeat(_Table):
     """[repeat]: the whole study again with other random numbers."""
 
     seeds: int | tuple[int, ...] = 1
-    """Number of seeds, or a list of them; a number n stands for 1 to n."""
+    """Number n of seeds, which are 1 to n, or a list of seeds."""
     sets: tuple[str, ...] = ()
-    """Keys of the scenario that each seed sets as well, such as "faults.seed"; then every method
-    runs with each seed."""
+    """Further keys of the scenario that are set to each seed, such as "faults.seed"; then every
+    method, also analyse, runs once per seed."""
 
 
 class Report(_Table):
     """[report]: contents of a report of the study."""
 
     show: tuple[str, ...] = ()
-    """Metrics to draw side by side; the first is that of maps and tables. By default the boundary
-    of a search, else the peak occupancy of the top-of-rack switch, on a fabric the event rate."""
+    """Metrics to draw, side by side; maps and tables show the first one. Default: the boundary of a
+    search, else the peak occupancy of the top-of-rack switch, and on a fabric the event rate."""
     bars: Literal["deviation", "range"] = "deviation"
-    """Bars of means over seeds: one standard deviation, or from the lowest to the highest."""
+    """Error bars of means over seeds: one standard deviation, or the range from lowest to
+    highest."""
 
 
 TABLES: dict[str, type[_Table]] = {
@@ -177,10 +179,10 @@ class StudyFile(_Table):
     figure: str = Field(default="", max_length=100)
     """Published figure that the study reproduces, such as "ATLAS study, fig. 3"."""
     scenario: str
-    """Name of a scenario, or path from the study's folder."""
+    """Name of a scenario, or the path of its file, relative to the study's folder."""
     methods: tuple[Method, ...] = Field(default=("simulate",), min_length=1)
-    """Methods applied to each point; measurements run one at a time, on the machine of the command,
-    while nothing else is computed."""
+    """Methods for each point; measurements run on this machine one at a time, and nothing else is
+    computed meanwhile."""
     set: dict[str, Any] = {}
     """Keys of the scenario set at all points where they mean something."""
     grid: dict[str, Any] = {}

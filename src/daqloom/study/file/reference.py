@@ -15,21 +15,20 @@ HEAD = """\
 <!-- Written by `python -m daqloom.study.file.reference`; edit
      src/daqloom/study/file/file.py instead. -->
 
-A study is a TOML file: a scenario, methods, and what varies. `daqloom study plan FILE` prints what
-it would compute, `daqloom study run FILE` computes what the store lacks. Quantities are
-written as in a scenario. Every key that is not listed here or in [scenario.md](scenario.md) is
-refused.
+A study is a TOML file with a scenario, methods, and keys of the scenario that vary. `daqloom study
+plan FILE` lists the results to compute, and `daqloom study run FILE` computes those that the store
+lacks. Quantities are written as in a scenario. Keys that are not listed here or in
+[scenario.md](scenario.md) are refused.
 """
 
 VALUES = """
 ## `[set]`, `[grid]`, `[[zip]]`, `[variants]`
 
-`[set]` changes keys of the scenario at all points. A key without a meaning for the values of the
-axes at some points, such as the buffer of a switch with `model = "infinite"`, is left out there;
-one without a meaning at any point is refused. `[grid]` gives a key several values,
-and every axis is combined with every other; `[[zip]]` gives several keys lists that run side by
-side, one axis for each such table. `[variants]` is an axis of named steps, which may set different
-keys or none:
+`[set]` changes keys of the scenario at all points. A key that does not apply at some points, such
+as the buffer of a switch with `model = "infinite"`, is left out there; a key that applies at no
+point is refused. `[grid]` gives keys several values: each key is an axis, and all axes are combined
+with each other. Each table `[[zip]]` is one axis of several keys, whose lists advance together.
+`[variants]` is an axis of named steps, which may set different keys or none:
 
 ```toml
 [variants]
@@ -40,7 +39,7 @@ keys or none:
 
 Values are
 
-- a list: `"event.size" = ["1 MB", "5 MB"]`; of lists where the key takes one,
+- a list: `"event.size" = ["1 MB", "5 MB"]`, or a list of lists if the key itself has a list,
 - a range by step: `{ from = "1 kHz", to = "20 kHz", step = "1 kHz" }`, the end included if a step
   falls on it,
 - a range by count: `{ from = "1 MB", to = "8 MB", count = 4, spacing = "log" }`; spacing is
@@ -48,14 +47,14 @@ Values are
 
 ## `[quick]`
 
-Tables and keys that replace those above when `--quick` is given, key by key: `[quick.set]`,
-`[quick.grid]`, `[quick.search]`, `[quick.repeat]`; `[quick.variants]` replaces all variants.
+Keys for `--quick`, which replace the same keys above: `[quick.set]`, `[quick.grid]`,
+`[quick.search]`, `[quick.repeat]`. `[quick.variants]` replaces all variants.
 """
 
 
 SENTENCES = {
     "search": "Each point is searched by bisection, once per seed.",
-    "equilibrium": "A saturated point is never stationary: its runs are cut short instead.",
+    "equilibrium": "Runs of a saturated point, which are never stationary, are shortened instead.",
     "repeat": "A seed is one repetition; methods without random numbers run once.",
     "report": "The metrics that `daqloom report` shows; `--show METRIC` shows another.",
 }
