@@ -72,13 +72,13 @@ struct Addresses {
     struct {
         std::size_t length;
         std::byte bytes[kAddressRoom];
-    } of[256];
+    } slots[256];
 };
 
 std::vector<live::Transport::Peer> exchange(Addresses& all, std::size_t self, std::size_t processes,
                                             const std::vector<std::byte>& address) {
-    std::ranges::copy(address, all.of[self].bytes);
-    all.of[self].length = address.size();
+    std::ranges::copy(address, all.slots[self].bytes);
+    all.slots[self].length = address.size();
     all.written.fetch_add(1);
     while (all.written.load() < processes) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -86,7 +86,7 @@ std::vector<live::Transport::Peer> exchange(Addresses& all, std::size_t self, st
     std::vector<live::Transport::Peer> peers;
     for (std::size_t i = 0; i < processes; ++i) {
         peers.push_back(
-            {live::UnitIndex(i), {all.of[i].bytes, all.of[i].bytes + all.of[i].length}});
+            {live::UnitIndex(i), {all.slots[i].bytes, all.slots[i].bytes + all.slots[i].length}});
     }
     return peers;
 }

@@ -48,8 +48,8 @@ inline constexpr std::uint32_t kNoSack = 0xffffffff;
 inline constexpr std::uint32_t kReset = 0xfffffffe;
 
 /// A host, 24 bits, and a class, as a frame carries them with its marks in between.
-constexpr std::uint32_t address_of(NodeIndex host, TrafficClass of) {
-    return host.value() | static_cast<std::uint32_t>(of.value()) << 29;
+constexpr std::uint32_t address_of(NodeIndex host, TrafficClass traffic_class) {
+    return host.value() | static_cast<std::uint32_t>(traffic_class.value()) << 29;
 }
 constexpr NodeIndex host_in(std::uint32_t address) { return NodeIndex(address & 0xffffff); }
 constexpr TrafficClass class_in(std::uint32_t address) { return TrafficClass(address >> 29); }

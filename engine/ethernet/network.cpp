@@ -196,9 +196,10 @@ Report Network::totals() const {
                              ports_[i].rate(), link_drops(i)});
         all.drops += all.links.back().drops;
         if (const ScheduledPort* port = scheduler(i); port != nullptr && port->has_classes()) {
-            for (std::uint8_t of = 0; of < kTrafficClasses; ++of) {
-                const ClassCounters& its = port->counters(TrafficClass(of));
-                all.classes.push_back({i, TrafficClass(of), its.frames, its.wire_bytes, its.drops});
+            for (std::uint8_t each = 0; each < kTrafficClasses; ++each) {
+                const ClassCounters& its = port->counters(TrafficClass(each));
+                all.classes.push_back(
+                    {i, TrafficClass(each), its.frames, its.wire_bytes, its.drops});
             }
         }
     }
@@ -244,8 +245,8 @@ std::size_t Network::memory() const {
     for (const auto& scheduler : schedulers_) {
         all += scheduler ? scheduler->memory() : 0;
     }
-    for (const SwitchCores& of : software_) {
-        all += of.itself ? of.itself->memory() : 0;
+    for (const SwitchCores& each : software_) {
+        all += each.itself ? each.itself->memory() : 0;
     }
     return all;
 }
@@ -350,13 +351,13 @@ void Network::drop(SwitchNode& node, std::uint32_t port, LinkIndex out, const Fr
     forget(frame, now);
 }
 
-Frame& Network::append_scheduled(LinkIndex link, TrafficClass of, std::uint16_t input, Bytes bytes,
-                                 Time now) {
+Frame& Network::append_scheduled(LinkIndex link, TrafficClass traffic_class, std::uint16_t input,
+                                 Bytes bytes, Time now) {
     ScheduledPort& port = *schedulers_[link];
-    if (port.is_free(of, now)) {
-        return begin_scheduled(link, of, bytes, now);
+    if (port.is_free(traffic_class, now)) {
+        return begin_scheduled(link, traffic_class, bytes, now);
     }
-    Frame& frame = port.append(of, input, bytes);
+    Frame& frame = port.append(traffic_class, input, bytes);
     frame.at = Time::never();
     wake(link, now);
     return frame;
@@ -377,12 +378,12 @@ Frame& Network::append_late(FifoPort& port, LinkIndex index, Bytes bytes, Time n
     return frame;
 }
 
-Frame& Network::begin_scheduled(LinkIndex link, TrafficClass of, Bytes bytes, Time now) {
+Frame& Network::begin_scheduled(LinkIndex link, TrafficClass traffic_class, Bytes bytes, Time now) {
     FifoPort& port = ports_[link];
     Frame& frame = jitters_.empty() || !port.wiring().from_host()
                        ? append(port, link, bytes, now)
                        : append_late(port, link, bytes, now);
-    schedulers_[link]->begin(of, bytes, now, ports_[link].free_at());
+    schedulers_[link]->begin(traffic_class, bytes, now, ports_[link].free_at());
     return frame;
 }
 
@@ -404,8 +405,8 @@ const Frame* Network::on_port_free(LinkIndex link, Time now) {
     const std::optional<Frame> next = schedulers_[link]->next();
     const Wiring wiring = ports_[link].wiring();
     if (!wiring.from_host() && switches_[wiring.from_switch].is_software) {
-        const SoftwareSwitch& of = *software_[wiring.from_switch].itself;
-        wake_switch(wiring.from_switch, of.core_of(wiring.from_port), now);
+        const SoftwareSwitch& software = *software_[wiring.from_switch].itself;
+        wake_switch(wiring.from_switch, software.core_of(wiring.from_port), now);
     }
     if (!next) {
         return nullptr;
@@ -477,8 +478,8 @@ base::expected<void> Network::check_conservation() const {
     for (const std::unique_ptr<ScheduledPort>& port : schedulers_) {
         inside += port != nullptr ? port->bytes_waiting() : 0;
     }
-    for (const SwitchCores& of : software_) {
-        inside += of.itself != nullptr ? of.itself->bytes_inside() : 0;
+    for (const SwitchCores& each : software_) {
+        inside += each.itself != nullptr ? each.itself->bytes_inside() : 0;
     }
     std::int64_t dropped = 0;
     for (const SwitchNode& node : switches_) {

@@ -99,10 +99,10 @@ class Network {
 
     /// Queues a frame of `bytes` on a host's link and returns it with only `at` filled in, which is
     /// Time::never() for a frame that waits in a ScheduledPort.
-    Frame& append(LinkIndex link, TrafficClass of, base::Bytes bytes, base::Time now) {
+    Frame& append(LinkIndex link, TrafficClass traffic_class, base::Bytes bytes, base::Time now) {
         sent_bytes_ += bytes;
         FifoPort& port = ports_[link];
-        return port.is_scheduled() ? append_scheduled(link, of, 0, bytes, now)
+        return port.is_scheduled() ? append_scheduled(link, traffic_class, 0, bytes, now)
                : jitters_.empty()  ? append(port, link, bytes, now)
                                    : append_late(port, link, bytes, now);
     }
@@ -338,10 +338,11 @@ class Network {
 
     // ---- links with a ScheduledPort; out of line, so that the way of other frames stays short
     void schedule(LinkIndex link, const ScheduledPortConfig& config);
-    Frame& append_scheduled(LinkIndex link, TrafficClass of, std::uint16_t input, base::Bytes bytes,
-                            base::Time now);
+    Frame& append_scheduled(LinkIndex link, TrafficClass traffic_class, std::uint16_t input,
+                            base::Bytes bytes, base::Time now);
     void send_scheduled(LinkIndex link, std::uint16_t input, const Frame& frame, base::Time now);
-    Frame& begin_scheduled(LinkIndex link, TrafficClass of, base::Bytes bytes, base::Time now);
+    Frame& begin_scheduled(LinkIndex link, TrafficClass traffic_class, base::Bytes bytes,
+                           base::Time now);
     void wake(LinkIndex link, base::Time now);
 
     // ---- software switches, out of line for the same reason

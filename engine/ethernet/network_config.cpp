@@ -115,7 +115,8 @@ base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
     constexpr base::Bytes most = 1 << 30;
     DAQLOOM_REFUSE_IF(
         (!config.buckets.empty() && config.buckets.size() != config.cables.size()) ||
-            std::ranges::any_of(config.buckets, [](auto of) { return of < 0 || of > most; }),
+            std::ranges::any_of(config.buckets,
+                                [](auto bucket) { return bucket < 0 || bucket > most; }),
         "{} buckets of shapers, of {} cables; expected one each or none, of 0 to {} B",
         config.buckets.size(), config.cables.size(), most);
     for (std::uint32_t i = 0; i < graph.switches(); ++i) {

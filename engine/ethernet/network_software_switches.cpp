@@ -89,9 +89,9 @@ struct Network::AroundSwitch {
 void Network::take_in(SwitchIndex at, std::uint16_t input, LinkIndex out, const Frame& frame,
                       Time now) {
     SwitchNode& node = switches_[at];
-    SoftwareSwitch& of = *software_[at].itself;
+    SoftwareSwitch& software = *software_[at].itself;
     const std::uint16_t port = ports_[out].wiring().from_port;
-    if (!of.take_in(input, port, frame)) {
+    if (!software.take_in(input, port, frame)) {
         drop(node, port, out, frame, now);
         return;
     }
@@ -99,29 +99,29 @@ void Network::take_in(SwitchIndex at, std::uint16_t input, LinkIndex out, const 
     if (node.occupancy) {
         record_if_raised(node, now);
     }
-    wake_switch(at, of.core_of(input), now);
+    wake_switch(at, software.core_of(input), now);
 }
 
 void Network::wake_switch(SwitchIndex at, std::uint32_t core, Time when) {
-    const SwitchCores& of = software_[at];
-    if (const std::optional<Time> next = of.itself->wake(core, when)) {
-        events_.push({*next, kPortFree, kCores + of.first + core});
+    const SwitchCores& software = software_[at];
+    if (const std::optional<Time> next = software.itself->wake(core, when)) {
+        events_.push({*next, kPortFree, kCores + software.first + core});
     }
 }
 
 void Network::on_switch_turn(std::uint32_t index, Time now) {
     const SwitchIndex at = switch_of_core_[index];
-    const SwitchCores& of = software_[at];
+    const SwitchCores& software = software_[at];
     AroundSwitch around{*this, at, switches_[at], now};
     std::optional<Time> next;
     do {  // while turns take no time
-        next = of.itself->turn(index - of.first, now, around);
+        next = software.itself->turn(index - software.first, now, around);
     } while (next == now);
     if (next) {
         events_.push({*next, kPortFree, kCores + index});
     }
     if (around.room_at != Time::never()) {
-        wake_switch(at, index - of.first, std::max(around.room_at, now));
+        wake_switch(at, index - software.first, std::max(around.room_at, now));
     }
 }
 
@@ -140,11 +140,11 @@ void Network::send_pause(LinkIndex back, bool on, Time now) {
 
 void Network::on_pause(LinkIndex link, bool on, Time now) {
     ScheduledPort& port = *schedulers_[link];
-    for (std::uint32_t of = 0; of < kTrafficClasses; ++of) {
+    for (std::uint32_t each = 0; each < kTrafficClasses; ++each) {
         if (on) {
-            port.hold(TrafficClass(of));
+            port.hold(TrafficClass(each));
         } else {
-            port.resume(TrafficClass(of));
+            port.resume(TrafficClass(each));
         }
     }
     wake(link, now);

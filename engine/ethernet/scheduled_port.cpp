@@ -23,8 +23,8 @@ ScheduledPort::ScheduledPort(const ScheduledPortConfig& config)
     }
 }
 
-Frame& ScheduledPort::append(TrafficClass of, std::uint32_t input, Bytes bytes) {
-    Class& its = class_of(of);
+Frame& ScheduledPort::append(TrafficClass traffic_class, std::uint32_t input, Bytes bytes) {
+    Class& its = class_of(traffic_class);
     if (its.queues.empty()) {
         its.queues.resize(inputs_);
     }

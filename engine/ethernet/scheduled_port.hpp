@@ -52,29 +52,30 @@ class ScheduledPort {
     explicit ScheduledPort(const ScheduledPortConfig& config);
 
     /// Whether the link takes frames and the frame's queue has room.
-    [[nodiscard]] bool accepts(TrafficClass of, std::uint32_t input, base::Bytes bytes) const {
-        const Class& its = class_of(of);
+    [[nodiscard]] bool accepts(TrafficClass traffic_class, std::uint32_t input,
+                               base::Bytes bytes) const {
+        const Class& its = class_of(traffic_class);
         const base::Bytes held = its.queues.empty() ? 0 : its.queues[queue_of(input)].held;
         return !drops_ && (queue_limit_ == 0 || held + bytes <= queue_limit_);
     }
-    void count_drop(TrafficClass of) { class_of(of).counters.drops += 1; }
+    void count_drop(TrafficClass traffic_class) { class_of(traffic_class).counters.drops += 1; }
 
     /// Whether a frame that arrives now leaves at once.
-    [[nodiscard]] bool is_free(TrafficClass of, base::Time now) const {
-        return is_up_ && !is_next_due_ && free_at_ <= now && !class_of(of).is_held;
+    [[nodiscard]] bool is_free(TrafficClass traffic_class, base::Time now) const {
+        return is_up_ && !is_next_due_ && free_at_ <= now && !class_of(traffic_class).is_held;
     }
     /// Queues a frame of `bytes` and returns it; the caller fills it in.
-    Frame& append(TrafficClass of, std::uint32_t input, base::Bytes bytes);
+    Frame& append(TrafficClass traffic_class, std::uint32_t input, base::Bytes bytes);
     /// Returns the frame that leaves now, if one may; to be called at the time returned by `wake`.
     std::optional<Frame> next();
     /// Begins a frame, whose last byte will have left at `sent`.
-    void begin(TrafficClass of, base::Bytes bytes, base::Time now, base::Time sent) {
+    void begin(TrafficClass traffic_class, base::Bytes bytes, base::Time now, base::Time sent) {
         const base::Bytes on_wire = bytes + kWireOverhead;
         if (free_at_ < now) {  // the wire has been idle, without a choice
             end_turn_if_empty();
         }
         free_at_ = paced_ ? std::max(sent, now + pace_(on_wire)) : sent;
-        ClassCounters& counters = class_of(of).counters;
+        ClassCounters& counters = class_of(traffic_class).counters;
         counters.frames += 1;
         counters.wire_bytes += on_wire;
     }
@@ -88,8 +89,8 @@ class ScheduledPort {
         pace_ = base::WireClock(paced_ ? pace : base::gigabits_per_second(1));
     }
     /// Stops a class, or all if classes make no difference.
-    void hold(TrafficClass of) { class_of(of).is_held = true; }
-    void resume(TrafficClass of) { class_of(of).is_held = false; }
+    void hold(TrafficClass traffic_class) { class_of(traffic_class).is_held = true; }
+    void resume(TrafficClass traffic_class) { class_of(traffic_class).is_held = false; }
     /// The link goes down; `on_wire` frames are on the wire and will be lost.
     void go_down(std::uint32_t on_wire, bool drops) {
         is_up_ = false;
@@ -123,8 +124,8 @@ class ScheduledPort {
 
     /// Whether classes make a difference.
     [[nodiscard]] bool has_classes() const { return classes_.size() > 1; }
-    [[nodiscard]] const ClassCounters& counters(TrafficClass of) const {
-        return class_of(of).counters;
+    [[nodiscard]] const ClassCounters& counters(TrafficClass traffic_class) const {
+        return class_of(traffic_class).counters;
     }
     /// Frames waiting.
     [[nodiscard]] std::uint32_t waiting() const {
@@ -158,15 +159,21 @@ class ScheduledPort {
         [[nodiscard]] std::uint32_t next_queue() const;
     };
 
-    [[nodiscard]] std::size_t place_of(TrafficClass of) const {
-        return has_classes() ? of.value() : 0;
+    [[nodiscard]] std::size_t place_of(TrafficClass traffic_class) const {
+        return has_classes() ? traffic_class.value() : 0;
     }
-    [[nodiscard]] Class& class_of(TrafficClass of) { return classes_[place_of(of)]; }
-    [[nodiscard]] const Class& class_of(TrafficClass of) const { return classes_[place_of(of)]; }
+    [[nodiscard]] Class& class_of(TrafficClass traffic_class) {
+        return classes_[place_of(traffic_class)];
+    }
+    [[nodiscard]] const Class& class_of(TrafficClass traffic_class) const {
+        return classes_[place_of(traffic_class)];
+    }
     [[nodiscard]] std::uint32_t queue_of(std::uint32_t input) const {
         return inputs_ == 1 ? 0 : input;
     }
-    [[nodiscard]] static bool may_send(const Class& of) { return of.waiting > 0 && !of.is_held; }
+    [[nodiscard]] static bool may_send(const Class& queue) {
+        return queue.waiting > 0 && !queue.is_held;
+    }
     [[nodiscard]] Class* choose();
     [[nodiscard]] Class& choose_by_deficit();
     void end_turn_if_empty();

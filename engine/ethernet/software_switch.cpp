@@ -20,9 +20,9 @@ constexpr std::int32_t kIpOnly = -static_cast<std::int32_t>(kFrameOverhead);
 SoftwareSwitch::SoftwareSwitch(const SoftwareSwitchConfig& config, std::uint32_t ports,
                                std::uint32_t classes, Bytes mark, std::span<const Way> ways)
     : config_(config), classes_(classes), inputs_(ports), first_of_(ports) {
-    std::vector<softswitch::OutputConfig> of(config.cores);
+    std::vector<softswitch::OutputConfig> configs(config.cores);
     const auto add_rings = [&](std::uint16_t port, base::BitRate rate) {
-        std::vector<softswitch::RingConfig>& rings = of[core_of(port)].rings;
+        std::vector<softswitch::RingConfig>& rings = configs[core_of(port)].rings;
         for (std::uint32_t each = 0; each < classes; ++each) {
             rings.push_back({.port = softswitch::PortIndex(port),
                              .priority = static_cast<std::uint8_t>(each),
@@ -38,7 +38,7 @@ SoftwareSwitch::SoftwareSwitch(const SoftwareSwitchConfig& config, std::uint32_t
     for (const Way& way : ways) {
         ways_[{way.host, way.port}] = add_rings(way.port, config.pace);
     }
-    for (softswitch::OutputConfig& each : of) {
+    for (softswitch::OutputConfig& each : configs) {
         each.ports = static_cast<std::uint16_t>(ports);
         each.packets = std::min(kMostHeld, std::uint64_t{config.ring_packets} * each.rings.size());
         each.overhead =

@@ -125,10 +125,10 @@ class SoftwareSwitch {
     };
 
     [[nodiscard]] softswitch::RingIndex ring_of(std::uint16_t output, const Frame& frame) const {
-        const std::uint32_t of = classes_ > 1 ? frame.traffic_class().value() : 0;
+        const std::uint32_t traffic_class = classes_ > 1 ? frame.traffic_class().value() : 0;
         const auto found = ways_.find({frame.destination(), output});
         return softswitch::RingIndex((found != ways_.end() ? found->second : first_of_[output]) +
-                                     of);
+                                     traffic_class);
     }
 
     /// Puts the batch into rings, of this core or others.

@@ -50,16 +50,21 @@ TEST(NodeChange, BelongsToTheNodeOfItsHostOrIsRefused) {
     NodeChange change{.at = microseconds(2), .host = hosts[1], .until = microseconds(3)};
     EXPECT_EQ(changed_node(change, hosts, false), 1U);
     change.until = change.at;
-    EXPECT_FALSE(changed_node(change, hosts, false));
+    EXPECT_EQ(changed_node(change, hosts, false).error().message,
+              "change of host 4 at 2e-06 s: the stop ends at 2e-06 s; give an end after its "
+              "beginning");
     change.what = What::slow;
     EXPECT_TRUE(changed_node(change, hosts, false));
     change.factor = 0.5;
-    EXPECT_FALSE(changed_node(change, hosts, false));
+    EXPECT_EQ(changed_node(change, hosts, false).error().message,
+              "change of host 4 at 2e-06 s: factor 0.5; give 1 to 1e9");
     change = {.host = hosts[0], .what = What::kill};
-    EXPECT_FALSE(changed_node(change, hosts, false));
+    EXPECT_EQ(changed_node(change, hosts, false).error().message,
+              "change of host 7 at 0 s: a kill needs units that regroup; set run");
     EXPECT_EQ(changed_node(change, hosts, true), 0U);
     change.host = network::NodeIndex(0);
-    EXPECT_FALSE(changed_node(change, hosts, true));
+    EXPECT_EQ(changed_node(change, hosts, true).error().message,
+              "change of host 0 at 0 s: the host has no node; name the host of a node");
 }
 
 }  // namespace

@@ -74,11 +74,11 @@ base::expected<void> check(const ForwarderConfig& config) {
                       "shared memory of {} B, of which {} B are dedicated, with alpha {}; "
                       "expected a dedicated part no larger than all, and alpha above 0",
                       shared.buffer, shared.dedicated, shared.alpha);
-    DAQLOOM_REFUSE_IF(config.share.of < 1 || config.share.number >= config.share.of ||
-                          (config.share.of > 1 && shared.buffer > 0),
+    DAQLOOM_REFUSE_IF(config.share.cores < 1 || config.share.number >= config.share.cores ||
+                          (config.share.cores > 1 && shared.buffer > 0),
                       "core {} of {}; expected a number below that, and one core for a shared "
                       "memory",
-                      config.share.number, config.share.of);
+                      config.share.number, config.share.cores);
     DAQLOOM_REFUSE_IF(config.limits.size() > output.ports,
                       "limits of {} ports; expected {} at most", config.limits.size(),
                       output.ports);

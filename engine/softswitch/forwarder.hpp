@@ -125,7 +125,7 @@ class Forwarder {
             }
         }
         counted.packets += batch.size();
-        if (share_.of > 1) [[unlikely]] {
+        if (share_.cores > 1) [[unlikely]] {
             count = keep_own(count, ingress, out);
         }
         queue({packets_.data(), count}, now, counted, out);
@@ -259,7 +259,7 @@ class Forwarder {
                                         PortIndex ingress, base::Time now, PortCounters& counted,
                                         Out& out) {
         const Decision decision = decide(arrived.frame, ingress, now);
-        if (decision.is_news && share_.of > 1) [[unlikely]] {
+        if (decision.is_news && share_.cores > 1) [[unlikely]] {
             share_address(arrived.frame, ingress, out);
         }
         if (decision.entry != FlowIndex::none() &&
@@ -326,7 +326,7 @@ class Forwarder {
                                          Out& out) {
         const Headers headers = headers_of(frame);
         const Packet address{headers.source.value, headers.vlan, RingIndex{}};
-        for (std::uint32_t core = 0; core < share_.of; ++core) {
+        for (std::uint32_t core = 0; core < share_.cores; ++core) {
             if (core != share_.number) {
                 out.share_with(core, Message{address, ingress, Message::What::address});
             }

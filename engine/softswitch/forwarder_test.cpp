@@ -297,7 +297,7 @@ TEST(Forwarder, OfSeveralCoresEachHasTheRingsOfItsPorts) {
     // Ports 0 and 2 belong to core 0. Frames between these ports stay in the core; other frames,
     // and learned addresses, are passed on. Messages received are handled like own frames.
     ForwarderConfig config = config_of();
-    config.share = {.number = 0, .of = 2};
+    config.share = {.number = 0, .cores = 2};
     Driver core(config);
     const auto kinds = [&core] {
         std::vector<std::pair<Message::What, PortIndex>> found;

@@ -28,13 +28,13 @@ struct Message {
     What what = What::frame;
 };
 
-/// Share of one core, each with a forwarder of its own: core `number` of `of` owns the rings of the
-/// ports with port % of == number.
+/// Share of one core, each with a forwarder of its own: core `number` of `cores` owns the rings of
+/// the ports with port % cores == number.
 struct Share {
     std::uint32_t number = 0;
-    std::uint32_t of = 1;
+    std::uint32_t cores = 1;
 
-    [[nodiscard]] std::uint32_t core_of(PortIndex port) const { return port.value() % of; }
+    [[nodiscard]] std::uint32_t core_of(PortIndex port) const { return port.value() % cores; }
 };
 
 }  // namespace daqloom::softswitch

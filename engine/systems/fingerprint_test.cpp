@@ -171,7 +171,7 @@ std::string print(const System& system) {
 
 class Fingerprint : public ::testing::TestWithParam<OnRecord> {};
 
-/// A hash of every event of a run, in order: see ethernet/rack_fingerprint_test.cpp, also for what
+/// A hash of every event of a run, in order: see systems/rack_fingerprint_test.cpp, also for what
 /// to do where one differs.
 TEST_P(Fingerprint, IsTheOneOnRecordAndDiffersFromSeedToSeed) {
     std::visit(

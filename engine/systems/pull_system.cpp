@@ -125,7 +125,8 @@ void PullSystem::on_built(std::uint32_t number, EventId event, const EventRecord
     ++built_;
     if (is_warm()) {
         bytes_built_ += run_ ? record.collected : record.size;
-        // Bins as wide as those of the occupancy: the counted time in so many parts, rounded up.
+        // Bin width as of the occupancy: the counted time divided by the number of bins, rounded
+        // up.
         const std::int64_t width =
             ((config_.duration - config_.warmup).ps + config_.bins - 1) / config_.bins;
         BuiltBin& bin = built_bins_[static_cast<std::size_t>((now - config_.warmup).ps / width)];

@@ -262,7 +262,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     }
     [[nodiscard]] virtual base::expected<void> check_own_books() const { return {}; }
     struct Book {
-        const char* of;
+        const char* subject;
         std::uint64_t given;
         std::uint64_t taken;
         std::uint64_t under_way;
@@ -271,7 +271,8 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         for (const Book& book : books) {
             if (book.given != book.taken + book.under_way) {
                 return base::defect(fmt::format("{} {} were given, {} taken, {} are under way",
-                                                book.given, book.of, book.taken, book.under_way));
+                                                book.given, book.subject, book.taken,
+                                                book.under_way));
             }
         }
         return {};

@@ -124,7 +124,7 @@ TEST(Cards, WithABufferNeedARate) {
     ShiftSystemConfig config = card_system(2, Time::zero());
     config.mfp_interval = Time::zero();
     EXPECT_EQ(ShiftSystem::make(config).error().message,
-              "cards with a buffer, and no rate at which it fills");
+              "card_buffer needs mfp_interval > 0: set event.rate");
 }
 
 }  // namespace

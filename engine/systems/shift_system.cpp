@@ -74,7 +74,9 @@ base::expected<void> ShiftSystem::build() {
     DAQLOOM_CHECK(place_cards());
     nodes().events().push({config_.warmup, kWarm, 0});
     if (config_.run) {
-        DAQLOOM_REFUSE_IF(config_.card_buffer > 0, "units regroup with cards without limit only");
+        DAQLOOM_REFUSE_IF(config_.card_buffer > 0,
+                          "card_buffer > 0 excludes units that regroup: set card_buffer to 0, or "
+                          "leave run out");
         const auto& builders =
             config_.builder_slots.empty() ? config_.slots : config_.builder_slots;
         return make_run(config_, config_, config_.slots, builders, true);
@@ -168,7 +170,7 @@ void ShiftSystem::make_groups(const LinearShift& shift) {
 /// Time in which a stream fills its card's buffer.
 base::expected<void> ShiftSystem::place_cards() {
     DAQLOOM_REFUSE_IF(config_.card_buffer > 0 && config_.mfp_interval <= Time::zero(),
-                      "cards with a buffer, and no rate at which it fills");
+                      "card_buffer needs mfp_interval > 0: set event.rate");
     std::vector<Time> room;
     for (const base::Bytes mfp : config_.mfp_bytes) {
         const double mfps = static_cast<double>(config_.card_buffer) / static_cast<double>(mfp);

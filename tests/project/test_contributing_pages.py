@@ -88,7 +88,7 @@ EXAMPLES = {
     "add-a-building-protocol": r"(?i:daqpipe)",
     "add-a-congestion-control": r'\bCubic\b|cubic\.hpp|"newreno", "cubic"',
     "add-a-failure": r'"card"|CardStop|card_stop',
-    "add-a-live-transport": r'== "shm"|r"shm|ShmTransport|ShmPeer|MessageRing',
+    "add-a-live-transport": r'[!=]= "shm"|\{"shm"|r"shm|ShmTransport|ShmPeer|MessageRing',
     "add-a-metric": r"\b(writes_)?overran\b",
     "add-a-scenario-key": r"quick_acks",
     "add-an-adapter": r"class Junos\b|adapters\.junos",
@@ -116,7 +116,7 @@ def naming(pattern: str) -> set[str]:
         str(file.relative_to(ROOT))
         for folder in ("engine", "src", "packages")
         for file in (ROOT / folder).rglob("*")
-        if file.suffix in (".hpp", ".cpp", ".py")
+        if file.suffix in (".hpp", ".cpp", ".py", ".toml")
         and not re.search(r"_(test|bench|fuzz)\.|/tests/", str(file.relative_to(ROOT)))
         and re.search(pattern, without_prose(file))
     }

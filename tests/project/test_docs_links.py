@@ -71,6 +71,18 @@ def test_every_file_that_a_page_names_is_there(page: Path) -> None:
     assert run_together(page.read_text(encoding="utf-8")) == []
 
 
+def test_every_file_that_a_comment_of_cpp_names_is_there() -> None:
+    missing = [
+        f"{source.relative_to(ROOT)}: {name}"
+        for folder in ("engine", "packages", "benchmarks")
+        for source in sorted((ROOT / folder).rglob("*.?pp"))
+        for comment in re.findall(r"//.*", source.read_text(encoding="utf-8"))
+        for name in re.findall(rf"(?<![\w./<-])(?:{_FILE})\b", comment)
+        if name not in SOURCES
+    ]
+    assert missing == []
+
+
 def test_every_page_can_be_reached_from_the_readme_and_no_line_is_there_twice() -> None:
     reached: set[Path] = set()
     waiting = [ROOT / "README.md"]

@@ -206,17 +206,17 @@ void bind_changes(nb::module_& module) {
              "address"_a, "vlan"_a);
 }
 
-/// Counters summed over all cores for each index: `of` reads one in a core with `many` of them;
-/// others count 0.
-template <std::size_t numbers, class Index, class Many, class Of>
+/// Counters summed over all cores for each index: `read` returns those of an index in a core, which
+/// has indices below `many`; others count 0.
+template <std::size_t numbers, class Index, class Many, class Read>
 std::vector<std::array<std::uint64_t, numbers>> counted(Switch& self,
                                                         const std::vector<Index>& indices,
-                                                        Many many, Of of) {
+                                                        Many many, Read read) {
     std::vector<std::array<std::uint64_t, numbers>> all(indices.size());
     self.change([&](const Forwarder& core) {
         for (std::size_t i = 0; i < indices.size(); ++i) {
             if (indices[i].value() < many(core.flow_table())) {
-                const std::array<std::uint64_t, numbers> its = of(core.flow_table(), indices[i]);
+                const std::array<std::uint64_t, numbers> its = read(core.flow_table(), indices[i]);
                 std::ranges::transform(all[i], its, all[i].begin(), std::plus{});
             }
         }
@@ -252,9 +252,9 @@ void bind_switch(nb::module_& module) {
             "flow_counts",
             [](Switch& self, const std::vector<FlowIndex>& indices) {
                 return counted<2>(
-                    self, indices, [](const FlowTable& of) { return of.most(); },
-                    [](const FlowTable& of, FlowIndex index) {
-                        const FlowTable::Counters& its = of.counters(index);
+                    self, indices, [](const FlowTable& table) { return table.most(); },
+                    [](const FlowTable& table, FlowIndex index) {
+                        const FlowTable::Counters& its = table.counters(index);
                         return std::array{its.packets, its.bytes};
                     });
             },
@@ -264,9 +264,9 @@ void bind_switch(nb::module_& module) {
             "meter_counts",
             [](Switch& self, const std::vector<MeterIndex>& indices) {
                 return counted<4>(
-                    self, indices, [](const FlowTable& of) { return of.meters().size(); },
-                    [](const FlowTable& of, MeterIndex index) {
-                        const MeterCounters& its = of.meters().counters(index);
+                    self, indices, [](const FlowTable& table) { return table.meters().size(); },
+                    [](const FlowTable& table, MeterIndex index) {
+                        const MeterCounters& its = table.meters().counters(index);
                         return std::array{its.packets, its.bytes, its.dropped, its.dropped_bytes};
                     });
             },

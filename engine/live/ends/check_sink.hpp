@@ -35,7 +35,7 @@ struct CheckCounters {
 std::unique_ptr<MepConsumer> check_meps(std::vector<protocol::MfpGenerator> streams,
                                         CheckCounters& counters);
 
-/// Checks a replay with so many streams, whose MFPs are compared with the recording.
+/// Checks a replay with `streams` streams, whose MFPs are compared with the recording.
 std::unique_ptr<MepConsumer> check_replayed_meps(std::shared_ptr<const RecordedChecksums> recorded,
                                                  std::uint32_t streams, CheckCounters& counters);
 

@@ -140,7 +140,8 @@ base::expected<DataRates> measure_data_rates(std::uint32_t threads, std::uint32_
         }
     }
     if (!is_right) {
-        return base::failure("what was generated is not what is checked");
+        return base::failure(
+            "generated fragments fail their own check; report this as a defect of daqloom");
     }
     DataRates mean;
     for (const DataRates& own : found) {

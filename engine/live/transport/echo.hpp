@@ -50,7 +50,7 @@ class Echo final : private TransportEvents {
     /// Unit 0 connects to all others, each of these to unit 0; `others`: addresses in the order of
     /// units. Fails where one does not answer by `until`.
     base::expected<void> connect(std::vector<std::vector<std::byte>> others, base::Time until);
-    /// Exchanges `rounds` messages of so many bytes, whose first 8 contain the time of posting,
+    /// Exchanges `rounds` messages of `bytes` bytes, whose first 8 contain the time of posting,
     /// with a pause before each, in which processors fall asleep. All units use the same arguments.
     /// Fails where that takes longer than until `until`, or another unit is gone.
     base::expected<RoundTrips> run(std::uint32_t rounds, std::size_t bytes, base::Time pause,

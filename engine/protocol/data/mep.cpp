@@ -51,8 +51,8 @@ class Places {
                           largest_mfp_size);
         DAQLOOM_REFUSE_IF(
             entry.offset < end_ || entry.offset > mep_ || entry.bytes > mep_ - entry.offset,
-            "{}: {} bytes at {}; expected them from {} on, where what is before "
-            "them ends, to {} at most, where the MEP ends",
+            "{}: {} bytes at {}; expected a place behind the previous MFP, which "
+            "ends at {}, and before the end of the MEP at {}",
             who(entry), entry.bytes, entry.offset, end_, mep_);
         end_ = entry.offset + entry.bytes;
         is_incomplete_ |= entry.state == MepState::missing;
@@ -121,8 +121,7 @@ bool lacks_mfps(Memory front) {
 base::expected<MepView> MepView::decode(Memory memory) {
     DAQLOOM_TRY(bytes, mep_size(memory));
     DAQLOOM_REFUSE_IF(static_cast<std::size_t>(bytes) != memory.size(),
-                      "MEP says that it has {} bytes; expected {}, which there are", bytes,
-                      memory.size());
+                      "MEP header gives {} bytes, but the packet has {}", bytes, memory.size());
     return decode_front(memory, bytes);
 }
 
@@ -137,7 +136,7 @@ std::optional<Bytes> MepView::size_from(Memory front) {
     return is_right ? std::optional(*bytes) : std::nullopt;
 }
 
-/// Decodes header and table of a MEP of so many bytes.
+/// Decodes header and table of a MEP of `bytes` bytes.
 base::expected<MepView> MepView::decode_front(Memory memory, Bytes bytes) {
     const auto streams = number_at<std::uint32_t>(memory, 4);
     Places places(streams, bytes);

@@ -125,7 +125,7 @@ TEST(Mep, RefusesWhatIsCutOffAnywhereOrGoesOn) {
     Memory longer = example_mep;
     longer.push_back(0);
     EXPECT_EQ(MepView::decode(longer).error().message,
-              "MEP says that it has 104 bytes; expected 105, which there are");
+              "MEP header gives 104 bytes, but the packet has 105");
 }
 
 TEST(Mep, SaysInASentenceWhatIsWrong) {
@@ -144,8 +144,9 @@ TEST(Mep, SaysInASentenceWhatIsWrong) {
     EXPECT_EQ(message(54, 3), "MEP, source 0x2801: state 3; expected 0 to 2");
     EXPECT_EQ(message(54, 2), "MEP, source 0x2801: empty, with 5 bytes; expected none");
     const auto misplaced = [](const std::string& bytes, const std::string& from) {
-        return "MEP, source " + bytes + "; expected them from " + from +
-               " on, where what is before them ends, to 104 at most, where the MEP ends";
+        return "MEP, source " + bytes +
+               "; expected a place behind the previous MFP, which ends at " + from +
+               ", and before the end of the MEP at 104";
     };
     EXPECT_EQ(message(40, 0x57), misplaced("0x2801: 5 bytes at 87", "88"));
     EXPECT_EQ(message(56, 0x5c), misplaced("0x2802: 8 bytes at 92", "93"));

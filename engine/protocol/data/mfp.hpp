@@ -48,7 +48,7 @@ constexpr base::Bytes padded_to(base::Bytes bytes, std::uint8_t align) {
     return (bytes + unit - 1) & ~(unit - 1);
 }
 
-/// The size of an MFP's header, types and sizes, in front of so many fragments.
+/// Bytes of an MFP before its fragments: header, types and sizes.
 constexpr base::Bytes mfp_overhead(std::uint16_t fragments) {
     return mfp_header_bytes + padded_to(fragments, 2) + padded_to(base::Bytes{2} * fragments, 2);
 }

@@ -41,9 +41,9 @@ class PatternSizes {
     /// have the same table for the same arguments.
     PatternSizes(FragmentSizes kind, base::Bytes mean, std::uint64_t seed);
 
-    /// Sizes of a readout unit's parts of events, each of them in so many pieces: piece p of event
-    /// k is numbered k × pieces + p. The first 2^16 pieces belong to the events that a simulation
-    /// with this seed draws; then these repeat. Fails with one sentence where a piece is too large.
+    /// Sizes of a readout unit's parts of events, each in `pieces` pieces: piece p of event k is
+    /// numbered k × pieces + p. The first 2^16 pieces belong to the events that a simulation with
+    /// this seed draws; then these repeat. Fails with one sentence where a piece is too large.
     static base::expected<PatternSizes> of_events(const EventSizeConfig& events,
                                                   const FragmentShares& shares,
                                                   ReadoutIndex readout, std::uint32_t pieces,

@@ -50,9 +50,9 @@ void Roles::fill(const Members& available) {
     for (const UnitIndex unit : holders()) {
         free.erase(unit);
     }
-    const auto take = [&](Held& held, UnitIndex of, UnitIndex by) {
-        if (held.is_lacking(of)) {
-            held.by[of] = by;
+    const auto take = [&](Held& held, UnitIndex unit, UnitIndex by) {
+        if (held.is_lacking(unit)) {
+            held.by[unit] = by;
             free.erase(by);
         }
     };

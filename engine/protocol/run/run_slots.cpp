@@ -15,7 +15,7 @@ UnitIndex in_slot(const std::vector<UnitIndex>& units, std::size_t slot) {
 
 /// A readout unit or a builder unit that has moved.
 struct Move {
-    UnitIndex of;
+    UnitIndex unit;
     UnitIndex to;
 };
 
@@ -32,7 +32,7 @@ void place(const RunSlots& run, const std::vector<UnitIndex>& own, std::span<con
     for (std::size_t slot = 0; slot < own.size(); ++slot) {
         const UnitIndex unit = own[slot];
         const bool has_moved =
-            std::ranges::any_of(moves, [&](const Move& move) { return move.of == unit; });
+            std::ranges::any_of(moves, [&](const Move& move) { return move.unit == unit; });
         if (unit != UnitIndex::none() && !has_moved &&
             std::ranges::find(members, unit) != members.end()) {
             take(slot, {unit, unit});
@@ -56,7 +56,7 @@ void place(const RunSlots& run, const std::vector<UnitIndex>& own, std::span<con
         }
     }
     for (const Move& move : others) {
-        const auto home = static_cast<std::size_t>(std::ranges::find(own, move.of) - own.begin());
+        const auto home = static_cast<std::size_t>(std::ranges::find(own, move.unit) - own.begin());
         const auto free =
             static_cast<std::size_t>(std::ranges::find(is_taken, false) - is_taken.begin());
         take(home < own.size() && !is_taken[home] ? home : free, move);
@@ -132,7 +132,7 @@ std::vector<EpochSlot> slots_of(const RunSlots& run, std::span<const UnitIndex> 
     const auto numbers = run.readout_numbers();
     place(run, run.readouts, readouts, members, [&](std::size_t slot, const Move& move) {
         slots[slot].readout = move.to;
-        slots[slot].in_run = numbers[move.of];
+        slots[slot].in_run = numbers[move.unit];
     });
     base::Table<ReadoutIndex, std::size_t> slot_of(numbers.size(), slots.size());
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {

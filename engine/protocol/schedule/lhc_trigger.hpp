@@ -27,8 +27,8 @@ class LhcTrigger {
     LhcTrigger() = default;
 
     /// `filling_scheme`: an entry per crossing of an orbit, non-zero if it is filled, at least one
-    /// of them; empty: all are filled. `simple_dead_time_bx`: so many crossings after an accepted
-    /// one are vetoed.
+    /// of them; empty: all are filled. `simple_dead_time_bx`: number of vetoed crossings after an
+    /// accepted one.
     LhcTrigger(const std::vector<std::uint8_t>& filling_scheme, std::uint32_t simple_dead_time_bx,
                const std::vector<LeakyBucket>& complex_dead_time);
 

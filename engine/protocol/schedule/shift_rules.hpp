@@ -20,8 +20,8 @@ enum class PhaseChange {
 enum class ShiftBarrier {
     none,           ///< unsynchronised
     centralised,    ///< as in BarrierKind; participants are the readout units, master is unit 0
-    tournament,     ///<
-    dissemination,  ///<
+    tournament,     ///< as in BarrierKind
+    dissemination,  ///< as in BarrierKind
     external,       ///< outside of the units: in the network's hardware, or an ideal one
     neighbour,      ///< as in BarrierKind: each waits for the next one of its group, in a ring;
                     ///< paced with one writer, only the last for the first (see ShiftUnit)
@@ -52,8 +52,8 @@ struct ShiftRules {
          "Group of each readout unit: a barrier waits for those of its own group only; empty: for "
          "all."),
         (std::uint32_t, barrier_slack,
-         "Barriers that a unit has come to and that may be open while it goes on: units that wait "
-         "for each other are at most so many barriers apart."),
+         "Barriers that a unit has reached and that may be incomplete while it continues: units "
+         "that wait for each other are at most this number of barriers apart."),
         (bool, leaves_step,
          "A unit waits at fewer barriers where that makes rounds shorter (see StepKeeper)."),
         (Pace, pace, "Side that decides when a readout unit writes.", Pace::schedule),

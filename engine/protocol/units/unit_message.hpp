@@ -30,7 +30,7 @@ struct UnitMessage {
         last_assignment = 11,    ///< event manager to builder: it gets `number` events in all
         ready = 12,              ///< readout to builder: `number` and `values` of a WriteRequest
         go = 13,       ///< builder to readout: permits a request, held for `values[0]` (ps)
-        through = 14,  ///< readout to builder: request `number` ends after so many writes
+        through = 14,  ///< readout to builder: request `number` ends after `values[0]` writes
     };
 
     Kind kind = Kind::announce;

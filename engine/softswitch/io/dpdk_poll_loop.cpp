@@ -26,11 +26,11 @@ PollLoop::PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange)
       devices_(devices),
       exchange_(exchange),
       sending_(devices.size()),
-      outboxes_(forwarder.share().of),
+      outboxes_(forwarder.share().cores),
       ps_per_cycle_(1e12 / static_cast<double>(rte_get_tsc_hz())),
       begin_(rte_rdtsc()) {
     const Share& share = forwarder.share();
-    for (std::uint32_t core = 0; core < share.of; ++core) {
+    for (std::uint32_t core = 0; core < share.cores; ++core) {
         if (core != share.number) {
             others_.push_back(core);
         }
@@ -41,7 +41,7 @@ PollLoop::PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange)
         }
         // The first queue belongs to the core of the port, the further ones to those behind it.
         for (std::uint16_t queue = 0; queue < devices.receive_queues(); ++queue) {
-            if ((port + queue) % share.of == share.number) {
+            if ((port + queue) % share.cores == share.number) {
                 inputs_.push_back({port, queue});
             }
         }

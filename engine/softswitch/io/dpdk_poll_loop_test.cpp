@@ -253,7 +253,7 @@ class Cores {
         : exchange_(Exchange::make(cores, 256).value()) {
         for (std::uint32_t core = 0; core < cores; ++core) {
             ForwarderConfig its = config;
-            its.share = {.number = core, .of = cores};
+            its.share = {.number = core, .cores = cores};
             forwarders_.push_back(std::make_unique<Forwarder>(Forwarder::make(its).value()));
             loops_.push_back(std::make_unique<PollLoop>(*forwarders_.back(), devices, &exchange_));
         }

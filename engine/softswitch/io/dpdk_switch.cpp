@@ -37,8 +37,8 @@ using Workers = std::vector<std::unique_ptr<Worker>>;
 namespace {
 
 int turn(void* worker) {
-    auto& of = *static_cast<Worker*>(worker);
-    of.loop.run(of.longest_sleep);
+    auto& self = *static_cast<Worker*>(worker);
+    self.loop.run(self.longest_sleep);
     return 0;
 }
 
@@ -47,7 +47,7 @@ base::expected<Workers> workers_of(const SwitchConfig& config, Devices& devices,
     Workers workers;
     for (std::uint32_t core = 0; core < config.cores; ++core) {
         ForwarderConfig its = config.forwarder;
-        its.share = {.number = core, .of = config.cores};
+        its.share = {.number = core, .cores = config.cores};
         DAQLOOM_TRY(forwarder, Forwarder::make(its));
         workers.push_back(std::make_unique<Worker>(std::move(forwarder), devices, exchange));
         workers.back()->longest_sleep = config.longest_sleep;

@@ -85,7 +85,7 @@ class RdmaEndpoints {
     void close(NodeIndex host, base::Time now, Driver& driver) {
         for (QueuePairIndex number; number.value() < queue_pairs_.size(); ++number) {
             QueuePair& qp = queue_pairs_[number];
-            qp.deaf = qp.deaf || qp.destination == host;
+            qp.responder_gone = qp.responder_gone || qp.destination == host;
             if (qp.source == host && !qp.failed) {
                 qp.closed = true;
                 give_up(number, now, driver);
@@ -461,7 +461,7 @@ class RdmaEndpoints {
     void on_packet(const Packet& packet, base::Time now, Driver& driver) {
         const QueuePairIndex number(packet.tag & kQueuePair);
         QueuePair& qp = queue_pairs_[number];
-        if (packet.psn != qp.expected_psn || qp.failed || qp.deaf) [[unlikely]] {
+        if (packet.psn != qp.expected_psn || qp.failed || qp.responder_gone) [[unlikely]] {
             on_out_of_sequence(number, packet, now);
             return;
         }
@@ -485,7 +485,7 @@ class RdmaEndpoints {
 
     void on_out_of_sequence(QueuePairIndex number, const Packet& packet, base::Time now) {
         QueuePair& qp = queue_pairs_[number];
-        if (qp.failed || qp.deaf) {
+        if (qp.failed || qp.responder_gone) {
             return;
         }
         ++retries_.out_of_sequence;

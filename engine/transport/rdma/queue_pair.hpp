@@ -20,14 +20,14 @@ struct alignas(64) QueuePair {
     NodeIndex source;
     NodeIndex destination;
     VirtualLane lane;
-    bool in_turn : 1 = false;        ///< waits among its host's queue pairs with packets to send
-    bool failed : 1 = false;         ///< after too many retries
-    bool timer_pending : 1 = false;  ///< an event will check the retransmission timer
-    bool timed_out : 1 = false;      ///< went back after a timeout, not after a NAK
-    bool nak_sent : 1 = false;       ///< for the missing packet
-    bool closed : 1 = false;         ///< closed by its requester
-    bool deaf : 1 = false;           ///< its responder is gone: arriving packets are dropped
-    std::uint16_t timeouts = 0;      ///< in a row, without progress
+    bool in_turn : 1 = false;         ///< waits among its host's queue pairs with packets to send
+    bool failed : 1 = false;          ///< after too many retries
+    bool timer_pending : 1 = false;   ///< an event will check the retransmission timer
+    bool timed_out : 1 = false;       ///< went back after a timeout, not after a NAK
+    bool nak_sent : 1 = false;        ///< for the missing packet
+    bool closed : 1 = false;          ///< closed by its requester
+    bool responder_gone : 1 = false;  ///< arriving packets are dropped
+    std::uint16_t timeouts = 0;       ///< in a row, without progress
 
     // ---- the responder
 

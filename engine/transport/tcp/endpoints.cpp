@@ -9,18 +9,19 @@ namespace daqloom::transport {
 using base::Time;
 
 /// Makes both ends. The handshake has measured the RTT of the empty path.
-EndpointIndex TcpEndpoints::connect(NodeIndex from, NodeIndex to, TrafficClass of) {
+EndpointIndex TcpEndpoints::connect(NodeIndex from, NodeIndex to, TrafficClass traffic_class) {
     TcpConfig config = config_;
     if (config.handshake_rtt == Time::zero()) {
         config.handshake_rtt = network_.empty_latency(from, to, ethernet::kMinimumFrame) +
                                network_.empty_latency(to, from, ethernet::kMinimumFrame);
     }
-    const EndpointIndex first = endpoints_.push_back({config, network_.host_link(from), to, of});
-    endpoints_.push_back({config, network_.host_link(to), from, of});
+    const EndpointIndex first =
+        endpoints_.push_back({config, network_.host_link(from), to, traffic_class});
+    endpoints_.push_back({config, network_.host_link(to), from, traffic_class});
     for (const auto& [here, there, end] : {std::tuple(from, to, first), {to, from, peer(first)}}) {
-        base::Table<NodeIndex, EndpointIndex>& peers = peers_[of][here];
+        base::Table<NodeIndex, EndpointIndex>& peers = peers_[traffic_class][here];
         if (peers.empty()) {
-            peers.assign(peers_[of].size(), EndpointIndex::none());
+            peers.assign(peers_[traffic_class].size(), EndpointIndex::none());
         }
         peers[there] = end;
     }

@@ -73,18 +73,19 @@ class TcpEndpoints {
         : config_(config), network_(network), events_(events), peers_(classes, Peers(hosts)) {}
 
     /// Endpoint at `from` of its connection of this class with another host; made if there is none.
-    EndpointIndex endpoint(NodeIndex from, NodeIndex to, TrafficClass of) {
+    EndpointIndex endpoint(NodeIndex from, NodeIndex to, TrafficClass traffic_class) {
         // An answer needs no look-up in a row that is not in the cache.
         if (from == last_receiver_host_ &&
-            ethernet::address_of(to, of) == endpoints_[last_receiver_].address) {
+            ethernet::address_of(to, traffic_class) == endpoints_[last_receiver_].address) {
             return last_receiver_;
         }
-        const EndpointIndex index = known(from, to, of);
-        return index == EndpointIndex::none() ? connect(from, to, of) : index;
+        const EndpointIndex index = known(from, to, traffic_class);
+        return index == EndpointIndex::none() ? connect(from, to, traffic_class) : index;
     }
     /// Endpoint of an existing connection; none if there is no connection yet.
-    [[nodiscard]] EndpointIndex known(NodeIndex from, NodeIndex to, TrafficClass of) const {
-        const base::Table<NodeIndex, EndpointIndex>& peers = peers_[of][from];
+    [[nodiscard]] EndpointIndex known(NodeIndex from, NodeIndex to,
+                                      TrafficClass traffic_class) const {
+        const base::Table<NodeIndex, EndpointIndex>& peers = peers_[traffic_class][from];
         return peers.contains(to) ? peers[to] : EndpointIndex::none();
     }
 
@@ -209,8 +210,9 @@ class TcpEndpoints {
 
   private:
     struct alignas(64) Endpoint {
-        Endpoint(const TcpConfig& config, LinkIndex nic_link, NodeIndex other, TrafficClass of)
-            : nic(nic_link), address(ethernet::address_of(other, of)), sender(config) {}
+        Endpoint(const TcpConfig& config, LinkIndex nic_link, NodeIndex other,
+                 TrafficClass traffic_class)
+            : nic(nic_link), address(ethernet::address_of(other, traffic_class)), sender(config) {}
 
         [[nodiscard]] bool has_message() const {
             return !inbox.empty() && inbox.front().end <= receiver.next();
@@ -237,7 +239,7 @@ class TcpEndpoints {
         }
     };
 
-    EndpointIndex connect(NodeIndex from, NodeIndex to, TrafficClass of);
+    EndpointIndex connect(NodeIndex from, NodeIndex to, TrafficClass traffic_class);
 
     /// Looks the endpoint up anew each time: `app` may write and open connections in its calls.
     template <class App>

@@ -62,20 +62,20 @@ void UdpEndpoints::begin(std::uint32_t place, Time now) {
 void UdpEndpoints::send(std::uint32_t place, Time now) {
     Message& message = messages_[place];
     const Posting& posting = message.posting;
-    const ethernet::TrafficClass of = class_of(posting);
+    const ethernet::TrafficClass traffic_class = class_of(posting);
     const ethernet::LinkIndex link = network_.host_link(posting.from);
     const Bytes payload = std::min(payload_, message.unsent);
     const Bytes bytes = frame_bytes(payload);
     message.unsent -= payload;
     const Time start = std::max(now, network_.port(link).free_at());
-    Frame& frame = network_.append(link, of, bytes, now);
+    Frame& frame = network_.append(link, traffic_class, bytes, now);
     frame.seq = place;
     frame.ack = 0;
     frame.to = EndpointIndex(kDatagram | (posting.from.value() << 1 ^ posting.to.value() << 16));
     frame.sack = ethernet::kNoSack;
     frame.payload = static_cast<std::uint16_t>(payload);
     frame.bytes = static_cast<std::uint16_t>(bytes);
-    frame.send_to(ethernet::address_of(posting.to, of), 0);
+    frame.send_to(ethernet::address_of(posting.to, traffic_class), 0);
     if (frame.at != Time::never()) {  // else the port reports its departure
         events_.push({start, first_event_ + kDeparts, sender_of(posting)});
     }

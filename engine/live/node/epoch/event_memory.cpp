@@ -39,12 +39,10 @@ base::expected<EventMemory> EventMemory::of(const NodeConfig& config, const Unit
                                             std::uint32_t slots,
                                             const protocol::RequestedWords& words, bool has_sizes) {
     DAQLOOM_REFUSE_IF(slots < 1 || slots > Immediate::slots,
-                      "{} {}; the 32 bits that come with a write can tell {} apart, give 1 "
-                      "to that",
-                      slots, words.slots, Immediate::slots);
+                      "{} {}; at most {} events fit the immediate bits of a write, give 1 to {}",
+                      slots, words.slots, Immediate::slots, Immediate::slots);
     DAQLOOM_REFUSE_IF(units.readouts > Immediate::streams,
-                      "{} readout units; the 32 bits that come with a write can tell {} apart, "
-                      "give fewer",
+                      "{} readout units; at most {} fit the immediate bits of a write, give fewer",
                       units.readouts, Immediate::streams);
     DAQLOOM_TRY(mfp, largest_mfp(config, has_sizes));
     const EventMemory memory{

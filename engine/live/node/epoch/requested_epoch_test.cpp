@@ -321,7 +321,7 @@ TEST(RequestedNode, SaysWhatDoesNotFitBeforeItBegins) {
     };
     const std::vector<Case> cases = {
         {daqpipe(2, false), [](NodeConfig& config) { config.credits = 1'025; },
-         "1025 credits; the 32 bits that come with a write can tell 1024 apart, give 1 to that"},
+         "1025 credits; at most 1024 events fit the immediate bits of a write, give 1 to 1024"},
         {daqpipe(2, false), [](NodeConfig& config) { config.streams = 2; },
          "2 streams; in DAQPIPE a readout unit has one, of MFPs with all it holds"},
         {pull(2, 1), [](NodeConfig& config) { config.streams = 2; },

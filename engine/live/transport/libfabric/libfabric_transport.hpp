@@ -1,5 +1,5 @@
 // A unit's end of libfabric: its operations under way and its peers. Set-up, connecting and sending
-// are in libfabric.cpp; completions and waiting in libfabric_completions.cpp.
+// are in libfabric.cpp; completions and waiting in completions.cpp.
 #pragma once
 
 #include <rdma/fabric.h>

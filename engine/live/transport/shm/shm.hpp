@@ -12,7 +12,7 @@
 #include "live/memory/handover.hpp"
 #include "live/memory/polling.hpp"
 #include "live/memory/shared_memory.hpp"
-#include "live/transport/shm/meeting.hpp"
+#include "live/transport/shm/connector.hpp"
 #include "live/transport/shm/message_ring.hpp"
 #include "live/transport/transport.hpp"
 

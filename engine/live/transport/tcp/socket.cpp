@@ -67,7 +67,7 @@ SocketAddress copy_of(const sockaddr& address) {
     return copy;
 }
 
-/// Number of source ports for so many units.
+/// Number of source ports of all connections between `units` units.
 std::uint64_t source_ports(std::uint64_t units) { return units * (units - 1) / 2; }
 
 OwnedFd make_socket(int family) {

@@ -27,7 +27,7 @@ constexpr std::size_t kWritesToSelf = 256;
 /// Interval of reading the kernel's counts, one system call for each connection.
 constexpr base::Time kTimePerCounts = base::milliseconds(50);
 constexpr std::uint64_t kTcpPollsPerLook = 256;  ///< polls between two readings of the clock
-constexpr std::uint64_t kMeeting = ~std::uint64_t{0};
+constexpr std::uint64_t kConnector = ~std::uint64_t{0};
 
 }  // namespace
 
@@ -77,21 +77,21 @@ base::expected<std::unique_ptr<TcpTransport>> TcpTransport::create(const Transpo
                       "unit {} of {} for TCP; expected a unit of the run, with a doorbell",
                       config.self.value(), config.units);
     DAQLOOM_CHECK(check(tcp, config.units));
-    DAQLOOM_TRY(meeting, TcpMeeting::open(config, tcp));
+    DAQLOOM_TRY(connector, TcpConnector::open(config, tcp));
     OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-    if (!epoll || !watch(epoll.get(), meeting.fd(), EPOLLIN, kMeeting)) {
+    if (!epoll || !watch(epoll.get(), connector.fd(), EPOLLIN, kConnector)) {
         return base::system_failure(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
     }
     return std::unique_ptr<TcpTransport>(
-        new TcpTransport(config, tcp, std::move(meeting), std::move(epoll)));
+        new TcpTransport(config, tcp, std::move(connector), std::move(epoll)));
 }
 
-TcpTransport::TcpTransport(const TransportConfig& config, const TcpConfig& tcp, TcpMeeting meeting,
-                           OwnedFd epoll)
+TcpTransport::TcpTransport(const TransportConfig& config, const TcpConfig& tcp,
+                           TcpConnector connector, OwnedFd epoll)
     : config_(config),
       window_(tcp.window),
       has_checksums_(tcp.checksums),
-      meeting_(std::move(meeting)),
+      connector_(std::move(connector)),
       epoll_(std::move(epoll)),
       by_index_(config.units),
       loopback_(config.self, config.arena, kWritesToSelf),
@@ -110,9 +110,9 @@ TcpTransport::~TcpTransport() {
 
 base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Peer> peers,
                                                              base::Time until) {
-    DAQLOOM_TRY(met, meeting_.meet(peers, until, counters_));
+    DAQLOOM_TRY(met, connector_.connect(peers, until, counters_));
     const auto arena = config_.arena != nullptr ? config_.arena->bytes() : std::span<std::byte>();
-    for (MetUnit& unit : met) {
+    for (ConnectedUnit& unit : met) {
         // Windows below two segments are often closed, and opened by a timer.
         const bool holds = window_ >= 2 * segment_bytes(unit.socket.get());
         connections_.push_back(std::make_unique<Connection>(
@@ -342,8 +342,8 @@ void TcpTransport::look_at_sockets() {
     const int count = ::epoll_wait(epoll_.get(), came.data(), came.size(), 0);
     for (const epoll_event& event :
          std::span(came).first(static_cast<std::size_t>(std::max(count, 0)))) {
-        if (event.data.u64 == kMeeting) {
-            meeting_.refuse_guests(counters_);
+        if (event.data.u64 == kConnector) {
+            connector_.refuse_late_connections(counters_);
             continue;
         }
         Connection& connection = *by_index_[UnitIndex(static_cast<std::uint32_t>(event.data.u64))];

@@ -14,7 +14,7 @@
 #include "base/expected.hpp"
 #include "live/memory/polling.hpp"
 #include "live/transport/loopback.hpp"
-#include "live/transport/tcp/meeting.hpp"
+#include "live/transport/tcp/connector.hpp"
 #include "live/transport/tcp/socket.hpp"
 #include "live/transport/tcp/stream.hpp"
 #include "live/transport/transport.hpp"
@@ -28,7 +28,7 @@ class TcpTransport final : public Transport {
                                                                 const TcpConfig& tcp);
     ~TcpTransport() override;
 
-    [[nodiscard]] std::vector<std::byte> address() const override { return meeting_.address(); }
+    [[nodiscard]] std::vector<std::byte> address() const override { return connector_.address(); }
     [[nodiscard]] base::expected<std::vector<UnitIndex>> connect(std::span<const Peer> peers,
                                                                  base::Time until) override;
     [[nodiscard]] bool send(UnitIndex to, std::span<const std::byte> bytes) override;
@@ -59,7 +59,7 @@ class TcpTransport final : public Transport {
     };
     struct Receiving;
 
-    TcpTransport(const TransportConfig& config, const TcpConfig& tcp, TcpMeeting meeting,
+    TcpTransport(const TransportConfig& config, const TcpConfig& tcp, TcpConnector connector,
                  OwnedFd epoll);
 
     [[nodiscard]] Connection* reachable(UnitIndex unit);
@@ -75,8 +75,8 @@ class TcpTransport final : public Transport {
     TransportConfig config_;
     base::Bytes window_;  ///< see TcpConfig
     bool has_checksums_;
-    TcpMeeting meeting_;
-    OwnedFd epoll_;  ///< epoll(7) on all connections, edge-triggered, and the meeting
+    TcpConnector connector_;
+    OwnedFd epoll_;  ///< epoll(7) on all connections, edge-triggered, and the connector
     std::vector<std::unique_ptr<Connection>> connections_;
     base::Table<UnitIndex, Connection*> by_index_;
     Loopback loopback_;

@@ -79,42 +79,42 @@ TEST(TcpSocket, AWindowHoldsHoweverFastTheOtherSideReadsAndWhateverPacketsBring)
     }
 }
 
-/// Units of a run before they meet.
-struct Meetings {
-    explicit Meetings(std::uint32_t units, const TcpConfig& tcp = {}) {
+/// Units of a run before they are connected.
+struct Connectors {
+    explicit Connectors(std::uint32_t units, const TcpConfig& tcp = {}) {
         for (std::uint32_t unit = 0; unit < units; ++unit) {
             const TransportConfig config{.self = UnitIndex(unit), .units = units, .epoch = 1};
-            of.push_back(*TcpMeeting::open(config, tcp));
-            peers.push_back({.unit = UnitIndex(unit), .address = of[unit].address()});
+            all.push_back(*TcpConnector::open(config, tcp));
+            peers.push_back({.unit = UnitIndex(unit), .address = all[unit].address()});
         }
     }
-    std::vector<MetUnit> meet(std::uint32_t unit) {
-        return *of[unit].meet(peers, test_deadline(), counters[unit]);
+    std::vector<ConnectedUnit> connect(std::uint32_t unit) {
+        return *all[unit].connect(peers, test_deadline(), counters[unit]);
     }
 
-    std::vector<TcpMeeting> of;
+    std::vector<TcpConnector> all;
     std::vector<Transport::Peer> peers;
     std::array<TransportCounters, 3> counters;
 };
 
 /// Networks with several paths choose one by the ports.
-TEST(TcpMeeting, EachPairConnectsFromItsPort) {
+TEST(TcpConnector, EachPairConnectsFromItsPort) {
     constexpr std::uint32_t kUnits = 3;
     // The system gives none of these by itself, and other tests have other processes.
     const TcpConfig tcp{.first_source_port =
                             static_cast<std::uint16_t>(61'000 + 4 * (::getpid() % 1'000))};
-    Meetings meetings(kUnits, tcp);
-    std::array<std::vector<MetUnit>, kUnits> met;
+    Connectors connectors(kUnits, tcp);
+    std::array<std::vector<ConnectedUnit>, kUnits> met;
     {
         std::vector<std::jthread> units;
         for (std::uint32_t unit = 0; unit < kUnits; ++unit) {
-            units.emplace_back([&, unit] { met[unit] = meetings.meet(unit); });
+            units.emplace_back([&, unit] { met[unit] = connectors.connect(unit); });
         }
     }
     std::vector<int> ports;
     for (std::uint32_t unit = 0; unit < kUnits; ++unit) {
         ASSERT_EQ(met[unit].size(), kUnits - 1);
-        for (const MetUnit& other : met[unit]) {
+        for (const ConnectedUnit& other : met[unit]) {
             if (other.unit.value() > unit) {
                 sockaddr_in from{};
                 socklen_t length = sizeof from;
@@ -134,42 +134,42 @@ bool is_readable(int fd) {
 }
 
 /// A unit of an epoch that runs: strangers wait at its door while it has no free descriptor.
-TEST(TcpMeeting, AStrangerThatCannotBeLetInWakesTheUnitOnce) {
-    Meetings one(1);
-    TcpMeeting& meeting = one.of[0];
+TEST(TcpConnector, AStrangerThatCannotBeLetInWakesTheUnitOnce) {
+    Connectors one(1);
+    TcpConnector& connector = one.all[0];
     TransportCounters& counters = one.counters[0];
-    const OwnedFd first = connect_to_unit(meeting.address());
-    const OwnedFd second = connect_to_unit(meeting.address());
-    const OwnedFd third = connect_to_unit(meeting.address());
-    meeting.refuse_guests(counters);  // lets in the first
+    const OwnedFd first = connect_to_unit(connector.address());
+    const OwnedFd second = connect_to_unit(connector.address());
+    const OwnedFd third = connect_to_unit(connector.address());
+    connector.refuse_late_connections(counters);  // lets in the first
     {
         const NoDescriptors full;
         int turns = 0;
-        for (; is_readable(meeting.fd()) && turns < 100; ++turns) {
-            meeting.refuse_guests(counters);
+        for (; is_readable(connector.fd()) && turns < 100; ++turns) {
+            connector.refuse_late_connections(counters);
         }
         EXPECT_EQ(turns, 1);
     }
     // The first one leaves: there is a free descriptor for the next.
     ::shutdown(first.get(), SHUT_RDWR);
     int turns = 0;
-    for (; is_readable(meeting.fd()) && turns < 100; ++turns) {
-        meeting.refuse_guests(counters);
+    for (; is_readable(connector.fd()) && turns < 100; ++turns) {
+        connector.refuse_late_connections(counters);
     }
     EXPECT_LT(turns, 100);
     EXPECT_EQ(counters.refused_strangers, 1U);
     ::shutdown(second.get(), SHUT_RDWR);
     ::shutdown(third.get(), SHUT_RDWR);
     for (turns = 0; counters.refused_strangers < 3 && turns < 100; ++turns) {
-        meeting.refuse_guests(counters);
+        connector.refuse_late_connections(counters);
     }
     EXPECT_EQ(counters.refused_strangers, 3U);
 }
 
 /// Descriptors may come back while units are met.
-TEST(TcpMeeting, UnitsAreMetAsSoonAsThereIsADescriptorAgain) {
-    Meetings meetings(2);
-    TcpMeeting& first = meetings.of[0];
+TEST(TcpConnector, UnitsAreMetAsSoonAsThereIsADescriptorAgain) {
+    Connectors connectors(2);
+    TcpConnector& first = connectors.all[0];
     std::vector<OwnedFd> strangers;
     for (int i = 0; i < 3; ++i) {
         strangers.push_back(connect_to_unit(first.address()));
@@ -177,15 +177,15 @@ TEST(TcpMeeting, UnitsAreMetAsSoonAsThereIsADescriptorAgain) {
     {
         const NoDescriptors full;
         for (int turns = 0; is_readable(first.fd()) && turns < 100; ++turns) {
-            first.refuse_guests(meetings.counters[0]);
+            first.refuse_late_connections(connectors.counters[0]);
             ASSERT_LT(turns, 5);
         }
     }
-    std::jthread other([&] { meetings.meet(1); });
-    EXPECT_EQ(meetings.meet(0).size(), 1U);
+    std::jthread other([&] { connectors.connect(1); });
+    EXPECT_EQ(connectors.connect(0).size(), 1U);
 }
 
-TEST(TcpMeeting, PortsThatDoNotSufficeAreRefused) {
+TEST(TcpConnector, PortsThatDoNotSufficeAreRefused) {
     const Doorbell doorbell = *Doorbell::create();
     const TransportConfig config{.self = UnitIndex(0), .units = 257, .doorbell = &doorbell};
     EXPECT_TRUE(base::fails_with("257 units need 32896 ports, so give one up to 32640",

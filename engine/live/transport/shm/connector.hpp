@@ -31,7 +31,7 @@ struct ShmPeer {
     SharedMemory arena;  ///< none: the peer receives no writes
 };
 
-struct ShmMeeting {
+struct ShmEndpoint {
     const TransportConfig& config;
     std::string address;     ///< address of the listener, up to 64 characters
     base::Bytes ring_bytes;  ///< size of a ring's memory
@@ -41,7 +41,7 @@ struct ShmMeeting {
 
 /// Peers by unit, for all units of the run; none: not among `peers`, or no answer by `until`. Fails
 /// if this unit lacks a resource.
-base::expected<base::Table<UnitIndex, std::optional<ShmPeer>>> meet(
-    const ShmMeeting& meeting, std::span<const Transport::Peer> peers, base::Time until);
+base::expected<base::Table<UnitIndex, std::optional<ShmPeer>>> connect_peers(
+    const ShmEndpoint& endpoint, std::span<const Transport::Peer> peers, base::Time until);
 
 }  // namespace daqloom::live

@@ -1,4 +1,4 @@
-#include "live/transport/shm/meeting.hpp"
+#include "live/transport/shm/connector.hpp"
 
 #include <poll.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kMagic = 0x6d6f6f6c'71616431;
 constexpr base::Bytes kMostArena = base::Bytes{1} << 40;
 /// Limit on connections without a greeting; the oldest makes room for a new one.
-constexpr std::size_t kMostSilent = 256;
+constexpr std::size_t kMostUnidentified = 256;
 
 /// The format of both hello and welcome.
 struct Greeting {
@@ -32,20 +32,20 @@ struct Greeting {
 };
 static_assert(std::has_unique_object_representations_v<Greeting>);
 
-class Introduction {
+class PeerConnector {
   public:
-    Introduction(const ShmMeeting& meeting, std::span<const Transport::Peer> peers)
-        : meeting_(meeting),
-          ours_{.token = meeting.config.token,
-                .epoch = meeting.config.epoch,
-                .unit = meeting.config.self},
-          met_(meeting.config.units) {
-        std::ranges::copy(std::as_bytes(std::span(meeting.address)), ours_.address.begin());
+    PeerConnector(const ShmEndpoint& endpoint, std::span<const Transport::Peer> peers)
+        : endpoint_(endpoint),
+          ours_{.token = endpoint.config.token,
+                .epoch = endpoint.config.epoch,
+                .unit = endpoint.config.self},
+          halves_(endpoint.config.units) {
+        std::ranges::copy(std::as_bytes(std::span(endpoint.address)), ours_.address.begin());
         for (const auto& peer : peers) {
-            if (peer.unit != meeting.config.self && met_.contains(peer.unit) &&
+            if (peer.unit != endpoint.config.self && halves_.contains(peer.unit) &&
                 peer.address.size() <= ours_.address.size()) {
-                met_[peer.unit].expected = true;
-                std::ranges::copy(peer.address, met_[peer.unit].address.begin());
+                halves_[peer.unit].expected = true;
+                std::ranges::copy(peer.address, halves_[peer.unit].address.begin());
             }
         }
     }
@@ -69,116 +69,116 @@ class Introduction {
     base::expected<void> answer(Handover from);
     void receive_welcome(UnitIndex unit);
     void accept();
-    std::optional<ShmPeer> put_together(Half& half);
+    std::optional<ShmPeer> assemble(Half& half);
 
-    const ShmMeeting& meeting_;
+    const ShmEndpoint& endpoint_;
     Greeting ours_;
-    base::Table<UnitIndex, Half> met_;
-    std::vector<Handover> silent_;
+    base::Table<UnitIndex, Half> halves_;
+    std::vector<Handover> unidentified_;
 };
 
-void Introduction::send_hello(std::span<const Transport::Peer> peers) {
+void PeerConnector::send_hello(std::span<const Transport::Peer> peers) {
     for (const auto& peer : peers) {
-        if (!met_.contains(peer.unit) || !met_[peer.unit].expected || met_[peer.unit].to) {
+        if (!halves_.contains(peer.unit) || !halves_[peer.unit].expected || halves_[peer.unit].to) {
             continue;
         }
         auto to = Handover::connect(
             std::string(reinterpret_cast<const char*>(peer.address.data()), peer.address.size()));
         if (to && to->send(std::as_bytes(std::span(&ours_, 1)))) {
-            met_[peer.unit].to.emplace(std::move(*to));
+            halves_[peer.unit].to.emplace(std::move(*to));
         }
     }
 }
 
 /// The greeting, if it is of our run and epoch; otherwise it is counted.
-std::optional<Greeting> Introduction::read(const Parcel& parcel) {
+std::optional<Greeting> PeerConnector::read(const Parcel& parcel) {
     Greeting greeting;
     if (parcel.bytes.size() == sizeof greeting) {
         std::memcpy(&greeting, parcel.bytes.data(), sizeof greeting);
     }
     if (parcel.bytes.size() != sizeof greeting || greeting.magic != kMagic ||
-        greeting.token != meeting_.config.token) {
-        ++meeting_.counters.refused_strangers;
-    } else if (greeting.epoch != meeting_.config.epoch) {
-        ++meeting_.counters.refused_epoch;
+        greeting.token != endpoint_.config.token) {
+        ++endpoint_.counters.refused_strangers;
+    } else if (greeting.epoch != endpoint_.config.epoch) {
+        ++endpoint_.counters.refused_epoch;
     } else {
         return greeting;
     }
     return std::nullopt;
 }
 
-base::expected<void> Introduction::answer(Handover from) {
+base::expected<void> PeerConnector::answer(Handover from) {
     const auto parcel = from.receive(now());
     if (!parcel) {
-        ++meeting_.counters.refused_strangers;
+        ++endpoint_.counters.refused_strangers;
         return {};
     }
     const auto hello = read(*parcel);
     if (!hello) {
         return {};
     }
-    if (!met_.contains(hello->unit) || !met_[hello->unit].expected || met_[hello->unit].from ||
-        met_[hello->unit].address != hello->address) {
-        ++meeting_.counters.refused_malformed;
+    if (!halves_.contains(hello->unit) || !halves_[hello->unit].expected ||
+        halves_[hello->unit].from || halves_[hello->unit].address != hello->address) {
+        ++endpoint_.counters.refused_malformed;
         return {};
     }
-    DAQLOOM_TRY(ring, SharedMemory::create("daqloom-ring", meeting_.ring_bytes));
-    const Doorbell& doorbell = *meeting_.config.doorbell;
+    DAQLOOM_TRY(ring, SharedMemory::create("daqloom-ring", endpoint_.ring_bytes));
+    const Doorbell& doorbell = *endpoint_.config.doorbell;
     std::vector<int> fds = {ring.fd(), doorbell.page_fd(), doorbell.event_fd()};
-    if (meeting_.config.arena != nullptr) {
-        fds.push_back(meeting_.config.arena->fd());
+    if (endpoint_.config.arena != nullptr) {
+        fds.push_back(endpoint_.config.arena->fd());
     }
     if (from.send(std::as_bytes(std::span(&ours_, 1)), fds)) {
-        met_[hello->unit].incoming = std::move(ring);
-        met_[hello->unit].from.emplace(std::move(from));
+        halves_[hello->unit].incoming = std::move(ring);
+        halves_[hello->unit].from.emplace(std::move(from));
     }
     return {};
 }
 
-void Introduction::receive_welcome(UnitIndex unit) {
-    Half& half = met_[unit];
+void PeerConnector::receive_welcome(UnitIndex unit) {
+    Half& half = halves_[unit];
     auto parcel = half.to->receive(now());
     const auto greeting = parcel ? read(*parcel) : std::nullopt;
     if (!greeting) {
         half.to.reset();  // the peer is gone, or has refused us
     } else if (greeting->unit != unit || greeting->address != half.address ||
                (parcel->fds.size() != 3 && parcel->fds.size() != 4)) {
-        ++meeting_.counters.refused_malformed;
+        ++endpoint_.counters.refused_malformed;
         half.to.reset();
     } else {
         half.welcome.emplace(std::move(*parcel));
     }
 }
 
-void Introduction::accept() {
-    const std::uint64_t refused_before = meeting_.listener.refused();
-    auto visitor = meeting_.listener.accept(now());
-    meeting_.counters.refused_strangers += meeting_.listener.refused() - refused_before;
-    if (!visitor) {
+void PeerConnector::accept() {
+    const std::uint64_t refused_before = endpoint_.listener.refused();
+    auto connection = endpoint_.listener.accept(now());
+    endpoint_.counters.refused_strangers += endpoint_.listener.refused() - refused_before;
+    if (!connection) {
         return;
     }
-    if (silent_.size() == kMostSilent) {
-        silent_.erase(silent_.begin());
-        ++meeting_.counters.refused_strangers;
+    if (unidentified_.size() == kMostUnidentified) {
+        unidentified_.erase(unidentified_.begin());
+        ++endpoint_.counters.refused_strangers;
     }
-    silent_.push_back(std::move(*visitor));
+    unidentified_.push_back(std::move(*connection));
 }
 
 /// Waits for the next connection and reads its greeting; false: none by then.
-base::expected<bool> Introduction::receive_next(base::Time until) {
-    std::vector<pollfd> watched = {{meeting_.listener.fd_to_poll(), POLLIN, 0}};
+base::expected<bool> PeerConnector::receive_next(base::Time until) {
+    std::vector<pollfd> watched = {{endpoint_.listener.fd_to_poll(), POLLIN, 0}};
     std::vector<UnitIndex> awaited;
-    for (const UnitIndex unit : met_.indices()) {
-        if (met_[unit].to && !met_[unit].welcome) {
-            watched.push_back({met_[unit].to->fd(), POLLIN, 0});
+    for (const UnitIndex unit : halves_.indices()) {
+        if (halves_[unit].to && !halves_[unit].welcome) {
+            watched.push_back({halves_[unit].to->fd(), POLLIN, 0});
             awaited.push_back(unit);
         }
     }
-    const std::size_t first_silent = watched.size();
-    for (const auto& visitor : silent_) {
-        watched.push_back({visitor.fd(), POLLIN, 0});
+    const std::size_t first_unidentified = watched.size();
+    for (const auto& connection : unidentified_) {
+        watched.push_back({connection.fd(), POLLIN, 0});
     }
-    until = std::min({until, now() + base::seconds(1), meeting_.listener.wake()});
+    until = std::min({until, now() + base::seconds(1), endpoint_.listener.wake()});
     if (::poll(watched.data(), watched.size(), poll_timeout(until)) <= 0) {
         return false;
     }
@@ -187,40 +187,40 @@ base::expected<bool> Introduction::receive_next(base::Time until) {
             receive_welcome(awaited[i]);
         }
     }
-    std::vector<Handover> still_silent;
-    for (std::size_t i = 0; i < silent_.size(); ++i) {
-        if (watched[first_silent + i].revents == 0) {
-            still_silent.push_back(std::move(silent_[i]));
+    std::vector<Handover> still_unidentified;
+    for (std::size_t i = 0; i < unidentified_.size(); ++i) {
+        if (watched[first_unidentified + i].revents == 0) {
+            still_unidentified.push_back(std::move(unidentified_[i]));
         } else {
-            DAQLOOM_CHECK(answer(std::move(silent_[i])));
+            DAQLOOM_CHECK(answer(std::move(unidentified_[i])));
         }
     }
-    silent_ = std::move(still_silent);
+    unidentified_ = std::move(still_unidentified);
     if (watched[0].revents != 0) {
         accept();
     }
     return true;
 }
 
-bool Introduction::is_complete() const {
-    return std::ranges::all_of(met_, [](const Half& half) {
+bool PeerConnector::is_complete() const {
+    return std::ranges::all_of(halves_, [](const Half& half) {
         return !half.expected || !half.to || (half.welcome && half.from);
     });
 }
 
-std::optional<ShmPeer> Introduction::put_together(Half& half) {
+std::optional<ShmPeer> PeerConnector::assemble(Half& half) {
     if (!half.to || !half.from || !half.welcome) {
         return std::nullopt;
     }
     auto& fds = half.welcome->fds;
     const auto access = SharedMemory::Access::read_write;
-    auto ring = SharedMemory::attach(std::move(fds[0]), access, meeting_.ring_bytes);
+    auto ring = SharedMemory::attach(std::move(fds[0]), access, endpoint_.ring_bytes);
     auto doorbell = Doorbell::attach(std::move(fds[1]), std::move(fds[2]));
     auto arena = fds.size() == 4 ? SharedMemory::attach(std::move(fds[3]), access, kMostArena)
                                  : base::expected<SharedMemory>();
-    if (!ring || static_cast<base::Bytes>(ring->bytes().size()) != meeting_.ring_bytes ||
+    if (!ring || static_cast<base::Bytes>(ring->bytes().size()) != endpoint_.ring_bytes ||
         !doorbell || !arena) {
-        ++meeting_.counters.refused_malformed;
+        ++endpoint_.counters.refused_malformed;
         return std::nullopt;
     }
     arena->populate();
@@ -232,33 +232,33 @@ std::optional<ShmPeer> Introduction::put_together(Half& half) {
                    .arena = std::move(*arena)};
 }
 
-base::Table<UnitIndex, std::optional<ShmPeer>> Introduction::take() {
-    meeting_.counters.refused_strangers += silent_.size();
+base::Table<UnitIndex, std::optional<ShmPeer>> PeerConnector::take() {
+    endpoint_.counters.refused_strangers += unidentified_.size();
     base::Table<UnitIndex, std::optional<ShmPeer>> peers;
-    for (auto& half : met_) {
-        peers.push_back(put_together(half));
+    for (auto& half : halves_) {
+        peers.push_back(assemble(half));
     }
     return peers;
 }
 
 }  // namespace
 
-base::expected<base::Table<UnitIndex, std::optional<ShmPeer>>> meet(
-    const ShmMeeting& meeting, std::span<const Transport::Peer> peers, base::Time until) {
-    Introduction introduction(meeting, peers);
-    introduction.send_hello(peers);
+base::expected<base::Table<UnitIndex, std::optional<ShmPeer>>> connect_peers(
+    const ShmEndpoint& endpoint, std::span<const Transport::Peer> peers, base::Time until) {
+    PeerConnector connector(endpoint, peers);
+    connector.send_hello(peers);
     base::expected<bool> received = true;
-    while (received && !introduction.is_complete() && now() < until) {
-        received = introduction.receive_next(until);
+    while (received && !connector.is_complete() && now() < until) {
+        received = connector.receive_next(until);
     }
     // Strangers that have connected by now are counted.
-    for (std::size_t i = 0; i < kMostSilent && received && *received; ++i) {
-        received = introduction.receive_next(now());
+    for (std::size_t i = 0; i < kMostUnidentified && received && *received; ++i) {
+        received = connector.receive_next(now());
     }
     if (!received) {
         return tl::unexpected(received.error());
     }
-    return introduction.take();
+    return connector.take();
 }
 
 }  // namespace daqloom::live
