@@ -2,7 +2,7 @@
 # test-fast.sh JOBS            builds and runs the tests that start no process and use no network
 # test-fast.sh JOBS FOLDER     those of a folder (or of a file's folder) of engine/, src/daqloom/ or packages/
 #
-# A wrong folder is told before anything is built.
+# A wrong folder is refused before anything is built.
 set -euo pipefail
 jobs=$1
 folder=${2:-}

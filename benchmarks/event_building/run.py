@@ -262,7 +262,7 @@ def target(what: str, bound: float, found: float, *, most: bool = False) -> dict
 def targets(points: Sequence[dict[str, Any]], idle: dict[str, Any] | None) -> list[dict[str, Any]]:
     """The targets of each transport, at its points of 1 MB and two units, and of many units."""
 
-    def at(transport: str, units: int) -> dict[str, Any] | None:
+    def point_of(transport: str, units: int) -> dict[str, Any] | None:
         return next(
             (p for p in points
              if (p["transport"], p["units"], p["block_bytes"]) == (transport, units, MB)),
@@ -271,7 +271,7 @@ def targets(points: Sequence[dict[str, Any]], idle: dict[str, Any] | None) -> li
 
     judged = []
     for transport, of_limit, times in (("shm", 0.8, 2.0), ("tcp", 0.95, 1.0)):
-        two, eight = at(transport, 2), at(transport, 8)
+        two, eight = point_of(transport, 2), point_of(transport, 8)
         if two is None or eight is None:
             continue
         for point in (two, eight):

@@ -183,7 +183,7 @@ def test_the_figure_has_a_line_for_each_way(folder: Path) -> None:
         (["SCENARIO", "--log", "OTHER"], "the network has none of the ports of the logs"),
         (["SCENARIO", "--log", "ONE"], "cover no time outside test periods"),
         (["SCENARIO", "--log", "LOG", "--failures", "9"], "--failures 9: expected numbers"),
-        (["SCENARIO", "--log", "LOG", "--failures", "1,x"], "from 1 to 8, of so many between"),
+        (["SCENARIO", "--log", "LOG", "--failures", "1,x"], "switches, from 1 to 8, such"),
         (["SCENARIO", "--log", "LOG", "--repair", "soon"], "--repair soon is not a time"),
         (["SCENARIO", "--log", "LOG", "--sweep", "3"], "--sweep 3 is not a time"),
         (["SCENARIO", "--log", "LOG", "--figure", "a.jpg"], "--figure a.jpg: the name must end"),

@@ -46,7 +46,10 @@ def queues(namespace):
     """Queues of each port, without counters."""
     with linux(namespace) as adapter:
         return [
-            [(each.kind, each.handle, each.at, each.limit) for each in adapter._disciplines(port)]
+            [
+                (each.kind, each.handle, each.place, each.limit)
+                for each in adapter._disciplines(port)
+            ]
             for port in PORTS
         ]
 

@@ -2,6 +2,8 @@
 
 A comment begins with none of `OPENINGS`, a file is not named by a participle, and no name that we
 define has a part of `HEARSAY`: a program records, reports and receives; it does not tell or hear.
+No variable is called `of`, and no function of Python by a preposition alone. A time of Python has
+its unit in its name.
 """
 
 import ast
@@ -27,6 +29,21 @@ HEARSAY = frozenset(
         wanted seen nobody somebody anybody whoever seat seats outlet desk""",
     )
 )
+PREPOSITIONS = {
+    "of",
+    "at",
+    "on",
+    "in",
+    "by",
+    "to",
+    "from",
+    "for",
+    "with",
+    "within",
+    "without",
+    "over",
+}
+TIMES = {"now", "begin", "end", "time", "until", "timeout", "delay", "duration", "interval"}
 PARTICIPLE = re.compile(
     r"(?:.*_)?(?:(?!expected)\w*(?<!e)ed"  # base/expected.hpp is named after std::expected
     r"|told|held|seen|given|broken|known|made|found|sent|met|beside)"
@@ -58,9 +75,10 @@ def cpp_comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def cpp_names(text: str) -> Iterator[tuple[int, str]]:
-    """Line and text of every name outside of comments and literals."""
+    """Line and text of every name outside of comments and literals; `of` only as a variable."""
     for match in _CPP.finditer(text):
-        if match["name"]:
+        is_function = match["name"] == "of" and text[match.end() : match.end() + 1] == "("
+        if match["name"] and not is_function:
             yield text.count("\n", 0, match.start()) + 1, match["name"]
 
 
@@ -79,14 +97,30 @@ def python_comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def python_names(text: str) -> Iterator[tuple[int, str]]:
-    """Line and text of the names that a module defines."""
+    """Line and text of the names that a module defines; `of` for a function that a preposition
+    names."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.lineno, node.name
+            is_bare = node.name.strip("_") in PREPOSITIONS
+            yield node.lineno, "of" if is_bare else node.name
         elif isinstance(node, ast.arg):
             yield node.lineno, node.arg
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
+
+
+def python_times(text: str) -> Iterator[tuple[int, str]]:
+    """Line and name of parameters and fields that are times without a unit."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case (
+                ast.arg(arg=name, annotation=kind)
+                | ast.AnnAssign(
+                    target=ast.Name(id=name) | ast.Attribute(attr=name), annotation=kind
+                )
+            ) if kind is not None:
+                if name.strip("_") in TIMES and ast.unparse(kind) in ("float", "float | None"):
+                    yield node.lineno, name
 
 
 def violations(path: str, text: str) -> list[str]:
@@ -107,8 +141,10 @@ def violations(path: str, text: str) -> list[str]:
     found += [
         f"{path}:{line}: name it by the subject: {name}"
         for line, name in names
-        if parts(name) & HEARSAY
+        if parts(name) & HEARSAY or name == "of"
     ]
+    if python:
+        found += [f"{path}:{line}: add the unit: {name}" for line, name in python_times(text)]
     return found
 
 
@@ -131,12 +167,17 @@ def test_sources_name_their_subjects():
         ("engine/a/b_test.cpp", "// It is late.\n"),
         ("engine/a/b.hpp", "int told_ = 0;\n"),
         ("engine/a/b.hpp", "struct SeatOf {};\n"),
+        ("engine/a/b.hpp", "int of = 0;\n"),
         ("engine/a/checked.hpp", ""),
         ("src/daqloom/a/told.py", ""),
         ("src/daqloom/a/b.py", '"""So many of them."""\n'),
         ("src/daqloom/a/b.py", "#: Those of a set.\nA = 1\n"),
         ("src/daqloom/a/b.py", "def tell(a: int) -> None: ...\n"),
         ("src/daqloom/a/b.py", "def a(is_wanted: int) -> None: ...\n"),
+        ("src/daqloom/a/b.py", "of = 1\n"),
+        ("src/daqloom/a/b.py", "def a(now: float) -> None: ...\n"),
+        ("src/daqloom/a/b.py", "class A:\n    end: float | None = None\n"),
+        ("src/daqloom/a/b.py", "def _with(a: int) -> None: ...\n"),
     ],
 )
 def test_checker_reports_fragments_and_hearsay(path, text):
@@ -149,7 +190,7 @@ def test_checker_reports_fragments_and_hearsay(path, text):
         ("engine/a/b.hpp", "/// Counters of a transport,\n/// So the line goes on.\nint seed;\n"),
         ("engine/a/b.hpp", 'const char* a = "told";  // a word of the file format\n'),
         ("engine/a/b_test.cpp", "void say(int);\n"),
-        ("engine/a/recorded_checksums.hpp", "int as_of;\n"),
+        ("engine/a/recorded_checksums.hpp", "int as_of = Line::of(1);\n"),
         ("engine/a/feed.hpp", "// None-blocking descriptors.\n"),
         ("src/daqloom/a/b.py", '"""Sums of rates."""\n\nimport told\n\na = told.tell()\n'),
     ],

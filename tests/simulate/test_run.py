@@ -9,7 +9,7 @@ import pytest
 
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
-from daqloom.simulate.course import COURSES, SLICES
+from daqloom.simulate.slices import SLICE_METRICS, SLICES
 from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import load, override
 
@@ -82,7 +82,7 @@ def test_a_random_system_keeps_its_mean_rate_and_few_events_have_a_warning() -> 
 def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
     result = methods.simulate(small_rack(**{"event.rate": "10 kHz", "event.size": "100 kB"}))
     course = result.series["course"]
-    assert set(course) == {"time_s", *COURSES} - {NEEDED}
+    assert set(course) == {"time_s", *SLICE_METRICS} - {NEEDED}
     assert {len(column) for column in course.values()} == {SLICES}
     run = result.engine["virtual_s"] - course["time_s"][0]
     assert course["time_s"][1] - course["time_s"][0] == pytest.approx(run / SLICES)
@@ -98,7 +98,7 @@ def test_courses_and_needed_buffers_lack_what_a_slice_or_switch_lacks() -> None:
     result = methods.simulate(small_rack())
     assert 0 in result.series["course"]["event_rate_hz"]
     absent = {NEEDED, "collection_latency_s.mean"}
-    assert set(result.series["course"]) == {"time_s", *COURSES} - absent
+    assert set(result.series["course"]) == {"time_s", *SLICE_METRICS} - absent
     assert "buffer_needed_bytes" not in methods.simulate(small_rack()).metrics
     most, peak = max(result.series["tor_occupancy"]["max_bytes"]), "buffer_peak_bytes.tor"
     assert most == pytest.approx(result.metric(peak), rel=1 / 256)

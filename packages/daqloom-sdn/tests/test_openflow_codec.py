@@ -46,7 +46,7 @@ def values(part):
         case Rest():
             return st.binary(max_size=20)
         case Several():
-            return st.lists(values(part.of), max_size=min(part.most, 3)).map(tuple)
+            return st.lists(values(part.item), max_size=min(part.most, 3)).map(tuple)
         case Choice():
             return st.one_of(*map(values, part.layouts.values()))
     head = {name: numbers(kind) for name, kind in part.head.items()}

@@ -54,7 +54,7 @@ ANY = "events that are not regular, or uplinks that ECMP loads unequally, bring 
 
 
 class _Ports(NamedTuple):
-    """The fullest port (B) of so many; the others hold the same, or less by a stack."""
+    """The fullest of `ports` ports; the others hold the same, or less by a stack."""
 
     own_bytes: float
     ports: int
@@ -110,6 +110,6 @@ def _taken_in(system: System) -> Condition:
 
 
 def _waiting_share(system: System, uplinks: int) -> float:
-    """Part of what all sources send at once that waits for so many of the uplinks."""
+    """Share of a simultaneous burst of all sources that waits for `uplinks` uplinks."""
     links, sources = system.scenario.network.links, system.scenario.readout.units
     return 1 - min(1.0, links.uplink.rate * uplinks / (sources * links.source.rate))

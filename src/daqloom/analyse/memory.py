@@ -28,8 +28,8 @@ class Memory:
 def memory_of(
     switch: Switch, ports: int, inputs: int, frame_bytes: float, is_paced: bool
 ) -> Memory:
-    """Return the memory of a switch with so many connected `ports` for frames of a mean length (B);
-    partly filled cells are counted off.
+    """Return the memory of a switch with `ports` connected ports for frames of a mean length (B),
+    less the unused parts of cells.
 
     voq: an output has a queue for each of `inputs`. software: a ring of frames, at most its pause
     threshold, and unless the ring is paced the descriptors of the output.

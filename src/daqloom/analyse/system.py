@@ -169,14 +169,15 @@ class System:
         return None if math.isinf(most) else most
 
     def tor_memory(self, inputs: int) -> Memory:
-        """Return the memory of the ToR for events that come in by so many of the uplinks alike."""
+        """Return the memory of the ToR for events that arrive evenly by `inputs` uplinks."""
         network = self.scenario.network
         ports = self.scenario.builders.units + network.links.uplink.count
         frame, is_paced = self.event.mean_frame_bytes, self.output_bps < network.links.access.rate
         return memory_of(network.switch.tor, ports, inputs, frame, is_paced)
 
     def core_memory(self, inputs: int) -> Memory:
-        """Return the memory of the core switch for events from so many sources alike."""
+        """Return the memory of the core switch for events from `inputs` sources with equal
+        shares."""
         network = self.scenario.network
         ports = self.scenario.readout.units + network.links.uplink.count
         return memory_of(network.switch.core, ports, inputs, self.event.mean_frame_bytes, False)

@@ -23,35 +23,40 @@ def calibrate(
         str, option("NAME", 'Transport of units: "tcp", "shm" or "libfabric:PROVIDER".')
     ] = "tcp",
     congestion: Annotated[
-        str, option("NAME", 'Over TCP: congestion control, such as "cubic"; else the system\'s.')
+        str,
+        option(
+            "NAME", 'Over TCP: congestion control, such as "cubic"; by default that of the system.'
+        ),
     ] = "",
     units: Annotated[
         int,
         option(
             "N",
-            "Units of this machine; of more than two, one asks all others at once.",
+            "Number of units; of more than two, one sends requests to all others at once.",
             min=2,
             max=256,
         ),
     ] = 2,
     latencies: Annotated[
         Path | None,
-        option("FILE", "Write each latency, one in microseconds a line, for hosts.latency.file."),
+        option(
+            "FILE",
+            "Write all latencies, one in microseconds a line, as a file for hosts.latency.file.",
+        ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure what this machine's hosts take time for, and print it as the table [hosts].
+    """Measure the CPU times and latencies of this machine, and print them as the table [hosts].
 
-    Two processes send a message to and fro by the transport of real units: the CPU time of a
-    message is `message_cost`, what half a round trip takes besides is `latency`. With --units
-    one asks all others at once, as a builder asks readout units, and `latency` is from when a
-    message is posted until its unit has received it, which varies as all share the machine.
-    `send_rate` and `receive_rate` have the CPU time of a byte: made by a source and sent, taken
-    in and checked by a sink, while all cores do so. `local_rate` is the rate of copies of a
-    thread. Where units share cores, give their number: `shared_cores`. Put the table into a
-    scenario, and `daqloom simulate` has the hosts of this machine: they are what a measurement
-    on it has.
+    Two processes exchange a message through the transport of real units: its CPU time is
+    `message_cost`, and the rest of half a round trip is `latency`. With more than two --units, one
+    unit sends requests to all others at once, as a builder unit does; `latency` is then the time
+    from posting a message until its receipt, which varies because all units share the machine.
+    `send_rate` and `receive_rate` are the rates at which a core generates and sends, or receives
+    and checks data while all cores do so. `local_rate` is the rate at which a thread copies data.
+    `shared_cores` is the number of cores, if units share them. With this table in a scenario,
+    `daqloom simulate` simulates the hosts of this machine, for a comparison with a measurement.
 
     \b
     Examples:
@@ -71,7 +76,9 @@ def calibrate(
         print_json(found.to_dict())
         return
     late = found.to_dict()["timer_lateness_s"]
-    usual, seldom = (with_unit(float(f"{late[of]:.2g}"), "s") for of in ("p50", "p99"))
+    usual, seldom = (
+        with_unit(float(f"{late[percentile]:.2g}"), "s") for percentile in ("p50", "p99")
+    )
     print(f"# By `daqloom calibrate`: {found.transport}, {found.where}, {found.units} units.")
     print(f"# A timer wakes a process {usual} late, one in a hundred {seldom}.")
     print(found.table(str(latencies) if latencies else ""))

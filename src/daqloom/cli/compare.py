@@ -43,7 +43,7 @@ with lazy.imports():
 FIGURES = (".png", ".pdf", ".svg")
 BESIDE_FIGURES = (*FIGURES, ".html")
 DURATION = "20 ms"
-"""Default duration for a rack: virtual time, from an empty network."""
+"""Default duration for a rack: simulated time, from an empty network."""
 
 
 def compare(
@@ -53,7 +53,7 @@ def compare(
         str | None,
         option(
             "TIME",
-            f'Rack: virtual time, from an empty network, "{DURATION}" by default. Fabric: '
+            f'Rack: simulated time, from an empty network, "{DURATION}" by default. Fabric: '
             "wall-clock time of the measurement, warm-up included.",
         ),
     ] = None,
@@ -61,8 +61,8 @@ def compare(
         str | None,
         option(
             "LIST",
-            'Some of "analyse, simulate, measure", side by side; by default all. A rack: side '
-            "by side, too, if given.",
+            'Methods to show side by side: some of "analyse, simulate, measure"; by default '
+            "all, except for a rack.",
         ),
     ] = None,
     seed: Annotated[int | None, option("N", "Seed, in place of run.seed.")] = None,
@@ -75,11 +75,10 @@ def compare(
 ) -> None:
     """Compare the methods and explain why they disagree.
 
-    Pull building over TCP in a rack: formula and simulation of the same events, and how much of
-    their difference is due to the random spacing of events and how much to the network. Any other
-    system, a rack with `measure.lab`, and a rack with `--methods`: closed form, where there is one,
-    simulation, and for event builders of which this machine can run the processes a measurement, in
-    one table.
+    Pull building over TCP in a rack: formula and simulation of the same events, and the parts of
+    their difference that the random spacing of events and the network cause. Other systems, and
+    racks with `measure.lab` or `--methods`: one table of the closed form, if there is one, the
+    simulation, and for event builders whose processes this machine can run, the measurement.
 
     \b
     Examples:

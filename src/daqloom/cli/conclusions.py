@@ -32,7 +32,7 @@ FIGURES = (".png", ".pdf", ".svg")
 DPI = 200
 
 Json = Annotated[bool, flag("Print one JSON object, numbers in SI units, and no table.", "--json")]
-Drawn = Annotated[list[Path] | None, options.figures(f"Write a figure, too: {', '.join(FIGURES)}")]
+Drawn = Annotated[list[Path] | None, options.figures(f"Also write a figure: {', '.join(FIGURES)}")]
 At = Annotated[
     list[str] | None,
     option(
@@ -63,12 +63,12 @@ def levels(
 ) -> None:
     """Estimate the peak buffer occupancy in an hour, an LHC fill, a day (return levels).
 
-    The peak of a run of seconds is an extreme value: a longer run finds a higher one. The maxima of
-    short blocks of the runs, all seeds of a point together, are fitted with the generalised extreme
-    value distribution, which gives the buffer that overflows less than once in a period, with its
-    interval. For a shared-memory switch this is the total buffer, cells and thresholds accounted
-    for; for others an ideal buffer, counted in bytes. Points that are saturated, not stationary or
-    dropped packets are left out and named.
+    The peak of a run of seconds is an extreme value: longer runs have higher peaks. A generalised
+    extreme value distribution is fitted to the maxima of short blocks of all runs of a point. It
+    gives the buffer that overflows less than once in a period, with its confidence interval. For a
+    shared-memory switch this is the total buffer, including cells and thresholds; for others an
+    ideal buffer, in bytes. Points that are saturated, not stationary, or have dropped packets are
+    left out and listed.
 
     \b
     Examples:
@@ -120,8 +120,8 @@ def fit(
         list[str] | None,
         option(
             "AXIS=VALUE",
-            'Where to read the surface, such as event.rate="12 kHz"; once for each axis. By '
-            "default the scenario's own event rate and size.",
+            'Point at which the surface is evaluated, such as event.rate="12 kHz"; once for '
+            "each axis. By default the scenario's own event rate and size.",
         ),
     ] = None,
     show: options.Show = None,
@@ -132,8 +132,8 @@ def fit(
 
     One least-squares polynomial for each method, by default of order 1 in the rate and 2 in the
     size. Prints R², the residual scatter, cross-validation errors, and the value at the operating
-    point with its prediction interval. Places outside the points are marked as extrapolated.
-    Saturated points, and searches that found no boundary, are left out and counted.
+    point with its prediction interval. Values outside the range of the points are marked as
+    extrapolated. Saturated points, and searches that found no boundary, are left out and counted.
 
     \b
     Examples:
@@ -182,9 +182,10 @@ def compare(
 ) -> None:
     """Fit one factor between two methods, and show where they disagree.
 
-    Each point has its ratio, its deviation from the factor, its load (offered rate divided by link
-    capacity) and a verdict. Saturated points are left out. `daqloom compare` runs both methods on
-    the same events of one point, and explains why they disagree there.
+    For each point, prints the ratio of the methods, its deviation from the factor, the load
+    (offered rate divided by link capacity) and a verdict. Saturated points are left out. `daqloom
+    compare` runs both methods on the same events of one point, and explains why they disagree
+    there.
 
     \b
     Examples:

@@ -108,8 +108,8 @@ def scenarios(json: JsonList = False) -> None:
 def show(scenario: Name, set_: Set = None) -> None:
     """Print a scenario with all defaults.
 
-    The output is a scenario file. Comments at its head list the assumed values: keys that the
-    scenario does not give and that have no neutral default.
+    The output is a scenario file. Comments at its head list the assumed values: guessed defaults of
+    keys that the scenario does not give.
 
     \b
     Examples:
@@ -130,8 +130,8 @@ def analyse(
     """Evaluate the closed forms, in milliseconds.
 
     Pull building over TCP in a rack: buffer peak (exact and published), bandwidth-delay product,
-    incast rule, overhead. Linear shifting and DAQPIPE by RDMA, on InfiniBand or with fixed paths
-    on Ethernet: phases, barriers, conflicts, and the rate at which each part saturates. Other
+    incast rule, overhead. Linear shifting and DAQPIPE over RDMA, on InfiniBand or on Ethernet with
+    fixed paths: phases, barriers, conflicts, and the rate at which each part saturates. Other
     systems have no closed form.
 
     Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
@@ -183,16 +183,16 @@ def simulate(
     trace: Annotated[Path | None, option("FILE", "Write a timeline for ui.perfetto.dev.")] = None,
     figure: Figures = None,
     duration: Annotated[
-        str | None, option("TIME", 'Virtual time, such as "100 ms", in place of run.duration.')
+        str | None, option("TIME", 'Simulated time, such as "100 ms", in place of run.duration.')
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Simulate packet by packet.
 
-    Any building protocol over any network: event rate, latency, throughput; of Ethernet buffer
-    occupancy and drops; of TCP and RDMA retransmissions; of InfiniBand waiting for credits. The
-    figure shows buffer and latency in a rack, elsewhere sender and receiver in each phase, latency
-    and cable load.
+    Any building protocol over any network. Results are event rate, latency and throughput; on
+    Ethernet also buffer occupancy and drops, with TCP and RDMA retransmissions, on InfiniBand the
+    time without credits. The figure of a rack shows buffer and latency, other figures the receiver
+    of each sender in each phase, latency and cable load.
 
     Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
     multi-event packet (MEP) the MFPs of all sources; "folded" means that each node has both a
@@ -259,7 +259,7 @@ def demo(
 ) -> None:
     """Answer the ATLAS question: how much buffer does a top-of-rack switch need?
 
-    Gives a table with formula and simulation of three switches, and figures.
+    Writes a table of three switches by formula and by simulation, and figures.
     """
     check_folder(output, "--output", "figure.png")
 

@@ -27,7 +27,7 @@ def doctor(
         str | None,
         argument(
             "[SCENARIO]",
-            "Scenario whose needs are checked, too; a name or a file.",
+            "Scenario whose requirements are also checked; a name or a file.",
             autocompletion=complete.scenarios,
         ),
     ] = None,
@@ -38,7 +38,8 @@ def doctor(
 ) -> None:
     """Check this machine for event building. List each problem with its fix.
 
-    Reads /proc and /sys, changes nothing. Exit code 1: a requirement of event building is not met.
+    Reads /proc and /sys, and changes nothing. Exit code 1: a requirement of event building is not
+    met.
 
     \b
     Examples:

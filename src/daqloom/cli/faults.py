@@ -43,8 +43,8 @@ with lazy.imports():
 
 
 app = group(
-    help="Failures of links: what a site's logs contain, what they cost, a scenario in which links "
-    "fail as in a log, and logs with known truth."
+    help="Failures of links: statistics of a site's logs, the loss that they cause, "
+    "scenarios in which links fail as in a log, and generated logs."
 )
 
 DRAWINGS = (".png", ".pdf", ".svg", ".html")
@@ -54,24 +54,24 @@ Test = Annotated[
     list[str] | None,
     option(
         "BEGIN/END",
-        "Test period, whose failures do not count; may be repeated. Such as "
-        "2024-03-04T08:00/2024-03-04T18:00.",
+        "Test period, whose failures do not count, such as "
+        "2024-03-04T08:00/2024-03-04T18:00; may be repeated.",
     ),
 ]
-Tests = Annotated[Path | None, option("FILE", "File with such periods, one a line.", "--tests")]
+Tests = Annotated[Path | None, option("FILE", "File with test periods, one a line.", "--tests")]
 Logs = Annotated[
     list[Path],
     option("FILE", "Log of failures, as `daqloom faults log` reads it; may be repeated."),
 ]
 Seed = Annotated[int, option("N", "Seed of the draws.", min=0, max=2**63 - 1)]
 Gap = Annotated[
-    str, option("TIME", "Failures of a link that follow each other within this are one.")
+    str, option("TIME", "Longest time between two failures of a link that count as one.")
 ]
 Year = Annotated[
     int | None,
     option(
         "YEAR",
-        "In which logs without years begin (default: the year of the file's last change).",
+        "Year in which logs without years begin (default: the year of the file's last change).",
         min=1970,
         max=9999,
     ),
@@ -82,7 +82,7 @@ Dates = Annotated[
 ]
 Figures = Annotated[
     list[Path] | None,
-    figures(f"Draw it; the ending sets the format: {', '.join(DRAWINGS)}"),
+    figures(f"Write a figure; the ending sets the format: {', '.join(DRAWINGS)}"),
 ]
 
 
@@ -101,7 +101,7 @@ def log(
         str | None,
         option(
             "NETWORK",
-            "What the ports belong to, so that both ends of a cable are one link: a folder or "
+            "Network of the ports, in which both ends of a cable are one link: a folder or "
             "file of dumps, a scenario, or a name from `daqloom topology list`.",
         ),
     ] = None,
@@ -112,8 +112,8 @@ def log(
         list[str] | None,
         option(
             "TIME",
-            "Tell the share of failures that last longer; may be repeated (default: 1 s, 10 s, "
-            "1 min, 10 min, 1 h).",
+            "Report the share of failures that last longer; may be repeated (default: 1 s, 10 "
+            "s, 1 min, 10 min, 1 h).",
             "--time-out",
         ),
     ] = None,
@@ -124,11 +124,11 @@ def log(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Count failures of links, their durations and the links concerned, in three ways.
+    """Count failures of links, their durations and the failing links, in three ways.
 
-    All failures; those outside test periods; of these, the failures of a flapping link as one.
-    Counters are shown as a table of counters. Lines that were used, ignored and malformed are
-    counted; a log that was not understood is refused.
+    The three ways: all failures; failures outside test periods; and of the latter, the failures of
+    a flapping link as one. Logs of counters are shown as a table. Used, ignored and malformed lines
+    are counted; a log in an unknown format is refused.
 
     \b
     Examples:
@@ -189,26 +189,38 @@ def cost(
         str | None,
         option(
             "K,...",
-            "Numbers of broken cables to simulate (default: 1, 3 and 5, as far as the logs have "
-            "so many at once).",
+            "Numbers of broken cables to simulate (default: those of 1, 3 and 5 that the logs "
+            "reach).",
         ),
     ] = None,
     draws: Annotated[
-        int, option("N", "Random draws of the broken cables, for each number.", min=1, max=1000)
+        int,
+        option(
+            "N",
+            "Number of random draws of the broken cables, for each number of them.",
+            min=1,
+            max=1000,
+        ),
     ] = 3,
     own_only: Annotated[
-        bool, flag("Simulate the scenario as it is, and no other way to run it.", "--as-it-is")
+        bool,
+        flag(
+            "Simulate the scenario only as it is, without other building rules and tables.",
+            "--as-it-is",
+        ),
     ] = False,
     repair: Annotated[
         list[str] | None,
-        option("TIME", "Tell what would be lost if all were repaired within; may be repeated."),
+        option(
+            "TIME", "Estimate the loss if every failure were repaired within TIME; may be repeated."
+        ),
     ] = None,
     sweep: Annotated[
         str | None,
         option(
             "TIME",
-            "For which tables still lead over a cable that has failed (default: 0.35 ms for "
-            "each host, OpenSM's least).",
+            "Time until the tables avoid a failed cable (default: 0.35 ms for each host, "
+            "OpenSM's minimum).",
         ),
     ] = None,
     seed: Annotated[int, option("N", "Seed of the intervals.", min=0, max=2**63 - 1)] = 1,
@@ -218,12 +230,13 @@ def cost(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compute what failures of links cost an event builder in a month, and what would help.
+    """Estimate the data that an event builder loses in a month by failures of links, and the effect
+    of remedies.
 
     The logs give the time with each number of cables down at once. The scenario is simulated with
-    that many broken; a host link that is down costs the units behind it. Alternatives follow: other
-    rules of building, mended tables, faster repairs, and the worst links without failures. Results
-    are kept in the store; the same command continues after an interruption.
+    these numbers of broken cables; a failed host link loses the units behind it. The remedies are
+    other building rules, mended tables, faster repairs, and the worst links without failures.
+    Results are kept in the store; the same command continues after an interruption.
 
     \b
     Examples:
@@ -272,7 +285,9 @@ def cost(
 def generate(
     network: Annotated[
         str,
-        argument("NETWORK", "Whose links fail: a folder or file of dumps, a scenario, or a name."),
+        argument(
+            "NETWORK", "Network whose links fail: a folder or file of dumps, a scenario, or a name."
+        ),
     ],
     output: Annotated[Path, option("FILE", "Table to write.", "-o", "--output")],
     seed: Seed = 1,
@@ -284,10 +299,12 @@ def generate(
         int, option("N", "Failures in test periods.", "--in-tests", min=0, max=1_000_000)
     ] = 549,
 ) -> None:
-    """Write a log of failures with known truth, and a file of its test periods.
+    """Write a generated log of failures, whose true values are known, and a file of its test
+    periods.
 
-    Numbers of failures are those of LHCb's network in March 2024; how links differ, flap and are
-    repaired is assumed. The periods go to a file whose name ends in .tests.txt.
+    The default numbers of failures are those of LHCb's network in March 2024; differences between
+    links, flapping and repair times are assumed. The test periods are in a file whose name ends in
+    .tests.txt.
 
     \b
     Examples:
@@ -296,7 +313,7 @@ def generate(
     """
     check_writable(output, "--output", (".csv",))
     truth = faults_generate.Truth(days=days, failures=failures, in_tests=in_tests)
-    truth = faults_generate.within(truth)
+    truth = faults_generate.clip_tests(truth)
     drawn = faults_generate.generate(
         faults_links.Links(fabric_options.fabric_of(network)).names, truth, seed
     )
@@ -315,7 +332,7 @@ def draw(
         float,
         option(
             "FACTOR",
-            "Seconds of the log for which a simulated second stands, such as 1e6.",
+            "Seconds of the log per simulated second, such as 1e6.",
             "--compress",
         ),
     ],
@@ -333,8 +350,9 @@ def draw(
 ) -> None:
     """Write a scenario in which links fail as in a log, with time compressed.
 
-    Outside test periods, the failures of a flapping link as one. The times between them are drawn
-    from the distribution that fits those of the log, links and durations are those of the log.
+    Uses the failures outside test periods, with those of a flapping link as one. Times between
+    failures are drawn from a distribution fitted to the log; links and durations are those of the
+    log.
 
     \b
     Examples:
@@ -404,9 +422,9 @@ def _merged(
 def _check_ports(logs: change.LogContent, links: faults_links.Links, least: float = 0.0) -> None:
     """Raises FaultsError where the network has none of the ports that the logs name, or less than a
     share of them."""
-    ports = {each.port: links.of(each.port) for each in logs.changes}
-    ports |= {each.port: links.of(each.port) for each in logs.outages}
-    ports |= {each.port: links.of(each.port) for each in logs.counters}
+    ports = {each.port: links.name(each.port) for each in logs.changes}
+    ports |= {each.port: links.name(each.port) for each in logs.outages}
+    ports |= {each.port: links.name(each.port) for each in logs.counters}
     known = sum(link is not None for link in ports.values())
     if not links.names or not ports or (known and known >= least * len(ports)):
         return
@@ -442,8 +460,8 @@ def _numbers(text: str, network: faults_network.Network) -> tuple[int, ...]:
     if all(part.isdecimal() and len(part) < 9 and 1 <= int(part) <= most for part in parts):
         return tuple(sorted({int(part) for part in parts}))
     raise FaultsError(
-        f"--failures {text[:80]}: expected numbers of broken cables from 1 to {most:,}, of so many "
-        "between switches, such as 1,3,5"
+        f"--failures {text[:80]}: expected numbers of broken cables between switches, from 1 to "
+        f"{most:,}, such as 1,3,5"
     )
 
 
@@ -465,7 +483,7 @@ def _note_omissions(
         note(f"{counted(number, 'duration')} without a unit {_were(number)} taken as seconds")
     if number := found.unpaired["unknown port"]:
         note(f"{counted(number, 'change')} {_were(number)} of ports that the network does not have")
-    if number := sum(links.of(each.port) is None for each in logs.counters):
+    if number := sum(links.name(each.port) is None for each in logs.counters):
         note(f"counters of {counted(number, 'port')} that the network does not have were left out")
     if logs.changes and not any(each.is_up for each in logs.changes):
         note("no link comes up in these logs; durations are lower bounds")

@@ -23,10 +23,10 @@ with lazy.imports():
 
 
 app = group(
-    help="""Switches under test: their adapters, their buffers, and setting them back.
+    help="""Switches under test: their adapters, their buffers, and restoring them.
 
-    `measure.device` in a scenario names the file of a switch. Its buffers are set for a measurement
-    to the values of [network.switch] and restored at the end.
+    `measure.device` in a scenario names the file of a switch. A measurement sets its buffers to the
+    values of [network.switch], and restores them at the end.
 
     \b
     Examples:
@@ -45,12 +45,10 @@ File = Annotated[Path, argument("FILE", "File of a switch, as measure.device nam
 
 @app.command()
 def adapters(
-    name: Annotated[
-        str | None, argument("NAME", "An adapter, to see the keys of its table.")
-    ] = None,
+    name: Annotated[str | None, argument("NAME", "Adapter whose keys are listed.")] = None,
     json: JsonList = False,
 ) -> None:
-    """List the adapters, or the keys of one."""
+    """List the adapters, or the keys of an adapter."""
     for sentence in registry.name_conflicts(None if name is None else [name]):
         note(sentence)
     if name is not None:
@@ -78,7 +76,7 @@ def _what(name: str) -> str:
 
 @app.command()
 def show(file: File, json: Json = False) -> None:
-    """Show what a switch's ports have and have counted; nothing is changed."""
+    """Show settings and counters of a switch's ports; nothing is changed."""
     found = port_states.port_states(file)
     if json:
         print_json({"schema": 1, "ports": found})
@@ -90,10 +88,10 @@ def show(file: File, json: Json = False) -> None:
 
 @app.command()
 def plan(scenario: Name, set_: Set = None, json: JsonList = False) -> None:
-    """Print each step that would set the switch of a scenario; nothing is changed.
+    """Print the steps that would set the switch of a scenario; nothing is changed.
 
-    Runs the commands of its file that read a switch. `daqloom measure --dry-run` prints
-    those, and reaches no switch.
+    Runs the commands of the device's file that read the switch. `daqloom measure --dry-run` prints
+    these commands without connecting to the switch.
 
     \b
     Example:
@@ -114,11 +112,11 @@ def plan(scenario: Name, set_: Set = None, json: JsonList = False) -> None:
 
 @app.command()
 def restore(json: Json = False) -> None:
-    """Set back the switches that a crash has left changed.
+    """Restore switches whose measurement crashed.
 
-    Before a measurement changes a switch, it saves what the switch had. This sets each one back
-    whose measurement has ended without doing so, as after kill -9 or a power cut, the newest first;
-    then it reads back and prints what each switch has.
+    A measurement saves the settings of a switch before it changes them. This command restores
+    switches whose measurement ended without restoring them, for example by kill -9 or a power cut,
+    the newest first. It then reads and prints the settings of each switch.
     """
     done, failures = under_test.restore_left()
     if json:
@@ -148,12 +146,12 @@ def probe(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure how much a port of the switch holds, in two independent ways.
+    """Measure the buffer of a port of the switch by two independent methods.
 
-    An incast: the largest event that arrives without a drop, with static windows that hold it all;
-    what the port held of it is computed by closed form. And bursts after RFC 9004: the longest row
-    of back-to-back packets from one host that arrives whole. Both work on `lab` and on a device
-    under test.
+    Incast: the largest event that arrives without a drop, with static windows of its full size; a
+    closed form gives the peak occupancy of the port. Bursts, by RFC 9004: the longest sequence of
+    back-to-back packets from one host that arrives without a drop. Both work with `lab` and with a
+    device under test.
 
     \b
     Example:

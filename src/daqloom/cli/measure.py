@@ -72,7 +72,7 @@ control = group(
     cls=_Commands,
     help="""Run an event builder and control it.
 
-    `daqloom control SCENARIO` starts the units, shows their status and takes commands: configure,
+    `daqloom control SCENARIO` starts the units, shows their status and accepts commands: configure,
     start, stop, reset N, status, exit. The commands below do the same from another terminal.
 
     \b
@@ -88,10 +88,17 @@ control = group(
 Transition = Literal["configure", "start", "stop"]
 Address = Annotated[
     str | None,
-    option("HOST:PORT", "Address of the run control; by default your only one on this machine."),
+    option(
+        "HOST:PORT",
+        "Address of the run control; by default that of your only run control on this machine.",
+    ),
 ]
 Certificates = Annotated[
-    Path | None, option("DIR", "Folder from `daqloom control certificates`, required off loopback.")
+    Path | None,
+    option(
+        "DIR",
+        "Folder from `daqloom control certificates`; required unless the address is loopback.",
+    ),
 ]
 LogDir = Annotated[Path | None, option("DIR", "Folder for the output of the units, one file each.")]
 
@@ -103,7 +110,8 @@ def measure(
         str | None, option("TIME", 'Wall-clock time, warm-up included, such as "10 s".')
     ] = None,
     events: Annotated[
-        int | None, option("N", "End after this number of events, if that is sooner.")
+        int | None,
+        option("N", "End after this number of events, unless the duration is over before."),
     ] = None,
     transport: Annotated[
         str | None, option("NAME", 'In place of measure.transport, such as "tcp".')
@@ -119,29 +127,27 @@ def measure(
     connections: Annotated[
         bool,
         flag(
-            "Show also the kernel's counters of each connection over tcp, those with most "
-            "retransmissions first; with --json all of them.",
+            "Also show the kernel's counters of TCP connections, those with most "
+            "retransmissions first; with --json those of all connections.",
             "--connections",
         ),
     ] = False,
-    dry_run: Annotated[
-        bool, flag("Print each command that would be run, and run none.", "--dry-run")
-    ] = False,
+    dry_run: Annotated[bool, flag("Print the commands without running any.", "--dry-run")] = False,
     json: Json = False,
     trace: Annotated[Path | None, option("FILE", "Write a timeline for ui.perfetto.dev.")] = None,
     arrivals: Annotated[
         Path | None,
         option(
             "FILE",
-            "Write when events came to the event manager of pull building, as a file for "
-            "event.trace.",
+            "Pull building: write the arrival times of events at the event manager, as a file "
+            "for event.trace.",
         ),
     ] = None,
     figure: Annotated[
         list[Path] | None,
         figures(
-            "Write a figure: a few typical phases of linear shifting, or the course of a run that "
-            "has none or has injected faults; .png, .pdf or .svg"
+            "Write a figure: typical phases of linear shifting; with other protocols or injected "
+            "faults the course of the run; .png, .pdf or .svg"
         ),
     ] = None,
     log_dir: LogDir = None,
@@ -153,9 +159,9 @@ def measure(
     """Build events with real processes, and measure.
 
     Starts a process for each node, moves the scenario's data over shared memory or a network, and
-    gives the same metrics as `simulate`. `[measure]` in the scenario sets how units start (on this
-    machine, by ssh, under Slurm); `daqloom show` prints its keys. A unit that fails is removed,
-    counted, and brought back.
+    returns the same metrics as `simulate`. `[measure]` in the scenario sets how units start (on
+    this machine, by ssh, under Slurm); `daqloom show` prints its keys. A unit that fails is
+    removed, counted, and restarted.
 
     A multi-fragment packet (MFP) has consecutive fragments of one source, a multi-event packet
     (MEP) the MFPs of all sources, which one builder unit builds at once. Nodes are folded if each
@@ -266,7 +272,9 @@ def _only_losses(event: run_log.RunEvent) -> None:
 Wait = Annotated[
     bool, flag("Return when the state is reached; exit code 1 if it is not.", "--wait")
 ]
-Timeout = Annotated[float, option("S", "How long --wait waits.", "--timeout", min=0, max=86_400)]
+Timeout = Annotated[
+    float, option("S", "Longest time that --wait waits.", "--timeout", min=0, max=86_400)
+]
 
 
 @control.command(UP, hidden=True)
@@ -276,7 +284,7 @@ def up(
     start: Annotated[bool, flag("Build events as soon as all units are ready.", "--start")] = False,
     log_dir: LogDir = None,
 ) -> None:
-    """Start the units of a scenario and control them from here.
+    """Start the units of a scenario and control them from this terminal.
 
     A terminal shows a live table; commands are typed below it: configure, start, stop, reset N,
     status, exit. Without a terminal, commands are read from standard input, one a line, and events
@@ -301,7 +309,7 @@ def status(
 
 
 TRANSITIONS: dict[Transition, str] = {
-    "configure": "Connect the units: not_ready → ready. After an error it tries again.",
+    "configure": "Connect the units: not_ready → ready. After an error this tries again.",
     "start": "Build events: ready → running.",
     "stop": "Finish events in flight: running → ready.",
 }
@@ -329,7 +337,7 @@ def reset(
     address: Address = None,
     certificates: Certificates = None,
 ) -> None:
-    """Bring one unit back, whatever its state; the others continue."""
+    """Restart or reset one unit in any state; the others continue."""
     _steer("reset", address, certificates, unit)
 
 
@@ -358,7 +366,7 @@ def certificates_(
     folder: Annotated[Path, argument("DIR", "Folder to make for the certificates.")],
     host: Annotated[
         list[str] | None,
-        option("NAME", "Name or address of the run control's machine; may be repeated."),
+        option("NAME", "Name or address of the machine of the run control; may be repeated."),
     ] = None,
 ) -> None:
     """Make certificates for a run over several machines.
@@ -413,7 +421,7 @@ def unit(
         int | None,
         option(
             "N",
-            "Number of the unit; by default that from srun, or any free one.",
+            "Number of the unit; by default the number of srun's task, or any free one.",
             "--unit",
             min=0,
             max=8191,
@@ -424,19 +432,21 @@ def unit(
         Path | None,
         option(
             "FILE",
-            "File with the run's token; by default DAQLOOM_TOKEN, or the first line of the input.",
+            "File with the run's token; by default the environment variable DAQLOOM_TOKEN, or "
+            "the first line of standard input.",
         ),
     ] = None,
     patience: Annotated[
         float,
-        option("S", "How long the run control may be unreachable before the unit ends.", min=1),
+        option("S", "Time without the run control after which the unit ends.", min=1),
     ] = 10.0,
     parent: Annotated[int | None, typer.Option(hidden=True)] = None,
     while_input: Annotated[bool, typer.Option("--while-input", hidden=True)] = False,
 ) -> None:
-    """Run one unit, which the run control usually starts.
+    """Run one unit. Usually the run control starts units.
 
-    By hand, `daqloom control SCENARIO --set measure.launch=by-hand` prints the command for it.
+    `daqloom control SCENARIO --set measure.launch=by-hand` prints the command that starts a unit by
+    hand.
 
     \b
     Example:

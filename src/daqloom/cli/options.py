@@ -56,7 +56,7 @@ Set = Annotated[
 ]
 Json = Annotated[bool, flag("Print the result as one JSON object and nothing else.", "--json")]
 Quiet = Annotated[
-    bool, flag("Print only errors and the result, no progress and no notes.", "-q", "--quiet")
+    bool, flag("Print errors and the result only, no progress and no notes.", "-q", "--quiet")
 ]
 JsonList = Annotated[bool, flag("Print the list as one JSON object and nothing else.", "--json")]
 Show = Annotated[

@@ -21,7 +21,7 @@ def report(
         list[Path],
         argument(
             "STUDY…",
-            "TOML files, or names from `daqloom study list`; several share a page.",
+            "TOML files, or names from `daqloom study list`; several studies share one page.",
             autocompletion=complete.studies,
         ),
     ],
@@ -35,10 +35,10 @@ def report(
 ) -> None:
     """Write the figures and the table of a study, or of several on one page.
 
-    From the results in the store: report.html, which opens offline in any browser; figures as PNG
-    and PDF; all numbers as results.parquet; of several studies in a folder for each. Where the
-    study has the data, also conclusions, which stand first: return levels of an hour, a day, a
-    fill; a surface over rate and size; a comparison of methods.
+    Writes the results of the store: report.html, which opens offline in any browser; figures as PNG
+    and PDF; all numbers as results.parquet. Several studies have a folder each. The report begins
+    with conclusions if the study has the data for them: return levels of an hour, a day, a fill; a
+    surface over rate and size; a comparison of methods.
 
     \b
     Examples:

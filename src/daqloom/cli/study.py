@@ -52,7 +52,7 @@ def list_(json: options.JsonList = False) -> None:
 def plan(
     file: options.Study, quick: options.Quick = False, store: options.Store = options.STORE
 ) -> None:
-    """Show the points of a study, how many are done, and an estimate of the remaining time.
+    """Show the points of a study, the number of computed ones, and the estimated remaining time.
 
     \b
     Example:
@@ -102,7 +102,7 @@ def run(
 
 @app.command(saved="the same command begins anew")
 def convert(store: options.Store = options.STORE) -> None:
-    """Convert a store that an earlier version of daqloom has written, while nothing writes to it.
+    """Convert a store of an earlier version of daqloom; no study may write to it meanwhile.
 
     \b
     Example:
@@ -123,7 +123,7 @@ def convert(store: options.Store = options.STORE) -> None:
 @app.command("export-slurm")
 def export_slurm(
     file: options.Study,
-    output: Annotated[Path, option("FILE", "The script to write.")],
+    output: Annotated[Path, option("FILE", "Script to write.")],
     elements: Annotated[int, option("N", "Number of jobs in the array.")] = 100,
     hours: Annotated[float, flag("Time limit of a job.")] = 24.0,
     memory: Annotated[int, option("MB", "Memory of a job.")] = 1000,

@@ -43,10 +43,11 @@ with lazy.imports():
 
 
 app = group(
-    help="""Run the lossless software switch and steer it.
+    help="""Run and control the lossless software switch.
 
-    A switch on a server: frames go between the devices of DPDK through rings in main memory, one
-    for each destination that suffers from incast, at a pace for each. A TOML file describes it.
+    A switch on a server: frames travel between DPDK devices through rings in main memory. Each
+    destination that suffers from incast has its own ring, with its own rate. A TOML file describes
+    the switch.
 
     \b
     Examples:
@@ -63,10 +64,11 @@ Hosts = Annotated[
     str,
     option(
         "NETWORK",
-        "FILE is a scenario, whose first host has the first address of this IP network.",
+        "FILE is a scenario; its hosts have the addresses of this IP network, from the "
+        "first one on.",
     ),
 ]
-Which = Annotated[str, option("NAME", "Which software switch of the scenario, if it has several.")]
+Which = Annotated[str, option("NAME", "Name of the software switch, if the scenario has several.")]
 Override = Annotated[
     list[str] | None, option("KEY=VALUE", "Override a key of the file; may be repeated.", "--set")
 ]
@@ -83,11 +85,11 @@ def run(
 ) -> None:
     """Run a switch until Ctrl-C, SIGTERM or `daqloom switch stop`.
 
-    Needs DPDK and the rights to its devices, mostly those of root. A restarted switch begins
-    anew: it keeps no frames, learned addresses or counters.
+    Requires DPDK and the rights to its devices, usually those of root. A restart loses all frames,
+    learned addresses and counters.
 
-    With --hosts, FILE is a scenario, and the switch is its software switch: with a port for each
-    cable, whose device --set gives, and with the rings and paces of the scenario.
+    With --hosts, FILE is a scenario with a software switch. The switch then has a port for each
+    cable, whose device --set gives, and the rings and rates of the scenario.
 
     \b
     Examples:
@@ -119,10 +121,10 @@ def file_of(
     switch: Which = "",
     set_: Set = None,
 ) -> None:
-    """Print the file of the software switch that a scenario describes, to be given devices.
+    """Print the file of a scenario's software switch, still without devices.
 
-    With --switch also of one of the model "shared-memory", for which the software switch then
-    stands in: it drops what a switch with so much packet memory would.
+    With --switch also of a switch of the model "shared-memory": the software switch then has the
+    same packet memory, and drops the same packets.
 
     \b
     Examples:
@@ -166,7 +168,7 @@ def check(
 
 @app.command()
 def status(address: Address = None, certificates: Certificates = None, json: Json = False) -> None:
-    """Show ports and rings of a running switch: what came, what is held, what was dropped."""
+    """Show ports and rings of a running switch: packets received, queued and dropped."""
     _print(_ask(softswitch_status.Ask(), address, certificates), json=json)
 
 
@@ -193,7 +195,7 @@ def set_keys(
 ) -> None:
     """Change rings, limits of ports, rules and fixed addresses of a running switch.
 
-    No packet is lost by it. All keys change between two turns of the switch, or none does.
+    No packet is lost. All keys change between two turns of the switch, or none.
 
     \b
     Examples:
@@ -215,19 +217,19 @@ def remove(
 
 @app.command("forget-peaks")
 def forget_peaks(address: Address = None, certificates: Certificates = None) -> None:
-    """Count the most that rings of a running switch hold from here on."""
+    """Reset the peak occupancies of the rings of a running switch."""
     _ask(softswitch_status.ForgetPeaks(), address, certificates)
 
 
 @app.command()
 def stop(
     drain: Annotated[
-        float, option("S", "How long it may take to send what it holds.", min=0, max=3600)
+        float, option("S", "Time limit for sending the queued frames.", min=0, max=3600)
     ] = 10.0,
     address: Address = None,
     certificates: Certificates = None,
 ) -> None:
-    """Stop a running switch: it takes no more frames, sends those that it holds, and ends."""
+    """Stop a running switch: it accepts no more frames, sends the queued ones, and ends."""
     _ask(softswitch_status.Stop(drain_s=drain), address, certificates)
 
 
@@ -240,25 +242,25 @@ def benchmark(
         int, option("N", "Destinations, each with a ring.", min=1, max=65_536)
     ] = 144,
     ring_packets: Annotated[
-        int, option("N", "Packets that each ring holds.", min=1, max=1_000_000)
+        int, option("N", "Capacity of each ring in packets.", min=1, max=1_000_000)
     ] = 512,
     pace: Annotated[
-        str, option("RATE", 'Pace of each ring, such as "0.78 Gb/s"; "0 b/s": none.')
+        str, option("RATE", 'Rate of each ring, such as "0.78 Gb/s"; "0 b/s": no limit.')
     ] = "0 b/s",
     descriptors: Annotated[
         int, option("N", "Descriptors of each port: a power of two.", min=64, max=65_536)
     ] = 512,
-    loss: Annotated[float, option("RATIO", "Loss that is allowed.", min=0, max=0.99)] = 0.0,
+    loss: Annotated[
+        float, option("RATIO", "Permitted share of lost frames.", min=0, max=0.99)
+    ] = 0.0,
     width: Annotated[float, option("RATIO", "Precision of the result.", min=0.001, max=0.5)] = 0.02,
-    seconds: Annotated[
-        float, option("S", "How long the search takes at most.", min=1, max=3600)
-    ] = 60.0,
+    seconds: Annotated[float, option("S", "Time limit of the search.", min=1, max=3600)] = 60.0,
     soak: Annotated[
         float,
         option(
             "S",
-            "Then send for so long at 90 % of what was found, and change the paces of all rings "
-            "each second.",
+            "Time of a further run at 90 % of the measured rate, in which the rates of all "
+            "rings change each second.",
             min=0,
             max=3600,
         ),
@@ -266,13 +268,14 @@ def benchmark(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure the rate that the switch forwards without loss on this machine, by MLRsearch.
+    """Measure the rate at which the switch forwards without loss on this machine, by MLRsearch.
 
-    One core runs the switch, another one sends frames and counts those that come back; between them
-    are rings in memory in place of network cards. A trial counts if what was sent differs from what
-    was to be sent by no more than a thousandth, and is read when the switch has drained. A machine
-    whose cores are taken away for longer than the descriptors last loses at any rate: allow some
-    --loss there. When the time is up, or cores were taken away, the result is a lower bound.
+    One core runs the switch, another one sends frames and counts the returned ones; rings in memory
+    replace the network cards between them. A trial is valid if the number of sent frames is within
+    a thousandth of the intended one, and is evaluated when the switch is empty. If the system
+    preempts the cores for longer than the descriptors can buffer, frames are lost at any rate:
+    allow some --loss on such a machine. After preemptions, and when the time is over, the result is
+    a lower bound.
 
     \b
     Examples:
@@ -327,12 +330,12 @@ def costs(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure what a packet and a batch cost a core of this machine, for the simulated switch.
+    """Measure the CPU times of a packet and of a batch, for the simulated switch.
 
-    Turns of the switch with 1 to 32 packets are timed, between rings in memory in place of network
-    cards and without paces, and a line is fitted to them: packet_cost and batch_cost of a switch of
-    the model "software". Packets whose buffers are in the caches cost less than those whose buffers
-    come from memory, as those of long rings do.
+    Times turns of the switch with 1 to 32 packets, between rings in memory in place of network
+    cards and without paces. A line is fitted to the times; its coefficients are packet_cost and
+    batch_cost of the switch model "software". Packets whose buffers are in the caches cost less
+    than packets whose buffers are in memory, as those of long rings.
 
     \b
     Examples:
@@ -357,18 +360,18 @@ def costs(
             {
                 "schema": 1,
                 "frame_bytes": frame_size,
-                **{where: of.document() for where, of in found.items()},
+                **{where: costs.document() for where, costs in found.items()},
             }
         )
         return
-    for where, of in found.items():
+    for where, costs in found.items():
         print(
-            f"# buffers {where.replace('_', ' ')}: up to {of.full_batches_hz / 1e6:.1f} "
+            f"# buffers {where.replace('_', ' ')}: up to {costs.full_batches_hz / 1e6:.1f} "
             f"million packets a second; a turn without any takes "
-            f"{of.idle_turn_s * 1e9:.0f} ns; "
-            f"all turns are within {of.largest_residual_s * 1e9:.0f} ns of the line\n"
-            f'packet_cost = "{of.packet_s * 1e9:.1f} ns"\n'
-            f'batch_cost = "{of.batch_s * 1e9:.0f} ns"'
+            f"{costs.idle_turn_s * 1e9:.0f} ns; "
+            f"all turns are within {costs.largest_residual_s * 1e9:.0f} ns of the line\n"
+            f'packet_cost = "{costs.packet_s * 1e9:.1f} ns"\n'
+            f'batch_cost = "{costs.batch_s * 1e9:.0f} ns"'
         )
 
 

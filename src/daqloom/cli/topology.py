@@ -70,8 +70,8 @@ def show(given: Given, json: Json = False) -> None:
     """Print the cabling: switches by level, rates, capacity, irregularities.
 
     Full bisection: any half of the hosts can send to the other half at full rate. Non-blocking:
-    each switch has as much capacity up as down. Both count cables only; `check` follows routes.
-    Missing hosts, swapped cables, dead links are named by switch and port.
+    each switch has the same capacity upwards and downwards. Both consider cables only; `check`
+    follows routes. Missing hosts, swapped cables and dead links are listed by switch and port.
 
     \b
     Examples:
@@ -142,14 +142,16 @@ def check(
         str | None,
         option(
             "ORDER",
-            "Node order, which gives each host its slot: natural (hosts by name; the default but "
-            "of a scenario, which has its own), shuffle:SEED, or a file with one host a line and "
-            "`dummy` for a dummy node.",
+            "Node order, which assigns hosts to slots: natural (hosts by name; the default, "
+            "except for scenarios, which have their own order), shuffle:SEED, or a file with "
+            "one host a line and `dummy` for a dummy node.",
         ),
     ] = None,
     dummies: Annotated[
         bool,
-        flag("Add dummy nodes, so that each leaf has the same ports in the schedule.", "--dummies"),
+        flag(
+            "Add dummy nodes, so that all leaves have the same ports in the schedule.", "--dummies"
+        ),
     ] = False,
     output: Annotated[
         Path | None,
@@ -160,7 +162,7 @@ def check(
 ) -> None:
     """Check routes, cabling and schedule: lost pairs, loops, swapped cables, shared links.
 
-    In phase n of linear shift, slot i sends to slot i + n. Where transfers share a link, other node
+    In phase n of linear shift, slot i sends to slot i + n. If transfers share a link, other node
     orders, dummy nodes and mended tables are tried, and better ones are listed. A scenario is
     checked with its units, dummies and routing.
 
@@ -256,7 +258,7 @@ def buffers(
         str, option("NAME", "Switch of the table: core, tor, leaf or spine.", "--switch")
     ] = "tor",
     ports: Annotated[
-        int | None, option("N", "Ports that have a reserved part.", min=1, max=10_000)
+        int | None, option("N", "Number of ports with a reserved part.", min=1, max=10_000)
     ] = None,
     cell_size: Annotated[
         str | None,
@@ -275,9 +277,9 @@ def buffers(
 ) -> None:
     """Print the packet buffers of a real switch as a table [network.switch.NAME] of a scenario.
 
-    Egress is used: the pool or partition that a queue takes from, what is reserved for it, and the
-    dynamic threshold. SONiC's dynamic_th n is alpha = 2^n, Junos' dynamic-threshold n is 2^(n - 7).
-    Options give the values that the files do not contain.
+    Reads the egress settings: the pool or partition of a queue, its reserved part, and the dynamic
+    threshold. SONiC's dynamic_th n is alpha = 2^n, Junos' dynamic-threshold n is 2^(n - 7). Options
+    supply values that the files do not contain.
 
     \b
     Examples:
@@ -308,27 +310,25 @@ def configure(
     hosts: Hosts = "",
     switch: Which = "",
     set_: Override = None,
-    bridge: Annotated[
-        str, option("NAME", "Bridge of Open vSwitch that becomes the switch.")
-    ] = "br0",
+    bridge: Annotated[str, option("NAME", "Bridge of Open vSwitch to configure.")] = "br0",
     datapath: Annotated[
         Literal["system", "netdev"],
         option("KIND", "system (the kernel's) or netdev (in user space)."),
     ] = "system",
     database: Annotated[
-        str, option("SOCKET", "Its database, such as unix:/run/openvswitch/db.sock.")
+        str, option("SOCKET", "Database of Open vSwitch, such as unix:/run/openvswitch/db.sock.")
     ] = "",
-    folder: Annotated[str, option("DIR", "Folder of its sockets, such as /run/openvswitch.")] = "",
-    dry_run: Annotated[
-        bool, flag("Print what would be written, and write nothing.", "--dry-run")
-    ] = False,
+    folder: Annotated[
+        str, option("DIR", "Folder of Open vSwitch's sockets, such as /run/openvswitch.")
+    ] = "",
+    dry_run: Annotated[bool, flag("Print the changes without writing any.", "--dry-run")] = False,
 ) -> None:
-    """Write the intent of a software switch to a real Open vSwitch: bridge, ports, queues, flows.
+    """Configure an Open vSwitch like a software switch: bridge, ports, queues, flows.
 
     FILE is that of a switch, or with --hosts a scenario with a software switch. Each ring with a
-    pace becomes a queue with that rate (linux-htb), and what goes into it a flow. Sizes of rings
-    are those of Linux's queues (ip link set DEV txqueuelen N). What was written before for the
-    same bridge is replaced. In user space Open vSwitch does not use the queues of interfaces. Needs
+    rate becomes a queue with that rate (linux-htb), and its matches become flows. The capacity of a
+    queue is set by Linux (ip link set DEV txqueuelen N). An earlier configuration of the same
+    bridge is replaced. In user space Open vSwitch does not use the queues of interfaces. Requires
     the package daqloom-sdn.
 
     \b

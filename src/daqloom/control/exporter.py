@@ -123,7 +123,7 @@ class Collector:
         counted = self._read()
         for name, (text, label, what, counters) in LABELLED.items():
             factor = self._packing if what == "events" else 1
-            found = {value: factor * (of(counted) or 0) for value, of in counters.items()}
+            found = {value: factor * (count(counted) or 0) for value, count in counters.items()}
             yield self._family(name, text, found, label)
         for name, (text, causes) in FAMILIES.items():
             yield self._family(name, text, causes(counted), "cause")

@@ -138,5 +138,5 @@ def _first_event(path: Path) -> int:
         return 0
 
 
-def _part(progress: Callable[[float], None], begin: float, share: float) -> Callable[[float], None]:
-    return lambda done: progress(begin + share * done)
+def _part(progress: Callable[[float], None], start: float, share: float) -> Callable[[float], None]:
+    return lambda done: progress(start + share * done)

@@ -26,7 +26,7 @@ def desired_buffer(
 ) -> PortBuffer:
     """Return the buffer of each of `ports` ports of a level, without the scenario's defaults.
     Raises ScenarioError for a key that is not `settable` on the device."""
-    buffer = scenario.network.switch.of(level)
+    buffer = scenario.network.switch.at_level(level)
     given = {
         field: getattr(buffer, key) for field, key in KEYS.items() if key in buffer.model_fields_set
     }

@@ -23,7 +23,7 @@ def check_limits(scenario: Scenario, limits: Limits) -> None:
     if limits.addresses:
         allowed = [ipaddress.ip_network(each) for each in limits.addresses]
         network = ipaddress.ip_network(measure.network) if measure.network else None
-        if network is None or not any(_within(network, each) for each in allowed):
+        if network is None or not any(_is_subnet(network, each) for each in allowed):
             raise ScenarioError(
                 f'measure.network = "{measure.network}" is not within limits.addresses '
                 f"({', '.join(limits.addresses)[:200]}); give a network of theirs, of which units "
@@ -34,7 +34,7 @@ def check_limits(scenario: Scenario, limits: Limits) -> None:
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def _within(inner: _Network, outer: _Network) -> bool:
+def _is_subnet(inner: _Network, outer: _Network) -> bool:
     if isinstance(inner, ipaddress.IPv4Network):
         return isinstance(outer, ipaddress.IPv4Network) and inner.subnet_of(outer)
     return isinstance(outer, ipaddress.IPv6Network) and inner.subnet_of(outer)

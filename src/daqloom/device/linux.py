@@ -38,7 +38,7 @@ class _Discipline(BaseModel):
         return found if isinstance(found, int) else -1
 
     @property
-    def at(self) -> str:
+    def place(self) -> str:
         """Place below the device, for `tc`."""
         return f"parent {self.parent}" if self.parent else "root"
 
@@ -176,6 +176,6 @@ def _fifo(desired: PortBuffer) -> tuple[str, int]:
 def _line(port: str, fifo: _Discipline, kind: str, limit: int, handle: str = "") -> str:
     """Return the line that gives `fifo` a kind and a limit."""
     if kind == fifo.kind and handle in ("", fifo.handle):
-        return f"qdisc change dev {port} {fifo.at} handle {fifo.handle} {kind} limit {limit}"
+        return f"qdisc change dev {port} {fifo.place} handle {fifo.handle} {kind} limit {limit}"
     named = f"handle {handle} " if handle else ""
-    return f"qdisc replace dev {port} {fifo.at} {named}{kind} limit {limit}"
+    return f"qdisc replace dev {port} {fifo.place} {named}{kind} limit {limit}"

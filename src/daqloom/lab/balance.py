@@ -77,9 +77,9 @@ def settle(laboratory: Laboratory) -> Balance:
 
 
 def _now(laboratory: Laboratory) -> Balance:
-    at_switches = devices(_of(laboratory.switches.holder, "dev"))
-    at_hosts = [devices(_of(host.holder, "dev"))["eth0"] for host in laboratory.hosts]
-    drops = sum(socket_drops(_of(host.holder, "netstat")) for host in laboratory.hosts)
+    at_switches = devices(_read_table(laboratory.switches.holder, "dev"))
+    at_hosts = [devices(_read_table(host.holder, "dev"))["eth0"] for host in laboratory.hosts]
+    drops = sum(socket_drops(_read_table(host.holder, "netstat")) for host in laboratory.hosts)
     return balance(laboratory.network, laboratory.read(), at_switches, at_hosts, drops)
 
 
@@ -111,5 +111,5 @@ def balance(
     return Balance({"cable": in_cables, "socket": socket_drops}, missing)
 
 
-def _of(holder: int, what: str) -> str:
+def _read_table(holder: int, what: str) -> str:
     return Path(f"/proc/{holder}/net/{what}").read_text()

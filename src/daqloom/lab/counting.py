@@ -41,7 +41,8 @@ class Port:
     bytes_per_s: float
     """Rate of the port in full frames, without the wire's overhead."""
     look_bytes: float
-    """Bytes sent from poll to poll; so many of those that came since may have come last."""
+    """Bytes sent between two polls: at most this number of the bytes that arrived since may have
+    arrived last."""
     request: bytes
     sent_bytes: int = 0
     sent: int = 0

@@ -173,12 +173,12 @@ def lab_network(scenario: Scenario) -> LabNetwork:
 
 
 def _rings(system: FabricSystem, buffers: list[Switch], units: dict[int, int]) -> Iterator[Rings]:
-    for number, of in enumerate(buffers):
-        if of.architecture == "software":
-            hosts = tuple(units[host] for host in system.with_rings(of) if host in units)
-            yield Rings(number, hosts, of)
-        elif of.architecture == "shared-memory":
-            yield Rings(number, tuple(units.values()), of)
+    for number, buffer in enumerate(buffers):
+        if buffer.architecture == "software":
+            hosts = tuple(units[host] for host in system.with_rings(buffer) if host in units)
+            yield Rings(number, hosts, buffer)
+        elif buffer.architecture == "shared-memory":
+            yield Rings(number, tuple(units.values()), buffer)
 
 
 def _check(level: str, buffer: Switch) -> None:

@@ -78,19 +78,19 @@ def document(network: LabNetwork, rings: Rings) -> str:
     )
 
 
-def _packets(of: PacketBuffer) -> int:
+def _packets(buffer: PacketBuffer) -> int:
     """Return the limit of a ring in packets; with shared memory, that of the memory."""
-    if of.architecture == "software":
-        return of.queue_packets
-    return of.buffer // (of.cell_size or SMALLEST_FRAME_BYTES)
+    if buffer.architecture == "software":
+        return buffer.queue_packets
+    return buffer.buffer // (buffer.cell_size or SMALLEST_FRAME_BYTES)
 
 
-def shared_memory(of: PacketBuffer) -> dict[str, Any]:
+def shared_memory(buffer: PacketBuffer) -> dict[str, Any]:
     """Return the table of a software switch's file by which it replaces a switch with shared
     memory."""
     sizes = ("buffer", "dedicated", "port_limit", "cell_size", "cell_metadata")
-    table = {name: SIZE.format(getattr(of, name)) for name in sizes}
-    return {**table, "ports": of.ports, "alpha": of.alpha}
+    table = {name: SIZE.format(getattr(buffer, name)) for name in sizes}
+    return {**table, "ports": buffer.ports, "alpha": buffer.alpha}
 
 
 def ring_name(host: int) -> str:

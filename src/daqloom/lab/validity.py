@@ -163,7 +163,7 @@ def judge(found: Mapping[str, Any], evidence: Evidence) -> Judgement:
         if not kind.metrics:
             what = "not a valid measurement of the network, as the processors were the limit"
             return Judgement(dict(found), refusal=f"{what}: {why}; {_remedy()}")
-        if (given := _without(left, kind)) != left:
+        if (given := _drop_metrics(left, kind)) != left:
             left = given
             unsupported.setdefault(why, []).append(kind.name)
     return Judgement(
@@ -176,7 +176,7 @@ def judge(found: Mapping[str, Any], evidence: Evidence) -> Judgement:
     )
 
 
-def _without(found: dict[str, Any], kind: Kind) -> dict[str, Any]:
+def _drop_metrics(found: dict[str, Any], kind: Kind) -> dict[str, Any]:
     left = dict(found)
     for path in kind.metrics:
         name, _, inner = path.partition(".")

@@ -139,7 +139,9 @@ def _descriptors(card: str, count: int) -> CardFinding:
     check = f"{card}: descriptors"
     if count >= SHORT_RING:
         return CardFinding(
-            check, True, f"{count} for receiving: a burst of so many packets waits in the card."
+            check,
+            True,
+            f"{count} for receiving: the card buffers a burst of this size.",
         )
     return CardFinding(
         check,

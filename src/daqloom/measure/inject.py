@@ -52,9 +52,9 @@ class Injector:
         self._began_s = 0.0
         self._course: asyncio.Task[None] | None = None
 
-    def begin(self, now: float) -> None:
-        """Begin; the times of outages count from `now`."""
-        self._began_s = now
+    def begin(self, now_s: float) -> None:
+        """Begin; the times of outages count from `now_s`."""
+        self._began_s = now_s
         self._course = asyncio.create_task(self._run())
 
     async def end(self) -> None:
@@ -123,7 +123,7 @@ class Injector:
                 for unit in outage.units:
                     await self._apply(unit)
 
-    def _break(self, outage: UnitOutage, now: float, lost: int) -> None:
+    def _break(self, outage: UnitOutage, now_s: float, lost: int) -> None:
         fault, units = outage.fault, self._control.run.units
         is_lost = all(
             units[unit].standing in (Standing.ABSENT, Standing.LOST) for unit in outage.units
@@ -132,7 +132,7 @@ class Injector:
             self._log(outage, "is lost already")
             return
         which = outage.outage.which
-        broken = Break(outage.name, fault.what, which, fault.how, now, lost)
+        broken = Break(outage.name, fault.what, which, fault.how, now_s, lost)
         self._breaks[outage] = broken
         self._last |= dict.fromkeys(outage.units, broken)
         self._log(outage, EFFECTS[fault.how] if fault.what == "unit" else f"is {fault.how}")
@@ -142,12 +142,12 @@ class Injector:
             else:
                 self._present[unit].append(outage)
 
-    def _mend(self, outage: UnitOutage, now: float) -> None:
+    def _mend(self, outage: UnitOutage, now_s: float) -> None:
         for unit in outage.units:
             if outage not in self._present[unit]:
                 return
             self._present[unit].remove(outage)
-        self._breaks[outage].end_s = now
+        self._breaks[outage].end_s = now_s
         self._log(outage, "goes on" if outage.fault.what == "unit" else "is mended")
 
     def _log(self, outage: UnitOutage, effect: str) -> None:

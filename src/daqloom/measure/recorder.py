@@ -18,12 +18,12 @@ class Recorder:
         self.bytes_built = Bins(heartbeat_s)
         self._last: dict[int, tuple[float, int]] = {}
 
-    def count(self, now: float, unit: int, totals: Counters) -> None:
+    def count(self, at_s: float, unit: int, totals: Counters) -> None:
         """Record the counters of a unit, which count the whole run."""
         if self.began_s is None:
             return
         last_s, last = self._last.get(unit, (0.0, 0))
-        now_s, built = now - self.began_s, totals.mfp_bytes_built or 0
+        now_s, built = at_s - self.began_s, totals.mfp_bytes_built or 0
         if built > last:
             self.bytes_built.add(last_s, now_s, built - last)
         self._last[unit] = now_s, built

@@ -265,7 +265,7 @@ def _(mark: Bars, axes: Any, order: float) -> None:
     drawn = draw(mark.at, mark.length, mark.thickness, mark.base, **look)
     if any(mark.texts):
         is_inside = mark.text_at == "middle" and isinstance(mark.colour, str)
-        colour = style.on(str(mark.colour)) if is_inside else style.BLACK
+        colour = style.text_colour(str(mark.colour)) if is_inside else style.BLACK
         place: Any = {"label_type": "center"} if mark.text_at == "middle" else {"padding": 3}
         axes.bar_label(drawn, mark.texts, fontsize=mark.text_size, color=colour, zorder=3, **place)
 
@@ -317,4 +317,6 @@ def _(mark: Cells, axes: Any, order: float) -> None:
         # Middle between the edges on the screen, also on a logarithmic axis.
         edges = axes.transData.transform([(mark.x[column + n], mark.y[row + n]) for n in (0, 1)])
         x, y = axes.transData.inverted().transform(edges.mean(axis=0))
-        _draw(Text(x, y, [texts[row, column]], style.on((red, green, blue)), 7), axes, order)
+        _draw(
+            Text(x, y, [texts[row, column]], style.text_colour((red, green, blue)), 7), axes, order
+        )

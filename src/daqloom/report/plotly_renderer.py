@@ -138,7 +138,7 @@ def _axis(panel: Panel, name: str, axis: Axis) -> dict[str, Any]:
         found["automargin"] = True
         found["title"]["standoff"] = 10
     if None not in axis.ends:
-        found["range"] = [_on(axis, end) for end in axis.ends]
+        found["range"] = [_position(axis, end) for end in axis.ends]
     elif axis.ends[0] == 0:
         found["rangemode"] = "tozero"
     ticks, ends = axis.ticks, _ends(panel, name, axis)
@@ -162,7 +162,7 @@ def _ends(panel: Panel, name: str, axis: Axis) -> list[float]:
     return [min(ends), max(ends)] if ends else []
 
 
-def _on(axis: Axis | Scale, value: Any) -> float:
+def _position(axis: Axis | Scale, value: Any) -> float:
     """Return a value as plotly wants it for ranges, annotations and colours: its logarithm on a
     logarithmic axis or scale."""
     return math.log10(value) if axis.log else float(value)
@@ -287,7 +287,7 @@ def _(mark: Text, drawn: Drawn, panel: Panel) -> None:
     look |= {f"{each}ref": "paper" for each in mark.shares}
     for x, y, text in mark.words():
         at = [
-            float(place) if name in mark.shares else _on(axis, place)
+            float(place) if name in mark.shares else _position(axis, place)
             for name, axis, place in (("x", panel.x, x), ("y", panel.y, y))
         ]
         words = {"x": at[0], "y": at[1], "text": _safe(text)}
@@ -331,14 +331,14 @@ def _colours(values: Any, scale: Scale, *names: str) -> dict[str, Any]:
     """Return the values as positions on the scale, its ends and its colours."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shown = np.log10(values) if scale.log else values
-    low, high = (_on(scale, each) for each in (scale.low, scale.high))
+    low, high = (_position(scale, each) for each in (scale.low, scale.high))
     colours = [[n / (len(scale.colours) - 1), each] for n, each in enumerate(scale.colours)]
     return dict(zip(names, (_array(shown), low, high), strict=True)) | {"colorscale": colours}
 
 
 def _key(bar: ColourBar) -> dict[str, Any]:
     ticks = bar.steps()
-    places = [_on(bar.scale, each) for each in ticks]
+    places = [_position(bar.scale, each) for each in ticks]
     title = {"text": _safe(bar.label), "font": {"size": 13}}
     texts = [*map(style.plain, ticks)]
     return {"title": title, "thickness": 14, "tickvals": places, "ticktext": texts}

@@ -29,14 +29,14 @@ NOTHING = "–"
 """Cell of a table without a value."""
 
 
-def sequence(count: int, colours: str = "viridis", end: float = 0.84) -> list[str]:
-    """Return evenly spaced colours of a matplotlib map, from 0 to `end`; those of viridis also
+def sequence(count: int, colours: str = "viridis", top: float = 0.84) -> list[str]:
+    """Return evenly spaced colours of a matplotlib map, from 0 to `top`; those of viridis also
     differ in grey."""
-    places = (end * place / (count - 1) if count > 1 else 0.4 for place in range(count))
+    places = (top * place / (count - 1) if count > 1 else 0.4 for place in range(count))
     return [colors.to_hex(mpl.colormaps[colours](place)) for place in places]
 
 
-def on(colour: str | tuple[float, float, float]) -> str:
+def text_colour(colour: str | tuple[float, float, float]) -> str:
     """Return the colour of text with most contrast on another colour: black or white."""
     red, green, blue = (channel**2.2 for channel in colors.to_rgb(colour))
     return BLACK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.24 else "white"

@@ -42,9 +42,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     square of a dotted key's parts."""
     skeleton = _TEXT.sub(lambda token: "" if token[0][0] == "#" else "_", text)
     if _DEEP_KEY.search(skeleton):
-        raise TomlError(
-            f"has a dotted key of more than {DEEPEST_KEY} parts; no known key has so many"
-        )
+        raise TomlError(f"has a dotted key of more than {DEEPEST_KEY} parts; known keys have fewer")
     try:
         document = tomllib.loads(text)
         check_integers(document)

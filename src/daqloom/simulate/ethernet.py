@@ -57,32 +57,32 @@ def _hash_seed(seed: int, system: FabricSystem, switch: str) -> int:
     return zlib.crc32(f"{seed} {own}".encode(errors="surrogateescape"))
 
 
-def switch_config(of: Switch, system: FabricSystem, hash_seed: int) -> _engine.SwitchConfig:
+def switch_config(switch: Switch, system: FabricSystem, hash_seed: int) -> _engine.SwitchConfig:
     """Return the buffer of a switch."""
     software = _engine.SoftwareSwitchConfig()
-    if of.architecture == "software":
+    if switch.architecture == "software":
         software = settings(
             _engine.SoftwareSwitchConfig,
-            of,
-            ring_packets=of.queue_packets,
-            pace_counts_wire=of.pace_counts == "wire",
-            destinations=system.with_rings(of),
+            switch,
+            ring_packets=switch.queue_packets,
+            pace_counts_wire=switch.pace_counts == "wire",
+            destinations=system.with_rings(switch),
         )
     return settings(
         _engine.SwitchConfig,
-        of,
-        model=of.architecture,
-        dedicated_ports=of.ports,
-        schedule=_schedule(of),
+        switch,
+        model=switch.architecture,
+        dedicated_ports=switch.ports,
+        schedule=_schedule(switch),
         software=software,
         hash_seed=hash_seed,
     )
 
 
-def _schedule(of: Scheduling) -> _engine.Schedule:
+def _schedule(port: Scheduling) -> _engine.Schedule:
     """Return the order of frames, with a weight for each class."""
-    weights = [*of.weights, *[0] * (CLASSES - len(of.weights))]
-    return settings(_engine.Schedule, of, weights=weights)
+    weights = [*port.weights, *[0] * (CLASSES - len(port.weights))]
+    return settings(_engine.Schedule, port, weights=weights)
 
 
 def ethernet_metrics(

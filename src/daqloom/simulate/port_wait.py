@@ -71,7 +71,7 @@ def probe_of(scenario: Scenario) -> tuple[str, str, Probe] | None:
     if len(endless) != 1 or len(counted) != 1 or transport.connection == "reliable":
         return None
     stream, burst = flows[endless[0]], flows[counted[0]]
-    lanes = {network.lanes.of(flow.service_level) for flow in (stream, burst)}
+    lanes = {network.lanes.lane_of(flow.service_level) for flow in (stream, burst)}
     if stream.destination != burst.destination or len(lanes) > 1:
         return None
     is_paced = any(flow.interval or flow.load for flow in (stream, burst))

@@ -10,8 +10,8 @@ from daqloom import _engine
 from daqloom.scenario.quantities import TIME
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
-from daqloom.simulate.course import course
 from daqloom.simulate.fault_course import incomplete
+from daqloom.simulate.slices import slices
 from daqloom.simulate.system_config import system_config
 from daqloom.topology.system.system import FabricSystem
 
@@ -71,7 +71,7 @@ class PullRun:
             columns = {"time_s": occupancy.time_s, "max_bytes": occupancy.max_bytes}
             series["tor_occupancy"] = {name: each.tolist() for name, each in columns.items()}
             if self.end_s == self.scenario.run.duration:
-                series["course"] = course(self.engine, self.counted, tor)
+                series["course"] = slices(self.engine, self.counted, tor)
         return series
 
     @property

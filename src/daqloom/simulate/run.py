@@ -63,7 +63,7 @@ def simulate(
 
     Series of the result: for pull building, `collection_latency` (`lowest_s`, `width_s`, `count`),
     and in racks `tor_occupancy` (`time_s`, `max_bytes`, one entry per bin of the time after the
-    warm-up) and the `course` of some metrics (see `daqloom.simulate.course`); for other protocols,
+    warm-up) and the `course` of some metrics (see `daqloom.simulate.slices`); for other protocols,
     `write_latency`. Outside racks, `ports`: name and bytes sent of every output; on Ethernet
     packets dropped, after the warm-up; on InfiniBand, over the whole run, seconds of waiting for
     credits or the crossbar, packets discarded, and bytes and waiting of each virtual lane. With

@@ -38,10 +38,10 @@ class SoftwareOptions(AdapterOptions):
     """Keys of the adapter."""
 
     address: Annotated[str, Field(max_length=200)] = ""
-    """Address of the running switch, host:port; empty: the only one of this user on this
+    """Address of the running switch, HOST:PORT; empty: the only switch of this user on this
     machine."""
     certificates: FileName = ""
-    """Folder from `daqloom control certificates`, required off loopback."""
+    """Folder from `daqloom control certificates`; required unless the address is loopback."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -66,7 +66,7 @@ def fit(turn_times_s: NDArray[np.float64], idle_turn_s: float, buffers: int) -> 
 
 
 def measure(turn_time_s: TurnTime, buffers: int) -> Costs:
-    """Measure turns with so many buffers, and fit their costs."""
+    """Measure turns with this number of buffers, and fit their costs."""
     rounds = [
         [turn_time_s(packets, TURNS, buffers) for packets in range(BATCH + 1)]
         for _ in range(ROUNDS)

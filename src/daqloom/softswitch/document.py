@@ -275,9 +275,9 @@ class Control(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not self.insecure and (of := [c for c in self.openflow if c.startswith("ptcp:")]):
+        if not self.insecure and (ptcp := [c for c in self.openflow if c.startswith("ptcp:")]):
             raise ValueError(
-                f'openflow = "{of[0]}" would let all users of this machine steer the switch, as '
+                f'openflow = "{ptcp[0]}" would let all users of this machine steer the switch, as '
                 "OpenFlow over TCP is not authenticated; use punix:PATH or pssl:PORT, or set "
                 "insecure = true"
             )
@@ -321,9 +321,9 @@ class SwitchFile(Part):
         if len(self.runs.cores) > 1:
             self._check_several_cores()
         if self.mirror is None and (
-            of := next((r for r in self.rings if self.rings[r].mirrored), "")
+            mirrored := next((r for r in self.rings if self.rings[r].mirrored), "")
         ):
-            raise ValueError(f"rings.{of} is mirrored without a mirror; give mirror a port")
+            raise ValueError(f"rings.{mirrored} is mirrored without a mirror; give mirror a port")
         devices = [port.device.partition(",")[0] for port in self.ports.values()]
         if twice := next((each for each in devices if devices.count(each) > 1), None):
             raise ValueError(f'ports have the device "{twice}" twice; each needs one of its own')
@@ -332,15 +332,15 @@ class SwitchFile(Part):
     def queues(self, port: str) -> dict[int, str]:
         """Return the names of a port's rings by their numbers as queues in Open vSwitch and for
         controllers: 1, 2, … in the order of the file."""
-        return dict(enumerate((r for r, of in self.rings.items() if of.port == port), 1))
+        return dict(enumerate((r for r, ring in self.rings.items() if ring.port == port), 1))
 
     def _check_several_cores(self) -> None:
         """Raise ValueError for settings that need one core."""
         if self.shared_memory.buffer:
             raise ValueError("shared_memory.buffer needs one core; give runs.cores one")
-        if of := next((r for r in self.rings if self.rings[r].pause_at), ""):
+        if pausing := next((r for r in self.rings if self.rings[r].pause_at), ""):
             raise ValueError(
-                f"rings.{of}.pause_at needs one core, as another one may serve the port to be "
+                f"rings.{pausing}.pause_at needs one core, as another one may serve the port to be "
                 "paused; give runs.cores one, or leave it out"
             )
 

@@ -20,41 +20,46 @@ def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, A
     the other ends of their cables, and no devices; hosts have the addresses of the network `hosts`
     in their order. Raises ScenarioError."""
     system = fabric_system(scenario)
-    number, of = _chosen(scenario, system, switch)
+    number, model = _chosen(scenario, system, switch)
     addresses = _addresses(hosts, len(system.fabric.hosts))
     names = _port_names(system, number)
     title = f"{system.fabric.switches[number].name} of {scenario.name}"[:200]
-    if of.architecture == "shared-memory":
-        return {"title": title, **_stand_in(of, list(names.values()))}
+    if model.architecture == "shared-memory":
+        return {"title": title, **_stand_in(model, list(names.values()))}
     towards = system.ways.first(system.fabric).ports[number].tolist()
     rings = {}
-    for host in system.with_rings(of):
+    for host in system.with_rings(model):
         port = towards[host]
         if port in names:
             rings[system.fabric.hosts[host].name.replace(".", "-")] = {
                 "port": names[port],
                 "to": addresses[host],
-                "packets": of.queue_packets,
-                **({"rate": RATE.format(of.pace)} if of.pace else {}),
-                **({"pause_at": of.pause_at} if of.pause_at else {}),
-                **({"ecn_threshold": SIZE.format(of.ecn_threshold)} if of.ecn_threshold else {}),
+                "packets": model.queue_packets,
+                **({"rate": RATE.format(model.pace)} if model.pace else {}),
+                **({"pause_at": model.pause_at} if model.pause_at else {}),
+                **(
+                    {"ecn_threshold": SIZE.format(model.ecn_threshold)}
+                    if model.ecn_threshold
+                    else {}
+                ),
             }
     return {
         "title": title,
-        "pace_counts": of.pace_counts,
-        "runs": {"descriptors": max(32, of.descriptors)},
+        "pace_counts": model.pace_counts,
+        "runs": {"descriptors": max(32, model.descriptors)},
         "ports": {name: {} for name in names.values()},
         "rings": rings,
     }
 
 
-def _stand_in(of: Switch, ports: list[str]) -> dict[str, Any]:
-    """Return the file of a switch without rings that drops packets as the memory of `of` does."""
-    packets = of.buffer // (of.cell_size or SMALLEST_FRAME_BYTES)  # each takes a cell at least
+def _stand_in(switch: Switch, ports: list[str]) -> dict[str, Any]:
+    """Return the file of a switch without rings that drops packets as `switch`'s memory does."""
+    cell_bytes = switch.cell_size or SMALLEST_FRAME_BYTES  # each packet takes a cell at least
+    packets = switch.buffer // cell_bytes
     return {
         "runs": {"buffers": packets + 2 * len(ports) * Runs().descriptors + IN_FLIGHT},
         "ports": {name: {"packets": packets} for name in ports},
-        "shared_memory": shared_memory(of),
+        "shared_memory": shared_memory(switch),
     }
 
 
@@ -67,10 +72,10 @@ def _chosen(scenario: Scenario, system: FabricSystem, name: str) -> tuple[int, S
         )
     found: list[tuple[int, Switch]] = []
     for number, node in enumerate(system.fabric.switches):
-        of = system.switch_at(number)
+        switch = system.switch_at(number)
         may_be = ("software",) if not name else ("software", "shared-memory")
-        if of.architecture in may_be and name in ("", node.name):
-            found.append((number, of))
+        if switch.architecture in may_be and name in ("", node.name):
+            found.append((number, switch))
     if len(found) != 1:
         known = ", ".join(system.fabric.switches[number].name for number, _ in found[:8])
         raise ScenarioError(

@@ -31,12 +31,12 @@ def wire_s(count: float) -> float:
 
 
 def test_credits_are_told_of_a_whole_buffer_at_most_by_packets_with_headers() -> None:
-    link = Link.of(small())
+    link = Link.from_scenario(small())
     three = link.message(4096 + 4096 + 5)  # 5 B are padded to 8
     assert (three.packets, three.bytes) == (3, (26 + 16 + 4096) + (26 + 4096) + (26 + 8 + 4))
     nothing = link.message(0)
     assert (nothing.packets, nothing.bytes) == (1, 26 + 16 + 4)
-    link = Link.of(
+    link = Link.from_scenario(
         small(network__switch__buffer="8320 B", network__switch__credit_update_interval="10 us")
     )
     # Two packets in 10 us.
@@ -47,7 +47,9 @@ def test_credits_are_told_of_a_whole_buffer_at_most_by_packets_with_headers() ->
 def test_credits_bound_the_rate(fitting: int) -> None:
     # A full packet has 65 blocks. 1 us a cable: the loop is longer than 13 packets.
     blocks = fitting * 65 + 64
-    link = Link.of(small(network__switch__buffer=f"{blocks * 64} B", network__links__delay="1 us"))
+    link = Link.from_scenario(
+        small(network__switch__buffer=f"{blocks * 64} B", network__links__delay="1 us")
+    )
     loop_s = 2 * 1e-6 + 130e-9 + wire_s(4122 + 64 + 8)
     packets = 30 * fitting
     expected = 29 * max(loop_s, fitting * wire_s(4122)) + fitting * wire_s(4122)
@@ -94,7 +96,9 @@ def test_delays_add_up_and_who_is_far_behind_does_not_matter() -> None:
 
 
 def costly() -> Messages:
-    return Messages.of(small(hosts__message_cost="100 ns", hosts__polling_delay="300 ns"))
+    return Messages.from_scenario(
+        small(hosts__message_cost="100 ns", hosts__polling_delay="300 ns")
+    )
 
 
 @pytest.mark.parametrize("nodes", [2, 4, 8, 32, 256])

@@ -118,7 +118,7 @@ def test_what_is_certain_hides_the_delays_of_others_and_posts_have_a_latency() -
 
 
 def test_each_group_found_from_the_network_has_the_barrier_of_so_many_nodes() -> None:
-    messages = Messages.of(one_leaf())
+    messages = Messages.from_scenario(one_leaf())
     groups = [np.array([0, 2, 4, 5]), np.array([1, 3])]
     for kind in ("tournament", "centralised", "dissemination", "ideal"):
         whole = barriers_of(kind, groups, messages, lambda one, other: 1)

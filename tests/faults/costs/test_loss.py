@@ -159,10 +159,10 @@ def test_links_that_are_mended_fail_no_more() -> None:
 
 def test_throughput_is_linear_between_and_the_same_beyond() -> None:
     found = Throughput({0: (10.0,), 1: (8.0, 6.0), 3: (4.0,)})
-    assert found.of(5).tolist() == [10, 7, 5.5, 4, 4, 4]
+    assert found.rates_bps(5).tolist() == [10, 7, 5.5, 4, 4, 4]
     origins = [found.origin(k) for k in range(6)]
     assert origins == ["simulated", "simulated", "interpolated", "simulated", "clamped", "clamped"]
-    assert Throughput({0: (10.0,)}).of(2).tolist() == [10, 10, 10]
+    assert Throughput({0: (10.0,)}).rates_bps(2).tolist() == [10, 10, 10]
 
 
 def test_other_ways_are_measured_by_the_full_throughput_as_it_is() -> None:

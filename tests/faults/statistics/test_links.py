@@ -10,7 +10,7 @@ def test_a_cable_is_known_by_its_ends_and_by_its_name() -> None:
     links = Links(fabric)
     assert len(links.names) == len(fabric.cables)
     for name in links.names:
-        assert links.of(Port(name, "")) == name
-        assert links.of(Port(" - ".join(reversed(name.split(" - "))), "")) == name
+        assert links.name(Port(name, "")) == name
+        assert links.name(Port(" - ".join(reversed(name.split(" - "))), "")) == name
     host = fabric.hosts[0].name
-    assert links.of(Port(host, "")) == links.of(Port(host, "1"))
+    assert links.name(Port(host, "")) == links.name(Port(host, "1"))

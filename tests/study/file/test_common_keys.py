@@ -56,7 +56,7 @@ def test_a_key_with_a_meaning_for_tables_by_name(tmp_path: Path) -> None:
     broken = '"faults.injected.cut.what" = "host", "faults.injected.cut.at" = "10 ms"'
     axes = f"[variants]\nwhole = {{}}\nbroken = {{ {broken} }}"
     loaded = study(tmp_path, '"faults.seed" = 7', axes)
-    assert [loaded.common.at(loaded.steps(index)) for index in loaded.indices()] == [
+    assert [loaded.common.additions(loaded.steps(index)) for index in loaded.indices()] == [
         {},
         {"faults.seed": 7},
     ]

@@ -24,7 +24,7 @@ class Deadline:
             raise TimeoutError
         return left_s
 
-    def over(self, items: Iterable[T]) -> Iterator[T]:
+    def until_deadline(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items until the deadline. Raises TimeoutError."""
         for number, item in enumerate(items):
             if number % STRIDE == 0:
@@ -32,7 +32,7 @@ class Deadline:
             yield item
 
 
-def within(timeout_s: float, work: Callable[[], T]) -> T:
+def run_within(timeout_s: float, work: Callable[[], T]) -> T:
     """Return the result of `work`, or raise its exception. Raises TimeoutError after the timeout;
     `work` then goes on in a daemon thread."""
     done: Future[T] = Future()

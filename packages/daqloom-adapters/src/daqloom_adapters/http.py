@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from daqloom.base.words import reason_of
 from daqloom.device.adapter import AdapterError, AdapterOptions
 from daqloom.device.credentials import Credentials
-from daqloom_adapters.deadline import Deadline, within
+from daqloom_adapters.deadline import Deadline, run_within
 
 MOST_PAGE_BYTES = 16 << 20
 
@@ -76,7 +76,7 @@ def get(
     parts = urlsplit(options.address)
     connection = _connection(options, parts.hostname or "", parts.port)
     try:
-        status, body = within(
+        status, body = run_within(
             ends.left_s, lambda: _fetch(connection, parts, headers, path, query or {})
         )
     except TimeoutError:

@@ -119,7 +119,7 @@ class InfluxDb(Series[InfluxDbOptions]):
                 f"{options.where}: the page breaks off; expected a line feed at its end"
             )
         try:
-            found = points(ends.over(page.split("\n")), options.measurement)
+            found = points(ends.until_deadline(page.split("\n")), options.measurement)
         except ValueError as error:
             raise AdapterError(
                 f"{options.where}: {str(error)[:100]!r} is not a line of line protocol with a time"
@@ -155,7 +155,7 @@ class InfluxDb(Series[InfluxDbOptions]):
             raise AdapterError(f"{options.where}: the answer is cut; use match to select less")
         series = [each for result in answer.results for each in result.series]
         try:
-            return [sample for each in ends.over(series) for sample in _last(each)]
+            return [sample for each in ends.until_deadline(series) for sample in _last(each)]
         except ValueError:
             raise AdapterError(
                 f"{options.where}: a series has rows without a time, or not of its columns"

@@ -21,7 +21,7 @@ from daqloom.device.adapter import AdapterError, AdapterOptions, FileName, check
 from daqloom.device.credentials import Credentials
 from daqloom.scenario.quantities import PositiveSeconds
 from daqloom_adapters.address import address_identity
-from daqloom_adapters.deadline import within
+from daqloom_adapters.deadline import run_within
 
 PORT = 830
 MOST_ANSWER_BYTES = 4 << 20
@@ -174,7 +174,7 @@ class Netconf:
             ) from None
         host, port = _parts(options.address)
         try:
-            wire = within(  # names are looked up without a time limit
+            wire = run_within(  # names are looked up without a time limit
                 options.timeout, lambda: socket.create_connection((host, port), options.timeout)
             )
         except (OSError, UnicodeError) as error:

@@ -41,7 +41,7 @@ class Prometheus(Series[PrometheusOptions]):
         if not page.endswith("\n"):
             raise AdapterError(f"{where}: the page breaks off; expected a line feed at its end")
         lines, others = [], set()
-        for line in ends.over(page.split("\n")):
+        for line in ends.until_deadline(page.split("\n")):
             line = line.strip(" \t\r")
             match = _NAME.match(line)
             if match is not None and match[0] in desired:
@@ -49,7 +49,7 @@ class Prometheus(Series[PrometheusOptions]):
             elif match is not None:
                 others.add(match[0])
         # Samples keep their names on the page if lines of types are left out.
-        found = self._parse(ends.over(lines))
+        found = self._parse(ends.until_deadline(lines))
         for name in sorted(desired - {sample.name for sample in found}):
             hint = did_you_mean(name, sorted(others)[:1000], "expected a page of metrics with it")
             raise AdapterError(f"{where}: there is no metric {name}; {hint}")

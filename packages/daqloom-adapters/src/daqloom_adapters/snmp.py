@@ -31,7 +31,7 @@ from pysnmp.proto.rfc1905 import EndOfMibView
 from daqloom.base.words import did_you_mean, reason_of
 from daqloom.device.adapter import AdapterError, AdapterOptions, PortCount
 from daqloom.device.credentials import Credentials
-from daqloom_adapters.deadline import within
+from daqloom_adapters.deadline import run_within
 
 Oid = tuple[int, ...]
 T = TypeVar("T")
@@ -130,7 +130,7 @@ class Snmp:
         options = self._options
         authority = _authority(options, self._credentials)
         try:
-            return within(
+            return run_within(
                 options.timeout, lambda: asyncio.run(_with_agent(options, authority, work))
             )
         except TimeoutError:

@@ -104,7 +104,7 @@ class Sonic:
     def plan(self, desired: PortBuffer) -> list[str]:
         """Return deletions, replacements and updates of gNMI."""
         now = self._read()
-        return [str(step) for step in changes(now, self._with(now, desired))]
+        return [str(step) for step in changes(now, self._tables_with(now, desired))]
 
     def save(self) -> dict[str, Any]:
         """Return all fields that may be changed, by table and row; None: absent."""
@@ -125,7 +125,7 @@ class Sonic:
     def apply(self, desired: PortBuffer) -> None:
         """Make profiles and bind them to the queues, in one request."""
         now = self._read()
-        self._change(now, self._with(now, desired))
+        self._change(now, self._tables_with(now, desired))
 
     def applied(self) -> Mapping[str, PortBuffer]:
         """Return the limits in the profiles of the queues; None if these differ within a port."""
@@ -170,7 +170,7 @@ class Sonic:
             hint = did_you_mean(name, known, "known are " + (", ".join(known) or "none"))
             raise self._session.error(f'has no {what} "{name}"; {hint}')
 
-    def _with(self, now: Tables, desired: PortBuffer) -> Tables:
+    def _tables_with(self, now: Tables, desired: PortBuffer) -> Tables:
         """Return the tables with the desired values."""
         then = deepcopy(now)
         if desired.shared_bytes is not None:

@@ -28,15 +28,15 @@ class Controller(OSKenApp):
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     def has_features(self, event):
         path = event.msg.datapath
-        make, of = path.ofproto_parser, path.ofproto
+        make, openflow = path.ofproto_parser, path.ofproto
         self.found["datapath"] = event.msg.datapath_id
         band = make.OFPMeterBandDrop(rate=1, burst_size=3)
-        flags = of.OFPMF_PKTPS | of.OFPMF_BURST
-        path.send_msg(make.OFPMeterMod(path, of.OFPMC_ADD, flags, 7, [band]))
+        flags = openflow.OFPMF_PKTPS | openflow.OFPMF_BURST
+        path.send_msg(make.OFPMeterMod(path, openflow.OFPMC_ADD, flags, 7, [band]))
         out = make.OFPActionOutput(2)
         for port, instructions in (
             (5000, [self.apply(path, make.OFPActionSetQueue(1), out)]),
-            (5001, [make.OFPInstructionMeter(7, of.OFPIT_METER), self.apply(path, out)]),
+            (5001, [make.OFPInstructionMeter(7, openflow.OFPIT_METER), self.apply(path, out)]),
             (5002, []),
         ):
             match = make.OFPMatch(eth_type=0x0800, ip_proto=17, udp_dst=port)
@@ -45,13 +45,13 @@ class Controller(OSKenApp):
                     path, cookie=port, priority=9, match=match, instructions=instructions
                 )
             )
-        path.send_msg(make.OFPGroupMod(path, of.OFPGC_ADD, of.OFPGT_ALL, 1, []))
+        path.send_msg(make.OFPGroupMod(path, openflow.OFPGC_ADD, openflow.OFPGT_ALL, 1, []))
         path.send_msg(make.OFPBarrierRequest(path))
 
     @staticmethod
     def apply(path, *actions):
-        make, of = path.ofproto_parser, path.ofproto
-        return make.OFPInstructionActions(of.OFPIT_APPLY_ACTIONS, list(actions))
+        make, openflow = path.ofproto_parser, path.ofproto
+        return make.OFPInstructionActions(openflow.OFPIT_APPLY_ACTIONS, list(actions))
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def was_refused(self, event):

@@ -127,7 +127,8 @@ class OvsdbServer:
             },
         }
         return {
-            table: {name: {"new": row} for name, row in of.items()} for table, of in rows.items()
+            table: {name: {"new": row} for name, row in rows_of.items()}
+            for table, rows_of in rows.items()
         }
 
 

@@ -59,7 +59,7 @@ class Link:
     """Least time between two credit updates."""
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Self:
+    def from_scenario(cls, scenario: Scenario) -> Self:
         """Return the link of a scenario, whose cables are all alike."""
         links, switch = scenario.network.links, scenario.network.switch
         if scenario.network.technology == "ethernet":
@@ -83,7 +83,7 @@ class Link:
         )
 
     def bytes_s(self, count: float) -> float:
-        """Return the time of so many bytes on the wire."""
+        """Return the time of `count` bytes on the wire."""
         return 8 * count / self.rate_bps
 
     def message(self, payload: int) -> OnWire:

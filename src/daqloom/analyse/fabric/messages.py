@@ -31,9 +31,9 @@ class Messages:
     """An empty message."""
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Self:
+    def from_scenario(cls, scenario: Scenario) -> Self:
         """Return the messages of a scenario."""
-        link = Link.of(scenario)
+        link = Link.from_scenario(scenario)
         hosts, control = scenario.hosts, link.message(scenario.building.control_size)
         latency_s = delay_of(hosts.latency).mean_s
         return cls(link, hosts.message_cost, hosts.polling_delay, latency_s, control)

@@ -69,7 +69,7 @@ class Push(View):
     @cached_property
     def pcie_s(self) -> Times:
         """Time of these MFPs on PCIe, with equal traffic in the other direction; 0: no limit."""
-        return self._at(self.scenario.hosts.pcie_rate, self.meps * self.mfps.sum(axis=1))
+        return self._time_s(self.scenario.hosts.pcie_rate, self.meps * self.mfps.sum(axis=1))
 
     @cached_property
     def memory_s(self) -> Times:
@@ -77,7 +77,7 @@ class Push(View):
         each as often as it crosses memory; 0 without limit."""
         sent = self.meps * self.mfps.sum(axis=1)
         hosts = self.scenario.hosts
-        return hosts.memory_passes * self._at(hosts.memory_rate, sent + sent.mean())
+        return hosts.memory_passes * self._time_s(hosts.memory_rate, sent + sent.mean())
 
     @property
     def alone_s(self) -> Times:
@@ -88,7 +88,7 @@ class Push(View):
     @cached_property
     def copy_s(self) -> Times:
         """Time of the copies within a node, all at once."""
-        return self._at(self.scenario.hosts.local_rate, self.mfps.max(axis=1))
+        return self._time_s(self.scenario.hosts.local_rate, self.mfps.max(axis=1))
 
     def transfer_s(self, flow_s: Times, switches: NDArray[np.int32]) -> Times:
         """From a node's turn until it knows that all is written: its processor posts a write, the
@@ -211,7 +211,7 @@ class Push(View):
         total: Times = self.meps * each[where.reshape(self.mfps.shape)].sum(axis=1)
         return total
 
-    def _at(self, rate_bps: int, count: NDArray[np.int64] | Times) -> Times:
-        """Return the time of so many bytes at a rate; 0 where it has no limit."""
+    def _time_s(self, rate_bps: int, count: NDArray[np.int64] | Times) -> Times:
+        """Return the time of `count` bytes at a rate; 0 where it has no limit."""
         time_s: Times = 8 * count / rate_bps if rate_bps else np.zeros(self.nodes)
         return time_s

@@ -65,9 +65,10 @@ class Ring:
         stations with equal shares (Baskett et al., J. ACM 22, 1975), in which neither the
         distribution of transfers nor that of delays matters.
 
-        A node that comes to a builder finds there each of the others with its share of the time at
-        builders over N, and takes so many times as long. That share is taken with all nodes on the
-        ring and not, as it is exact, with one less: a difference of a share of 1/N of itself.
+        A node that arrives at a builder unit meets each of the others with a probability: the
+        other's share of time at builder units, divided by N. Its transfer takes longer by the sum
+        of these. The shares are those with N nodes on the ring; exact are those with N - 1 nodes,
+        which differ by 1/N of themselves.
         """
         waits_s = self._waits_s(stretch)
         takes_s = 2 * self.work_s
@@ -79,15 +80,15 @@ class Ring:
         return float((self.work_s / (takes_s + waits_s)).mean())
 
     def paced_share(self, writers: int, stretch: float = 1.0) -> float:
-        """Return the settled share out of step, with so many writers by order of arrival."""
+        """Return the settled share out of step, with `writers` writers in order of arrival."""
         nodes = len(self.work_s)
         steps = max(TRANSFERS // nodes, 100)
         length_s = steps * (self.transfer_s + self._waits_s(stretch))
         return float(np.mean(self._played(writers, length_s, stretch)[2:]))
 
     def share_at(self, time_s: float) -> float | None:
-        """Out of step, builders with equal shares: in the last fifth of so much time from the first
-        step on; None where that is too long to be played."""
+        """Return the share out of step, with equal shares at builder units, in the last fifth of
+        `time_s` from the first step on; None where that is too long to compute."""
         if len(self.work_s) * time_s > MOST_TRANSFERS * self.transfer_s:
             return None
         return self._played(EQUAL_SHARES, time_s)[-1]
@@ -140,7 +141,7 @@ class Comparison:
     wins_from_s: dict[str, float | None]
 
     @classmethod
-    def of(cls, ring: Ring, run_s: float) -> "Comparison":
+    def from_ring(cls, ring: Ring, run_s: float) -> "Comparison":
         """Compare the ways, with one writer at a time where builders pace."""
 
         def paced(stretch: float = 1.0) -> float:
@@ -171,7 +172,9 @@ class Comparison:
             reached[1] += f" ({with_unit(self.at_end, '1')} at the end of the run)"
         first, second, _ = sorted(self.shares, key=lambda way: -self.shares[way])
         gain = with_unit(self.shares[first] / self.shares[second] - 1, "1")
-        crossings = [f"{_WORDS[way]} {_from(from_s)}" for way, from_s in self.wins_from_s.items()]
+        crossings = [
+            f"{_WORDS[way]} {_range_of_gain(from_s)}" for way, from_s in self.wins_from_s.items()
+        ]
         return (
             f"analysis.ring: with these delays and without a network and the cost of messages, "
             f"{len(self.ring.work_s)} nodes on a ring reach of the full rate {', '.join(reached)}; "
@@ -183,7 +186,7 @@ class Comparison:
 _WORDS = {"in_step": "in step", "out_of_step": "out of step", "builder_paced": "builder-paced"}
 
 
-def _from(delay_s: float | None) -> str:
+def _range_of_gain(delay_s: float | None) -> str:
     if delay_s is None:
         return "at no delay"
     return f"from a mean delay of {with_unit(delay_s, 's')} on" if delay_s else "at any delay"

@@ -126,7 +126,7 @@ def _by_count(push: Push) -> Answer:
     analysis: dict[str, dict[str, Any]] = {"phase": phase, "barrier": barrier}
     notes = []
     if ring := ring_of(push):
-        ways = Comparison.of(ring, push.scenario.run.duration)
+        ways = Comparison.from_ring(ring, push.scenario.run.duration)
         metrics["ring_share"] = ways.metrics()
         analysis["ring"] = ways.entry()
         notes = [ways.sentence()]
@@ -184,8 +184,9 @@ def _busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
     A round brings each of N nodes to each other: so a node's link, its PCIe, its memory and the
     credits of its link have N − 1 flows of it. Of all cables the fullest one counts, whatever the
     order of flows. A processor has the messages of its node, those of the barriers included; the
-    master of a centralised one has most. The output buffer holds so many multi-event packets, each
-    for as long as its processing takes at least (Little), and nothing that is larger than itself.
+    master of a centralised one has most. By Little's law the output buffer limits the rate: it
+    holds a number of multi-event packets, each at least for its processing, and none larger than
+    itself.
     """
     scenario, others = push.scenario, push.nodes - 1
     barriers_s = push.barriers * int(gate.messages.max()) * scenario.hosts.message_cost
@@ -393,20 +394,20 @@ def _sets(push: Push) -> list[NDArray[np.intp]]:
     return push.groups + ([np.arange(push.nodes)] if len(push.groups) > 1 else [])
 
 
-def _in_step(push: Push, gate: Barrier, found: Schedule, which: int) -> Round:
+def _in_step(push: Push, gate: Barrier, found: Schedule, set_index: int) -> Round:
     """Return the round with a barrier after each phase of the nodes of one set: a phase lasts as
     long as its slowest node from one release to the next: with the most bytes, the last release, or
     a shared link. Random delays add that of the slowest node."""
-    nodes = _sets(push)[which]
+    nodes = _sets(push)[set_index]
     report_s, released_s = gate.report_s[nodes], gate.released_s[nodes]
     kinds = {remote: push.chance(1, remote) for remote in (True, False)}
     usual = [(kinds[remote], entered_s[nodes]) for remote, entered_s in found.samples]
     added_s = np.mean([_added_s(chance, entered_s + report_s) for chance, entered_s in usual])
     late_s = np.mean([_added_s(chance, entered_s) for chance, entered_s in usual])
     mean_s = np.mean([chance.mean_s for chance, _ in usual])
-    length_s = float(found.length_s[which] + added_s)
-    last_s = float(found.last_s[which] + late_s)
-    waiting_s = last_s - float(found.entered_s[which] + mean_s)
+    length_s = float(found.length_s[set_index] + added_s)
+    last_s = float(found.last_s[set_index] + late_s)
+    waiting_s = last_s - float(found.entered_s[set_index] + mean_s)
     releasing_s = length_s + float(released_s.mean()) - last_s
     return Round(length_s * push.slots, waiting_s, releasing_s, found)
 

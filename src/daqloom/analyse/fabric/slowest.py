@@ -99,7 +99,7 @@ class Chance:
         logs = np.log(np.maximum(np.cumsum(density), 1e-300))
         behind = np.round((times_s.max() - times_s) / step_s)
         behind = behind[behind < len(logs)].astype(int)
-        # ln Π F(x − t_j): the logarithm, read so many cells further on for each node behind.
+        # ln Π F(x − t_j): the sum of the logarithms, shifted by each node's number of cells.
         counts = np.bincount(behind, minlength=len(logs)).astype(np.float64)
         spectrum = np.fft.rfft(logs, 2 * len(logs)) * np.conj(np.fft.rfft(counts, 2 * len(logs)))
         product = np.exp(np.minimum(np.fft.irfft(spectrum)[: len(logs)], 0.0))
@@ -125,5 +125,6 @@ def _density(delays: Sequence[Delay], deviation_s: float) -> tuple[float, float,
 
 
 def chance_below(deviations: float) -> float:
-    """Return the probability that a Gaussian number is below so many standard deviations."""
+    """Return the probability that a Gaussian number is below the mean plus `deviations` standard
+    deviations."""
     return 0.5 * math.erfc(-deviations / math.sqrt(2))

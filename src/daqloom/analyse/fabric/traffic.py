@@ -32,7 +32,7 @@ ANY_RATE = 10**9
 PLACES = ("nodes", "hosts.placement", "hosts.units", "building.dummies", "hosts.order")
 """Keys that determine slots."""
 COUNTERS = 1 << 21
-"""Flows and loads of so many (phase, link) at once: some 50 MB."""
+"""Limit on the pairs (phase, link) whose flows and loads are in memory at once: some 50 MB."""
 
 Times = NDArray[np.float64]
 

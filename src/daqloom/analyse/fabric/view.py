@@ -22,7 +22,7 @@ class View:
     @cached_property
     def messages(self) -> Messages:
         """The cost of messages."""
-        return Messages.of(self.scenario)
+        return Messages.from_scenario(self.scenario)
 
     @property
     def link(self) -> Link:

@@ -74,7 +74,7 @@ def _print_at_once(cost: loss.Cost) -> None:
 
 def _left(cost: loss.Cost, throughput: faults_throughput.Throughput, broken: int) -> str:
     """Throughput, of the system as it is also its share of the full one."""
-    bps = float(throughput.of(broken)[broken])
+    bps = float(throughput.rates_bps(broken)[broken])
     share = bps / throughput.full_bps
     return _bps(bps) + (f", {100 * share:.3g} %" if throughput is cost.as_it_is else "")
 

@@ -201,10 +201,10 @@ class Cost:
     def _hours_each(self) -> Array:
         """Hours lost in a month by each failure: (failures,)."""
         course = self.overlap
-        left = self.as_it_is.of(self.most)[np.minimum(course.broken, self.most)]
+        left = self.as_it_is.rates_bps(self.most)[np.minimum(course.broken, self.most)]
         left /= self.as_it_is.full_bps
-        of_a_cable = course.over((1 - left) / np.maximum(course.broken, 1))
-        of_all_hosts = course.over(left)  # per share of the units that a host has
+        of_a_cable = course.integral((1 - left) / np.maximum(course.broken, 1))
+        of_all_hosts = course.integral(left)  # per share of the units that a host has
         failures = self.month.failures
         share = np.array([self.network.share.get(each.link, 0.0) for each in failures])
         is_host = np.array([self.network.kind[each.link] == HOST_LINK for each in failures])

@@ -65,7 +65,7 @@ def _throughput(throughput: Throughput, most: int) -> dict[str, Any]:
         "event_rate_hz": throughput.event_rate_hz,
         "by_broken": [
             {"broken": broken, "bps": float(bps), "origin": throughput.origin(broken)}
-            for broken, bps in enumerate(throughput.of(most))
+            for broken, bps in enumerate(throughput.rates_bps(most))
         ],
     }
 

@@ -55,7 +55,7 @@ class Overlap:
         """`time_s` times the share of the units that are cut off."""
         return self._by_block(self.cut)
 
-    def over(self, weight: Array) -> Array:
+    def integral(self, weight: Array) -> Array:
         """Return the integral of a weight of each step over each failure: (failures,)."""
         until = np.concatenate(([0.0], np.cumsum(weight * np.diff(self.at_s))))
         begin, end = np.interp(self.span_s, self.at_s, until).T
@@ -78,7 +78,7 @@ def overlap(
     ends = [observed.end_s if each.end_s is None else each.end_s for each in failures]
     ends_s = np.array([[each.begin_s for each in failures], ends], dtype=float).reshape(2, -1)
     origin_s = time_without(observed.begin_s, tests)
-    span_s = _without(np.clip(ends_s, *observed), tests).T - origin_s
+    span_s = _running_s(np.clip(ends_s, *observed), tests).T - origin_s
     length_s = time_without(observed.end_s, tests) - origin_s
     is_cable = np.array([network.kind[each.link] != HOST_LINK for each in failures], dtype=int)
     share = np.array([network.share.get(each.link, 0.0) for each in failures], dtype=float)
@@ -102,7 +102,7 @@ def _block_s(length_s: float) -> float:
     return DAY_S * max(1, math.ceil(length_s / DAY_S / MOST_BLOCKS))
 
 
-def _without(at_s: Array, tests: Sequence[Period]) -> Array:
+def _running_s(at_s: Array, tests: Sequence[Period]) -> Array:
     """Return times on a clock that stops during test periods, as `time_without` does."""
     if not tests:
         return at_s

@@ -43,7 +43,7 @@ class Throughput:
         broken, unit = np.arange(most + 1), np.eye(len(self.numbers))
         return np.stack([np.interp(broken, self.numbers, row) for row in unit], axis=1)
 
-    def of(self, most: int) -> Array:
+    def rates_bps(self, most: int) -> Array:
         """Return the throughput with 0 to `most` broken cables (bit/s)."""
         return np.asarray(self.weights(most) @ self.means_bps)
 

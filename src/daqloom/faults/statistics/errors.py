@@ -42,7 +42,7 @@ def errors_by_link(counters: Sequence[PortCounters], links: Links) -> list[LinkE
     last = {each.port: each for each in counters}
     by_link: dict[str, list[PortCounters]] = {}
     for port, each in last.items():
-        if link := links.of(port):
+        if link := links.name(port):
             by_link.setdefault(link, []).append(each)
     found = [LinkErrors(link, _counts(ends)) for link, ends in by_link.items()]
 

@@ -53,7 +53,7 @@ def failures_of(log: LogContent, links: Links) -> Found:
     found: list[Failure] = []
     down: dict[str, tuple[float, str]] = {}
     for change in sorted(log.changes, key=lambda each: each.at_s):
-        link = links.of(change.port)
+        link = links.name(change.port)
         if link is None:
             odd["unknown port"] += 1
         elif change.is_up and link in down:
@@ -65,7 +65,7 @@ def failures_of(log: LogContent, links: Links) -> Found:
             down[link] = (change.at_s, change.cause)
     found += [Failure(begin_s, None, link, cause) for link, (begin_s, cause) in down.items()]
     for outage in log.outages:
-        link = links.of(outage.port)
+        link = links.name(outage.port)
         if link is None:
             odd["unknown port"] += 1
         else:

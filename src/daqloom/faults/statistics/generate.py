@@ -65,7 +65,7 @@ class Truth:
         return self.begin_s + DAY_S * self.days
 
 
-def within(truth: Truth) -> Truth:
+def clip_tests(truth: Truth) -> Truth:
     """Return parameters with only those test periods that lie within the log."""
     tests = tuple((day, hours) for day, hours in truth.tests if day + hours / 24 <= truth.days)
     return replace(truth, tests=tests)

@@ -38,7 +38,7 @@ class Links:
         if fabric:
             self._add(fabric)
 
-    def of(self, port: Port) -> str | None:
+    def name(self, port: Port) -> str | None:
         """Return the name of a port's link; None for a port outside the network."""
         ends = sorted({port, self._cables.get(port, port)}, key=lambda end: end != port)
         if self._of:

@@ -59,7 +59,7 @@ class _Surface:
         # The highest value below saturation; hollow points may lie far above.
         self.height = float(known.max(initial=0.0)) * 1.08 or 1.0
         top = float(np.nanmax(solid.sel({"by": self.order[0]}).values, initial=self.floor)) or 1.0
-        self.scale = Scale(style.sequence(64, end=1.0), self.floor, top, self.log)
+        self.scale = Scale(style.sequence(64, top=1.0), self.floor, top, self.log)
         quantities = zip((self.x, self.y, self.z), "xyz", strict=True)
         lines = (f"{each.name} %{{{axis}:.4g}} {each.unit}" for each, axis in quantities)
         self.hover = "<br>".join(line.replace("<", "&lt;") for line in lines)

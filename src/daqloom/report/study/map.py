@@ -172,7 +172,7 @@ def _scale(values: Any) -> Scale:
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     log = view.wants_log(known) and low < high
-    colours = style.sequence(64, end=1.0)
+    colours = style.sequence(64, top=1.0)
     return Scale(colours, low if log else min(0.0, low), max(high, 1e-9), log)
 
 

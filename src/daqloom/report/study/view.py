@@ -277,7 +277,7 @@ def is_log_spaced(values: Any) -> bool:
 
 
 def wants_log(values: Any, ratio: float = LOG_FROM) -> bool:
-    """Whether the known `values` span so much that an axis should be logarithmic."""
+    """Whether the range of the known `values` calls for a logarithmic axis."""
     known = values[np.isfinite(values)]
     return bool(known.size and known.min() > 0 and known.max() / known.min() > ratio)
 

@@ -43,12 +43,14 @@ class Event(NamedTuple):
 def panel(width: float, events: Events, warmup_s: float) -> Panel:
     """Return the panel of the last events of some builder units."""
     columns = ("builder", "assigned_s", "until_s", "event", "whole")
-    of: dict[str, list[Event]] = defaultdict(list)
+    by_builder: dict[str, list[Event]] = defaultdict(list)
     for builder, *rest in zip(*(events[name] for name in columns), strict=True):
-        of[builder].append(Event(*rest))
-    begin_s, end_s = _window([each for found in of.values() for each in found], warmup_s)
-    every = sorted(of, key=natural_key)
-    lanes_of = {name: lanes([each for each in of[name] if each.end_s > begin_s]) for name in every}
+        by_builder[builder].append(Event(*rest))
+    begin_s, end_s = _window([each for found in by_builder.values() for each in found], warmup_s)
+    every = sorted(by_builder, key=natural_key)
+    lanes_of = {
+        name: lanes([each for each in by_builder[name] if each.end_s > begin_s]) for name in every
+    }
     most = max(1, *map(len, lanes_of.values()))
     builders = spread(every, max(2, MOST_LANES // most))
     few = f"{len(builders)} of {len(every)}" if len(builders) < len(every) else "all"
@@ -57,7 +59,7 @@ def panel(width: float, events: Events, warmup_s: float) -> Panel:
     high = (1 - GAP) / most
     bars: dict[tuple[str, bool], list[Bar]] = defaultdict(list)
     for row, builder in enumerate(builders):
-        places = {each.number: place for place, each in enumerate(sorted(of[builder]))}
+        places = {each.number: place for place, each in enumerate(sorted(by_builder[builder]))}
         for lane, found in enumerate(lanes_of[builder]):
             y = row + GAP / 2 + (lane + 0.5) * high
             for each in found:

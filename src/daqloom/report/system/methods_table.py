@@ -91,7 +91,9 @@ def title(found: MethodResults) -> str:
 def verdict(found: MethodResults) -> Iterator[str]:
     """Yield sentences on the meaning of the numbers."""
     system = fabric_system(found.scenario)
-    analysed, simulated, measured = (found.of(name) for name in ("analyse", "simulate", "measure"))
+    analysed, simulated, measured = (
+        found.result_of(name) for name in ("analyse", "simulate", "measure")
+    )
     links = f"{system.nodes} nodes{_rates(found)}"
     hosts = found.scenario.hosts
     if simulated and (hosts.message_cost or hosts.send_rate or hosts.receive_rate):

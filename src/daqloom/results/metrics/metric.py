@@ -10,7 +10,7 @@ from daqloom.scenario.schema.parts import Parts
 
 _MEASURED = Parts.BUILT | Parts.FAULTED | Parts.LAB | Parts.DEVICE
 TAKES = {"analyse": Parts.ANALYSED | Parts.BROKEN, "simulate": Parts.EVERY, "measure": _MEASURED}
-"""Parts of which a system needs one for each method to take it."""
+"""Parts of systems, by method: a method evaluates systems with at least one of its parts."""
 
 
 class Metric(NamedTuple):

@@ -86,7 +86,7 @@ def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
             continue
         key = keys.get(f"{path}.{name}" if path else name)
         yield (
-            f"| `{name}` | {_default(field, key)} | {_with(key)} | {_values(field)} "
+            f"| `{name}` | {_default(field, key)} | {_choices_of(key)} | {_values(field)} "
             f"| {_sentence(field, meaning_of[name])} |"
         )
         if entry := _entry(field):
@@ -100,11 +100,13 @@ def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
 
 def _entry(field: FieldInfo) -> type[BaseModel] | None:
     """Return the table of each entry, where a key is a list of tables."""
-    of = (*get_args(field.annotation), None)[0] if get_origin(field.annotation) is tuple else None
-    return of if isinstance(of, type) and issubclass(of, BaseModel) else None
+    entry = (
+        (*get_args(field.annotation), None)[0] if get_origin(field.annotation) is tuple else None
+    )
+    return entry if isinstance(entry, type) and issubclass(entry, BaseModel) else None
 
 
-def _with(key: Key | None) -> str:
+def _choices_of(key: Key | None) -> str:
     """Return the choices beside which a key means something."""
     if key is None:
         return ""
@@ -176,8 +178,8 @@ def _without_none(annotation: Any) -> Any:
     either = get_args(annotation)
     if NoneType not in either or len(either) != 2:
         return annotation
-    of = next(each for each in either if each is not NoneType)
-    return get_args(of)[0] if get_origin(of) is Annotated else of
+    present = next(each for each in either if each is not NoneType)
+    return get_args(present)[0] if get_origin(present) is Annotated else present
 
 
 def _values(field: FieldInfo) -> str:

@@ -28,7 +28,7 @@ def assumed_comment(scenario: Scenario) -> str:
     steps = "events of each builder" if scenario.building.protocol == "pull" else "rounds"
     sections = {
         "Assumed, as the scenario does not give:": scenario.assumed(),
-        f"From the other keys, for so many {steps} as settle queues and count:": derived,
+        f"From the other keys, for enough {steps} to settle queues and to count:": derived,
     }
     lines = [
         line

@@ -147,7 +147,7 @@ def _check_ethernet(scenario: Tables) -> None:
     else:
         for level in levels(scenario):
             _check_switch(scenario, level, 1)
-    switches = [network.switch.of(level) for level in levels(scenario)]
+    switches = [network.switch.at_level(level) for level in levels(scenario)]
     if scenario.transport.kind == "rdma":
         _check_roce(scenario)
         return
@@ -191,7 +191,7 @@ def _check_windows(scenario: Tables) -> None:
 
 def _check_switch(scenario: Tables, level: str, connected: int) -> None:
     """Check one switch; `connected`: the least number of its ports that are cabled."""
-    name, switch = f"network.switch.{level}", scenario.network.switch.of(level)
+    name, switch = f"network.switch.{level}", scenario.network.switch.at_level(level)
     frame = scenario.network.mtu + FRAME_OVERHEAD_BYTES
     limits = {"buffer": switch.buffer, "port_limit": switch.port_limit}
     for key, limit in limits.items():
@@ -226,7 +226,7 @@ def _check_classes(scenario: Tables) -> None:
 def _check_lanes(scenario: Tables) -> None:
     lanes = scenario.network.lanes
     for key, level in scenario.service_levels.items():
-        lane = lanes.of(level)
+        lane = lanes.lane_of(level)
         if not lanes.serves(lane):
             raise ValueError(
                 f"{key} = {level} is on lane {lane}, which has no weight in "

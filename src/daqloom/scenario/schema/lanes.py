@@ -41,7 +41,7 @@ class Lanes(Part):
             raise ValueError("no lane has a weight, so that no packet would be sent")
         return self
 
-    def of(self, service_level: int) -> int:
+    def lane_of(self, service_level: int) -> int:
         """Return the virtual lane of a service level."""
         listed = service_level < len(self.service_levels)
         return self.service_levels[service_level] if listed else 0

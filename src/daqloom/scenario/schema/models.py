@@ -39,7 +39,7 @@ class Scenario(Tables):
         document = self.model_dump(mode="json")
         switches, given = document["network"]["switch"], self.network.switch
         for name in LEVELS:
-            switches[name] = given.of(name).of_its_model(switches[name])
+            switches[name] = given.at_level(name).of_its_model(switches[name])
         pairs = zip(given.named, switches["named"], strict=True)
         switches["named"] = [each.of_its_model(table) for each, table in pairs]
         for path, _ in list(Choices(document, type(self)).without_meaning()):

@@ -25,7 +25,7 @@ class Part(BaseModel):
 
 
 def items(most: int) -> Any:
-    """Return the field of a list, empty by default, of at most so many entries."""
+    """Return the field of a list of at most `most` entries, empty by default."""
     return Field(default=(), strict=False, max_length=most)
 
 

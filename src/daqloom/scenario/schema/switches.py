@@ -361,7 +361,7 @@ class Switches(InfinibandSwitch):
     """Single switches, such as [{name = "leaf0", model = "voq"}], in place of those of their
     level."""
 
-    def of(self, level: str) -> Switch:
+    def at_level(self, level: str) -> Switch:
         """Return the buffers of an Ethernet switch of a level: core, tor, leaf or spine."""
         switch: Switch = getattr(self, level)
         return switch
@@ -369,4 +369,4 @@ class Switches(InfinibandSwitch):
     @property
     def all_of_ethernet(self) -> list[Switch]:
         """The switches of each level, and single ones."""
-        return [*map(self.of, LEVELS), *self.named]
+        return [*map(self.at_level, LEVELS), *self.named]

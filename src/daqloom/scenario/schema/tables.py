@@ -91,7 +91,7 @@ class Tables(Part):
 
     @property
     def racks(self) -> int:
-        """Number of racks of a farm, each of which has the units that are counted; else 1."""
+        """Number of racks of a farm, for each of which `builders.units` counts units; else 1."""
         return self.network.racks if self.network.shape == "farm" else 1
 
     @property
@@ -101,12 +101,12 @@ class Tables(Part):
 
     @property
     def hosts_at_core(self) -> int:
-        """Hosts of a rack or farm that are connected to the core: those that only read out."""
+        """Number of hosts of a rack or farm at the core: those with a readout unit alone."""
         return 0 if self.folded else self.readout.units
 
     @property
     def hosts_in_rack(self) -> int:
-        """Hosts in each rack: those that build, hosts with both units among them."""
+        """Number of builder hosts in each rack, including hosts with both units."""
         return self.nodes // self.racks if self.folded else self.builders.units
 
     @property

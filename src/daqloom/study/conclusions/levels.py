@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daqloom.base.words import TIMES_S
-from daqloom.simulate.course import SLICES
+from daqloom.simulate.slices import SLICES
 from daqloom.study import StudyError
 from daqloom.study.file.points import (
     NEEDED,

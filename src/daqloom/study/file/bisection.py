@@ -98,14 +98,14 @@ def driven(
         return found
 
 
-def vote(outcomes: Iterable[bool], of: int) -> bool | None:
-    """Return the majority of `of` voters as soon as it is certain, None before. A tie is no
+def vote(outcomes: Iterable[bool], voters: int) -> bool | None:
+    """Return the majority of `voters` voters as soon as it is certain, None before. A tie is no
     majority: the condition does not hold."""
     cast = list(outcomes)
     yes = sum(cast)
-    if 2 * yes > of:
+    if 2 * yes > voters:
         return True
-    return False if 2 * (len(cast) - yes) >= of else None
+    return False if 2 * (len(cast) - yes) >= voters else None
 
 
 def bisect_by_vote(

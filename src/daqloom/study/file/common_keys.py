@@ -46,7 +46,7 @@ class CommonKeys:
             self._left_out[label] = {key: found[key] for key in self.values if key in found}
         return self._left_out[label]
 
-    def at(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+    def additions(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the keys that a point sets in addition to `changes`, those of its axes."""
         if not self.values:
             return {}

@@ -22,7 +22,7 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.part import meanings
 from daqloom.scenario.schema.parts import Parts, parts_of
 from daqloom.scenario.toml import parse_toml
-from daqloom.simulate.course import COURSES
+from daqloom.simulate.slices import SLICE_METRICS
 from daqloom.study import StudyError
 from daqloom.study.file import kinds
 from daqloom.study.file.axis import (
@@ -125,7 +125,7 @@ class Equilibrium(_Table):
     metric: str = Field(
         default=USUAL_COURSE,
         description="metric that has to be "
-        "stationary: " + ", ".join(f"`{name}`" for name in COURSES),
+        "stationary: " + ", ".join(f"`{name}`" for name in SLICE_METRICS),
     )
     longest: str
     """Longest run.duration; runs that are still not stationary are flagged as drifting."""
@@ -264,7 +264,7 @@ class Study:
     def overrides(self, index: tuple[int, ...]) -> dict[str, Any]:
         """Return the keys that a point sets in `base`, and their values."""
         changes = self.steps(index)
-        return self.common.at(changes) | changes
+        return self.common.additions(changes) | changes
 
     def scenario(self, index: tuple[int, ...]) -> Scenario:
         """Return the system at a point. Raises ScenarioError."""
@@ -433,8 +433,8 @@ def _seeds(seeds: int | tuple[int, ...]) -> tuple[int, ...]:
         if len(set(chosen)) == number and min(chosen) >= 0 and max(chosen) < SEEDS_END:
             return chosen
     raise StudyError(
-        f"repeat.seeds = {str(seeds)[:80]}: expected 1 to {MOST_SEEDS}, or a list of so many "
-        f"different numbers from 0 to {SEEDS_END - 1}"
+        f"repeat.seeds = {str(seeds)[:80]}: expected a number of seeds, 1 to {MOST_SEEDS}, or a "
+        f"list of at most {MOST_SEEDS} different numbers from 0 to {SEEDS_END - 1}"
     )
 
 

@@ -14,7 +14,7 @@ from daqloom.base import lazy
 from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.scenario.schema.parts import Parts, parts_of
-from daqloom.simulate.course import COURSES
+from daqloom.simulate.slices import SLICE_METRICS
 from daqloom.study.file.axis import number, value_of
 from daqloom.study.file.points import RATE, SIZE
 from daqloom.study.file.saturation import Saturation
@@ -86,22 +86,22 @@ def _rack_s(base: Scenario, changes: Mapping[str, Any]) -> float:
 
 def _fabric_s(base: Scenario, changes: Mapping[str, Any]) -> float:
     """Estimate a simulation from the packets that nodes' links carry or fragments need (s)."""
-    of = functools.partial(number, base, changes)
-    message = of("event.fragment_size") * of("event.packing")
-    payload = message / math.ceil(message / of("transport.mtu"))
+    key = functools.partial(number, base, changes)
+    message = key("event.fragment_size") * key("event.packing")
+    payload = message / math.ceil(message / key("transport.mtu"))
     nodes, rate_bps = _nodes(base, changes)
     node_hz = rate_bps / (8 * (payload + HEADER_BYTES))
-    if of("event.rate"):
-        pushed_bytes = of("event.fragment_size") * of("readout.streams")
-        node_hz = min(node_hz, of("event.rate") * pushed_bytes / payload)
-    packets = nodes * node_hz * of("run.duration")
+    if key("event.rate"):
+        pushed_bytes = key("event.fragment_size") * key("readout.streams")
+        node_hz = min(node_hz, key("event.rate") * pushed_bytes / payload)
+    packets = nodes * node_hz * key("run.duration")
     return packets * FABRIC_HOPS_PER_PACKET / FABRIC_HOPS_PER_S
 
 
 RACK = Kind(
     versions={"analyse": 2, "simulate": 3, "measure": 1},
     analysis_s=2e-3,
-    courses=COURSES,
+    courses=SLICE_METRICS,
     costly=(RATE, SIZE, "readout.units", "run.duration"),
     simulation_s=_rack_s,
 )
@@ -129,16 +129,16 @@ FABRIC = Kind(
 def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
     """Return the number of nodes, by the scenario or all hosts of the fabric, and the rate of their
     links (b/s)."""
-    of = functools.partial(number, base, changes)
+    key = functools.partial(number, base, changes)
     shape, rate_bps = value_of(base, changes, "network.shape"), USUAL_BPS
-    hosts = of("network.leaves") * of("network.hosts_per_leaf") * max(1, of("network.pods"))
+    hosts = key("network.leaves") * key("network.hosts_per_leaf") * max(1, key("network.pods"))
     if shape == "one-switch":
-        hosts = of("network.hosts")
+        hosts = key("network.hosts")
     if shape == "imported":
         hosts, rate_bps = _imported(str(value_of(base, changes, "network.dumps")))
     if shape == "cables":
         hosts, rate_bps = _listed(base)
-    return _units(base, changes) or hosts, of("network.links.rate") or rate_bps
+    return _units(base, changes) or hosts, key("network.links.rate") or rate_bps
 
 
 def _units(base: Scenario, changes: Mapping[str, Any]) -> int:

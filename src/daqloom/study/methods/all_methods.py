@@ -32,7 +32,7 @@ class MethodResults:
     failure: MeasureError | None = None
     """Error of a measurement that has no result."""
 
-    def of(self, method: Method) -> Result | None:
+    def result_of(self, method: Method) -> Result | None:
         """Return the result of a method, None where it was not applied."""
         return next((result for result in self.results if result.method == method), None)
 
@@ -70,7 +70,7 @@ def run_methods(
     methods raise, a MeasureError only if no other method has a result; StoppedError after Ctrl-C.
     """
 
-    def by(method: Method) -> Result:
+    def run_method(method: Method) -> Result:
         if method == "analyse":
             return apply.analyse(scenario)
         if method == "simulate":
@@ -81,7 +81,7 @@ def run_methods(
     failure = None
     for method in methods:
         try:
-            results.append(by(method))
+            results.append(run_method(method))
         except MeasureError as error:
             if error.result is not None:
                 results.append(error.result)

@@ -16,7 +16,7 @@ from daqloom.base import lazy
 from daqloom.base.words import key_in_words
 from daqloom.results.metrics import flatten, label, unit_of
 from daqloom.scenario import ScenarioError
-from daqloom.simulate.course import COURSES, SLICES
+from daqloom.simulate.slices import SLICE_METRICS, SLICES
 from daqloom.study.file.axis import dimension_of_key
 from daqloom.study.file.file import Study, load_study
 from daqloom.study.file.kinds import operating_point
@@ -57,7 +57,7 @@ def open_study(
     short, and fits leave it out); `equilibrium` is "stationary" or "drifting" where the study has
     [equilibrium], else empty. `run_s` is the simulated time after the warm-up.
 
-    `course=True` adds, for the metrics of `daqloom.simulate.course`, `course.NAME` with the further
+    `course=True` adds, for the metrics of `daqloom.simulate.slices`, `course.NAME` with the further
     dimension `slice`: the metric over each of equal parts of `run_s`.
 
     Warns of a damaged store. Raises StudyError.
@@ -159,7 +159,7 @@ class _Table:
             return
         times = course["time_s"]
         self.run_s[place] = (times[1] - times[0]) * len(times)
-        for name in (name for name in COURSES if self.course and name in course):
+        for name in (name for name in SLICE_METRICS if self.course and name in course):
             if name not in self.courses:
                 self.courses[name] = np.full((*self.shape, SLICES), np.nan)
             self.courses[name][place] = course[name]

@@ -101,7 +101,7 @@ def _place(part: Part, turn: int) -> int:
 
 
 def cells_left(study: Study, task: Task, answers: int) -> int:
-    """Return the largest number of cells that a task needs after so many answers."""
+    """Return the largest number of cells that a task needs after `answers` answers."""
     searched = study.search is not None and task.method in study.search.methods
     return max(1, searched_cells(study) - answers) if searched else 1
 

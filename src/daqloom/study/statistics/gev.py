@@ -121,14 +121,14 @@ def covariance(x: Array, gev: Gev) -> Array | None:
     unit = np.array([gev.scale, gev.scale, 1.0])
     step = 1e-3 / math.sqrt(x.size / 100)
 
-    def at(offset: Array) -> float:
+    def likelihood(offset: Array) -> float:
         return log_likelihood(x, Gev(*(np.array(gev) + step * unit * offset)))
 
     axes = np.eye(3)
     information = np.empty((3, 3))
     for i, j in np.ndindex(3, 3):
         plus, minus = axes[i] + axes[j], axes[i] - axes[j]
-        corners = at(plus) - at(minus) - at(-minus) + at(-plus)
+        corners = likelihood(plus) - likelihood(minus) - likelihood(-minus) + likelihood(-plus)
         information[i, j] = -corners / (4 * step * step)
     if not np.all(np.isfinite(information)) or np.linalg.eigvalsh(information)[0] <= 0:
         return None

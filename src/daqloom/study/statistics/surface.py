@@ -112,23 +112,23 @@ class Surface:
         sqrt(s² + variance of the surface) (Montgomery, Peck, Vining, Introduction to Linear
         Regression Analysis, eq. 3.54).
         """
-        value, leverage = self._at(x, y)
+        value, leverage = self._evaluate(x, y)
         student = float(stats.t.ppf(0.975, self.residuals.size - len(self.terms)))
         half = student * self.residual_sd * np.sqrt(1 + leverage)
         return Prediction(value, value - half, value + half)
 
     def value(self, x: ArrayLike, y: ArrayLike) -> Array:
         """Return the surface itself at (x, y), which broadcast."""
-        return self._at(x, y)[0]
+        return self._evaluate(x, y)[0]
 
     def extrapolates(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
         """Whether (x, y) lies outside the fitted points: its leverage exceeds that of every point.
         Hidden extrapolation, Montgomery, Peck, Vining, section 3.8."""
-        _, leverage = self._at(x, y)
+        _, leverage = self._evaluate(x, y)
         inside = np.max(np.sum(self._basis * self._basis, axis=1))
         return cast(NDArray[np.bool_], leverage > inside * (1 + 1e-9))
 
-    def _at(self, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    def _evaluate(self, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         """Return the surface and its variance over that of a point."""
         at_x, at_y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
         rows = _design(self.terms, at_x, at_y) @ self._solve
@@ -141,15 +141,15 @@ class Surface:
         labels = np.asarray(groups)
         left_out = np.empty_like(self.residuals)
         for label in np.unique(labels):
-            of = labels == label
-            basis = self._basis[of]
+            inside = labels == label
+            basis = self._basis[inside]
             others = np.eye(len(basis)) - basis @ basis.T
             if np.linalg.eigvalsh(others)[0] < DEPENDENT:
                 raise StudyError(
                     f"surface: without {label}, the other points do not determine all terms;"
                     " use fewer terms or more points"
                 )
-            left_out[of] = np.linalg.solve(others, self.residuals[of])
+            left_out[inside] = np.linalg.solve(others, self.residuals[inside])
         return left_out
 
 

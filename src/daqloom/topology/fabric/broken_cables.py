@@ -24,10 +24,10 @@ def with_broken(fabric: Fabric, cables: int, seed: int) -> Fabric:
             f"{fabric.name} has {len(places)} cables between switches, of which {cables} are to be "
             f"broken (faults.cables); give {len(places)} at most"
         )
-    return without(fabric, random.Random(seed).sample(places, cables))
+    return remove_cables(fabric, random.Random(seed).sample(places, cables))
 
 
-def without(fabric: Fabric, cables: Collection[int]) -> Fabric:
+def remove_cables(fabric: Fabric, cables: Collection[int]) -> Fabric:
     """Return the fabric without these cables, by their place in `fabric.cables`."""
     gone = frozenset(cables)
     left = (cable for place, cable in enumerate(fabric.cables) if place not in gone)

@@ -79,7 +79,7 @@ def fit(members: Sequence[int], uplinks: Links) -> dict[End, End]:
 
 
 def agrees(end: End, expected: End | None) -> bool:
-    """Whether an end is what the pattern implies, as far as it implies anything."""
+    """Whether an end is the expected one; a pattern may imply the node without the port."""
     return expected in (end, End(end.node, UNKNOWN))
 
 

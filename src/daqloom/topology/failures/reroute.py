@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from daqloom.scenario.schema.network import Network
-from daqloom.topology.fabric.broken_cables import without
+from daqloom.topology.fabric.broken_cables import remove_cables
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.failures.plan import FaultPlan
 from daqloom.topology.failures.repair import mend
@@ -64,7 +64,7 @@ def mended(
     network: Network, fabric: Fabric, broken: frozenset[int], slots: Slots
 ) -> tuple[EqualCost, Order]:
     """Return tables and an order for what is left: see `daqloom.topology.failures.repair`."""
-    left = without(fabric, broken)
+    left = remove_cables(fabric, broken)
     routes, readouts, builders = mend(left, swept(network, fabric, broken).first(left), slots)
     return single(routes), Order(readouts, builders)
 
@@ -72,7 +72,7 @@ def mended(
 def swept(network: Network, fabric: Fabric, broken: frozenset[int]) -> EqualCost:
     """Return the tables for what is left: of network.routing, or minimal:balanced (OpenSM's minhop)
     without such tables and before mending; on Ethernet all shortest ways."""
-    left = without(fabric, broken)
+    left = remove_cables(fabric, broken)
     if network.spreads:
         return equal_cost(left)
     return single(routing(left, None, tables_of(network, is_broken=True)))
@@ -106,8 +106,8 @@ def locally(fabric: Fabric, ways: EqualCost, broken: frozenset[int]) -> EqualCos
 def _alternatives(ways: EqualCost, switch: int, ports: int) -> dict[int, tuple[int, ...]]:
     """Return the ports of each group of a switch, by the group's number in the tables."""
     found: dict[int, tuple[int, ...]] = {}
-    for of, group in ways.groups:
-        if of == switch:
+    for owner, group in ways.groups:
+        if owner == switch:
             ports += 1
             found[ports] = group
     return found

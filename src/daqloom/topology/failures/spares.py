@@ -39,7 +39,7 @@ def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int)
 
 
 def _behind(hosts: list[int], slots: int) -> Slots:
-    """Return slots: so many empty ones, then these hosts; none without hosts."""
+    """Return `slots` empty slots, then these hosts; none without hosts."""
     return slots_of([DUMMY] * slots + hosts if hosts else [])
 
 

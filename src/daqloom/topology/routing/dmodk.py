@@ -56,7 +56,7 @@ def d_mod_k(fabric: Fabric) -> Routes:
             ports[switch] = regular.up(switch, p if level == LEAF else e)
         for leaf in regular.below[switch]:
             if leaf in on:
-                ports[switch, on[leaf]] = regular.to(switch, leaf, q[on[leaf]])
+                ports[switch, on[leaf]] = regular.port_to(switch, leaf, q[on[leaf]])
     cabled = np.flatnonzero(wiring.leaf != NONE)
     ports[:, wiring.leaf == NONE] = 0
     ports[wiring.leaf[cabled], cabled] = wiring.leaf_port[cabled]
@@ -75,7 +75,7 @@ class _Tree:
     cables: dict[tuple[int, int], list[int]]
     """The ports by which a switch reaches another directly, ordered by the upper one's ports."""
 
-    def to(self, switch: int, other: int, number: NDArray[np.int32]) -> NDArray[np.int16]:
+    def port_to(self, switch: int, other: int, number: NDArray[np.int32]) -> NDArray[np.int16]:
         """The port towards a neighbour, by the parallel link of this number mod links."""
         links = np.array(self.cables[switch, other], np.int16)
         return links[number % len(links)]
@@ -86,7 +86,7 @@ class _Tree:
         ports = np.zeros(len(number), np.int16)
         for place, neighbour in enumerate(above):
             here = number % len(above) == place
-            ports[here] = self.to(switch, neighbour, number[here] // len(above))
+            ports[here] = self.port_to(switch, neighbour, number[here] // len(above))
         return ports
 
     def down(
@@ -99,7 +99,7 @@ class _Tree:
             named = above.index(switch) == p % max(1, len(above))
             other = ~np.isin(np.array(above)[p % len(above)], reached)
             here = named | (other & (p % len(reached) == place))
-            ports[here] = self.to(root, switch, (e // max(1, len(self.above[switch])))[here])
+            ports[here] = self.port_to(root, switch, (e // max(1, len(self.above[switch])))[here])
         return ports
 
 

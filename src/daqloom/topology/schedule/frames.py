@@ -1,14 +1,14 @@
 """A schedule of linear shift in which every leaf sends to every leaf in each phase.
 
-Readout units stand leaf after leaf; builder units take turns. The slots form as many frames as
-there are leaves, L, each as long as a leaf has hosts, h. A frame of readout units is one leaf. A
-frame of builder units begins with ⌊h / L⌋ turns of one builder unit of each leaf; the slots behind
-that, the extras, go to one leaf after the other, frame by frame.
+The slots form one frame for each of the L leaves, and a frame has one slot for each of the h hosts
+of a leaf. The readout units of a frame are those of one leaf. The builder units of a frame are
+⌊h / L⌋ turns of one builder unit of each leaf; the remaining slots, the extras, go to one leaf
+after the other, frame by frame.
 
-In phase n a frame of readout units meets each place of a frame once. So a leaf has as many flows to
-each leaf, itself among them, as there are turns, and as many as there are extras to some. What a
-phase needs of the cables between leaves is what a round needs on average, where in the usual order
-a leaf sends all it has to one other leaf or two.
+In each phase a frame of readout units sends to every position of a frame once. A leaf thus has one
+flow for each turn to every leaf, including itself, and one more for each extra. Each phase loads
+the cables between leaves as the average phase does. In the usual order, by contrast, a leaf sends
+to only one or two other leaves in a phase.
 """
 
 from dataclasses import dataclass

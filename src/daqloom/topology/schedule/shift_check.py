@@ -24,7 +24,7 @@ Phases = tuple[NDArray[np.int32], NDArray[np.int32]]
 """Senders (phases, flows) and receivers (the same shape); negative: none."""
 
 COUNTERS = 1 << 22
-"""Flows per link are counted for so many (phase, link) at once: some 30 MB."""
+"""Limit on the pairs (phase, link) whose flows are counted at once: some 30 MB."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ SCHEMA = 1
 Progress = Callable[[float], None] | None
 """Called with the share done."""
 MOST_SLOTS = 8192
-"""A check takes phases × slots: some 15 s for so many, on each order that is tried."""
+"""Limit on slots. The time of a check is proportional to phases × slots: some 15 s at the limit,
+for each order."""
 MOST_MENDED = 4096
 """Most slots for which mended tables are tried, in some seconds; twice as many take a minute."""
 WHOLE_PODS = "leaf after leaf, by port, dummies for whole pods"

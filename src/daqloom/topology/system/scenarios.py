@@ -82,5 +82,5 @@ def usual_run(scenario: Scenario) -> tuple[float, float]:
 
 
 def _rounded(time_s: float, digits: int = 3) -> float:
-    """Return a time as a scenario file writes it, with so many digits."""
+    """Return a time as a scenario file writes it, with `digits` significant digits."""
     return float(TIME.parse(TIME.format(float(f"{min(time_s, TIME.maximum):.{digits}g}"))))

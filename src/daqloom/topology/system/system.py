@@ -83,7 +83,7 @@ class FabricSystem:
         """The buffers of an Ethernet switch, by its place in `fabric.switches`."""
         switches, name = self.network.switch, self.fabric.switches[number].name
         single = next((each for each in switches.named if each.name == name), None)
-        return single or switches.of(self.levels[number])
+        return single or switches.at_level(self.levels[number])
 
     def with_rings(self, switch: Switch) -> list[int]:
         """Hosts that have a ring of their own in a software switch."""
@@ -223,11 +223,11 @@ def units_of(scenario: Scenario, own: Scheduled) -> Units:
         return unfolded
     read, build = (set(hosts_of(slots)) for slots in (own.readouts, own.builders))
 
-    def of(slots: Slots) -> tuple[Slots, Slots]:
+    def units_of_order(slots: Slots) -> tuple[Slots, Slots]:
         hosts = hosts_of(slots)
         return by_role(slots_of(hosts), [h in read for h in hosts], [h in build for h in hosts])
 
-    return of
+    return units_of_order
 
 
 def _counted(scenario: Scenario) -> str:
@@ -267,7 +267,7 @@ def _spread(hosts_by_port: Slots, wiring: Wiring, count: int, *, in_turn: bool) 
 
 def mfp_bytes(scenario: Scenario, nodes: int) -> list[int]:
     """Mean size (B) of each source's MFP; over all, the mean is that of `event.fragment_size`.
-    Raises ScenarioError where the groups have other sources than so many nodes."""
+    Raises ScenarioError where the groups have another number of sources than `nodes` nodes."""
     try:
         check_groups(scenario, nodes)
     except ValueError as error:

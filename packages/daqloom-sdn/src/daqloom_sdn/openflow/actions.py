@@ -56,7 +56,7 @@ def _outputs(actions: Iterable[Record]) -> list[tuple[int, int]]:
 def engine_action(
     treatment: Treatment, ports: int, ring_of: Callable[[int, int], int | None]
 ) -> Action:
-    """Return the engine's action in a switch with so many ports. `ring_of`: number of the ring of a
+    """Return the engine's action in a switch with `ports` ports. `ring_of`: number of the ring of a
     port's queue. Raises RefusedError."""
     match treatment.output:
         case None:

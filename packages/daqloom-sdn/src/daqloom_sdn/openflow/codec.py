@@ -135,8 +135,8 @@ class Several:
 
     default = ()
 
-    def __init__(self, of: Layout | Choice, most: int, excess: Error) -> None:
-        self.of, self.most, self._excess = of, most, excess
+    def __init__(self, item: Layout | Choice, most: int, excess: Error) -> None:
+        self.item, self.most, self._excess = item, most, excess
 
     def read(self, data: bytes, at: int, end: int) -> tuple[tuple[Record, ...], int]:
         """See Part."""
@@ -144,7 +144,7 @@ class Several:
         while at < end:
             if len(records) == self.most:
                 raise RefusedError(self._excess)
-            record, at = self.of.read(data, at, end)
+            record, at = self.item.read(data, at, end)
             records.append(record)
         return tuple(records), at
 

@@ -59,7 +59,9 @@ class Controllers:
         self._datapath = Datapath(running)
         self._addresses = [address_of(text) for text in control.openflow]
         self._certificates = Path(control.certificates) if control.certificates else None
-        self._thread = Supervised("control.openflow", lambda of: asyncio.run(self._serve(of)))
+        self._thread = Supervised(
+            "control.openflow", lambda thread: asyncio.run(self._serve(thread))
+        )
 
     def status(self) -> dict[str, Any]:
         """Return fields of SwitchStatus; from any thread."""

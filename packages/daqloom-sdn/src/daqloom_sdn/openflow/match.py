@@ -84,7 +84,7 @@ class FlowMatch:
 
 
 def match_of(record: Record, ports: int) -> FlowMatch:
-    """Return the match of a message, for a switch with so many ports. Raises RefusedError."""
+    """Return the match of a message, for a switch with `ports` ports. Raises RefusedError."""
     if record.type != record.layout.type:
         raise RefusedError(Error.OFPBMC_BAD_TYPE)
     found: dict[Field, tuple[int, int]] = {}

@@ -54,9 +54,9 @@ def _message(kind: int, head: str = "", /, **parts: Part) -> Layout:
     return Layout(f"version:B={VERSION} type:B={kind} length:H xid:I {head}", **parts)
 
 
-def _list(of: Layout) -> Several:
+def _list(item: Layout) -> Several:
     """Return a list that only the size of its message bounds."""
-    return Several(of, 1 << 16, Error.OFPBRC_BAD_LEN)
+    return Several(item, 1 << 16, Error.OFPBRC_BAD_LEN)
 
 
 OXM = Layout("oxm_class:H=0x8000 field_and_mask:B length:B", 1, 4, value=Rest())

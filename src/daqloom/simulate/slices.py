@@ -1,4 +1,4 @@
-"""Course of a simulated run: some metrics for each slice of its time."""
+"""Slices of the time of a simulated run, and some metrics of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SLICES = 80
 """Equal slices of the time after the warm-up; the engine's bins are a multiple."""
 
-COURSES = (
+SLICE_METRICS = (
     "buffer_peak_bytes.tor",
     "buffer_needed_bytes.tor",
     "event_rate_hz",
@@ -22,9 +22,9 @@ COURSES = (
 """Metrics of each slice."""
 
 
-def course(system: PullSystem, counted: PullReport, tor: int) -> dict[str, list[float]]:
-    """Return `time_s`, the start of each slice, and each metric of `COURSES` over that slice alone,
-    without metrics that a slice lacks. `tor` is the number of the top-of-rack switch."""
+def slices(system: PullSystem, counted: PullReport, tor: int) -> dict[str, list[float]]:
+    """Return `time_s`, the start of each slice, and each metric of `SLICE_METRICS` in that slice
+    alone, without metrics that a slice lacks. `tor` is the number of the top-of-rack switch."""
     occupancy, needed = system.occupancy(tor), system.needed(tor)
     slice_s = counted.window_s / SLICES
     built = [sum(part) for part in _slices(system.built.events)]
