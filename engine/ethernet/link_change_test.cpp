@@ -1,9 +1,5 @@
 #include "ethernet/link.hpp"
 
-#include <algorithm>
-#include <array>
-#include <map>
-
 #include "base/random.hpp"
 #include "ethernet/star_test.hpp"
 

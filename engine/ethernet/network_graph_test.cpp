@@ -130,32 +130,6 @@ TEST(NetworkOfAGraph, ConnectionsSpreadOverTheWaysUpAtEveryLevel) {
     }
 }
 
-TEST(NetworkOfAGraph, SwitchesInARowDoNotPickAlike) {
-    // Whether each connection takes the first way up.
-    const auto picks = [](std::uint32_t seed) {
-        NetworkConfig config = tree(2, 2, 1);
-        for (SwitchConfig& each : config.switches) {
-            each.hash_seed = seed;
-        }
-        Driven tree_run(config);
-        std::vector<bool> first;
-        for (std::uint32_t i = 0; i < 512; ++i) {
-            const std::uint64_t before = tree_run.network.port(LinkIndex(2)).counters().frames;
-            tree_run.send(0, 1, 2 * i);
-            tree_run.run();
-            first.push_back(tree_run.network.port(LinkIndex(2)).counters().frames > before);
-        }
-        return first;
-    };
-    const std::vector<bool> one = picks(1);
-    const std::vector<bool> other = picks(0x5bd1e995);
-    int same = 0;
-    for (std::size_t i = 0; i < one.size(); ++i) {
-        same += one[i] == other[i] ? 1 : 0;
-    }
-    EXPECT_NEAR(same, 256, 5 * 11.3);  // binomial, n = 512: a deviation of 11.3
-}
-
 TEST(NetworkOfAGraph, AFrameWithoutARouteIsCountedAndNothingElseIsLost) {
     NetworkConfig config = tree(2, 2, 2);
     config.forwarding[3] = 0;  // of the first leaf to host 3

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
 #include <type_traits>
 
 #include "ethernet/star_test.hpp"
@@ -95,26 +93,6 @@ TEST(Network, AllFramesOfAFlowTakeTheSameUplink) {
         for (std::uint32_t link = 0; link < 4; ++link) {
             const auto frames = bundle.network.port(Bundle::kFirstUplink + link).counters().frames;
             EXPECT_TRUE(frames == 0 || frames == 10);
-        }
-    }
-}
-
-/// If each of n connections chose one of k links at random, a link would have n/k ± 5·√(n/k·(1 −
-/// 1/k)) of them at worst; a hash that spreads better is welcome.
-TEST(Network, ConnectionsSpreadOverTheUplinks) {
-    constexpr int connections = 48 * 32;
-    for (const int uplinks : {2, 3, 4, 8, 16}) {
-        Bundle bundle(static_cast<std::uint16_t>(uplinks));
-        for (std::uint32_t connection = 0; connection < connections; ++connection) {
-            bundle.send(Bundle::kHostLink, {.to_host = 1, .to = EndpointIndex(2 * connection)},
-                        Time::zero());
-        }
-        bundle.run();
-        const double share = double{connections} / uplinks;
-        for (std::uint32_t link = 0; link < static_cast<std::uint32_t>(uplinks); ++link) {
-            const auto frames = static_cast<double>(
-                bundle.network.port(Bundle::kFirstUplink + link).counters().frames);
-            EXPECT_NEAR(frames, share, 5 * std::sqrt(share * (1 - 1.0 / uplinks)));
         }
     }
 }

@@ -87,6 +87,25 @@ std::vector<std::int64_t> arrivals(const Outcome& outcome) {
     return ps;
 }
 
+/// The packets' indices in the order of arrival.
+std::vector<std::size_t> order_of_arrival(const Outcome& outcome) {
+    std::vector<std::size_t> order(outcome.packets.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return outcome.packets[a].at < outcome.packets[b].at;
+    });
+    return order;
+}
+
+/// Lanes in the order of arrival, a digit each.
+std::string lanes_as_they_arrive(const Outcome& outcome, const std::vector<Injection>& traffic) {
+    std::string lanes;
+    for (const std::size_t packet : order_of_arrival(outcome)) {
+        lanes += static_cast<char>('0' + traffic[packet].lane);
+    }
+    return lanes;
+}
+
 TEST_P(KnownAnswers, APacketCutsThroughAFlitLater) {
     for (const Bytes bytes : {1, 64, 65, 282, 4096, 4122}) {
         const Outcome outcome = run(star(2), {{nanoseconds(7), 0, 1, bytes, 0}});
@@ -262,8 +281,7 @@ TEST_P(KnownAnswers, FromASlowerLinkAPacketWaitsUntilItCannotRunDry) {
 TEST_P(KnownAnswers, TwoInputsOfOneOutputTakeTurns) {
     const std::vector<Injection> traffic = joined(packets(0, 2, 5, 500), packets(1, 2, 5, 500));
     const Outcome outcome = run(star(3), traffic);
-    EXPECT_EQ(order_of_arrival(outcome.packets),
-              (std::vector<std::size_t>{0, 5, 1, 6, 2, 7, 3, 8, 4, 9}));
+    EXPECT_EQ(order_of_arrival(outcome), (std::vector<std::size_t>{0, 5, 1, 6, 2, 7, 3, 8, 4, 9}));
     const Time first = wire(64) + kDelay + kLatency + wire(500) + kDelay;
     for (std::int64_t packet = 0; packet < 5; ++packet) {
         EXPECT_EQ(outcome.packets[packet].at, first + wire(500) * (2 * packet));
@@ -279,11 +297,15 @@ TEST_P(KnownAnswers, LanesShareByWeightsAndSendTheirLastPacketToItsEnd) {
     config.arbitration.low = lane_weights({{0, 4}, {1, 3}, {2, 0}, {2, 7}});
     const std::vector<Injection> traffic =
         joined(packets(0, 1, 6, 150), joined(packets(0, 1, 6, 150, 1), packets(0, 1, 6, 150, 2)));
-    EXPECT_EQ(lanes_as_they_arrive(run(config, traffic).packets, traffic), "001222001222001111");
+    EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "001222001222001111");
     config.arbitration.low.clear();
     config.arbitration.high = lane_weights({{0, 4}, {1, 3}, {2, 0}, {2, 7}});
     config.arbitration.high_limit = 0;
-    EXPECT_EQ(lanes_as_they_arrive(run(config, traffic).packets, traffic), "001222001222001111");
+    EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "001222001222001111");
+    // Weights count blocks, not packets: two of three blocks, four of one.
+    config.arbitration.high = lane_weights({{0, 4}, {1, 4}});
+    const std::vector<Injection> sizes = joined(packets(0, 1, 4, 150), packets(0, 1, 8, 64, 1));
+    EXPECT_EQ(lanes_as_they_arrive(run(config, sizes), sizes), "001111001111");
 }
 
 TEST_P(KnownAnswers, ALaneWithoutPacketsLosesItsTurnAndTheRestOfItsWeight) {
@@ -295,7 +317,7 @@ TEST_P(KnownAnswers, ALaneWithoutPacketsLosesItsTurnAndTheRestOfItsWeight) {
     const std::vector<Injection> traffic =
         joined(packets(0, 1, 1, 150, 0),
                joined(packets(0, 1, 3, 150, 1), packets(0, 1, 4, 150, 0, wire(150) + Time{1})));
-    EXPECT_EQ(lanes_as_they_arrive(run(config, traffic).packets, traffic), "01000101");
+    EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "01000101");
 }
 
 TEST_P(KnownAnswers, HighPriorityGivesWayAfterItsLimit) {
@@ -316,7 +338,7 @@ TEST_P(KnownAnswers, HighPriorityGivesWayAfterItsLimit) {
         config.arbitration.high_limit = c.limit;
         const std::vector<Injection> traffic =
             joined(packets(0, 1, 8, c.bytes), packets(0, 1, 3, c.bytes, 1));
-        EXPECT_EQ(lanes_as_they_arrive(run(config, traffic).packets, traffic), c.lanes);
+        EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), c.lanes);
     }
 }
 

@@ -4,13 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "base/expected_test.hpp"
@@ -33,26 +31,6 @@ inline std::vector<reference::Injection> joined(std::vector<reference::Injection
                                                 const std::vector<reference::Injection>& b) {
     a.insert(a.end(), b.begin(), b.end());
     return a;
-}
-
-/// The packets' indices in the order of arrival.
-inline std::vector<std::size_t> order_of_arrival(const std::vector<reference::Delivery>& packets) {
-    std::vector<std::size_t> order(packets.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return packets[a].at < packets[b].at;
-    });
-    return order;
-}
-
-/// Lanes in the order of arrival, a digit each.
-inline std::string lanes_as_they_arrive(const std::vector<reference::Delivery>& packets,
-                                        const std::vector<reference::Injection>& traffic) {
-    std::string lanes;
-    for (const std::size_t packet : order_of_arrival(packets)) {
-        lanes += static_cast<char>('0' + traffic[packet].lane);
-    }
-    return lanes;
 }
 
 /// Simulates the injected packets and records the deliveries. At every instant it checks that

@@ -4,7 +4,6 @@
 
 #include <deque>
 #include <map>
-#include <utility>
 
 #include "base/random.hpp"
 

@@ -30,15 +30,6 @@ TEST(TimingWheel, ANumberIsDueWhenItsSlotBegins) {
     EXPECT_EQ(wheel.next_due(), Time::never());
 }
 
-TEST(TimingWheel, WaitsForMoreThanATurn) {
-    TimingWheel wheel(1, Time{1});
-    wheel.put(0, Time{10'000});
-    for (std::int64_t now = 1; now < 10'000; now += 7) {
-        EXPECT_TRUE(due_at(wheel, Time{now}).empty()) << now;
-    }
-    EXPECT_EQ(due_at(wheel, Time{10'000}).size(), 1U);
-}
-
 /// For any pauses between calls: each number is due at the first call from its slot on, and
 /// `next_due` is not behind any.
 TEST(TimingWheel, IsAsAMapOfTimes) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <type_traits>
 #include <utility>
 #include <variant>

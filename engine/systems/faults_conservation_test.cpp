@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <string>
 
 #include "base/byte_source_test.hpp"
 #include "systems/any_system_check_test.hpp"

@@ -2,21 +2,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <memory>
 #include <ostream>
 #include <string>
-#include <utility>
 #include <variant>
-#include <vector>
 
 #include "base/expected_test.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/daqpipe_system.hpp"
+#include "systems/fabric_parts_test.hpp"
 #include "systems/flow_system.hpp"
 #include "systems/shift_system.hpp"
-
-#include "systems/fabric_parts_test.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "infiniband/fabric_by_hand_test.hpp"
-
 #include "systems/fabric_parts_test.hpp"
 #include "systems/finished_run_test.hpp"
 

@@ -1,7 +1,6 @@
 // For tests and fuzzing: any small rack, and the promises that a run of it must keep.
 #pragma once
 
-#include <array>
 #include <span>
 
 #include "base/byte_source_test.hpp"

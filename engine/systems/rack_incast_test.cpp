@@ -1,5 +1,4 @@
 // A burst that the top of rack has no room for costs timeouts; one that it has room for, nothing.
-#include <cmath>
 
 #include "systems/rack_fixture_test.hpp"
 

@@ -5,7 +5,6 @@
 // another while f·S < I. S counts frames as they are buffered; preamble and gap occupy both wires
 // and never the buffer, so that I and O are line rates times frame / (frame + 20).
 #include <algorithm>
-#include <cmath>
 
 #include "systems/rack_fixture_test.hpp"
 

@@ -1,10 +1,7 @@
 // Systems under a run control with short times, for tests of what becomes of lost units.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <utility>
 #include <variant>
 #include <vector>
 

@@ -13,7 +13,6 @@
 namespace daqloom::systems {
 namespace {
 
-using transport::HostConfig;
 using transport::HostsPlay;
 using transport::Message;
 using transport::MessageIndex;

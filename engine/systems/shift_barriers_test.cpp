@@ -5,9 +5,8 @@
 #include <tuple>
 #include <vector>
 
-#include "systems/shift_closed_form_test.hpp"
-
 #include "systems/fabric_parts_test.hpp"
+#include "systems/shift_closed_form_test.hpp"
 
 namespace daqloom::systems {
 namespace {

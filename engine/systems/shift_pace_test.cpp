@@ -1,15 +1,11 @@
 // Known answers of linear shifting where builder units set the pace, and of barriers of groups.
 #include <gtest/gtest.h>
 
-#include <cstddef>
-#include <limits>
-#include <set>
 #include <vector>
 
+#include "systems/fabric_parts_test.hpp"
 #include "systems/node_ring.hpp"
 #include "systems/shift_closed_form_test.hpp"
-
-#include "systems/fabric_parts_test.hpp"
 
 namespace daqloom::systems {
 namespace {

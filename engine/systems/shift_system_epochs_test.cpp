@@ -4,9 +4,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "base/failure_test.hpp"

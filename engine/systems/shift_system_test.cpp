@@ -5,12 +5,10 @@
 #include <cmath>
 #include <cstddef>
 #include <set>
-#include <vector>
 
 #include "base/random.hpp"
-#include "systems/shift_closed_form_test.hpp"
-
 #include "systems/fabric_parts_test.hpp"
+#include "systems/shift_closed_form_test.hpp"
 
 namespace daqloom::systems {
 namespace {
@@ -343,40 +341,6 @@ TEST(Jitter, OutOfStepEachWaitsForItselfAlone) {
     in_step.phase_jitter = loose.phase_jitter = exponential(mean);
     EXPECT_GT(gain(warmup, duration), 1.02);
     EXPECT_LT(event_rate(loose, warmup, duration), 1 / (1 / clean + mean.seconds()));
-}
-
-// ---- the same again -----------------------------------------------------------------------------
-
-ShiftSystemConfig random_system(std::uint64_t seed) {
-    ShiftSystemConfig config = system_on(fat_tree(3, 3, 3));
-    config.barrier = ShiftBarrier::tournament;
-    config.is_poissonian = true;
-    config.message_cost = base::nanoseconds(200);
-    config.polling_delay = base::nanoseconds(100);
-    config.latency = exponential(base::nanoseconds(500));
-    config.phase_jitter = config.source_acknowledge = exponential(base::microseconds(1));
-    config.processing = exponential(base::microseconds(5));
-    config.seed = seed;
-    return config;
-}
-
-TEST(ShiftSystem, TheSameSeedGivesTheSameRun) {
-    const auto fates = [](std::uint64_t seed) {
-        const auto system = play(random_system(seed), base::milliseconds(1));
-        std::vector<std::int64_t> times;
-        for (const auto& record : system->stages()) {
-            times.push_back(record.begin.ps);
-        }
-        const ShiftReport report = system->report();
-        times.push_back(report.bytes_built);
-        times.push_back(report.releasing.ps);
-        times.push_back(static_cast<std::int64_t>(system->sim_events()));
-        return times;
-    };
-    const auto first = fates(1);
-    EXPECT_GT(first.size(), 1000U);
-    EXPECT_EQ(first, fates(1));
-    EXPECT_NE(first, fates(2));
 }
 
 }  // namespace

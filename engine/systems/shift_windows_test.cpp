@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "base/goodness_of_fit_test.hpp"
-#include "systems/shift_closed_form_test.hpp"
-
 #include "systems/fabric_parts_test.hpp"
+#include "systems/shift_closed_form_test.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <set>
-#include <string>
 #include <variant>
 
 #include "infiniband/fabric_by_hand_test.hpp"

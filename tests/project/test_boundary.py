@@ -18,7 +18,7 @@ from daqloom.control import messages, unit_program
 from daqloom.scenario.schema import building, links, measure, switches, transport, units
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.event import Event
-from daqloom.simulate import course
+from daqloom.simulate import slices
 
 STUB = Path(_engine.__file__).parent / "_engine.pyi"
 SOURCES = Path(daqloom.__file__).parent
@@ -177,7 +177,7 @@ def test_constants_are_the_engines_where_the_engine_is_not_imported() -> None:
     assert transport.IMMEDIATE_BYTES == _engine.INFINIBAND_IMMEDIATE_BYTES
     assert transport.ACKNOWLEDGE_BYTES == _engine.INFINIBAND_ACKNOWLEDGE_BYTES
     assert unit_program.TOKEN_BYTES == _engine.TOKEN_BYTES
-    assert _engine.BINS % course.SLICES == 0
+    assert _engine.BINS % slices.SLICES == 0
     limits = [
         each.le for each in units.Readout.model_fields["streams"].metadata if hasattr(each, "le")
     ]

@@ -1,7 +1,5 @@
 #include "live/ends/recorded_checksums.hpp"
 
-#include <utility>
-
 #include "live/ends/check_sink.hpp"
 #include "live/ends/packets_by_hand_test.hpp"
 #include "protocol/data/little_endian.hpp"

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <fstream>
 #include <future>
-#include <optional>
 #include <vector>
 
 #include "live/ends/check_sink.hpp"

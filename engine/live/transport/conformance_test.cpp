@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <new>
+#include <set>
 #include <thread>
 
 #include "base/expected_test.hpp"
@@ -306,26 +307,17 @@ TEST_P(TransportConformance, AWriteThatIsDoneIsInTheOthersMemory) {
     }
 }
 
-/// Two units; 0 has begun to write all of its source to 1 and sent it a message, and is not polled:
-/// what a connection cannot hold of the write stays with it. 1 is polled until it has the message.
-TestRun with_a_message_beside_a_write(const TransportUnderTest& transport) {
+/// Unit 0 has begun to write all of its source to 1 and sent it a message, and is not polled: what
+/// a connection cannot hold of the write stays with it. Then it is gone, and much of what it sent
+/// waits unread.
+TEST_P(TransportConformance, AMessageDoesNotWaitBehindAWriteNorAUnitThatClosesForOneToIt) {
     constexpr base::Bytes kSize = 64 << 20;
-    TestRun run(transport, 2, {.arena = kSize, .source = kSize});
+    TestRun run(GetParam(), 2, {.arena = kSize, .source = kSize});
     EXPECT_TRUE(run[0].transport().write(
         {.to = UnitIndex(1), .bytes = run[0].source(), .immediate = 1, .context = 1}));
     EXPECT_TRUE(run[0].transport().send(UnitIndex(1), as_message(5)));
     TestUnit* const receiver[] = {&run[1]};
     EXPECT_TRUE(poll_until(receiver, [&] { return run[1].messages.size() == 1; }));
-    return run;
-}
-
-TEST_P(TransportConformance, AMessageDoesNotWaitBehindAWrite) {
-    with_a_message_beside_a_write(GetParam());
-}
-
-/// Its sender is gone, and much of what it sent waits unread.
-TEST_P(TransportConformance, AUnitMayCloseWithAWriteToItPartlyReceived) {
-    TestRun run = with_a_message_beside_a_write(GetParam());
     run[0].poll();
     run[0].close();
     run[1].close();

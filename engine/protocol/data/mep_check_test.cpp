@@ -6,7 +6,6 @@
 #include <initializer_list>
 #include <vector>
 
-#include "base/random.hpp"
 #include "protocol/data/mep_layout.hpp"
 
 namespace daqloom::protocol {

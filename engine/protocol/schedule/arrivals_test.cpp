@@ -121,17 +121,6 @@ TEST(LhcArrivals, ReportTheRateThatDeadTimePermits) {
     EXPECT_NEAR(process.mean_rate_hz(), 4e6, 1e3);
 }
 
-TEST(Arrivals, OfTheSameSeedAreTheSame) {
-    for (const Kind kind : {Kind::poisson, Kind::deterministic, Kind::lhc}) {
-        const ArrivalsConfig config{.kind = kind, .rate_hz = 12e3, .simple_dead_time_bx = 4};
-        Arrivals a = *Arrivals::make(config, stream(7));
-        Arrivals b = *Arrivals::make(config, stream(7));
-        for (int i = 0; i < 1000; ++i) {
-            ASSERT_EQ(a.next(), b.next());
-        }
-    }
-}
-
 TEST(Arrivals, EndWithTheClockInsteadOfOverflowing) {
     for (const Kind kind : {Kind::poisson, Kind::deterministic, Kind::lhc}) {
         Arrivals process = arrivals({.kind = kind, .rate_hz = 1e-3});

@@ -1,6 +1,5 @@
 #include "protocol/schedule/barrier.hpp"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/transcript_test.hpp"
@@ -117,16 +116,6 @@ TEST(Barrier, NeighboursThatAreInOrderNeedToCloseTheRingOnly) {
     BarrierScene last = scene(2);
     EXPECT_EQ(last.enter(0), Outputs{});
     EXPECT_EQ(last.message(0, 0, 0), Outputs{"released 0"});
-}
-
-TEST(Barrier, OfOneIsNone) {
-    for (const auto kind : {BarrierKind::centralised, BarrierKind::tournament,
-                            BarrierKind::dissemination, BarrierKind::neighbour}) {
-        BarrierScene scene({.kind = kind});
-        EXPECT_EQ(scene.enter(0), Outputs{"released 0"});
-        EXPECT_EQ(scene.enter(1), Outputs{"released 1"});
-        EXPECT_EQ(Barrier::messages(kind, 1), 0U);
-    }
 }
 
 TEST(Barrier, CountsAndIgnoresWhatDoesNotFit) {

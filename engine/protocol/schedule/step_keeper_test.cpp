@@ -8,7 +8,6 @@
 namespace daqloom::protocol {
 namespace {
 
-using base::Time;
 using Spans = std::vector<std::uint64_t>;
 
 /// Length of rounds in a network, by the span that the unit keeps.

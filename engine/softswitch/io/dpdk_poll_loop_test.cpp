@@ -14,7 +14,6 @@
 #include <string>
 #include <thread>
 #include <tuple>
-#include <utility>
 
 #include "base/failure_test.hpp"
 #include "softswitch/io/dpdk_eal.hpp"

@@ -6,7 +6,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 
 #include "base/expected_test.hpp"
 #include "transport/ethernet_star_test.hpp"

@@ -125,7 +125,7 @@ def test_the_command_line_says_what_was_assumed(rack: Path) -> None:
     assert record("analyse", rack)["assumed"] == {"network.links.uplink.rate": "800 Gb/s"}
     assert "ssumed" not in printed("show", "small-rack")
     head, *lines = printed("show", rack).partition("\n\n")[0].splitlines()[2:]
-    assert head.startswith("# From the other keys, for so many events of each builder")
+    assert head.startswith("# From the other keys, for enough events of each builder")
     run = load(rack).run
     assert lines == [
         f"#   run.duration = {TIME.format(run.duration)}",

@@ -38,6 +38,14 @@ class NodesWithLease : public testing::TestWithParam<Protocol> {
             run[unit].lease(mep_end, until);
         }
     }
+    /// Without a limit, all members build, and leave nothing out.
+    void finish() {
+        lease(kUnlimited);
+        EXPECT_TRUE(run.builds(members));
+        run.halt(members);
+        run.expect_all_checked();
+        EXPECT_EQ(run.accounted(), run.next_mep) << "none was left out";
+    }
     /// Every data thread has gone round, and looked at everything.
     bool goes_round() { return run.counts(members, "beats", 3); }
 
@@ -57,11 +65,7 @@ TEST_P(NodesWithLease, BuildWhatIsLeasedAndNoMore) {
     EXPECT_TRUE(until([&] { return run.sum("meps_granted") == 40; }));
     EXPECT_TRUE(goes_round());
     EXPECT_EQ(run.sum("meps_granted"), 40U);
-    lease(kUnlimited);
-    EXPECT_TRUE(run.builds(members));
-    run.halt(members);
-    run.expect_all_checked();
-    EXPECT_EQ(run.accounted(), run.next_mep) << "none was left out";
+    finish();
 }
 
 TEST_P(NodesWithLease, BeginNothingOnceItIsOverAndGoOnWithTheNext) {
@@ -72,11 +76,7 @@ TEST_P(NodesWithLease, BeginNothingOnceItIsOverAndGoOnWithTheNext) {
     const std::uint64_t granted = run.sum("meps_granted");
     EXPECT_TRUE(goes_round());
     EXPECT_EQ(run.sum("meps_granted"), granted);
-    lease(kUnlimited);
-    EXPECT_TRUE(run.builds(members));
-    run.halt(members);
-    run.expect_all_checked();
-    EXPECT_EQ(run.accounted(), run.next_mep) << "none was left out";
+    finish();
 }
 
 TEST_P(NodesWithLease, CountBeyondWhatWasAnsweredWhenTheyAreShut) {
