@@ -126,11 +126,12 @@ class FinishingNode:
         self.lost = 1
 
 
-def test_what_is_lost_when_a_unit_finishes_its_files_is_in_its_last_words() -> None:
+def test_what_is_lost_when_a_unit_finishes_its_files_is_in_its_final_report() -> None:
     unit = Unit(b"token", lambda *_: FinishingNode())
     unit.obey(configure())
     unit.obey(Exit(order=2))
     final, _ = unit.reports()
+    assert isinstance(final, Heartbeat)
     assert final.ended == 0
     assert final.counted.meps_not_written == 1
 
