@@ -168,7 +168,7 @@ std::vector<int> fitting(const SwitchConfig& config, const std::vector<Bytes>& f
 TEST(SwitchBuffer, HoldsAsManyFramesAsItsBoundsAllow) {
     using Counts = std::vector<int>;
     const std::vector<Bytes> full(2, 1518);
-    // So many packets of each output, whatever their length; bytes of each; bytes in all.
+    // Bounds of packets of each output, whatever their length; of its bytes; of bytes in all.
     EXPECT_EQ(fitting({.model = BufferModel::drop_tail, .queue_packets = 14}, {9018, 64}),
               (Counts{14, 14}));
     SwitchConfig config{.model = BufferModel::drop_tail, .port_limit = 10 * 1518};

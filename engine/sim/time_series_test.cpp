@@ -12,7 +12,7 @@ using base::Time;
 using Sets = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< times and values
 using Bins = std::vector<std::pair<std::int64_t, double>>;        ///< maxima and means
 
-/// Of a series with so many bins from begin to end that stops at `stop`; peak: time and value.
+/// Bins of a series from begin to end that stops at `stop`, and its peak, a time and a value.
 void expect_bins(const char* name, Time begin, Time end, std::size_t bins, const Sets& sets,
                  Time stop, const Bins& expected, std::pair<std::int64_t, std::int64_t> peak) {
     SCOPED_TRACE(name);

@@ -191,9 +191,9 @@ TEST_P(Fingerprint, IsTheSameWhenARunPausesOnItsWay) {
         GetParam().config);
 }
 
+/// Cards that fill faster than a spike of their acknowledge lasts, and buffers of hosts that
+/// fill.
 const OnRecord kWithCards =
-    // Cards that fill faster than a spike of their acknowledge lasts, and buffers of hosts that
-    // fill.
     shift("ShiftWithCards", "b8fa605b258e1415", [](ShiftSystemConfig& config) {
         config.mfp_interval = base::microseconds(5);
         config.card_buffer = kMfpOnRecord;
@@ -204,8 +204,8 @@ const OnRecord kWithCards =
         config.source_acknowledge = {Kind::exponential, base::microseconds(10), {}};
     });
 const OnRecord kFlows{"Flows", "8b980c3c714ef828", flows()};
+/// A packet that waits for long is discarded and sent again: after a NAK, or a timeout.
 const OnRecord kWithRetries =
-    // A packet that waits for long is discarded and sent again: after a NAK, or a timeout.
     changed("FlowsWithRetries", "5cc0da27b7866156", flows(), [](FlowSystemConfig& config) {
         fabric_of(config).head_of_queue_lifetime = base::nanoseconds(700);
         rdma_of(config).retry_timeout = base::microseconds(20);

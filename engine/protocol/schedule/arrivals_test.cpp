@@ -34,9 +34,8 @@ std::vector<double> intervals_us(Arrivals process, std::size_t count) {
     return intervals;
 }
 
-/// Those of the LHC nearly: a step of 25 ns and a dead time of 100 ns move the distribution of
-/// intervals of 83 µs by less than 0.0015, which 100'000 intervals do not resolve (limit 2.7/√n =
-/// 0.0085).
+/// A step of 25 ns and a dead time of 100 ns of the LHC move the distribution of intervals of 83 µs
+/// by less than 0.0015, which 100'000 intervals do not resolve (limit 2.7/√n = 0.0085).
 TEST(PoissonArrivals, AndThoseOfTheLhcHaveExponentialIntervalsOfTheConfiguredRate) {
     for (const Kind kind : {Kind::poisson, Kind::lhc}) {
         base::expect_distribution(

@@ -49,7 +49,7 @@ class Wired {
                     frame.data(), frame.size());
         ASSERT_EQ(rte_ring_enqueue(ends_[port].to_switch, buffer), 0);
     }
-    /// So many of them, with marks from 0 on.
+    /// Puts copies of a frame in, with marks from 0 on.
     void put_marked(std::size_t port, std::vector<std::uint8_t> frame, int count) {
         for (int mark = 0; mark < count; ++mark) {
             frame.back() = static_cast<std::uint8_t>(mark);

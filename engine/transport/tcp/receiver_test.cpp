@@ -44,7 +44,7 @@ TEST(TcpReceiver, AcknowledgesEverySecondSegmentAtOnce) {
     EXPECT_EQ(receiver.take(2000), Reaction::none);
     EXPECT_EQ(receiver.take(3000), Reaction::acknowledge);
     EXPECT_EQ(receiver.tcp.next(), 4000U);
-    // As Linux: more than one MSS, whatever the segments.
+    // More than one MSS, whatever the segments, as Linux.
     EXPECT_EQ(receiver.take(4000, 500), Reaction::none);
     EXPECT_EQ(receiver.take(4500, 500), Reaction::none);
     EXPECT_EQ(receiver.take(5000, 1), Reaction::acknowledge);
