@@ -18,7 +18,7 @@ using Backlog = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
 /// instant, and from there on in slots of the time of a cell.
 class Slots {
   public:
-    /// A cell of each backlog after the other, until there is none.
+    /// A cell of each backlog after the other, until there is none; as the reference sends them.
     Slots(std::uint32_t inputs, std::uint32_t outputs, const Backlog& backlog,
           CrossbarArbiter arbiter, std::uint32_t iterations = 1)
         : config_(star(inputs + 2 * outputs)), first_output_(inputs + outputs) {
@@ -39,8 +39,10 @@ class Slots {
             }
         }
         const NetworkPlay play(config_, traffic_);
+        const reference::Outcome expected = reference::run(config_, traffic_);
         const Time begin = play.deliveries[0].at;  // as cells leave the switch
         for (std::size_t i = outputs; i < traffic_.size(); ++i) {
+            EXPECT_EQ(play.deliveries[i].at, expected.packets[i].at) << i;
             const std::int64_t after = (play.deliveries[i].at - begin).ps;
             EXPECT_EQ(after % kSlot.ps, 0);
             left_[{traffic_[i].source, traffic_[i].destination - first_output_}].push_back(
