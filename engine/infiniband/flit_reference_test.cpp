@@ -321,25 +321,26 @@ TEST_P(KnownAnswers, ALaneWithoutPacketsLosesItsTurnAndTheRestOfItsWeight) {
 }
 
 TEST_P(KnownAnswers, HighPriorityGivesWayAfterItsLimit) {
-    struct Case {
-        std::uint8_t limit;
-        Bytes bytes;
-        const char* lanes;  ///< 0: high, 1: low
-    };
-    for (const Case& c : std::vector<Case>{{0, 1024, "01010100000"},
-                                           {1, 1024, "00001000011"},  // 4 × 1024 = 4096
-                                           {1, 4122, "01010100000"},  // over 4096 with one
-                                           {2, 4122, "00100100100"},  // over 8192 with two
-                                           {255, 64, "00000000111"}}) {
+    // 0: high, 1: low.
+    const auto lanes = [](std::uint8_t limit, Bytes bytes, std::uint32_t high, std::uint32_t low) {
         FabricConfig config = pair_of_hosts();
         config.lanes = 2;
+        config.buffer_blocks = 100'000;
         config.arbitration.high = lane_weights({{0, 255}});
         config.arbitration.low = lane_weights({{1, 255}});
-        config.arbitration.high_limit = c.limit;
+        config.arbitration.high_limit = limit;
         const std::vector<Injection> traffic =
-            joined(packets(0, 1, 8, c.bytes), packets(0, 1, 3, c.bytes, 1));
-        EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), c.lanes);
-    }
+            joined(packets(0, 1, high, bytes), packets(0, 1, low, bytes, 1));
+        return lanes_as_they_arrive(run(config, traffic), traffic);
+    };
+    EXPECT_EQ(lanes(0, 1024, 8, 3), "01010100000");
+    EXPECT_EQ(lanes(1, 1024, 8, 3), "00001000011");  // 4 × 1024 = 4096
+    EXPECT_EQ(lanes(1, 4122, 8, 3), "01010100000");  // over 4096 with one
+    EXPECT_EQ(lanes(2, 4122, 8, 3), "00100100100");  // over 8192 with two
+    EXPECT_EQ(lanes(255, 64, 8, 3), "00000000111");
+    // The largest limit is 254 · 4096 B, which 253 packets reach; 255 is none.
+    EXPECT_EQ(lanes(254, 4122, 300, 1).find('1'), 253U);
+    EXPECT_EQ(lanes(255, 4122, 300, 1).find('1'), 300U);
 }
 
 TEST_P(KnownAnswers, ALaneInNoTableNeverSends) {
