@@ -77,7 +77,7 @@ def cpp_comments(text: str) -> Iterator[tuple[int, str]]:
 def cpp_names(text: str) -> Iterator[tuple[int, str]]:
     """Line and text of every name outside of comments and literals; `of` only as a variable."""
     for match in _CPP.finditer(text):
-        is_function = match["name"] == "of" and text[match.end() : match.end() + 1] == "("
+        is_function = match["name"] == "of" and text[match.end() : match.end() + 1] in ("(", "<")
         if match["name"] and not is_function:
             yield text.count("\n", 0, match.start()) + 1, match["name"]
 
