@@ -1,4 +1,4 @@
-"""What a port of a switch may hold, each number derived here by hand."""
+"""Memory of a switch's port, each number derived here by hand."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ BURST = {
 }
 """20 Gb/s into 10 Gb/s and a ring of 256 packets, 40 of 560 dropped; a time-out takes 200 ms."""
 BUSY_S = 560 * (1448 + 52 + 38) * 8 / 10e9
-"""Of the builder's link, with each event: 28 packets from each source, the last one not full."""
+"""Packets on the builder's link with each event: 28 from each source, the last one not full."""
 
 
 def every(period_ms: float, **changes: object) -> Scenario:
@@ -44,7 +44,7 @@ def test_a_time_out_that_strikes_in_a_later_event_takes_longer_and_says_so() -> 
     resonant = methods.simulate(every(20.1), seed=1)
     apart = methods.simulate(every(20.5), seed=1)
     ticks = methods.simulate(every(20.1, transport__timer_tick="4 ms"), seed=1)
-    # What is lost is sent again once, a time-out later, and the event is whole.
+    # A lost packet is sent again once, a time-out later, and the event is whole.
     assert 0.2 < mean_s(apart) < 0.23
     assert 0.2 < mean_s(ticks) < 0.24
     assert mean_s(resonant) > 1.5 * mean_s(apart)

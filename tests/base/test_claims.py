@@ -1,4 +1,4 @@
-"""What a process claims is its own while it lives, and is removed by the next start."""
+"""Claims of a process hold while it lives, and are removed by the next start."""
 
 import os
 import signal

@@ -36,7 +36,7 @@ def asked(words: Sequence[str]) -> dict[str, str]:
 
 
 def completed(*words: str) -> list[str]:
-    """What bash is offered for the last word."""
+    """Return the completions of the last word that bash receives."""
     done = CliRunner().invoke(app, [], env=asked(words), prog_name="daqloom")
     assert done.stderr == ""
     return done.stdout.split()

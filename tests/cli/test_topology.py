@@ -46,7 +46,7 @@ def test_shipped_fabrics_are_listed_and_their_capacity_is_judged():
 
 
 def test_show_names_what_is_irregular_by_switch_and_port():
-    # As the sample was made: 2 dead links, 3 cable pairs swapped, 8 hosts missing.
+    # Damage of the sample: 2 dead links, 3 cable pairs swapped, 8 hosts missing.
     text = printed("show", "cluster64")
     assert "Cabling: 2 missing links, 3 swaps of cables, 8 missing hosts" in text
     assert text.count("swapped") == 3
@@ -371,7 +371,7 @@ def test_the_tutorial_shows_what_is_printed(tmp_path, monkeypatch):
                 assert printed(*shlex.split(line)[2:]) == shown, line
                 commands += 1
     assert commands == 10
-    # What the text says besides.
+    # Further values of the text.
     shuffled = record("check", "lhcb", "--order", "shuffle:1")["schedule"]
     assert 360 / shuffled["rate_share"] == pytest.approx(1579)
     other = record("check", "cluster64", "--routing", "d-mod-k")["schedule"]

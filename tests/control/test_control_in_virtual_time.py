@@ -391,7 +391,7 @@ def test_units_that_are_cut_off_answer_nothing_once_their_lease_is_over() -> Non
     before = world.built[1].advance()
     world.all("cut_off")
     world.run(10)
-    # Of the last report that was heard: at least until now less a heartbeat, at most until now.
+    # Counted until the last report: at least until now less a heartbeat, at most until now.
     assert before + 800 <= world.built[1].advance() <= before + 1000
 
 
@@ -418,7 +418,7 @@ def test_what_was_leased_to_units_of_which_nothing_is_known_is_skipped() -> None
 
 
 def test_a_lease_that_is_short_of_meps_holds_a_run_up_until_its_pace_is_known() -> None:
-    """Of a thousand that could be built each second, a heartbeat brings a hundred at first."""
+    """Leases of a hundred MEPs a heartbeat, where a thousand a second could be built."""
     world = running(leased_meps=100, heartbeat_s=0.2)
     assert world.control.counts["units_lost"] == 0
     before = world.built[1].advance()

@@ -54,7 +54,7 @@ def test_a_recording_of_every_event_once(recorded):
 
 
 def test_events_that_two_units_recorded_are_duplicates(recorded):
-    # Of source 1, unit 1 wrote MEPs 1, 3, 5 and 7; a third file has 3 and 4 again.
+    # Unit 1 wrote of source 1 the MEPs 1, 3, 5 and 7; a third file has 3 and 4 again.
     again = write(recorded / "unit-1-source-1-0002.mfp", 1, [3, 4])
     found = check_recording(recorded)
     assert not found.is_right

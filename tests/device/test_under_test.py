@@ -80,7 +80,7 @@ def test_a_device_that_ignores_a_value_is_detected(device, tmp_path):
     sentence = "p1: the device accepted limit_bytes = 50000 and has 1000"
     with pytest.raises(MeasureError, match=sentence):
         DeviceUnderTest(rack(tmp_path)).__enter__()
-    assert device.asked[2:] == ["apply 50000", "restore", "exit", "exit"]
+    assert device.orders[2:] == ["apply 50000", "restore", "exit", "exit"]
     assert saved_state.leftovers() == []
 
 
@@ -124,7 +124,7 @@ def test_one_measurement_at_a_time_has_a_device(device, tmp_path):
             DeviceUnderTest(scenario).__enter__()
     finally:
         os.close(handle)
-    assert "apply 50000" not in device.asked
+    assert "apply 50000" not in device.orders
 
 
 @pytest.mark.parametrize("other", ['timeout = "7 s"', ""])
@@ -192,7 +192,7 @@ def test_a_damaged_saved_state_is_refused(device, tmp_path):
 
 def test_a_dry_run_reaches_no_device(device, tmp_path):
     lines = list(dry_run(rack(tmp_path)))
-    assert device.asked == []
+    assert device.orders == []
     assert any("memory sets limit_bytes = 50000 on 2 ports" in line for line in lines)
     assert DeviceUnderTest(rack(tmp_path)).plan() == ["set p1 50000", "set p2 50000"]
 
@@ -248,7 +248,7 @@ def test_keys_without_effect_need_not_be_settable_and_others_are_refused(device,
     scenario = rack(tmp_path, network__switch__tor__ecn_threshold="9 kB")
     with pytest.raises(ScenarioError, match=r"ecn_threshold cannot be set .* sets .*port_limit"):
         DeviceUnderTest(scenario)
-    assert device.asked == []
+    assert device.orders == []
 
 
 def test_metrics_are_differences_of_the_ports_counters():
@@ -317,7 +317,7 @@ def test_a_device_may_be_set_alone_or_counted_alone_or_by_no_default(device, tmp
     plain = load("lab-rack", {"measure.lab": "none", "measure.device": file})
     with DeviceUnderTest(plain):
         assert limits(device) == {"p1": 1000, "p2": 1000}
-    assert not [each for each in device.asked if each.startswith("apply")]
+    assert not [each for each in device.orders if each.startswith("apply")]
     with DeviceUnderTest(rack(tmp_path, 'ports = ["p1"]\n[configure]\nadapter = "memory"')) as at:
         assert limits(device) == {"p1": 50_000, "p2": 1000}
         assert at.begin() == at.read() == {}
@@ -339,7 +339,7 @@ def test_limits_hold_sources_to_a_rate_and_units_to_addresses(device, tmp_path):
     ):
         with pytest.raises(ScenarioError, match=r"limits\.(rate|addresses)"):
             DeviceUnderTest(rack(tmp_path, text, **allowed | wrong))
-    assert device.asked == []
+    assert device.orders == []
 
 
 def test_credentials_are_of_the_environment_or_of_a_private_file(tmp_path):

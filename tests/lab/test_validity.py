@@ -18,7 +18,7 @@ COUNT = LabCount({}, (0, 100_000), watched_s=2.0, late_s=0.1, punctual_peaks=(0,
 
 
 def kept(evidence: Evidence) -> set[str]:
-    """Those of rate, mean, p99 and peak that are left."""
+    """Return the metrics of rate, mean, p99 and peak that are left."""
     judgement = judge(FOUND, evidence)
     if judgement.refusal:
         return set()

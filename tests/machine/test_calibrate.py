@@ -1,4 +1,4 @@
-"""What this machine's hosts cost, as it is measured and told."""
+"""Costs of this machine's hosts, as measured and printed."""
 
 import tomllib
 from dataclasses import replace

@@ -121,7 +121,7 @@ def test_a_slow_unit_goes_on() -> None:
 
 
 def test_a_slow_unit_is_stopped_in_proportion_to_its_computing() -> None:
-    # Of 5 ms it computed for 2 ms: four times as long are 8 ms, of which 6 ms are left.
+    # The process computed for 2 of 5 ms: four times as long are 8 ms, of which 6 ms are left.
     assert hold_s(4, used_s=0.002, passed_s=0.005) == pytest.approx(0.006)
     # Three threads at a time compute no longer than one.
     assert hold_s(4, used_s=0.015, passed_s=0.005) == pytest.approx(0.015)

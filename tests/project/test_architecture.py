@@ -19,8 +19,8 @@ from support.repository import ROOT
 
 
 def engine_folders(text: str) -> dict[str, set[str]]:
-    """What each folder of engine/ may include besides itself, as CMake links it: with the folders
-    that those may include. Lowest first; the bindings stand above all."""
+    """Return the folders that each folder of engine/ may include besides itself, as CMake links it:
+    with the folders that those may include. Lowest first; the bindings stand above all."""
     folders: dict[str, set[str]] = {}
     for folder, known in re.findall(r"^daqloom_add_folder\((\w+)([\w ]*)\)", text, re.MULTILINE):
         folders[folder] = {name for k in known.split() for name in {k} | folders[k]}
@@ -29,7 +29,7 @@ def engine_folders(text: str) -> dict[str, set[str]]:
 
 ENGINE = engine_folders((ROOT / "engine" / "CMakeLists.txt").read_text())
 
-# What a subfolder may include of its own folder, besides itself and the files right in the folder.
+# Subfolders of its folder that a subfolder may include, besides itself and the folder's own files.
 SUBFOLDERS: dict[str, dict[str, set[str]]] = {
     "protocol": {
         "data": set(),

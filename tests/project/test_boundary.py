@@ -149,11 +149,11 @@ CHANGES: dict[type[Enum], str] = {
     _engine.LinkChangeKind: "down up rate errors",
     _engine.NodeChangeKind: "stop slow",
 }
-"""What `simulate.faults` says of links and nodes."""
+"""Kinds of faults of links and nodes in `simulate.faults`."""
 
 
 def test_every_enumeration_that_a_scenario_names_is_checked() -> None:
-    """Those of an engine configuration's fields, and those of `named`."""
+    """Enumerations are those of the fields of engine configurations, and those of `named`."""
     code = "\n".join(path.read_text() for path in SOURCES.rglob("*.py"))
     kinds = [kind for kind in vars(_engine).values() if isinstance(kind, type) and fields_of(kind)]
     types_of_fields = {type(getattr(kind(), name)) for kind in kinds for name in fields_of(kind)}

@@ -40,7 +40,7 @@ def commands(page: str) -> Iterator[list[str]]:
 
 
 def options(words: list[str]) -> dict[str, Any]:
-    """Of the innermost command, by the names of its parameters. Raises what typer raises."""
+    """Return the values of the innermost command, by parameter. Raises what typer raises."""
     command: Any = typer.main.get_command(app)
     context = command.make_context("daqloom", list(words))
     while hasattr(command, "resolve_command"):

@@ -94,7 +94,7 @@ EXAMPLES = {
     "add-an-adapter": r"class Junos\b|adapters\.junos",
     "add-a-switch-model": r'BufferModel::drop_tail|"drop-tail"|queue_packets',
 }
-"""What a page walks through, as code names it."""
+"""Pattern of the example that a page walks through, in code."""
 
 
 @functools.cache

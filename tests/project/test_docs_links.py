@@ -44,7 +44,7 @@ def files(page: Path) -> set[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Of its headings, as they are made of them where the pages are shown."""
+    """Return the anchors of a page's headings, as a forge makes them."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     named = set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
     for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):

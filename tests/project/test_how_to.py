@@ -1,4 +1,4 @@
-"""What the how-to pages tell people to type works."""
+"""Commands and files of the how-to pages work."""
 
 import re
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_the_cost_of_failures_is_the_sum_that_the_page_says(
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "find-what-failures-cost.md", "exec"), {})
     share, at_once = capsys.readouterr().out.splitlines()
-    # Of 222 h, one cable is down for 21 + 6 h, two for 3 h; 4.8 and 4.4 of 6.5 Tb/s are left.
+    # One cable of 222 h is down for 21 + 6 h, two for 3 h; 4.8 and 4.4 of 6.5 Tb/s are left.
     one, two = 27 / 222, 3 / 222
     assert share == f"{one * (1 - 4.8 / 6.5) + two * (1 - 4.4 / 6.5):.1%} of the throughput"
     assert at_once == str([f"{1 - one - two:.3f}", f"{one:.3f}", f"{two:.3f}"])

@@ -16,7 +16,7 @@ import pytest
 from support.engine_sources import is_test
 from support.repository import ROOT
 
-FOLDERS = ("engine", "src", "packages/daqloom-adapters", "packages/daqloom-sdn", "benchmarks")
+FOLDERS = ("engine", "src", "packages", "benchmarks", "tests")
 """Folders of C++ and Python sources to which the rules apply."""
 
 OPENINGS = re.compile(
@@ -124,7 +124,7 @@ def python_times(text: str) -> Iterator[tuple[int, str]]:
 
 
 def violations(path: str, text: str) -> list[str]:
-    """What the file at `path` has against the rules; tests have sentences for names."""
+    """Return the violations of the rules in the file at `path`; tests have sentences for names."""
     python = path.endswith(".py")
     comments = (python_comments if python else cpp_comments)(text)
     found = [

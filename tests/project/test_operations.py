@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "reference" / "operations.md"
 
 
 def counted(files: Path) -> set[str]:
-    """What units count, with the one consumer or another."""
+    """Return the counters of units, with each kind of consumer."""
     names: set[str] = set()
     for sink in ("check", "file"):
         scenario = load("laptop", [f"measure.sink={sink}", f"measure.sink_files={files}"])

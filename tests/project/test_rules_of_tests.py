@@ -1,4 +1,4 @@
-"""What every test has to keep, tried on tests that do not."""
+"""Rules of every test, tried on tests that do not."""
 
 import os
 import subprocess

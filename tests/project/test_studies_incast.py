@@ -89,7 +89,7 @@ def test_windows_that_fit_lose_nothing_and_keep_the_throughput(variant: str, sou
     assert (methods.analyse(point).metric("incast_margin_bytes") or -1) > 0
     result = methods.simulate(point, seed=1)
     assert keeps_up(result)
-    # As fast as an event alone, but for what it waits for the other builder's.
+    # The latency of an event alone, but for what it waits for the other builder's.
     alone = methods.analyse(point).metric("collection_latency_s.min")
     assert result.metric("collection_latency_s.p50") == pytest.approx(alone, rel=0.05)
 

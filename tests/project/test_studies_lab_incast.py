@@ -97,8 +97,8 @@ def test_static_windows_need_their_sum_less_the_packet_that_is_elsewhere(segment
 
 
 def test_whole_replies_need_what_has_not_left_when_the_last_packet_comes() -> None:
-    # It comes when 22 full packets have passed the link of a source before it, and that at most
-    # as long later as the spread of the answers and the requests for them last.
+    # The packet comes when 22 full packets have passed the link of a source before it, and later by
+    # at most the spread of the answers and of the requests for them.
     soonest_s = (REPLY - 1) * FULL / SOURCE
     latest_s = soonest_s + FULL / SOURCE + FULL / UPLINK + SPREAD_S + SENDERS * REQUEST / ACCESS
     most = SENDERS * REPLY - math.floor(soonest_s / SERVICE_S)

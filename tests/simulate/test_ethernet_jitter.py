@@ -148,7 +148,7 @@ def test_long_connections_share_a_port_though_clocks_differ() -> None:
 
 
 def test_without_drops_hosts_have_no_jitter_and_it_reorders_no_frames() -> None:
-    """The same metrics, events and fingerprint as with none, on Ethernet and on InfiniBand."""
+    """Metrics, events and fingerprint are those without jitter, on Ethernet and on InfiniBand."""
     for name in ("small-rack", "pull-infiniband"):
         scenario = load(name, ["run.duration=20 ms", "run.warmup=5 ms"])
         assert "hosts.jitter" not in scenario.assumed()

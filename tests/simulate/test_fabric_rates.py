@@ -74,7 +74,7 @@ def test_written_fragments_have_the_rate_before_events_are_built() -> None:
     sent_bytes = found["written_throughput_bps"] / 8 * 0.6 * round_s
     assert sent_bytes == pytest.approx(2 * 4 * 409_600, rel=1e-3)
     assert found["node_throughput_bps"] == pytest.approx(found["written_throughput_bps"] / 4)
-    # Of ten rounds and more both rates are known.
+    # After ten rounds both rates are known.
     assert long["event_rate_hz"] == pytest.approx(long["written_event_rate_hz"], rel=0.1)
 
 

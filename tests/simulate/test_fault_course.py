@@ -25,7 +25,7 @@ def run(*tables: dict[str, Any], seed: int = 1) -> Result:
 
 
 def expect_regrouped(result: Result, *counts: int) -> None:
-    """So many units build, one after the other, and each event has one fate."""
+    """Assert that these numbers of units build, in this order, and that each event has one fate."""
     assert members(result) == list(counts)
     assert sums_up(result)
 

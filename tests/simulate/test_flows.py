@@ -65,7 +65,7 @@ def test_one_flow_reaches_the_payload_rate_and_two_share_it() -> None:
     for name in "ab":
         half = both[f"flow_throughput_bps.{name}"]
         assert half == pytest.approx(RATE_BPS * share / 2, rel=3 / messages)
-        # What does not go in half of the time waits.
+        # Messages of the other half of the time wait.
         assert both[f"flow_wait_s.{name}"] == pytest.approx(250e-6, rel=0.03)
     assert both["throughput_bps"] == pytest.approx(RATE_BPS * share, rel=2 / messages)
 

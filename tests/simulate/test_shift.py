@@ -232,7 +232,7 @@ def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None
     scenario = small(**changes, building__barrier="ideal", run__duration="20 ms")
     first, again, other = with_seeds(scenario)
     assert first.metrics == again.metrics != other.metrics
-    # Of the writes a quarter waits for 100 us more.
+    # A quarter of the writes waits for 100 us more.
     latency = first.series["write_latency"]
     slow = sum(n for n, at in zip(latency["count"], latency["lowest_s"], strict=True) if at > 1e-4)
     count = sum(latency["count"])
@@ -378,7 +378,7 @@ def test_dummies_keep_their_phases_between_barriers_unless_they_are_skipped() ->
         )
         return simulated(scenario)["node_throughput_bps"]
 
-    # Of a round's 8 phases 8 − D are for nodes; skipped, the others take no time.
+    # 8 − D of a round's 8 phases are for nodes; skipped, the others take no time.
     alone = node_bps(8, "kept")
     for nodes in (7, 6):
         assert node_bps(nodes, "kept") == pytest.approx(alone * nodes / 8, rel=0.01)

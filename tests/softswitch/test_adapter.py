@@ -134,7 +134,7 @@ def test_all_that_left_or_was_dropped_is_counted(tmp_path):
     assert found["up"] == PortCount(0, 0, 0, 0)
     assert found["down"].dropped == rings["one"]["drops"]
     assert found["down"].dropped in (28, 29, 30)
-    # What nobody has a ring for leaves by the port, too.
+    # Frames without a ring leave by the port, too.
     assert found["down"].sent_bytes == 50 * 100 + slow * 1500
     assert after["down"].peak_bytes == 0, "all has left, and peaks were forgotten then"
 

@@ -39,7 +39,7 @@ DESCRIPTORS = 512
 
 
 def paused(most_hz: float, pauses_s: Callable[[float], list[float]]):
-    """The same switch, whose core is taken away for each of these times in a trial of a length:
+    """Return a switch whose core is taken away for each of these times in a trial of a length:
     what comes meanwhile and finds no descriptor is lost."""
     without = forwards(most_hz)
 

@@ -28,7 +28,7 @@ def test_costs_are_those_of_the_turns() -> None:
         disturbed = 1e-3 if calls % ROUNDS else 0.0
         return disturbed + (60e-9 if packets == 0 else 200e-9 + packets * 30e-9)
 
-    # Of ten calls one is not disturbed, and 33 times in a round it is another number of packets.
+    # One of ten calls is not disturbed, and 33 times in a round it is another number of packets.
     found = measure(turn_time_s, buffers=64)
     assert calls == ROUNDS * (BATCH + 1)
     assert found.packet_s == pytest.approx(30e-9)

@@ -90,7 +90,7 @@ def test_it_stands_in_for_a_switch_of_shared_memory():
     memory = switch.shared_memory
     assert (memory.buffer, memory.dedicated, memory.ports) == (32_000_000, 5_000_000, 56)
     assert (memory.cell_size, memory.cell_metadata, memory.alpha) == (256, 64, 1.0)
-    # As many packets as it has cells find a buffer.
+    # Packets find a buffer up to the number of cells.
     assert all(port.packets == 125_000 for port in switch.ports.values())
     assert buffers_of(switch) > 125_000
 

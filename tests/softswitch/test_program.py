@@ -105,7 +105,7 @@ def test_a_full_ring_drops_and_others_do_not(tmp_path):
         last = running.last()
     slow = last["rings"][2]
     assert slow["counts"]["packets"] + slow["counts"]["drops"] == 40
-    # It sends at once what its pace allows, and then holds ten.
+    # The ring sends at once what its pace allows, and then holds ten.
     assert slow["counts"]["peak_packets"] == 10
     assert 10 <= slow["counts"]["packets"] <= 12
     assert last["ports"][0]["frames"]["full"] == slow["counts"]["drops"]

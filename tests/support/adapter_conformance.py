@@ -1,4 +1,4 @@
-"""What every adapter of a device has to do, whatever its protocol is."""
+"""Duties of every adapter of a device, whatever its protocol is."""
 
 import json
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def children(of: int | None = None) -> list[int]:
-    """Return those of a process, by default this one, that it has not yet waited for."""
-    pid = of or os.getpid()
+def children(parent: int | None = None) -> list[int]:
+    """Return the children of a process, by default this one, that it has not yet waited for."""
+    pid = parent or os.getpid()
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

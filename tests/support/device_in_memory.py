@@ -11,7 +11,7 @@ PORTS = ("p1", "p2")
 
 @dataclass
 class Device:
-    """What the switch holds, and how it misbehaves."""
+    """State of the switch, and its faults."""
 
     buffers: dict = field(default_factory=lambda: {p: PortBuffer(limit_bytes=1000) for p in PORTS})
     counts: dict = field(default_factory=lambda: {p: PortCount(0, 0, 0) for p in PORTS})
@@ -19,10 +19,10 @@ class Device:
     ignores: bool = False
     fails_after: int = -1
     """Changes after which each further one is refused; -1: never."""
-    asked: list = field(default_factory=list)
+    orders: list = field(default_factory=list)
     identity: str = "serial 1"
     after_restore: int = 0
-    """What another program sets a port to once it was set back and read; 0: none does."""
+    """Limit that another program sets a port to once it was set back and read; 0: none does."""
 
     def set(self, port, buffer, steps=None):
         if self.fails_after == 0:
@@ -46,38 +46,38 @@ class InMemory:
         self.ports, self.credentials = ports, credentials
 
     def __enter__(self):
-        DEVICE.asked.append("enter")
+        DEVICE.orders.append("enter")
         return self
 
     def __exit__(self, *_):
-        if DEVICE.after_restore and "restore" in DEVICE.asked:
+        if DEVICE.after_restore and "restore" in DEVICE.orders:
             DEVICE.set("p1", PortBuffer(limit_bytes=DEVICE.after_restore))
-        DEVICE.asked.append("exit")
+        DEVICE.orders.append("exit")
 
     def identity(self):
         return DEVICE.identity
 
-    def plan(self, wanted):
-        return [f"set {port} {wanted.limit_bytes}" for port in self.ports]
+    def plan(self, target):
+        return [f"set {port} {target.limit_bytes}" for port in self.ports]
 
     def save(self):
         return {port: DEVICE.buffers[port].limit_bytes for port in self.ports}
 
-    def apply(self, wanted):
-        DEVICE.asked.append(f"apply {wanted.limit_bytes}")
+    def apply(self, target):
+        DEVICE.orders.append(f"apply {target.limit_bytes}")
         for port in self.ports:
-            DEVICE.set(port, wanted)
+            DEVICE.set(port, target)
 
     def applied(self):
         return {port: DEVICE.buffers[port] for port in self.ports}
 
     def restore(self, saved):
-        DEVICE.asked.append("restore")
+        DEVICE.orders.append("restore")
         for port, limit in saved.items():
             DEVICE.set(port, PortBuffer(limit_bytes=limit), steps=1)
 
     def begin(self):
-        DEVICE.asked.append("begin")
+        DEVICE.orders.append("begin")
 
     def read(self):
         return {port: DEVICE.counts[port] for port in self.ports}

@@ -1,4 +1,4 @@
-"""What C++ sources of the engine include."""
+"""Includes of the engine's C++ sources."""
 
 import re
 from collections.abc import Iterator

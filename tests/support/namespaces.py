@@ -1,4 +1,4 @@
-"""What this machine allows of network namespaces, and where their programs are."""
+"""Network namespaces on this machine: what is allowed, and where their programs are."""
 
 import os
 import shutil

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-NOBODY = 65534
+UNPRIVILEGED = 65534
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def ordinary_user(folder: Path) -> Iterator[None]:
                 parent.chmod(mode | 0o011)
                 undo.callback(parent.chmod, mode)
         for path in [folder, *folder.rglob("*")]:
-            os.chown(path, NOBODY, NOBODY)
-        os.seteuid(NOBODY)
+            os.chown(path, UNPRIVILEGED, UNPRIVILEGED)
+        os.seteuid(UNPRIVILEGED)
         undo.callback(os.seteuid, 0)
         yield

@@ -18,7 +18,7 @@ PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.
 
 _is_watched = False
 _done: list[str] = []
-"""What the watched test has done, in any of its threads, that it may not do."""
+"""Acts of the watched test, in any of its threads, that it may not do."""
 _others: set[threading.Thread] = set()
 """Threads that earlier tests have left, such as one that a device keeps waiting."""
 

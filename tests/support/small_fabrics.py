@@ -60,7 +60,7 @@ def analysed(scenario: Scenario) -> dict[str, float]:
 
 
 def way_s(switches: int, size: int) -> float:
-    """What a packet of some size takes besides being put on the wire once."""
+    """Return the time that a packet takes besides being put on the wire once."""
     return (switches + 1) * 170e-9 + switches * (130e-9 + min(size, 64) * 8 / 200e9)
 
 

@@ -121,7 +121,7 @@ def test_a_barrier_costs_what_its_messages_cost(nodes: int) -> None:
 
 
 def test_the_bracket_of_any_number_of_nodes_is_a_tree() -> None:
-    # Of 6, the champion 0 releases 4, 2, 1 in this order, 4 releases 5 and 2 releases 3.
+    # Six nodes: the champion 0 releases 4, 2, 1 in this order, 4 releases 5 and 2 releases 3.
     gate = barrier("tournament", 6, costly(), lambda one, other: 1)
     o, m = 100e-9, gate.released_s[4]
     assert gate.released_s == pytest.approx([0, m + 2 * o, m + o, 2 * m + o, m, 2 * m])
@@ -171,7 +171,7 @@ def test_the_largest_node_dictates_the_phase() -> None:
     shorter = sum(way_s(3, size) - way_s(1, size) for size in (64, 30))
     later_s = uneven["phase_s"] - even["phase_s"]
     assert later_s == pytest.approx((3 * longer - shorter) / 4, rel=1e-6)
-    # Of four nodes three hold half as much, and wait as much longer.
+    # Three of four nodes hold half as much, and wait as much longer.
     assert uneven["barrier_s.waiting"] > 0.9 * 3 / 4 * 3 / 4 * wire_s(80 * 4096)
 
 

@@ -84,7 +84,7 @@ def test_times_in_a_barrier_agree(kind: str) -> None:
 def test_chance_makes_phases_longer_by_what_the_slowest_draws(table, delay) -> None:
     drawn = {f"{table}__{key}": value for key, value in delay.items()}
     formula, found = both(eight(building__barrier="ideal", **drawn))
-    # Of 192 phases the mean of the slowest draw is off by some percent of a spread of 2 us.
+    # The mean of the slowest draw over 192 phases is off by some percent of a spread of 2 us.
     assert formula["phase_s"] == pytest.approx(found["phase_s"], rel=0.015)
 
 

@@ -102,7 +102,7 @@ def test_the_ring_with_a_certain_delay_is_the_recursion() -> None:
 
 
 def test_what_is_certain_hides_the_delays_of_others_and_posts_have_a_latency() -> None:
-    # Of two nodes each waits a quarter of the delay for the other, and nothing if that is seldom
+    # Each of two nodes waits a quarter of the delay for the other, and nothing if that is seldom
     # as late as what passes between two transfers anyway.
     jitter = Distribution.model_validate({"kind": "exponential", "mean": "20 us"})
     two = Ring(np.full(2, 576e-6), 0.0, jitter, Distribution())
@@ -249,7 +249,7 @@ def test_forty_nodes_are_simulated_as_fast_or_a_little_slower(changes, longer) -
     scenario = load("lhcb-10-percent", FORTY | changes)
     formula, found = analysed(scenario), simulated(scenario)
     assert 0.99 < found["phase_s"] / formula["phase_s"] < 1 + longer
-    # Of the phases counted one or two in forty are those of copies, which need no messages.
+    # One or two of forty counted phases are those of copies, which need no messages.
     busy_s = [each["phase_s"] * each["processor_share"] for each in (formula, found)]
     assert busy_s[1] == pytest.approx(busy_s[0], rel=0.05)
 
@@ -287,7 +287,7 @@ PARTED = {"transport.control_service_level": 1, "network.lanes.count": 2}
 
 
 def on_one_switch(nodes: int, changes: Mapping[str, object]) -> Scenario:
-    """So many folded nodes at one switch, with fragments of one size."""
+    """Folded nodes at one switch, with fragments of one size."""
     keys = {"readout.units": nodes, "network.hosts_per_leaf": nodes, "network.spine_links": 1}
     keys |= {"network.switch.radix": 64, "event.fragment_sizes": "fixed"}
     return load("laptop", keys | changes)

@@ -41,7 +41,7 @@ def test_out_of_step_short_delays_leave_half_the_rate(nodes: int) -> None:
 
 
 def test_out_of_step_the_product_form_is_what_is_played() -> None:
-    # Of three sizes; delays are long, so that it settles soon.
+    # Nodes of three sizes; delays are long, so that it settles soon.
     work_s = np.repeat([0.84 * T, 0.99 * T, 1.17 * T], 7)
     uneven = Ring(work_s, 0.05 * T, exponential(300e-6), exponential(100e-6))
     played = np.mean(uneven._played(EQUAL_SHARES, 30.0)[1:])
@@ -58,7 +58,7 @@ def test_builder_paced_nodes_wait_a_quarter_of_the_delay_and_more_writers_are_wo
 
 @pytest.mark.parametrize("delay_s", [1e-6, 20e-6, T, 10 * T])
 def test_builder_paced_is_never_slower_than_in_step(delay_s: float) -> None:
-    # Nobody waits for more than the slowest of the step before.
+    # No node waits for more than the slowest of the step before.
     work_s = np.repeat([0.84 * T, 0.99 * T, 1.17 * T], 7)
     uneven = Ring(work_s, 0.0, exponential(delay_s), Distribution())
     assert uneven.paced_share(1) >= uneven.in_step_share()
@@ -93,7 +93,7 @@ def test_out_of_step_the_rate_falls_to_that_of_a_run_short_enough_to_be_played()
 
 @pytest.mark.parametrize("delay_s", [1e-6, 20e-6])
 def test_out_of_step_wins_from_a_delay_on_that_is_known(delay_s: float) -> None:
-    # Of many nodes s = 1/(1 + H x) in step, x = j/T, and s/(1 - s) + s x = 1 out of step, where one
+    # Many nodes: s = 1/(1 + H x) in step, x = j/T, and s/(1 - s) + s x = 1 out of step, where one
     # node per builder is there or waits: together 1 = x² (H² - H).
     nodes = 2000
     late = ring(nodes, delay_s)
@@ -106,7 +106,7 @@ def test_builder_paced_wins_at_any_delay_and_what_is_slower_at_none() -> None:
     late = ring(40, 20e-6)
     assert late.wins_from_s(lambda stretch: late.paced_share(1, stretch)) == 0
     assert late.wins_from_s(lambda stretch: 0.5 * late.in_step_share(stretch)) is None
-    # What always has half of the rate wins where the longest delay is a transfer.
+    # A schedule with half of the rate wins where the longest delay is a transfer.
     half = late.wins_from_s(lambda stretch: 0.5)
     assert half == pytest.approx(T / harmonic(40), rel=0.005)
 

@@ -47,7 +47,7 @@ def test_what_finds_room_is_one_table() -> None:
     wide = len(tables(HEAD, ROWS, 100, words=[4]))
     narrow = drawn(HEAD, ROWS, 40, words=[4])
     assert wide == 1
-    # What a row is stands in each of the tables that the columns are spread over.
+    # The name of a row stands in each of the tables that the columns are spread over.
     assert sum("120 kHz" in line for line in narrow) == len(tables(HEAD, ROWS, 40, words=[4])) > 1
 
 

@@ -31,7 +31,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, whole: Path) -> Path:
-    """The same with a flipped bit in some results."""
+    """Yield the study's folder with a flipped bit in some results."""
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     for file in files(tmp_path / "store")[:HIT]:
         rewrite(file, with_flipped_bit)

@@ -172,7 +172,7 @@ def test_other_ways_are_measured_by_the_full_throughput_as_it_is() -> None:
     by_name = {way.name: way for way in found.ways}
     assert by_name["other"].hours_lost.value == pytest.approx(MONTH_H * (1 - 0.9 * up_s / 1000))
     both = by_name[f"{AS_IT_IS}; while a cable is broken: other"]
-    # As it is for 660 s with all up and 90 s without h; the other for 240 s, and 10 s without h.
+    # Unchanged for 660 s with all up and 90 s without h; the other for 240 s, and 10 s without h.
     mean = (660 + 90 * 0.75 + 0.9 * (240 + 10 * 0.75)) / 1000
     assert both.hours_lost.value == pytest.approx(MONTH_H * (1 - mean))
     assert both.full_bps == 10
@@ -215,7 +215,7 @@ def test_intervals_have_their_confidence() -> None:
             assert each.high is not None
             assert each.low < each.value < each.high
             held[name] += each.low <= truth <= each.high
-    # Of 100 with 0.95, 95 ± 2.2; days drawn again make it a little less.
+    # 100 draws with 0.95: 95 ± 2.2; days drawn again make it a little less.
     assert all(87 <= number <= 99 for number in held.values()), held
 
 

@@ -128,7 +128,7 @@ def test_steps_that_crowd_a_logarithmic_axis_have_no_number_each():
 )
 def test_the_step_without_a_limit_is_apart_from_a_single_limit(key: str, unit: str):
     [panel] = lines(study((key, [0, 8], unit), methods=("simulate",))).panels
-    # As far behind the limit as that is from 0.
+    # No limit stands as far behind the largest limit as that is from 0.
     assert curves(panel)[0].x == pytest.approx([8, np.nan, 16], nan_ok=True)
     assert [panel.x.text(tick) for tick in panel.x.ticks] == ["8", "no limit"]
 

@@ -36,7 +36,7 @@ def test_every_point_gives_the_configured_buffer(found):
 def test_the_smallest_burst_that_makes_the_host_wait_is_the_slack_of_the_buffer(found):
     assert (found["boundary_status"] == "found").all()
     burst_s = (found["boundary"] + 26 * np.ceil(found["boundary"] / 4096) + 20) * 8 / 100e9
-    # What fits, in time on the wire, less the loop; a step of the search is 1 KiB.
+    # Packets that fit, in time on the wire, less the loop; a step of the search is 1 KiB.
     packet = np.array([62, 4142])
     fitting = np.array([[kib * 16 // blocks for blocks in (1, 65)] for kib in (16, 64, 128)])
     loop_s = 2 * 170e-9 + 90e-9 + (np.minimum(packet, 64) + packet + 8) * 8 / 100e9

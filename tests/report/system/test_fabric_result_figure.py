@@ -228,7 +228,7 @@ def test_a_missing_host_leaves_its_cell_empty() -> None:
     [leaves] = blocks(fabric)
     hosts, spines = leaves.tables
     assert [group.label for group in hosts.groups] == [str(port) for port in range(1, 19)]
-    # As `daqloom topology show cluster64` says.
+    # Missing hosts in the output of `daqloom topology show cluster64`.
     assert np.flatnonzero(hosts.up[0] == NONE).tolist() == [3 - 1, 16 - 1]
     assert np.flatnonzero(hosts.up[1] == NONE).tolist() == [8 - 1, 9 - 1, 17 - 1]
     assert [group.label for group in spines.groups] == ["spine00", "spine01"]

@@ -1,4 +1,4 @@
-"""What a scenario means: presets, switch products, checks across keys, identity."""
+"""Meaning of a scenario: presets, switch products, checks across keys, identity."""
 
 import pickle
 from typing import Annotated

@@ -48,8 +48,8 @@ def test_links_differ_by_level_and_by_name() -> None:
 
 
 def test_a_message_takes_the_time_of_its_links() -> None:
-    """Of one packet of 1000 B with 62 + 20 B of headers, gap and preamble, and 20 B of its write:
-    store and forward by a leaf. The gap behind it delays nobody."""
+    """Latency of one packet of 1000 B with 62 + 20 B of headers, gap and preamble, and 20 B of its
+    write: store and forward by a leaf. The gap behind it delays no packet."""
     scenario = system(links__named=[{"end": "leaf00 port 2", "rate": "10 Gb/s", "delay": "1 us"}])
     latency = methods.simulate(scenario).metric("flow_latency_s.a.min")
     alike = methods.simulate(system()).metric("flow_latency_s.a.min")

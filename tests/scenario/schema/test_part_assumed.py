@@ -150,9 +150,9 @@ NEUTRAL = {
     "transport.rto_max", "transport.delayed_ack", "transport.ack_every", "transport.dctcp_g",
     # In effect without limit.
     "readout.buffer", "builders.buffer",
-    # Of the live event builder's own messages.
+    # Size of the live event builder's own messages.
     "building.control_size",
-    # As good as any other.
+    # Any seed will do.
     "faults.seed",
 }  # fmt: skip
 

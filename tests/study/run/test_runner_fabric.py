@@ -252,7 +252,7 @@ def tree() -> Scenario:
     return override(INFINIBAND, SMALL)
 
 
-# What a plan says
+# Plans
 
 
 def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

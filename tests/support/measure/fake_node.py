@@ -33,7 +33,7 @@ class FakeNode:
             raise ValueError("the provider is not there")
 
     def fault(self) -> str:
-        """What it does wrong at present."""
+        """Return the fault that the node has at present."""
         try:
             return (self.folder / f"fault-{self.unit}").read_text()
         except OSError:
@@ -56,7 +56,7 @@ class FakeNode:
         self.first_mep, self.since = first_mep, time.monotonic()
 
     def close(self, lost: Sequence[int]) -> None:
-        """It drains at once."""
+        """Do nothing: the node drains at once."""
 
     def drain(self, wait_until_s: float, until_s: float) -> int:
         if self.fault() == "never-halts":
@@ -83,18 +83,18 @@ class FakeNode:
         )
 
     def lease(self, mep_end: int, until_s: float) -> None:
-        """It cares for none."""
+        """Ignore the lease."""
 
     def take_stages(self) -> list[tuple[int, int, int, int, ShiftStage]]:
         """More than go into a message."""
         return [(step, self.epoch, step, -1, ShiftStage.idle) for step in range(4500)]
 
     def take_arrivals(self) -> tuple[int, list[int], int]:
-        """Those of an event manager on unit 0, more than go into a message, and some beyond."""
+        """Return arrivals at unit 0, more than go into a message, and some beyond."""
         return (1000, list(range(4500)), 7) if self.unit == 0 else (1000, [], 0)
 
     def connections(self) -> list[SimpleNamespace]:
-        """None: it has no network."""
+        """Return no connection: the node has no network."""
         return []
 
     def suspects(self) -> list[int]:

@@ -29,8 +29,8 @@ TICK_S = 0.1
 
 
 class Building:
-    """What the members of an epoch build together: a MEP a millisecond, while all of them take part
-    and have a lease."""
+    """Progress of the members of an epoch: a MEP a millisecond, while all of them take part and
+    have a lease."""
 
     def __init__(self, world: "World", members: tuple[int, ...], first_mep: int) -> None:
         self.world, self.members = world, members
@@ -53,7 +53,7 @@ class Building:
         return int(self.exact)
 
     def answer_one_more(self) -> None:
-        """Who was stopped between looking at its lease and answering."""
+        """Answer a MEP late, as a unit stopped between looking at its lease and answering."""
         if self.active == set(self.members) and all(
             self.exact + 1 <= node.mep_end for node in self.nodes.values()
         ):
@@ -157,7 +157,7 @@ class Process:
 
     @property
     def node(self) -> VirtualNode | None:
-        """What its unit holds."""
+        """Return the node of the unit."""
         return self.unit._node
 
 
@@ -279,7 +279,7 @@ class World:
             self.go_on(number)
             if (process := self.processes[number]) and process.cut_off:
                 process.cut_off = False
-                self._hear(number, process)
+                self._receive(number, process)
                 self._deliver(number, process)
 
     def reaches(self, a: int, b: int) -> bool:
@@ -394,20 +394,20 @@ class World:
                 self.after(3 * ORDER_S, lambda: self._exit(number, process))
             self.after(
                 ORDER_S,
-                lambda session=session, answer=answer: self._say(number, session, answer),
+                lambda session=session, answer=answer: self._send(number, session, answer),
             )
 
     def _exit(self, number: int, process: Process) -> None:
         if self.processes[number] is process:
             self.kill(number)
 
-    def _say(self, number: int, session: int, answer: UnitAnswer | None = None) -> None:
+    def _send(self, number: int, session: int, answer: UnitAnswer | None = None) -> None:
         process = self.processes[number]
         if process and process.session == session and not process.stopped:
             process.outbox += [(session, report) for report in process.unit.reports(answer)]
-            self._hear(number, process)
+            self._receive(number, process)
 
-    def _hear(self, number: int, process: Process) -> None:
+    def _receive(self, number: int, process: Process) -> None:
         while process.outbox and not process.cut_off:
             session, report = process.outbox.pop(0)
             if session != process.session:
@@ -420,5 +420,5 @@ class World:
         if self.processes[number] is not process:
             return
         if process.session and not process.stopped:
-            self._say(number, process.session)
+            self._send(number, process.session)
         self.after(self.control.plan.heartbeat_s, lambda: self._beat(number, process))

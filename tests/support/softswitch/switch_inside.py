@@ -63,16 +63,16 @@ def main() -> None:
                 path.write_text("1")
             run("ip", "link", "set", f"{end}{name}", "up")
     receiver, sender = host("dcm"), host("ros")
-    told: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     with switch(Path(sys.argv[1])) as running:
         burst(sender, BURST)
-        told["large"] = drained(running, BURST)
-        told["large_came"] = received(receiver, told["large"]["packets"])
+        counts["large"] = drained(running, BURST)
+        counts["large_came"] = received(receiver, counts["large"]["packets"])
         assert running.command("set", "rings.dcm.packets=300").returncode == 0
         burst(sender, BURST)
-        told["small"] = drained(running, 2 * BURST)
-        came = told["small"]["packets"] - told["large"]["packets"]
-        told["small_came"] = len(received(receiver, came))
+        counts["small"] = drained(running, 2 * BURST)
+        came = counts["small"]["packets"] - counts["large"]["packets"]
+        counts["small_came"] = len(received(receiver, came))
         # A cable that is down for a while: what is sent meanwhile is lost, and all goes on.
         run("ip", "link", "set", "sdcm", "down")
         burst(sender, 5)
@@ -80,9 +80,9 @@ def main() -> None:
         run("ip", "link", "set", "sdcm", "up")
         burst(sender, 5)
         drained(running, 2 * BURST + 10)
-        told["after_down"] = received(receiver, 5)[-5:]
-        told["last"] = running.last()
-    print(json.dumps(told))
+        counts["after_down"] = received(receiver, 5)[-5:]
+        counts["last"] = running.last()
+    print(json.dumps(counts))
 
 
 if __name__ == "__main__":

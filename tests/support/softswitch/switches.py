@@ -129,9 +129,9 @@ def switch(path: Path, *options: str, enter: Sequence[str] = ()) -> Iterator[Run
         text=True,
     )
     try:
-        said = process.stderr.readline()
-        found = re.search(r"listens at ([^;]+);", said)
-        assert found, said + process.stderr.read()
+        line = process.stderr.readline()
+        found = re.search(r"listens at ([^;]+);", line)
+        assert found, line + process.stderr.read()
         yield Running(process, found[1])
     finally:
         process.kill()

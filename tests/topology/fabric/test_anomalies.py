@@ -77,7 +77,7 @@ def lower_ends(fabric: Fabric) -> set[tuple[str, frozenset[tuple[str, int]]]]:
 def test_of_the_samples_only_the_imperfect_one_is_irregular():
     for name in "lhcb", "fattree72":
         assert named(load_fabric(SAMPLES / name)[0]) == []
-    # What was done to the cluster, as its description for the simulated subnet tells.
+    # Damage of the cluster, from its description for the simulated subnet.
     missing = [("leaf00", 3), ("leaf00", 16), ("leaf01", 8), ("leaf01", 9), ("leaf01", 17)]
     missing += [("leaf02", 16), ("leaf03", 7), ("leaf03", 15)]
     assert named(load_fabric(SAMPLES / "cluster64")[0]) == [
@@ -125,7 +125,7 @@ def damage(draw):
     while wrong and draw(st.booleans()):
         removed.append((draw(which), ports.pop()))
         wrong -= 1
-    # Of the hosts at one port less than half are missing, and no leaf loses all.
+    # Less than half of the hosts at one port are missing, and no leaf loses all.
     absent = [
         (leaf(index), port)
         for port in range(1, hosts)

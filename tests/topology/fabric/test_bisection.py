@@ -44,7 +44,7 @@ def test_two_switches_with_too_few_cables_are_blocking(name: str) -> None:
 @pytest.mark.parametrize(
     ("hosts", "switches", "pairs", "full"),
     [
-        # As many cables as hosts on either side.
+        # Equal numbers of cables and hosts on either side.
         (4, 2, [(0, 1)] * 4, True),
         (4, 2, [(0, 1)] * 3, False),
         # A ring of four: half of it has 2 × 2 hosts, and two cuts of two cables each.
@@ -101,7 +101,7 @@ def test_a_small_fabric_is_judged_by_all_its_cuts(graph) -> None:
 
 @given(graphs(), st.data())
 def test_a_large_fabric_is_judged_rightly_or_not_at_all(graph, data: st.DataObject) -> None:
-    """As if it had too many sets to try all; wrong levels may only cost an answer."""
+    """Graphs with too many sets to try all, in effect; wrong levels may only cost an answer."""
     rates, sent = graph
     level = {switch: data.draw(st.integers(1, 3)) for switch in rates}
     pods = data.draw(st.lists(st.sets(st.sampled_from(sorted(rates)))))

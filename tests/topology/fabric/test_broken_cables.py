@@ -59,7 +59,7 @@ def test_each_draw_is_a_scenario_of_its_own_with_its_hash_in_a_study() -> None:
     hashes = {load("lhcb-10-percent", keys).hash() for keys in drawn}
     assert len(hashes | {plain.hash()}) == 4
     assert "faults" not in load("atlas-lab").content()
-    # None broken, whose seed changes nothing, among them.
+    # No cable broken, where the seed changes nothing, among them.
     base = load("lhcb-10-percent")
     hasher = ScenarioHasher(base)
     for cables in (0, 1, 3, 0):

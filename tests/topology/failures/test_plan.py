@@ -1,4 +1,4 @@
-"""What breaks of a network during a run, when it is known, and the tables from then on."""
+"""Failures of a network during a run, when they are known, and the tables from then on."""
 
 from typing import Any
 

@@ -49,7 +49,7 @@ def checked(fabric: Fabric, mended: Mended) -> ShiftCheck:
 
 
 def share(fabric: Fabric, mended: Mended) -> float:
-    """Of the rate that cables allow, which hosts' cables bound where others do not."""
+    """Return the share of the rate that the cables allow, those of hosts included."""
     hosts = mended.readouts[mended.readouts != DUMMY]
     least = max(len(hosts) - 1, least_time(wire(fabric), hosts, np.ones(len(hosts))))
     return least / round_time(fabric, mended)
@@ -70,7 +70,7 @@ def meetings(mended: Mended) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(("leaves", "size", "turns"), [(2, 6, 3), (3, 3, 1), (3, 8, 2), (4, 6, 1)])
 def test_each_phase_sends_as_many_flows_from_each_leaf_to_each(leaves, size, turns) -> None:
-    """Of h hosts on each of L leaves, all but the extras: h // L, and of these one at most more."""
+    """`turns` flows from each leaf to each, and one more for each of the extras."""
     hosts = [[leaf * size + place for place in range(size)] for leaf in range(leaves)]
     frames = Frames(hosts, turns, size)
     readouts, builders = frames.schedule()

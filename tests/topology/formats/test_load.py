@@ -23,7 +23,7 @@ from support.repository import DATA, ROOT
 
 SAMPLES = ROOT / "scenarios" / "fabrics"
 CLUSTER = SAMPLES / "cluster64"
-# What OpenSM 3.3.23 wrote about cluster64's simulated subnet.
+# Output of OpenSM 3.3.23 for cluster64's simulated subnet.
 SUBNET_LIST = DATA / "cluster64-opensm-subnet.lst"
 
 # Two leaves with an adapter of two ports and one of one port, a spine; LIDs 1 … 6.

@@ -1,4 +1,4 @@
-"""What a network can carry at most of an exchange of all with all."""
+"""Maximum that a network can carry of an exchange of all with all."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def time_of(fabric: Fabric) -> float:
 
 
 def without(fabric: Fabric, leaf: int, spine: int, cables: int) -> Fabric:
-    """So many of the parallel cables between a leaf and a spine are gone."""
+    """Return the fabric without some of the parallel cables between a leaf and a spine."""
     ends = fabric.switch_node(leaf), fabric.switch_node(spine)
     between = [cable for cable in fabric.cables if (cable.a.node, cable.b.node) == ends]
     assert len(between) >= cables > 0

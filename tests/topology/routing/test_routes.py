@@ -39,7 +39,7 @@ def two_leaves() -> Fabric:
 
 
 GOOD = ([1, 2, 3], [3, 3, 1], [1, 1, 2])
-"""Of L0, L1, S: the ports towards A, B, C."""
+"""Tables of L0, L1, S: the ports towards A, B, C."""
 
 
 def forwarding_of_the_dump(folder: Path) -> dict[tuple[str, str], list[tuple[str, int]]]:

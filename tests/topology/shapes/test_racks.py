@@ -76,7 +76,7 @@ def test_a_tree_has_as_many_ways_as_spines_and_cables_or_one_by_its_table():
     routes = equal_cost(fabric)
     assert ways(fabric, routes, 0, 1) == [1]
     assert ways(fabric, routes, 0, 5) == [3] * (2 * 2 * 2)  # up by 4 cables, down by 2
-    # Of each leaf one group for all hosts that are elsewhere, of each spine one for each leaf.
+    # A leaf has one group for all hosts elsewhere, a spine has one for each leaf.
     assert len(routes.groups) == 3 + 2 * 3
     fabric = folded_clos("tree", leaves=3, spines=2, hosts_per_leaf=2, rate_bps=1)
     table = routing(fabric, None, "d-mod-k")

@@ -50,7 +50,7 @@ def test_a_rack_is_simulated_for_two_thousand_events_of_each_builder() -> None:
     rack = {"event.rate": "1 kHz", "event.size": "100 kB", "builders.units": 4}
     run = override(Scenario(), rack).run
     assert (run.warmup, run.duration) == (400 * 4 / 1000, 2000 * 4 / 1000)
-    # Of large events fewer: 200 million packets of 1448 B payload, 5 MB in each event.
+    # Large events are fewer: 200 million packets of 1448 B payload, 5 MB in each event.
     large = override(Scenario(), rack | {"event.size": "500 MB"}).run
     assert large.duration == pytest.approx(2e8 / (1000 * 500e6 / 1448), rel=0.01)
     assert large.warmup == pytest.approx(large.duration / 5, rel=0.01)
