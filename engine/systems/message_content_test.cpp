@@ -13,7 +13,7 @@ TEST(MessageContent, IsAsLongAsTheMessageIsBetweenProcessesUnlessTheScenarioSays
     const std::array<base::Bytes, 3> sizes = {1, 2, 3};
     for (std::size_t count = 0; count <= sizes.size(); ++count) {
         const UnitMessage message{UnitMessage::Kind::announce, 0, 7, std::span(sizes).first(count)};
-        EXPECT_EQ(message_bytes(NodesConfig{}.control_bytes, message),
+        EXPECT_EQ(message_bytes(hosts::NodesConfig{}.control_bytes, message),
                   static_cast<base::Bytes>(encoded_bytes(message)));
         EXPECT_EQ(message_bytes(64, message), static_cast<base::Bytes>(64 + 8 * count));
     }

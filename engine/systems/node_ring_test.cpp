@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/expected_test.hpp"
+
 namespace daqloom::systems {
 namespace {
 
@@ -44,11 +46,7 @@ NodeRingConfig in_groups(NodeRingConfig config) {
     return config;
 }
 
-NodeRingReport play(const NodeRingConfig& config) {
-    const auto report = play_node_ring(config);
-    EXPECT_TRUE(report) << report.error().message;
-    return *report;
-}
+NodeRingReport play(const NodeRingConfig& config) { return base::value_of(play_node_ring(config)); }
 
 /// Share of the full rate once all has settled: without the first two of six seconds, in as many
 /// runs as make up for few nodes.
@@ -220,8 +218,8 @@ TEST(NodeRing, IsTheSameWithTheSameSeedAndWithAsManyWritersAsNodes) {
 }
 
 TEST(NodeRing, WhatCannotBePlayedIsRefused) {
-    const auto refusal = [](NodeRingConfig config) {
-        return play_node_ring(config).error().message;
+    const auto refusal = [](const NodeRingConfig& config) {
+        return base::message_of(play_node_ring(config));
     };
     EXPECT_EQ(refusal(ring(0, 1)), "a ring of 0 nodes; give at least one");
     NodeRingConfig config = ring(2, 1);
