@@ -79,15 +79,14 @@ base::expected<void> check(const FabricConfig& config) {
                       "{} virtual lanes; expected 1 to {}", config.lanes, kMostLanes);
     DAQLOOM_REFUSE_IF(config.buffer_blocks < 1 || config.buffer_blocks > kMostBlocks,
                       "buffers of {} blocks; expected 1 to {}", config.buffer_blocks, kMostBlocks);
-    if (config.crossbar_speedup < 1 || config.crossbar_iterations < 1 ||
-        config.switch_latency <= base::Time::zero() ||
-        config.credit_update_interval < base::Time::zero() || config.credit_update_bytes < 1 ||
-        config.head_of_queue_lifetime < base::Time::zero()) {
-        return base::failure(std::string(
-            "crossbar speed-up and iterations, switch latency and credit update bytes have to be "
-            "above 0, the interval of credit updates and the lifetime at the head of a queue 0 or "
-            "more"));
-    }
+    DAQLOOM_REFUSE_IF(
+        config.crossbar_speedup < 1 || config.crossbar_iterations < 1 ||
+            config.switch_latency <= base::Time::zero() ||
+            config.credit_update_interval < base::Time::zero() || config.credit_update_bytes < 1 ||
+            config.head_of_queue_lifetime < base::Time::zero(),
+        "crossbar speed-up and iterations, switch latency and credit update bytes have to be "
+        "above 0, the interval of credit updates and the lifetime at the head of a queue 0 or "
+        "more");
     for (const PortNumber ports : config.switch_ports) {
         DAQLOOM_REFUSE_IF(ports > kMostPorts, "a switch of {} ports; expected {} at most", ports,
                           kMostPorts);

@@ -35,9 +35,7 @@ class Walk {
         : found_{.path = path}, file_(std::move(file)), bytes_(bytes), packing_(packing) {}
 
     base::expected<RecordedFile> all() {
-        if (bytes_ == 0) {
-            return base::failure(found_.path + " is empty; expected MFPs");
-        }
+        DAQLOOM_REFUSE_IF(bytes_ == 0, "{} is empty; expected MFPs", found_.path);
         if (const auto index = read_index(found_.path, bytes_); index && !index->empty()) {
             DAQLOOM_CHECK(take_all(*index));
             return found_;
@@ -131,9 +129,8 @@ base::expected<RecordedFile> file_at(const std::string& path, std::uint32_t pack
     struct stat status {};
     DAQLOOM_REFUSE_IF(!file || ::fstat(file.get(), &status) != 0, "cannot read {}: {}", path,
                       std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) {
-        return base::failure(path + " is no regular file; expected a file of MFPs");
-    }
+    DAQLOOM_REFUSE_IF(!S_ISREG(status.st_mode), "{} is no regular file; expected a file of MFPs",
+                      path);
     return Walk(path, std::move(file), status.st_size, packing).all();
 }
 
@@ -150,9 +147,8 @@ base::expected<std::vector<std::string>> paths_at(const std::string& path) {
         }
     }
     DAQLOOM_REFUSE_IF(error, "cannot read {}: {}", path, error.message());
-    if (paths.empty()) {
-        return base::failure(path + " has no files that end in .mfp; expected a recording");
-    }
+    DAQLOOM_REFUSE_IF(paths.empty(), "{} has no files that end in .mfp; expected a recording",
+                      path);
     std::ranges::sort(paths);
     return paths;
 }

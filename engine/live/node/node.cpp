@@ -36,11 +36,10 @@ constexpr base::Time kHaltWait = base::seconds(1);
 
 base::expected<void> Node::check(const NodeConfig& given) {
     DAQLOOM_TRY(config, with_pieces(given));
-    if (const std::size_t units = config.slots.units(); units > kMostUnits) {
-        return base::failure(
-            fmt::format("unit {} in a slot; give 0 to {}", units - 1, kMostUnits - 1));
-    }
-    DAQLOOM_CHECK(live::check(config.tcp, config.slots.units()));
+    const std::size_t units = config.slots.units();
+    DAQLOOM_REFUSE_IF(units > kMostUnits, "unit {} in a slot; give 0 to {}", units - 1,
+                      kMostUnits - 1);
+    DAQLOOM_CHECK(live::check(config.tcp, units));
     DAQLOOM_REFUSE_IF(config.streams < 1 || config.streams > most_streams,
                       "{} streams; give 1 to {}", config.streams, most_streams);
     DAQLOOM_CHECK(check_epoch(config));

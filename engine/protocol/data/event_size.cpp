@@ -23,11 +23,10 @@ constexpr double largest_gamma_spread = 10.0;
 base::expected<void> check_spread(const EventSizeConfig& config, double largest_share,
                                   const char* distribution) {
     const double largest = largest_share * static_cast<double>(config.mean);
-    if (config.spread_bytes > 0 && config.spread_bytes <= largest) {
-        return {};
-    }
-    return base::failure(fmt::format("{} spread of {} bytes; give more than 0, at most {}",
-                                     distribution, config.spread_bytes, largest));
+    DAQLOOM_REFUSE_IF(!(config.spread_bytes > 0 && config.spread_bytes <= largest),
+                      "{} spread of {} bytes; give more than 0, at most {}", distribution,
+                      config.spread_bytes, largest);
+    return {};
 }
 
 base::expected<void> check_histogram(const std::vector<EventSizeConfig::Bin>& bins) {

@@ -144,13 +144,10 @@ base::expected<MepView> MepView::decode_front(Memory memory, Bytes bytes) {
         DAQLOOM_CHECK(places.take(entry_at(memory, stream)));
     }
     const auto flags = number_at<std::uint32_t>(memory, 28);
-    if (const std::uint32_t expected = places.is_incomplete() ? incomplete_flag : 0;
-        flags != expected) {
-        return base::failure(
-            fmt::format("MEP with flags {:#x}; expected {:#x} from the states of "
-                        "its streams",
-                        flags, expected));
-    }
+    const std::uint32_t expected = places.is_incomplete() ? incomplete_flag : 0;
+    DAQLOOM_REFUSE_IF(flags != expected,
+                      "MEP with flags {:#x}; expected {:#x} from the states of its streams", flags,
+                      expected);
     return MepView({.mep = MepId{number_at<std::uint64_t>(memory, 8)},
                     .event_id = number_at<std::uint64_t>(memory, 16),
                     .events = number_at<std::uint32_t>(memory, 24)},

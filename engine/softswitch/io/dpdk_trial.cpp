@@ -67,14 +67,13 @@ std::uint32_t buffers_of(const TrialConfig& config) {
 }
 
 base::expected<void> check(const TrialConfig& config) {
-    if (config.destinations < 1 || config.destinations > 65'536 || config.ring_packets < 1 ||
-        config.ring_packets > 1'000'000 || config.frame_bytes < 64 || config.frame_bytes > 2'000 ||
-        !std::has_single_bit(config.descriptors) || config.descriptors < 64 ||
-        config.descriptors > 65'536) {
-        return base::failure(std::string(
-            "trial out of range; expected 1 to 65536 destinations, rings of 1 to 1000000 packets, "
-            "frames of 64 to 2000 B, and a power of two of descriptors, 64 to 65536"));
-    }
+    DAQLOOM_REFUSE_IF(
+        config.destinations < 1 || config.destinations > 65'536 || config.ring_packets < 1 ||
+            config.ring_packets > 1'000'000 || config.frame_bytes < 64 ||
+            config.frame_bytes > 2'000 || !std::has_single_bit(config.descriptors) ||
+            config.descriptors < 64 || config.descriptors > 65'536,
+        "trial out of range; expected 1 to 65536 destinations, rings of 1 to 1000000 packets, "
+        "frames of 64 to 2000 B, and a power of two of descriptors, 64 to 65536");
     return {};
 }
 

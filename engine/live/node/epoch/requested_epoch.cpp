@@ -396,17 +396,16 @@ auto with_unit(Protocol protocol, Use use) {
 
 /// Checks protocols in which all data of a readout unit for an event travel together.
 base::expected<void> check_requested(const NodeConfig& config) {
-    return with_unit(config.protocol, [&]<class Unit>(std::type_identity<Unit>) {
-        if (config.streams != 1) {
-            return base::expected<void>(base::failure(
-                fmt::format("{} streams; in {} a readout unit has one, of MFPs with all it holds",
-                            config.streams, Unit::words.protocol)));
-        }
-        const std::uint32_t readouts = units_in(config.slots.readouts);
-        const std::uint32_t builders = units_in(config.slots.builders);
-        return EventMemory::of<Unit>(config, {readouts, builders, readouts})
-            .map([](const EventMemory&) {});
-    });
+    return with_unit(
+        config.protocol, [&]<class Unit>(std::type_identity<Unit>) -> base::expected<void> {
+            DAQLOOM_REFUSE_IF(config.streams != 1,
+                              "{} streams; in {} a readout unit has one, of MFPs with all it holds",
+                              config.streams, Unit::words.protocol);
+            const std::uint32_t readouts = units_in(config.slots.readouts);
+            const std::uint32_t builders = units_in(config.slots.builders);
+            return EventMemory::of<Unit>(config, {readouts, builders, readouts})
+                .map([](const EventMemory&) {});
+        });
 }
 
 base::expected<std::unique_ptr<Epoch>> make_requested_epoch(const EpochParts& parts,
