@@ -19,8 +19,7 @@ base::expected<void> check_software(const SwitchConfig& config) {
     DAQLOOM_REFUSE_IF(how.ring_packets < 1 || how.ring_packets > most || how.cores < 1 ||
                           how.cores > 1024 || how.descriptors < 1 || how.descriptors > most,
                       "a software switch has {} packets a ring, {} cores and {} descriptors; "
-                      "expected 1 to {} "
-                      "packets and descriptors, and 1 to 1024 cores",
+                      "expected 1 to {} packets and descriptors, and 1 to 1024 cores",
                       how.ring_packets, how.cores, how.descriptors, most);
     DAQLOOM_REFUSE_IF(
         how.pause_at > most || (how.pause_at > 0 && how.cores > 1),
@@ -109,8 +108,7 @@ base::expected<void> validate(const NetworkConfig& config, base::Bytes frame) {
     DAQLOOM_REFUSE_IF(config.switches.size() != graph.switches() ||
                           (!config.link_names.empty() && config.link_names.size() != links),
                       "{} switches with settings and {} names of links; expected {} switches, "
-                      "and {} names or "
-                      "none",
+                      "and {} names or none",
                       config.switches.size(), config.link_names.size(), graph.switches(), links);
     constexpr base::Bytes most = 1 << 30;
     DAQLOOM_REFUSE_IF(

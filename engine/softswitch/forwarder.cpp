@@ -46,26 +46,23 @@ MacTableConfig addresses_of(const ForwarderConfig& config) {
 base::expected<void> check(const ForwarderConfig& config) {
     const OutputConfig& output = config.output;
     DAQLOOM_REFUSE_IF(output.ports < 1 || config.classes < 1 || config.classes > kClasses,
-                      "{} ports with {} classes; expected one port at least, and 1 "
-                      "to {} classes",
+                      "{} ports with {} classes; expected one port at least, and 1 to {} classes",
                       output.ports, config.classes, kClasses);
     DAQLOOM_REFUSE_IF(output.rings.size() < std::size_t{output.ports} * config.classes ||
                           output.rings.size() > kNumber,
-                      "{} rings; expected one for each class of each port, {} at "
-                      "least",
+                      "{} rings; expected one for each class of each port, {} at least",
                       output.rings.size(), std::size_t{output.ports} * config.classes);
     for (std::size_t ring = 0; ring < output.rings.size(); ++ring) {
         const RingConfig& given = output.rings[ring];
         const bool is_its_ports = ring >= std::size_t{output.ports} * config.classes ||
                                   given.port == PortIndex(ring / config.classes);
-        DAQLOOM_REFUSE_IF(given.port.value() >= output.ports || given.priority >= kClasses ||
-                              given.packets < 1 || given.bytes < 1 || given.rate.bps < 0 ||
-                              !is_its_ports,
-                          "ring {} of port {}, class {}, {} packets, {} B, {} b/s; expected one "
-                          "of the {} ports, "
-                          "in their order first, a class below {}, and room for a packet",
-                          ring, given.port.value(), given.priority, given.packets, given.bytes,
-                          given.rate.bps, output.ports, kClasses);
+        DAQLOOM_REFUSE_IF(
+            given.port.value() >= output.ports || given.priority >= kClasses || given.packets < 1 ||
+                given.bytes < 1 || given.rate.bps < 0 || !is_its_ports,
+            "ring {} of port {}, class {}, {} packets, {} B, {} b/s; expected one "
+            "of the {} ports, in their order first, a class below {}, and room for a packet",
+            ring, given.port.value(), given.priority, given.packets, given.bytes, given.rate.bps,
+            output.ports, kClasses);
     }
     const SharedMemoryConfig& shared = output.shared;
     DAQLOOM_REFUSE_IF(shared.buffer < 0 || shared.dedicated < 0 ||
@@ -74,11 +71,11 @@ base::expected<void> check(const ForwarderConfig& config) {
                       "shared memory of {} B, of which {} B are dedicated, with alpha {}; "
                       "expected a dedicated part no larger than all, and alpha above 0",
                       shared.buffer, shared.dedicated, shared.alpha);
-    DAQLOOM_REFUSE_IF(config.share.cores < 1 || config.share.number >= config.share.cores ||
-                          (config.share.cores > 1 && shared.buffer > 0),
-                      "core {} of {}; expected a number below that, and one core for a shared "
-                      "memory",
-                      config.share.number, config.share.cores);
+    DAQLOOM_REFUSE_IF(
+        config.share.cores < 1 || config.share.number >= config.share.cores ||
+            (config.share.cores > 1 && shared.buffer > 0),
+        "core {} of {}; expected a number below that, and one core for a shared memory",
+        config.share.number, config.share.cores);
     DAQLOOM_REFUSE_IF(config.limits.size() > output.ports,
                       "limits of {} ports; expected {} at most", config.limits.size(),
                       output.ports);

@@ -17,8 +17,7 @@ base::expected<Eal> Eal::start(std::span<const std::string> arguments) {
     }
     DAQLOOM_REFUSE_IF(rte_eal_init(static_cast<int>(given.size()), given.data()) < 0,
                       "DPDK does not start with {}: {}; see its messages above, and whether "
-                      "there are huge pages "
-                      "(else --no-huge) and rights to devices",
+                      "there are huge pages (else --no-huge) and rights to devices",
                       fmt::join(arguments, " "), rte_strerror(rte_errno));
     return Eal();
 }

@@ -54,8 +54,7 @@ base::expected<void> Devices::start(const DevicesConfig& config, const std::stri
     std::uint16_t id = 0;
     DAQLOOM_REFUSE_IF(rte_eth_dev_get_port_by_name(name.c_str(), &id) != 0,
                       "DPDK has no device {}; expected the name of a virtual device (--vdev) or "
-                      "a PCI address "
-                      "bound to a driver of DPDK",
+                      "a PCI address bound to a driver of DPDK",
                       name);
     rte_eth_dev_info info{};
     DAQLOOM_CHECK(check(rte_eth_dev_info_get(id, &info), name, "to ask what it is"));
