@@ -245,7 +245,7 @@ base::expected<std::vector<std::byte>> Endpoints::address() const {
     return address;
 }
 
-std::optional<Destination> Endpoints::meet(std::span<const std::byte> address) const {
+std::optional<Destination> Endpoints::add_address(std::span<const std::byte> address) const {
     AddressHead head;
     if (address.size() < sizeof head) {
         return {};

@@ -52,10 +52,10 @@ class Endpoints {
     /// The descriptor of registered memory that contains these bytes.
     [[nodiscard]] void* descriptor_of(const std::byte* bytes) const;
 
-    /// The address for `meet` of others; up to 1 KiB.
+    /// The address for `add_address` of others; up to 1 KiB.
     [[nodiscard]] base::expected<std::vector<std::byte>> address() const;
     /// Adds another unit's address; none: it is invalid, or of another provider.
-    [[nodiscard]] std::optional<Destination> meet(std::span<const std::byte> address) const;
+    [[nodiscard]] std::optional<Destination> add_address(std::span<const std::byte> address) const;
 
     [[nodiscard]] fid_ep* get(Path path) const { return endpoints_[index_of(path)].get(); }
     [[nodiscard]] const Queue& queue() const { return queue_; }

@@ -92,7 +92,7 @@ bool LibfabricTransport::add(const Transport::Peer& peer) {
     if (!peers_.contains(peer.unit)) {
         return false;
     }
-    const auto where = endpoints_.meet(peer.address);
+    const auto where = endpoints_.add_address(peer.address);
     if (!where) {
         return false;
     }

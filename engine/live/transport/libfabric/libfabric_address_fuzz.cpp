@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const std::size_t length = std::min(bytes.size(), address.size() - at);
         std::copy_n(bytes.begin(), length, address.begin() + static_cast<std::ptrdiff_t>(at));
     }
-    const auto destination = ours.meet(address);
+    const auto destination = ours.add_address(address);
     daqloom::base::require(!destination || destination->bytes <= std::uint64_t{1} << 62);
     return 0;
 }

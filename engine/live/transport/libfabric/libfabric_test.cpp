@@ -26,7 +26,7 @@ void send_raw(const std::string& provider, std::span<const std::byte> address,
     strangers.emplace_back([provider, address = std::vector(address.begin(), address.end()),
                             bytes = std::vector(bytes.begin(), bytes.end())] {
         auto ours = ofi::Endpoints::open({.provider = provider}, 0, 1).value();
-        const auto to = ours.meet(address).value();
+        const auto to = ours.add_address(address).value();
         ASSERT_TRUE(ours.use(bytes, FI_SEND));
         fi_context2 context{};
         fi_cq_data_entry done{};
@@ -197,7 +197,7 @@ TEST(LibfabricStranger, AWriteWithAnotherKeyTouchesNothing) {
     const std::vector<std::byte> bytes(1'000);
     auto stranger = ofi::Endpoints::open({.provider = kTcpProvider}, bytes.size(), 1).value();
     ASSERT_TRUE(stranger.use(bytes, FI_WRITE));
-    const auto to = stranger.meet(run[1].transport().address()).value();
+    const auto to = stranger.add_address(run[1].transport().address()).value();
     fi_context2 context{};
     const auto write = [&] {
         return ::fi_writedata(stranger.get(ofi::Path::writes), bytes.data(), bytes.size(),

@@ -104,10 +104,10 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
     const base::Bytes ring_bytes = message_ring_bytes(shm_.ring_bytes);
     DAQLOOM_TRY(own_ring, SharedMemory::create("daqloom-ring", ring_bytes));
     own_ring_ = std::move(own_ring);
-    DAQLOOM_TRY(met,
+    DAQLOOM_TRY(connected,
                 connect_peers({config_, name_, ring_bytes, listener_, counters_}, peers, until));
     for (const UnitIndex index : by_index_.indices()) {
-        auto& peer = met[index];
+        auto& peer = connected[index];
         if (!peer && index != config_.self) {
             continue;
         }

@@ -51,8 +51,8 @@ class TcpConnector {
     void refuse_late_connections(TransportCounters& counters) { wait_and_handle(0, counters); }
 
   private:
-    static constexpr std::size_t kMostPending =
-        64;  ///< limit on connections without identification
+    /// Limit on connections without identification.
+    static constexpr std::size_t kMostPending = 64;
 
     /// A connection whose other end has not identified itself.
     struct PendingConnection {
@@ -62,7 +62,7 @@ class TcpConnector {
         std::array<std::byte, sizeof(Envelope) + sizeof(std::uint64_t)> received{};
         std::size_t bytes = 0;
     };
-    /// A unit to connect.
+    /// A unit to connect to.
     struct ExpectedPeer {
         UnitIndex unit{};
         SocketAddress where;

@@ -110,9 +110,9 @@ TcpTransport::~TcpTransport() {
 
 base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Peer> peers,
                                                              base::Time until) {
-    DAQLOOM_TRY(met, connector_.connect(peers, until, counters_));
+    DAQLOOM_TRY(connected, connector_.connect(peers, until, counters_));
     const auto arena = config_.arena != nullptr ? config_.arena->bytes() : std::span<std::byte>();
-    for (ConnectedUnit& unit : met) {
+    for (ConnectedUnit& unit : connected) {
         // Windows below two segments are often closed, and opened by a timer.
         const bool holds = window_ >= 2 * segment_bytes(unit.socket.get());
         connections_.push_back(std::make_unique<Connection>(
@@ -132,8 +132,8 @@ base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Pee
     }
     std::vector<UnitIndex> missing;
     for (const Peer& peer : peers) {
-        const bool is_met = by_index_.contains(peer.unit) && by_index_[peer.unit] != nullptr;
-        if (!is_met && peer.unit != config_.self) {
+        const bool is_connected = by_index_.contains(peer.unit) && by_index_[peer.unit] != nullptr;
+        if (!is_connected && peer.unit != config_.self) {
             missing.push_back(peer.unit);
         }
     }

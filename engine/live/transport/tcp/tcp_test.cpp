@@ -104,17 +104,17 @@ TEST(TcpConnector, EachPairConnectsFromItsPort) {
     const TcpConfig tcp{.first_source_port =
                             static_cast<std::uint16_t>(61'000 + 4 * (::getpid() % 1'000))};
     Connectors connectors(kUnits, tcp);
-    std::array<std::vector<ConnectedUnit>, kUnits> met;
+    std::array<std::vector<ConnectedUnit>, kUnits> connected;
     {
         std::vector<std::jthread> units;
         for (std::uint32_t unit = 0; unit < kUnits; ++unit) {
-            units.emplace_back([&, unit] { met[unit] = connectors.connect(unit); });
+            units.emplace_back([&, unit] { connected[unit] = connectors.connect(unit); });
         }
     }
     std::vector<int> ports;
     for (std::uint32_t unit = 0; unit < kUnits; ++unit) {
-        ASSERT_EQ(met[unit].size(), kUnits - 1);
-        for (const ConnectedUnit& other : met[unit]) {
+        ASSERT_EQ(connected[unit].size(), kUnits - 1);
+        for (const ConnectedUnit& other : connected[unit]) {
             if (other.unit.value() > unit) {
                 sockaddr_in from{};
                 socklen_t length = sizeof from;
@@ -166,8 +166,8 @@ TEST(TcpConnector, AStrangerThatCannotBeLetInWakesTheUnitOnce) {
     EXPECT_EQ(counters.refused_strangers, 3U);
 }
 
-/// Descriptors may come back while units are met.
-TEST(TcpConnector, UnitsAreMetAsSoonAsThereIsADescriptorAgain) {
+/// Descriptors may come back while units are connecting.
+TEST(TcpConnector, UnitsConnectAsSoonAsThereIsADescriptorAgain) {
     Connectors connectors(2);
     TcpConnector& first = connectors.all[0];
     std::vector<OwnedFd> strangers;
