@@ -24,7 +24,7 @@ base::expected<void> check_software(const SwitchConfig& config) {
     DAQLOOM_REFUSE_IF(
         how.pause_at > most || (how.pause_at > 0 && how.cores > 1),
         "a software switch pauses above {} packets, with {} cores; expected 0 to {} packets, "
-        "and of several cores none",
+        "and 0 with several cores",
         how.pause_at, how.cores, most);
     DAQLOOM_REFUSE_IF(how.packet_cost < base::Time::zero() || how.batch_cost < base::Time::zero() ||
                           how.packet_cost > base::seconds(1) || how.batch_cost > base::seconds(1),

@@ -53,8 +53,8 @@ base::expected<void> check_changes(const FabricConfig& config) {
         DAQLOOM_REFUSE_IF(
             change.what == LinkChange::What::up && dark[change.link] != base::Time::never() &&
                 change.at <= dark[change.link] + gone,
-            "link {} is up again {} s after it broke; expected more than the {} s that its "
-            "wire is long",
+            "link {} is up again {} s after it broke; expected more than the {} s of its "
+            "delay and a credit update",
             change.link, (change.at - dark[change.link]).seconds(), gone.seconds());
         if (change.what == LinkChange::What::dark || change.what == LinkChange::What::down) {
             dark[change.link] = std::min(dark[change.link], change.at);

@@ -147,8 +147,8 @@ base::expected<void> ShiftEpoch::make_unit() {
     DAQLOOM_REFUSE_IF(
         made.builder.concurrent_meps + made.builder.announced_meps > Immediate::slots ||
             readouts() * config().streams > Immediate::streams,
-        "more MEPs per phase, or more streams, than the 32 bits that come "
-        "with a write can tell apart; give at most 341 and 65 536");
+        "more MEPs per phase, or more streams, than fit the immediate bits of a write; give at "
+        "most 341 and 65536");
     DAQLOOM_TRY(unit, ShiftUnit::make(made, members_.shift));
     unit_.emplace(std::move(unit));
     if (unit_->readout() != nullptr) {

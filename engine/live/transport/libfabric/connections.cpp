@@ -86,10 +86,11 @@ void drop_completions(fid_cq* cq) {
 
 base::expected<void> check_congestion_control(const std::string& name) {
     const OwnedFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    DAQLOOM_REFUSE_IF(!set(socket.get(), name),
-                      "TCP's congestion control '{}' cannot be had here: {}; take one that `sysctl "
-                      "net.ipv4.tcp_allowed_congestion_control` lists",
-                      name, std::strerror(errno));
+    DAQLOOM_REFUSE_IF(
+        !set(socket.get(), name),
+        "TCP's congestion control '{}' is not available here: {}; use one that `sysctl "
+        "net.ipv4.tcp_allowed_congestion_control` lists",
+        name, std::strerror(errno));
     return {};
 }
 
