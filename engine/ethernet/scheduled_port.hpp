@@ -171,9 +171,7 @@ class ScheduledPort {
     [[nodiscard]] std::uint32_t queue_of(std::uint32_t input) const {
         return inputs_ == 1 ? 0 : input;
     }
-    [[nodiscard]] static bool may_send(const Class& queue) {
-        return queue.waiting > 0 && !queue.is_held;
-    }
+    [[nodiscard]] static bool may_send(const Class& its) { return its.waiting > 0 && !its.is_held; }
     [[nodiscard]] Class* choose();
     [[nodiscard]] Class& choose_by_deficit();
     void end_turn_if_empty();

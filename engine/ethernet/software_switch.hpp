@@ -105,9 +105,6 @@ class SoftwareSwitch {
     /// Bytes in descriptors, at cores and in rings, of all cores.
     [[nodiscard]] base::Bytes bytes_inside() const;
     [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
-    /// Frames dropped for want of a descriptor of their input.
-    [[nodiscard]] std::uint64_t missed() const { return missed_; }
-    void count_missed() { ++missed_; }
 
   private:
     struct Arrived {
@@ -204,7 +201,6 @@ class SoftwareSwitch {
     std::map<std::pair<NodeIndex, std::uint16_t>, std::uint32_t> ways_;
     std::optional<softswitch::Pauses> pauses_;  ///< with a single core only
     base::Time memory_free_at_;
-    std::uint64_t missed_ = 0;
 };
 
 }  // namespace daqloom::ethernet
