@@ -114,9 +114,9 @@ struct type_caster<std::vector<std::byte>> {
         if (!isinstance<bytes>(object)) {
             return false;
         }
-        const auto given = borrow<bytes>(object);
-        const auto* const data = static_cast<const std::byte*>(given.data());
-        value.assign(data, data + given.size());
+        const auto source = borrow<bytes>(object);
+        const auto* const data = static_cast<const std::byte*>(source.data());
+        value.assign(data, data + source.size());
         return true;
     }
     static handle from_cpp(const std::vector<std::byte>& value, rv_policy /*policy*/,

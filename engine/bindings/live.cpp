@@ -29,11 +29,11 @@ using namespace live;
 
 namespace {
 
-void set_token(Token& token, const nb::bytes& given) {
-    if (given.size() != token.size()) {
+void set_token(Token& token, const nb::bytes& bytes) {
+    if (bytes.size() != token.size()) {
         throw nb::value_error("a token has 16 bytes");
     }
-    std::memcpy(token.data(), given.data(), given.size());
+    std::memcpy(token.data(), bytes.data(), bytes.size());
 }
 
 void bind_node_config(nb::module_& module) {
@@ -176,11 +176,14 @@ void bind_live(nb::module_& module) {
         .def(
             "close", [](Node& self, const std::vector<UnitIndex>& lost) { self.close(lost); },
             nb::arg("lost"),
-            "Begins to drain granted MEPs; again without lost units: waits for no consumer.")
-        .def("drain", &Node::drain, nb::arg("wait_until_s"), nb::arg("until_s"),
-             nb::call_guard<nb::gil_scoped_release>(),
-             "Waits until the epoch has drained, at most until then (s, CLOCK_MONOTONIC). Returns "
-             "the first MEP that the next epoch may take, or None. At `until_s` the halt is over.")
+            "Begins to drain granted MEPs. After a second call, without lost units, the unit waits "
+            "for no consumer.")
+        .def(
+            "drain", &Node::drain, nb::arg("wait_until_s"), nb::arg("until_s"),
+            nb::call_guard<nb::gil_scoped_release>(),
+            "Waits until the epoch has drained, at most until `wait_until_s` (s, CLOCK_MONOTONIC). "
+            "Returns the first MEP that the next epoch may take, or None. At `until_s` the halt is "
+            "over.")
         .def("lease", &Node::lease, nb::arg("mep_end"), nb::arg("until_s"),
              "MEPs of the run before this number may be answered until then (s, CLOCK_MONOTONIC).")
         .def("suspects", &Node::suspects, "Units that could not be reached in this epoch.")

@@ -68,7 +68,7 @@ namespace nanobind::detail {
 /// The node of a unit, or an object with the same methods; null for None.
 template <>
 struct type_caster<daqloom::protocol::UnitNodes> {
-    NB_TYPE_CASTER(std::optional<daqloom::bindings::NodeCalls>, const_name("LiveNode | None"))
+    NB_TYPE_CASTER(std::optional<daqloom::bindings::NodeCalls>, const_name("LiveNode"))
 
     bool from_python(handle object, uint8_t /*flags*/, cleanup_list* /*cleanup*/) noexcept {
         if (!object.is_none()) {
@@ -91,8 +91,8 @@ void bind_unit_process(nb::module_& module) {
         module, "UnitProcess",
         "The process of a unit: orders in, reports out. `node` is its node, which the caller makes "
         "after an order to configure or to reset; after an error of the node, the caller calls "
-        "`on_failure`. Times are those of CLOCK_MONOTONIC. One thread passes the orders with "
-        "answers, others may call all else meanwhile.")
+        "`on_failure`. Times are those of CLOCK_MONOTONIC. One thread passes the orders that have "
+        "answers; other threads may call everything else meanwhile.")
         .def(nb::init<>())
         .def("on_order", &UnitProcess::on_order, nb::arg("now_s"), nb::arg("number"),
              nb::arg("order"), node,
