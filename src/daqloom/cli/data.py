@@ -13,15 +13,14 @@ import typer
 from daqloom.base import lazy
 from daqloom.base.words import printable
 from daqloom.cli.app import group
+from daqloom.cli.console import data
 from daqloom.cli.console.columns import print_table
-from daqloom.cli.console.data import readable
 from daqloom.cli.console.terminal import BAD_INPUT, FAILED, fail, progress
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, flag, option
 from daqloom.results.metrics import with_unit
 
 with lazy.imports():
     from daqloom import data as event_data
-    from daqloom.cli.console import data
     from daqloom.data import files as data_files
     from daqloom.data import generator, inspect
     from daqloom.topology.system import scenarios
@@ -83,7 +82,7 @@ def inspect_(
       daqloom data inspect data/source-0.mfp
       daqloom data inspect run.mep --limit 5 --json
     """
-    with readable(file):
+    with data.readable(file):
         skipped: list[data_files.Skipped] = []
         kind, packets = inspect.inspect_file(file, skipped.append)
         listed: list[inspect.PacketSummary] = []

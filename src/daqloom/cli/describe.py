@@ -35,6 +35,7 @@ from daqloom.cli.options import (
     load_with,
     option,
 )
+from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.parts import Parts, parts_of
 
@@ -45,7 +46,6 @@ with lazy.imports():
     from daqloom import scenario as daqloom_scenario
     from daqloom.report.system import demo as system_demo
     from daqloom.report.system import result_figure
-    from daqloom.results import result as results_result
     from daqloom.scenario.file import load as file_load
     from daqloom.topology.fabric import links as fabric_links
     from daqloom.topology.shapes import shape
@@ -159,9 +159,7 @@ def analyse(
     present(result, json=json, quiet=quiet)
 
 
-def _draw(
-    paths: Sequence[Path], scenario: daqloom_scenario.Scenario, result: results_result.Result
-) -> None:
+def _draw(paths: Sequence[Path], scenario: daqloom_scenario.Scenario, result: Result) -> None:
     for path in paths:
         result_figure.write(path, scenario, result)
 

@@ -15,12 +15,14 @@ from daqloom.cli.console.run import headline, live_table, unit_table
 from daqloom.control.control import Control
 from daqloom.control.registry import published
 from daqloom.control.run_folder import run_folder
+from daqloom.control.run_log import RunEvent
 from daqloom.control.states import Goal, Phase
 from daqloom.control.status import Request
 from daqloom.control.warnings import lost_events, unfinished_files
 from daqloom.measure.plan import control_of
 from daqloom.measure.signals import stopped_by_signals
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.models import Scenario
 
 with lazy.imports():
     import termios
@@ -28,9 +30,6 @@ with lazy.imports():
 
     from rich import console as rich_console
     from rich import live as rich_live
-
-    from daqloom.control import run_log
-    from daqloom.scenario.schema import models
 
 
 REFRESH_S = 0.5
@@ -40,7 +39,7 @@ LOG_WIDTH = 120
 COMMANDS = "configure, start, stop, reset N, status, exit"
 
 
-def keep_up(scenario: models.Scenario, *, log_dir: Path | None = None, start: bool = False) -> None:
+def keep_up(scenario: Scenario, *, log_dir: Path | None = None, start: bool = False) -> None:
     """Until `exit`, Ctrl-C or SIGTERM. Raises ScenarioError and MeasureError."""
     if scenario.faults.injected or scenario.measure.is_apart:
         raise ScenarioError(
@@ -51,11 +50,11 @@ def keep_up(scenario: models.Scenario, *, log_dir: Path | None = None, start: bo
         asyncio.run(_keep_up(scenario, folder, start))
 
 
-async def _keep_up(scenario: models.Scenario, folder: Path, start: bool) -> None:
+async def _keep_up(scenario: Scenario, folder: Path, start: bool) -> None:
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     reply: list[str] = []
 
-    def on_event(event: run_log.RunEvent) -> None:
+    def on_event(event: RunEvent) -> None:
         if not interactive:
             print(f"{event.time_s:9.2f} s  {event.text}", flush=True)
 

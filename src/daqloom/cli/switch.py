@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import util
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,8 +24,6 @@ from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 
 with lazy.imports():
-    from importlib import util
-
     from rich import live as rich_live
 
     from daqloom.cli.console import benchmark as console_benchmark

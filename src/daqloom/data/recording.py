@@ -5,13 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from daqloom.base import lazy
 from daqloom.data.check import Checked, check_file
 from daqloom.data.coverage import Coverage, Duplicate, EventRange, Gaps
 from daqloom.data.files import ENDINGS
-
-with lazy.imports():
-    from daqloom.data import inspect
+from daqloom.data.inspect import inspect_file
 
 UNFINISHED = ".part"
 """Ending of a file that a unit is writing, or left unfinished."""
@@ -133,7 +130,7 @@ def _files_of(folders: list[Path]) -> tuple[list[Path], list[Path]]:
 def _first_event(path: Path) -> int:
     """Sort key: in the order of events, gaps are filled soon, and few intervals are kept."""
     try:
-        return next((each.first_event for each in inspect.inspect_file(path, lambda _: None)[1]), 0)
+        return next((each.first_event for each in inspect_file(path, lambda _: None)[1]), 0)
     except ValueError:
         return 0
 

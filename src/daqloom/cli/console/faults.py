@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from daqloom.base import lazy
 from daqloom.base.words import counted, duration
 from daqloom.cli.console.columns import print_table
-from daqloom.faults.statistics.errors import DOWNED, RECOVERY, SYMBOL
+from daqloom.faults.statistics.errors import DOWNED, RECOVERY, SYMBOL, LinkErrors
 
 with lazy.imports():
     from daqloom.faults.statistics import by_link, summary
-    from daqloom.faults.statistics import errors as faults_errors
 
 
 MOST_LINKS = 10
@@ -35,7 +34,7 @@ def print_failures(kinds: Mapping[str, summary.Variant], time_outs_s: Sequence[f
         print_table(("link", "failures", "down", "causes"), worst)
 
 
-def print_counters(errors: Sequence[faults_errors.LinkErrors]) -> None:
+def print_counters(errors: Sequence[LinkErrors]) -> None:
     """Print a row for each link with errors, a column for each counter that any of them has."""
     names = dict.fromkeys(name for name in (DOWNED, SYMBOL, RECOVERY) if _any(errors, name))
     names |= dict.fromkeys(name for each in errors for name in each.counts)
@@ -51,7 +50,7 @@ def print_counters(errors: Sequence[faults_errors.LinkErrors]) -> None:
         print(f"and {counted(more, 'link')} more with fewer errors; --json has them all")
 
 
-def _any(errors: Sequence[faults_errors.LinkErrors], name: str) -> bool:
+def _any(errors: Sequence[LinkErrors], name: str) -> bool:
     return any(name in each.counts for each in errors)
 
 

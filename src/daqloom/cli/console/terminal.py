@@ -20,7 +20,14 @@ from daqloom.cli.console.columns import print_list, print_table
 from daqloom.faults import FaultsError
 from daqloom.results.errors import MeasureError
 from daqloom.results.metrics import with_unit
-from daqloom.results.result import FORM_HEAD, METRIC_HEAD, StoppedError, form_rows, metric_rows
+from daqloom.results.result import (
+    FORM_HEAD,
+    METRIC_HEAD,
+    Result,
+    StoppedError,
+    form_rows,
+    metric_rows,
+)
 from daqloom.scenario.errors import ScenarioError
 from daqloom.simulate import SimulationError
 from daqloom.study import StudyFailure
@@ -31,7 +38,6 @@ with lazy.imports():
     from rich import table
 
     from daqloom.control import warnings
-    from daqloom.results import result as results_result
 
 
 FAILED = 1
@@ -93,7 +99,7 @@ def _end_of_reader() -> NoReturn:
     sys.exit(PIPE_CLOSED)
 
 
-def whole_or_stopped(run: Callable[[], results_result.Result]) -> results_result.Result:
+def whole_or_stopped(run: Callable[[], Result]) -> Result:
     """The result of `run`, or what it had found when Ctrl-C ended it or it failed; another Ctrl-C
     ends the program at once. Exits where there is nothing yet."""
     try:
@@ -108,9 +114,7 @@ def whole_or_stopped(run: Callable[[], results_result.Result]) -> results_result
         return error.result
 
 
-def present(
-    result: results_result.Result, *, json: bool, quiet: bool = False, series: Sequence[str] = ()
-) -> None:
+def present(result: Result, *, json: bool, quiet: bool = False, series: Sequence[str] = ()) -> None:
     """Prints a result, if `quiet` without notes, as JSON with some of its series; exits if it is
     that of an interrupted run, or of one that has failed."""
     print(result.to_json(series=series)) if json else print_result(result, quiet=quiet)
@@ -120,7 +124,7 @@ def present(
     end_if_failed(result)
 
 
-def end_if_failed(*results: results_result.Result) -> None:
+def end_if_failed(*results: Result) -> None:
     """Exit if checks of a result failed, or if events of its recording are missing."""
     if sentences := [sentence for result in results for sentence in warnings.failures(result)]:
         sys.stdout.flush()
@@ -257,7 +261,7 @@ def bar(what: str = "", *, words_last: bool = False) -> Any:
 MEMORY_PARTS = ("connection", "packet", "message", "event")
 
 
-def print_result(result: results_result.Result, *, quiet: bool = False) -> None:
+def print_result(result: Result, *, quiet: bool = False) -> None:
     """Print a result as tables for people; `--json` is for programs."""
     console = rich_console.Console(highlight=False)
     console.print(f"[bold]{result.scenario}[/bold]: {result.method}", end="")
@@ -285,6 +289,6 @@ def print_result(result: results_result.Result, *, quiet: bool = False) -> None:
         console.print(f"peak memory {peak}, of which {most}s {with_unit(sizes[most], 'B')}")
 
 
-def assumed(result: results_result.Result) -> str:
+def assumed(result: Result) -> str:
     """List assumed values on one line."""
     return "assumed: " + ", ".join(f"{key} = {value}" for key, value in result.assumed.items())

@@ -1,5 +1,7 @@
 """The base of all tables of a scenario."""
 
+import ast
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,12 +10,6 @@ from itertools import pairwise
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-
-from daqloom.base import lazy
-
-with lazy.imports():
-    import ast
-    import inspect
 
 
 class Part(BaseModel):

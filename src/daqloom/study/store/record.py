@@ -10,12 +10,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import NamedTuple, NoReturn, Self
 
-from daqloom.base import lazy
+from daqloom.base.version import installed
 from daqloom.results.result import Result
 from daqloom.study.file.cell import Cell
-
-with lazy.imports():
-    from daqloom.base import version
 
 SERIES = ("course",)
 """Series that every record keeps, for equilibrium and return levels."""
@@ -49,7 +46,7 @@ class Session:
             system=platform.platform(),
             processors=os.cpu_count() or 1,
             python=platform.python_version(),
-            daqloom=version.installed(),
+            daqloom=installed(),
             started=now(),
         )
 
