@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from daqloom.base import lazy
 from daqloom.faults import FaultsError
 from daqloom.faults.statistics.links import Links
-
-with lazy.imports():
-    from daqloom.topology.fabric import levels
-    from daqloom.topology.schedule import slots
-    from daqloom.topology.shapes import shape
-    from daqloom.topology.system import scenarios, system
-
-if TYPE_CHECKING:
-    from daqloom.scenario.schema.models import Scenario
-    from daqloom.topology.fabric.fabric import Cable, Fabric
+from daqloom.scenario.schema.models import Scenario
+from daqloom.topology.fabric.fabric import Cable, Fabric
+from daqloom.topology.fabric.levels import HOST, level_name, node_levels
+from daqloom.topology.schedule.slots import hosts_of
+from daqloom.topology.shapes.shape import cables
+from daqloom.topology.system.scenarios import override
+from daqloom.topology.system.system import node_slots, unit_slots
 
 HOST_LINK = "host link"
 CABLED = ("fat-tree", "imported", "cables")
@@ -62,7 +57,7 @@ def network_of(scenario: Scenario) -> Network:
             f'{scenario.name} has building.protocol = "none": it builds no events whose rate a '
             "failure could lower; give a scenario that builds events"
         )
-    fabric, _ = shape.cables(scenarios.override(scenario, {"faults.cables": 0}))
+    fabric, _ = cables(override(scenario, {"faults.cables": 0}))
     links = Links(fabric)
     kind = kinds(fabric, links.cables)
     found = Network(links, kind, _shares(scenario, fabric, links.cables))
@@ -76,18 +71,17 @@ def network_of(scenario: Scenario) -> Network:
 
 def kinds(fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, str]:
     """Return the kind of each link."""
-    level = levels.node_levels(fabric)
+    level = node_levels(fabric)
     found = {}
     for name, cable in cables.items():
         low, high = sorted((level[cable.a.node], level[cable.b.node]))
-        between = f"{levels.level_name(low)} - {levels.level_name(high)}"
-        found[name] = HOST_LINK if low == levels.HOST else between
+        found[name] = HOST_LINK if low == HOST else f"{level_name(low)} - {level_name(high)}"
     return found
 
 
 def _shares(scenario: Scenario, fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, float]:
-    units = system.unit_slots(scenario, system.node_slots(scenario, fabric))  # readout, builder
-    counts = [Counter(slots.hosts_of(places)) for places in units]
+    units = unit_slots(scenario, node_slots(scenario, fabric))  # readout, builder
+    counts = [Counter(hosts_of(slots)) for slots in units]
     found = {}
     for name, cable in cables.items():
         host = min(cable.a.node, cable.b.node)
