@@ -80,8 +80,8 @@ lint: build/packages/develop .venv/dev module-release
 	$(step) ruff-check $(bin)/ruff check --output-format concise .
 	$(step) ruff-format $(bin)/ruff format --check .
 	$(step) mypy $(bin)/mypy --strict src/daqloom $(addsuffix /src,$(packages))
-	$(step) mypy-tests $(bin)/mypy --config-file tests/mypy.ini tests benchmarks \
-		$(addsuffix /tests,$(packages))
+	$(step) mypy-tests env MYPYPATH=$(subst $() ,:,$(wildcard packages/*/src packages/*/tests)) \
+		$(bin)/mypy --config-file tests/mypy.ini tests benchmarks $(addsuffix /tests,$(packages))
 	$(step) codespell $(bin)/codespell $(prose)
 
 format: build/packages/develop .venv/dev
