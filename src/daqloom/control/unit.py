@@ -82,10 +82,10 @@ class Unit:
                 answer = process.on_drain(self._clock(), self._node)
             if isinstance(order, Configure):
                 self._configuration, self.heartbeat_s = order, order.heartbeat_s
-            if isinstance(order, Configure | Reset):
                 self._make()
-            if isinstance(order, Configure):
                 self._export(order)
+            elif isinstance(order, Reset):
+                self._make()
             return answer
         except Exception as error:  # any error of a node is answered
             return process.on_failure(order.order, (str(error) or type(error).__name__)[:1000])

@@ -38,7 +38,7 @@ def message(record: Any, **others: object) -> Message:
     """Return the message of an engine's record. `others`: values of fields that only the message
     has."""
     model = _MODELS[type(record)]
-    fields = {name: getattr(record, name, others.get(name)) for name in model.model_fields}
+    names = model.model_fields.keys() - {"kind"}
+    fields = {name: getattr(record, name, others.get(name)) for name in names}
     fields = {name: getattr(value, "by_name", value) for name, value in fields.items()}
-    del fields["kind"]
     return model.model_validate(fields, strict=False)

@@ -94,8 +94,9 @@ def check_measurable(scenario: Scenario) -> Scenario:
     return scenario
 
 
-def plan_of(scenario: Scenario) -> Plan:
-    """Return the run control's plan. Raises ScenarioError for what no unit could run."""
+def plan_of(scenario: Scenario, **traces: int) -> Plan:
+    """Return the run control's plan; `traces`: see `Setup`. Raises ScenarioError for what no unit
+    could run."""
     check_live(scenario)
     measure = scenario.measure
     where = places(scenario)
@@ -109,7 +110,7 @@ def plan_of(scenario: Scenario) -> Plan:
         takes_turns=scenario.building.protocol == "shift",
     )
     document = scenario.model_dump(mode="json", exclude_unset=True)
-    return Plan(run=secrets.token_hex(4), rules=rules, scenario=document)
+    return Plan(run=secrets.token_hex(4), rules=rules, scenario=document, **traces)
 
 
 def launcher_of(scenario: Scenario) -> Launcher:
@@ -159,8 +160,7 @@ def control_of(
     """Return the run control of a scenario, to be entered. Raises ScenarioError, and MeasureError
     for a limit of this machine."""
     measure = scenario.measure
-    traces = {"trace_stages": trace_stages, "trace_arrivals": trace_arrivals}
-    plan = plan_of(scenario).model_copy(update=traces)
+    plan = plan_of(scenario, trace_stages=trace_stages, trace_arrivals=trace_arrivals)
     units = plan.rules.units
     check_open_files(files_of_a_control(units), f"the run control of {units} units")
     if measure.launch == "local":
