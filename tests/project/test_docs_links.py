@@ -37,6 +37,13 @@ _FOLDER = r"(?:engine|src|packages|tests|docs|benchmarks|scripts)/[\w./-]*"
 _FILE = r"[\w./-]+/[\w.-]+\.(?:cpp|hpp|py|md|sh)|(?!x[._])\w+\.(?:cpp|hpp|py)"
 
 
+ENGINE_TESTS = frozenset(
+    f"{suite}.{name}"
+    for file in (ROOT / "engine").rglob("*_test.?pp")
+    for suite, name in re.findall(r"TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", file.read_text("utf-8"))
+)
+
+
 def files(page: Path) -> set[str]:
     """Names of files and folders of the project that a page has in backticks."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -69,6 +76,17 @@ def test_every_file_that_a_page_names_is_there(page: Path) -> None:
     }
     assert missing == set()
     assert run_together(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_test_of_the_engine_that_a_page_names_is_there(page: Path) -> None:
+    form = r"`([A-Z]\w+\.(?:[A-Z]\w*[a-z]\w*)?)(…|\*)?`"
+    missing = [
+        name
+        for name, has_more in re.findall(form, page.read_text(encoding="utf-8"))
+        if not any(test == name or (has_more and test.startswith(name)) for test in ENGINE_TESTS)
+    ]
+    assert missing == []
 
 
 def test_every_file_that_a_comment_of_cpp_names_is_there() -> None:

@@ -119,7 +119,7 @@ class Link:
         left the switch there, behind its own head, and known to be so an update and a cable later:
         loop = packet + 2·delay + switch + (64 B + update)/rate. The buffer holds q =
         ⌊blocks/⌈packet/64⌉⌉ packets, which gives min(line rate, q·packet/loop)
-        (`Network.CreditsBoundTheRate` in the engine's tests). Freed block by block, the blocks that
+        (`KnownAnswers.CreditsLimit…` in the engine's tests). Freed block by block, the blocks that
         q packets leave over let a packet go earlier. An update at intervals frees q packets at
         most.
         """
