@@ -27,6 +27,11 @@ def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, A
     if model.architecture == "shared-memory":
         return {"title": title, **_stand_in(model, list(names.values()))}
     towards = system.ways.first(system.fabric).ports[number].tolist()
+    limits = {
+        "rate": model.pace and RATE.format(model.pace),
+        "pause_at": model.pause_at,
+        "ecn_threshold": model.ecn_threshold and SIZE.format(model.ecn_threshold),
+    }
     rings = {}
     for host in system.with_rings(model):
         port = towards[host]
@@ -35,13 +40,7 @@ def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, A
                 "port": names[port],
                 "to": addresses[host],
                 "packets": model.queue_packets,
-                **({"rate": RATE.format(model.pace)} if model.pace else {}),
-                **({"pause_at": model.pause_at} if model.pause_at else {}),
-                **(
-                    {"ecn_threshold": SIZE.format(model.ecn_threshold)}
-                    if model.ecn_threshold
-                    else {}
-                ),
+                **{key: limit for key, limit in limits.items() if limit},
             }
     return {
         "title": title,

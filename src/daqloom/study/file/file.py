@@ -446,7 +446,7 @@ def _check(study: Study) -> None:
             f"at most {MOST_ANSWERS} answers are allowed"
         )
     if "measure" in study.methods:
-        _check_measured(study.base)
+        plan.check_measurable(study.base)
     keys = study.keys
     if study.search:
         _check_search(study, study.search)
@@ -463,10 +463,6 @@ def _check(study: Study) -> None:
             raise StudyError(f"{key} is set twice")
     for index in _checked_points(study):  # the others are checked when they are computed
         study.scenario(index)
-
-
-def _check_measured(base: Scenario) -> None:
-    plan.check_measurable(base)
 
 
 def _checked_points(study: Study) -> set[tuple[int, ...]]:
