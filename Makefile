@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
-TARGET ?=
+TARGET ?= *
 CLANG_FORMAT ?= clang-format-16
 
 bin := .venv/bin
@@ -143,7 +143,7 @@ bench: build/packages/bench module-release
 fuzz: build/packages/develop
 	$(call configure,fuzz)
 	$(call build,fuzz)
-	@for program in build/fuzz/programs_fuzz/$(or $(TARGET),*); do \
+	@for program in build/fuzz/programs_fuzz/$(TARGET); do \
 		corpus=build/fuzz/corpus/$$(basename $$program); mkdir -p $$corpus; \
 		seeds=$$(find engine -type d -path "*/corpus/$$(basename $$program)"); \
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
