@@ -107,11 +107,11 @@ class Shift(Part):
     """Number of phases whose writes a node may have in flight at the same time; a barrier waits
     until all are complete."""
     dummies: Annotated[Literal["none", "used-ports", "all-ports"], SHIFT, ASSUMED] = "used-ports"
-    """Empty slots of the schedule: none; one per port of a leaf that is used on some other leaf
-    (used-ports); one per host of the network without units (all-ports). A table of units has no
-    empty slots. A lost unit's slot stays empty unless none."""
+    """Dummies, slots of the schedule without a node: none; one per port of a leaf that is used on
+    some other leaf (used-ports); one per host of the network without units (all-ports). A table of
+    units has none. A lost unit leaves a dummy unless none."""
     dummy_phases: Annotated[Literal["kept", "skipped"], _COUNT] = "kept"
-    """Length of a phase without a partner: that of the node's last phase (builder-paced: of its
+    """Length of a phase with a dummy: that of the node's last phase (builder-paced: of its
     last write to another node), so that the node stays in step (kept), or zero (skipped). At a
     barrier without slack, except neighbour, it is always zero."""
     window: Annotated[PositiveSeconds, _WINDOW, ASSUMED] = 1e-3

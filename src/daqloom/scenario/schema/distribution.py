@@ -1,4 +1,4 @@
-"""Distribution of a time: of latency, response, jitter, processing or acknowledges."""
+"""Distribution of a time: of latency, response, jitter, processing or acknowledgement."""
 
 from __future__ import annotations
 

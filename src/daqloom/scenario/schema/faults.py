@@ -62,9 +62,9 @@ class Fault(Part):
     count: int = Field(default=1, ge=1, le=100_000)
     """Number of different parts to draw where `which` is empty."""
     how: Literal["down", "one-way", "degraded", "stopped", "slow"] = "down"
-    """Effect of the fault. down: the part fails (units are killed, a card sends no acknowledges).
-    Cables also: one-way, which loses all packets towards the end that `which` names or that is
-    drawn, or degraded. Units also: stopped or slow."""
+    """Effect of the fault. down: the part fails (units are killed, a card sends no
+    acknowledgements). Cables also: one-way, which loses all packets towards the end that `which`
+    names or that is drawn, or degraded. Units also: stopped or slow."""
     at: Seconds = 0.0
     """Begin of the fault, from the start of the run; measured: from the time when all units build
     for the first time (s)."""

@@ -87,7 +87,7 @@ class HostTimes(Part):
     """Order of the slots of the schedule: by leaf switch and port, or random."""
     spares: Annotated[int, CABLED, BUILT, BY_RULE] = Field(default=0, ge=0, le=MOST_HOSTS)
     """Number of spare hosts, to which the units of lost hosts move while events are built. Spares
-    are hosts without units: first those at empty slots of the schedule, then by port."""
+    are hosts without units: first those in place of dummies, then by port."""
     spare_takes: Annotated[Literal["both", "one"], When(".spares", or_with=".units")] = "both"
     """Units that a spare host takes over from a lost host: both, or only one of readout and builder
     unit, so that the two continue on different hosts (partly unfolded)."""

@@ -119,8 +119,8 @@ class Rdma(Part):
     ] = Field(default=4096, ge=256, le=LARGEST_MTU_BYTES)
     """Payload of a full packet (B)."""
     connection: Annotated[Literal["reliable", "unreliable"], RDMA] = "reliable"
-    """With acknowledges, and retransmission after `retry_timeout` (reliable); or without
-    acknowledges, where a write is complete when it has arrived (unreliable)."""
+    """With acknowledgements, and retransmission after `retry_timeout` (reliable); or without them,
+    where a write is complete when it has arrived (unreliable)."""
     retry_timeout: Annotated[Seconds, _RETRIED] = 0.0
     """Retransmission timeout after the departure of a message's last packet; "0 s": no
     retransmission (s)."""

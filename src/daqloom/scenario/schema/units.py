@@ -17,18 +17,18 @@ def _units(pull: int) -> Any:
 
 
 class Card(Part):
-    """[readout.card]: the readout card of each stream, whose acknowledges have latency spikes."""
+    """[readout.card]: the readout card of each stream, whose acknowledgements may be late."""
 
     buffer: Annotated[Bytes, SHIFT] = 0
     """Buffer of the card for each stream; when it is full, the trigger stops for all cards.
     Requires event.rate. "0 B": no limit (B)."""
     acknowledge: Annotated[Distribution, When(".buffer")] = Field(default_factory=Distribution)
-    """Acknowledge latency: from the end of an MFP until the card has received the acknowledge that
-    it is in the host's memory."""
+    """Acknowledge latency: from the end of an MFP until the card has received the acknowledgement
+    that it is in the host's memory."""
     spike_probability: Annotated[
         float, Field(strict=False, ge=0, le=1), PER_CENT, When(".buffer")
     ] = 0.0
-    """Probability, 0 to 1, that an acknowledge has a latency spike instead of the usual latency."""
+    """Probability, 0 to 1, of a latency spike instead of the usual acknowledge latency."""
     spike: Annotated[Distribution, When(".spike_probability")] = Field(default_factory=Distribution)
     """Length of a spike."""
 
