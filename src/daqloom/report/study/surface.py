@@ -59,7 +59,7 @@ def sentences(
     at_point = [fit.predict(point) for fit in found if _covers(fit, point)]
     covering = [fit for fit in found if _covers(fit, point)]
     text = [_answer(dataset, fit, at, quantity) for fit, at in zip(covering, at_point, strict=True)]
-    kinds = " and ".join(dict.fromkeys(" + ".join(_names(dataset, fit)) for fit in found))
+    kinds = " and ".join(dict.fromkeys(" + ".join(_names(fit)) for fit in found))
     text.append(f"Least squares over {kinds}; intervals (95 %) are those of a new point.")
     if any(at.extrapolated for at in at_point):
         text.append(
@@ -109,7 +109,7 @@ def r_squared(fit: Fit) -> str:
     return f"{fit.surface.r_squared:.{digits}f}"
 
 
-def _names(dataset: Dataset, fit: Fit) -> list[str]:
+def _names(fit: Fit) -> list[str]:
     """Return the terms in words: `1`, `event rate`, `event size²`."""
     words = [view.key_name(axis) for axis in fit.axes]
     signs = {1: "", 2: "²", 3: "³"}
