@@ -55,6 +55,20 @@ TEST(Histogram, BucketsTileEveryMagnitudeWithinOnePercent) {
     }
 }
 
+TEST(Histogram, NeighbouringBucketsTouch) {
+    Histogram histogram;
+    for (std::int64_t v = 0; v < 100'000; ++v) {
+        histogram.record(Time{v});
+    }
+    const auto buckets = histogram.buckets();
+    for (std::size_t i = 1; i < buckets.size(); ++i) {
+        EXPECT_EQ(buckets[i - 1].lowest + buckets[i - 1].width, buckets[i].lowest);
+        if (i + 1 < buckets.size()) {
+            EXPECT_EQ(buckets[i].count, static_cast<std::uint64_t>(buckets[i].width.ps));
+        }
+    }
+}
+
 TEST(Histogram, QuantilesAgreeWithSortedSamples) {
     std::mt19937_64 random(7);
     std::lognormal_distribution<double> latency(18, 2);  // around 65 µs, a tail over seconds

@@ -419,22 +419,22 @@ TEST(Forwarder, ALongRingPausesThePortsThatFillIt) {
     Forwarder& forwarder = driver.forwarder();
     forwarder.fix_address(host(2), 0, PortIndex(1));
     forwarder.set_pause(RingIndex(1), 10);
-    using Kinds = std::vector<std::pair<std::uint16_t, bool>>;
+    using Pauses = std::vector<std::pair<std::uint16_t, bool>>;
     for (int i = 0; i < 10; ++i) {
         driver.in(0, frame_of(host(1), host(2)));
     }
-    EXPECT_EQ(driver.pauses(), Kinds{});
+    EXPECT_EQ(driver.pauses(), Pauses{});
     driver.in(0, frame_of(host(1), host(2)));
     driver.in(0, frame_of(host(1), host(2)));  // port 0 is paused already
     driver.in(2, frame_of(host(3), host(2)));
-    EXPECT_EQ(driver.pauses(), (Kinds{{0, true}, {2, true}}));
+    EXPECT_EQ(driver.pauses(), (Pauses{{0, true}, {2, true}}));
     EXPECT_FALSE(forwarder.pauses().is_paused(PortIndex(3)));  // it sends to others
     driver.out(1, {}, 7);
     forwarder.look_at_pauses(driver);
     EXPECT_EQ(driver.pauses().size(), 2U);  // six are left
     driver.out(1, {}, 1);
     forwarder.look_at_pauses(driver);
-    EXPECT_EQ(driver.pauses(), (Kinds{{0, true}, {2, true}, {0, false}, {2, false}}));
+    EXPECT_EQ(driver.pauses(), (Pauses{{0, true}, {2, true}, {0, false}, {2, false}}));
     // A port that two rings pause goes on when both let it.
     forwarder.fix_address(host(4), 0, PortIndex(3));
     forwarder.set_pause(RingIndex(3), 2);
@@ -450,6 +450,35 @@ TEST(Forwarder, ALongRingPausesThePortsThatFillIt) {
     forwarder.look_at_pauses(driver);
     EXPECT_FALSE(forwarder.pauses().is_paused(PortIndex(0)));
     EXPECT_EQ(driver.pauses().size(), 6U);
+}
+
+TEST(Forwarder, FramesOfEveryLengthHaveOneFate) {
+    ForwarderConfig config = config_of();
+    for (RingConfig& ring : config.output.rings) {
+        ring.packets = 1'000'000;
+    }
+    base::RandomStream random(3, "frames");
+    Driver driver(config);
+    for (std::size_t size = 0; size <= 9'216; ++size) {
+        Frame frame(size);
+        std::generate_n(frame.begin(), std::min<std::size_t>(size, 60),
+                        [&] { return static_cast<std::uint8_t>(random.uniform_int(256)); });
+        if (size >= 14 && size % 3 == 0) {  // one that claims to be IP
+            frame[12] = size % 2 == 0 ? 0x08 : 0x86;
+            frame[13] = size % 2 == 0 ? 0x00 : 0xdd;
+        }
+        driver.in(static_cast<std::uint16_t>(size % kPorts), frame);
+    }
+    std::uint64_t counted = 0;
+    std::uint64_t malformed = 0;
+    for (std::uint16_t port = 0; port < kPorts; ++port) {
+        const PortCounters& each = driver.counted(port);
+        malformed += each.malformed;
+        counted += each.malformed + each.link_local + each.unknown + each.back + each.full;
+    }
+    EXPECT_EQ(malformed, 14U);
+    EXPECT_EQ(driver.dropped(), counted);
+    EXPECT_EQ(9'217 + driver.copies(), driver.alive() + counted);
 }
 
 TEST(Forwarder, AMillionAddressesTakeNobodysPlace) {
