@@ -1,5 +1,5 @@
-// Units whose builder units request fragments, in a world that delays and reorders whatever it may,
-// loses nodes, and says what nobody has said.
+// Units whose builder units request fragments, in a world that delays and reorders messages and
+// writes, loses nodes, and sends messages that no unit sends.
 #include "protocol/units/requested_unit.hpp"
 
 #include <gtest/gtest.h>
@@ -12,36 +12,28 @@ namespace {
 
 using base::Time;
 
-/// Expects that all promises are kept, and that all that can happen has happened: more than `few`.
+/// Expects that all promises are kept, and that all that can happen has happened, and more than
+/// once.
 template <class Check>
-void expect_promises_kept(const typename Check::Summary& few) {
+void expect_promises_kept(std::uint64_t lost_requests, std::uint64_t strange) {
     const auto all = Check::play_random(3'000);
     EXPECT_EQ(all.broken_promise, "");
-    for (const auto sum : Check::sums) {
-        EXPECT_GE(all.*sum, few.*sum + (few.*sum > 0 ? 1 : 0));
-    }
+    EXPECT_GT(all.built, 5'000U);
+    EXPECT_GT(all.incomplete, 100U);
+    EXPECT_GT(all.dropped, 100U);
+    EXPECT_GE(all.lost_requests, lost_requests);
+    EXPECT_GT(all.from_lost, 50U);
+    EXPECT_GT(all.late, 50U);
+    EXPECT_GT(all.absent, 50U);
+    EXPECT_GE(all.strange, strange);
 }
 
 TEST(DaqpipeUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
-    expect_promises_kept<DaqpipeCheck>({.broken_promise = {},
-                                        .built = 5'000,
-                                        .incomplete = 100,
-                                        .dropped = 100,
-                                        .lost_requests = 20,
-                                        .from_lost = 50,
-                                        .late = 50,
-                                        .absent = 50});
+    expect_promises_kept<DaqpipeCheck>(21, 0);
 }
 
 TEST(PullUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
-    expect_promises_kept<PullCheck>({.broken_promise = {},
-                                     .built = 5'000,
-                                     .incomplete = 100,
-                                     .dropped = 100,
-                                     .from_lost = 50,
-                                     .late = 50,
-                                     .absent = 50,
-                                     .strange = 5'000});
+    expect_promises_kept<PullCheck>(0, 5'001);
 }
 
 /// A world in which nothing happens but arrivals at the event manager.
@@ -81,7 +73,7 @@ class RequestedUnits : public testing::Test {};
 using Units = testing::Types<DaqpipeUnit, PullUnit>;
 TYPED_TEST_SUITE(RequestedUnits, Units);
 
-TYPED_TEST(RequestedUnits, RefuseWhatNobodySays) {
+TYPED_TEST(RequestedUnits, RefuseWhatNoUnitSends) {
     auto unit = TypeParam::make({.readout = ReadoutIndex(1), .readouts = 2, .builders = 2});
     ASSERT_TRUE(unit);
     Quiet world;
@@ -89,7 +81,7 @@ TYPED_TEST(RequestedUnits, RefuseWhatNobodySays) {
     const auto no_readout = ReadoutIndex::none();
     const auto no_builder = BuilderIndex::none();
     const BuilderIndex one(1);
-    const std::uint64_t ahead = (unit->window() + TypeParam::margin) / 2;
+    const std::uint64_t ahead = std::is_same_v<TypeParam, DaqpipeUnit> ? 2 : 128;
     using Kind = UnitMessage::Kind;
     struct Case {
         bool is_accepted;

@@ -297,22 +297,8 @@ CLUSTER = {"network.shape": "imported", "network.dumps": "cluster64"}
         ({"transport.mtu": "2048 B"}, (4096 + 26) / (2048 + 26)),
         ({"event.rate": "1 kHz"}, 1e3 * 100 / 4096 / (200e9 / 8 / (4096 + 26))),
         ({"network.links.rate": "EDR"}, 0.5),
-        (
-            {
-                "network.shape": "imported",
-                "network.dumps": "cluster64",
-                "network.links.rate": "HDR",
-            },
-            64 / 4,
-        ),
-        (
-            {
-                "network.shape": "imported",
-                "network.dumps": "cluster64",
-                "network.links.rate": "0 b/s",
-            },
-            0.64,
-        ),  # 4x SDR
+        (CLUSTER | {"network.links.rate": "HDR"}, 64 / 4),
+        (CLUSTER | {"network.links.rate": "0 b/s"}, 0.64),  # 4x SDR
     ],
 )
 def test_the_cost_grows_with_the_packets(changes: dict[str, object], factor: float) -> None:

@@ -232,9 +232,7 @@ TEST(RequestedEpoch, WhatASourceDoesNotDeliverIsEmptyOrMissingWhenItEnds) {
         SCOPED_TRACE(is_pull ? "pull" : "DAQPIPE");
         const std::uint64_t events = is_pull ? 4 : 2 * 3;
         const Units members = members_of(config);
-        NodesUnderTest nodes(config, members, [](NodeConfig& its) {
-            its.source = its.self == UnitIndex(1) ? SourceKind::user : SourceKind::generator;
-        });
+        NodesUnderTest nodes(config, members, has_user_source_at_unit_1);
         nodes.begin(members);
         ASSERT_TRUE(until([&] { return nodes.sum("mfps_received") == events; }));
         nodes.halt(members);
@@ -253,9 +251,7 @@ TEST(PullEpoch, EventsThatCameBeforeALossWasKnownAreBuiltAfterwards) {
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::deterministic;
     config.arrivals.rate_hz = 1e3;
     config.trace_arrivals = 10'000;
-    NodesUnderTest nodes(config, {0, 1, 2}, [](NodeConfig& its) {
-        its.source = its.self == UnitIndex(1) ? SourceKind::user : SourceKind::generator;
-    });
+    NodesUnderTest nodes(config, {0, 1, 2}, has_user_source_at_unit_1);
     constexpr std::uint64_t waiting = 100;
     nodes.begin({0, 1, 2});
     ASSERT_TRUE(until([&] { return nodes.count(UnitIndex(0), "events_waiting") >= waiting; }));
