@@ -1,5 +1,4 @@
-// For tests: what a unit of DAQPIPE does in a short run, by pulls in time slots, whoever has
-// configured it.
+// For tests: a short run of a unit of DAQPIPE, by pulls in time slots.
 #pragma once
 
 #include "protocol/units/daqpipe_unit.hpp"

@@ -1,4 +1,4 @@
-// For tests: what a unit of pull building does in a short run, whoever has configured it.
+// For tests: a short run of a unit of pull building, for any configuration of its rules.
 #pragma once
 
 #include "protocol/units/pull_unit.hpp"

@@ -1,6 +1,6 @@
 // For tests and fuzzing: units whose builder units request fragments, on nodes in virtual time,
 // until nodes are lost and the epoch is closed. Messages, which travel encoded, and writes take any
-// time; sources may stop; a message or a fragment may come that nobody has sent. Every promise of
+// time; sources may stop; a message or a fragment may come that no unit has sent. Every promise of
 // the units is checked against a plain model.
 #pragma once
 
@@ -69,7 +69,7 @@ class RequestedCheck {
         std::uint64_t from_lost = 0;
         std::uint64_t late = 0;
         std::uint64_t absent = 0;   ///< fragments that sources had not delivered
-        std::uint64_t strange = 0;  ///< messages and fragments that nobody has sent
+        std::uint64_t strange = 0;  ///< messages and fragments that no unit has sent
     };
     static constexpr auto sums = {&Summary::built,         &Summary::incomplete, &Summary::dropped,
                                   &Summary::lost_requests, &Summary::from_lost,  &Summary::late,
@@ -149,7 +149,7 @@ class RequestedCheck {
                 check.release(self, EventId{message.number});
             }
             check.promise(message.kind == Kind::done || !check.fates_[self].sees_lost[node],
-                          "nothing is said to a lost readout unit");
+                          "no message goes to a lost readout unit");
             check.post(self, node, message);
         }
         void send(BuilderIndex to, const UnitMessage& message) {
@@ -414,10 +414,10 @@ class RequestedCheck {
             }
         });
         promise(counts || fates_[from].is_lost || fates_[to].is_lost,
-                "nothing is refused that a live node says");
+                "no message of a live node is refused");
     }
 
-    // ---- inputs that nobody has sent -----------------------------------------------------------
+    // ---- inputs that no unit has sent ----------------------------------------------------------
 
     void disturb() {
         const NodeIndex n(input_.byte() % nodes_.size());
@@ -481,7 +481,7 @@ class RequestedCheck {
                 }
                 break;
         }
-        promise(outputs_ == before, "what nobody has sent has no effect");
+        promise(outputs_ == before, "an input that no unit has sent has no effect");
     }
 
     // ---- outputs ------------------------------------------------------------------------------

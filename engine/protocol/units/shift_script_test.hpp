@@ -1,6 +1,5 @@
-// For tests: what the unit on node 0 of two does in a short run, whoever has configured it. Both
-// nodes read out two streams and build; phases change behind a tournament; node 1 is lost in
-// round 1.
+// For tests: a short run of the unit on node 0 of two. Both nodes read out two streams and build;
+// phases change behind a tournament; node 1 is lost in round 1.
 #pragma once
 
 #include <fmt/ranges.h>
