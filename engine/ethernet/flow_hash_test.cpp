@@ -43,7 +43,7 @@ std::vector<std::uint32_t> spread(std::uint32_t first, std::uint32_t flows, std:
 /// fail as well.
 TEST(FlowHash, SpreadsFewConsecutiveConnectionsAsChanceDoes) {
     constexpr std::uint32_t windows = 1000;
-    for (std::uint32_t links = 2; links <= 10; ++links) {
+    for (std::uint32_t links = 2; links <= 16; ++links) {
         for (const std::uint32_t flows : {8U, 12U, 16U, 20U, 32U, 48U}) {
             double sum = 0;
             for (std::uint32_t window = 0; window < windows; ++window) {

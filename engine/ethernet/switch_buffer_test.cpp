@@ -152,6 +152,18 @@ TEST(SharedMemory, GreedyPortsSettleAtTheFixedPointOfTheDynamicThreshold) {
     }
 }
 
+/// One greedy port holds α·B / (1 + α) = 2/3 of the pool with α = 2. A second then finds 1/3 free
+/// and may take cells while q < 2·(B/3 − q), up to 2/9 of the pool, while the first gets no more.
+TEST(SharedMemory, ALateComerFindsRoomThatTheThresholdKeptFree) {
+    SwitchConfig config = shared_memory(90'000);
+    config.cell_size = 1;
+    config.alpha = 2;
+    SwitchBuffer buffer(config, 2);
+    EXPECT_NEAR(fill(buffer, 0, 1), 60'000, 1);
+    EXPECT_NEAR(fill(buffer, 1, 1), 20'000, 1);
+    EXPECT_FALSE(buffer.fits(0, 1));
+}
+
 /// How many frames of each size fit in a port of their own, port after port. When one has left
 /// port 0, one more fits there.
 std::vector<int> fitting(const SwitchConfig& config, const std::vector<Bytes>& frames) {

@@ -193,6 +193,14 @@ TYPED_TEST(AnyEventQueue, EarlierEventsOvertakeACrowdedFront) {
     pair.drain();
 }
 
+TYPED_TEST(AnyEventQueue, DescendingInsertionIsSorted) {
+    Pair<TypeParam> pair;
+    for (std::int64_t at = 5000; at >= 0; --at) {
+        pair.push(at * 37);
+    }
+    pair.drain();
+}
+
 TYPED_TEST(AnyEventQueue, PushesBeforeTheEarliestEventAfterLookingAtIt) {
     TypeParam queue;
     queue.push({Time{kFarthest}, 0, 0});
