@@ -11,20 +11,6 @@
 namespace daqloom::systems {
 namespace {
 
-/// Long cables, dear messages, and no new MFPs after two rounds: steps of nothing but writes and
-/// barriers. Of a crossbar that sends one packet of an input at a time, a message may wait for the
-/// whole MFP in front of it: see
-/// Network.ACrossbarWithoutSpeedUpCanHoldASmallPacketUpForAWholeStream.
-ShiftSystemConfig barrier_system(ShiftBarrier barrier, std::uint32_t units) {
-    ShiftSystemConfig config = system_on(star_200(units, base::microseconds(1)));
-    config.barrier = barrier;
-    fabric_of(config).crossbar_speedup = 2;
-    config.message_cost = base::nanoseconds(100);
-    config.polling_delay = base::nanoseconds(300);
-    config.source_acknowledge.mean = base::seconds(1);
-    return config;
-}
-
 /// Time of a step beyond its transfer, when steps follow each other: the messages on the longest
 /// way from one release to the next. A message: o to send, w on the wire, p until noticed, o to
 /// take in.

@@ -50,6 +50,20 @@ inline ShiftSystemConfig unfolded_on(const FabricConfig& fabric) {
     return config;
 }
 
+/// Long cables, dear messages, and no new MFPs after two rounds: steps of nothing but writes and
+/// barriers. Of a crossbar that sends one packet of an input at a time, a message may wait for the
+/// whole MFP in front of it: see
+/// Network.ACrossbarWithoutSpeedUpCanHoldASmallPacketUpForAWholeStream.
+inline ShiftSystemConfig barrier_system(ShiftBarrier barrier, std::uint32_t units) {
+    ShiftSystemConfig config = system_on(star_200(units, base::microseconds(1)));
+    config.barrier = barrier;
+    fabric_of(config).crossbar_speedup = 2;
+    config.message_cost = base::nanoseconds(100);
+    config.polling_delay = base::nanoseconds(300);
+    config.source_acknowledge.mean = base::seconds(1);
+    return config;
+}
+
 inline base::DelayDistribution exponential(Time mean) {
     return {.kind = base::DelayDistribution::Kind::exponential, .mean = mean};
 }

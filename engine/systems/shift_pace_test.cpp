@@ -15,13 +15,8 @@ using protocol::ReadoutIndex;
 using protocol::WriteOrder;
 
 ShiftSystemConfig paced(std::uint32_t units) {
-    ShiftSystemConfig config = system_on(star_200(units, base::microseconds(1)));
+    ShiftSystemConfig config = barrier_system(ShiftBarrier::none, units);
     config.pace = Pace::builder;
-    config.barrier = ShiftBarrier::none;
-    fabric_of(config).crossbar_speedup = 2;
-    config.message_cost = base::nanoseconds(100);
-    config.polling_delay = base::nanoseconds(300);
-    config.source_acknowledge.mean = base::seconds(1);
     return config;
 }
 
