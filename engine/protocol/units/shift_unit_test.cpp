@@ -21,6 +21,12 @@ class Scene : public base::Transcript {
   public:
     Scene(ShiftUnitConfig config, const LinearShift& shift)
         : unit(*ShiftUnit::make(config, shift)), builders_(shift.builders()) {}
+    /// A unit that has started with so many MFPs that it may write.
+    Scene(const ShiftUnitConfig& config, const LinearShift& shift, std::uint64_t mfps)
+        : Scene(config, shift) {
+        granted(0, mfps);
+        start();
+    }
 
     void admitted(StreamIndex, MepId, Bytes) {}
     void acknowledge(StreamIndex, MepId) {}
@@ -171,9 +177,7 @@ TEST(ShiftUnit, UnsynchronisedMayGoAheadOfItsWrites) {
     auto config = by_count(0, 3, ShiftBarrier::none);
     config.phases_under_way = 2;
     config.rounds = 1;
-    Scene scene(config, *LinearShift::folded(3));
-    scene.granted(0, 3);
-    scene.start();
+    Scene scene(config, *LinearShift::folded(3), 3);
     EXPECT_EQ(scene.phase(), (Outputs{"write 0 to 0", "ready 1"}));
     EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});  // two are under way
     EXPECT_EQ(scene.written(0), Outputs{"ready 2"});
@@ -188,9 +192,7 @@ TEST(ShiftUnit, EntersABarrierWithNothingUnderWay) {
     config.phases_under_way = 3;
     config.phases_per_barrier = 3;
     // Slot 2 is a dummy: the last phase before the barrier is idle.
-    Scene scene(config, two_of_three_slots());
-    scene.granted(0, 2);
-    scene.start();
+    Scene scene(config, two_of_three_slots(), 2);
     EXPECT_EQ(scene.phase(), (Outputs{"write 0 to 0", "ready 1"}));
     EXPECT_EQ(scene.phase(), (Outputs{"write 1 to 1", "ready 2"}));
     EXPECT_EQ(scene.phase(), Outputs{});
@@ -202,9 +204,7 @@ TEST(ShiftUnit, ADummysPhaseLastsAsLongAsTheOneBefore) {
     for (const bool keeps : {true, false}) {
         auto config = by_count(0, 2, ShiftBarrier::none);
         config.keeps_dummies = keeps;
-        Scene scene(config, two_of_three_slots());
-        scene.granted(0, 4);
-        scene.start();
+        Scene scene(config, two_of_three_slots(), 4);
         scene.phase();
         scene.now = base::nanoseconds(30);
         EXPECT_EQ(scene.written(0), Outputs{"ready 1"});
@@ -231,9 +231,7 @@ TEST(ShiftUnit, ADummysPhaseLastsAsLongAsTheLastWriteToAnotherNodeThatItsBuilder
         ShiftUnitConfig::sized({.barrier = ShiftBarrier::none, .pace = Pace::builder}, shift, 1);
     config.self = ReadoutIndex(1);
     config.builder.self = BuilderIndex(1);
-    Scene scene(config, shift);
-    scene.granted(0, 4);
-    scene.start();
+    Scene scene(config, shift, 4);
     EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"}) << "to itself: asks nobody";
     scene.now = base::nanoseconds(5);
     EXPECT_EQ(scene.written(1), Outputs{"ready 1"});
@@ -253,9 +251,7 @@ TEST(ShiftUnit, ADummysPhaseLastsAsLongAsTheLastWriteToAnotherNodeThatItsBuilder
 TEST(ShiftUnit, KeepsADummysPhaseThatABarrierWithSlackFollows) {
     auto config = by_count(0, 2, ShiftBarrier::external);
     config.barrier_slack = 2;
-    Scene scene(config, two_of_three_slots());
-    scene.granted(0, 4);
-    scene.start();
+    Scene scene(config, two_of_three_slots(), 4);
     scene.phase();
     EXPECT_EQ(scene.written(0), (Outputs{"barrier 0", "ready 1"}));
     scene.phase();
@@ -270,9 +266,7 @@ TEST(ShiftUnit, GoesOnWithSlackUntilItIsSoManyBarriersAhead) {
     auto config = by_count(0, 3, ShiftBarrier::external);
     config.barrier_slack = 1;
     config.rounds = 1;
-    Scene scene(config, *LinearShift::folded(3));
-    scene.granted(0, 3);
-    scene.start();
+    Scene scene(config, *LinearShift::folded(3), 3);
     EXPECT_EQ(scene.phase(), Outputs{"write 0 to 0"});
     EXPECT_EQ(scene.written(0), (Outputs{"barrier 0", "ready 1"}));
     EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
@@ -353,9 +347,7 @@ TEST(ShiftUnit, LeavesStepWhileThatMakesRoundsShorterAndWaitsAtTheEndOfEach) {
 /// the last waits, for the first.
 TEST(ShiftUnit, WaitsForItsNeighbourOnly) {
     const LinearShift shift = *LinearShift::folded(3);
-    Scene scene(by_count(1, 3, ShiftBarrier::neighbour), shift);
-    scene.granted(0, 3);
-    scene.start();
+    Scene scene(by_count(1, 3, ShiftBarrier::neighbour), shift, 3);
     EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
     EXPECT_EQ(scene.written(1), Outputs{"barrier 0.0 to 0"});
     EXPECT_EQ(scene.message(2, {0, 0}), Outputs{"ready 1"});
@@ -384,9 +376,7 @@ TEST(ShiftUnit, EntersABarrierEveryFewPhases) {
     auto config = by_count(0, 3, ShiftBarrier::external);
     config.phases_per_barrier = 2;
     config.rounds = 2;
-    Scene scene(config, *LinearShift::folded(3));
-    scene.granted(0, 6);
-    scene.start();
+    Scene scene(config, *LinearShift::folded(3), 6);
     // Six phases, a barrier after the second, the fourth and the last.
     EXPECT_EQ(scene.phase(), Outputs{"write 0 to 0"});
     EXPECT_EQ(scene.written(0), Outputs{"ready 1"});
@@ -413,9 +403,7 @@ TEST(ShiftUnit, EntersABarrierEveryFewPhases) {
 TEST(ShiftUnit, SendsAFixedNumberOfMepsInEachPhase) {
     auto config = by_count(0, 2, ShiftBarrier::none);
     config.meps_per_phase = 2;
-    Scene scene(config, *LinearShift::folded(2));
-    scene.granted(0, 6);
-    scene.start();
+    Scene scene(config, *LinearShift::folded(2), 6);
     EXPECT_EQ(scene.phase(), (Outputs{"write 0 to 0", "write 2 to 0"}));  // 4 is for round 1
     EXPECT_EQ(scene.written(2), Outputs{});
     EXPECT_EQ(scene.written(0), Outputs{"ready 1"});
@@ -424,9 +412,7 @@ TEST(ShiftUnit, SendsAFixedNumberOfMepsInEachPhase) {
 
 TEST(ShiftUnit, SpendsADummysPhaseInTheBarrier) {
     constexpr std::array<SlotIndex, 1> dummies = {SlotIndex(1)};
-    Scene scene(by_count(0, 2, ShiftBarrier::external), *LinearShift::folded(3, dummies));
-    scene.granted(0, 2);
-    scene.start();
+    Scene scene(by_count(0, 2, ShiftBarrier::external), *LinearShift::folded(3, dummies), 2);
     scene.phase();
     scene.written(0);
     EXPECT_EQ(scene.released(0), Outputs{"ready 1"});
@@ -469,9 +455,7 @@ TEST(ShiftUnit, ShiftsByTimeWindowsWithAGracePeriod) {
 TEST(ShiftUnit, SaysHowLongTheLastAnswerTookWithoutTheTimeForWhichItWasHeld) {
     ShiftUnitConfig config = by_count(0, 2, ShiftBarrier::none);
     config.pace = Pace::builder;
-    Scene scene(config, *LinearShift::folded(2));
-    scene.granted(0, 2);
-    scene.start();
+    Scene scene(config, *LinearShift::folded(2), 2);
     EXPECT_EQ(scene.phase(), Outputs{"request 1 to 0, round trip 0 ps"});
     scene.now = base::nanoseconds(100);
     EXPECT_EQ(scene.go(0, 1, 30'000), Outputs{"write 0 to 0"});
@@ -501,9 +485,7 @@ TEST(ShiftUnit, TakesNoTimeBetweenTwoClocksForARoundTrip) {
 }
 
 TEST(ShiftUnit, LeavesItsPhasesWhenTheEpochIsClosed) {
-    Scene scene(by_count(1, 2, ShiftBarrier::tournament), *LinearShift::folded(2));
-    scene.granted(0, 4);
-    scene.start();
+    Scene scene(by_count(1, 2, ShiftBarrier::tournament), *LinearShift::folded(2), 4);
     EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
     EXPECT_EQ(scene.close(), (Outputs{"write 3 to 1", "write 0 to 0", "write 2 to 0"}));
     EXPECT_EQ(scene.stages.back(), "0 finished");
