@@ -4,6 +4,7 @@ import functools
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,11 @@ def any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     from daqloom.lab import validity
 
     monkeypatch.setattr(validity, "KINDS", ())
+
+
+@pytest.fixture
+def tmpdir_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files of this test and of the processes that it starts."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path

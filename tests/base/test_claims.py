@@ -1,17 +1,13 @@
 """Claims of a process hold while it lives, and are removed by the next start."""
 
 import os
-import signal
-import subprocess
-import sys
-import tempfile
 
 import pytest
 
 from daqloom.base import claims
 from daqloom.base.claims import LIVE, claimed_file, claimed_folder, is_claimed, remove_abandoned
 from daqloom.base.output import LONGEST_WRITE_S, SCRATCH, write_text
-from support.measure.controlled_runs import HUNG_S
+from support.children import killed_and_living
 
 HOLDS = """
 import signal, sys
@@ -25,67 +21,51 @@ with claimed_folder() as own, claimed_file(folder / sys.argv[2], "secret"):
 """
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    return tmp_path
-
-
 @pytest.mark.process
-def test_the_next_start_removes_what_a_killed_process_had_and_nothing_else(folder):
-    arguments = [[sys.executable, "-c", HOLDS, str(folder), name] for name in ("killed", "living")]
-    programs = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in arguments]
-    try:
-        killed, living = (program.stdout.readline().strip() for program in programs)
-        programs[0].send_signal(signal.SIGKILL)
-        programs[0].wait(HUNG_S)
+def test_the_next_start_removes_what_a_killed_process_had_and_nothing_else(tmpdir_of_all):
+    with killed_and_living(HOLDS, str(tmpdir_of_all)) as (killed, living):
         assert os.path.exists(killed)
-        assert not is_claimed(folder / "killed")
-        assert is_claimed(folder / "living")
+        assert not is_claimed(tmpdir_of_all / "killed")
+        assert is_claimed(tmpdir_of_all / "living")
         with claimed_folder():
             assert not os.path.exists(killed)
             assert os.path.exists(living)
-        remove_abandoned([folder / "killed", folder / "living"])
-        assert sorted(os.listdir(folder)) == [os.path.basename(living), "living"]
-    finally:
-        for program in programs:
-            program.kill()
-            program.communicate()
+        remove_abandoned([tmpdir_of_all / "killed", tmpdir_of_all / "living"])
+        assert sorted(os.listdir(tmpdir_of_all)) == [os.path.basename(living), "living"]
 
 
-def test_scratch_of_a_killed_write_is_removed_when_no_other_machine_can_be_at_it(folder):
-    killed, recent = folder / f"{SCRATCH}killed", folder / f"{SCRATCH}recent"
+def test_scratch_of_a_killed_write_is_removed_when_no_other_machine_can_be_at_it(tmpdir_of_all):
+    killed, recent = tmpdir_of_all / f"{SCRATCH}killed", tmpdir_of_all / f"{SCRATCH}recent"
     for path in (killed, recent):
         path.mkdir()
         (path / "figure.png").touch()
     long_ago_s = killed.stat().st_mtime - LONGEST_WRITE_S - 1
     os.utime(killed, (long_ago_s, long_ago_s))
-    write_text(folder / "new.txt", "new")
-    assert sorted(os.listdir(folder)) == [recent.name, "new.txt"]
+    write_text(tmpdir_of_all / "new.txt", "new")
+    assert sorted(os.listdir(tmpdir_of_all)) == [recent.name, "new.txt"]
 
 
-def test_a_file_is_of_its_user_alone_and_another_of_its_name_left_alone(folder):
-    path = folder / "secret"
+def test_a_file_is_of_its_user_alone_and_another_of_its_name_left_alone(tmpdir_of_all):
+    path = tmpdir_of_all / "secret"
     path.write_text("of a killed process")
     with claimed_file(path, "new"):
         assert path.read_text() == "new"
         assert path.stat().st_mode & 0o777 == 0o600
         remove_abandoned([path])
         assert is_claimed(path)
-    assert os.listdir(folder) == []
-    path = folder / "secret"
+    assert os.listdir(tmpdir_of_all) == []
+    path = tmpdir_of_all / "secret"
     with claimed_file(path, "one"), claimed_file(path, "two"):
         pass
-    assert os.listdir(folder) == []
+    assert os.listdir(tmpdir_of_all) == []
     with claimed_file(path, "one"):
         path.unlink()
         path.write_text("of somebody else")
     assert path.read_text() == "of somebody else"
 
 
-def test_another_start_may_remove_a_file_before_it_is_locked(folder, monkeypatch):
-    path, lock, removed = folder / "secret", claims.fcntl.flock, []
+def test_another_start_may_remove_a_file_before_it_is_locked(tmpdir_of_all, monkeypatch):
+    path, lock, removed = tmpdir_of_all / "secret", claims.fcntl.flock, []
 
     def late(*given):
         if not removed:
@@ -98,22 +78,22 @@ def test_another_start_may_remove_a_file_before_it_is_locked(folder, monkeypatch
     assert removed
 
 
-def test_links_and_folders_of_others_are_left_alone(folder, monkeypatch):
-    theirs = folder / "theirs"
+def test_links_and_folders_of_others_are_left_alone(tmpdir_of_all, monkeypatch):
+    theirs = tmpdir_of_all / "theirs"
     theirs.mkdir()
     (theirs / "precious").write_text("hello")
-    link = folder / f"{LIVE}link"
+    link = tmpdir_of_all / f"{LIVE}link"
     link.symlink_to(theirs)
-    fifo = folder / f"{LIVE}fifo"
+    fifo = tmpdir_of_all / f"{LIVE}fifo"
     os.mkfifo(fifo)
-    ours = folder / f"{LIVE}killed"
+    ours = tmpdir_of_all / f"{LIVE}killed"
     ours.mkdir()
     (ours / "link").symlink_to(theirs)
     with monkeypatch.context() as another_user:
         another_user.setattr(os, "getuid", lambda: -1)
         remove_abandoned([ours, link])
     assert ours.exists()
-    remove_abandoned([ours, link, folder / "none"])
+    remove_abandoned([ours, link, tmpdir_of_all / "none"])
     assert not ours.exists()
     assert link.is_symlink()
     assert (theirs / "precious").read_text() == "hello"

@@ -1,10 +1,7 @@
 """Folder of the units' output, which exists during a run, and after a failure."""
 
 import os
-import signal
 import stat
-import subprocess
-import sys
 import tempfile
 
 import pytest
@@ -12,7 +9,7 @@ import pytest
 from daqloom.base import claims
 from daqloom.control.run_folder import run_folder
 from daqloom.results.errors import MeasureError
-from support.measure.controlled_runs import HUNG_S
+from support.children import killed_and_living
 
 HOLDS_ONE = (
     "import signal; from daqloom.control.run_folder import run_folder\n"
@@ -21,13 +18,6 @@ HOLDS_ONE = (
     "    print(folder, flush=True)\n"
     "    signal.pause()\n"
 )
-
-
-@pytest.fixture
-def tmpdir_of_all(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    return tmp_path
 
 
 def test_it_is_gone_with_a_run_that_ends_well(tmpdir_of_all):
@@ -88,19 +78,8 @@ def test_a_folder_that_the_user_names_stays(tmp_path):
 
 @pytest.mark.process
 def test_the_next_start_removes_that_of_a_killed_run_control_and_no_other(tmpdir_of_all):
-    programs = [
-        subprocess.Popen([sys.executable, "-c", HOLDS_ONE], stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    try:
-        killed, living = (program.stdout.readline().strip() for program in programs)
-        programs[0].send_signal(signal.SIGKILL)
-        programs[0].wait(HUNG_S)
+    with killed_and_living(HOLDS_ONE) as (killed, living):
         assert os.path.exists(f"{killed}/unit-0.log")
         with run_folder(None):
             assert not os.path.exists(killed)
             assert os.path.exists(f"{living}/unit-0.log")
-    finally:
-        for program in programs:
-            program.kill()
-            program.communicate()
