@@ -306,6 +306,15 @@ TEST_P(KnownAnswers, LanesShareByWeightsAndSendTheirLastPacketToItsEnd) {
     config.arbitration.high = lane_weights({{0, 4}, {1, 4}});
     const std::vector<Injection> sizes = joined(packets(0, 1, 4, 150), packets(0, 1, 8, 64, 1));
     EXPECT_EQ(lanes_as_they_arrive(run(config, sizes), sizes), "001111001111");
+    // Packets of 65 blocks: a turn of weight w has ⌈w / 65⌉ of them, and one at least.
+    config.buffer_blocks = 100'000;
+    const std::vector<Injection> full = joined(packets(0, 1, 8, 4122), packets(0, 1, 4, 4122, 1));
+    for (const std::uint32_t weight : {1U, 64U, 65U, 66U, 130U, 131U, 255U}) {
+        config.arbitration.high = lane_weights({{0, static_cast<std::uint8_t>(weight)}, {1, 65}});
+        const std::string turn = std::string((weight + 64) / 65, '0') + '1';
+        EXPECT_EQ(lanes_as_they_arrive(run(config, full), full).substr(0, 2 * turn.size()),
+                  turn + turn);
+    }
 }
 
 TEST_P(KnownAnswers, ALaneWithoutPacketsLosesItsTurnAndTheRestOfItsWeight) {

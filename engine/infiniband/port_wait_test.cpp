@@ -82,7 +82,7 @@ TEST(PortWait, IsForCreditsWhereBuffersAreSmallerThanTheLoop) {
 
 /// Host 0 sends to host 2 at full speed; in the midst of it host 1 sends a burst there. What it
 /// takes of the one output piles up in the buffer behind host 0's link; when that is full, host 0
-/// has to wait. Facts that whoever measures a real switch has too: rates and the loop of a link.
+/// has to wait. Rates and the loop of a link are known of a real switch, too.
 struct BufferProbe {
     FabricConfig config = star(3);
     base::Bytes bytes = 64;  ///< of host 0's packets
