@@ -106,8 +106,8 @@ double share_of(const ShiftSystemConfig& config, Time until) {
 }
 
 /// Builder units on nodes of their own, as a copy within a node takes no time, MFPs of 2 MB, and
-/// messages that take little: what is left is the ring. Who waits for nobody pays
-/// a round trip of messages and the latencies of its write in each step, who waits does not: the
+/// messages that take little: what is left is the ring. A unit that need not wait for others pays a
+/// round trip of messages and the latencies of its write in each step, one that waits does not: the
 /// share lies between those of the ring with and without them.
 TEST(BuilderPace, OnAStarReachesWhatNodesOnARingReach) {
     constexpr std::uint32_t kUnits = 12;

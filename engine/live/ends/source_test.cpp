@@ -191,7 +191,7 @@ class Replay : public FolderTest {
         return replay_mfps(*recording, {.source_id = 3, .packing = kPacking, .loop = loop},
                            buffer_);
     }
-    /// (number, recorded number) of what comes; the payload tells the latter.
+    /// The next MFP has this number; the payload has the recorded number.
     void expect_replayed(std::uint64_t number, std::uint64_t recorded) {
         const auto piece = take(reader_);
         ASSERT_TRUE(piece);

@@ -52,7 +52,7 @@ inline std::optional<Piece> take(BufferReader& reader) {
     return piece;
 }
 
-/// The words of a buffer's control block, as somebody hostile has them.
+/// The words of a buffer's control block, for a hostile process.
 class HostileControl {
   public:
     explicit HostileControl(const Buffer& buffer)

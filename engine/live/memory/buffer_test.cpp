@@ -317,7 +317,7 @@ TEST(Buffer, LetsANewReaderGoOnWhereAKilledOneStopped) {
         writer.close();
         ::_exit(done ? 0 : 1);
     }
-    // Each life tells what it has acknowledged; the next must begin right behind it.
+    // Each life records what it has acknowledged; the next must begin right behind it.
     auto shared = SharedMemory::create("acknowledged", 64);
     ASSERT_TRUE(shared);
     auto& acknowledged = *reinterpret_cast<std::atomic<std::uint64_t>*>(shared->bytes().data());

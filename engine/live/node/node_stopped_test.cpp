@@ -1,4 +1,4 @@
-// Whole nodes: a unit that is stopped, and goes on when nobody expects it any more.
+// Whole nodes: a unit that is stopped, and goes on after its epoch has ended.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -50,8 +50,8 @@ class StoppedUnit : public testing::TestWithParam<std::string> {
         }
     };
 
-    /// Epoch 0 with all three; then it says, for each byte that it gets, how many MFPs it has
-    /// written.
+    /// Epoch 0 with all three; then it answers each byte that it gets by the number of MFPs that
+    /// it has written.
     static void be_unit_2(NodeConfig config, const Pipe& in, const Pipe& out) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         config.self = UnitIndex(2);

@@ -1,4 +1,4 @@
-// Whole nodes: a unit that says what no unit says.
+// Whole nodes: a unit that sends what no unit sends.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -2,8 +2,7 @@
 //
 //     INSTANTIATE_TEST_SUITE_P(Shm, TransportConformance, testing::Values(TransportUnderTest{…}));
 //
-// Units are driven by turns in one thread unless a test says otherwise: then what happens is the
-// same each time.
+// Most tests drive units by turns in one thread: then what happens is the same each time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -136,7 +135,7 @@ class TestRun {
 /// Each of `units` to all of `units`, at the same time; what `connect` returned, by unit.
 std::vector<std::vector<UnitIndex>> connect_all(std::span<TestUnit* const> units, base::Time until);
 
-/// Bytes that tell where they belong: different for each `seed` and place.
+/// Bytes that show where they belong: different for each `seed` and place.
 void fill_pattern(std::span<std::byte> bytes, std::uint64_t seed);
 bool has_pattern(std::span<const std::byte> bytes, std::uint64_t seed);
 std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed);

@@ -7,7 +7,7 @@
 namespace daqloom::protocol {
 namespace {
 
-/// A unit's number says nothing without its kind: where it is, its slot says.
+/// The number of a unit is unique within its kind alone; its slot is where the unit is.
 template <class A, class B>
 concept Different = !std::convertible_to<A, B> && !std::convertible_to<B, A> &&
                     !std::constructible_from<A, B> && !std::equality_comparable_with<A, B>;

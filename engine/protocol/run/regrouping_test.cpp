@@ -155,7 +155,7 @@ TEST(Regrouping, WhoCannotBeReachedTwiceIsLeftOut) {
     EXPECT_EQ(run.control.epoch(), 3U);
 }
 
-/// Two of three others say so; one alone might be the one that did not drain.
+/// Two of three others report it; one alone might be the one that did not drain.
 TEST(Regrouping, WhoDidNotDrainIsLost) {
     UnitsByHand run = just_running({.units = 4, .restart = false});
     for (std::uint32_t unit = 0; unit < 4; ++unit) {

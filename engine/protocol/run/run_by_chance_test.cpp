@@ -24,8 +24,8 @@ using base::seconds;
 
 constexpr std::uint32_t number_of_units = 4;
 
-/// Says by chance what units, processes, the operator and the clock may say, true or not, and
-/// checks what the run control does.
+/// Reports and commands of units, processes, the operator and the clock by chance, true or not, and
+/// checks of what the run control does.
 class Chance {
   public:
     explicit Chance(std::uint64_t seed)

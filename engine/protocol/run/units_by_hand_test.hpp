@@ -37,7 +37,7 @@ inline Members members_of(std::initializer_list<std::uint32_t> numbers) {
     return found;
 }
 
-/// Units report every heartbeat; the run control is told of the time twice as often. While all
+/// Units report every heartbeat; the run control gets the time twice as often. While all
 /// members run and none is broken, they build a MEP every millisecond.
 class UnitsByHand {
   public:

@@ -47,7 +47,7 @@ TEST(LinearShift, OfFiveNodesIsTheOneOfThePaper) {
     }
 }
 
-/// In each phase a unit has at most one partner, who says the same; in a round, each once.
+/// In each phase a unit has at most one partner, whose partner it is; in a round, each once.
 void expect_each_pair_once(const LinearShift& shift) {
     std::set<std::pair<ReadoutIndex, BuilderIndex>> met;
     for (std::uint32_t phase = 0; phase < shift.phases(); ++phase) {

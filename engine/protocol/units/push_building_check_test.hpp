@@ -499,7 +499,7 @@ class PushBuildingCheck : private PushBuildingModel {
 
     // ---- the end of the epoch -----------------------------------------------------------------
 
-    /// Units are lost, and the others told of it, each at some time.
+    /// Units are lost, which each of the others learns at some time.
     void close(std::uint32_t wave) {
         if (next_mep_) {
             return;

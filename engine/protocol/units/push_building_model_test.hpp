@@ -212,7 +212,7 @@ class PushBuildingModel : protected PushBuildingSystem {
             built_bytes += builder.counters().built_bytes;
             if (const WritePacer* pacer = unit_of(b).pacer()) {
                 promise(pacer->waiting() == 0 && pacer->writing() == 0,
-                        "whoever asked has been let write, or has withdrawn");
+                        "each request to write is granted or withdrawn");
                 summary_.withdrawn += pacer->counters().withdrawn;
             }
             promise(builder.under_construction() == 0 && builder.output_held() == 0,

@@ -131,7 +131,7 @@ class RequestedCheck {
         std::map<ReadoutIndex, Bytes> places;  ///< asked for
         std::set<ReadoutIndex> written;
         std::set<ReadoutIndex> here;
-        std::set<ReadoutIndex> absent;  ///< it was told that these have none
+        std::set<ReadoutIndex> absent;  ///< reported to have none
         bool is_built = false;
         bool is_incomplete = false;
     };
@@ -673,7 +673,7 @@ class RequestedCheck {
         }
         for (const NodeIndex n : nodes_.indices()) {
             const Node& node = nodes_[n];
-            // A lost event manager may say what a builder unit does not wait for any more.
+            // A lost event manager may have sent messages that the unit does not wait for any more.
             promise(fates_[n].sees_lost[readout_node_[ReadoutIndex()]] ||
                         node.unit.unexpected_messages() == node.strange_messages,
                     "a unit meets nothing unexpected");

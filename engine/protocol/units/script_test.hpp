@@ -1,4 +1,4 @@
-// For tests: what a unit is told, and what it asks for, in words, one line for each input.
+// For tests: inputs and outputs of a unit, in words, one line for each input.
 #pragma once
 
 #include <fmt/format.h>

@@ -30,8 +30,8 @@ class ShiftScript : public Script {
     }
 
     /// Inputs, and what the unit asks for. Two rounds are buffered, so that the fifth MFP of a
-    /// stream waits; a builder unit is told of one MEP at a time. Of a tournament of two, unit 0
-    /// tells unit 1 that all are there. What node 1 was to write to MEP 2 never comes.
+    /// stream waits; announcements to a builder unit go one MEP at a time. In a tournament of two,
+    /// unit 0 releases unit 1. What node 1 was to write to MEP 2 never comes.
     static constexpr const char* expected = R"(
 > start | stage 0: entering | timer 0 at 1 ns
 > data | admitted 0.0 | admitted 0.1 | announce 0 to builder 0: [64, 128]

@@ -101,7 +101,7 @@ TEST(Retries, AMissingPacketIsAskedForAtOnce) {
     Writes writes(fabric, retrying());
     const Time packet = kByteAt100Gbps * kFull;
     // Ready 5 ns before the output has sent 30 packets, and it is its turn: the 31st finds the
-    // output taken for 11 ns, which is more than it lives. The one behind it tells the receiver.
+    // output taken for 11 ns, which is more than it lives. The one behind it shows the gap.
     writes.post(0, 2, kStream, Time::zero());
     writes.post(1, 2, 100, packet * 30 + kByteAt100Gbps * 16 - base::nanoseconds(5));
     writes.run();

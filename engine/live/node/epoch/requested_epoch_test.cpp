@@ -21,7 +21,7 @@ NodeConfig daqpipe(std::uint32_t units, bool is_push) {
     return config;
 }
 
-/// Readout units 0 …, then builder units; events of 1 kB, more than anybody can build.
+/// Readout units 0 …, then builder units; events of 1 kB, more than can be built.
 NodeConfig pull(std::uint32_t readouts, std::uint32_t builders,
                 const std::string& transport = "shm") {
     const std::uint32_t units = readouts + builders;

@@ -109,7 +109,7 @@ TEST(Ledger, WhatALostUnitTellsLateBelongsToTheEpochInWhichItWas) {
     EXPECT_EQ(ledger.balance(22, books.totals()), Balance({.skipped = 1}));
 }
 
-/// Each MEP of each epoch gets a fate, by chance; the ledger finds those that no counter tells.
+/// Each MEP of each epoch gets a fate, by chance; the ledger finds those that no counter has.
 TEST(Ledger, AllThatWasBegunHasAFate) {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
         base::RandomStream random(seed, "fates");
