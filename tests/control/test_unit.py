@@ -1,4 +1,4 @@
-"""A unit's process, as the run control hears it."""
+"""Reports of a unit's process to the run control."""
 
 import itertools
 import queue
@@ -12,7 +12,7 @@ from support.measure.live_nodes import configure
 
 
 class CountingNode:
-    """Has built one MEP more whenever somebody looks."""
+    """Has built one MEP more at each reading."""
 
     def __init__(self) -> None:
         self.meps = itertools.count(1)

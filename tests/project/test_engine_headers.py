@@ -1,4 +1,4 @@
-"""Headers of the engine: those for tests are told by their names, all others stand in a README."""
+"""Headers of the engine: those for tests have names of their own, all others stand in a README."""
 
 import re
 

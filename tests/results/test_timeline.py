@@ -1,4 +1,4 @@
-"""Whom a node waits for in a barrier, and how its wait is told apart from the release."""
+"""Nodes that a node waits for in a barrier, and its wait apart from the release."""
 
 from daqloom.results.timeline import Span, Stage, Waits, barrier_waits, spans
 from daqloom.scenario.schema.building import Building

@@ -1,4 +1,4 @@
-"""A device that is in memory, with an adapter that does as it is told, or does not."""
+"""A device that is in memory, with an adapter that carries out its orders, or does not."""
 
 from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint

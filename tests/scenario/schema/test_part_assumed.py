@@ -1,4 +1,4 @@
-"""Which defaults are guesses at a system, and where they are told."""
+"""Defaults that are guesses at a system, and where they are listed."""
 
 import tomllib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A node without an engine, which can be told to misbehave, and the program of units that hold it.
+"""A node without an engine, which misbehaves on demand, and the program of units that hold it.
 
 Units of a run meet in a folder, a file per unit and epoch: who does not write its file in time is
 missing. A file `fault-N` in that folder says what unit N does wrong: see `Faults`."""
