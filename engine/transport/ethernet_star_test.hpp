@@ -1,4 +1,4 @@
-// For tests: hosts around one Ethernet switch, at 10 Gb/s, and the listener of their messages.
+// For tests: hosts around one Ethernet switch, at 10 Gb/s, and a listener for their messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ inline ethernet::NetworkConfig star(std::uint32_t hosts) {
     return config;
 }
 
-/// Listener of messages of which none fails and none asks for its completion.
+/// Listener that fails the test if a message fails or completes: no message requests completion.
 class StrictListener : public Listener {
   public:
     void on_received(std::uint64_t /*tag*/, base::Time /*now*/) override {}

@@ -47,7 +47,7 @@ class RdmaOverEthernet final : public RdmaTransport<RoceNetwork> {
     explicit RdmaOverEthernet(const ethernet::NetworkConfig& network)
         : service_classes_(network.service_classes) {}
 
-    /// The lane of a service level is its class of frames.
+    /// The lane of a service level is the traffic class of its frames.
     [[nodiscard]] VirtualLane lane_of(ServiceLevel level) const override {
         return lane_by_level(service_classes_, level);
     }

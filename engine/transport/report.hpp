@@ -12,8 +12,8 @@
 
 namespace daqloom::transport {
 
-/// Memory of the simulation's parts that grow with the system and with its load (B). It is not
-/// given back before the end, so it is also the peak.
+/// Memory of the simulation's parts that grow with the number of hosts and the load (B). No memory
+/// is released before the end of the run, so each value is also the peak.
 struct Memory {
     DAQLOOM_FIELDS(Memory, (std::uint64_t, connections, "Ends of connections, or queue pairs."),
                    (std::uint64_t, packets, "Packets queued or on the wire."),
@@ -21,7 +21,7 @@ struct Memory {
                    (std::uint64_t, events, "Pending events of the simulator."))
 };
 
-/// Counts of a network and its transport; a part that does not exist stays empty.
+/// Counts of a network and its transport; parts for an absent network or transport stay empty.
 struct Report {
     std::uint64_t packet_hops = 0;  ///< sent or delivered by all links together, over the whole run
     std::uint64_t ack_hops = 0;     ///< packet hops without payload

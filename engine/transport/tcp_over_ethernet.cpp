@@ -48,7 +48,7 @@ void TcpOverEthernet::post(const Posting& message, Time latency, Time now) {
         udp_.post(message, latency, now);
         return;
     }
-    // A host writes to its sockets in the order in which messages are posted: none overtakes.
+    // Messages reach the sockets of a host in the order in which they are posted.
     Time& left = left_[message.from];
     left = std::max(left, now + latency);
     if (left > now) {
@@ -94,7 +94,7 @@ void TcpOverEthernet::write_delayed(std::uint32_t place, Time now, Listener& lis
     }
 }
 
-/// The end of the run is the first event, and so before all else of that instant.
+/// Schedules the end of the run as the first event, so that it precedes all others of that instant.
 void TcpOverEthernet::end_at(Time end) {
     end_ = end;
     events_.push({end, kPause, kAtTheEnd});

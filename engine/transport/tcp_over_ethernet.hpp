@@ -19,8 +19,8 @@
 
 namespace daqloom::transport {
 
-/// Two hosts have one connection per class, for the messages of both; it is made with the first
-/// message.
+/// Two hosts have one connection per traffic class for messages in both directions, made with the
+/// first message.
 class TcpOverEthernet final : public Transport {
   public:
     static base::expected<std::unique_ptr<TcpOverEthernet>> make(
@@ -39,7 +39,7 @@ class TcpOverEthernet final : public Transport {
 
     [[nodiscard]] const UdpEndpoints* udp() const override { return &udp_; }
     [[nodiscard]] const ethernet::Network* ethernet() const override { return &network_; }
-    /// Sets the observers of frames and of timers that expire; null: none.
+    /// Sets the observers of frames and of expiring timers; a null pointer removes an observer.
     void observe(ethernet::Observer* frames, TimeoutObserver* timeouts) {
         network_.observe(frames);
         endpoints_.observe(timeouts);
@@ -95,7 +95,7 @@ class TcpOverEthernet final : public Transport {
                                    lane_by_level(service_classes_, message.service_level));
     }
     [[gnu::noinline]] void handle(const sim::Event& event, Listener& listener);
-    /// Hands packets to the host after its latency, in the order of arrival.
+    /// Hands a packet to its host's software after the packet latency, in the order of arrival.
     void take_later(const ethernet::Frame& frame, base::Time now) {
         base::Time& taken = taken_[frame.destination()];
         taken = std::max(taken, now + packet_latency_.draw(latency_of_packets_));

@@ -1,7 +1,7 @@
-// Messages from host to host over a simulated network, whatever the network and the transport.
+// Interface of simulated transports: messages from host to host over any network and transport.
 //
-// A transport owns the network and the pending events, and runs them: the per-packet code is
-// resolved at compile time. The listener gets one virtual call for each event of a message.
+// A transport owns the network and the pending events, and processes these events. Its per-packet
+// code is resolved at compile time. The listener gets one virtual call for each event of a message.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace daqloom::transport {
 using network::NodeIndex;
 using network::ServiceLevel;
 
-/// Lane, or class, of a service level, by a network's table; 0 for levels beyond it.
+/// Lane (or traffic class) of a service level in a network's table; 0 for levels beyond the table.
 inline network::Lane lane_by_level(const std::vector<network::Lane>& lanes, ServiceLevel level) {
     return level < lanes.size() ? lanes[level] : network::Lane(0);
 }
@@ -38,19 +38,19 @@ struct Posting {
     bool is_datagram = false;  ///< over UDP: it may be lost, and is complete when it has left
 };
 
-/// Receives the events of messages; the caller of `post` implements it.
+/// Receives the events of messages; callers of `Transport::post` implement it.
 class Listener {
   public:
     virtual ~Listener() = default;
-    /// A message will be received soon: its data may be prefetched into the cache.
+    /// A message will soon be received: the listener may prefetch its data into the cache.
     virtual void expect(std::uint64_t /*tag*/) const {}
     /// A message is complete at its destination.
     virtual void on_received(std::uint64_t tag, base::Time now) = 0;
-    /// The arrival of a message is acknowledged to its sender; only if the message `completes`.
+    /// The sender knows that a message has arrived; called only if the message `completes`.
     virtual void on_completed(std::uint64_t tag, base::Time now) = 0;
     /// The sender has given up on the message.
     virtual void on_failed(std::uint64_t tag, base::Time now) = 0;
-    /// A message over UDP will never be at its destination.
+    /// A message over UDP was lost and will never arrive.
     virtual void on_lost(std::uint64_t /*tag*/, base::Time /*now*/) {}
     /// An event whose kind is not the transport's is due.
     virtual void on_event(const sim::Event& event) = 0;
@@ -68,36 +68,34 @@ class Transport {
     Transport& operator=(const Transport&) = delete;
     virtual ~Transport() = default;
 
-    /// Sets the end of the last run; to be called before all else. Events due at that instant do
-    /// not happen any more.
+    /// Sets the end of the last run, before any other call. Events due at that instant are not
+    /// processed.
     virtual void end_at(base::Time /*end*/) {}
-    /// A message leaves after `latency` (of the host's software and adapter) at the earliest.
+    /// Posts a message; it leaves after `latency` (of host software and adapter) at the earliest.
     virtual void post(const Posting& message, base::Time latency, base::Time now) = 0;
-    /// A message from one host to another will be posted soon: the connection may be prefetched
-    /// into the cache, where thousands of them do not stay from one message to the next.
+    /// Prefetches the connection between two hosts that will soon carry a message: among thousands
+    /// of connections, each one leaves the cache between two of its messages.
     virtual void expect(NodeIndex /*from*/, NodeIndex /*to*/) const {}
-    /// Closes a host's connections, as its process has ended or makes new ones: messages under way
-    /// on them fail, and messages to them are not answered; over TCP they are reset. To be called
-    /// within an event of the listener.
+    /// Closes all connections of a host whose process has ended or opens new connections. Messages
+    /// under way on closed connections fail, and messages to the host get no answer, or over TCP a
+    /// reset. Called within an event of the listener.
     virtual void close(NodeIndex /*host*/, base::Time /*now*/, Listener& /*listener*/) {}
     /// Runs until `until`, or until no event is left.
     virtual void run(base::Time until, Listener& listener) = 0;
-    /// Starts the counting; quantities over time are recorded in `bins` bins of the time until
-    /// `end`.
+    /// Starts counting. Quantities over time are recorded in `bins` bins between `now` and `end`.
     virtual void begin_counting(base::Time now, base::Time end, std::size_t bins) = 0;
     [[nodiscard]] virtual Report report() = 0;
     /// Bytes that a message takes on the wire of a host's cable: all its packets, with headers and
     /// gaps.
     [[nodiscard]] virtual base::Bytes bytes_on_wire(base::Bytes message) const = 0;
-    /// Pending events of the transport without effect: samples, and timers that have been stopped.
+    /// Number of pending events without effect in the transport: samples, and stopped timers.
     [[nodiscard]] virtual std::size_t idle_events() const { return 0; }
-    /// Checks that nothing is lost except the losses counted; otherwise returns a sentence that
-    /// names the difference.
+    /// Checks that every loss is counted; if not, returns a sentence that names the difference.
     [[nodiscard]] virtual base::expected<void> check_conservation() const = 0;
 
     /// UDP of all hosts; null if the network carries no datagrams.
     [[nodiscard]] virtual const UdpEndpoints* udp() const { return nullptr; }
-    /// The network, if it is an Ethernet, or an InfiniBand fabric; else null.
+    /// The network as an Ethernet, or as an InfiniBand fabric; null if it is of the other kind.
     [[nodiscard]] virtual const ethernet::Network* ethernet() const { return nullptr; }
     [[nodiscard]] virtual const infiniband::Network* infiniband() const { return nullptr; }
 
@@ -109,7 +107,7 @@ class Transport {
     [[nodiscard]] std::uint64_t fingerprint() const { return fingerprint_.value(); }
 
   protected:
-    /// Counts an event that has been taken off the queue as processed.
+    /// Counts an event, which the caller has taken off the queue, as processed.
     void begin(const sim::Event& event) {
         now_ = event.at;
         ++sim_events_;

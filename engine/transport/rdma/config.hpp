@@ -22,7 +22,7 @@ struct RdmaConfig {
         (std::uint32_t, retry_count, "Timeouts in a row after which a queue pair fails.", 7))
 };
 
-/// Counters of losses and retries, over the whole run.
+/// Counters of losses and retransmissions, over the whole run.
 struct RetryCounters {
     DAQLOOM_FIELDS(RetryCounters,
                    (std::uint64_t, resent_for_nak, "Packets sent again after a NAK."),

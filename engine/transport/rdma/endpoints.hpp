@@ -1,12 +1,12 @@
 // The ends of RDMA connections in all hosts: work queues, segmentation of messages into packets,
-// acknowledges.
+// acknowledgements.
 //
-// A host sends one packet of each of its queue pairs in turn; messages of one queue pair are sent
+// A host sends one packet from each of its queue pairs in turn; messages of one queue pair are sent
 // one after the other. The receiver accepts the packets of a queue pair in order only and
 // acknowledges each message with a packet that uses the network like any other. Where packets can
-// be lost, it sends one NAK for the missing packet, and the sender goes back to that packet; the
-// sender also goes back after a timeout without an acknowledge. Sent and received data pass the
-// adapter's PCIe and the host's memory.
+// be lost, the receiver sends one NAK for the missing packet, and the sender goes back to this
+// packet; the sender also goes back after a timeout without an acknowledgement. Sent and received
+// data pass the adapter's PCIe and the host's memory.
 #pragma once
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@
 
 namespace daqloom::transport {
 
-/// Drives `Network` for a `driver`, which posts messages: `driver.on_received(message, now)` when a
+/// Sends messages of a `driver` over `Network`. Calls `driver.on_received(message, now)` when a
 /// message is complete at its destination, then `driver.on_completed(message, now)` when the sender
 /// has the acknowledgement, or `driver.on_failed(message, now)` when the sender has given up.
 template <class Network>
@@ -65,7 +65,7 @@ class RdmaEndpoints {
     }
 
     /// Posts an RDMA write, which leaves after `latency` (of the host's software and adapter) at
-    /// the earliest. Returns its number, valid until it is completed or has failed.
+    /// the earliest. Returns the write's number, which is valid until it has completed or failed.
     MessageIndex post(const Message& message, base::Time latency, base::Time now) {
         const MessageIndex index = place(message);
         messages_[index].posted = now;
@@ -79,8 +79,8 @@ class RdmaEndpoints {
         return index;
     }
 
-    /// Closes a host's connections, as its process has ended or makes new ones: writes under way on
-    /// them fail, writes to them are not answered. Not to be called from a call of `driver`.
+    /// Closes all connections of a host whose process has ended or opens new ones: writes from the
+    /// host fail, and writes to it are not answered. Must not be called from a call of `driver`.
     template <class Driver>
     void close(NodeIndex host, base::Time now, Driver& driver) {
         for (QueuePairIndex number; number.value() < queue_pairs_.size(); ++number) {
@@ -122,7 +122,7 @@ class RdmaEndpoints {
         }
     }
 
-    /// Starts all senders that may send; to be called when no event of this instant is left.
+    /// Starts all senders that may send; called when no event of this instant is left.
     template <class Driver>
     void settle(base::Time now, Driver& driver) {
         Sink<Driver> sink{*this, driver};
@@ -148,7 +148,7 @@ class RdmaEndpoints {
         return messages_.memory() + free_.capacity() * sizeof(MessageIndex);
     }
 
-    /// Checks messages: posted = completed + failed + closed + under way; each received as a whole.
+    /// Checks that posted = completed + failed + closed + under way, all received as a whole.
     [[nodiscard]] base::expected<void> check_conservation() const {
         const std::uint64_t here = messages_.size() - free_.size();
         if (posted_ != completed_ + retries_.writes_failed + closed_ + here || torn_ > 0) {
@@ -169,7 +169,7 @@ class RdmaEndpoints {
         base::Time fetched;                 ///< when the next payload has been fetched
         bool supplied = false;              ///< a packet waits in the network's queue
         bool fetching = false;
-        /// Queue pairs by service level and destination; empty for an unused level.
+        /// Queue pairs by service level and destination; the table of an unused level is empty.
         std::vector<base::Table<NodeIndex, QueuePairIndex>> queue_pairs;
     };
 
@@ -261,7 +261,7 @@ class RdmaEndpoints {
         }
     }
 
-    /// Puts the next packet where the network takes it, once its payload has been fetched.
+    /// Hands the next packet to the network once its payload has been fetched from memory.
     void supply(SenderIndex index, base::Time now) {
         Sender& sender = senders_[index];
         if (sender.supplied || sender.fetching) {
@@ -336,7 +336,7 @@ class RdmaEndpoints {
                                                       timers_[host].uniform() * least.seconds());
     }
 
-    /// Starts the retransmission timer if a requested acknowledge is still to come.
+    /// Starts the retransmission timer if a requested acknowledgement has not arrived yet.
     void restart_timer(QueuePairIndex number, base::Time now) {
         QueuePair& qp = queue_pairs_[number];
         const bool waits = !qp.failed && qp.oldest != MessageIndex::none() &&
@@ -408,7 +408,7 @@ class RdmaEndpoints {
         }
     }
 
-    /// Goes back to the packet with this PSN, which is sent next.
+    /// Moves the send position to the packet with this PSN, which is sent next.
     void go_back_to(QueuePair& qp, std::uint32_t psn) {
         qp.next_psn = psn;
         MessageIndex index = qp.oldest;

@@ -1,5 +1,5 @@
-// Overhead of RDMA packets by network: headers and gaps; and packet tags: queue pair and packet
-// type.
+// Overhead of RDMA packets (headers and gaps) on each network, and packet tags, which hold the
+// queue pair and the packet type.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct RdmaFraming {
     /// Gap between packets on the wire, preamble included.
     base::Bytes gap = 0;
 
-    /// Size of an acknowledge: with an extended transport header of 4 B (AETH).
+    /// Size of an acknowledgement packet, with its extended transport header of 4 B (AETH).
     [[nodiscard]] base::Bytes acknowledge() const { return header + 4; }
 };
 
-/// Local route header 8, base transport header 12, checks 4 and 2 (InfiniBand Architecture
-/// Specification, volume 1, 5.2).
+/// InfiniBand overhead in B: local route header 8, base transport header 12, CRCs 4 and 2
+/// (InfiniBand Architecture Specification, volume 1, 5.2).
 inline constexpr RdmaFraming kInfinibandFraming{26, 0};
-/// RoCEv2: Ethernet 14, IPv4 20, UDP 8, base transport header 12, check of the payload 4, and the
+/// RoCEv2 overhead in B: Ethernet 14, IPv4 20, UDP 8, base transport header 12, invariant CRC 4,
 /// frame check sequence 4 (annex A17).
 inline constexpr RdmaFraming kRoceFraming{62, 20};
 
@@ -30,11 +30,11 @@ inline constexpr base::Bytes kImmediateBytes = 4;    ///< last packet, with imme
 
 // ---- the tag of a packet
 
-/// An acknowledge of this packet and of all before.
+/// An acknowledgement of this packet and of all before.
 inline constexpr std::uint32_t kAcknowledge = std::uint32_t{1} << 31;
-/// A NAK: this packet is missing, all before are acknowledged.
+/// A NAK: the packet with this PSN is missing, all packets before are acknowledged.
 inline constexpr std::uint32_t kNak = std::uint32_t{1} << 30;
-/// The packet requests an acknowledge.
+/// The packet requests an acknowledgement.
 inline constexpr std::uint32_t kAckRequest = std::uint32_t{1} << 29;
 inline constexpr std::uint32_t kQueuePair = kAckRequest - 1;
 

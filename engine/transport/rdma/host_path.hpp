@@ -18,12 +18,12 @@ struct HostPathConfig {
          2))
 };
 
-/// First come, first served: one direction of the adapter's PCIe, and the memory once per pass.
+/// Serves requests in order: one direction of the adapter's PCIe, and the memory once per pass.
 class HostPath {
   public:
     explicit HostPath(const HostPathConfig& config);
 
-    /// Times at which the parts of one host's path are free.
+    /// Times at which the parts of one host's path become free.
     struct Host {
         base::Time out;
         base::Time in;
@@ -31,11 +31,11 @@ class HostPath {
     };
 
     [[nodiscard]] bool is_limited() const { return has_pcie_ || passes_ > 0; }
-    /// End of the fetch of these bytes from memory, requested now.
+    /// Time at which a fetch of `bytes` from memory ends, if requested now.
     base::Time fetch(Host& host, base::Bytes bytes, base::Time now) const {
         return pass(host.out, host, bytes, now);
     }
-    /// End of the delivery of these bytes, here now, to memory.
+    /// Time at which a delivery of `bytes` to memory ends, if the bytes arrive now.
     base::Time deliver(Host& host, base::Bytes bytes, base::Time now) const {
         return pass(host.in, host, bytes, now);
     }

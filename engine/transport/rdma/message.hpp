@@ -1,4 +1,4 @@
-// The segmentation of a message into packets (InfiniBand Architecture Specification, 1, 5.2 and 9).
+// Segmentation of messages into packets (InfiniBand Architecture Specification, volume 1, 5.2, 9).
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@ using network::NodeIndex;
 using network::ServiceLevel;
 using VirtualLane = network::Lane;
 
-/// Place of a message among the unfinished messages of all hosts.
+/// Index of a message in the table of unfinished messages of all hosts.
 using MessageIndex = base::Index<struct MessageTag>;
-/// Place of a queue pair among the queue pairs of all hosts.
+/// Index of a queue pair in the table of queue pairs of all hosts.
 using QueuePairIndex = base::Index<struct QueuePairTag>;
 
 /// An RDMA write of a reliable connection.
@@ -44,7 +44,7 @@ struct Message {
     [[nodiscard]] std::uint32_t packets(base::Bytes mtu) const {
         return static_cast<std::uint32_t>(std::max<base::Bytes>(1, (bytes + mtu - 1) / mtu));
     }
-    /// Continues with the packet of this PSN, one of the message's own.
+    /// Moves the send position to the packet with this PSN, which must belong to this message.
     void go_back(std::uint32_t psn, base::Bytes mtu) {
         sent = mtu * (psn - first_psn);
         begun = psn != first_psn;

@@ -32,7 +32,7 @@ class HostsPlay {
                                         fabric.lanes, *network, events);
     }
 
-    /// Goes on until nothing happens any more.
+    /// Runs until no event is left.
     template <class Driver>
     void run(Driver& driver) {
         hosts->settle(now, driver);

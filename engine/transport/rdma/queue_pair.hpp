@@ -1,5 +1,5 @@
-// A queue pair (QP) of a reliable connection: messages in order, their packets with packet sequence
-// numbers (PSN), and the state of both ends (InfiniBand Architecture Specification, volume 1, 9.7).
+// A queue pair (QP) of a reliable connection: its messages in order, packet sequence numbers (PSN),
+// and the state of both ends (InfiniBand Architecture Specification, volume 1, 9.7).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace daqloom::transport {
 
-/// Whether one PSN is before another; they wrap around.
+/// Whether PSN `a` is before PSN `b`; PSNs wrap around.
 constexpr bool is_before(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::int32_t>(a - b) < 0;
 }

@@ -73,7 +73,7 @@ class RdmaTransport : public Transport {
         return all;
     }
 
-    /// Checks packets, credits or bytes, and messages; a packet without a route is an error.
+    /// Checks that packets, credits or bytes, and messages are conserved, and all packets routed.
     [[nodiscard]] base::expected<void> check_conservation() const override {
         DAQLOOM_CHECK(endpoints_->check_conservation());
         DAQLOOM_CHECK(network_->check_conservation(now_));
@@ -89,7 +89,7 @@ class RdmaTransport : public Transport {
 
   protected:
     RdmaTransport() = default;
-    /// Sets up the network, which refers to `events_`, and its endpoints; to be called first.
+    /// Sets up the network, which refers to `events_`, and its endpoints; must be called first.
     void set_up(std::unique_ptr<Network> network, const RdmaConfig& config,
                 const RdmaFraming& framing, const HostPathConfig& path, std::uint32_t hosts,
                 std::uint32_t lanes) {
@@ -112,7 +112,7 @@ class RdmaTransport : public Transport {
   private:
     using Endpoints = RdmaEndpoints<Network>;
     static_assert(Endpoints::kFirstOtherEvent == kFirstOtherEvent);
-    /// Bit of a message's tag: the listener is to get its completion.
+    /// Bit in a message's tag: the listener needs the message's completion.
     static constexpr std::uint64_t kCompletes = std::uint64_t{1} << 63;
 
     struct ListenerCalls {

@@ -1,5 +1,5 @@
-// A simulated Ethernet below RDMA (RoCEv2): a packet is a frame, and an adapter hands the next
-// frame to its link as soon as the last one has begun to leave.
+// A simulated Ethernet below RDMA (RoCEv2): each packet is a frame, and an adapter hands the next
+// frame to its link as soon as the previous one has begun to leave.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class RoceNetwork {
 
     explicit RoceNetwork(sim::EventQueue& events) : events_(events), network_(events) {}
 
-    /// Builds the network; packet lanes are the classes of frames.
+    /// Builds the network; the lane of a packet is the traffic class of its frame.
     base::expected<void> build(const ethernet::NetworkConfig& config, base::Bytes largest_frame,
                                std::uint32_t lanes) {
         lanes_ = lanes;
@@ -61,11 +61,11 @@ class RoceNetwork {
         return {};
     }
 
-    /// From now on `hosts.take_in(packet, now)` returns, as a packet arrives, when it is in its
-    /// host's memory. The adapter's buffer has no limit.
+    /// From now on `hosts.take_in(packet, now)` decides when an arriving packet is in its host's
+    /// memory. The adapter's buffer has no limit.
     void let_hosts_hold() { hosts_hold_ = true; }
 
-    /// Sends a host's packet; at most one data packet per lane waits at a time.
+    /// Sends a packet from a host; at most one data packet per lane of the host waits at a time.
     void inject(network::NodeIndex host, const Packet& packet, base::Time now) {
         const ethernet::LinkIndex link = network_.host_link(host);
         const base::Time start = std::max(now, network_.port(link).free_at());
@@ -73,7 +73,7 @@ class RoceNetwork {
         ethernet::Frame& frame = network_.append(link, packet.lane, packet.bytes, now);
         frame.seq = packet.psn;
         frame.ack = packet.tag & ~kQueuePair;
-        // The two directions are two flows, each with an ECMP path of its own.
+        // The two directions of a connection are two flows; each has a separate ECMP path.
         frame.to = ethernet::EndpointIndex((packet.tag & kQueuePair) << 1 | (response ? 1U : 0U));
         frame.sack = ethernet::kNoSack;
         frame.payload = response ? std::uint16_t{0} : packet.bytes;
@@ -118,7 +118,7 @@ class RoceNetwork {
         }
     }
 
-    /// No event waits for the end of an instant: nothing to do.
+    /// Does nothing, as this network defers no work to the end of an instant.
     template <class Hosts>
     void settle(base::Time /*now*/, Hosts& /*hosts*/) {}
     void finish(base::Time /*now*/) {}

@@ -1,8 +1,8 @@
 // Linear shift on a two-level fat tree of 324 hosts: packet hops and flit hops per CPU second, and
-// the memory it takes.
+// the memory of the simulation.
 //
-// A hop is one packet over one wire, acknowledges included; a flit is 64 B of it. The last case is
-// one full round of MFPs of 1 MB, 26 million packets of data.
+// A hop is one packet over one wire, acknowledgements included; a flit is 64 B of a packet. The
+// last case is one full round of MFPs of 1 MB, 26 million packets of data.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -14,7 +14,7 @@
 namespace daqloom::transport {
 namespace {
 
-/// Each host sends to its next one, then to the one after that, …, as soon as one message is done.
+/// Each host sends a message to the next host, then to the second next, …, one after the other.
 struct Shift {
     Hosts& hosts;
     std::uint32_t nodes;

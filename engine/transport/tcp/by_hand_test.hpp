@@ -1,5 +1,5 @@
-// For tests: a sender whose acknowledgements are given by hand, a list of what it sent, and
-// connections over which segments known by their numbers are lost.
+// For tests: a sender whose acknowledgements the test gives, a list of the segments that it sent,
+// and connections that lose segments selected by number.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ inline TcpConfig plain_config() {
     return config;
 }
 
-/// A sender, a list of what left, and acknowledgements by hand.
+/// A sender, a list of the segments that left, and acknowledgements that the test gives.
 struct TcpByHand {
     explicit TcpByHand(const TcpConfig& c) : config(c), sender(c) {}
 
@@ -91,7 +91,7 @@ inline base::Time last_ack_arrives(const TcpPipe& pipe) {
     return pipe.acks().back().at + base::milliseconds(5);
 }
 
-/// A connection of 5 ms each way over which `segments` have been sent, come what may.
+/// A connection with a delay of 5 ms each way that has sent `segments` segments, and lost some.
 struct LossyRun : TcpPipe {
     LossyRun(const TcpConfig& config, int segments, std::function<bool(const Segment&)> lost)
         : TcpPipe(config, base::milliseconds(5)) {
@@ -101,7 +101,7 @@ struct LossyRun : TcpPipe {
     }
 };
 
-/// A sender with 20 segments in flight since 0, and SACKs by hand.
+/// A sender with 20 segments in flight since time 0, whose SACKs the test gives.
 struct SacksByHand : TcpByHand {
     explicit SacksByHand(const TcpConfig& c, int segments = 20) : TcpByHand(c) {
         write(segments * kMss);

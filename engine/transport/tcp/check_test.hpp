@@ -1,5 +1,5 @@
-// A TCP sender and a receiver at the mercy of a peer that sends anything at any time, spelled out
-// by a string of bytes: what random tests and the fuzzer have in common.
+// Checks a TCP sender and receiver against a peer that sends anything at any time, as encoded by a
+// string of bytes; used by random tests and by the fuzzer.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace daqloom::transport {
 
 class TcpCheck {
   public:
-    /// The first promise that TCP breaks under these inputs; empty if it keeps them all.
+    /// The first rule that TCP breaks under these inputs; empty if it breaks none.
     static std::string broken_promise(std::span<const std::uint8_t> input) {
         TcpCheck check(input);
         while (!check.input_.empty() && check.broken_.empty()) {
@@ -92,7 +92,7 @@ class TcpCheck {
         check_receiver();
     }
 
-    /// An offset near `reference`, or, now and then, anywhere.
+    /// An offset near `reference`; if `wild`, any offset.
     std::uint64_t offset(std::uint64_t reference, bool wild) {
         return wild ? unwrap(word(), reference)
                     : reference + static_cast<std::uint64_t>(input_.byte()) * 10 - 500;

@@ -39,8 +39,8 @@ struct TcpConfig : CongestionConfig {
     }
     /// IPv4 and TCP headers of every segment, without SACK blocks.
     [[nodiscard]] base::Bytes header_bytes() const { return timestamps ? 52 : 40; }
-    /// The expiry of a timer that is set at `now` for `delay`. Linux rounds the present down and
-    /// the duration up to ticks, and adds one.
+    /// Expiry of a timer that is set at `now` for `delay`. As in Linux, `now` is rounded down and
+    /// `delay` up to whole ticks, and one tick is added.
     [[nodiscard]] base::Time strikes(base::Time now, base::Time delay) const {
         if (timer_tick == base::Time::zero()) {
             return now + delay;
@@ -48,7 +48,7 @@ struct TcpConfig : CongestionConfig {
         const std::int64_t tick = timer_tick.ps;
         return timer_tick * (now.ps / tick + (delay.ps + tick - 1) / tick + 1);
     }
-    /// SACK blocks that fit beside the timestamps (RFC 2018).
+    /// SACK blocks that fit into a header, with or without timestamps (RFC 2018).
     [[nodiscard]] std::uint32_t sack_blocks() const { return timestamps ? 3 : 4; }
 };
 

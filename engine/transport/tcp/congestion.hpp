@@ -28,7 +28,7 @@ class Congestion {
     [[nodiscard]] base::Bytes window() const { return window_.cwnd; }
     [[nodiscard]] base::Bytes threshold() const { return window_.ssthresh; }
     [[nodiscard]] bool in_slow_start() const { return window_.in_slow_start(); }
-    /// Begin of the members that slow start does not touch.
+    /// Begin of the members that slow start never touches.
     [[nodiscard]] const void* rarely_touched() const { return &control_[sizeof(HyStart)]; }
     /// The congestion control; `Control` must be the configured one.
     template <class Control>
@@ -36,12 +36,12 @@ class Congestion {
         return *std::launder(reinterpret_cast<Control*>(control_.data()));
     }
 
-    /// Reports each acknowledgement, before anything that follows from it.
+    /// Reports an acknowledgement to the control, before the sender acts on it.
     void on_delivery(const AckSample& ack, const TcpConfig& config) {
         visit(config, [&](auto& control) { control.in_ack_event(ack, config); });
     }
 
-    /// Reports the acknowledgements that arrive while the window is not being reduced.
+    /// Reports an acknowledgement that arrives while the window is not being reduced.
     void on_ack(const AckSample& ack, const TcpConfig& config) {
         visit(config, [&](auto& control) {
             control.pkts_acked(ack, window_, config);
@@ -57,7 +57,7 @@ class Congestion {
             set_threshold(control.ssthresh(window_.cwnd, config), config);
         });
     }
-    /// An echoed mark: sets the threshold likewise.
+    /// An echoed mark arrived: sets the threshold to which the window is to be reduced.
     void on_mark(const TcpConfig& config) {
         visit(config, [&]<class Control>(Control& control) {
             if constexpr (Control::needs_ecn) {
@@ -65,8 +65,9 @@ class Congestion {
             }
         });
     }
-    /// The retransmission timer expired with `in_flight` not counted lost; `again` when the same
-    /// data had cost a reduction before. One segment goes first, of a static window too.
+    /// The retransmission timer expired; `in_flight` bytes are not counted lost. `again`: the
+    /// window has been reduced before for the same data. Even a static window shrinks to one more
+    /// segment.
     void on_timeout(bool again, base::Bytes in_flight, const TcpConfig& config) {
         if (!again) {
             const CongestionWindow before = window_;
@@ -81,7 +82,7 @@ class Congestion {
         window_.cwnd = std::max(window_.cwnd, before_timeout_.cwnd);
         window_.ssthresh = std::max(window_.ssthresh, before_timeout_.ssthresh);
     }
-    /// The connection was idle for `idle`, longer than `rto` (RFC 2861: decay, as Linux).
+    /// Halves the window per `rto` of the silence `idle`, which exceeds `rto` (RFC 2861, as Linux).
     void on_idle(base::Time idle, base::Time rto, const TcpConfig& config) {
         visit_adaptive(config, [&](auto& control) {
             const base::Bytes restart = std::min(config.mss * config.initial_window, window_.cwnd);
@@ -100,7 +101,7 @@ class Congestion {
         visit(config, [&](auto& control) { control.tx_start(now, idle); });
     }
 
-    /// Sets the window in a reduction, acknowledgement by acknowledgement (RFC 9937).
+    /// Sets the window during a reduction, at each acknowledgement (RFC 9937).
     void set_window(base::Bytes window, const TcpConfig& config) {
         visit_adaptive(config, [&](auto&) { window_.cwnd = std::max(window, config.mss); });
     }
@@ -127,10 +128,10 @@ class Congestion {
         before_timeout_ = {.cwnd = 0, .ssthresh = 0};  // this congestion is real: not to be undone
     }
 
-    // ---- the window and the begin of the control are what acknowledgements touch in slow start
+    // ---- cache lines touched by acknowledgements in slow start: window, beginning of the control
     CongestionWindow window_{};
-    /// The configured control. Its kind is that of all connections, in their common configuration:
-    /// a variant would keep it here, on a cache line of its own.
+    /// The configured control, in raw memory. Its kind is in the common configuration of all
+    /// connections: a variant would store the kind here, on an additional cache line.
     alignas(8) std::array<std::byte, CongestionControls::kBytes> control_{};
     CongestionWindow before_timeout_{.cwnd = 0, .ssthresh = 0};
 };

@@ -8,7 +8,7 @@ namespace daqloom::transport {
 
 using base::Time;
 
-/// Makes both ends. The handshake has measured the RTT of the empty path.
+/// Makes both ends. Unless configured, the RTT of the handshake is that of the idle path.
 EndpointIndex TcpEndpoints::connect(NodeIndex from, NodeIndex to, TrafficClass traffic_class) {
     TcpConfig config = config_;
     if (config.handshake_rtt == Time::zero()) {

@@ -1,8 +1,8 @@
 // The TCP endpoints of all hosts, driven by frames and timers of a simulated network.
 //
-// A connection is made, established, with its two endpoints, when a host first writes to another.
-// The connection ends when the process on one of the hosts ends or makes new connections: the
-// kernel there resets it, and a segment informs the other end. The content of messages is not
+// A connection with two endpoints is made, already established, when a host first writes to
+// another. It ends when the process on one of the hosts ends or opens new connections: the kernel
+// there resets the connection, and a segment informs the other end. The content of messages is not
 // stored; a stream records the end of each message and the application's label for it.
 #pragma once
 
@@ -39,7 +39,7 @@ using ethernet::peer;
 using ethernet::TrafficClass;
 using network::NodeIndex;
 
-/// Kind of a message: without completion, with completion, or the completion itself.
+/// Kind of a message: `completes` requests a message of kind `completion` in return.
 enum class MessageKind : std::uint8_t { plain, completes, completion };
 
 /// A message of an application, complete in the stream when the byte before `end` has arrived.
@@ -52,14 +52,14 @@ static_assert(sizeof(StreamMessage) == 16);
 inline constexpr std::uint64_t kLabels = (std::uint64_t{1} << 62) - 1;
 
 /// Size of a completion: libfabric's tcp provider answers a write with delivery completion by a
-/// header alone. TCP's own acknowledgement would not do, as it may be delayed.
+/// bare header. TCP's own acknowledgement is no substitute, as it may be delayed.
 inline constexpr base::Bytes kCompletionBytes = 16;
 
 // ---- kinds of event; index: endpoint
 inline constexpr std::uint32_t kSenderTimer = ethernet::kFirstHostEvent;
 inline constexpr std::uint32_t kDelayedAck = ethernet::kFirstHostEvent + 1;
 
-/// Called when the retransmission timer of an endpoint expires, for timelines.
+/// Called when the retransmission timer of an endpoint expires, to record timelines.
 class TimeoutObserver {
   public:
     virtual ~TimeoutObserver() = default;
@@ -72,9 +72,9 @@ class TcpEndpoints {
                  ethernet::Network& network, sim::EventQueue& events)
         : config_(config), network_(network), events_(events), peers_(classes, Peers(hosts)) {}
 
-    /// Endpoint at `from` of its connection of this class with another host; made if there is none.
+    /// Endpoint at `from` of its connection in this class with `to`; connects the two if necessary.
     EndpointIndex endpoint(NodeIndex from, NodeIndex to, TrafficClass traffic_class) {
-        // An answer needs no look-up in a row that is not in the cache.
+        // An answer to the last received message avoids a look-up that would miss the cache.
         if (from == last_receiver_host_ &&
             ethernet::address_of(to, traffic_class) == endpoints_[last_receiver_].address) {
             return last_receiver_;
@@ -89,9 +89,9 @@ class TcpEndpoints {
         return peers.contains(to) ? peers[to] : EndpointIndex::none();
     }
 
-    /// Closes a host's connections, as its process has ended or makes new ones: calls
-    /// `app.on_failed(label, now)` for each message of the host that has not arrived, or whose
-    /// completion, if requested, has not. The other ends do so for theirs when they are reset.
+    /// Closes all connections of a host whose process has ended or opens new connections. Calls
+    /// `app.on_failed(label, now)` for each message from the host that has not arrived, or lacks
+    /// its requested completion. A peer fails its own messages when the reset arrives.
     template <class App>
     void close(NodeIndex host, base::Time now, App& app) {
         last_receiver_host_ = NodeIndex::none();
@@ -153,9 +153,9 @@ class TcpEndpoints {
         }
     }
 
-    /// Announces a frame that will reach its host soon. If a message ends with it, as with every
-    /// segment that is not full, `app.expect(label)` follows to prefetch the message: not at once,
-    /// but with the next such frame, when the label is in the cache.
+    /// Prefetches the endpoint of a frame that will soon reach its host. A segment that is not full
+    /// ends a message: `app.expect(label)` prefetches this message, but only at the next such
+    /// frame, when the label is in the cache.
     template <class App>
     void expect(const Frame& frame, const App& app) {
         prefetch(frame.to);
@@ -167,9 +167,9 @@ class TcpEndpoints {
         }
     }
 
-    /// Prefetches the endpoint that will receive a frame soon: thousands of endpoints do not stay
-    /// in the cache from one frame to the next. Of its seven lines, each miss costs more than all
-    /// other work of an acknowledgement.
+    /// Prefetches the endpoint that will soon receive a frame: among thousands, each endpoint
+    /// leaves the cache between two frames. A miss on one of its seven cache lines costs more than
+    /// all other work for an acknowledgement.
     void prefetch(EndpointIndex index) const {
         const Endpoint& endpoint = endpoints_[index];
         const char* const end = static_cast<const char*>(endpoint.sender.rarely_touched());
@@ -197,15 +197,15 @@ class TcpEndpoints {
     [[nodiscard]] NodeIndex peer_host(EndpointIndex index) const {
         return ethernet::host_in(endpoints_[index].address);
     }
-    /// Pending timer events, if all timers have been stopped; else 0.
+    /// Number of pending timer events if every timer has been stopped; else 0.
     [[nodiscard]] std::size_t idle_timers() const;
     /// Counters of all endpoints, over the whole run.
     [[nodiscard]] TcpSenderCounters counters() const;
     void begin_counting() { before_ = counters(); }
     /// Counters since counting began.
     [[nodiscard]] TcpSenderCounters counted() const { return base::since(counters(), before_); }
-    /// Checks that every byte written is received, in flight or unsent; otherwise returns a
-    /// sentence that names the endpoint.
+    /// Checks that every byte written is received, in flight or unsent; if not, returns a sentence
+    /// that names the endpoint.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
   private:
@@ -241,7 +241,7 @@ class TcpEndpoints {
 
     EndpointIndex connect(NodeIndex from, NodeIndex to, TrafficClass traffic_class);
 
-    /// Looks the endpoint up anew each time: `app` may write and open connections in its calls.
+    /// Looks the endpoint up for each message: calls of `app` may open connections and move it.
     template <class App>
     [[gnu::noinline]] void receive_messages(EndpointIndex index, base::Time now, App& app) {
         while (endpoints_[index].has_message()) {
@@ -258,7 +258,7 @@ class TcpEndpoints {
         }
     }
 
-    /// Handles a reset, or any frame after the end of the connection, which is answered by one.
+    /// Handles a reset, or a frame received after the connection's end, which a reset answers.
     template <class App>
     [[gnu::noinline]] void end_connection(const Frame& frame, base::Time now, App& app) {
         if (frame.has_sack()) {
@@ -271,7 +271,7 @@ class TcpEndpoints {
         }
     }
 
-    /// Fails the messages of this end that have not arrived, and the completions that it awaits.
+    /// Fails the messages of this end that have not arrived, and those whose completion has not.
     template <class App>
     void give_up(EndpointIndex index, base::Time now, App& app) {
         Endpoint& endpoint = endpoints_[index];
@@ -315,8 +315,8 @@ class TcpEndpoints {
     void take_data(const Frame& frame, base::Time now) {
         Endpoint& endpoint = endpoints_[frame.to];
         TcpReceiver& receiver = endpoint.receiver;
-        // No timeout is below the minimum, so the sender's cache lines are touched after a pause
-        // only.
+        // The sender's cache lines are touched only after a silence longer than the minimum RTO, as
+        // every timeout is at least that long.
         if (receiver.silence(now) > config_.rto_min) [[unlikely]] {
             receiver.watch_silence(now, endpoint.sender.retransmission_timeout());
         }
@@ -384,9 +384,9 @@ class TcpEndpoints {
         frame.send_to(endpoint.address, segment.flags);
     }
 
-    /// Deadlines move with nearly every acknowledgement, mostly later. An event that fires too
-    /// early checks the deadline again, and an event is added only if the pending one would fire
-    /// too late.
+    /// Schedules a sender's timer event. The deadline moves with nearly every acknowledgement,
+    /// mostly later: an event is added only if the pending one would fire too late. An event that
+    /// fires too early checks the deadline again.
     void keep_sender_timer(EndpointIndex index) {
         Endpoint& endpoint = endpoints_[index];
         if (endpoint.sender.timer() < endpoint.sender_event) {
@@ -408,7 +408,7 @@ class TcpEndpoints {
     ethernet::Network& network_;
     sim::EventQueue& events_;
     base::Table<EndpointIndex, Endpoint, base::HugePages<Endpoint>> endpoints_;
-    /// Endpoints by host and other host; a row is empty before its first connection.
+    /// Endpoints by local and remote host; a host's row is empty before its first connection.
     using Peers = base::Table<NodeIndex, base::Table<NodeIndex, EndpointIndex>>;
     base::Table<TrafficClass, Peers> peers_;
     std::size_t timers_ = 0;  ///< pending events of both kinds

@@ -3,7 +3,7 @@
 //   sender ── segments ──> lose? mark? ──( one way delay )──> receiver
 //          <──( one way delay )── lose? ── acknowledgements ──
 //
-// No rates, no queues, no hosts: what happens when is arithmetic on the delays.
+// The pipe has no rates, queues or hosts, so that all times follow from the delays.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ class TcpPipe {
     std::function<bool(const Segment&)> marks = [](const Segment&) { return false; };
     std::function<bool(const Ack&)> loses_ack = [](const Ack&) { return false; };
     std::function<base::Time()> jitter = [] { return base::Time::zero(); };
-    /// Called after everything that happens.
+    /// Called after every event.
     std::function<void()> check = [] {};
     /// Called with every segment that arrives, before the receiver sees it.
     std::function<void(const Segment&)> arrives = [](const Segment&) {};
@@ -58,7 +58,7 @@ class TcpPipe {
         events_.emplace(when, std::move(action));
     }
 
-    /// Lets everything happen that is due by `until`, and turns the clock there.
+    /// Processes all events due by `until`, and sets the clock to `until`.
     void run(base::Time until) {
         while (!events_.empty() && events_.begin()->first <= until) {
             auto first = events_.extract(events_.begin());
@@ -68,7 +68,7 @@ class TcpPipe {
         }
         now_ = until;
     }
-    /// Until nothing is pending; false if that takes more than `limit` steps.
+    /// Runs until nothing is pending; returns false if that takes more than `limit` steps.
     bool run_dry(std::uint64_t limit) {
         for (std::uint64_t step = 0; !events_.empty(); ++step) {
             if (step == limit) {
@@ -134,7 +134,7 @@ class TcpPipe {
         sender_.transmit(now_, config_, *this);
     }
 
-    /// Timers that moved are asked for again; an event that finds its deadline moved does nothing.
+    /// Schedules timers whose deadline has moved; an event whose deadline has moved does nothing.
     void settle() {
         if (sender_.timer() != base::Time::never() && sender_.timer() != sender_event_) {
             sender_event_ = sender_.timer();

@@ -11,7 +11,7 @@ void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end, base
     StreamRange fresh{std::max(seq, next_), end};
     duplicate_ = end <= next_;
     if (duplicate_) {
-        // The peer has missed acknowledgements (Linux's tcp_enter_quickack_mode).
+        // The peer repeats data: it missed acknowledgements (Linux's tcp_enter_quickack_mode).
         quick_ = kQuickAcks;
         ping_pong_ = false;
         return;

@@ -41,9 +41,9 @@ class TcpReceiver {
         return Reaction::acknowledge;
     }
 
-    /// A segment arrives while this end's retransmission timeout is `rto`. After a longer silence
-    /// the peer may have reduced its window, which acknowledgements open again. To be called before
-    /// `on_segment`.
+    /// Acknowledges the next segments singly if the peer was silent for longer than `rto`, the
+    /// current retransmission timeout of this end. After such a pause the peer may have reduced its
+    /// window, which acknowledgements open again. Called before `on_segment`.
     void watch_silence(base::Time now, base::Time rto) {
         if (silence(now) > rto) {
             quick_ = kQuickAcks;
@@ -52,14 +52,14 @@ class TcpReceiver {
     /// Time since data last came in order.
     [[nodiscard]] base::Time silence(base::Time now) const { return now - in_order_at_; }
 
-    /// Records that data are sent. Soon after an arrival they count as its answer, and the next
-    /// answer is expected to carry an acknowledgement too (Linux's ping-pong mode).
+    /// Records that this end sends data. Data sent soon after an arrival count as the answer to it:
+    /// the next answer is also expected to carry an acknowledgement (Linux's ping-pong mode).
     void on_answer(base::Time now, const TcpConfig& config) {
         ping_pong_ = ping_pong_ || silence(now) < config.delayed_ack;
         on_acknowledged();
     }
 
-    /// Records that an acknowledgement's delay is over, without an answer that could carry it.
+    /// Records that the delay of an acknowledgement is over, and no answer has carried it.
     void on_delay_over() {
         ping_pong_ = false;
         on_acknowledged();
@@ -76,16 +76,16 @@ class TcpReceiver {
     }
 
     [[nodiscard]] std::uint64_t next() const { return next_; }
-    /// Offset expected before the latest segment: DCTCP acknowledges it with the mark of its time.
+    /// In-order offset before the latest segment, which DCTCP acknowledges with the previous mark.
     [[nodiscard]] std::uint64_t previous() const { return previous_; }
     /// Time at which a delayed acknowledgement must leave.
     [[nodiscard]] base::Time ack_due() const { return ack_due_; }
     /// ECE of the next acknowledgement.
     [[nodiscard]] bool marked() const { return marked_; }
-    /// Whether the latest segment had been received before (D-SACK).
+    /// Whether the latest segment had already been received before (D-SACK).
     [[nodiscard]] bool duplicate() const { return duplicate_; }
     [[nodiscard]] bool has_gap() const { return !islands_.empty(); }
-    /// `duplicate`, if not empty: a range received again, which is reported first (RFC 2883).
+    /// SACK blocks to send; `duplicate`, if not empty, was received again and is first (RFC 2883).
     [[nodiscard]] SackBlocks sack_blocks(std::uint32_t limit, StreamRange duplicate = {}) const;
 
   private:
@@ -108,8 +108,8 @@ class TcpReceiver {
         return Reaction::none;
     }
 
-    /// Whether to acknowledge at once where no answer is expected, as Linux: the first segments, a
-    /// small segment, which ends the peer's data, and the second of two small ones in any case.
+    /// Whether to acknowledge at once, as Linux. If no answer is expected: the first segments and
+    /// each small one, which ends the peer's data. Else: a small segment after unacknowledged data.
     [[nodiscard]] bool acknowledges_quickly(base::Bytes length, const TcpConfig& config) const {
         const bool small = length < config.mss;
         return ping_pong_ ? small && unacknowledged_ > length : small || quick_ > 0;

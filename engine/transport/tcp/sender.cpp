@@ -28,7 +28,7 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
         rtt = now - effect.latest_sent;
         sample_rtt(rtt, config);
     }
-    // RFC 6298, 5.7: back-off stays until the next RTT sample; timestamps always give one.
+    // RFC 6298, 5.7: back-off lasts until an RTT sample; timestamps give one each time.
     if (advanced && (config.timestamps || rtt > Time::zero())) {
         backoff_ = 0;
     }
@@ -38,8 +38,8 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
     if (state_ == State::loss && effect.loss_disproved) {
         undo_timeout();
     }
-    // After a mark, a segment sent later must have arrived, as in Linux: no echo of an earlier mark
-    // begins another reduction.
+    // A reduction for a mark ends, as in Linux, when a segment sent after its beginning arrives,
+    // so that the echo of an earlier mark begins no other reduction.
     const bool over = state_ == State::cwr ? una_ > recovery_end_ : una_ >= recovery_end_;
     if (over && state_ != State::open) {
         if (reducing()) {
@@ -122,8 +122,8 @@ void TcpSender::sack_records(const SackBlocks& sack, AckEffect& effect) {
             sacked_ += records_[place].length();
         }
     }
-    // Adjacent records that have both arrived are merged: the list is as short as the number of
-    // gaps.
+    // Adjacent records that have both arrived are merged, so that the list grows only with the
+    // number of gaps.
     for (std::uint32_t place = 1; place < records_.size();) {
         if (records_[place].sacked && records_[place - 1].sacked) {
             records_[place - 1].end = records_[place].end;
@@ -142,7 +142,7 @@ void TcpSender::mark_delivered(const Record& record, AckEffect& effect) {
     }
     const Time rtt = effect.now - record.sent;
     if (record.retransmitted && rtt < min_rtt_) {
-        // The first copy arrived after all (RFC 8985, 6.2); with no RTT known, perhaps.
+        // The first copy arrived (RFC 8985, 6.2); uncertain while no RTT is known.
         effect.loss_disproved = effect.loss_disproved || min_rtt_ != Time::never();
         return;
     }
@@ -157,8 +157,8 @@ void TcpSender::mark_delivered(const Record& record, AckEffect& effect) {
     }
 }
 
-/// RFC 8985, 7.4: a probe that repeated a segment and was not answered by a duplicate has repaired
-/// a loss, which is reported to congestion control.
+/// Settles a tail-loss probe (RFC 8985, 7.4). A probe that repeated a segment, and whose answer
+/// reports no duplicate, has repaired a loss, which is reported to congestion control.
 void TcpSender::settle_probe(std::uint64_t ack, bool advanced, bool duplicate,
                              const TcpConfig& config) {
     if (probe_end_ == 0 || ack < probe_end_) {
@@ -185,7 +185,7 @@ bool TcpSender::mark_losses(Time now, const TcpConfig& config) {
     } else {
         mark_losses_by_count(config);
     }
-    // A segment sent during one recovery and missing after it is a loss of its own.
+    // A segment that was sent during a recovery and is missing after it begins another recovery.
     if (lost_ > 0 && state_ < State::recovery) {
         enter_recovery(config);
     }
@@ -199,8 +199,8 @@ void TcpSender::watch_reordering() {
     }
 }
 
-/// RFC 8985, 6.2: a segment is lost if one sent later by more than the reordering window has
-/// arrived. This network has shown no reordering, so three SACKed segments close that window.
+/// RFC 8985, 6.2: a segment is lost if a segment sent later by more than the reordering window has
+/// arrived. Without reordering, as here, three SACKed segments set this window to zero.
 void TcpSender::mark_losses_by_time(Time now, const TcpConfig& config) {
     const bool certain = state_ != State::open || sacked_ >= 3 * config.mss;
     const Time reorder_window = certain || min_rtt_ == Time::never() ? Time::zero() : min_rtt_ / 4;
@@ -256,7 +256,7 @@ void TcpSender::enter_cwr(const TcpConfig& config) {
     state_ = State::cwr;
 }
 
-/// A loss while a mark reduces the window deepens that reduction and begins no other.
+/// Enters recovery; a loss while a mark reduces the window only deepens this reduction.
 void TcpSender::enter_recovery(const TcpConfig& config) {
     if (state_ == State::open || una_ >= recovery_end_) {
         begin_reduction();
@@ -267,10 +267,10 @@ void TcpSender::enter_recovery(const TcpConfig& config) {
     state_ = State::recovery;
 }
 
-/// RFC 9937: the window falls towards the threshold at the pace of delivery; below it, it may rise
-/// again while there is progress and no further loss (6.2: SafeACK). As in Linux, the segments that
-/// may leave are counted rounded up, and in proportion to the window before, not to the bytes that
-/// were in flight.
+/// RFC 9937: the window falls towards the threshold at the pace of delivery. Below the threshold,
+/// the window may rise again while there is progress and no further loss (6.2: SafeACK). As in
+/// Linux, the number of segments that may leave is rounded up, and is in proportion to the window
+/// before the reduction, not to the bytes that were in flight.
 void TcpSender::reduce_proportionally(Bytes delivered, bool progress, const TcpConfig& config) {
     if (delivered == 0) {
         return;
@@ -338,8 +338,8 @@ std::uint64_t TcpSender::repeat_last_segment(Time now, const TcpConfig& config) 
 void TcpSender::on_reorder_timer(Time now, const TcpConfig& config) {
     const bool recovering = state_ == State::recovery;
     mark_losses(now, config);
-    // In recovery the window stays (as in Linux): lost segments have left room for their
-    // retransmissions. Where recovery begins, that room is one segment.
+    // During recovery the window stays (as in Linux), because lost segments have left space for
+    // their retransmissions. When recovery begins, this space is one segment.
     if (state_ == State::recovery && !recovering) {
         reduce_proportionally(config.mss, false, config);
     }
@@ -369,7 +369,7 @@ void TcpSender::on_retransmission_timer(Time now, const TcpConfig& config) {
             mark_lost(record);
         }
     }
-    // One reduction per window of data, however its loss is found.
+    // A window of data causes one reduction, whether its loss is found by SACK or by a timeout.
     const bool again =
         (reducing() && una_ < recovery_end_) || (state_ == State::loss && backoff_ > 0);
     congestion_.on_timeout(again, in_flight(), config);
@@ -381,9 +381,8 @@ void TcpSender::on_retransmission_timer(Time now, const TcpConfig& config) {
     restart_timer(now, config);
 }
 
-/// A segment counted lost at the timeout arrives without retransmission, or sooner than its second
-/// copy can: the timeout was spurious (RFC 5682 in Linux's form for SACK), and its effects are
-/// undone.
+/// Undoes the effects of a spurious timeout (RFC 5682 in Linux's form for SACK): a segment counted
+/// lost at the timeout has arrived without retransmission, or sooner than its second copy can.
 void TcpSender::undo_timeout() {
     for (std::uint32_t place = 0; place < records_.size(); ++place) {
         records_[place].lost = false;

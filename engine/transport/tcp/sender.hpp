@@ -4,12 +4,12 @@
 //         v                v                  v
 //   ......|== in flight ===|.... unsent ......|        (offsets in the stream)
 //
-// The data in flight are a short list of records, each a range of bytes that left together, as
-// Linux keeps its socket buffers; a reply of a hundred segments is one record until a loss. The
-// common case (in order, no loss) is inline here, loss recovery is in sender.cpp.
+// The data in flight form a short list of records. A record is a range of bytes that left together,
+// as in a socket buffer of Linux; a reply of a hundred segments stays one record until a loss. The
+// common case (in order, no loss) is inline here; loss recovery is in sender.cpp.
 //
-// Without I/O: time is an argument, segments are sent through
-// `Out::segment(offset, length, retransmission)`.
+// The sender does no I/O: time is an argument, and segments are sent through `Out::segment(offset,
+// length, retransmission)`.
 #pragma once
 
 #include <algorithm>
@@ -65,8 +65,8 @@ class TcpSender {
         }
     }
 
-    /// An acknowledgement up to `ack` has arrived. An acknowledgement of bytes that were never sent
-    /// is ignored.
+    /// Handles an acknowledgement of all bytes before `ack`; ignores an acknowledgement of bytes
+    /// that were never sent.
     void on_ack(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
                 base::Time now, const TcpConfig& config) {
         const bool advances = ack - una_ - 1 < nxt_ - una_;  // una < ack <= nxt
@@ -130,7 +130,7 @@ class TcpSender {
         transmit(now, config, out);
     }
 
-    /// Ends the connection: nothing more is sent, and only the counters may be read.
+    /// Ends this half of the connection: it sends nothing more, and only its counters may be read.
     void abandon() {
         abandoned_ = true;
         timer_kind_ = Timer::none;
@@ -138,7 +138,7 @@ class TcpSender {
     }
     [[nodiscard]] bool abandoned() const { return abandoned_; }
 
-    /// The time at which `on_timer` is to be called; Time::never() if not at all.
+    /// The time at which `on_timer` must be called; Time::never() if no timer runs.
     [[nodiscard]] base::Time timer() const { return timer_at_; }
 
     [[nodiscard]] std::uint64_t una() const { return una_; }
@@ -150,18 +150,18 @@ class TcpSender {
     [[nodiscard]] base::Bytes in_flight() const {
         return static_cast<base::Bytes>(nxt_ - una_) - sacked_ - lost_;
     }
-    /// Recomputes the bytes in flight and compares them with the maintained sums.
+    /// Recomputes the bytes in flight, SACKed and lost, and compares them with the running sums.
     [[nodiscard]] bool books_hold() const;
     [[nodiscard]] base::Time smoothed_rtt() const { return srtt_; }
     [[nodiscard]] base::Time retransmission_timeout() const { return rto_; }
     [[nodiscard]] const Congestion& congestion() const { return congestion_; }
     [[nodiscard]] const TcpSenderCounters& counters() const { return counters_; }
-    /// Begin of the members that a transfer in slow start without losses does not touch.
+    /// Address of the first member that slow start without losses never touches.
     [[nodiscard]] const void* rarely_touched() const { return congestion_.rarely_touched(); }
 
   private:
-    /// States in the order of Linux: until recovery nothing is known to be lost. `cwr`: the
-    /// congestion window is being reduced because of a mark.
+    /// Congestion states in the order of Linux; no segment is known to be lost before `recovery`.
+    /// `cwr`: the congestion window is being reduced because of a mark.
     enum class State : std::uint8_t { open, cwr, recovery, loss };
     enum class Timer : std::uint8_t { none, retransmission, probe, reorder };
 
@@ -235,16 +235,16 @@ class TcpSender {
         congestion_.on_start(now, idle, config);
     }
 
-    /// Segmentation offload hands the NIC large bursts: with acknowledgements still to come and
-    /// nothing to repair, wait until a whole burst or a third of the window can leave (as Linux's
-    /// tcp_tso_should_defer).
+    /// Whether to delay new data so that segmentation offload hands the NIC a whole burst, or a
+    /// third of the window (as Linux's tcp_tso_should_defer). The sender waits only while
+    /// acknowledgements are due and no segment is lost.
     [[nodiscard]] bool waits_for_burst(base::Bytes room, base::Bytes unsent,
                                        const TcpConfig& config) const {
         const base::Bytes burst = std::min(config.tso_burst, congestion_.window() / 3);
         return in_flight() > 0 && state_ < State::recovery && room < burst && room < unsent;
     }
 
-    /// A window that was not used must not grow (RFC 7661; Linux's tcp_cwnd_validate).
+    /// Marks an unused window, which must not grow (RFC 7661; Linux's tcp_cwnd_validate).
     void note_usage(bool limited) {
         const base::Bytes flight = in_flight();
         if (una_ >= usage_round_ || limited || (!window_limited_ && flight > flight_peak_)) {
@@ -284,14 +284,15 @@ class TcpSender {
         choose_timer(now, config);
     }
 
-    /// Chooses the action of the timer: a probe wherever one is allowed.
+    /// Selects the timer's action: a tail-loss probe if allowed, else a retransmission.
     void choose_timer(base::Time now, const TcpConfig& config) {
         timer_kind_ = Timer::retransmission;
         timer_at_ = retransmission_at_;
         if (config.tail_loss_probe && state_ < State::recovery && sacked_ == 0 && probe_end_ == 0 &&
             srtt_ > base::Time::zero()) {
-            // RFC 8985, 7.2: two RTTs and a margin (which for a single segment covers a delayed
-            // acknowledgement, as in Linux), and no later than the retransmission.
+            // RFC 8985, 7.2: the probe leaves after two RTTs and a margin, or when the timeout
+            // expires. As in Linux, the margin for a single segment covers a delayed
+            // acknowledgement.
             const bool single = in_flight() <= config.mss;
             const base::Time margin = single ? config.rto_min : config.probe_margin;
             timer_kind_ = Timer::probe;
@@ -310,7 +311,7 @@ class TcpSender {
         return (length + config.mss - 1) / config.mss;
     }
 
-    /// Effect of an acknowledgement, gathered while the records are walked.
+    /// Effect of one acknowledgement on the records of sent data, summed while they are walked.
     struct AckEffect {
         base::Time now;
         base::Bytes delivered = 0;
@@ -418,7 +419,8 @@ void TcpSender::retransmit_lost(base::Time now, const TcpConfig& config, Segment
 
 template <class Segment>
 void TcpSender::on_probe_timer(base::Time now, const TcpConfig& config, Segment&& segment) {
-    // RFC 8985, 7.3: new data if there is any that the receiver takes, else the last segment again.
+    // RFC 8985, 7.3: the probe is new data that the receiver accepts, if any, else the last
+    // segment.
     probe_end_ = nxt_;
     const auto unsent = static_cast<base::Bytes>(end_ - nxt_);
     const base::Bytes length = std::min(config.mss, unsent);

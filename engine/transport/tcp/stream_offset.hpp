@@ -1,4 +1,4 @@
-// Offsets in a stream of bytes, of which a segment carries the low 32 bits.
+// Offsets in a byte stream; a TCP segment carries the low 32 bits of its offset.
 #pragma once
 
 #include <cstdint>

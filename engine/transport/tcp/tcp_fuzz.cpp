@@ -1,4 +1,4 @@
-// libFuzzer: no sequence of segments, acknowledgements and pauses makes TCP break a promise.
+// libFuzzer: no sequence of segments, acknowledgements and pauses may make TCP break a rule.
 #include "base/fuzz_test.hpp"
 #include "transport/tcp/check_test.hpp"
 

@@ -1,8 +1,8 @@
-// UDP of all hosts: a message is a row of datagrams, each sent once in a frame of its own, without
-// acknowledgement.
+// UDP endpoints of all hosts. A message is a sequence of datagrams; each is sent once, in a
+// separate frame, without acknowledgement.
 //
-// A message has arrived when all its datagrams have, and is lost when one of them is. A host hands
-// the next datagram of a class to its adapter when the last one begins to leave.
+// A message has arrived when all its datagrams have arrived, and is lost when a datagram is lost. A
+// host hands the next datagram of a class to its adapter when the previous one begins to leave.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ inline constexpr base::Bytes kUdpHeaders = 20 + 8;
 
 class UdpEndpoints final : private ethernet::LossObserver {
   public:
-    /// `frame`: size of the largest, as buffered; `first_event`: first of two kinds of event.
+    /// `frame`: largest frame size, as buffered; `first_event`: the first of two event kinds.
     UdpEndpoints(ethernet::Network& network, sim::EventQueue& events,
                  const ethernet::NetworkConfig& config, base::Bytes frame,
                  std::uint32_t first_event);
@@ -43,7 +43,7 @@ class UdpEndpoints final : private ethernet::LossObserver {
     /// Posts a message, which leaves after `latency` at the earliest.
     void post(const Posting& message, base::Time latency, base::Time now);
     void on_event(const sim::Event& event);
-    /// Reports a waiting datagram that has begun to leave its port.
+    /// Reports that a datagram has begun to leave the port in which it waited.
     void on_begun(const ethernet::Frame& datagram, base::Time now);
     /// Handles a datagram that has reached its host.
     void receive(const ethernet::Frame& datagram, base::Time now) { settle(datagram, now); }
@@ -61,8 +61,8 @@ class UdpEndpoints final : private ethernet::LossObserver {
 
   private:
     enum Event : std::uint32_t { kBegins, kDeparts };
-    /// Bit of a datagram in a frame's endpoint. The bits below, constant for a class from one host
-    /// to another, choose among paths.
+    /// Bit in the endpoint field of a frame that marks a datagram. The lower bits select among
+    /// paths; they are constant for all datagrams of one source, destination and class.
     static constexpr std::uint32_t kDatagram = std::uint32_t{1} << 31;
 
     struct Message {
@@ -71,7 +71,7 @@ class UdpEndpoints final : private ethernet::LossObserver {
         base::Bytes unsettled = 0;  ///< neither arrived nor lost
         bool is_lost = false;
     };
-    /// A host's messages of one class; the first one is leaving.
+    /// Queue of a host's messages of one class; the first message is being sent.
     using Sender = base::Ring<std::uint32_t, 2>;
 
     [[nodiscard]] ethernet::TrafficClass class_of(const Posting& message) const {

@@ -27,7 +27,7 @@ struct CongestionConfig {
                     1.0 / 16.0))
 };
 
-/// The information of one acknowledgement for congestion control.
+/// Data of one acknowledgement for congestion control.
 struct AckSample {
     base::Time now;
     base::Time rtt;         ///< RTT sample of this acknowledgement; zero: none
@@ -43,7 +43,7 @@ struct CongestionWindow {
     base::Bytes ssthresh = base::Bytes{1} << 60;  ///< at first above any window
 
     [[nodiscard]] bool in_slow_start() const { return cwnd < ssthresh; }
-    /// Slow start (RFC 5681, 3.1). Returns the acknowledged bytes left over at its end.
+    /// Slow start (RFC 5681, 3.1). Returns the acknowledged bytes that remain when slow start ends.
     base::Bytes slow_start(base::Bytes acked) {
         const base::Bytes growth =
             in_slow_start() ? std::min(acked, ssthresh - cwnd) : base::Bytes{0};
@@ -59,7 +59,7 @@ inline base::Bytes whole_segments(double share, base::Bytes window, base::Bytes 
 }
 
 struct CongestionControlOps {
-    /// The sender marks its segments ECN-capable and reports echoed marks.
+    /// Whether the sender marks its segments ECN-capable and reports echoed marks.
     static constexpr bool needs_ecn = false;
     /// Whether the window is constant: no loss, reduction or pause changes it, only a timeout.
     static constexpr bool is_fixed = false;
@@ -67,7 +67,7 @@ struct CongestionControlOps {
     static base::Bytes init(const CongestionConfig& config) {
         return config.mss * config.initial_window;
     }
-    /// Called for every acknowledgement, before anything that follows from it.
+    /// Called for every acknowledgement, before the sender acts on it.
     void in_ack_event(const AckSample&, const CongestionConfig&) {}
     /// Called for every acknowledgement while the window is not being reduced.
     void pkts_acked(const AckSample&, CongestionWindow&, const CongestionConfig&) {}
@@ -75,14 +75,14 @@ struct CongestionControlOps {
     void tx_start(base::Time /*now*/, base::Time /*idle*/) {}
     /// The window was reduced because the connection was idle for longer than an RTO.
     void cwnd_restart() {}
-    /// The retransmission timer expired; `ssthresh` was called before if data were lost anew.
+    /// The retransmission timer expired, after a call of `ssthresh` if new data were lost.
     void timeout() {}
 };
 
-/// The functions that have no default:
+/// A congestion control, with the functions that have no default:
 ///   cong_avoid(ack, window, config) the window grows
 ///   ssthresh(cwnd, config)          the threshold to which a loss reduces the window
-///   ssthresh_of_mark(cwnd, config)  the threshold for a mark; only where needs_ecn
+///   ssthresh_of_mark(cwnd, config)  the threshold for a mark; only if needs_ecn
 template <class Control>
 concept CongestionControlLike =
     std::derived_from<Control, CongestionControlOps> && std::is_trivially_copyable_v<Control> &&

@@ -21,7 +21,7 @@ struct ControlList {
     static constexpr std::size_t kBytes = std::max({sizeof(Controls)...});
     static constexpr std::array kNeedsEcn = {Controls::needs_ecn...};
 
-    /// Calls see(std::type_identity<Control>) for the control of that kind.
+    /// Calls see(std::type_identity<Control>) for the type of the given control.
     template <class See>
     static void visit(CongestionControl control, See see) {
         auto place = static_cast<std::uint8_t>(control);

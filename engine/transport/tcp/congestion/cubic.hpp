@@ -1,5 +1,5 @@
-// CUBIC (RFC 9438) in Linux's form (net/ipv4/tcp_cubic.c): the window grows by whole segments,
-// while the RFC lets it grow by a fraction with each acknowledgement.
+// CUBIC (RFC 9438) in Linux's form (net/ipv4/tcp_cubic.c): the window grows by whole segments, but
+// in the RFC by a fraction of a segment with each acknowledgement.
 #pragma once
 
 #include <algorithm>
@@ -29,22 +29,22 @@ class Cubic : public CongestionControlOps {
 
     base::Bytes ssthresh(base::Bytes cwnd, const CongestionConfig& config) {
         const std::int64_t window = cwnd / config.mss;
-        // Fast convergence (RFC 9438, 4.7): a flow that did not reach its last maximum yields room,
-        // of (1 + β) / 2 = 17/20.
+        // Fast convergence (RFC 9438, 4.7): a flow that did not reach its last maximum aims at a
+        // lower one, by (1 + β) / 2 = 17/20, and so leaves bandwidth to other flows.
         w_max_ = window < w_max_ ? window * 17 / 20 : window;
         epoch_ = base::Time::never();
         acked_ = 0;
         return whole_segments(kBeta, cwnd, config.mss);
     }
 
-    /// The window does not grow for the idle time of the application.
+    /// Moves the epoch by the idle time of the application, in which the window must not grow.
     void tx_start(base::Time now, base::Time idle) {
         if (epoch_ != base::Time::never()) {
             epoch_ = std::min(now, epoch_ + idle);
         }
     }
     void cwnd_restart() { epoch_ = base::Time::never(); }
-    /// CUBIC begins anew (RFC 9438, 4.8): no maximum to return to, and a path to be measured.
+    /// Restarts CUBIC (RFC 9438, 4.8) without a last maximum; HyStart measures the path again.
     void timeout() {
         acked_ = 0;
         w_max_ = 0;
@@ -62,8 +62,8 @@ class Cubic : public CongestionControlOps {
         const std::int64_t window = cwnd.cwnd / config.mss;
         hystart_.sample(ack.rtt);
         reno_acked_ += acked;
-        // Linux's clock has ticks: an aim lasts for at least one tick or, while the window stays
-        // the same, for 1/32 s.
+        // The aim (see `aim`) is renewed at most once per tick of Linux's clock or, while the
+        // window is unchanged, after 1/32 s.
         const std::int64_t tick = config.timer_tick.ps;
         const std::int64_t age = tick > 0 ? ack.now.ps / tick - aimed_at_.ps / tick : 0;
         if (tick == 0 || window != aimed_from_ || age > kSecond.ps / tick / 32) {
@@ -83,7 +83,7 @@ class Cubic : public CongestionControlOps {
         acked_ %= acks_to_grow_;
     }
 
-    /// Sets the number of segments to be acknowledged until the window grows by one.
+    /// Sets the number of segments to be acknowledged until the window grows by one segment.
     void aim(std::int64_t window, std::int64_t acked, base::Time now) {
         if (epoch_ == base::Time::never()) {
             epoch_ = now;

@@ -1,5 +1,5 @@
-// DCTCP (RFC 8257): a mark reduces the window by half the fraction of bytes marked; otherwise as
-// NewReno.
+// DCTCP (RFC 8257): a mark reduces the window by half the fraction of bytes marked; growth and
+// reductions after a loss are those of NewReno.
 #pragma once
 
 #include "transport/tcp/congestion/newreno.hpp"

@@ -1,4 +1,4 @@
-// HyStart, the end of slow start before a loss, as in Linux (net/ipv4/tcp_cubic.c): the path is
+// HyStart ends slow start before a loss, as in Linux (net/ipv4/tcp_cubic.c). It counts the path as
 // full when a window's acknowledgements take half an RTT to arrive, or when each of the first
 // acknowledgements of a round trip was late.
 #pragma once
@@ -44,7 +44,7 @@ class HyStart {
         }
         if (ack.now - last_ack_ <= kAckSpacing) {
             last_ack_ = ack.now;
-            // Burst that segmentation offload may hold back, at twice a window per RTT.
+            // Time for which segmentation offload may hold back a burst at two windows per RTT.
             const double burst_rtts =
                 static_cast<double>(kBurst) / (2.0 * static_cast<double>(window.cwnd));
             const base::Time held_back =

@@ -10,7 +10,7 @@ class StaticWindow : public CongestionControlOps {
     static constexpr bool is_fixed = true;
 
     static base::Bytes init(const CongestionConfig& config) { return config.static_window; }
-    /// Ends the window of one segment that a timeout leaves, at any acknowledgement.
+    /// Restores the constant window after a timeout, which reduces it to one segment.
     void pkts_acked(const AckSample&, CongestionWindow& window, const CongestionConfig& config) {
         window.cwnd = config.static_window;
     }
