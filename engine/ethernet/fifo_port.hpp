@@ -4,12 +4,12 @@
 //               ^ still in the sender's buffer    ^ departed
 //
 // A frame's departure is known the moment it is queued, because the queue is first-in first-out and
-// the rate does not change; so a hop costs one event, the delivery at the far end, and only the
-// head of a link is ever in the event queue. Buffer space is freed by a call of `release_departed`,
-// or at the latest on delivery.
+// the rate does not change; so a hop costs one event, the delivery at the far end, and the event
+// queue holds at most one per link. Buffer space is freed by a call of `release_departed`, or at the
+// latest on delivery.
 //
-// A ScheduledPort hands over one frame at a time, as the frame begins to leave: this port is then
-// the transmitter and the wire alone.
+// A ScheduledPort hands over one frame at a time, as the frame begins to leave: behind a
+// ScheduledPort, this port is only the transmitter and the wire.
 #pragma once
 
 #include <algorithm>
@@ -35,12 +35,12 @@ class alignas(64) FifoPort {
           rate_(config.rate) {}
 
     /// Queues a frame of `bytes` and returns it with only `at` set; the caller fills in the other
-    /// fields. (A frame that is assembled elsewhere and copied would be read back before its narrow
-    /// stores have reached the cache, a stall in every hop.)
+    /// fields. (Copying a frame assembled elsewhere would stall in every hop, as the copy reads
+    /// narrow stores that have not reached the cache.)
     Frame& append(base::Bytes bytes, base::Time now) {
         free_at_ = std::max(now, free_at_) + wire_(bytes + kWireOverhead);
         Frame& frame = frames_.append();
-        // A shaper's frame leaves once it has its tokens, earlier than from a wire by the bucket.
+        // A shaper's frame leaves when it has its tokens: earlier than from a wire by `bucket_`.
         frame.at = std::max(now, free_at_ - bucket_) + delay_;
         return frame;
     }
@@ -50,10 +50,10 @@ class alignas(64) FifoPort {
     [[nodiscard]] base::Time next_delivery() const { return frames_.front().at; }
     [[nodiscard]] const Frame& head() const { return frames_.front(); }
     [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
-    /// Time at which the last queued frame has left and the next one could start.
+    /// Time at which the last queued frame has left, so that the next frame can start.
     [[nodiscard]] base::Time free_at() const { return free_at_ - bucket_; }
 
-    /// Removes the head. Returns whether it still counted as buffered at the near end.
+    /// Removes the first frame; returns whether it still counted as buffered at the near end.
     bool deliver() {
         const Frame& frame = frames_.front();
         counters_.frames += 1;
@@ -69,7 +69,7 @@ class alignas(64) FifoPort {
     }
 
     /// Calls `release(frame)` for every frame that has left the near end's buffer by `now` and was
-    /// not reported before.
+    /// not released before.
     template <class Release>
     void release_departed(base::Time now, Release&& release) {
         const base::Time latest = now + delay_;
@@ -79,12 +79,12 @@ class alignas(64) FifoPort {
         }
     }
 
-    /// Sets the rate of frames queued from now on; a frame on the wire ends at its own rate.
+    /// Sets the rate for frames queued from now on; frames already on the wire keep their rate.
     void set_rate(base::BitRate rate) {
         rate_ = rate;
         wire_ = base::WireClock(rate);
     }
-    /// Frames that have not left by the time of the last `release_departed`.
+    /// Frames that had not left by the last call of `release_departed`.
     [[nodiscard]] std::uint32_t waiting() const { return frames_.size() - departed_; }
     /// Time at which the first waiting frame has left.
     [[nodiscard]] base::Time next_departure() const { return frames_[departed_].at - delay_; }
@@ -100,7 +100,7 @@ class alignas(64) FifoPort {
     [[nodiscard]] base::Time on_wire(base::Bytes bytes) const {
         return wire_(bytes + kWireOverhead);
     }
-    /// Time of a frame of `bytes` without others, besides the delay.
+    /// Time of a frame of `bytes` on an idle link, without the propagation delay.
     [[nodiscard]] base::Time alone(base::Bytes bytes) const {
         return std::max(base::Time::zero(), on_wire(bytes) - bucket_);
     }
@@ -115,7 +115,7 @@ class alignas(64) FifoPort {
     }
 
   private:
-    // ---- one cache line for what a delivery needs, the next for what else an append needs
+    // ---- first cache line: all that a delivery needs; second cache line: the rest for an append
     base::Ring<Frame> frames_;
     std::uint32_t departed_ = 0;  ///< frames at the head that are on the wire and released
     std::uint16_t from_port_;     ///< the wiring, in less room than its own type takes

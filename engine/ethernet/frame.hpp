@@ -13,7 +13,7 @@ using network::NodeIndex;
 using network::SwitchIndex;
 using LinkIndex = base::Index<struct LinkTag>;
 using EndpointIndex = base::Index<struct EndpointTag>;
-/// Class of a frame, 0 … 7, on ports that distinguish classes; 7 has the highest priority.
+/// Traffic class of a frame, 0 … 7, on ports with a queue per class; 7 has the highest priority.
 using TrafficClass = network::Lane;
 inline constexpr std::uint8_t kTrafficClasses = 8;
 
@@ -28,11 +28,11 @@ constexpr EndpointIndex opener(EndpointIndex endpoint) {
     return EndpointIndex(endpoint.value() & ~1U);
 }
 
-/// Ethernet header and frame check sequence: buffered together with the packet.
+/// Ethernet header and frame check sequence, which a buffer holds together with the packet.
 inline constexpr base::Bytes kFrameOverhead = 14 + 4;
-/// Preamble, start delimiter and inter-frame gap: they occupy the wire and are never buffered.
+/// Preamble, start delimiter and inter-frame gap, which occupy the wire and are never buffered.
 inline constexpr base::Bytes kWireOverhead = 8 + 12;
-/// The smallest frame Ethernet allows, frame check sequence included.
+/// The smallest frame that Ethernet allows, frame check sequence included.
 inline constexpr base::Bytes kMinimumFrame = 64;
 
 // ---- marks of a frame
@@ -44,18 +44,18 @@ inline constexpr std::uint8_t kRetransmission = 16;  ///< 32, 64 and 128 are the
 
 /// No SACK blocks travel with the frame.
 inline constexpr std::uint32_t kNoSack = 0xffffffff;
-/// In place of a SACK slot: the connection is over.
+/// Value of `Frame::sack` without SACK blocks: the connection is over.
 inline constexpr std::uint32_t kReset = 0xfffffffe;
 
-/// A host, 24 bits, and a class, as a frame carries them with its marks in between.
+/// Address field of a frame: destination host (24 bits) and class (3 bits); marks lie in between.
 constexpr std::uint32_t address_of(NodeIndex host, TrafficClass traffic_class) {
     return host.value() | static_cast<std::uint32_t>(traffic_class.value()) << 29;
 }
 constexpr NodeIndex host_in(std::uint32_t address) { return NodeIndex(address & 0xffffff); }
 constexpr TrafficClass class_in(std::uint32_t address) { return TrafficClass(address >> 29); }
 
-/// Moved by value from queue to queue; half a cache line. Payload bytes are not stored: the frame
-/// has their number and their offset in the stream.
+/// A frame, half a cache line long, moved by value from queue to queue. Payload bytes are not
+/// stored: the frame has only their number and their offset in the stream.
 struct Frame {
     base::Time at;          ///< arrival at the far end of its link, gap included
     std::uint32_t seq;      ///< low 32 bits of the stream offset of the first payload byte

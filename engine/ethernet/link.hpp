@@ -1,4 +1,4 @@
-// A link, one direction of a cable: configuration, wiring, counters, and changes during a run.
+// A link is one direction of a cable: configuration, wiring, counters, and changes during a run.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct LinkConfig {
     Schedule schedule{};   ///< of a host's link; a switch has its own
     bool changes = false;  ///< changes during the run: see LinkChange
     /// Token-bucket depth of a shaper: bytes on the wire that leave at once after a pause (tbf(8),
-    /// RFC 2697); 0: no shaping, a wire takes its time for each bit.
+    /// RFC 2697). 0: the link is a wire without shaping, and each bit takes its time.
     base::Bytes bucket = 0;
 };
 
@@ -25,13 +25,13 @@ struct LinkCounters {
     std::uint64_t ack_frames = 0;  ///< delivered frames without payload
     std::int64_t frame_bytes = 0;  ///< delivered, as buffered
 
-    /// Bytes of wire occupied by the frames delivered, preambles and gaps counted.
+    /// Bytes of wire occupied by the delivered frames, preambles and gaps included.
     [[nodiscard]] std::int64_t wire_bytes() const {
         return frame_bytes + static_cast<std::int64_t>(frames) * kWireOverhead;
     }
 };
 
-/// Ends of a link: a port of a switch, or a host, each.
+/// The two ends of a link; each end is a port of a switch, or a host.
 struct Wiring {
     SwitchIndex from_switch = SwitchIndex::none();  ///< none: a host
     std::uint16_t from_port = 0;

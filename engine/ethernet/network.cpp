@@ -74,11 +74,11 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
     return {};
 }
 
-/// Sets the forwarding of all switches; routes as in Graph.
+/// Sets the forwarding of all switches; the format of routes is that of Graph.
 void Network::set_routes(const std::vector<network::Route>& forwarding,
                          const std::vector<network::PortGroup>& groups) {
     const std::size_t hosts = host_links_.size();
-    // By switch, the value in `routes` for each route of the graph: none, a port, a group.
+    // Per switch, the value in `routes` for each route of the graph: none, a port or a group.
     base::Table<SwitchIndex, std::vector<std::uint32_t>> names(switches_.size());
     for (const SwitchIndex at : names.indices()) {
         switches_[at].groups.resize(1);
@@ -159,7 +159,7 @@ LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std:
     return index;
 }
 
-/// Puts a ScheduledPort in front of the link, which decides when frames leave.
+/// Inserts a ScheduledPort before the link, which decides when frames leave.
 void Network::schedule(LinkIndex link, const ScheduledPortConfig& config) {
     schedulers_.resize(ports_.size());
     schedulers_[link] = std::make_unique<ScheduledPort>(config);
@@ -417,7 +417,7 @@ const Frame* Network::on_port_free(LinkIndex link, Time now) {
     return &begun;
 }
 
-/// Counts a frame as lost at the far end, after the link has counted it.
+/// Counts a frame as lost at the far end of a link, which has already counted its delivery.
 void Network::lose(LinkIndex link, const Frame& frame, Time now) {
     lost_bytes_ += frame.bytes;
     lost_at_hosts_ += ports_[link].wiring().to_host() ? frame.bytes : 0;
@@ -436,7 +436,7 @@ void Network::forget(const Frame& frame, Time now) {
     }
 }
 
-/// Passes an arrived frame to the observer and to injected losses. Returns false if it was lost.
+/// Reports an arrived frame to the observer and draws injected losses. Returns false if it is lost.
 bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
     if (ports_[index].is_scheduled() && schedulers_[index]->has_lost_head()) {
         ++cut_frames_;

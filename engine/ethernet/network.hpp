@@ -30,17 +30,17 @@
 
 namespace daqloom::ethernet {
 
-/// Kinds of event that a network schedules; the driver returns them when they are due.
+/// Kinds of event that a network schedules; the driver passes due events back to the network.
 enum NetworkEvent : std::uint32_t {
     kDelivery = 0,  ///< index: link
     kPortFree = 1,  ///< index: link whose ScheduledPort may send the next frame, or kCores + core
     kFirstHostEvent = 2,
 };
 
-/// SACK blocks on their way; a frame carries the number of its slot.
+/// SACK blocks of frames under way; a frame contains the number of its slot in this pool.
 using SackPool = base::Pool<SackBlocks>;
 
-/// An observer of single frames, for captures and timelines. Without one there is no cost.
+/// An observer of single frames, for captures and timelines. Without observer there is no cost.
 class Observer {
   public:
     virtual ~Observer() = default;
@@ -66,12 +66,12 @@ class Network {
     /// Link by which a host of the graph sends.
     [[nodiscard]] LinkIndex host_link(NodeIndex host) const { return host_links_[host]; }
 
-    // ---- building by hand, in this order: switches, links, routes
+    // ---- building a network in calls, in this order: switches, links, routes
     SwitchIndex add_switch(const SwitchConfig& config, std::uint32_t ports);
     LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
-    /// Frames for `host` leave a switch through one of these links: see link_of_flow.
+    /// A switch sends frames for `host` through one of these links, selected by `link_of_flow`.
     void route(SwitchIndex at, NodeIndex host, std::span<const LinkIndex> links);
-    /// Makes the software switches, when all switches, links and routes are there.
+    /// Makes the software switches; called after all switches, links and routes have been added.
     void start_software_switches();
     void inject_loss(const LossConfig& loss, base::RandomStream random);
     void observe(Observer* observer) {
@@ -79,25 +79,25 @@ class Network {
         watched_ = true;
     }
     void observe_losses(LossObserver* observer) { loss_observer_ = observer; }
-    /// Starts the counting; occupancies are recorded in [now, end), in `bins` bins.
+    /// Starts counting. Occupancies are recorded in [now, end), in `bins` bins.
     void begin_counting(base::Time now, base::Time end, std::size_t bins);
     /// Counts since counting began; empty before.
     [[nodiscard]] Report report(base::Time now);
-    /// Frames delivered by all links, over the whole run; among them, frames without payload.
+    /// Frames delivered by all links, over the whole run. `ack_hops`: those without payload.
     [[nodiscard]] std::uint64_t packet_hops() const;
     /// Memory of frames (B).
     [[nodiscard]] std::size_t memory() const;
     [[nodiscard]] std::uint64_t ack_hops() const;
-    /// Starts to record the occupancy in [now, end), in `bins` bins.
+    /// Starts recording buffer occupancy in [now, end), in `bins` bins.
     void record_occupancy(base::Time now, base::Time end, std::size_t bins);
-    /// Records the exact occupancy of this moment; otherwise only maxima are recorded. The next
-    /// sample, in the bin that follows, is due with an event of `kind`, which the driver chooses.
+    /// Records the exact occupancy of this moment; without samples, only maxima are recorded.
+    /// Schedules the sample for the next bin as an event of `kind`, which the driver chooses.
     void sample_occupancy(base::Time now, std::uint32_t kind);
     void finish_recording(base::Time now);
     /// Whether a sample is due.
     [[nodiscard]] bool is_sampling() const { return before_.has_value(); }
 
-    /// Queues a frame of `bytes` on a host's link and returns it with only `at` filled in, which is
+    /// Queues a frame of `bytes` on a host's link and returns it. Only its `at` is filled in, with
     /// Time::never() for a frame that waits in a ScheduledPort.
     Frame& append(LinkIndex link, TrafficClass traffic_class, base::Bytes bytes, base::Time now) {
         sent_bytes_ += bytes;
@@ -107,8 +107,8 @@ class Network {
                                    : append_late(port, link, bytes, now);
     }
 
-    /// Delivers the head of a link: to the next link, or to `hosts.receive(frame)` if the link ends
-    /// at a host. `hosts.expect(frame)` announces a frame that will be received soon.
+    /// Delivers the first frame of a link to the next link, or to `hosts.receive(frame)` if the
+    /// link ends at a host. `hosts.expect(frame)` announces a frame that a host will soon receive.
     template <class Hosts>
     void on_delivery(LinkIndex index, base::Time now, Hosts&& hosts) {
         FifoPort& link = ports_[index];
@@ -137,26 +137,26 @@ class Network {
         }
     }
 
-    /// Prefetches the link of the next delivery: a hundred links do not stay in the first-level
-    /// cache from one frame to the next.
+    /// Prefetches the link of the next delivery: among a hundred links, each one leaves the
+    /// first-level cache between two of its frames.
     void prefetch(LinkIndex index) const { __builtin_prefetch(&ports_[index]); }
 
-    /// Applies a change to a link that was built as one that changes.
+    /// Applies a change to a link, which must have been built with `changes`.
     void apply(const LinkChange& change);
-    /// Schedules the changes of links and tables of the graph: each is due with an event of `kind`,
-    /// which the driver chooses; its index is to be handed to on_change.
+    /// Schedules the changes of links and tables in the graph. Each is an event of `kind`, which
+    /// the driver chooses; the driver passes the event's index to `on_change`.
     void plan_changes(std::uint32_t kind);
     void on_change(std::uint32_t index);
     /// Whether links or tables change during the run.
     [[nodiscard]] bool changes() const { return !changes_.empty() || !reroutings_.empty(); }
 
-    /// Returns the frame that has begun to leave, if one has; valid until something else happens.
+    /// Returns the frame that has begun to leave, or null; valid until the next event.
     const Frame* on_port_free(LinkIndex index, base::Time now);
 
     [[nodiscard]] SackPool& sacks() { return sacks_; }
     [[nodiscard]] const SackPool& sacks() const { return sacks_; }
     [[nodiscard]] const FifoPort& port(LinkIndex link) const { return ports_[link]; }
-    /// ScheduledPort of a link; null: frames leave in the order in which they come.
+    /// ScheduledPort of a link; null if frames leave the link in order of arrival.
     [[nodiscard]] const ScheduledPort* scheduler(LinkIndex link) const {
         return ports_[link].is_scheduled() ? schedulers_[link].get() : nullptr;
     }
@@ -169,38 +169,38 @@ class Network {
     [[nodiscard]] const std::optional<sim::TimeSeries>& occupancy(SwitchIndex index) const {
         return switches_[index].occupancy;
     }
-    /// Smallest buffer that would have admitted the same frames; for shared memory only.
+    /// Buffer size that would just have admitted the same frames; recorded for shared memory only.
     [[nodiscard]] const std::optional<sim::TimeSeries>& least_buffer(SwitchIndex index) const {
         return switches_[index].least_buffer;
     }
-    /// Bytes held by a switch at `now`, exactly.
+    /// Exact number of bytes held by a switch at `now`.
     [[nodiscard]] base::Bytes settled_occupancy(SwitchIndex index, base::Time now);
     /// Frames that a switch dropped on their way to this link.
     [[nodiscard]] std::uint64_t link_drops(LinkIndex index) const;
     [[nodiscard]] std::uint64_t injected_losses() const { return lost_frames_; }
-    /// Frames lost on a wire: the link went down, or bits had errors.
+    /// Frames lost on a wire because the link went down, or because of bit errors.
     [[nodiscard]] std::uint64_t cut_frames() const { return cut_frames_; }
     [[nodiscard]] std::uint64_t marks() const { return marks_; }
     [[nodiscard]] std::uint64_t pauses() const { return pauses_; }
-    /// Software switch of that number; null for any other switch.
+    /// Software switch with this number; null for any other kind of switch.
     [[nodiscard]] const SoftwareSwitch* software(SwitchIndex index) const {
         return software_.contains(index) ? software_[index].itself.get() : nullptr;
     }
     /// Frames for which a switch had no route.
     [[nodiscard]] std::uint64_t unrouted() const { return unrouted_frames_; }
 
-    /// Counts all frames anew: bytes entered at hosts = delivered to hosts + in queues and on wires
-    /// + dropped; cells taken = cells freed + held. Otherwise returns a sentence that names the
-    /// difference.
+    /// Checks, by counting all frames again: bytes entered at hosts = delivered to hosts + in
+    /// queues and on wires + dropped; cells taken = cells freed + held. If not, returns a sentence
+    /// with the difference.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
   private:
-    /// Bit of a route that is not a link but a group of the switch, or none; so the path of most
-    /// frames takes one look-up.
+    /// Bit of a route to a group of links, or to none, instead of one link. Most frames need only
+    /// one look-up.
     static constexpr std::uint32_t kGroups = std::uint32_t{1} << 31;
-    /// Bit of an event's index that names a core of a software switch, which begins a turn.
+    /// Bit in an event's index: the index is a core of a software switch that begins a turn.
     static constexpr std::uint32_t kCores = std::uint32_t{1} << 31;
-    /// Bit of an event's index: a pause frame has arrived that stops this link, or lets it go on.
+    /// Bits in an event's index: a pause frame has arrived that stops or restarts this link.
     static constexpr std::uint32_t kHolds = std::uint32_t{1} << 30;
     static constexpr std::uint32_t kGoesOn = std::uint32_t{1} << 29;
 
@@ -222,9 +222,8 @@ class Network {
         std::optional<sim::TimeSeries> least_buffer;  ///< shared memory only
     };
 
-    /// Returns the link that the frame took, or would have taken if it had not been dropped; null
-    /// without a route.
-    /// Always inlined: most of the time of a simulation is spent here.
+    /// Forwards a frame at a switch. Returns the link selected for the frame, even if the frame was
+    /// dropped; null without a route. Always inlined: most time of a simulation is spent here.
     [[gnu::always_inline]] const FifoPort* forward(SwitchIndex at, std::uint16_t input,
                                                    Frame& frame, base::Time now) {
         SwitchNode& node = switches_[at];
@@ -260,8 +259,8 @@ class Network {
         return &link;
     }
 
-    /// Picks one link of a group of several; a frame without a route is lost. Out of line, so that
-    /// the path of most frames is short enough to be inlined.
+    /// Selects one link of a group; a frame without a route is lost. Not inlined, so that the code
+    /// for most frames is short enough to be inlined.
     LinkIndex pick(const SwitchNode& node, std::uint32_t group, const Frame& frame, base::Time now);
     void set_routes(const std::vector<network::Route>& forwarding,
                     const std::vector<network::PortGroup>& groups);
@@ -289,10 +288,10 @@ class Network {
         return true;
     }
 
-    /// The occupancy counters are updated lazily (see SwitchBuffer): they are an upper bound, which
-    /// suffices to see that no maximum is exceeded, and they are brought up to date only when one
-    /// may be. The peak is exact; the maximum of a bin may be low by 1/256 of the peak, so that not
-    /// every frame of a rising flank updates the counters.
+    /// Records the occupancy of a switch if it may be a new maximum. Its counters are updated
+    /// lazily (see SwitchBuffer): they are an upper bound, and are brought up to date only when
+    /// that bound exceeds a maximum. The peak is exact; the maximum of a bin may be low by 1/256 of
+    /// the peak, so that not every frame of a rising edge updates the counters.
     void record_if_raised(SwitchNode& node, base::Time now) {
         const base::Bytes held = node.buffer.held();
         const base::Bytes peak = node.occupancy->peak().value;
@@ -302,7 +301,7 @@ class Network {
         }
     }
 
-    /// Records the least buffer of one frame if it may be a maximum; none is needed between frames.
+    /// Records the least buffer for a frame if it may be a maximum; zero between frames.
     void record_least_buffer(SwitchNode& node, std::uint16_t port, base::Bytes frame,
                              base::Time now) {
         sim::TimeSeries& least = *node.least_buffer;
@@ -336,7 +335,7 @@ class Network {
         place.at = at;
     }
 
-    // ---- links with a ScheduledPort; out of line, so that the way of other frames stays short
+    // ---- links with a ScheduledPort; not inlined, so that the code for other frames stays short
     void schedule(LinkIndex link, const ScheduledPortConfig& config);
     Frame& append_scheduled(LinkIndex link, TrafficClass traffic_class, std::uint16_t input,
                             base::Bytes bytes, base::Time now);
@@ -345,7 +344,7 @@ class Network {
                            base::Time now);
     void wake(LinkIndex link, base::Time now);
 
-    // ---- software switches, out of line for the same reason
+    // ---- software switches; not inlined, so that the code for other frames stays short
     struct AroundSwitch;
     void take_in(SwitchIndex at, std::uint16_t input, LinkIndex out, const Frame& frame,
                  base::Time now);

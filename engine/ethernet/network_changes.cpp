@@ -58,7 +58,7 @@ void Network::apply(const LinkChange& change) {
     wake(link, change.at);
 }
 
-/// Drops the frames waiting at a switch's output; a host keeps its own.
+/// Drops the frames that wait at a switch's output; a host's waiting frames are kept.
 void Network::drop_waiting(LinkIndex link, Time now) {
     const Wiring wiring = ports_[link].wiring();
     SwitchNode& node = switches_[wiring.from_switch];

@@ -25,7 +25,7 @@ struct LossConfig {
     std::uint64_t period = 0;  ///< every n-th data frame; 0: none
 };
 
-/// Link 2c leads from end a of cable c to its end b, link 2c + 1 back.
+/// Link 2c leads from end a of cable c to end b, link 2c + 1 from end b to end a.
 struct NetworkConfig : network::Graph {
     DAQLOOM_FIELDS(
         NetworkConfig, (std::vector<std::string>, link_names, "Name of each link; empty: none."),
@@ -54,9 +54,9 @@ struct NetworkConfig : network::Graph {
     }
 };
 
-/// Fails with one sentence if there are weights without use, or none where some are needed.
+/// Fails with one sentence if weights are given without use, or are missing where required.
 [[nodiscard]] base::expected<void> validate(const Schedule& schedule);
-/// Fails with one sentence if the network cannot be simulated; `frame`: largest, as buffered.
+/// Fails with one sentence if the network cannot be simulated; `frame`: largest frame, as buffered.
 [[nodiscard]] base::expected<void> validate(const NetworkConfig& config, base::Bytes frame);
 
 }  // namespace daqloom::ethernet

@@ -42,7 +42,7 @@ void Network::start_software_switches() {
 
 /// The network's side of a software switch's turn.
 struct Network::AroundSwitch {
-    /// Free descriptors of an output; if there are none, notes when one will be free.
+    /// Free descriptors of an output; if none is free, `room_at` is when one will be.
     std::uint32_t room(std::uint16_t port) {
         const LinkIndex link = node.port_links[port];
         network.settle_port(node, port, now);
@@ -125,9 +125,9 @@ void Network::on_switch_turn(std::uint32_t index, Time now) {
     }
 }
 
-/// A pause frame (IEEE 802.3, annex 31B) follows the frame that the port has begun to send. It
-/// takes no place in a queue, as it is short and rare; and it holds until the frame that ends the
-/// pause, as a real one is repeated before it expires.
+/// Sends a pause frame (IEEE 802.3, annex 31B) after the frame that the port has begun to send. A
+/// pause frame takes no place in a queue, as it is short and rare. The pause lasts until the frame
+/// that ends it, because a real pause frame is repeated before it expires.
 void Network::send_pause(LinkIndex back, bool on, Time now) {
     constexpr Bytes bytes = 64;
     const FifoPort& port = ports_[back];

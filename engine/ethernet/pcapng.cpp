@@ -145,7 +145,7 @@ Headers headers(const CapturedFrame& frame) {
     out.put_big16(kEthernetHeader + 10,
                   internet_checksum(out.view().substr(kEthernetHeader, kIpHeader), 0));
 
-    // The pseudo-header of RFC 9293, section 3.1, and RFC 768; the payload's zeros add nothing.
+    // The pseudo-header of RFC 9293, section 3.1, and RFC 768; a payload of zeros adds nothing.
     const auto pseudo_header = (source >> 16) + (source & 0xffff) + (destination >> 16) +
                                (destination & 0xffff) + protocol + length;
     const std::uint32_t sum = internet_checksum(transport.view(), pseudo_header);
@@ -202,13 +202,13 @@ std::string interface_description(std::string_view name, std::uint32_t snap_leng
     body.little16(0);
     body.little32(snap_length);
     append_option(body, 2, name);
-    // Nanoseconds: Wireshark's arithmetic overflows on picoseconds (wiretap/pcapng.c of 4.0).
+    // Times are in nanoseconds: Wireshark overflows on picoseconds (wiretap/pcapng.c of 4.0).
     append_option(body, 9, "\x09");
     append_end_of_options(body);
     return block(1, body);
 }
 
-/// Interface and time: the beginning of packet and statistics blocks.
+/// Interface and time, with which packet and statistics blocks begin.
 Buffer stamped(base::Time at) {
     const auto ns = static_cast<std::uint64_t>(at.ps / 1000);
     Buffer body;

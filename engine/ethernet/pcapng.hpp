@@ -27,7 +27,7 @@ enum TcpFlag : std::uint8_t {
 /// The two ECN bits of the IP header, RFC 3168, section 5.
 enum class Ecn : std::uint8_t { kNotCapable = 0, kCapable1 = 1, kCapable0 = 2, kCongested = 3 };
 
-/// A TCP segment, or a UDP datagram, as a capture shows it. The payload is all zeros.
+/// A TCP segment or UDP datagram, as written to a capture. The payload is all zeros.
 struct CapturedFrame {
     struct SackBlock {
         std::uint32_t begin = 0;
@@ -49,22 +49,22 @@ struct CapturedFrame {
     bool timestamps = false;   ///< the option of RFC 7323 with the two values that follow
     std::uint32_t ts_value = 0;
     std::uint32_t ts_echo = 0;
-    /// At most 4 blocks, with timestamps 3: the header has no more room.
+    /// At most 4 blocks, or 3 with timestamps, as the TCP header has no space for more.
     std::span<const SackBlock> sack = {};
     std::uint32_t payload_bytes = 0;  ///< at most 65 455: an IP packet ends at 65 535
 };
 
-/// Writes one link's frames, headers made up from the fields above, in pcapng
-/// (draft-ietf-opsawg-pcapng) with times in nanoseconds, to a file that appears on close().
+/// Writes the frames of one link, with headers from CapturedFrame, to a file that appears on
+/// close(): pcapng (draft-ietf-opsawg-pcapng) with times in nanoseconds.
 ///
 /// Host i has the address 10.x.y.z with x.y.z = i + 1 and the hardware address 02:00:00 x:y:z.
-/// Checksums are right; frames have no check sequence and are padded to 60 bytes, as on a host.
+/// Checksums are valid. As on a host, frames have no check sequence and are padded to 60 bytes.
 class PcapngWriter {
   public:
     struct Options {
-        /// Bytes kept of each frame, at least the longest header, 96.
+        /// Bytes kept of each frame; at least 96, the longest header.
         std::uint32_t snap_length = 96;
-        /// Limit of the file: frames beyond it are only counted, in the file too.
+        /// Limit of frames in the file; further frames are only counted, also in the file.
         std::uint64_t max_frames = 10'000'000;  ///< about 1.3 GB
     };
 

@@ -20,7 +20,7 @@ struct LinkReport {
                    (std::uint64_t, drops, "Frames dropped in front of the link."))
 };
 
-/// Counts of one class at a link whose port distinguishes classes.
+/// Counts of one traffic class at a link whose port distinguishes classes.
 struct ClassReport {
     DAQLOOM_FIELDS(ClassReport, (LinkIndex, link, "The link."),
                    (TrafficClass, traffic_class, "The class."),

@@ -1,4 +1,4 @@
-// SACK blocks, which travel beside the frame of an acknowledgement.
+// SACK blocks of an acknowledgement, which are stored beside its frame.
 #pragma once
 
 #include <array>

@@ -72,15 +72,15 @@ ScheduledPort::Class* ScheduledPort::choose() {
     return shares ? &choose_by_deficit() : nullptr;
 }
 
-/// Removes the rest of a turn's deficit if the class has nothing more to send. The time for this is
-/// the next choice, not the departure of its last frame: an adapter hands over the next frame of a
-/// class only when the one before begins to leave.
+/// Removes the rest of a turn's deficit if the class has no more frames. Called at the next choice,
+/// not at the departure of the last frame, because an adapter hands over the next frame of a class
+/// only when the previous one begins to leave.
 void ScheduledPort::end_turn_if_empty() {
     Class& its = classes_[round_turn_];
     its.deficit = its.waiting > 0 ? its.deficit : 0;
 }
 
-/// Chooses by deficit: the class that sent last goes on until its deficit does not suffice.
+/// Selects a class by deficit: the class that sent last goes on until its deficit does not suffice.
 ScheduledPort::Class& ScheduledPort::choose_by_deficit() {
     for (;;) {
         Class& its = classes_[round_turn_];

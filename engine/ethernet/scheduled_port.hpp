@@ -4,14 +4,14 @@
 //    append ──┤   ...                              ├── next ──> FifoPort: transmitter and wire
 //             └ class 0 [ input 0 ][ input 1 ] ... ┘
 //
-// Among the classes with frames that are not held, the highest of strict priority goes first; the
-// others share by deficit round robin (M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using
-// Deficit Round-Robin", IEEE/ACM Transactions on Networking 4(3), 1996), in bytes of wire. Within a
-// class there is one queue, or one per input (virtual output queues), served in turn, frame by
-// frame. A frame that has begun to leave is never interrupted.
+// Among the classes that have frames and are not paused, the highest class of strict priority goes
+// first. The weighted classes share the rest by deficit round robin (M. Shreedhar and G. Varghese,
+// "Efficient Fair Queuing Using Deficit Round-Robin", IEEE/ACM Transactions on Networking 4(3),
+// 1996), in bytes of wire. Within a class there is one queue, or one per input (virtual output
+// queues), served in turn, frame by frame. A frame that has begun to leave is never interrupted.
 //
-// A waiting frame costs an event of its own, at which the port selects the next frame; `wake`
-// returns its time. Without I/O: the owner of the port schedules that event.
+// Each frame that waits costs an event, at which the port selects the next frame. The port does no
+// I/O: `wake` returns the time of this event, and the owner of the port schedules it.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@ struct ScheduledPortConfig {
     Schedule schedule;
     std::uint32_t inputs = 1;     ///< queues of a class; 1: one for all inputs
     base::Bytes queue_limit = 0;  ///< per queue; 0: none
-    /// Bytes of wire per round for the class of least weight: a full frame, so that every round
-    /// sends something of each class.
+    /// Bytes of wire per round for the class of least weight: a full frame, so that each class with
+    /// frames sends in every round.
     base::Bytes quantum = 1518 + kWireOverhead;
 
     /// Whether the port differs from a FifoPort.
@@ -51,7 +51,7 @@ class ScheduledPort {
   public:
     explicit ScheduledPort(const ScheduledPortConfig& config);
 
-    /// Whether the link takes frames and the frame's queue has room.
+    /// Whether the link accepts frames and the frame's queue has space.
     [[nodiscard]] bool accepts(TrafficClass traffic_class, std::uint32_t input,
                                base::Bytes bytes) const {
         const Class& its = class_of(traffic_class);
@@ -64,11 +64,11 @@ class ScheduledPort {
     [[nodiscard]] bool is_free(TrafficClass traffic_class, base::Time now) const {
         return is_up_ && !is_next_due_ && free_at_ <= now && !class_of(traffic_class).is_held;
     }
-    /// Queues a frame of `bytes` and returns it; the caller fills it in.
+    /// Queues a frame of `bytes` and returns it; the caller fills in the fields.
     Frame& append(TrafficClass traffic_class, std::uint32_t input, base::Bytes bytes);
-    /// Returns the frame that leaves now, if one may; to be called at the time returned by `wake`.
+    /// Returns the frame that leaves now, if any may leave; called at the time returned by `wake`.
     std::optional<Frame> next();
-    /// Begins a frame, whose last byte will have left at `sent`.
+    /// Begins sending a frame, whose last byte will have left at `sent`.
     void begin(TrafficClass traffic_class, base::Bytes bytes, base::Time now, base::Time sent) {
         const base::Bytes on_wire = bytes + kWireOverhead;
         if (free_at_ < now) {  // the wire has been idle, without a choice
@@ -79,8 +79,8 @@ class ScheduledPort {
         counters.frames += 1;
         counters.wire_bytes += on_wire;
     }
-    /// Time at which to call `next`, if a frame may be sent and no call is due already. To be
-    /// called after each change that may affect this.
+    /// Time at which to call `next`, if a frame may be sent and no call is pending. Must be called
+    /// after each change of the port that may affect this time.
     [[nodiscard]] std::optional<base::Time> wake(base::Time now);
 
     // ---- during a run
@@ -88,10 +88,10 @@ class ScheduledPort {
         paced_ = pace.bps > 0;
         pace_ = base::WireClock(paced_ ? pace : base::gigabits_per_second(1));
     }
-    /// Stops a class, or all if classes make no difference.
+    /// Pauses a class, or the whole port if it does not distinguish classes.
     void hold(TrafficClass traffic_class) { class_of(traffic_class).is_held = true; }
     void resume(TrafficClass traffic_class) { class_of(traffic_class).is_held = false; }
-    /// The link goes down; `on_wire` frames are on the wire and will be lost.
+    /// The link goes down; the `on_wire` frames on the wire will be lost.
     void go_down(std::uint32_t on_wire, bool drops) {
         is_up_ = false;
         drops_ = drops;
@@ -101,13 +101,13 @@ class ScheduledPort {
         is_up_ = true;
         drops_ = false;
     }
-    /// Takes a frame off the wire; returns whether it was lost.
+    /// Takes the first frame off the wire; returns whether the frame was lost.
     bool has_lost_head() {
         const bool lost = lost_ > 0;
         lost_ -= lost ? 1 : 0;
         return lost;
     }
-    /// Calls see(frame) for each waiting frame, and removes it.
+    /// Calls see(frame) for each waiting frame, and removes the frame.
     template <class See>
     void clear(See&& see) {
         for (Class& its : classes_) {
@@ -155,7 +155,7 @@ class ScheduledPort {
         base::Bytes deficit = 0;    ///< bytes left in this round
         ClassCounters counters;
 
-        /// Queue with the next frame; requires a waiting frame.
+        /// Queue with the class's next frame; requires a waiting frame.
         [[nodiscard]] std::uint32_t next_queue() const;
     };
 

@@ -4,9 +4,9 @@
 //   ] ──> link
 //            of the input                        (softswitch::OutputQueues)           of the output
 //
-// Core c serves the ports whose numbers have the remainder c, in turns: it takes a batch from each
-// input, which costs time, puts it into rings, and sends the frames due from rings. A frame is
-// dropped by the device without a free descriptor, and by the core if its ring is full.
+// Core c of n serves the ports with numbers c, c + n, c + 2n, … in turns: it takes a batch from
+// each input, which costs time, puts it into rings, and sends the frames that are due from rings.
+// The device drops frames without a free descriptor, and the core frames whose ring is full.
 #pragma once
 
 #include <algorithm>
@@ -30,21 +30,21 @@ namespace daqloom::ethernet {
 
 class SoftwareSwitch {
   public:
-    /// Frames that a core takes from an input, or gives to an output, at a time.
+    /// Frames that a core takes from an input, or passes to an output, at a time.
     static constexpr std::uint32_t kBatch = 32;
 
-    /// A host with rings of its own, and a port by which frames for it leave.
+    /// A host with a separate set of rings, and the port by which frames for the host leave.
     struct Way {
         NodeIndex host;
         std::uint16_t port = 0;
     };
 
-    /// `classes`: classes of each port, in strict priority; 1: no classes. `mark`: frames that find
-    /// more bytes in their ring are marked; 0: none is.
+    /// `classes`: number of classes at each port, in strict priority; 1: no classes. `mark`: bytes
+    /// in a ring above which arriving frames are marked; 0: no marks.
     SoftwareSwitch(const SoftwareSwitchConfig& config, std::uint32_t ports, std::uint32_t classes,
                    base::Bytes mark, std::span<const Way> ways);
 
-    /// Returns false if no descriptor is free.
+    /// Takes in a frame; returns false if no descriptor is free.
     bool take_in(std::uint16_t input, std::uint16_t output, const Frame& frame) {
         base::Ring<Arrived>& waiting = inputs_[input];
         if (waiting.size() >= config_.descriptors) {
@@ -54,20 +54,20 @@ class SoftwareSwitch {
         return true;
     }
 
-    /// Wakes a core at `at`: frames came, or an output may take frames again. Returns when `turn`
-    /// of the core is to be called, if no call is due by then.
+    /// Wakes a core at `at`, because frames came or an output has space again. Returns the time at
+    /// which to call `turn` for the core, unless a call by this time is already pending.
     std::optional<base::Time> wake(std::uint32_t core, base::Time at);
     [[nodiscard]] std::uint32_t core_of(std::uint16_t port) const { return port % config_.cores; }
     [[nodiscard]] std::uint32_t cores() const { return config_.cores; }
 
-    /// A turn of a core. `out` is the network around the switch:
+    /// Runs a turn of a core. `out` is the network around the switch:
     ///   out.room(port)             frames that the output's descriptors have room for
     ///   out.send(port, frame)
     ///   out.drop(port, frame)
     ///   out.mark(frame)         ECN: congestion experienced
     ///   out.wake(core)          the core has frames to send
     ///   out.pause(port, on)     pauses the sender to this port, or ends its pause
-    /// Returns when the next turn is due, if one is.
+    /// Returns the time of the next turn, if one is due.
     template <class Out>
     std::optional<base::Time> turn(std::uint32_t number, base::Time now, Out& out) {
         Core& core = cores_[number];
@@ -102,7 +102,7 @@ class SoftwareSwitch {
         return end_of_turn(core, now, bursts, moved, goes_on);
     }
 
-    /// Bytes in descriptors, at cores and in rings, of all cores.
+    /// Bytes in descriptors, in batches of cores and in rings, summed over all cores.
     [[nodiscard]] base::Bytes bytes_inside() const;
     [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
 
@@ -128,7 +128,7 @@ class SoftwareSwitch {
                                      traffic_class);
     }
 
-    /// Puts the batch into rings, of this core or others.
+    /// Puts the batch of a core into rings of this core or of others.
     template <class Out>
     void queue(Core& core, base::Time now, Out& out) {
         struct Fate {

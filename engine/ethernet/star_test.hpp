@@ -1,4 +1,4 @@
-// A network driven to its end, for tests: hosts only note what arrives.
+// For tests: a network that runs until no event is left; its hosts only record what arrives.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using base::Time;
 /// Payload that makes a frame of 1000 B, which takes 816 ns at 10 Gb/s.
 inline constexpr Bytes kFrame = 1000;
 inline constexpr Time kFrameTime{816'000};
-/// The first switch, and often the only one.
+/// The first switch, in most tests the only one.
 inline constexpr SwitchIndex kSwitch{0};
 
 inline constexpr LinkConfig kTen{gigabits_per_second(10), Time::zero()};
@@ -77,7 +77,7 @@ class Driver {
         events.push({change.at, kChange, static_cast<std::uint32_t>(changes_.size() - 1)});
     }
 
-    /// A frame of any size and class to a host, now and then with a SACK slot.
+    /// A frame of random size and class to a host; a fifth of the frames have a SACK slot.
     [[nodiscard]] Sent draw_frame(base::RandomStream& random, std::uint64_t to_host) {
         return {.to_host = to_host,
                 .bytes = static_cast<Bytes>(71 + random.uniform_int(1448)),
@@ -192,7 +192,7 @@ class Star : public Driver {
         }
         return numbers;
     }
-    /// How many of the first frames, or of all, came for each endpoint.
+    /// Number of frames for each endpoint, among all that arrived or the `first` of them.
     [[nodiscard]] std::map<EndpointIndex, int> shares(std::size_t first = SIZE_MAX) const {
         std::map<EndpointIndex, int> frames;
         for (std::size_t i = 0; i < std::min(first, arrivals.size()); ++i) {
@@ -200,7 +200,7 @@ class Star : public Driver {
         }
         return frames;
     }
-    /// Whether all frames from this one on are marked, and none before.
+    /// Expects marks on all frames from this one on, and on none before.
     void expect_marks_from(std::size_t first) const {
         for (std::size_t i = 0; i < arrivals.size(); ++i) {
             EXPECT_EQ(arrivals[i].frame.has(kCongestionExperienced), i >= first) << i;

@@ -7,8 +7,8 @@
 //   voq            one large buffer; queues per pair of input and output
 //   software       a software switch, whose rings decide: see software_switch.hpp
 //
-// This class only counts. `fits` may be called while departed frames are still counted: its "fits"
-// is certain then, and only a "does not fit" needs up-to-date counters.
+// This class only counts. `fits` may be called while departed frames are still counted: a positive
+// answer is then still valid, and only a negative one must be repeated with up-to-date counters.
 #pragma once
 
 #include <cstdint>
