@@ -11,7 +11,7 @@
 
 namespace daqloom::infiniband {
 
-/// All counts are of blocks since the beginning: credited ≤ announced ≤ freed ≤ taken.
+/// All counts are in blocks since the start of the run: credited ≤ announced ≤ freed ≤ taken.
 struct CreditAccount {
     std::int64_t taken = 0;  ///< blocks of packets whose transmission to here has begun
     std::int64_t freed = 0;  ///< blocks of packets that have left as a whole
@@ -48,12 +48,12 @@ struct Drain {
     }
 };
 
-/// Packets that are leaving the buffers of one input, of all lanes; few at a time.
+/// Packets that are leaving the buffers of one input, over all virtual lanes; few at a time.
 class Drains {
   public:
     void add(const Drain& drain) { drains_.push_back(drain); }
 
-    /// Removes a packet if it is draining: a buffer may also be left as a whole.
+    /// Removes a packet if it is draining; a packet may also free its buffer as a whole.
     void remove(std::uint32_t packet) {
         const auto found = std::find_if(drains_.begin(), drains_.end(),
                                         [&](const Drain& drain) { return drain.packet == packet; });
@@ -63,7 +63,7 @@ class Drains {
         }
     }
 
-    /// Blocks of a lane freed so far by packets that have not left as a whole.
+    /// Blocks of a lane freed up to now by packets that are still leaving.
     [[nodiscard]] std::int64_t freed(VirtualLane lane, base::Time now) const {
         std::int64_t sum = 0;
         for (const Drain& drain : drains_) {
@@ -72,7 +72,7 @@ class Drains {
         return sum;
     }
 
-    /// Time at which the next block of a lane is free; never, if no packet is leaving.
+    /// Time at which the next block of a lane becomes free; never if no packet is leaving.
     [[nodiscard]] base::Time next(VirtualLane lane, base::Time now) const {
         base::Time soonest = base::Time::never();
         for (const Drain& drain : drains_) {

@@ -1,4 +1,4 @@
-// For tests and benchmarks: small fabrics put together by hand.
+// For tests and benchmarks: small fabrics of fixed shapes.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ inline std::vector<LaneWeight> lane_weights(
 
 inline constexpr base::Time kByteAt100Gbps{80};  ///< on a wire
 
-/// Hosts 0 … on ports 1 … of one switch.
+/// A star: hosts 0 … on ports 1 … of one switch.
 inline FabricConfig star(std::uint32_t hosts, base::BitRate rate = base::gigabits_per_second(100),
                          base::Time delay = base::nanoseconds(170)) {
     FabricConfig config;
@@ -62,7 +62,7 @@ inline FabricConfig star(std::uint32_t hosts, base::BitRate rate = base::gigabit
     return config;
 }
 
-/// Switches in a ring, a host at port 1 of each, port 2 to the next switch, port 3 from the last.
+/// Switches in a ring: a host at port 1, the next switch at port 2, the previous switch at port 3.
 inline FabricConfig ring(std::uint32_t switches, base::BitRate rate, base::Time delay) {
     FabricConfig config;
     config.hosts = switches;
@@ -79,8 +79,8 @@ inline FabricConfig ring(std::uint32_t switches, base::BitRate rate, base::Time 
     return config;
 }
 
-/// Two levels with one cable for each leaf and spine, D-mod-K: hosts leaf by leaf on the first
-/// ports, then the spines.
+/// A fat tree of two levels with one cable between each leaf and spine, and D-mod-K routing. Ports
+/// of a leaf lead to its hosts first, then to the spines.
 inline FabricConfig fat_tree(std::uint32_t leaves, std::uint32_t spines, std::uint32_t down,
                              base::BitRate rate = base::gigabits_per_second(200),
                              base::Time delay = base::nanoseconds(170)) {

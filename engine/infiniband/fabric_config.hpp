@@ -20,34 +20,34 @@ using network::PortNumber;
 using VirtualLane = network::Lane;
 using network::ServiceLevel;
 
-/// Bytes of a block, in which flow control counts buffers.
+/// Bytes per block, the unit in which flow control counts buffer space.
 inline constexpr base::Bytes kBlockBytes = 64;
 
-/// Time at which the buffer of a departing packet is free again.
+/// Time at which the buffer space of a departing packet becomes free.
 enum class CreditRelease : std::uint8_t {
     per_block,  ///< each block of 64 B as soon as it has left
     at_tail,    ///< all of it when the last byte has left
 };
 
-/// The queues at an input of a switch, for each virtual lane.
+/// Queues at an input of a switch; each virtual lane has its own.
 enum class InputQueue : std::uint8_t {
     fifo,            ///< one queue, with head-of-line blocking
     virtual_output,  ///< one queue for each output
 };
 
-/// Matching of the free inputs of a switch with its free outputs.
+/// Matching of the idle inputs of a switch with its idle outputs.
 enum class CrossbarArbiter : std::uint8_t {
     round_robin,  ///< one output after the other takes its next input, and leaves none idle
     islip,        ///< all outputs grant at once, inputs accept (islip.hpp)
 };
 
-/// An entry of a table of virtual lane arbitration; weight in blocks of 64 B, 0: skipped.
+/// An entry of a table for virtual lane arbitration; weight in blocks of 64 B, 0: skipped.
 struct LaneWeight {
     VirtualLane lane;
     std::uint8_t weight = 0;
 };
 
-/// The tables of every output (InfiniBand Architecture Specification, volume 1, 7.6.9).
+/// The arbitration tables of every output (InfiniBand Architecture Specification, volume 1, 7.6.9).
 struct LaneArbitration {
     DAQLOOM_FIELDS(
         LaneArbitration,
@@ -60,7 +60,7 @@ struct LaneArbitration {
          255))
 };
 
-/// Forwarding is by linear forwarding tables: one output port for each destination, no groups.
+/// Forwarding uses linear forwarding tables: one output port for each destination, no port groups.
 struct FabricConfig : network::Graph {
     DAQLOOM_FIELDS(
         FabricConfig, (std::uint32_t, lanes, "Number of virtual lanes.", 1),

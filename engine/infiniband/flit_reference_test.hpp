@@ -1,7 +1,7 @@
-// The rules of the InfiniBand model played flit by flit: slow, plain, for tests alone.
+// The rules of the InfiniBand model, simulated flit by flit: slow and plain, for tests only.
 //
-// Every flit that leaves or arrives, every block that is freed and every credit that comes in is a
-// change of its own at an instant of its own. The engine is compared with it.
+// Every flit that leaves or arrives, every block that is freed and every credit that arrives is a
+// separate change at its own instant. The engine is compared with this reference.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace daqloom::infiniband::reference {
 
-/// A packet handed to its source host; the host's order is by time, at the same time by index.
+/// A packet handed to its source host. A host sends in order of time, and of index at equal times.
 struct Injection {
     base::Time at;
     NodeIndex source = 0;
@@ -83,7 +83,7 @@ class Simulation {
     }
 
   private:
-    /// Something that happens at one node at one instant, after which the node arbitrates.
+    /// A change at one node at one instant, after which the node arbitrates.
     struct Change {
         NodeIndex node;
         std::function<void()> happen;
@@ -93,7 +93,7 @@ class Simulation {
         require(when >= now_, "nothing happens in the past");
         agenda_[when].push_back({node, std::move(happen)});
     }
-    /// The node looks again: something becomes possible by time alone.
+    /// Makes a node arbitrate at `when`, because time alone makes something possible.
     void look_again(base::Time when, NodeIndex node) {
         at(when, node, [] {});
     }
@@ -186,7 +186,7 @@ class Simulation {
         }
     }
 
-    /// The packet at the head of a switch's queue has so long to leave.
+    /// Starts the lifetime of the packet at the head of a switch's queue.
     void become_first(Link& input, std::deque<PassagePointer>& waiting) {
         if (config_.head_of_queue_lifetime == base::Time::zero()) {
             return;
@@ -216,7 +216,7 @@ class Simulation {
                                      destination);
     }
 
-    /// The packet leaves the buffer at the end of `input` from now on, by the clock.
+    /// Frees the buffer at the end of `input` while the packet leaves it from now on, at `clock`.
     void release_as_it_leaves(Link& input, const PassagePointer& passage, base::WireClock clock) {
         const NodeIndex node = input.to.node;
         if (config_.credit_release == CreditRelease::at_tail) {
@@ -297,7 +297,7 @@ class Simulation {
         }
     }
 
-    /// Ports whose output is idle and could send a packet at once.
+    /// Ports whose output is idle and could send a packet now.
     std::set<PortNumber> able_outputs(Node& node) {
         std::set<PortNumber> able;
         for (PortNumber port = 1; port <= node.ports(); ++port) {
@@ -310,8 +310,8 @@ class Simulation {
         return able;
     }
 
-    /// Matches when an output could send that could not before, and again when packets that were
-    /// behind the matched ones make one able to.
+    /// Matches if an output has become able to send, and again if the packets behind the matched
+    /// ones make an output able to send.
     void match_as_long_as_there_is_more(Node& node) {
         for (;;) {
             const std::set<PortNumber> before = std::exchange(node.left_over, able_outputs(node));
@@ -324,10 +324,10 @@ class Simulation {
         }
     }
 
-    /// A matching by iSLIP (McKeown 1999, section II) among these outputs.
+    /// Runs one matching by iSLIP (McKeown 1999, section II) among these outputs.
     void match(Node& node, const std::set<PortNumber>& all) {
         for (std::uint32_t iteration = 1; iteration <= config_.crossbar_iterations; ++iteration) {
-            // Grant: to each input the outputs that chose it, and of which lanes they chose.
+            // Grant: for each input, the outputs that chose it, and for which lanes they did so.
             std::map<PortNumber, std::map<PortNumber, Lanes>> grants;
             for (const PortNumber port : able_outputs(node)) {
                 if (!all.contains(port)) {
@@ -338,7 +338,7 @@ class Simulation {
                 LaneArbiter undecided = output.arbiter;
                 grants[next_input(output, undecided.choose(lanes))][port] = lanes;
             }
-            // Accept: as many as there are ways, in turn behind the pointer.
+            // Accept: an input accepts as many as its speedup allows, in turn behind its pointer.
             for (auto& [port, granted] : grants) {
                 Input& input = node.inputs[port];
                 const PortNumber last = input.last_output;
@@ -358,7 +358,7 @@ class Simulation {
         }
     }
 
-    /// Sends a credit update for the first lane that has one due.
+    /// Sends a credit update for the first lane with an update that is due.
     bool send_update(Link& output) {
         for (Blocks& blocks : output.reverse->blocks) {
             if (blocks.unannounced == 0 || blocks.next_update > now_) {
@@ -428,7 +428,7 @@ class Simulation {
         return 0;
     }
 
-    /// The packet at the head of the input's queue, if it is ready and for this output.
+    /// The packet at the head of the input's queue, if the packet is ready and for this output.
     const Passage* first_ready(const Link& output, PortNumber input, VirtualLane lane) {
         const auto& waiting = queue(output.from.node, input, lane, output.from.port);
         if (waiting.empty() || waiting.front()->output != output.from.port ||
@@ -482,7 +482,7 @@ class Simulation {
         }
     }
 
-    /// The flit has left: it must have been there for the switch latency when it began to.
+    /// Checks that a flit which leaves has been at the switch for the switch's latency.
     void flit_leaves(const Link& output, const Passage& passage, std::int64_t flit,
                      base::Time start) {
         if (is_host(output.from.node)) {
@@ -542,7 +542,7 @@ class Simulation {
         return wait;
     }
 
-    /// Whether a packet of the lane is there, which is in a table of arbitration.
+    /// Whether a packet of the lane is there, and the lane is in a table of arbitration.
     bool has_ready(const Link& output, VirtualLane lane) {
         const auto serves = [&](const LaneWeight& entry) {
             return entry.lane.value() == lane && entry.weight > 0;
@@ -592,7 +592,7 @@ class Simulation {
     std::vector<Node> nodes_;
     base::Time now_;
     std::map<base::Time, std::vector<Change>> agenda_;
-    /// Packets under way, by flow, in the order of injection.
+    /// Packets under way by flow (source, destination, lane), in the order of injection.
     std::map<std::tuple<NodeIndex, NodeIndex, VirtualLane>, std::deque<std::size_t>> started_;
     std::vector<bool> finished_;
     Outcome outcome_;
@@ -600,9 +600,9 @@ class Simulation {
 
 }  // namespace detail
 
-/// Runs until nothing can happen any more. The configuration is valid, the injections' times are 0
-/// or later, and routes do not lead in circles (a packet would go round for ever). Aborts with a
-/// message if one of its own invariants does not hold.
+/// Runs until no event is left. The configuration must be valid, the injections' times 0 or later,
+/// and routes free of loops (a packet would circle for ever). Aborts with a message if an invariant
+/// of the simulation is violated.
 inline Outcome run(const FabricConfig& config, const std::vector<Injection>& injections) {
     return detail::Simulation(config, injections).run();
 }

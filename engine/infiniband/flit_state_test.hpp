@@ -16,7 +16,7 @@
 
 namespace daqloom::infiniband::reference {
 
-/// Plain numbers, so that the reference shares no more with the engine than the configuration.
+/// Plain numbers, so that the reference shares only the configuration with the engine.
 using NodeIndex = std::uint32_t;
 using VirtualLane = std::uint8_t;
 
@@ -49,7 +49,7 @@ inline void require(bool holds, const char* what) {
 
 using Lanes = std::set<VirtualLane>;
 
-/// One table of lane arbitration: the entry whose turn it is and the blocks it may still send.
+/// One table of lane arbitration: the entry that has the turn and the blocks left in the turn.
 struct LaneTable {
     explicit LaneTable(const std::vector<LaneWeight>& table)
         : entries(table), current(table.empty() ? 0 : table.size() - 1) {}
@@ -60,7 +60,7 @@ struct LaneTable {
         });
     }
 
-    /// Gives the turn to one of the candidates; the table is open for them.
+    /// Gives the turn to one of the candidates, for which the table must be open.
     VirtualLane choose(const Lanes& candidates) {
         if (rest > 0 && candidates.contains(entries[current].lane.value())) {
             return entries[current].lane.value();
@@ -107,7 +107,7 @@ struct LaneArbiter {
     LaneTable* turn = nullptr;
 };
 
-/// One packet: its way over one cable and through the node at the end of it.
+/// A packet's passage: its way over one cable and through the node at the end of the cable.
 struct Passage {
     std::size_t packet = 0;
     PortNumber output = 0;
@@ -117,7 +117,7 @@ struct Passage {
 };
 using PassagePointer = std::shared_ptr<Passage>;
 
-/// Where the blocks of one input buffer and virtual lane are; they never get lost.
+/// Numbers of blocks of one input buffer and virtual lane, by their state; their sum is constant.
 struct Blocks {
     std::int64_t credits = 0;                     ///< the sender may use them
     std::int64_t on_wire = 0;                     ///< taken for flits that have not arrived
@@ -154,11 +154,11 @@ struct Link {
     OutputCounters counters;
 };
 
-/// Packets that wait at a port: at a switch those that came in, at a host those to be sent.
+/// Packets that wait at a port: arrived packets at a switch, packets to be sent at a host.
 struct Input {
     std::uint32_t sending = 0;   ///< packets at the moment
     PortNumber last_output = 0;  ///< of iSLIP: accepted in a first iteration
-    /// By lane, then by output port (virtual_output) or at 0 (fifo).
+    /// Indexed by lane, then by output port (virtual_output) or 0 (fifo).
     std::vector<std::vector<std::deque<PassagePointer>>> queues;
 };
 
@@ -174,7 +174,7 @@ struct Node {
     std::vector<Link*> outputs;  ///< by port, from 1; null: no cable
     std::vector<Input> inputs;   ///< by port, from 1
     std::uint64_t sent = 0;      ///< packets
-    /// Outputs that iSLIP left able to send a packet after its matching.
+    /// Outputs that could still send a packet after iSLIP's matching.
     std::set<PortNumber> left_over;
 };
 

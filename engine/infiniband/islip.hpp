@@ -1,4 +1,4 @@
-// iSLIP: outputs grant, inputs accept, and both go round robin.
+// iSLIP: outputs grant, inputs accept, both in round robin.
 //
 // Source: N. McKeown, "The iSLIP scheduling algorithm for input-queued switches", IEEE/ACM
 // Transactions on Networking 7 (1999) 188–201. An iteration has three steps:
@@ -7,14 +7,14 @@
 //   grant     each output without a partner picks the next input behind its pointer that asks,
 //   accept    each input picks the next output behind its pointer that grants.
 //
-// A pointer moves only by a grant that is accepted, and only in the first iteration: outputs that
-// granted to one input then point to different ones, and no request waits for ever. Further
+// A pointer moves only when a grant is accepted, and only in the first iteration. Outputs that
+// granted to the same input then point to different inputs, and no request waits for ever. Further
 // iterations match the remaining ports.
 //
-// In the original, packets are cells: all ports are free at the beginning of a slot, and the
-// matching is one of all ports. Here, packets have any length and ports become free one by one: the
-// matching is one of the ports that are free at an instant, often a single output's choice. The
-// original's bound on every wait, for all traffic, holds only while packets begin together.
+// In the paper, packets are cells: all ports are free at the beginning of a slot and are matched
+// together. Here, packets have any length and ports become free one by one: a matching is among the
+// ports that are free at an instant, often a single output. The paper's bound on every wait, for
+// all traffic, holds here only while packets begin together.
 #pragma once
 
 #include <cstddef>
@@ -35,14 +35,14 @@ class Islip {
     Islip(std::size_t nodes, std::size_t ports, std::uint32_t widest)
         : inputs_(nodes, widest), grants_(ports, widest), accepted_(ports, kNoPlace) {}
 
-    /// Grants an input of a node by one of its outputs, named by its place among the node's ports.
+    /// Grants an input to an output of a node; `place` and `output` number the node's ports from 0.
     void grant(NodeIndex node, PortIndex input, std::uint32_t place, std::uint32_t output) {
         inputs_.add(node, place);
         grants_.add(input, output);
     }
 
-    /// Lets each input accept its grants in turn, while `accept(input, output)` is true; pointers
-    /// move in the `first` iteration only. Removes all grants.
+    /// Lets each input accept its grants in turn, while `accept(input, output)` returns true.
+    /// Pointers move only if `first`, in the first iteration. Removes all grants.
     template <class Accept>
     void accept(NodeIndex node, PortIndex first_port, bool first, Accept accept) {
         inputs_.each(node, [&](std::uint32_t place) {

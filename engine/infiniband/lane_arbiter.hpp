@@ -16,10 +16,10 @@ using LaneSet = std::uint32_t;
 
 constexpr LaneSet only(VirtualLane lane) { return LaneSet{1} << lane.value(); }
 constexpr bool holds(LaneSet set, VirtualLane lane) { return (set & only(lane)) != 0; }
-/// Lowest lane of a set; requires a lane in it.
+/// Lowest lane in a set, which must not be empty.
 constexpr VirtualLane first_of(LaneSet set) { return VirtualLane(std::countr_zero(set)); }
 
-/// Weighted round robin over a table; a packet may overshoot the rest of an entry's weight.
+/// Weighted round robin over a table; the last packet of a turn may exceed the entry's weight.
 class LaneTable {
   public:
     explicit LaneTable(const std::vector<LaneWeight>& entries) : entries_(entries) {
@@ -31,11 +31,11 @@ class LaneTable {
 
     [[nodiscard]] LaneSet lanes() const { return lanes_; }
 
-    /// The next lane of `candidates`, at least one of which has an entry with a weight.
+    /// The lane that sends next, among `candidates`; one of them must have an entry with a weight.
     [[nodiscard]] VirtualLane next(LaneSet candidates) const {
         return entries_[stays(candidates) ? current_ : entry_behind(candidates)].lane;
     }
-    /// The next lane likewise, whose turn it is from now on.
+    /// Selects the lane that sends next, among `candidates`, and gives this lane the turn.
     VirtualLane pick(LaneSet candidates) {
         if (!stays(candidates)) {
             current_ = entry_behind(candidates);
@@ -47,7 +47,7 @@ class LaneTable {
     void sent(std::int64_t blocks) { rest_ -= blocks; }
 
   private:
-    /// Whether the lane whose turn it is keeps it.
+    /// Whether the lane that has the turn keeps it.
     [[nodiscard]] bool stays(LaneSet candidates) const {
         return rest_ > 0 && holds(candidates, entries_[current_].lane);
     }
@@ -65,7 +65,7 @@ class LaneTable {
     std::int64_t rest_ = 0;  ///< blocks left in this turn
 };
 
-/// Virtual lane arbitration of one output (InfiniBand Architecture Specification, 1, 7.6.9).
+/// Virtual lane arbitration of an output (InfiniBand Architecture Specification, volume 1, 7.6.9).
 class LaneArbiter {
   public:
     explicit LaneArbiter(const LaneArbitration& tables)
@@ -74,11 +74,11 @@ class LaneArbiter {
           limited_(tables.high_limit != 255),
           limit_(std::max<base::Bytes>(1, base::Bytes{4096} * tables.high_limit)) {}
 
-    /// Lanes that can be served at all.
+    /// Lanes with a weight in a table; other lanes are never served.
     [[nodiscard]] LaneSet lanes() const { return high_.lanes() | low_.lanes(); }
 
-    /// Picks the lane that sends a packet now, one of `candidates`, which are in lanes() and not
-    /// empty. To be followed by sent().
+    /// Selects the lane that sends a packet now, among `candidates`, which must be in lanes() and
+    /// have packets. The caller then calls sent().
     VirtualLane pick(LaneSet candidates) {
         from_high_ = high_first(candidates);
         return (from_high_ ? high_ : low_).pick(candidates);

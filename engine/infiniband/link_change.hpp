@@ -1,4 +1,4 @@
-// Changes of a link, one direction of a cable, during a run.
+// Changes, during a run, of a link, which is one direction of a cable.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace daqloom::infiniband {
 
 enum class LinkState : std::uint8_t {
     up,
-    /// The failure is not yet noticed: packets on the wire are lost, the output sends nothing, and
+    /// The failure is not yet detected: packets on the wire are lost, the output sends nothing, and
     /// its packets wait.
     dark,
-    /// The output drops its packets, as fast as it would send them.
+    /// The failure is detected: the output drops its packets, at the rate of the link.
     down,
 };
 
-/// Link 2c leads from end a of cable c to its end b, link 2c + 1 back.
+/// Link 2c leads from end a of cable c to end b, link 2c + 1 from end b to end a.
 struct LinkChange {
     enum class What : std::uint8_t {
         rate,    ///< sets the rate of packets that begin from now on

@@ -31,7 +31,7 @@ base::expected<void> check_tables(const FabricConfig& config) {
     return {};
 }
 
-/// Checks the changes, and that a link is down for longer than its wire is long.
+/// Checks the changes; a link must stay down for longer than the delay of its wire.
 base::expected<void> check_changes(const FabricConfig& config) {
     std::vector<base::Time> dark(2 * config.cables.size(), base::Time::never());
     base::Time last;
@@ -120,7 +120,7 @@ base::expected<Network> Network::make(const FabricConfig& config, sim::EventQueu
     return network;
 }
 
-/// Forwarding, by [switch · hosts + destination].
+/// Sets the forwarding table, whose index is switch · hosts + destination.
 void Network::set_forwarding(const std::vector<network::Route>& routes) {
     for (std::size_t i = 0; i < routes.size(); ++i) {
         const NodeIndex node(hosts_ + i / hosts_);
@@ -230,8 +230,8 @@ void Network::enter(PortIndex input, PacketIndex place, base::Time begin, const 
         return;
     }
     const PortIndex output = first_port_[node] + to;
-    // Cut-through to a faster output: a block must have arrived before it leaves. The critical
-    // blocks are the last full one and the last, which may be shorter.
+    // Cut-through to a faster output: each block must have arrived before it leaves. The critical
+    // blocks are the last full block and the last one, which may be shorter.
     const base::Bytes full = kBlockBytes * std::max(packet.blocks - 1, 1);
     const base::WireClock& leaving = outputs_[output].clock;
     const base::Time last_full = begin + wire.delay +
@@ -248,7 +248,7 @@ void Network::enter(PortIndex input, PacketIndex place, base::Time begin, const 
     }
 }
 
-/// Discards a packet at a switch, as if it left from `head` on by the wire that it came by.
+/// Discards a packet at a switch: its blocks become free from `head` on, at its wire's rate.
 void Network::discard(PortIndex input, PacketIndex place, base::Time head, const Output& wire) {
     Packet& packet = packets_[place];
     packet.end = input;
@@ -275,7 +275,7 @@ void Network::await(PortIndex output, PortIndex input, const Packet& first, base
     }  // else the end of its packet is an event already
 }
 
-/// Unregisters `input` at `output`: it has no more first packet of this lane for it.
+/// Unregisters `input` at `output` when it has no first packet of this lane for the output.
 void Network::forget(PortIndex output, PortIndex input, VirtualLane lane) {
     Output& out = outputs_[output];
     const std::uint32_t from = outputs_[input].place;
@@ -332,7 +332,7 @@ void Network::on_lifetime(PortIndex input, VirtualLane lane, std::uint32_t place
     }
 }
 
-/// Lets the outputs arbitrate for which an input has ready packets, after a change of the input.
+/// Marks outputs for arbitration if this input, which has changed, has ready packets for them.
 void Network::touch_requested(PortIndex input, base::Time now) {
     const PortIndex first = first_port_[outputs_[input].node];
     requested_.each(input, [&](std::uint32_t place) {
@@ -354,8 +354,8 @@ bool Network::offers_now(PortIndex output, PortIndex input, base::Time now) cons
     return false;
 }
 
-/// Reviews the outputs of a switch that something has happened to; returns whether one of them has
-/// become able to send a packet.
+/// Reviews the outputs of a switch that events have affected; returns whether an output has become
+/// able to send a packet.
 bool Network::review(NodeIndex node, base::Time now) {
     bool more = false;
     dirty_.each(node, [&](std::uint32_t place) {
@@ -372,8 +372,8 @@ bool Network::review(NodeIndex node, base::Time now) {
     return more;
 }
 
-/// Lets each output of a switch that could send grant to the next input of the lane whose turn it
-/// is; returns false if there is no such output.
+/// Lets each output of a switch that can send grant to the next input, for the lane whose turn it
+/// is; returns false if no output can send.
 bool Network::grant(NodeIndex node, base::Time now) {
     bool granted = false;
     able_.each(node, [&](std::uint32_t place) {
@@ -408,7 +408,7 @@ void Network::send_update(PortIndex output, base::Time now) {
     }
 }
 
-/// Frees the last blocks of a packet; a drain has freed those before all along.
+/// Frees the last blocks of a packet; its drain has freed the earlier blocks while the packet left.
 void Network::release(PortIndex input, VirtualLane lane, std::int64_t blocks, std::uint32_t drain,
                       base::Time now) {
     accounts_[on(input, lane)].freed += blocks;
@@ -441,7 +441,7 @@ void Network::request_update(PortIndex input, VirtualLane lane, base::Time now) 
     }
 }
 
-/// Sets an event at `at` that checks for freed blocks, unless one comes before.
+/// Schedules an event at `at` that checks for freed blocks, unless an earlier one is pending.
 void Network::set_timer(PortIndex input, VirtualLane lane, base::Time at) {
     CreditAccount& account = accounts_[on(input, lane)];
     if (at == base::Time::never()) {
@@ -521,8 +521,8 @@ base::expected<void> Network::check_conservation(base::Time now) const {
 
 std::vector<End> Network::deadlock() const {
     enum class Mark : std::uint8_t { fresh, open, closed };
-    // An output's lane waits for the buffer at the other end, and that for the outputs of its
-    // packets. Marks by output and lane.
+    // A lane of an output waits for the buffer at the other end, which waits for the outputs of its
+    // packets. The search marks pairs of output and lane.
     base::Table<PortLane, Mark> marks(outputs_.size() * lanes_, Mark::fresh);
     struct Step {
         PortIndex output;

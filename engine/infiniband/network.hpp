@@ -32,7 +32,7 @@
 
 namespace daqloom::infiniband {
 
-/// The cause for which an idle output waits; both together are what PortXmitWait counts.
+/// The cause for which an idle output waits; PortXmitWait counts the time for both causes.
 enum class PortWait : std::uint8_t { nothing, credits, crossbar };
 
 /// Counters of one output, as switches have them.
@@ -51,7 +51,7 @@ struct OutputCounters {
                     "Packets lost on the wire, by bit errors or as the link went down."))
 };
 
-/// Counters of one lane of an output; a lane without weight does not count as waiting.
+/// Counters of one lane of an output; a lane without weight is never counted as waiting.
 struct LaneCounters {
     DAQLOOM_FIELDS(
         LaneCounters, (base::Bytes, bytes, "Bytes sent, by output and virtual lane."),
@@ -63,8 +63,8 @@ class Network {
   public:
     using Packet = infiniband::Packet;
 
-    /// Kinds of event that a network schedules, in the lowest eight bits; the driver returns them
-    /// when they are due.
+    /// Kinds of event that a network schedules, in the lowest eight bits; the driver passes due
+    /// events back to the network.
     enum EventKind : std::uint32_t {
         kTry = 0,           ///< index: output that may have become able to send
         kTail = 1,          ///< index: output; the packet's last byte has left
@@ -81,22 +81,22 @@ class Network {
     /// `events` outlives the network.
     static base::expected<Network> make(const FabricConfig& config, sim::EventQueue& events);
 
-    /// From now on `hosts.take_in(packet, now)` returns, as a packet's last byte arrives at its
-    /// host, until when the packet holds all of its input buffer.
+    /// Makes packets hold their whole input buffer at a host: from now on `hosts.take_in(packet,
+    /// now)`, called when a packet's last byte arrives, returns until when.
     void let_hosts_hold() { hosts_hold_ = true; }
 
-    /// Queues a packet of a host; the caller sets destination, bytes, lane, tag and PSN. Packets of
-    /// a lane leave in this order.
+    /// Queues a packet of a host. The caller sets its destination, bytes, lane, tag and PSN.
+    /// Packets of a lane leave in the order of these calls.
     void inject(NodeIndex host, const Packet& packet, base::Time now);
 
-    /// Deals with one event. `hosts.on_delivered(packet, now)` is called when the last byte is at
-    /// its destination.
+    /// Processes one event. Calls `hosts.on_delivered(packet, now)` when the last byte of a packet
+    /// is at its destination.
     template <class Hosts>
     void on_event(const sim::Event& event, Hosts& hosts);
 
-    /// Lets every affected output arbitrate; to be called when no event of this instant is left.
-    /// `hosts.on_departure(host, packet, now)` is called as a packet begins to leave its host; it
-    /// may inject.
+    /// Lets every affected output arbitrate; called when no event of this instant is left. Calls
+    /// `hosts.on_departure(host, packet, now)` when a packet begins to leave its host; the host may
+    /// inject the next packet in this call.
     template <class Hosts>
     void settle(base::Time now, Hosts& hosts) {
         for (std::size_t i = 0; i < touched_.size(); ++i) {
@@ -121,7 +121,7 @@ class Network {
     [[nodiscard]] std::uint64_t discarded() const { return discarded_; }
     /// Discarded packets for which a switch had no route.
     [[nodiscard]] std::uint64_t unrouted() const { return unrouted_; }
-    /// Packets lost on a wire, and dropped at their destination.
+    /// Packets damaged by loss on a wire, and therefore dropped at their destination.
     [[nodiscard]] std::uint64_t bad() const { return bad_; }
     /// Packets dropped by outputs whose links were down.
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
@@ -129,17 +129,16 @@ class Network {
     [[nodiscard]] bool changes() const { return !changes_.empty() || !reroutings_.empty(); }
     [[nodiscard]] std::uint64_t in_network() const { return packets_.in_use(); }
 
-    /// Completes the counters: the waiting times of outputs are counted up to `now`.
+    /// Completes the counters: adds the waiting times of outputs up to `now`.
     void finish(base::Time now);
 
     /// Checks packets: injected = delivered + discarded + dropped + bad + still in the network.
-    /// Blocks, for every input and lane: no more are held than there are, and credits, held blocks,
-    /// and updates due and on their way make up the buffer. Otherwise returns a sentence that names
-    /// the difference.
+    /// Checks blocks for every input and lane: credits, held blocks, and updates due and under way
+    /// add up to the buffer. If a check fails, returns a sentence with the difference.
     [[nodiscard]] base::expected<void> check_conservation(base::Time now) const;
 
-    /// A deadlock: a cycle of outputs each of which waits for a buffer that only the next one can
-    /// empty; empty if there is none. To be called when no event is left but packets are.
+    /// Returns a deadlock: a cycle of outputs, each waiting for a buffer that only the next output
+    /// can empty; empty if there is none. Called when packets are left but no event is.
     [[nodiscard]] std::vector<End> deadlock() const;
 
     [[nodiscard]] End end(PortIndex port) const {
@@ -147,7 +146,7 @@ class Network {
     }
 
   private:
-    /// Bit of a drain that is named by its packet, as that ends here; else by the packet's output.
+    /// Bit of a drain's number if that is the packet, which ends here, and not the packet's output.
     static constexpr std::uint32_t kEnds = std::uint32_t{1} << 31;
 
     /// A virtual lane of a port.
@@ -192,7 +191,7 @@ class Network {
         double bit_errors = 0;
         base::Time link_retry;
     };
-    /// Credits of an output that drops its packets.
+    /// Credits of an output that drops its packets: more than it can use.
     static constexpr std::int64_t kEndless = std::int64_t{1} << 40;
 
     /// Packets that an idle output could send.
@@ -205,7 +204,7 @@ class Network {
 
     Network(const FabricConfig& config, sim::EventQueue& events);
 
-    /// An event's kind with a lane and, behind it, a number.
+    /// An event's kind in the low bits, with a lane and then a number in the higher bits.
     static std::uint32_t kind(EventKind kind, VirtualLane lane, std::uint32_t more = 0) {
         return kind | std::uint32_t{lane.value()} << 8 | more << 12;
     }
@@ -233,7 +232,7 @@ class Network {
                                            std::uint32_t output) const {
         return queues_[queue_number(input, lane, output)];
     }
-    /// The place of the output by which a node forwards a packet; kNoPlace without route.
+    /// The port, as a place, by which a node forwards to a destination; kNoPlace without route.
     [[nodiscard]] std::uint32_t route(NodeIndex node, NodeIndex destination) const {
         return is_host(node)
                    ? 0
@@ -442,7 +441,7 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
     }
 }
 
-/// Removes the first packet of a queue, which was for `output`.
+/// Removes the first packet, which was for `output`, from a queue.
 inline void Network::pop(PacketQueue& from, PortIndex output, PortIndex input, VirtualLane lane,
                          base::Time now) {
     from.pop(packets_);
@@ -476,9 +475,9 @@ void Network::arbitrate(NodeIndex node, base::Time now, Hosts& hosts) {
     }
 }
 
-/// Outputs grant and inputs accept (islip.hpp). A matching is made, among all outputs that could
-/// send at this instant, when one could not before, or when an input that was busy has a way again;
-/// and once more if the packets behind those that have been matched make an output able to send.
+/// Matches outputs and inputs by iSLIP (islip.hpp), among all outputs that can send at this
+/// instant. A matching is made if an output has become able to send, or a busy input can send
+/// again; and once more if the packets behind those just matched make another output able to send.
 template <class Hosts>
 void Network::match(NodeIndex node, base::Time now, Hosts& hosts) {
     const PortIndex first_port = first_port_[node];
@@ -502,13 +501,13 @@ void Network::match(NodeIndex node, base::Time now, Hosts& hosts) {
     dirty_.clear(node);
 }
 
-/// Adds the outputs that a matching has left without a packet to the next one.
+/// Includes the outputs that a matching has left without a packet in the next matching.
 inline void Network::retry(NodeIndex node) {
     able_.each(node, [&](std::uint32_t place) { touch(first_port_[node] + place); });
     able_.clear(node);
 }
 
-/// Whether the output is idle and is to send a packet next; an update that is due is sent first.
+/// Whether the output is idle and sends a packet next; a credit update that is due is sent first.
 inline bool Network::takes_packets(PortIndex output, base::Time now) {
     Output& out = outputs_[output];
     if (out.sending || out.state == LinkState::dark) {
@@ -540,7 +539,7 @@ inline Network::Choice Network::choose(PortIndex output, base::Time now) const {
         const auto lane = first_of(left);
         const PortLane both = on(output, lane);
         const std::int64_t credits = credits_[both];
-        // Round robin: the inputs behind the one served last, then those up to it.
+        // Round robin: first the inputs behind the one served last, then the inputs up to that one.
         const std::uint32_t begin = served_[both] + 1;
         bool wrapped = false;
         for (std::uint32_t i = offers_.next(both, begin);; i = offers_.next(both, i + 1)) {

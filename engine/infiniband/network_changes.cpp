@@ -90,7 +90,7 @@ void Network::set_state(PortIndex output, LinkState state, base::Time now) {
     }
 }
 
-/// Returns when a packet begins, which link-level retries may delay; marks it if it is lost.
+/// Returns when a packet begins to leave, which link-level retries may delay; marks a lost packet.
 base::Time Network::begin_on_wire(PortIndex output, PacketIndex place, base::Time now) {
     Wire& wire = wires_[output];
     const Output& out = outputs_[output];
@@ -117,8 +117,8 @@ base::Time Network::begin_on_wire(PortIndex output, PacketIndex place, base::Tim
     return begin;
 }
 
-/// Marks a packet on the wire of this output as lost. The packet still takes its time on every wire
-/// of its path, because a switch may already have begun to forward it; its destination drops it.
+/// Marks a packet on the wire of this output as lost. The lost packet still occupies every wire of
+/// its path, because a switch may already have begun to forward it; its destination drops it.
 void Network::cut(PortIndex output, PacketIndex place) {
     Packet& packet = packets_[place];
     outputs_[output].counters.cut += packet.is_bad ? 0 : 1;
@@ -133,7 +133,7 @@ void Network::drop(PortIndex output, PacketIndex place) {
     packets_.release(place);
 }
 
-/// Whether an update is lost, as its link is not up; the next update makes up for it.
+/// Whether a credit update is lost because its link is not up; the next update includes its blocks.
 bool Network::lose_update(PortIndex output, VirtualLane lane, std::int64_t blocks) {
     const PortIndex from = outputs_[output].peer;
     if (outputs_[from].state == LinkState::up) {

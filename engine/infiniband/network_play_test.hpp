@@ -1,4 +1,4 @@
-// For tests: a list of packets through a network, from the first to the last event.
+// For tests: sends a list of packets through a network and runs it to the last event.
 #pragma once
 
 #include <gtest/gtest.h>

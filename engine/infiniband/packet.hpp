@@ -10,7 +10,7 @@ namespace daqloom::infiniband {
 
 /// Place of a packet in the store.
 using PacketIndex = base::Index<struct PacketTag>;
-/// Place of a port among the ports of all nodes, those of hosts first.
+/// Index of a port among the ports of all nodes; ports of hosts come first.
 using PortIndex = base::Index<struct PortTag>;
 
 struct Packet {
@@ -18,7 +18,7 @@ struct Packet {
 
     base::Time ready;  ///< earliest departure from its node
     union {
-        /// The next packet in its queue or in the list of free places.
+        /// The next packet in the queue, or the next free place in the store.
         PacketIndex next;
         PortIndex end;  ///< last port of a packet that waits no more
     };
@@ -33,7 +33,7 @@ struct Packet {
     std::uint8_t life = 0;   ///< number of earlier packets at its place, modulo 256
 };
 
-/// Store of all packets of a fabric; free places are reused, the latest freed first.
+/// Store of all packets of a fabric; a new packet takes the place that was freed last.
 class PacketStore {
   public:
     PacketIndex put(const Packet& packet) {

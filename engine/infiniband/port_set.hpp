@@ -1,5 +1,5 @@
-// Sets of the ports of one node, one bit each; all sets of a fabric have the width of its widest
-// node.
+// Sets of the ports of one node, as bits. Every set of a fabric has the width of the node with the
+// most ports.
 #pragma once
 
 #include <bit>
@@ -38,7 +38,7 @@ class PortSets {
         return any == 0;
     }
 
-    /// The first member at or after `from`; kNoPlace if there is none.
+    /// The first member at or after `from`; kNoPlace if there is no such member.
     [[nodiscard]] std::uint32_t next(Index set, std::uint32_t from) const {
         std::size_t w = from / 64;
         if (w >= words_) {
@@ -55,13 +55,13 @@ class PortSets {
                static_cast<std::uint32_t>(std::countr_zero(ahead));
     }
 
-    /// The first member at or after `from`, or, if there is none, the first of all.
+    /// The first member at or after `from`; if there is no such member, the first of the set.
     [[nodiscard]] std::uint32_t next_in_turn(Index set, std::uint32_t from) const {
         const std::uint32_t ahead = next(set, from);
         return ahead != kNoPlace ? ahead : next(set, 0);
     }
 
-    /// Calls `visit(place)` for every member; `visit` may add and remove members of other sets.
+    /// Calls `visit(place)` for every member. `visit` may change other sets, but not this one.
     template <class Visit>
     void each(Index set, Visit visit) const {
         for (std::size_t w = 0; w < words_; ++w) {

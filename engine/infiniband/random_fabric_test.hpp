@@ -1,4 +1,4 @@
-// Small random fabrics with traffic, for comparing two simulators of the same rules.
+// Small random fabrics with traffic, to compare two simulators of the same rules.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ struct RandomFabric {
 
 namespace detail {
 
-/// Draws a fabric piece by piece. Routes never lead in circles, so that every run ends; but buffers
-/// may well wait for one another in a circle.
+/// Draws a fabric piece by piece. Routes contain no loops, so that every run ends; but buffers may
+/// wait for one another in a circle.
 class RandomFabricBuilder {
   public:
     explicit RandomFabricBuilder(std::uint64_t seed) : random_(seed, "random fabric") {}
@@ -52,7 +52,7 @@ class RandomFabricBuilder {
         return one_of(std::span(values.begin(), values.size()));
     }
 
-    // Cables: all switches hang together, every host hangs on one of them.
+    // Cables: all switches are connected, and every host is connected to one of them.
 
     void draw_cables() {
         config_.switch_ports.assign(switches_, 0);
@@ -74,7 +74,7 @@ class RandomFabricBuilder {
         }
     }
 
-    /// The next free port, sometimes the one after.
+    /// The next free port, sometimes the one after the next.
     End switch_end(std::uint32_t s) {
         PortNumber& ports = config_.switch_ports[s];
         ports = static_cast<PortNumber>(ports + (chance(0.1) ? 2 : 1));
@@ -89,13 +89,13 @@ class RandomFabricBuilder {
     }
 
     Cable cable(End a, End b) {
-        // The third takes no whole number of picoseconds for a byte.
+        // At the third rate, a byte does not take a whole number of picoseconds.
         const std::int64_t bps = one_of({25'000'000'000, 50'000'000'000, 54'545'454'545,
                                          100'000'000'000, 200'000'000'000, 400'000'000'000});
         return {a, b, {bps}, {one_of<std::int64_t>({1, 5'000, between(1'000, 500'000)})}};
     }
 
-    // Routes: for every destination a tree of cables that ends at it.
+    // Routes: for every destination, a tree of cables that leads to it.
 
     void draw_routes() {
         config_.forwarding.assign(std::size_t{switches_} * config_.hosts, 0);
@@ -110,8 +110,8 @@ class RandomFabricBuilder {
         }
     }
 
-    /// Grows the tree from the host on: in rounds over all cables where paths are the shortest, by
-    /// one random cable at a time where they are any, one way round in a ring.
+    /// Grows the tree from the host: in rounds over all cables if paths are the shortest ones, by
+    /// single random cables if paths are arbitrary, and in one direction only in a ring.
     void draw_tree(NodeIndex host, bool shortest) {
         Reached reached(config_.hosts + switches_);
         reached[infiniband::NodeIndex(host)] = true;
@@ -133,7 +133,7 @@ class RandomFabricBuilder {
 
     [[nodiscard]] bool is_switch(End end) const { return end.node.value() >= config_.hosts; }
 
-    /// Ports of switches without a route so far whose cables lead to nodes that have one.
+    /// Ports of switches without a route, whose cables lead to nodes that already have one.
     [[nodiscard]] std::vector<End> ends_towards(const Reached& reached) const {
         std::vector<End> ends;
         for (std::size_t index = 0; index < config_.cables.size(); ++index) {
@@ -149,7 +149,7 @@ class RandomFabricBuilder {
         return ends;
     }
 
-    // Virtual lanes: each in a table or in both, rarely in none.
+    // Virtual lanes: each lane is in one table or in both, rarely in none.
 
     void draw_lanes() {
         config_.lanes = between(1, 3);
@@ -173,7 +173,7 @@ class RandomFabricBuilder {
                 one_of<std::uint8_t>({0, 1, 3, 64, 200})};
     }
 
-    // Traffic: packets of one size or any, spread over a while or all at once.
+    // Traffic: packets of equal or random size, sent over a time span or all at once.
 
     void draw_traffic() {
         const std::uint32_t packets = between(1, one_of<std::uint32_t>({5, 40, 150, 300}));
@@ -229,8 +229,8 @@ class RandomFabricBuilder {
 
 }  // namespace detail
 
-/// One to four switches (a mesh, or a ring with routes one way round) with two to eight hosts, and
-/// one to 300 packets of at most 4122 bytes. The same seed gives the same fabric.
+/// A fabric of one to four switches (a mesh, or a ring with routes in one direction) and two to
+/// eight hosts, with one to 300 packets of at most 4122 bytes. Equal seeds give equal fabrics.
 inline RandomFabric random_fabric(std::uint64_t seed) {
     return detail::RandomFabricBuilder(seed).build();
 }

@@ -22,7 +22,7 @@ struct PortReport : OutputCounters {
     }
 };
 
-/// Counts over the whole run.
+/// Counts of the whole run.
 struct Report {
     std::vector<PortReport> ports;    ///< both ends of each cable in turn
     std::vector<LaneCounters> lanes;  ///< the virtual lanes of each port in turn

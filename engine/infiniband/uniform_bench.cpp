@@ -1,9 +1,9 @@
 // Uniform random load on two-level fat trees, as in most flit-level simulators: packet hops per CPU
 // second and the mean latency.
 //
-// Every host sends packets of one size at random times (Poisson) to any of the others, each as
-// likely as the other; packets that find the wire busy wait at their host. The offered load is a
-// share of what the wires carry, credit updates not counted.
+// Every host sends packets of equal size at random times (Poisson) to random other hosts, all
+// equally likely; packets that find the wire busy wait at their host. The offered load is a share
+// of the wire rate, credit updates not counted.
 #include <benchmark/benchmark.h>
 
 #include <memory>
