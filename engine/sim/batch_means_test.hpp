@@ -30,8 +30,8 @@ inline double student_t_995(double degrees) {
 }
 
 /// The time average of a step function and its 99 % confidence interval by batch means (Law,
-/// Simulation Modeling and Analysis, 9.5.3): the bins are the batches, so choose them long against
-/// the time in which the process forgets its state, and 10 to 40 of them. Requires at least 7.
+/// Simulation Modeling and Analysis, 9.5.3): the bins are the batches; choose 10 to 40 of them,
+/// long against the correlation time of the process. Requires at least 7.
 inline Interval batch_means_99(std::span<const TimeSeries::Bin> batches) {
     assert(batches.size() >= 7);
     const auto n = static_cast<double>(batches.size());

@@ -7,7 +7,7 @@
 
 namespace daqloom::sim {
 
-/// An event at a time. The caller defines the meaning of its kind and its index.
+/// An event at a time. The user of the queue defines the meaning of `kind` and `index`.
 struct Event {
     base::Time at;
     std::uint32_t kind = 0;

@@ -12,8 +12,8 @@
 // the days are adapted to the measured cost of the lists and of the search for the next day, so
 // that the cost does not depend on the mean spacing of events.
 //
-// Equal times leave in order of insertion: a list keeps equals in that order, and whatever waited
-// in the wheel has moved to its day before anything can be pushed there directly.
+// Events at equal times leave in order of insertion: a list keeps their order, and events that
+// waited in the wheel have moved to their day before any event can be pushed to this day directly.
 #pragma once
 
 #include <algorithm>
@@ -30,10 +30,11 @@
 
 namespace daqloom::sim {
 
-/// Priority queue of events; time never runs backwards: pushes lie at or after the last pop.
+/// Priority queue of events. Time never runs backwards: no event is pushed for a time before the
+/// last pop.
 ///
-/// Push and pop are O(1) at any number of pending events. Memory: about 40 bytes for each event of
-/// the greatest number ever pending; none is allocated below that number.
+/// Push and pop are O(1) at any number of pending events. Memory: about 40 bytes per event at the
+/// greatest number ever pending, allocated as this number grows.
 class EventQueue {
   public:
     EventQueue() { clear(); }
@@ -50,8 +51,8 @@ class EventQueue {
         }
     }
 
-    /// Removes and returns the earliest event; among equal times, the one pushed first. Requires
-    /// !empty().
+    /// Removes and returns the earliest event; among events at equal times, the one pushed first.
+    /// Requires !empty().
     Event pop() {
         assert(!empty());
         if (size_ > peak_size_) [[unlikely]] {
@@ -85,14 +86,14 @@ class EventQueue {
         return event;
     }
 
-    /// The event that will be popped next, unless an earlier one is pushed before; for prefetching
-    /// its data into the cache. Null if that event is still in the wheel.
+    /// The event that will be popped next, unless an earlier one is pushed; for prefetching its
+    /// data into the cache. Null if this event is still in the wheel.
     [[nodiscard]] const Event* upcoming() const {
         return next_day_ == kNever ? nullptr : &nodes_[next_].event;
     }
 
-    /// Time of the earliest event. Requires !empty(). To stop a run at a given time, push an event
-    /// for that time instead.
+    /// Time of the earliest event. Requires !empty(). To end a run at a given time, push an event
+    /// for that time, which costs less than calls of this function.
     [[nodiscard]] base::Time next_time() const {
         assert(!empty());
         return next_day_ == kNever ? far_.next_time() : upcoming()->at;
@@ -106,10 +107,10 @@ class EventQueue {
     }
     /// The greatest size() since construction or clear().
     [[nodiscard]] std::size_t peak_size() const { return std::max(peak_size_, size_); }
-    /// Time of the event popped last; zero before the first.
+    /// Time of the event popped last; zero before the first pop.
     [[nodiscard]] base::Time now() const { return now_; }
 
-    /// Forgets all events and turns the clock back to zero.
+    /// Removes all events and sets the clock back to zero.
     void clear() {
         nodes_.clear();
         free_ = kNone;
@@ -127,8 +128,8 @@ class EventQueue {
     static constexpr std::uint64_t kNever = ~std::uint64_t{0} >> 1;
     static constexpr std::uint64_t kFewestDays = 4096;
     static constexpr std::uint64_t kMostDays = std::uint64_t{1} << 22;
-    /// A longer horizon keeps events out of the wheel, but pays only while its days stay in the
-    /// cache.
+    /// Limit of the horizon: a longer one keeps more events out of the wheel, but pays only while
+    /// all its days fit into the cache.
     static constexpr std::uint64_t kMostDaysAhead = std::uint64_t{1} << 17;
     static constexpr unsigned kFirstDayBits = 10;  ///< 1 ns
     static constexpr unsigned kLongestDayBits = 50;
@@ -143,8 +144,8 @@ class EventQueue {
         return static_cast<std::uint64_t>(at.ps) >> day_bits_;
     }
 
-    /// The list of a day is a ring, referenced by its last node: an event not earlier than all
-    /// others of its day, as among many at one time, is appended at once.
+    /// Inserts an event in its day's list, a ring referenced by its last node: an event not earlier
+    /// than the others of its day, as in a burst at one time, is appended without a search.
     void insert(const Event& event, std::uint64_t day) {
         if (free_ == kNone) [[unlikely]] {
             grow();
@@ -153,8 +154,8 @@ class EventQueue {
         const std::uint32_t fresh = free_;
         Node& node = nodes[fresh];
         free_ = node.next;
-        // Member by member: an event put together in memory only to be copied as a whole would be
-        // read back before its narrow stores have reached the cache.
+        // Fields are set one by one: copying a whole event put together in memory would read it
+        // before its narrow stores have reached the cache.
         node.event.at = event.at;
         node.event.kind = event.kind;
         node.event.index = event.index;
@@ -212,7 +213,7 @@ class EventQueue {
         }
     }
 
-    /// find_next_day() if no day in the current word of the bitmap has events.
+    /// Does the work of find_next_day() if the bitmap's current word has no day with events.
     [[gnu::noinline]] void leap() {
         if (size_ == far_.size()) {
             next_day_ = kNever;
@@ -227,10 +228,10 @@ class EventQueue {
         next_day_ += static_cast<unsigned>(std::countr_zero(busy));
     }
 
-    /// Moves the events that the horizon has reached from the wheel to their days.
+    /// Moves events from the wheel to their days once the horizon has reached these days.
     [[gnu::noinline]] void bring_near() {
         while (!far_.empty()) {
-            // The exact time may need a search of a list: it is computed only when it matters.
+            // The exact time may need a search of a list: it is computed only if necessary.
             far_next_ = std::max(today_, day_of(far_.earliest_possible()));
             if (far_next_ - today_ < days_) {
                 far_next_ = day_of(far_.next_time());
@@ -243,15 +244,15 @@ class EventQueue {
         far_next_ = kNever;
     }
 
-    /// Adapts the calendar to its recent cost. The horizon may move further away but never nearer:
-    /// no event moves back into the wheel.
+    /// Adapts the calendar to its recent cost. The horizon may move further away but never nearer,
+    /// so that no event moves back into the wheel.
     [[gnu::noinline]] void review() {
         const bool crowded = walked_ > kReviewPeriod / 2;
         const bool sparse = walked_ < kReviewPeriod / 8;
         if (crowded && day_bits_ > 0 && days_ < kMostDays) {
             rebuild(days_ * 2, day_bits_ - 1);
         } else if (sparse && day_bits_ < kLongestDayBits && scanned_ > kReviewPeriod) {
-            // From an odd day, half as many days of twice the length would end a day earlier.
+            // Merging days in pairs from an odd day on would end the horizon one day earlier.
             rebuild(today_ % 2 == 0 ? std::max(days_ / 2, kFewestDays) : days_, day_bits_ + 1);
         } else if (beyond_ > kReviewPeriod / 16 && days_ < kMostDaysAhead) {
             sparse&& day_bits_ < kLongestDayBits ? rebuild(days_, day_bits_ + 1)
@@ -305,7 +306,7 @@ class EventQueue {
     std::uint32_t free_ = kNone;
     std::uint32_t until_review_ = 0;
     std::vector<std::uint64_t> busy_;
-    /// Last node of each day: up to 16 MB, accessed at random.
+    /// Last node of each day's list: up to 16 MB, accessed at random.
     std::vector<std::uint32_t, base::HugePages<std::uint32_t>> last_;
     std::vector<Node> nodes_;
     base::Time now_;
@@ -314,7 +315,7 @@ class EventQueue {
     RadixWheel far_;
 
     // ---- since the last review
-    /// Events that found others of another time on their day, and those that they passed.
+    /// Events inserted in a day that had events of other times, and the events that these passed.
     std::uint64_t walked_ = 0;
     std::uint64_t scanned_ = 0;  ///< empty words of days passed
     std::uint64_t beyond_ = 0;   ///< pushes to the wheel

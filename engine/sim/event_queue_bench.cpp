@@ -1,9 +1,9 @@
-// The hold model: with n events pending, pop the earliest and push one at a random time later.
+// The hold model: with n events pending, pop the earliest and push one for a random time later.
 //
-// Increments are exponential with a mean of n · 5 ns, so that an event is popped each 5 ns of
+// Time steps are exponential with a mean of n · 5 ns, so that an event is popped each 5 ns of
 // virtual time, as in a simulated rack; they are drawn beforehand. One item is one pop and one
 // push; rates are per CPU second. The reference is the heap of the standard library, with the order
-// of insertion as a second key, without which it would not keep equal times in order.
+// of insertion as a second key, which keeps events at equal times in order.
 #include <benchmark/benchmark.h>
 
 #include <queue>

@@ -1,4 +1,4 @@
-// Any sequence of pushes and pops against a heap of (time, insertion number).
+// Compares any sequence of pushes and pops with a heap of (time, insertion number).
 #include <functional>
 #include <queue>
 #include <utility>
@@ -16,8 +16,8 @@ namespace {
 
 using Entry = std::pair<std::int64_t, std::uint32_t>;
 
-/// Each byte is one operation: below 64, pop; else push at a distance of (byte & 31) << shift,
-/// where the shift grows with the bits above, so that events fall on every level of the wheel.
+/// Each byte is an operation: below 64, pop; else push at a distance of (byte & 31) << shift. The
+/// shift grows with the bits above, so that events fall on every level of the wheel.
 template <class Queue>
 void play(const std::uint8_t* data, std::size_t size) {
     Queue queue;

@@ -8,8 +8,8 @@
 
 namespace daqloom::sim {
 
-/// FNV-1a over one word an event, of its time, kind and index: one multiplication, and another
-/// order gives another hash.
+/// FNV-1a hash over one word per event, made of its time, kind and index: one multiplication per
+/// event, and a different order gives a different hash.
 class Fingerprint {
   public:
     void add(const Event& event) {

@@ -1,4 +1,4 @@
-// A histogram of durations over all magnitudes, in fixed memory.
+// A histogram of durations of any magnitude, in fixed memory.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace daqloom::sim {
 
-/// Counts durations in buckets of at most 1/128 of their value, after HdrHistogram: 128 equal
-/// buckets per power of two, and exact ones below 256 ps; 58 KB. Mean, minimum and maximum are
+/// Counts durations in buckets like HdrHistogram: 128 equal buckets per power of two, each at most
+/// 1/128 of its value wide, and exact buckets below 256 ps; 58 KB. Mean, minimum and maximum are
 /// exact, quantiles within 0.4 %.
 class Histogram {
   public:
@@ -28,7 +28,7 @@ class Histogram {
 
     Histogram() : counts_(Buckets::count) {}
 
-    /// Negative durations count as zero.
+    /// Records a duration; a negative one counts as zero.
     void record(base::Time duration) {
         const auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.ps, 0));
         ++counts_[Buckets::of(value)];
@@ -41,7 +41,7 @@ class Histogram {
 
     [[nodiscard]] std::uint64_t count() const { return count_; }
     [[nodiscard]] bool empty() const { return count_ == 0; }
-    /// Largest duration. Zero when empty, like mean, min and quantiles.
+    /// Largest duration; zero if empty, as are mean, min and quantiles.
     [[nodiscard]] base::Time max() const { return time(max_); }
     [[nodiscard]] base::Time min() const { return time(empty() ? 0 : min_); }
 
@@ -52,8 +52,8 @@ class Histogram {
         return empty() ? 0 : sum / static_cast<double>(count_);
     }
 
-    /// The smallest duration that a share `q` of all does not exceed, 0 <= q <= 1: the middle of
-    /// the bucket with the ⌈q·count⌉-th smallest, within [min, max].
+    /// The smallest duration that a share `q` of all durations does not exceed, 0 <= q <= 1: the
+    /// middle of the bucket with the ⌈q·count⌉-th smallest duration, within [min, max].
     [[nodiscard]] base::Time quantile(double q) const {
         if (empty()) {
             return base::Time::zero();

@@ -39,7 +39,7 @@ void RadixWheel::clear() {
     peak_size_ = 0;
 }
 
-/// A slot of level 0: any number of events, all of one time.
+/// Moves a slot of level 0 to the front: any number of events, all at one time.
 void RadixWheel::hand_over_equals(Node* oldest) {
     front_ = front_tail_ = oldest;
     while (front_tail_->next != nullptr) {
@@ -62,8 +62,8 @@ void RadixWheel::insert_in_front(Node* node) {
     Node** place = &front_;
     for (int steps = 0; (*place)->event.at <= at; place = &(*place)->next) {
         if (++steps > kFrontCapacity) {
-            // The front has grown too long to insert by walking: back with it into the wheel, where
-            // it now belongs on lower levels than before.
+            // The front has grown too long for insertion by walking: its events return to the
+            // wheel, where they now belong on lower levels than before.
             Node* const all = std::exchange(front_, nullptr);
             front_last_ = now_ - base::Time{1};
             spread(all);

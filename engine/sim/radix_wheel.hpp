@@ -1,20 +1,20 @@
 // A radix wheel: a priority queue of events that are far in the future.
 //
-// A time in picoseconds is read as eight digits of one byte. An event waits on the
-// level of the highest byte in which its time differs from the cursor, a time no later than any
-// event in the wheel; that byte is its slot:
+// A time in picoseconds is read as eight digits of one byte. An event waits on the level of the
+// highest byte in which its time differs from the cursor, a time no later than any event in the
+// wheel; that byte is its slot:
 //
 //     level 2   . . . . # . #   65.5 ns per slot     #: holds events. The slots up to the cursor
 //     level 1   . . # # . . .    256 ps per slot        are empty, so that the first bit set in
 //     level 0   . # . . # . .      1 ps per slot        the bitmap of all slots is the next slot
 //
-// To pop, the earliest slot is taken as a whole. A few events are sorted into a list, the front,
-// from which they leave one by one; more are spread over the levels below. An event moves once per
-// factor 256 in density, not once per byte: twice in its life at 5 ns between events and less than
-// 16.8 µs of delay, whatever the number pending.
+// A pop takes the earliest slot as a whole. A few events are sorted into a list, the front, from
+// which they leave one by one; if there are more, they are spread over the levels below. An event
+// moves once per factor 256 in density, not once per byte: twice in its life if events are 5 ns
+// apart and delays below 16.8 µs, for any number of pending events.
 //
-// Equal times leave in order of insertion: they share a slot or are all in the front; a slot is a
-// list that grows at its end, and is spread in order before anything can be pushed past it into
+// Events at equal times leave in order of insertion. They share a slot or are all in the front. A
+// slot is a list that grows at its end, and is spread in order before any event can be pushed to
 // the levels below; sorting is stable.
 #pragma once
 
@@ -35,8 +35,8 @@ namespace daqloom::sim {
 
 /// Priority queue for times that never run backwards.
 ///
-/// Push and pop take O(1), about 40 instructions each, at any number of pending events. Takes 32 KB
-/// and 24 bytes per event; allocates only when more are pending than ever before.
+/// Push and pop take O(1), about 40 instructions each, at any number of pending events. The wheel
+/// takes 32 KB and 24 bytes per event; only a new peak of pending events allocates.
 class RadixWheel {
   public:
     RadixWheel();
@@ -61,8 +61,8 @@ class RadixWheel {
         }
     }
 
-    /// Removes and returns the earliest event; among equal times, the one pushed first. Requires
-    /// !empty().
+    /// Removes and returns the earliest event; among events at equal times, the one pushed first.
+    /// Requires !empty().
     Event pop() {
         assert(!empty());
         if (front_ == nullptr) {
@@ -75,11 +75,11 @@ class RadixWheel {
         return node->event;
     }
 
-    /// Time of the earliest event. Requires !empty(). May search a crowded slot: to stop a run at a
-    /// given time, push an event for that time instead.
+    /// Time of the earliest event. Requires !empty(). May search a crowded slot: to end a run at a
+    /// given time, push an event for that time and do not call this function.
     [[nodiscard]] base::Time next_time() const;
 
-    /// A lower bound of the time of the earliest event, found without a search. Requires !empty().
+    /// A lower bound for the time of the earliest event, found without a search. Requires !empty().
     [[nodiscard]] base::Time earliest_possible() const {
         assert(!empty());
         if (front_ != nullptr) {
@@ -96,12 +96,12 @@ class RadixWheel {
     [[nodiscard]] std::size_t memory() const { return pool_size_ * sizeof(Node); }
     /// The greatest size() since construction or clear().
     [[nodiscard]] std::size_t peak_size() const { return peak_size_; }
-    /// Time of the event popped last; zero before the first.
+    /// Time of the event popped last; zero before the first pop.
     [[nodiscard]] base::Time now() const { return now_; }
 
-    /// Makes room for this many pending events.
+    /// Reserves memory for this many pending events.
     void reserve(std::size_t events);
-    /// Forgets all events and turns the clock back to zero; keeps the memory.
+    /// Removes all events and sets the clock back to zero; keeps the memory.
     void clear();
 
   private:
@@ -110,8 +110,8 @@ class RadixWheel {
         Node* next;
     };
 
-    /// A list that needs no branch for the empty case: `end` points to the place of the next node,
-    /// at first `head` itself. The `next` of the last node is not set before the list is taken.
+    /// A list whose empty case needs no branch: `end` points to the pointer that the next node
+    /// sets, at first to `head`. The `next` of the last node is set only when the list is taken.
     struct Slot {
         Node* head;
         Node** end;
@@ -214,8 +214,8 @@ class RadixWheel {
     Node* free_ = nullptr;
     Node* front_ = nullptr;
     Node* front_tail_ = nullptr;  ///< valid when the front holds something
-    /// Upper bound of the times in the front; every event of the wheel is later. The bound outlasts
-    /// the front: an event pushed for the time of the last pop needs no wheel.
+    /// Upper bound of the times in the front; every event of the wheel is later. An empty front
+    /// keeps the bound, so that an event pushed for the time of the last pop needs no wheel.
     base::Time front_last_{-1};
     base::Time now_;
     std::uint64_t cursor_ = 0;

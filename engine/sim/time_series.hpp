@@ -42,8 +42,8 @@ class TimeSeries {
         base::Time at;
     };
 
-    /// The bins are (end - start) / bins long, rounded up to a picosecond: the last one, cut at
-    /// `end`, may be shorter. Requires start < end and bins > 0.
+    /// The bins are (end - start) / bins long, rounded up to a picosecond; the last bin ends at
+    /// `end` and may be shorter. Requires start < end and bins > 0.
     TimeSeries(base::Time start, base::Time end, std::size_t bins)
         : start_(start),
           end_(end),
@@ -54,7 +54,7 @@ class TimeSeries {
         bins_.reserve(bins);
     }
 
-    /// The function is `value` from `now` on. `now` never decreases.
+    /// Sets the function to `value` from `now` on. `now` must never decrease.
     void set(base::Time now, std::int64_t value) {
         if (now >= bin_end_) {
             close_bins(now);
@@ -74,12 +74,12 @@ class TimeSeries {
         }
     }
 
-    /// Whether a value of at most `upper_bound` at `now` could change a maximum.
+    /// Whether a value of at most `upper_bound` at `now` could raise the maximum of a bin.
     [[nodiscard]] bool would_raise(base::Time now, std::int64_t upper_bound) const {
         return upper_bound > bin_max_ || now >= bin_end_;
     }
 
-    /// Where the next bin starts; never() behind the last one.
+    /// Time at which the next bin starts; never() after the last bin.
     [[nodiscard]] base::Time bin_end() const { return bin_end_; }
 
     /// Extends the last value to `now` and closes the bin of `now`. Called once, at the end of a
@@ -92,12 +92,12 @@ class TimeSeries {
         }
     }
 
-    /// The bins closed so far: all of them after finish(end).
+    /// The bins closed so far; after finish(end), all bins.
     [[nodiscard]] const std::vector<Bin>& bins() const { return bins_; }
     [[nodiscard]] base::Time start() const { return start_; }
     [[nodiscard]] base::Time bin_width() const { return width_; }
-    /// Peak of all values set; a value carried over `start` is included at the latest after
-    /// finish().
+    /// Peak of all values set. A value carried over `start` is included after finish() at the
+    /// latest.
     [[nodiscard]] Peak peak() const { return peak_; }
 
   private:
@@ -118,7 +118,7 @@ class TimeSeries {
         }
     }
 
-    /// Ends the current bin, or the time before the first one, and starts the next bin.
+    /// Ends the current bin, or the time before the first bin, and starts the next bin.
     void close_bin(base::Time at) {
         if (at > start_) {
             area_ += area_until(at);
@@ -142,7 +142,7 @@ class TimeSeries {
     std::int64_t value_ = 0;
     std::int64_t bin_max_ = kClosed;  ///< outside the bins, nothing is a maximum
     base::Time bin_max_at_;
-    /// Integral over the current bin, value · picoseconds; int64 would not hold 1 GB · 10 s.
+    /// Integral over the current bin, in value · ps; an int64 would overflow at 1 GB · 10 s.
     double area_ = 0;
     std::vector<Bin> bins_;
     Peak peak_;

@@ -7,7 +7,7 @@
 namespace daqloom::sim {
 namespace {
 
-/// JSON string of `text`, quotes included. Bytes above 127 pass: names are UTF-8.
+/// JSON string of `text`, with quotes. Bytes above 127 are kept, as names are UTF-8.
 std::string quoted(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
@@ -23,7 +23,7 @@ std::string quoted(std::string_view text) {
     return out += '"';
 }
 
-/// The format counts microseconds; six decimals keep the picosecond.
+/// Time in microseconds, as the format requires; six decimals keep the picosecond.
 std::string microseconds(base::Time t) {
     const auto* sign = t.ps < 0 ? "-" : "";
     const auto ps =

@@ -20,7 +20,7 @@ namespace daqloom::sim {
 /// only counted, under otherData.left_out.
 class TraceWriter {
   public:
-    /// A row of the timeline. Rows of one group stand together.
+    /// A row of the timeline. Rows of one group are drawn together.
     struct Track {
         std::uint32_t group = 0;
         std::uint32_t row = 0;
@@ -40,19 +40,19 @@ class TraceWriter {
     /// Track with this pair of names, created at first use.
     Track track(std::string_view group, std::string_view row);
 
-    /// A slice from `start` to `end`. Slices of a track may nest but not overlap.
+    /// Writes a slice from `start` to `end`. Slices of a track may nest but must not overlap.
     void slice(Track track, std::string_view name, base::Time start, base::Time end,
                std::initializer_list<Argument> arguments = {});
     /// An instant without a duration.
     void instant(Track track, std::string_view name, base::Time at,
                  std::initializer_list<Argument> arguments = {});
-    /// The value of a step function of the track's group from `at` on, drawn as an area.
+    /// Sets the value, from `at` on, of a step function of the track's group, drawn as an area.
     void counter(Track track, std::string_view name, base::Time at, std::int64_t value);
 
     [[nodiscard]] std::uint64_t entries() const { return entries_; }
     [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
-    /// Completes the file. Nothing may be written afterwards.
+    /// Completes the file. No entry may be written afterwards.
     [[nodiscard]] base::expected<void> close();
 
   private:
