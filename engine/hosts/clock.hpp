@@ -17,7 +17,7 @@ struct Clock {
         return offset + base::Time{static_cast<std::int64_t>(
                             std::llround(static_cast<double>(now.ps) * rate))};
     }
-    /// First instant at which the clock shows `local` or more.
+    /// First instant of simulated time at which the clock shows `local` or more.
     [[nodiscard]] base::Time global(base::Time local) const {
         return base::Time{static_cast<std::int64_t>(
                    std::ceil(static_cast<double>((local - offset).ps) / rate))} +

@@ -13,11 +13,11 @@ namespace daqloom::hosts {
 
 struct NodeChange {
     enum class What : std::uint8_t {
-        /// Until `until` the node's processor takes nothing in, notices no completion and sends
-        /// nothing; its adapter goes on: writes to its memory arrive and are acknowledged.
+        /// Until `until` the node's processor receives nothing, notices no completion and sends
+        /// nothing. Its adapter continues: writes to the node's memory arrive and are acknowledged.
         stop,
-        /// The processes of the node's units are killed, and no other can be started there before
-        /// `until`; only where units regroup.
+        /// The processes of the node's units are killed, and no process can be started on the node
+        /// before `until`; only for protocols whose units regroup.
         kill,
         slow,  ///< its processor takes `factor` times as long as usual from now on; 1: as usual
     };
@@ -29,8 +29,8 @@ struct NodeChange {
                    (double, factor, "Slow: time that a task takes, in times of the usual.", 1))
 };
 
-/// Node of a change: the place of its host among `hosts`. Fails if the change is not possible;
-/// `regroups`: whether units go on without lost ones.
+/// Node of a change, as the place of its host in `hosts`. Fails if the change is not possible;
+/// `regroups`: whether units continue after the loss of others.
 base::expected<std::uint32_t> changed_node(const NodeChange& change,
                                            std::span<const network::NodeIndex> hosts,
                                            bool regroups);

@@ -1,9 +1,9 @@
-// Nodes in virtual time, for any protocol over any transport: each node has a processor, which
-// sends and receives messages one after the other, a clock, and a host of the network.
+// Simulated nodes for any protocol over any transport. A node has a processor, which sends and
+// receives messages one after the other, a clock, and a host of the network.
 //
-// Units of a protocol live on nodes and exchange messages. A message becomes a task of its
-// sender's processor, then a message of the transport and, once noticed, a task of its receiver's
-// processor. A task that takes no time is done at once, without an event.
+// Units of a protocol live on nodes and exchange messages. A message becomes a task of its sender's
+// processor, then a message of the transport and, once the receiver notices it, a task of the
+// receiver's processor. A task that takes no time is done at once, without an event.
 #pragma once
 
 #include <fmt/format.h>
@@ -63,14 +63,14 @@ struct NodesConfig {
         (std::vector<NodeChange>, node_changes, "Changes of nodes during the run."))
 };
 
-/// Nodes whose messages carry `Content`.
+/// Nodes of a system whose messages carry `Content`.
 template <class Content>
 class Nodes final : public transport::Listener {
   public:
     static constexpr std::uint32_t kTask = transport::Transport::kFirstOtherEvent;
     static constexpr std::uint32_t kNoticed = kTask + 1;  ///< index of both: task
     static constexpr std::uint32_t kFirstOtherEvent = kTask + 2;
-    /// Change of a node; index: that of the change. Beyond the kinds of every driver.
+    /// Kind of events that change a node, above all kinds of drivers; index: number of the change.
     static constexpr std::uint32_t kChange = 0xff;
 
     struct Message {
@@ -91,23 +91,23 @@ class Nodes final : public transport::Listener {
         virtual ~Driver() = default;
         /// Received and processed by the receiver's CPU.
         virtual void on_message(const Message& message, base::Time now) = 0;
-        /// Completed: the sender has the acknowledgement that the data are at their destination.
+        /// The sender has the acknowledgement that the message's data are at their destination.
         virtual void on_written(const Message& message, base::Time now) = 0;
-        /// Messages of flows, by number: received, completed, or lost.
+        /// A message of a flow, identified by its number, was received, has completed, or is lost.
         virtual void on_flow_received(std::uint32_t message, base::Time now) = 0;
         virtual void on_flow_written(std::uint32_t message, base::Time now) = 0;
         virtual void on_flow_lost(std::uint32_t message) = 0;
-        /// The adapter of the message's sender has given up.
+        /// The network adapter at the message's sender has given up sending it.
         virtual void on_unreachable(const Message& /*message*/, base::Time /*now*/) {}
-        /// The processes on a node are killed; no other can be started there before `until`.
+        /// The processes on a node are killed; no process can be started there before `until`.
         virtual void on_killed(std::uint32_t /*node*/, base::Time /*until*/, base::Time /*now*/) {}
-        /// Whether units go on without lost ones.
+        /// Whether units continue after the loss of others.
         [[nodiscard]] virtual bool regroups() const { return false; }
-        /// An event that the driver itself has put into `events()`.
+        /// An event that the driver has pushed to `events()` is due.
         virtual void on_event(const sim::Event& event) = 0;
     };
 
-    /// `hosts`: the host of each node, out of the `hosts_there` hosts of the network.
+    /// `hosts`: the host of each node, out of `hosts_there` hosts in the network.
     static base::expected<std::unique_ptr<Nodes>> make(
         const NodesConfig& config, std::unique_ptr<transport::Transport> transport,
         std::size_t hosts_there, const std::vector<NodeIndex>& hosts, Driver& driver) {
@@ -131,7 +131,7 @@ class Nodes final : public transport::Listener {
         return nodes;
     }
 
-    /// Records latencies by service level from now on.
+    /// Starts recording latencies by service level.
     void record_levels() { records_levels_ = true; }
     /// Overrides the message cost for one node.
     void set_message_cost(std::uint32_t node, base::Time cost) {
@@ -148,8 +148,8 @@ class Nodes final : public transport::Listener {
     void expect(std::uint32_t from, std::uint32_t to) const {
         transport_->expect(nodes_[from].host, nodes_[to].host);
     }
-    /// Messages within a node are memory copies and cost no processor time. `of_flow`: flow message
-    /// number + 1, or 0 for a unit's message.
+    /// Sends a message. Messages within a node are memory copies and cost no processor time.
+    /// `of_flow`: number of a flow's message + 1; 0 for a message between units.
     void send(const Message& message, base::Time now, std::uint32_t of_flow = 0) {
         const std::uint32_t place = transfers_.put(
             {message, of_flow, static_cast<std::uint8_t>(message.completes ? 2 : 1), false, now});
@@ -177,20 +177,19 @@ class Nodes final : public transport::Listener {
         }
     }
 
-    /// Opens a node's connections for an epoch; 0: none, its process has ended. From now on
-    /// messages of other epochs are dropped and counted. To be called within an event of the
-    /// driver.
+    /// Opens a node's connections for an epoch; epoch 0: none, its process has ended. From now on
+    /// the node drops and counts messages of other epochs. Called within an event of the driver.
     void enter(std::uint32_t node, std::uint16_t epoch, base::Time now) {
         leave(node);
         epochs_[node] = epoch;
         transport_->close(nodes_[node].host, now, *this);
     }
-    /// Ends the node's epoch; its connections are left as they are.
+    /// Ends the node's epoch without closing its connections.
     void leave(std::uint32_t node) {
         epochs_.resize(nodes_.size());
         epochs_[node] = 0;
     }
-    /// A new process is on the node, neither stopped nor busy.
+    /// Resets the processor of a node for a new process: neither stopped nor busy.
     void restart(std::uint32_t node, base::Time now) {
         Processor& processor = nodes_[node].processor;
         processor.stopped_until = processor.free_at = now;
@@ -198,7 +197,7 @@ class Nodes final : public transport::Listener {
     [[nodiscard]] base::Time stopped_until(std::uint32_t node) const {
         return nodes_[node].processor.stopped_until;
     }
-    /// Messages dropped because their node was not, or no longer, in their epoch.
+    /// Messages dropped because a node was not yet, or no longer, in the message's epoch.
     [[nodiscard]] std::uint64_t messages_dropped() const { return messages_dropped_; }
 
     [[nodiscard]] base::Time now() const { return transport_->now(); }
@@ -212,20 +211,20 @@ class Nodes final : public transport::Listener {
     /// Memory of messages (B).
     [[nodiscard]] std::size_t memory() const { return transfers_.memory(); }
     [[nodiscard]] std::size_t messages_under_way() const { return transfers_.in_use(); }
-    /// Processor time spent on messages, all nodes together.
+    /// Processor time spent on messages, summed over all nodes.
     [[nodiscard]] base::Time processor_used() const { return processor_used_; }
-    /// Latency from the post of data to another node until the sender has the completion, for
-    /// completions after the warm-up: of units' messages, or of flows' messages.
+    /// Latency of data to another node, from its post until the sender has the completion. Counted
+    /// for completions after the warm-up, separately for units and for flows.
     [[nodiscard]] const sim::Histogram& write_latency() const { return write_latency_; }
     [[nodiscard]] const sim::Histogram& flow_write_latency() const { return flow_write_latency_; }
-    /// Latency of messages by service level, from the post until all bytes are at the host, for
-    /// arrivals after the warm-up; empty if not recorded.
+    /// Latency of messages by service level, from the post until all bytes are at the destination
+    /// host. Counted for arrivals after the warm-up; empty if not recorded.
     [[nodiscard]] const std::vector<sim::Histogram>& level_latencies() const {
         return level_latencies_;
     }
 
   private:
-    /// A message has up to three tasks; the number of a task is message · 4 + part.
+    /// Tasks of a message, at most three; the number of a task is message · 4 + part.
     enum Part : std::uint32_t { kSend, kReceive, kComplete };
 
     struct Node {
@@ -233,7 +232,7 @@ class Nodes final : public transport::Listener {
         Processor processor;
         Clock clock;
     };
-    /// A message under way. One cache line, with the messages of pull building.
+    /// A message under way. With the messages of the pull protocol, it fits into one cache line.
     struct Transfer {
         Message message;
         std::uint32_t of_flow = 0;
@@ -257,7 +256,7 @@ class Nodes final : public transport::Listener {
         return nodes_[at].processor.work(message.from == message.to, message.bytes,
                                          message.is_data ? data : base::BitRate{});
     }
-    /// Whether a node does a task of this cost at once, without an event.
+    /// Whether a node does a task of this cost immediately, without an event.
     [[nodiscard]] bool takes_no_time(std::uint32_t node, base::Time cost, base::Time now) const {
         return cost == base::Time::zero() && running_ &&
                nodes_[node].processor.stopped_until <= now;
@@ -292,7 +291,7 @@ class Nodes final : public transport::Listener {
             processor.slowness = what.factor;
         }
     }
-    /// Defers the task of a stopped node until the node goes on, if ever; returns whether it did.
+    /// Defers a stopped node's task until the node continues, if ever; returns whether it did so.
     bool is_deferred(const sim::Event& task) {
         const Message& message = transfers_[task.index / 4].message;
         const base::Time stopped_until =
@@ -306,8 +305,8 @@ class Nodes final : public transport::Listener {
         return true;
     }
 
-    /// Drops a message of another epoch than that of the node that would send, receive or complete
-    /// it; returns whether it did.
+    /// Drops a message if its epoch differs from that of the node that would send, receive or
+    /// complete it. Returns whether the message was dropped.
     bool drops(std::uint32_t place, std::uint32_t node) {
         if (epochs_.empty() || transfers_[place].message.epoch == epochs_[node]) [[likely]] {
             return false;
@@ -316,7 +315,7 @@ class Nodes final : public transport::Listener {
         end_part(place);
         return true;
     }
-    /// Drops a message before it is sent: neither its receipt nor its completion will follow.
+    /// Drops a message of another epoch before it is sent, with its receipt and completion.
     bool drops_unsent(std::uint32_t place) {
         const bool completes = transfers_[place].message.completes;
         const bool dropped = drops(place, transfers_[place].message.from);
@@ -389,7 +388,7 @@ class Nodes final : public transport::Listener {
         }
     }
 
-    /// `message`: the message at `place`, or the original of that copy.
+    /// Posts a message. `message`: the message at `place`, or the one of which that is a copy.
     void post(const Message& message, std::uint32_t place, base::Time now) {
         control_messages_ += message.is_data ? 0 : 1;
         transport_->post({.from = nodes_[message.from].host,
@@ -438,7 +437,7 @@ class Nodes final : public transport::Listener {
         const auto place = static_cast<std::uint32_t>(tag);
         events().push({now + config_.polling_delay, kTask, 4 * place + kComplete});
     }
-    /// A failed message never completes and, unless it has arrived, never arrives.
+    /// A failed message never completes; it never arrives either, unless it already has.
     void on_failed(std::uint64_t tag, base::Time now) override {
         if (epochs_.empty()) {
             return;
@@ -455,7 +454,7 @@ class Nodes final : public transport::Listener {
             driver_.on_unreachable(failed.message, now);
         }
     }
-    /// A lost datagram is a flow's: units write none.
+    /// A lost datagram belongs to a flow, because units send no datagrams.
     void on_lost(std::uint64_t tag, base::Time /*now*/) override {
         const auto place = static_cast<std::uint32_t>(tag);
         const std::uint32_t of_flow = transfers_[place].of_flow;

@@ -1,4 +1,4 @@
-// The processor of a node, which does one task after the other, and cores that processors share.
+// The processor of a node, which does one task after the other, and cores shared by processors.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace daqloom::hosts {
 
-/// Cores shared by processors, as by the units of one machine; without cores, each processor has
-/// one of its own.
+/// Cores shared by several processors, such as those of the units on one machine. If there are no
+/// cores, each processor has a core of its own.
 class SharedCores {
   public:
     explicit SharedCores(std::size_t cores) : free_at_(cores) {}
@@ -27,8 +27,8 @@ class SharedCores {
     }
 
   private:
-    /// Core for a task due at `due`: the core free for the shortest time, which leaves others for
-    /// earlier tasks; if none is free, the next one to be.
+    /// Core for a task due at `due`: among idle cores, the one idle for the shortest time, which
+    /// leaves the others for earlier tasks; if none is idle, the core that is free first.
     base::Time& core_for(base::Time due) {
         const auto is_worse = [&](base::Time a, base::Time b) {
             return a <= due && b <= due ? a < b : a > b;
@@ -45,7 +45,7 @@ struct Processor {
     base::Time free_at;
     base::Time stopped_until;
 
-    /// Time for a message, unless `is_local`, and for data at `rate`; a rate of 0: no time.
+    /// Time for a message (none if `is_local`) and for its data at `rate`; a rate of 0: no time.
     [[nodiscard]] base::Time work(bool is_local, base::Bytes data, base::BitRate rate) const {
         constexpr double most_s = 1e6;
         base::Time cost = is_local ? base::Time::zero() : message_cost;
@@ -58,7 +58,7 @@ struct Processor {
                    : base::Time::from_seconds(std::min(most_s, cost.seconds() * slowness));
     }
 
-    /// Adds work, from now on or when the processor is free; returns its end.
+    /// Adds work, which begins now or when the processor is free; returns the end of the work.
     base::Time occupy(base::Time cost, base::Time now, SharedCores& cores) {
         if (stopped_until == base::Time::never()) {
             return stopped_until;
