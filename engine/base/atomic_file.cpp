@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-/// Opens a new file; fails (null, errno) if a file or a link of this name exists.
+/// Opens a new file; fails (null, errno) if a file or a link with this name exists.
 std::FILE* create_new(const std::string& path) {
     const int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     std::FILE* file = handle < 0 ? nullptr : ::fdopen(handle, "wb");

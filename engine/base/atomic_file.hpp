@@ -1,4 +1,4 @@
-// An output file that appears under its name when it is complete, or not at all.
+// An output file that appears under its name only when it is complete.
 #pragma once
 
 #include <cstdio>
@@ -13,8 +13,8 @@ namespace daqloom::base {
 /// Writes to a temporary file in the folder of `path` and renames it to `path` on commit. Without a
 /// commit the destructor removes the temporary file, and an existing file `path` stays unchanged.
 ///
-/// A failed write (a full disk) is remembered: later writes do nothing and commit reports it, so
-/// that a writer need not check each call.
+/// A failed write (a full disk) is recorded: later writes do nothing, and commit reports the
+/// failure, so that callers need not check each write.
 class AtomicFile {
   public:
     /// Fails if no temporary file can be made in the folder of `path`, or if `path` is a directory
@@ -28,7 +28,7 @@ class AtomicFile {
     void write(std::string_view bytes);
     [[nodiscard]] expected<void> commit();
 
-    /// Whether a write has failed; commit then fails, too.
+    /// Whether a write has failed; commit then also fails.
     [[nodiscard]] bool has_failed() const { return error_ != 0; }
     [[nodiscard]] const std::string& path() const { return path_; }
 

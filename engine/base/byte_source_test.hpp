@@ -40,7 +40,7 @@ class ByteSource {
     std::span<const std::uint8_t> bytes_;
 };
 
-/// Random bytes: at least `shortest`, and fewer than `lengths` more.
+/// Random bytes; their number is at least `shortest` and below `shortest` + `lengths`.
 inline std::vector<std::uint8_t> random_bytes(std::uint64_t seed, std::size_t shortest,
                                               std::uint64_t lengths) {
     RandomStream random(seed, "inputs");

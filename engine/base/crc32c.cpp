@@ -57,7 +57,7 @@ std::uint32_t by_tables(std::uint32_t state, const std::byte* bytes, std::size_t
 
 #if defined(__x86_64__)
 
-/// The state after some zero bytes: a linear function of the state before, by its bytes.
+/// Advances a state over zero bytes: a linear function, as a table for each byte of the state.
 using Advance = std::array<Table, 4>;
 
 constexpr std::uint32_t apply(const Advance& advance, std::uint32_t state) {
@@ -98,7 +98,7 @@ constexpr Advance advance_by(int doublings) {
 template <int Doublings>
 constexpr Advance kAdvance = advance_by(Doublings);
 
-/// Three blocks at a time: the instruction takes three cycles, and one can begin in each.
+/// Processes three blocks at a time: the instruction takes three cycles, and one begins per cycle.
 template <int Doublings>
 __attribute__((target("sse4.2"))) std::uint64_t by_blocks(std::uint64_t state,
                                                           const std::byte*& bytes,
@@ -143,9 +143,9 @@ constexpr std::uint64_t power(int n) {
     return std::uint64_t{value} << 1;
 }
 
-/// Folds 256 bytes into the next 256 while that many are left: Gopal and others, "Fast CRC
-/// computation for generic polynomials using PCLMULQDQ instruction", Intel 2009. The 256 bytes that
-/// remain have the checksum of all.
+/// Folds 256 bytes into the next 256 while at least 256 are left: Gopal and others, "Fast CRC
+/// computation for generic polynomials using PCLMULQDQ instruction", Intel 2009. The last 256 bytes
+/// then have the checksum of all bytes.
 __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) std::uint32_t by_folding(
     std::uint32_t before, const std::byte* bytes, std::size_t count) {
     constexpr std::size_t step = 256;

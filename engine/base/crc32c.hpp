@@ -8,7 +8,7 @@
 namespace daqloom::base {
 
 /// Checksum of `bytes`, continued from the checksum `before` of the preceding bytes: crc32c(b,
-/// crc32c(a)) is the checksum of a and b. Uses the instructions of the processor where it has them.
+/// crc32c(a)) is the checksum of a and b. Uses CRC instructions if the processor has them.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 struct Crc32cMethod {

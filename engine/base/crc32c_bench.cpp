@@ -1,4 +1,4 @@
-// The checksum of a piece of a write, by each method that the processor has.
+// Speed of the checksum over a piece of a write, for each method that the processor supports.
 #include <benchmark/benchmark.h>
 
 #include <vector>

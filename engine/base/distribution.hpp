@@ -1,4 +1,4 @@
-// Random delays: of a response, a processing step, an acknowledge.
+// Random delays of responses, processing steps and acknowledgements.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace daqloom::base {
 
 /// A random delay. Draws below zero count as zero, which raises the mean of a wide gaussian or
-/// uniform: by 0.04 % of the spread for a gaussian with spread = mean / 3.
+/// uniform distribution: for a gaussian with spread = mean / 3, by 0.04 % of the spread.
 struct DelayDistribution {
     enum class Kind {
         fixed,        ///< always `mean`; draws nothing from the stream
@@ -26,7 +26,7 @@ struct DelayDistribution {
                    (Time, mean, "Mean, or the delay itself."),
                    (Time, spread, "Width of a gaussian or uniform distribution."))
     /// Measured delays; if empty, the mean is drawn. `cumulative_weights[i]` is the cumulative
-    /// weight of the first i + 1 values (an integer or not), and increases.
+    /// weight of the first i + 1 values, which may be fractional, and increases.
     std::vector<Time> values = {};
     std::vector<double> cumulative_weights = {};
 

@@ -1,4 +1,4 @@
-// expected<T>: a value, or an error: a message of one sentence and its cause.
+// expected<T>: a value, or an error, which is a message of one sentence and the cause.
 #pragma once
 
 #include <string>
@@ -42,7 +42,7 @@ expected<T> about(const char* subject, expected<T> outcome) {
 
 }  // namespace daqloom::base
 
-/// `name` is the value of the expected after it; an error is returned to the caller.
+/// Names the value of an `expected` expression `name`; returns an error to the caller.
 #define DAQLOOM_TRY(name, ...)                                     \
     auto name##_or_error = (__VA_ARGS__);                          \
     if (!name##_or_error) {                                        \
@@ -58,7 +58,7 @@ expected<T> about(const char* subject, expected<T> outcome) {
         }                                                      \
     } while (false)
 
-/// If the condition holds, a failure with the sentence that fmt formats is returned to the caller.
+/// Returns a failure to the caller if the condition holds; its sentence is formatted by fmt.
 #define DAQLOOM_REFUSE_IF(condition, ...)                              \
     do {                                                               \
         if (condition) {                                               \

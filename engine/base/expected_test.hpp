@@ -1,4 +1,4 @@
-// For tests and benchmarks: what came of a function that may fail.
+// For tests and benchmarks: the value or the error of a function that may fail.
 #pragma once
 
 #include <stdexcept>
@@ -10,7 +10,7 @@
 
 namespace daqloom::base {
 
-/// Value; a failure is thrown with its sentence, with which the test fails.
+/// Value of an `expected`; an error is thrown with its sentence, so that the test fails.
 template <class Value>
 Value value_of(expected<Value> made) {
     if (!made) {

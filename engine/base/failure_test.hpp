@@ -9,7 +9,7 @@
 
 namespace daqloom::base {
 
-/// Whether it failed, with a sentence that contains `words`.
+/// Whether `made` is an error, with a sentence that contains `words`.
 template <class Value>
 testing::AssertionResult fails_with(std::string_view words, const expected<Value>& made) {
     const std::string message = made ? "no failure" : made.error().message;

@@ -11,8 +11,8 @@
 //                        (std::uint32_t, retry_count, "Timeouts in a row that are survived.", 7))
 //     };
 //
-// declare the fields, `fields()`, a tuple of a base::Field for each of them, and `each(see)`, which
-// calls see(name, member, meaning) for each of them.
+// The macro declares the fields; `fields()`, a tuple with a base::Field for each field; and
+// `each(see)`, which calls see(name, member, meaning) for each field.
 #pragma once
 
 #include <tuple>
@@ -32,7 +32,7 @@
 #define DAQLOOM_DECLARE(Type, name, meaning, ...) Type name{__VA_ARGS__};
 #define DAQLOOM_SHOW(Type, name, meaning, ...) ::daqloom::base::Field{#name, &Of::name, meaning},
 
-// ---- a loop for the preprocessor, which has none: rescans the rest of the list up to 40 times
+// ---- a loop, which the preprocessor lacks: rescans the rest of the list up to 40 times
 #define DAQLOOM_FOR_EACH(macro, ...) DAQLOOM_LOOK(DAQLOOM_STEP(macro, __VA_ARGS__))
 #define DAQLOOM_STEP(macro, first, ...) \
     macro first __VA_OPT__(DAQLOOM_NEXT_STEP DAQLOOM_NO_ARGUMENTS(macro, __VA_ARGS__))
@@ -55,7 +55,7 @@ struct Field {
 template <class Owner, class Value>
 Field(const char*, Value Owner::*, const char*) -> Field<Owner, Value>;
 
-/// Difference to an earlier reading `before`, field by field.
+/// Difference between two readings of counters, field by field: `all` minus the earlier `before`.
 template <class Fields>
 [[nodiscard]] Fields since(Fields all, const Fields& before) {
     Fields::each([&](const char*, auto member, const char*) {
@@ -65,7 +65,7 @@ template <class Fields>
     return all;
 }
 
-/// Sum of two readings, field by field.
+/// Sum of two readings of counters, field by field.
 template <class Fields>
 [[nodiscard]] Fields together(Fields all, const Fields& more) {
     Fields::each([&](const char*, auto member, const char*) {

@@ -1,4 +1,4 @@
-// For fuzz targets: how one ends when a promise is broken, so that libFuzzer keeps the input.
+// For fuzz targets: aborts when a checked rule is broken, so that libFuzzer keeps the input.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline void require(bool holds) {
     }
 }
 
-/// `broken`: the first broken promise, or nothing.
+/// `broken`: the first broken rule, or empty.
 inline int fuzz_result(const std::string& broken) {
     if (!broken.empty()) {
         std::fprintf(stderr, "broken promise: %s\n", broken.c_str());
@@ -27,7 +27,7 @@ inline int fuzz_result(const std::string& broken) {
 
 }  // namespace daqloom::base
 
-/// Fuzz target that checks what `broken_promise(input)` returns for any bytes.
+/// Fuzz target that checks the result of `broken_promise(input)` for any bytes; empty: no error.
 #define DAQLOOM_FUZZ(broken_promise)                                                    \
     extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) { \
         return daqloom::base::fuzz_result(broken_promise(std::span(data, size)));       \

@@ -12,8 +12,8 @@
 namespace daqloom::base {
 
 /// The largest distance between the sample's distribution function and `cdf`, times √n: the
-/// Kolmogorov–Smirnov statistic. Under the hypothesis it exceeds 2.7 with a probability of
-/// 2 exp(−2 · 2.7²) = 9e-7 (Massart's bound, any n).
+/// Kolmogorov–Smirnov statistic. If the sample has this distribution, the statistic exceeds 2.7
+/// with a probability of 2 exp(−2 · 2.7²) = 9e-7 (Massart's bound, any n).
 template <class Cdf>
 double kolmogorov_smirnov(std::vector<double> sample, Cdf cdf) {
     std::sort(sample.begin(), sample.end());

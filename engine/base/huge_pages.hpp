@@ -9,8 +9,8 @@
 
 namespace daqloom::base {
 
-/// A standard allocator that asks for huge pages where a block is as large as one. If the system
-/// declines, the memory is ordinary.
+/// A standard allocator that requests huge pages for blocks of at least one huge page. If the
+/// system refuses, the memory has ordinary pages.
 template <class T>
 struct HugePages {
     using value_type = T;
@@ -23,7 +23,7 @@ struct HugePages {
         const std::size_t bytes = count * sizeof(T);
         void* block = ::operator new(bytes, alignment(bytes));
         if (bytes >= kHugePage) {
-            // Whole huge pages only, so that no neighbour's memory is touched.
+            // Whole huge pages only, so that memory of other blocks is not affected.
             ::madvise(block, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
         }
         return static_cast<T*>(block);

@@ -1,4 +1,4 @@
-// Typed indices: the index of a node converts neither to that of a port nor to a number.
+// Typed indices: the index of a node converts neither to the index of a port nor to a number.
 //
 //   using NodeIndex = base::Index<struct NodeTag>;
 //   base::Table<NodeIndex, Node> nodes;
@@ -20,7 +20,7 @@
 
 namespace daqloom::base {
 
-/// Place of an element in a table, from 0. `Tag` distinguishes the tables and may be an incomplete
+/// Index of an element in a table, from 0. `Tag` distinguishes the tables and may be an incomplete
 /// type; `Number` is the type in which the index is stored.
 template <class Tag, std::unsigned_integral Number = std::uint32_t>
 class Index {
@@ -32,7 +32,7 @@ class Index {
         assert(std::cmp_equal(value_, value));
     }
 
-    /// The index of nothing.
+    /// The index of no element.
     static constexpr Index none() { return Index(std::numeric_limits<Number>::max()); }
 
     [[nodiscard]] constexpr Number value() const { return value_; }
@@ -46,11 +46,11 @@ class Index {
         ++value_;
         return before;
     }
-    /// Index that many places behind this one.
+    /// Index `places` elements after this one.
     [[nodiscard]] constexpr Index operator+(std::size_t places) const {
         return Index(value_ + places);
     }
-    /// Number of places from `first`, which is not behind this index, to this index.
+    /// Number of elements from `first` to this index; `first` must not be greater.
     [[nodiscard]] constexpr Number operator-(Index first) const {
         return static_cast<Number>(value_ - first.value_);
     }

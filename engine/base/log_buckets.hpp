@@ -8,15 +8,15 @@
 
 namespace daqloom::base {
 
-/// Buckets after HdrHistogram: 2^SubBits equal buckets per power of two, each at most 1/2^SubBits
-/// of its value wide, and exact ones below 2^(SubBits + 1). Values are below 2^63.
+/// Buckets as in HdrHistogram: 2^SubBits equal buckets per power of two, each at most 1/2^SubBits
+/// of its value wide, and exact buckets below 2^(SubBits + 1). Values must be below 2^63.
 template <int SubBits>
 struct LogBuckets {
     static constexpr std::size_t per_octave = std::size_t{1} << SubBits;
     static constexpr std::size_t count = (63 - SubBits + 1) * per_octave;
 
-    /// A value of n > SubBits bits falls by its SubBits + 1 leading bits into a bucket of
-    /// 2^(n - SubBits - 1) values. The leading 1 of these bits carries into the octave.
+    /// Bucket of a value. The SubBits + 1 leading bits of a value with n > SubBits bits select a
+    /// bucket of 2^(n - SubBits - 1) values. The leading 1 of these bits carries into the octave.
     static constexpr std::size_t of(std::uint64_t value) {
         const auto octave = std::max(static_cast<int>(std::bit_width(value)) - SubBits - 1, 0);
         return (static_cast<std::size_t>(octave) << SubBits) + (value >> octave);

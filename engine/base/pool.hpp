@@ -7,7 +7,7 @@
 
 namespace daqloom::base {
 
-/// Freed slots are reused, the latest first; allocates only if more slots are in use than ever
+/// Slots freed last are reused first; memory is allocated only if more slots are in use than ever
 /// before.
 template <class T>
 class Pool {

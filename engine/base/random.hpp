@@ -1,4 +1,4 @@
-// Named random streams: every stochastic process of a run has its own stream.
+// Named random streams: every stochastic process in a run has a separate stream.
 #pragma once
 
 #include <cmath>
@@ -9,13 +9,13 @@
 
 namespace daqloom::base {
 
-/// A random sequence that depends on the run's seed and the stream's name, and on nothing else: a
-/// process that is added to a run, or draws more, changes no other process.
+/// A random sequence that depends only on the run's seed and the stream's name: a process that is
+/// added to a run, or draws more numbers, does not affect other processes.
 ///
 /// The generator is std::mt19937_64, initialised by std::seed_seq over the two halves of the seed
-/// followed by the bytes of the name. Both are fixed to the bit by the C++ standard
-/// ([rand.predef], [rand.util.seedseq]); the distributions are libstdc++'s, so that a sequence is
-/// the same for every compiler that uses this library.
+/// followed by the bytes of the name. Both are fixed to the bit by the C++ standard ([rand.predef],
+/// [rand.util.seedseq]); the distributions are libstdc++'s, so that a sequence is the same for
+/// every compiler that uses this library.
 ///
 /// The class is a uniform random bit generator, for std::shuffle and the distributions of <random>.
 class RandomStream {
@@ -31,7 +31,7 @@ class RandomStream {
     /// In [0, 1), a multiple of 2^-53.
     double uniform() { return static_cast<double>(generator_() >> 11) * 0x1p-53; }
 
-    /// One of 0 … n − 1, each equally likely; `n` at least 1.
+    /// One of 0 … n − 1, all with equal probability; `n` must be at least 1.
     std::uint64_t uniform_int(std::uint64_t n) {
         return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(generator_);
     }
@@ -40,7 +40,7 @@ class RandomStream {
 
     double normal(double mean, double sigma) { return mean + sigma * standard_normal_(generator_); }
 
-    /// Mean shape · scale, variance shape · scale²; both above 0.
+    /// Gamma distribution: mean shape · scale, variance shape · scale²; both must be above 0.
     double gamma(double shape, double scale) {
         return std::gamma_distribution<double>(shape, scale)(generator_);
     }
@@ -50,8 +50,8 @@ class RandomStream {
         return std::poisson_distribution<std::int64_t>(mean)(generator_);
     }
 
-    /// Failures before the first success of trials that each succeed with `probability` in (0, 1];
-    /// cut off at 1e15.
+    /// Number of failures before the first success, in trials that each succeed with `probability`
+    /// in (0, 1]; limited to 1e15.
     std::int64_t geometric(double probability) {
         const double failures = std::floor(std::log1p(-uniform()) / std::log1p(-probability));
         return failures < 1e15 ? static_cast<std::int64_t>(failures)
@@ -71,8 +71,8 @@ constexpr std::uint64_t mixed(std::uint64_t value) {
     return value ^ value >> 31;
 }
 
-/// A random sequence with eight bytes of state, for a process that every host has: SplitMix64,
-/// started by the first number of the RandomStream of that name.
+/// A random sequence with only eight bytes of state, for a process of every host: SplitMix64, whose
+/// seed is the first number of the RandomStream with this name.
 class SmallStream {
   public:
     SmallStream(std::uint64_t seed, std::string_view name) : state_(RandomStream(seed, name)()) {}

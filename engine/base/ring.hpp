@@ -4,8 +4,8 @@
 //       v                    v
 //   | . | a | b | c | d | e | . | . |
 //
-// Elements are addressed by their place behind the head. Values lie in the order in which they are
-// read, so a walk along the queue is sequential in memory, which keeps a hop cheap.
+// Elements are addressed by their distance from the head. Values lie in the order in which they are
+// read, so that a walk along the queue is sequential in memory and cheap.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@
 
 namespace daqloom::base {
 
-/// `Inline` elements, a power of two or none, lie in the ring itself before it takes an array: a
-/// queue that rarely holds more costs no second cache line.
+/// `Inline`: number of elements, a power of two or none, that lie in the ring itself before it
+/// allocates an array; a queue that rarely has more elements touches no second cache line.
 template <class T, std::uint32_t Inline = 0>
 class Ring {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -53,8 +53,8 @@ class Ring {
             head_ = tail_ = 0;  // begin anew with slots that are still in the cache
         }
     }
-    /// Prefetches the cache line some elements behind the head: with many queues, the processor
-    /// does not detect that each of them is read in order.
+    /// Prefetches the cache line a few elements behind the head: with many queues, the processor
+    /// does not detect that each queue is read in order.
     void prefetch() const { __builtin_prefetch(&slots()[(head_ + 4) & mask_]); }
 
     /// Size of the array (B); 0 while the elements are inline.
@@ -65,7 +65,7 @@ class Ring {
     void drop_back() { --tail_; }
     void clear() { head_ = tail_; }
 
-    /// Room for `size` elements, up to which no call allocates.
+    /// Reserves memory for `size` elements, up to which no call allocates.
     void reserve(std::uint32_t size) {
         if (size > capacity_) {
             grow(std::bit_ceil(size));
@@ -81,7 +81,7 @@ class Ring {
         (*this)[place] = value;
     }
 
-    /// Removes the element at `place`; those behind it move up by one.
+    /// Removes the element at `place`; the elements behind it move forward by one.
     void erase(std::uint32_t place) {
         for (std::uint32_t i = place; i + 1 < size(); ++i) {
             (*this)[i] = (*this)[i + 1];

@@ -1,4 +1,4 @@
-// For tests: the outputs of a machine without I/O, in words.
+// For tests: records the outputs of a machine without I/O as lines of text.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace daqloom::base {
 /// One line an output.
 using Outputs = std::vector<std::string>;
 
-/// Number of an identifier or an index; any other value as it is.
+/// Number of an identifier or an index; any other value is returned unchanged.
 template <class Value>
 decltype(auto) in_words(Value&& value) {
     if constexpr (std::is_enum_v<std::remove_cvref_t<Value>>) {
@@ -30,7 +30,7 @@ template <class Value, class Word = decltype(in_words(std::declval<Value>()))>
 using InWords =
     std::conditional_t<std::is_lvalue_reference_v<Word>, Word, std::remove_cvref_t<Word>>;
 
-/// Base of the scene of a test: a machine, and the consumer of its outputs.
+/// Base for the scene of a test: a machine, and the consumer of the machine's outputs.
 class Transcript {
   protected:
     template <class... Values>

@@ -1,7 +1,7 @@
 // Units of the engine: integer picoseconds, integer bytes, integer bits per second.
 //
-// Simulated and real time have the same unit, so that the state machines of protocol/ do not depend
-// on which of the two drives them. 2^63 ps are 106 days.
+// Simulated and real time have the same unit, so that the state machines in protocol/ run in
+// simulated and in real time. 2^63 ps are 106 days.
 #pragma once
 
 #include <compare>
@@ -27,9 +27,9 @@ struct Time {
     [[nodiscard]] constexpr double seconds() const { return static_cast<double>(ps) * 1e-12; }
 
     static constexpr Time zero() { return {0}; }
-    /// Later than every time of a run; the deadline of a timer that is not set.
+    /// A time later than every time of a run; the deadline of a timer that is not set.
     static constexpr Time never() { return {std::numeric_limits<std::int64_t>::max()}; }
-    /// Rounded to the nearest picosecond; `s` within ±9.2e6 s.
+    /// Time rounded to the nearest picosecond; `s` must be within ±9.2e6 s.
     static constexpr Time from_seconds(double s) {
         return {static_cast<std::int64_t>(s * 1e12 + (s < 0 ? -0.5 : 0.5))};
     }
@@ -52,10 +52,10 @@ struct BitRate {
 constexpr BitRate gigabits_per_second(std::int64_t n) { return {n * 1'000'000'000}; }
 constexpr BitRate megabits_per_second(std::int64_t n) { return {n * 1'000'000}; }
 
-/// Converts frame lengths to the time they occupy a wire of one given rate.
+/// Converts the length of a frame to the time that the frame occupies a wire of a given rate.
 ///
-/// A division per frame would be the costliest instruction of a hop; the time per byte is kept in
-/// 2^-20 ps instead, exact for every rate that divides 8e12 and within 1e-6 ps per byte otherwise.
+/// A division per frame would be the costliest instruction of a hop. To avoid it, the time per byte
+/// is kept in 2^-20 ps: exact if the rate divides 8e12 bit/s, else within 1e-6 ps per byte.
 class WireClock {
   public:
     constexpr WireClock() = default;
@@ -64,7 +64,7 @@ class WireClock {
                            (((std::int64_t{8'000'000'000'000} % rate.bps) << 20) + rate.bps / 2) /
                                rate.bps) {}
 
-    /// `bytes` up to 1 MiB at rates of 1 Mb/s and more, up to 8 GiB at 10 Gb/s.
+    /// Time of `bytes` on the wire: up to 1 MiB from 1 Mb/s on, up to 8 GiB at 10 Gb/s.
     [[nodiscard]] constexpr Time operator()(Bytes bytes) const {
         return {(bytes * ps_per_byte_q20_) >> 20};
     }
