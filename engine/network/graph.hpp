@@ -1,5 +1,5 @@
-// A network, independent of its technology: hosts and switches, the cables between their ports, and
-// the ports by which each switch forwards to each host.
+// A network, independent of its technology: hosts and switches, cables between their ports, and the
+// ports by which each switch forwards to each host.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ namespace daqloom::network {
 using NodeIndex = base::Index<struct NodeTag>;
 /// Number of a switch among the switches, from 0.
 using SwitchIndex = base::Index<struct SwitchTag>;
-/// Number of a port, as printed on the box, from 1; a host has port 1 alone.
+/// Number of a port, as printed on the device, from 1; a host has only port 1.
 using PortNumber = std::uint16_t;
-/// A virtual lane of InfiniBand, a class of Ethernet: packets of one lane keep their order.
+/// A virtual lane of InfiniBand, or a class of Ethernet; packets of one lane stay in order.
 using Lane = base::Index<struct LaneTag, std::uint8_t>;
 /// Service level of a message, 0 … 15, set by its sender; a network maps it to a lane or a class.
 using ServiceLevel = std::uint8_t;
@@ -39,17 +39,17 @@ struct Cable {
     base::Time delay;    ///< sum of cable, transceivers and error correction
 };
 
-/// Ports of a switch that lead to the same hosts at the same cost: a bundle of cables (LAG), or the
-/// ways up in a tree (ECMP). A hash of the connection picks one.
+/// Ports of a switch that lead to the same hosts at equal cost: parallel cables (LAG), or the
+/// uplinks in a tree (ECMP). A hash of the connection selects a port.
 struct PortGroup {
     NodeIndex node;
     std::vector<PortNumber> ports;
 };
 
-/// The way of packets for one host: 0, no route; the number of a port; or the switch's number of
-/// ports + n for the n-th of its own groups, n from 1.
+/// Route of packets for one host: 0, no route; a port number; or, for the n-th group of the switch
+/// (n from 1), its number of ports + n.
 using Route = std::uint16_t;
-/// Routes by [switch · hosts + destination].
+/// Routes; the index is switch · hosts + destination.
 struct Forwarding : std::vector<Route> {
     using std::vector<Route>::vector;
 };
@@ -82,8 +82,8 @@ struct Graph {
     }
 };
 
-/// An error of one sentence if the graph contradicts itself: an end, a route or a group names what
-/// is not there, a port has two cables, or a cable's rate or delay is impossible.
+/// Fails with one sentence if the graph is inconsistent: an end, a route or a group names a missing
+/// node or port, a port has two cables, or a cable's rate or delay is impossible.
 [[nodiscard]] base::expected<void> validate(const Graph& graph);
 
 }  // namespace daqloom::network

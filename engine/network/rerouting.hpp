@@ -10,15 +10,15 @@
 
 namespace daqloom::network {
 
-/// From `at` on, switches forward arriving packets by these tables; packets in their queues keep
-/// the way they had.
+/// From `at` on, switches forward arriving packets by these tables; packets already queued keep
+/// their route.
 struct Rerouting {
     DAQLOOM_FIELDS(Rerouting, (base::Time, at, "Time of the change."),
                    (Forwarding, forwarding, "Forwarding tables, as in the network."),
                    (std::vector<PortGroup>, groups, "Groups of ports, as in the network."))
 };
 
-/// An error of one sentence if the tables name what the graph does not have.
+/// Fails with one sentence if the tables name nodes or ports that the graph does not have.
 [[nodiscard]] base::expected<void> validate(const Graph& graph, const Rerouting& rerouting);
 
 }  // namespace daqloom::network
