@@ -1,4 +1,4 @@
-// Action on frames that a rule, or a flow entry of a controller, matches.
+// Action on frames that match a rule of the switch or a flow entry of an OpenFlow controller.
 #pragma once
 
 #include <cstdint>

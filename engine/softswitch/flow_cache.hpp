@@ -1,7 +1,7 @@
-// Cache of forwarding decisions by headers: most frames repeat those of an earlier frame.
+// Cache of forwarding decisions by headers: most frames have the headers of an earlier frame.
 //
-// Only IPv4 without options is cached: 38 bytes decide where a frame goes. Fields that differ from
-// packet to packet (length, identification, checksums, …) are masked.
+// Only IPv4 without options is cached, as the first 38 bytes then decide where a frame goes. Fields
+// that differ from packet to packet (length, identification, checksums, …) are masked.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct FlowKey {
     std::uint32_t hash = 0;
     bool is_flow = false;  ///< whether it can be cached; else the other fields are unspecified
 
-    /// Each word is read, masked and written once: reading back narrow stores would stall.
+    /// Sets the key. Each word is read, masked and written once, as reading back would stall.
     void set(std::span<const std::uint8_t> frame, PortIndex ingress) {
         static_assert(std::endian::native == std::endian::little);
         if (frame.size() < sizeof(words)) [[unlikely]] {
@@ -52,7 +52,7 @@ struct FlowKey {
     }
 };
 
-/// Direct-mapped: of two flows with the same place the later one replaces the other.
+/// A direct-mapped cache: of two flows with the same place, the later flow replaces the earlier.
 class FlowCache {
   public:
     struct alignas(64) Flow {
@@ -69,7 +69,7 @@ class FlowCache {
         : flows_(flows), shift_(static_cast<std::uint32_t>(33 - std::bit_width(flows))) {}
 
     void prefetch(const FlowKey& key) const { __builtin_prefetch(&flows_[place(key)]); }
-    /// Returns null if no decision is cached, or it has expired.
+    /// Returns null if no decision is cached, or if the decision has expired.
     [[nodiscard]] const Flow* find(const FlowKey& key, base::Time now) const {
         const Flow& flow = flows_[place(key)];
         std::uint64_t differs = flow.generation ^ generation_;

@@ -33,12 +33,12 @@ class FlowTable {
     FlowTable(std::uint32_t most_entries, std::uint32_t most_meters)
         : matches_(most_entries), entries_(most_entries), meters_(most_meters) {}
 
-    /// An entry set again with the same match and priority keeps its counters. Returns false, with
-    /// no change, for too many kinds of matches (see MatchTable) or an index out of range.
+    /// Sets an entry. With the same match and priority, it keeps its counters. Returns false,
+    /// without a change, for too many kinds of matches (see MatchTable) or an index out of range.
     bool set(FlowIndex index, const FlowEntry& entry);
     void remove(FlowIndex index);
 
-    /// Returns none() if no entry matches.
+    /// Entry that matches; none() if no entry matches.
     [[nodiscard]] FlowIndex find(const Headers& headers, std::uint16_t ingress) const {
         const auto found = matches_.find(headers, ingress);
         return found ? FlowIndex(*found) : FlowIndex::none();
@@ -46,7 +46,7 @@ class FlowTable {
     [[nodiscard]] const Action& action(FlowIndex index) const {
         return entries_[index.value()].entry->action;
     }
-    /// Counts a frame of an entry. Returns false if the meter drops the frame.
+    /// Counts a frame for its entry. Returns false if the meter drops the frame.
     bool passes(FlowIndex index, std::uint32_t bytes, base::Time now) {
         Place& place = entries_[index.value()];
         ++place.counted.packets;

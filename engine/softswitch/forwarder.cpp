@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kLinkLocal = 0x0180c2000000;
 constexpr std::uint64_t kLinkLocalMask = 0xfffffffffff0;
 
-/// Encoding of an action in the value of a match: the position of `what`.
+/// Encoding of an action as the value of a rule: bit position of `what`.
 constexpr std::uint32_t kWhat = 29;
 constexpr std::uint32_t kNumber = (std::uint32_t{1} << kWhat) - 1;
 
@@ -188,7 +188,7 @@ Forwarder::Decision Forwarder::by_rule(const Headers& headers, PortIndex ingress
                                                 : done(action, headers);
 }
 
-/// Precondition: the action is not `forward`.
+/// Decision for an action, which must not be `forward`.
 Forwarder::Decision Forwarder::done(const Action& action, const Headers& headers) const {
     switch (action.what) {
         case Action::What::queue:

@@ -5,7 +5,7 @@
 //                │           └ none: address ─> ring of that port and class
 //                └ learned         └ unknown ─> those of all ports, or none
 //
-// The caller owns the frames behind the handles, passes in frames and times, and implements:
+// The caller owns the frames behind the handles. It passes in frames and times, and implements:
 //   out.drop(handle)           releases the frame
 //   out.copy(handle) -> handle returns a further handle to the same frame
 //   out.mark(handle)           sets Congestion Experienced if the IP header allows it
@@ -38,7 +38,7 @@
 
 namespace daqloom::softswitch {
 
-/// Limits on frames from a port that affect other ports; 0: no limit.
+/// Limits on frames from one port that affect other ports; 0: no limit.
 struct PortLimits {
     DAQLOOM_FIELDS(PortLimits,
                    (std::uint32_t, floods, "Frames a second that go to all other ports."),
@@ -64,7 +64,7 @@ struct ForwarderConfig {
     Share share;
 };
 
-/// Counters of frames by their ingress port, from the start on.
+/// Counters of frames by their ingress port, since the start of the switch.
 struct PortCounters {
     DAQLOOM_FIELDS(PortCounters, (std::uint64_t, packets, "Frames that came in."),
                    (std::uint64_t, bytes, "Bytes of these."),
@@ -95,7 +95,7 @@ class Forwarder {
 
     static base::expected<Forwarder> make(const ForwarderConfig& config);
 
-    /// Takes at most `kMostInBatch` frames from a port.
+    /// Takes in at most `kMostInBatch` frames from a port.
     template <class Out>
     void in(std::span<const Arrived> batch, PortIndex ingress, base::Time now, Out& out) {
         PortCounters& counted = counters_[ingress.value()];
@@ -146,22 +146,22 @@ class Forwarder {
                                            message.ingress, now);
         }
     }
-    /// Advances the clock; to be called before `out`.
+    /// Advances the clock; must be called before `out`.
     void advance(base::Time now) { queues_.advance(now); }
-    /// Ends the pauses of ports whose rings have drained; to be called periodically.
+    /// Ends the pauses of ports whose rings have drained; must be called periodically.
     template <class Out>
     void look_at_pauses(Out& out) {
         if (pauses_.any()) {
             pauses_.look(queues_, out);
         }
     }
-    /// Writes the handles of the frames that a port sends now; returns their number.
+    /// Writes the handles of the frames that a port sends now to `handles`; returns their number.
     std::size_t out(PortIndex port, base::Time now, std::span<std::uint64_t> handles) {
         return queues_.out(port, now, handles);
     }
     [[nodiscard]] base::Time next_due() const { return queues_.next_due(); }
 
-    // ---- changed while it runs
+    // ---- changes of the configuration while the switch runs
     /// Sets a rule, see MatchTable. Returns false if the table is full.
     bool set_rule(const Match& match, std::uint16_t priority, const Action& action);
     bool remove_rule(const Match& match, std::uint16_t priority) {
@@ -185,15 +185,15 @@ class Forwarder {
         flows_.forget();
         return addresses_.forget(address, vlan);
     }
-    /// Forgets all addresses learned at a port, whose link is down.
+    /// Removes all addresses learned at a port, because its link is down.
     void forget_port(PortIndex port) {
         flows_.forget();
         addresses_.forget_port(port);
     }
-    /// A ring with more packets than this pauses the ports from which more arrive; 0: never.
+    /// Sets the number of packets in a ring above which it pauses ports that send to it; 0: never.
     void set_pause(RingIndex ring, std::uint32_t packets) { pauses_.set_threshold(ring, packets); }
-    /// Whether frames that go into this ring are copied to the mirror port, if there is one. Frames
-    /// dropped by the ring are copied, too.
+    /// Sets whether frames for this ring are copied to the mirror port, if there is a mirror port.
+    /// Frames that the ring drops are copied as well.
     void set_mirrored(RingIndex ring, bool is);
     /// Returns false if there is no such port.
     bool set_limits(PortIndex port, const PortLimits& limits);
@@ -210,13 +210,13 @@ class Forwarder {
         return counters_[port.value()];
     }
     [[nodiscard]] PortIndex port_of(RingIndex ring) const { return port_of_[ring.value()]; }
-    /// Ring of a port for frames without a rule.
+    /// Ring of a port for frames that no rule matches.
     [[nodiscard]] RingIndex ring_of(PortIndex port, std::uint8_t priority) const {
         return RingIndex(port.value() * classes_ + std::min<std::uint32_t>(priority, classes_ - 1));
     }
 
   private:
-    /// Validity of a cached flow: bounds how late an address is refreshed or found to have moved.
+    /// Validity of a cached flow: longest delay until an address is refreshed or seen to move.
     static constexpr base::Time kRemembered = base::milliseconds(1);
     static constexpr std::size_t kFlows = 16'384;
 
@@ -230,18 +230,18 @@ class Forwarder {
 
     explicit Forwarder(const ForwarderConfig& config);
 
-    /// Decides where a frame goes, and learns its source address.
+    /// Selects the ring of a frame, and learns the frame's source address.
     Decision decide(std::span<const std::uint8_t> frame, PortIndex ingress, base::Time now);
     [[nodiscard]] Decision by_rule(const Headers& headers, PortIndex ingress, base::Time now) const;
     [[nodiscard]] Decision by_address(const Headers& headers, PortIndex ingress,
                                       base::Time now) const;
     [[nodiscard]] Decision done(const Action& action, const Headers& headers) const;
     [[nodiscard]] bool is_there(const Action& action) const;
-    /// Whether the flood limit of a port admits one more frame: a token bucket with the frames of
-    /// 100 ms.
+    /// Whether the flood limit of a port, a token bucket with the frames of 100 ms, admits one more
+    /// frame.
     bool may_flood(PortIndex ingress, base::Time now);
 
-    /// Counts a frame of a flow entry. Returns false if the meter has dropped the frame.
+    /// Counts a frame for its flow entry. Returns false if the entry's meter has dropped the frame.
     template <class Out>
     [[gnu::noinline]] bool passes(FlowIndex entry, const Arrived& arrived, base::Time now,
                                   PortCounters& counted, Out& out) {
@@ -253,7 +253,7 @@ class Forwarder {
         return false;
     }
 
-    /// Ring of a frame that is not in the cache; none() if the frame was flooded or dropped.
+    /// Ring of a frame whose flow is not cached; none() if the frame was flooded or dropped.
     template <class Out>
     [[gnu::noinline]] RingIndex look_at(const Arrived& arrived, const FlowKey& key,
                                         PortIndex ingress, base::Time now, PortCounters& counted,
@@ -300,7 +300,7 @@ class Forwarder {
             queue(std::span(&packet, 1), now, counted, out);
         }
     }
-    /// Sends a packet to the core that owns its ring; returns false if that is this core.
+    /// Sends a packet to the core that owns its ring; returns false if this core owns the ring.
     template <class Out>
     bool hand_over(const Packet& packet, PortIndex ingress, Out& out) {
         const std::uint32_t core = share_.core_of(port_of_[packet.ring.value()]);
@@ -310,7 +310,7 @@ class Forwarder {
         out.share_with(core, Message{packet, ingress});
         return true;
     }
-    /// Hands the packets for other cores over; returns the number of packets left for this core.
+    /// Sends packets for other cores to these; returns the number of packets left for this core.
     template <class Out>
     [[gnu::noinline]] std::size_t keep_own(std::size_t count, PortIndex ingress, Out& out) {
         std::size_t left = 0;
@@ -356,7 +356,7 @@ class Forwarder {
         queue({arrived.handle, arrived.bytes, ring_of(last, priority)}, ingress, now, counted, out);
     }
 
-    /// Scratch arrays for a batch: members, so that they are not cleared for each batch.
+    /// Scratch arrays for a batch, kept as members so that they are not cleared for each batch.
     std::array<FlowKey, kMostInBatch> keys_{};
     std::array<Packet, kMostInBatch> packets_{};
 

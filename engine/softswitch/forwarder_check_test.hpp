@@ -1,5 +1,5 @@
-// For tests and fuzzing: a switch that gets any frames and any changes of its configuration. Each
-// frame and each copy leaves once, is dropped once, or is held, and what is dropped is counted.
+// For tests and fuzzing: a switch that receives any frames and any changes of configuration. Each
+// frame and each copy must leave once, be dropped once and counted, or be held.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class ForwarderCheck {
         std::uint64_t dropped = 0;
     };
 
-    /// The first bytes choose the configuration, later ones frames and changes.
+    /// Runs a check: the first bytes select the configuration, later bytes frames and changes.
     static Summary play(std::span<const std::uint8_t> input) {
         base::ByteSource from(input);
         const auto config = config_from(from);
@@ -237,7 +237,7 @@ class ForwarderCheck {
         }
     }
 
-    /// Mostly a well-formed frame between few hosts; else arbitrary bytes.
+    /// A frame of arbitrary bytes, in most cases well-formed and between few hosts.
     std::vector<std::uint8_t> any_frame() {
         std::vector<std::uint8_t> frame(static_cast<std::size_t>(from_.number(0, 9'216)));
         const std::size_t head = frame.size() < 50 ? frame.size() : 50;

@@ -4,7 +4,7 @@ namespace daqloom::softswitch {
 
 namespace {
 
-/// Unparsed rest of a frame. Bytes beyond its end read as 0.
+/// Unparsed rest of a frame. Bytes beyond the end of the frame read as 0.
 class Rest {
   public:
     explicit Rest(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
@@ -134,7 +134,7 @@ void mark_congestion(std::span<std::uint8_t> frame, const Headers& headers) {
         frame[at + 1] = static_cast<std::uint8_t>(frame[at + 1] | kCongestionExperienced << 4);
         return;
     }
-    // Version, length and type of service; ones' complement (RFC 1624, equation 3).
+    // IPv4 checksum: update in ones' complement for the first word (RFC 1624, equation 3).
     const auto before = static_cast<std::uint32_t>(frame[at] << 8 | frame[at + 1]);
     frame[at + 1] = static_cast<std::uint8_t>(frame[at + 1] | kCongestionExperienced);
     const auto after = static_cast<std::uint32_t>(frame[at] << 8 | frame[at + 1]);

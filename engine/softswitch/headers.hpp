@@ -1,7 +1,7 @@
 // Parsed headers: Ethernet, VLAN, ARP, IPv4, IPv6, UDP, TCP.
 //
 // Frames are hostile input. Parsing ends at a truncated or inconsistent header; the headers before
-// it are valid.
+// are valid.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace daqloom::softswitch {
 
-/// Ethernet address as a number of 48 bits, in the order of the wire.
+/// Ethernet address as a number of 48 bits, in wire order.
 struct MacAddress {
     std::uint64_t value = 0;
 
@@ -21,7 +21,7 @@ struct MacAddress {
     friend auto operator<=>(MacAddress, MacAddress) = default;
 };
 
-/// IPv6 address, or IPv4 address as ::ffff:a.b.c.d (RFC 4291).
+/// IPv6 address, or an IPv4 address mapped to ::ffff:a.b.c.d (RFC 4291).
 struct IpAddress {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
@@ -62,11 +62,11 @@ struct Headers {
     std::uint16_t to_port = 0;
 };
 
-/// Parses `frame`: from the destination address on, without the check sequence.
+/// Parses `frame`, which begins with the destination address and has no check sequence.
 [[nodiscard]] Headers headers_of(std::span<const std::uint8_t> frame);
 
 /// Sets Congestion Experienced in the IP header (RFC 3168), and updates the checksum of IPv4 (RFC
-/// 1624). Requires the headers of this frame, with `is_ecn_capable`.
+/// 1624). `headers` must be those of the frame, with `is_ecn_capable`.
 void mark_congestion(std::span<std::uint8_t> frame, const Headers& headers);
 
 }  // namespace daqloom::softswitch

@@ -1,5 +1,4 @@
-// libFuzzer: parsing never reads beyond a frame, and a congestion mark is visible to the next
-// switch.
+// libFuzzer: parsing never reads beyond a frame, and the next switch parses a congestion mark.
 #include <vector>
 
 #include "base/fuzz_test.hpp"

@@ -1,4 +1,4 @@
-// Table of addresses and their ports: learned from frames and forgotten with time, or fixed.
+// Table of addresses and their ports: learned from frames and removed after some time, or fixed.
 #pragma once
 
 #include <cstddef>
@@ -34,13 +34,13 @@ struct MacTableCounters {
                     "Addresses replaced by one of a port with fewer: the table was full."))
 };
 
-/// Hash table with a bounded number of places for each address, so that no flood of addresses makes
-/// a look-up slow. In a full table the first addresses of a port, up to half of its share of the
-/// table, replace some of the port that has most: no port keeps others out, nor evicts many of
-/// theirs. Nothing is allocated after construction.
+/// Hash table with a bounded number of places for each address, so that a flood of addresses never
+/// makes a look-up slow. In a full table, the first addresses of a port, up to half of the port's
+/// share of the table, replace addresses of the port with most addresses: no port keeps others
+/// out, or evicts many of their addresses. Nothing is allocated after construction.
 class MacTable {
   public:
-    /// VLAN of a fixed address that is valid in every VLAN.
+    /// VLAN of a fixed address that is valid in all VLANs.
     static constexpr std::uint16_t kEveryVlan = 0xffff;
 
     enum class Learned : std::uint8_t {
@@ -54,18 +54,18 @@ class MacTable {
     /// Port of an address; empty: unknown.
     [[nodiscard]] std::optional<PortIndex> find(MacAddress address, std::uint16_t vlan,
                                                 base::Time now) const;
-    /// Learns the port of the source address of a frame; group addresses are not learned.
+    /// Learns the port for the source address of a frame; group addresses are not learned.
     Learned learn(MacAddress address, std::uint16_t vlan, PortIndex port, base::Time now);
-    /// Fixes an address at a port, in one VLAN or in every one. Returns false if there is no place.
+    /// Fixes an address at a port, in one VLAN or in all. Returns false if the table has no place.
     bool fix(MacAddress address, std::uint16_t vlan, PortIndex port);
-    /// Limit on addresses learned at a port; 0: none. Addresses learned before stay.
+    /// Sets the limit on addresses learned at a port; 0: none. Addresses already learned stay.
     void set_most(PortIndex port, std::uint32_t most) { most_of_port_[port.value()] = most; }
-    /// Removes an address, learned or fixed. Returns false if it is absent.
+    /// Removes a learned or fixed address. Returns false if the table does not have the address.
     bool forget(MacAddress address, std::uint16_t vlan);
-    /// Removes all addresses learned at a port, whose link is down.
+    /// Removes all addresses learned at a port, because its link is down.
     void forget_port(PortIndex port);
 
-    /// Number of addresses; expired ones count until their place is needed.
+    /// Number of addresses; an expired address counts until its place is needed.
     [[nodiscard]] std::size_t size() const { return size_; }
     /// Number of addresses learned at a port, expired ones included.
     [[nodiscard]] std::uint32_t learned_at(PortIndex port) const { return learned_[port.value()]; }
@@ -73,7 +73,7 @@ class MacTable {
 
   private:
     static constexpr std::size_t kPlaces = 16;  ///< candidate places of an address
-    /// Number of reports of an address in use to other cores within `ageing`.
+    /// Number of reports to other cores, within `ageing`, of an address that is in use.
     static constexpr int kReportsPerAge = 4;
 
     struct Entry {
@@ -85,7 +85,7 @@ class MacTable {
     };
     static constexpr std::uint64_t kFree = ~std::uint64_t{0};
 
-    /// Key of an address; no tag of a frame yields the key of kEveryVlan.
+    /// Key of an address and a VLAN; no VLAN tag of a frame yields the key for kEveryVlan.
     static std::uint64_t key_of(MacAddress address, std::uint16_t vlan) {
         constexpr std::uint64_t every = std::uint64_t{1} << 60;
         return vlan == kEveryVlan ? every | address.value << 12 : address.value << 12 | vlan;
@@ -98,13 +98,13 @@ class MacTable {
     [[nodiscard]] Entry* known(std::uint64_t key) {
         return const_cast<Entry*>(static_cast<const MacTable*>(this)->known(key));
     }
-    /// Entry that applies to an address in a VLAN: the fixed one of the VLAN, else the fixed one of
-    /// every VLAN, else the learned one; null if there is none.
+    /// Entry that applies to an address in a VLAN: the entry fixed in this VLAN, else the entry
+    /// fixed in every VLAN, else the learned entry; null if there is none.
     [[nodiscard]] const Entry* valid(MacAddress address, std::uint16_t vlan) const;
-    /// Returns null if there is none. Places of expired addresses are free.
+    /// Free place for a key; null if none is free. Places of expired addresses count as free.
     Entry* free_place(std::uint64_t key, base::Time now);
-    /// Place of a learned address of the port that has most of them, if more than `than`; else
-    /// null.
+    /// Place of a learned address of the port with most learned addresses, if the port has more
+    /// than `than`; else null.
     Entry* place_of_most(std::uint64_t key, std::uint32_t than);
     [[nodiscard]] bool may_learn_at(PortIndex port) const {
         const std::uint32_t most = most_of_port_[port.value()];

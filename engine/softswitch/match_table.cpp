@@ -15,7 +15,7 @@ std::uint64_t high_bits(int bits) {
     return bits <= 0 ? 0 : bits >= 64 ? ~std::uint64_t{0} : ~std::uint64_t{0} << (64 - bits);
 }
 
-/// VLAN, type and protocol share a word, ingress and ports another one.
+/// VLAN, type and protocol share one word of a key; ingress and ports share another word.
 std::uint64_t second_word(std::uint64_t vlan, std::uint64_t type, std::uint64_t protocol) {
     return vlan << 32 | type << 16 | protocol;
 }
@@ -23,7 +23,7 @@ std::uint64_t third_word(std::uint64_t ingress, std::uint64_t from_port, std::ui
     return ingress << 32 | from_port << 16 | to_port;
 }
 
-/// Value of a field absent from a packet: different from every value that a rule can require.
+/// Key of a field that a packet lacks: different from every value that a rule can require.
 constexpr std::uint64_t kAbsent = std::uint64_t{1} << 63;
 constexpr std::uint64_t kNoPorts = std::uint64_t{1} << 62;
 

@@ -1,7 +1,7 @@
 // Match table: rules on destination, VLAN, prefix of the IP address, protocol, ports.
 //
-// Tuple space search: rules on the same fields, with prefixes of the same length, share a hash
-// table, so that a look-up costs as much for one rule as for thousands of the same kind.
+// Tuple space search: rules on the same fields, with equal prefix lengths, share a hash table, so
+// that a look-up costs the same for one rule as for thousands of rules of this kind.
 #pragma once
 
 #include <array>
@@ -33,21 +33,21 @@ struct Match {
     friend bool operator==(const Match&, const Match&) = default;
 };
 
-/// Rules with a value each: at most `most` rules, of at most `kMostKinds` kinds.
+/// Rules, each with a value: at most `most` rules, of at most `kMostKinds` kinds.
 class MatchTable {
   public:
-    /// Limit on kinds of rules: sets of compared fields and prefix lengths.
+    /// Limit on kinds of rules; a kind is a set of compared fields and prefix lengths.
     static constexpr std::size_t kMostKinds = 32;
 
     explicit MatchTable(std::uint32_t most) : most_(most) {}
 
-    /// Adds a rule, or replaces the one with the same match and priority. Among matching rules the
-    /// highest priority counts, then the rule added first. Returns false if the table is full.
+    /// Adds a rule, or replaces the rule with the same match and priority. Of all matching rules,
+    /// the one of highest priority applies, then the oldest. Returns false if the table is full.
     bool set(const Match& match, std::uint16_t priority, std::uint32_t value);
     /// Returns false if there is no such rule.
     bool remove(const Match& match, std::uint16_t priority);
 
-    /// Value of the matching rule; empty if no rule matches.
+    /// Value of the rule that applies; empty if no rule matches.
     [[nodiscard]] std::optional<std::uint32_t> find(const Headers& headers,
                                                     std::uint16_t ingress) const;
 

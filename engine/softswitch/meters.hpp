@@ -1,4 +1,4 @@
-// Meters of OpenFlow: policers that drop frames above a rate, without a queue.
+// Meters of OpenFlow: policers, which drop frames above a rate and have no queue.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +27,10 @@ struct MeterCounters {
 };
 
 /// A token bucket, as the generic cell rate algorithm (ITU-T I.371): each frame delays the time at
-/// which the bucket is full; a frame with this time more than a burst ahead does not conform.
+/// which the bucket is full. A frame does not conform if this time is more than a burst ahead.
 class TokenBucket {
   public:
-    /// `cost`, `burst`: times to gain as many tokens. Returns false if the frame does not conform.
+    /// Whether a frame conforms. `cost`: time to gain its tokens; `burst`: to fill the bucket.
     bool takes(base::Time cost, base::Time burst, base::Time now) {
         const base::Time full_at = std::max(full_at_, now);
         const bool is_within = full_at - now <= burst;
@@ -62,7 +62,7 @@ class Meters {
                      static_cast<double>(kLongestBurst.ps)))};
     }
 
-    /// False: this frame is one too many.
+    /// Whether the meter admits a frame.
     bool passes(MeterIndex index, std::uint32_t bytes, base::Time now) {
         Meter& meter = meters_[index.value()];
         ++meter.counted.packets;

@@ -1,11 +1,11 @@
-// Output queues of the ports: a paced ring for each destination, served in turn by its port.
+// Output queues of the ports: a paced ring for each destination; its port serves the rings in turn.
 //
 //   packets ──> admission ──> ring ··· paced: timing wheel ···> due rings of port, class ──> port
 //                  │                                            (deficit round robin)
 //                  └─ dropped
 //
-// A ring is idle (empty), or waits in the wheel for the time of its next packet, or is due: then it
-// is in the list of its port and class. Classes are served strictly, the highest first.
+// A ring is idle (empty), or waits in the wheel for the time of its next packet, or is due and in
+// the list of its port and class. Classes have strict priority, the highest first.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 namespace daqloom::softswitch {
 
 inline constexpr std::uint32_t kClasses = 8;
-/// Lower bound of paces, so that the time of a frame of 20 kB fits 64 bits.
+/// Lower bound for paces, so that the time of a frame of 20 kB fits into 64 bits.
 inline constexpr base::BitRate kLeastPace{20'000};
 inline constexpr base::Bytes kMostRingBytes = (base::Bytes{1} << 32) - 65'536;
 
@@ -58,7 +58,7 @@ struct OutputConfig {
     base::Time slot = base::nanoseconds(500);  ///< width of a slot of the timing wheel
 };
 
-/// Counters of a ring, from the start on. Counters touched by each packet share a cache line.
+/// Counters of a ring, since the start. Counters that each packet changes share a cache line.
 struct alignas(64) RingCounters {
     DAQLOOM_FIELDS(RingCounters, (std::uint64_t, packets, "Packets accepted."),
                    (std::uint64_t, bytes, "Bytes accepted."),
@@ -72,20 +72,20 @@ struct alignas(64) RingCounters {
                    (std::uint64_t, marks, "Packets marked: congestion experienced."))
 };
 
-/// Histogram of waiting times in a ring, for one packet in eight, drawn at random: the first bucket
-/// is below 2^16 ps, each further one ends at twice its begin, the last one has no end.
+/// Histogram of waiting times in a ring, for one packet in eight, drawn at random. The first bucket
+/// is below 2^16 ps; each further bucket ends at twice its begin; the last bucket has no end.
 using Waits = std::array<std::uint64_t, 24>;
 inline constexpr std::uint32_t kWaitUnit = 16;  ///< bits of picoseconds below the first bound
 
-/// Nothing is allocated after construction. Times do not decrease.
+/// Rings of all ports. Nothing is allocated after construction. Times must not decrease.
 class OutputQueues {
   public:
     explicit OutputQueues(const OutputConfig& config);
 
-    /// Prefetches the state of a ring for which packets follow.
+    /// Prefetches the state of a ring to which packets will soon be added.
     void prefetch(RingIndex ring) const { __builtin_prefetch(&rings_[ring.value()]); }
-    /// Queues the packets that fit. Calls fate.drop(handle) for each of the others, and
-    /// fate.mark(handle) for each that is to be marked.
+    /// Queues the packets that fit. Calls fate.drop(handle) for each other packet, and
+    /// fate.mark(handle) for each packet to be marked.
     template <class Fate>
     void in(std::span<const Packet> batch, base::Time now, Fate&& fate) {
         for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -98,12 +98,12 @@ class OutputQueues {
         }
     }
 
-    /// Makes the rings due whose pace allows it. To be called before `out`.
+    /// Makes those rings due whose pace allows a packet. Must be called before `out`.
     void advance(base::Time now) {
         wheel_.take_due(now, [this](std::uint32_t ring) { make_due(ring); });
     }
 
-    /// Writes the handles of the packets that a port sends next, as many as fit; returns how many.
+    /// Writes the handles of a port's next packets, as many as fit; returns their number.
     std::size_t out(PortIndex port, base::Time now, std::span<std::uint64_t> handles) {
         Port& from = ports_[port.value()];
         std::size_t count = 0;
@@ -114,13 +114,13 @@ class OutputQueues {
         return count;
     }
 
-    /// Next time at which `advance` has work; never() if only new packets bring any.
+    /// Next time at which `advance` makes a ring due; never() if only new packets can do so.
     [[nodiscard]] base::Time next_due() const { return wheel_.next_due(); }
     [[nodiscard]] bool has_due(PortIndex port) const {
         return ports_[port.value()].due_classes != 0;
     }
 
-    /// Removes all packets, regardless of paces: calls drop(handle) for each.
+    /// Removes all packets without regard to paces, and calls drop(handle) for each packet.
     template <class Drop>
     void drain(Drop&& drop) {
         for (Ring& ring : rings_) {
@@ -132,7 +132,7 @@ class OutputQueues {
 
     // ---- changed while it runs
     void set_rate(RingIndex ring, base::BitRate rate);
-    /// Packets held above the new limits stay. Peaks are cut to the limits.
+    /// Sets the limits of a ring. Packets above the new limits stay; peaks are cut to the limits.
     void set_limits(RingIndex ring, std::uint32_t packets, base::Bytes bytes);
     /// Sets RingConfig::mark_bytes.
     void set_mark(RingIndex ring, base::Bytes bytes);
@@ -160,15 +160,14 @@ class OutputQueues {
     [[nodiscard]] const Waits& waits(RingIndex ring) const { return waits_[ring.value()]; }
     [[nodiscard]] const RingMemory& memory() const { return memory_; }
     [[nodiscard]] const std::optional<SharedMemory>& shared() const { return shared_; }
-    /// Most bytes of frames held in the shared memory at a time, since peaks were reset; 0 without
-    /// a shared memory.
+    /// Peak of bytes in the shared memory since peaks were reset; 0 without a shared memory.
     [[nodiscard]] base::Bytes shared_peak_bytes() const { return shared_peak_bytes_; }
 
   private:
     static constexpr std::uint32_t kAhead = 4;
 
-    /// 16 bits: an 8-bit type aliases everything, so the compiler would reload all members after
-    /// each write.
+    /// State in 16 bits, because an 8-bit type may alias any object, so that the compiler would
+    /// reload all members after each write.
     enum class State : std::uint16_t { idle, waits, due };
 
     /// One cache line.
@@ -191,8 +190,8 @@ class OutputQueues {
     };
     static_assert(sizeof(Ring) == 64);
 
-    /// Due rings of a class of a port, in the order of their turns. Each ring is in the list once
-    /// at most, so that one place per ring suffices.
+    /// Due rings of one class at a port, in the order of their turns. A ring is in the list at most
+    /// once, so that one place per ring suffices.
     struct DueRings {
         std::vector<std::uint32_t> numbers;  ///< a power of two
         std::uint32_t mask = 0;
@@ -246,8 +245,8 @@ class OutputQueues {
         }
     }
 
-    /// Slow path of rings with a shared memory, whose `most_packets` is 0: whether the ring is
-    /// below its real limit and the memory admits the packet.
+    /// Slow path of rings with a shared memory, for which `most_packets` is 0: whether the ring is
+    /// below its limit in `limits_` and the memory admits the packet.
     [[gnu::noinline]] bool takes_from_shared(const Packet& packet, const Ring& ring) {
         const bool has_room = ring.packets < limits_[packet.ring.value()] &&
                               ring.bytes + packet.bytes <= ring.most_bytes &&
@@ -283,7 +282,7 @@ class OutputQueues {
         return true;
     }
 
-    /// Precondition: the ring holds packets, and is neither in the wheel nor in a list.
+    /// Schedules a ring that holds packets, and is neither in the wheel nor in a list.
     void schedule(std::uint32_t number, Ring& ring, base::Time now) {
         if (may_send(ring, now)) {
             make_due(number);
@@ -307,7 +306,7 @@ class OutputQueues {
         port.due_classes |= 1U << priority;
     }
 
-    /// The first of the due rings of a class sends until its turn, or the room, is over.
+    /// Lets the first due ring of a class send until its turn is over or `handles` is full.
     std::size_t serve(Port& port, std::uint32_t priority, base::Time now,
                       std::span<std::uint64_t> handles) {
         const DueRings& due = port.due[priority];
@@ -340,7 +339,7 @@ class OutputQueues {
         return count;
     }
 
-    /// Samples one packet in eight: a further cache line per packet would cost a tenth of the rate.
+    /// Samples one packet in eight: a cache line more per packet would cost a tenth of the rate.
     void see_wait(std::uint32_t number, std::uint32_t waited) {
         drawn_ = drawn_ * 1'664'525 + 1'013'904'223;  // Numerical Recipes' generator
         if (drawn_ >> 29 == 0) {
@@ -348,8 +347,8 @@ class OutputQueues {
         }
     }
 
-    /// Advances the pace of a ring by a packet. Lateness of less than a packet is made up for by
-    /// the next packet, more is not.
+    /// Advances the pace of a ring by a packet. The next packet makes up for a delay of less than a
+    /// packet; longer delays are not made up for.
     void pace(Ring& ring, std::uint32_t bytes, base::Time now) const {
         if (ring.ps_per_byte_q20 != 0) {
             const base::Time gap{((std::int64_t{bytes} + overhead_) * ring.ps_per_byte_q20) >> 20};
@@ -375,7 +374,7 @@ class OutputQueues {
         }
     }
 
-    /// Removes the first due ring of a class, whose turn is over.
+    /// Removes the first due ring of a class at the end of the ring's turn.
     void leave(Port& port, std::uint32_t priority) {
         DueRings& due = port.due[priority];
         ++due.begin;

@@ -1,8 +1,7 @@
-// Packets of 64 B through paced rings on one core: in a batch, out a batch, as a poll loop has
-// them.
+// Speed of paced rings on one core for packets of 64 B: a batch in, a batch out, as in a poll loop.
 //
-// Compared with a scan over all rings for due ones, the design of 2015, and with no rings at all.
-// `items_per_second` are packets.
+// The references are a scan over all rings for due ones, as in the design of 2015, and no rings at
+// all. `items_per_second` are packets.
 #include <benchmark/benchmark.h>
 
 #include "softswitch/output_queues.hpp"
@@ -14,7 +13,7 @@ namespace {
 constexpr std::size_t kBatch = 32;
 constexpr std::size_t kBuffers = 1 << 16;  ///< handles in circulation, of a cache line each
 
-/// Stand-in for a DPDK buffer: the switch reads and writes a cache line of each.
+/// A replacement for a DPDK buffer: the switch reads and writes one cache line of each buffer.
 struct alignas(64) Buffer {
     std::uint64_t destination = 0;
     std::uint64_t passed = 0;

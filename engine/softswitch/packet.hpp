@@ -9,10 +9,10 @@
 namespace daqloom::softswitch {
 
 using PortIndex = base::Index<struct SwitchPortTag, std::uint16_t>;
-/// Index of a ring, which holds packets of one destination, or of one class of a port.
+/// Index of a ring, which holds the packets for one destination, or for one class of a port.
 using RingIndex = base::Index<struct SwitchRingTag>;
 
-/// A packet. The caller owns the content behind the handle: a DPDK buffer, a simulated frame.
+/// A packet. The caller owns the content behind the handle, a DPDK buffer or a simulated frame.
 struct Packet {
     std::uint64_t handle = 0;
     std::uint32_t bytes = 0;  ///< from the destination address on, without the frame check sequence
@@ -28,8 +28,8 @@ struct Message {
     What what = What::frame;
 };
 
-/// Share of one core, each with a forwarder of its own: core `number` of `cores` owns the rings of
-/// the ports with port % cores == number.
+/// Share of the switch that one core has, with a separate forwarder: core `number` of `cores` owns
+/// the rings of the ports with port % cores == number.
 struct Share {
     std::uint32_t number = 0;
     std::uint32_t cores = 1;

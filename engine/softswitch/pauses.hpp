@@ -1,8 +1,8 @@
-// Ports to pause because of long rings: lossless towards the sources.
+// Ports to pause because of long rings, so that no frames of their senders are lost.
 //
-// A ring above its threshold pauses each port from which more frames for it arrive, until it has
-// fallen to half of the threshold. A port is paused as long as any ring pauses it. A pause holds up
-// all frames of that port, also for other rings: the price of losing nothing.
+// A ring above its threshold pauses each port from which more frames for the ring arrive, until the
+// ring has fallen to half of the threshold. A port is paused as long as any ring pauses it. A pause
+// also delays the port's frames for other rings, which is the price of a lossless switch.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ class Pauses {
     Pauses(std::size_t rings, std::size_t ports)
         : thresholds_(rings), by_ring_(rings), rings_of_(ports) {}
 
-    /// Packets above which a ring pauses ports; 0: never.
+    /// Sets the number of packets above which a ring pauses ports; 0: never.
     void set_threshold(RingIndex ring, std::uint32_t packets) {
         any_ = any_ || packets > 0;
         thresholds_[ring.value()] = packets;
     }
     [[nodiscard]] bool any() const { return any_; }
 
-    /// Records a frame for a ring from a port. Calls out.pause(port, true) if the port is to pause.
+    /// Records a frame from a port for a ring. Calls out.pause(port, true) if the port must pause.
     template <class Out>
     void came(RingIndex ring, PortIndex ingress, const OutputQueues& queues, Out& out) {
         const std::uint32_t threshold = thresholds_[ring.value()];
@@ -46,7 +46,7 @@ class Pauses {
         }
     }
 
-    /// Calls out.pause(port, false) for ports that may go on.
+    /// Calls out.pause(port, false) for ports that may send again.
     template <class Out>
     void look(const OutputQueues& queues, Out& out) {
         std::erase_if(long_rings_, [&](RingIndex ring) {

@@ -2,8 +2,8 @@
 //
 //   ring:  head chunk ──> chunk ──> chunk ──> tail chunk        free chunks: the latest used first
 //
-// A ring takes a chunk when its last one is full and gives one back when its first one is empty, so
-// that memory is touched for held packets only: 144 rings of 4096 packets could take 9.4 MB.
+// A ring takes a chunk when its last chunk is full and returns its first chunk when that is empty,
+// so that only memory of held packets is touched: 144 rings of 4096 packets could take 9.4 MB.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class RingMemory {
     static constexpr std::uint32_t kNone = 0xffffffff;
     static constexpr std::uint32_t kPerChunk = 63;
 
-    /// Memory for `packets`, with up to two partly filled chunks for each ring.
+    /// Memory for `packets` packets, and up to two partly filled chunks for each ring.
     RingMemory(std::uint64_t packets, std::uint32_t rings)
         : size_(static_cast<std::uint32_t>((packets + kPerChunk - 1) / kPerChunk + 2 * rings)),
           chunks_(std::make_unique_for_overwrite<Chunk[]>(size_)) {}

@@ -1,4 +1,4 @@
-// For benchmarks: the design of 2015, which looks at every ring in turn for one that is due.
+// For benchmarks: the design of 2015, which checks every ring in turn for due packets.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace daqloom::softswitch {
 
-/// Minimal: rings of one size and pace, no counters. `Clock` counts in any unit.
+/// A minimal model: rings of equal size and pace, no counters. `Clock` counts in any unit.
 template <class Handle, class Clock>
 class ScannedRings {
   public:
@@ -28,7 +28,7 @@ class ScannedRings {
         ring.handles[place < depth_ ? place : place - depth_] = handle;
         return true;
     }
-    /// One of each ring that is due, as far as there is room for them; returns how many.
+    /// Takes one handle from each due ring, as far as `due` has space; returns their number.
     std::size_t take_due(Clock now, std::span<Handle> due) {
         std::size_t count = 0;
         for (Ring& ring : rings_) {

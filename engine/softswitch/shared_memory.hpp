@@ -1,8 +1,8 @@
-// The packet memory of a switch that all outputs share: a frame is admitted to cells first of its
-// output's dedicated part, then of the pool, up to alpha × what is free of it (Choudhury and Hahne,
-// "Dynamic queue length thresholds for shared-memory packet switches", 1998).
+// The packet memory of a switch, shared by all outputs. A frame is admitted first to cells of its
+// output's dedicated part, then to cells of the pool, up to alpha × the free cells of the pool
+// (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998).
 //
-// Accounting only, for simulated switches and for the software switch that emulates one.
+// The class only does the accounting, for simulated switches and for the software switch.
 #pragma once
 
 #include <algorithm>
@@ -64,10 +64,10 @@ class SharedMemory {
         freed_ += cells;
     }
 
-    /// The smallest `buffer` with which this memory would have admitted the frame charged last to
-    /// this port, with everything else unchanged: the pool holds what is used beyond the dedicated
-    /// parts, and enough of it is free that the frame fits and the port was below its threshold.
-    /// Exact if the counters are up to date, otherwise an upper bound.
+    /// The smallest `buffer` with which this memory would have admitted the frame last charged to
+    /// this port, everything else being equal: the pool holds all cells used beyond dedicated
+    /// parts, and has enough free cells for the frame to fit and for the port to be below its
+    /// threshold. Exact if the counters are up to date, otherwise an upper bound.
     [[nodiscard]] base::Bytes least_buffer(std::uint32_t port, base::Bytes frame) const {
         const std::int64_t cells = cells_[port];
         const std::int64_t used_by_port = beyond_dedicated(cells - cells_of(frame));
@@ -81,7 +81,7 @@ class SharedMemory {
         return config_.dedicated + pool * cell_bytes_;
     }
 
-    /// Cells of a frame; its bytes if memory is not divided into cells.
+    /// Cells of a frame; the frame's bytes if memory is not divided into cells.
     [[nodiscard]] std::int64_t cells_of(base::Bytes frame) const {
         return config_.cell_size == 0
                    ? frame

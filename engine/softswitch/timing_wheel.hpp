@@ -1,4 +1,4 @@
-// A timing wheel: numbers that wait for their times in slots. Insertion and removal are O(1).
+// A timing wheel: numbers wait for their times in slots. Insertion and removal are O(1).
 //
 //   slot      0    1    2    3    4   …      one turn: as many slots as the wheel has
 //             |    |    |    |    |
@@ -16,11 +16,11 @@
 
 namespace daqloom::softswitch {
 
-/// A number is due when the slot of its time begins: up to the width of a slot early. A number that
-/// waits for more than a turn of the wheel is visited once in each turn.
+/// A number is due when the slot that contains its time begins: early by at most the slot width. A
+/// number that waits for more than a turn of the wheel is visited once in each turn.
 class TimingWheel {
   public:
-    /// Numbers are below `numbers`; the slot width is `width` rounded down to a power of two (ps).
+    /// Numbers are below `numbers`; slots are `width` ps wide, rounded down to a power of two.
     TimingWheel(std::uint32_t numbers, base::Time width)
         : shift_(
               static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(width.ps)) - 1)),
@@ -35,7 +35,7 @@ class TimingWheel {
         return slot_of(at) <= slot_of(now);
     }
 
-    /// Adds a number that does not wait already. `at` was not due at the last `take_due`.
+    /// Adds a number that is not in the wheel; `at` must not have been due at the last `take_due`.
     void put(std::uint32_t number, base::Time at) {
         const std::uint64_t slot = slot_of(at);
         numbers_[number].slot = slot;
@@ -43,7 +43,7 @@ class TimingWheel {
         ++size_;
     }
 
-    /// Calls due(number) for all whose slot has begun; from there, put may be called.
+    /// Calls due(number) for all numbers whose slot has begun; `due` may call `put`.
     template <class Due>
     void take_due(base::Time now, Due&& due) {
         const std::uint64_t end = slot_of(now) + 1;
@@ -51,7 +51,7 @@ class TimingWheel {
             begin_ = end > begin_ ? end : begin_;
             return;
         }
-        // After a pause of more than a turn, each slot is looked at once.
+        // Each slot is visited only once after a pause of more than a turn.
         const std::uint64_t first = end - begin_ > kSlots ? end - kSlots : begin_;
         begin_ = end;
         for (std::uint64_t slot = next_waiting(first, end); slot < end;
@@ -60,7 +60,7 @@ class TimingWheel {
         }
     }
 
-    /// Lower bound of the next due time; never() if no number waits.
+    /// Lower bound for the next due time; never() if no number waits.
     [[nodiscard]] base::Time next_due() const {
         if (size_ == 0) {
             return base::Time::never();
@@ -99,7 +99,7 @@ class TimingWheel {
         }
     }
 
-    /// The first slot from `slot` on in which a number waits, `end` if there is none before.
+    /// The first slot, from `slot` on, in which a number waits; at most `end`.
     [[nodiscard]] std::uint64_t next_waiting(std::uint64_t slot, std::uint64_t end) const {
         while (slot < end) {
             const std::uint64_t place = slot % kSlots;

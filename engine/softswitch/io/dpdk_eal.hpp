@@ -1,4 +1,4 @@
-// DPDK's environment: once for a process, from its start to its end.
+// DPDK's environment (EAL), which a process can start only once.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace daqloom::softswitch::io {
 class Eal {
   public:
     /// Starts DPDK with the arguments of EAL, without a program name. Fails with one sentence, also
-    /// if the process has started DPDK before.
+    /// if this process has already started DPDK.
     static base::expected<Eal> start(std::span<const std::string> arguments);
 
     Eal(Eal&& other) noexcept : is_there_(std::exchange(other.is_there_, false)) {}

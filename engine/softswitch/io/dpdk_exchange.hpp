@@ -1,4 +1,4 @@
-// Messages between the cores of a switch: a ring in memory for each ordered pair.
+// Messages between the cores of a switch: one ring in memory for each ordered pair of cores.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace daqloom::softswitch::io {
 
 class Exchange {
   public:
-    /// `messages`: capacity of each ring plus 1, a power of two.
+    /// `messages`: capacity of each ring plus 1; must be a power of two.
     static base::expected<Exchange> make(std::uint32_t cores, std::uint32_t messages = 4096);
     Exchange(Exchange&& other) noexcept;
     Exchange& operator=(Exchange&&) = delete;
     ~Exchange();
 
-    /// Returns the number of messages that fit. One thread per `from`.
+    /// Returns the number of messages that fit. Only one thread may call it for each `from`.
     std::size_t put(std::uint32_t from, std::uint32_t to, std::span<const Message> messages);
-    /// Returns the number of messages taken. One thread per `to`.
+    /// Returns the number of messages taken. Only one thread may call it for each `to`.
     std::size_t take(std::uint32_t from, std::uint32_t to, std::span<Message> messages);
     [[nodiscard]] std::size_t waiting(std::uint32_t from, std::uint32_t to) const;
 

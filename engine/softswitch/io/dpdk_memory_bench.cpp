@@ -1,5 +1,5 @@
-// Memory traffic per forwarded byte, measured without counters of the processor: by the bandwidth
-// that is left to copies on other cores.
+// Memory traffic per forwarded byte, measured without hardware counters: by the memory bandwidth
+// that is left for copies on other cores.
 //
 //   one core   turns of the switch, 32 frames each      all others   copies of 64 MiB, timed
 //
@@ -7,9 +7,9 @@
 //   long ring    of 65 536 frames, 100 MB: each goes to memory and comes back
 //
 // Null devices copy each frame in and out, as a network card does. Both rings forward at the same
-// rate, so that all other shared resources are loaded equally, and the copies lose what the frames
-// take. The result is a lower bound if the copies do not saturate the memory, as those of a single
-// core do not.
+// rate, so that all other shared resources are loaded equally, and the copies lose the bandwidth
+// that frames take. The result is a lower bound if the copies do not saturate the memory, as copies
+// on a single core do not.
 #include <benchmark/benchmark.h>
 #include <rte_cycles.h>
 #include <rte_lcore.h>
@@ -47,7 +47,7 @@ Eal started() {
 /// EAL binds the thread that starts it to one core.
 void start_eal() { static const Eal eal = std::async(std::launch::async, started).get(); }
 
-/// Frames from one device to another one, through a ring in which so many wait.
+/// The path of frames from one device to another, through a ring in which `waiting` frames wait.
 class Way {
   public:
     Way(std::vector<std::string> names, std::uint32_t waiting)
@@ -81,12 +81,12 @@ class Way {
         ForwarderConfig config;
         config.output.ports = 2;
         config.output.rings.assign(2, {});
-        // A turn takes a batch in before it sends one.
+        // A turn receives a batch before it sends one.
         config.output.rings[kRing.value()] = {
             .port = PortIndex(1),
             .packets = waiting + static_cast<std::uint32_t>(PollLoop::kBatch)};
         Forwarder made = base::value_of(Forwarder::make(config));
-        // Null devices give frames of zeros, also those that are only to take some.
+        // Null devices deliver frames of zeros, even devices that should only accept frames.
         made.set_rule({.ingress = 0}, 1, {.what = Action::What::queue, .ring = kRing});
         made.set_rule({.ingress = 1}, 1, {.what = Action::What::drop});
         return made;
@@ -97,7 +97,7 @@ class Way {
     PollLoop loop_;
 };
 
-/// Turns one of the ways at a rate, on another core.
+/// Runs turns of one of the paths at a rate, on another core.
 class Turning {
   public:
     Turning(std::array<Way*, 2> ways, double turns_per_second)
@@ -132,7 +132,7 @@ class Turning {
 /// Copies on all cores but one.
 class Copies {
   public:
-    /// Copies for `cycles` of the clock; returns the number of bytes.
+    /// Copies for `cycles` clock cycles; returns the number of bytes.
     double run(std::uint64_t cycles) {
         std::vector<std::future<double>> copied;
         for (std::size_t core = 0; core < from_.size(); ++core) {
@@ -200,7 +200,7 @@ void beside_copies(benchmark::State& state) {
     state.counters["copied_beside_memory"] = Counter(copied[1] / seconds[1], Counter::kDefaults);
     state.counters["forwarded_caches_bps"] = Counter(8 * forwarded[0] / seconds[0]);
     state.counters["forwarded_memory_bps"] = Counter(8 * rate);
-    // A copy reads each byte and writes it past the caches: two bytes cross the memory.
+    // A copy reads each byte and writes it without caching, so that two bytes cross the memory bus.
     state.counters["memory_bytes_per_byte"] = Counter(2 * lost / rate);
 }
 

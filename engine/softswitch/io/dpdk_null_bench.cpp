@@ -1,11 +1,11 @@
-// Frames of 64 or 1518 B from a device that always has some to one that takes all, on one core.
+// Frames of 64 or 1518 B, on one core, from a device that always has some to one that accepts all.
 //
 //   through_rings   headers, a rule for each destination, its paced ring
 //   scanned_rings   the design of 2015: the same parsing of headers, a scan over all rings
 //   forwarded       buffers from one device to the other, unread
 //
-// `items_per_second` are frames sent. Null devices give buffers as their pool has them: each has
-// the headers of one of the destinations from the start.
+// Speed: `items_per_second` are frames sent. Null devices deliver buffers unchanged from their
+// pool, where each has the headers for a destination from the start.
 #include <benchmark/benchmark.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
@@ -45,7 +45,7 @@ bool has_huge_pages = false;
 
 Eal started() {
     // Huge pages if the machine has reserved enough (all buffers take 420), which saves a page
-    // look-up for each buffer; else ordinary pages, which any user has.
+    // look-up for each buffer; else ordinary pages, which any user may use.
     constexpr int needed = 550;
     has_huge_pages = huge_pages() >= needed;
     std::vector<std::string> words{"--no-pci",
@@ -68,7 +68,7 @@ Eal started() {
     return base::value_of(Eal::start(words));
 }
 
-/// One for the process, with a pair of null devices for each size.
+/// Starts EAL once per process, with a pair of null devices for each frame size.
 void start_eal() { static const Eal eal = started(); }
 
 Devices devices_of(std::int64_t bytes) {
@@ -102,7 +102,7 @@ void through_rings(benchmark::State& state) {
     config.output.ports = kPorts;
     config.output.rings.assign(kPorts, {});
     config.output.rings[1].port = PortIndex(1);
-    // Paced so that all together are never the limit, and each is.
+    // All rings together exceed the rate of the switch; each ring limits its own packets.
     const base::BitRate each{std::int64_t{60'000'000} * 8 * (state.range(2) + 24) / destinations};
     config.output.rings.resize(kPorts + destinations,
                                {.port = PortIndex(1),

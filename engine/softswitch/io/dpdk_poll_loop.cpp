@@ -39,7 +39,7 @@ PollLoop::PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange)
         if (share.core_of(PortIndex(port)) == share.number) {
             outputs_.push_back(port);
         }
-        // The first queue belongs to the core of the port, the further ones to those behind it.
+        // The first queue belongs to the core of the port, each further queue to the next core.
         for (std::uint16_t queue = 0; queue < devices.receive_queues(); ++queue) {
             if ((port + queue) % share.cores == share.number) {
                 inputs_.push_back({port, queue});
@@ -126,7 +126,7 @@ void PollLoop::share_with(std::uint32_t core, const Message& message) {
     }
 }
 
-/// Messages to a core that is far behind are dropped: waiting would hold up all other ports.
+/// Sends messages, and drops those for a core far behind: waiting would delay all ports.
 void PollLoop::flush_outbox(std::uint32_t core) {
     Outbox& outbox = outboxes_[core];
     const std::span all(outbox.messages.data(), outbox.count);
@@ -196,7 +196,7 @@ void PollLoop::sleep(Time longest) {
     }
 }
 
-/// The lock orders the wake-up after the checks of the sleeper, so that none is missed.
+/// Wakes `run`. The lock puts the wake-up after the checks of the sleeper, so none is missed.
 void PollLoop::wake() {
     { const std::lock_guard lock(sleeping_); }
     awake_.notify_one();
@@ -284,7 +284,7 @@ void PollLoop::mark(std::uint64_t handle) {
     }
 }
 
-/// Shares the buffer by its reference count: a shared buffer is never written.
+/// Copies a frame by the reference count of its buffer: a shared buffer is never written.
 std::uint64_t PollLoop::copy(std::uint64_t handle) {
     for (rte_mbuf* each = buffer_of(handle); each != nullptr; each = each->next) {
         rte_mbuf_refcnt_update(each, 1);

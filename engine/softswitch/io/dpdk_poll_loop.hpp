@@ -1,6 +1,6 @@
 // The poll loop of a core: moves frames from DPDK devices into the switch and out of it, turn by
-// turn. With several cores each owns a share of the ports (see Share) and of the receive queues,
-// and sends frames for other ports to the cores that own them.
+// turn. With several cores, each core owns a share of the ports (see Share) and of the receive
+// queues, and sends frames for other ports to the cores that own these ports.
 #pragma once
 
 #include <array>
@@ -35,42 +35,42 @@ class PollLoop {
   public:
     static constexpr std::size_t kBatch = 32;
 
-    /// The arguments outlive the loop; the forwarder belongs to the thread of `turn`. `exchange`:
-    /// to other cores, null if there are none.
+    /// The arguments must outlive the loop. Only the thread of `turn` may use the forwarder.
+    /// `exchange`: messages to other cores; null if there is one core.
     PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange = nullptr);
     ~PollLoop();
     PollLoop(const PollLoop&) = delete;
     PollLoop& operator=(const PollLoop&) = delete;
 
-    /// Polls all ports once. Returns whether a frame was received or sent.
+    /// Polls all ports of this core once. Returns whether a frame was received or sent.
     bool turn();
-    /// Turns until `stop`, which any thread may call. Sleeps up to `longest_sleep` while no frame
-    /// arrives and no ring is due; zero: never.
+    /// Takes turns until a call of `stop`, from any thread. Sleeps up to `longest_sleep` at a time
+    /// while no frame arrives and no ring is due; zero: never sleeps.
     void run(base::Time longest_sleep);
     void stop() {
         stops_.store(true, std::memory_order_relaxed);
         wake();
     }
 
-    /// From any thread, while `run` runs: executes `what` between two turns, wakes `run` for it,
-    /// and returns when it is done.
+    /// Executes `what` between two turns while `run` runs. Callable from any thread; wakes `run`,
+    /// and returns after `what`.
     void do_between(const std::function<void()>& what);
 
-    /// Whether frames are received from devices; initially true. From the thread of `turn`.
+    /// Sets whether devices are polled for frames (at first true). Called by `turn`'s thread.
     void set_open(bool is_open) { is_open_ = is_open; }
 
     [[nodiscard]] const LoopCounters& counters() const { return counters_; }
-    /// Frames on the way from rings to devices, and messages not yet sent or taken by this core.
+    /// Frames under way from rings to devices, and messages not yet sent or received by this core.
     [[nodiscard]] std::size_t waiting() const;
     [[nodiscard]] base::Time now() const;
 
     // ---- called by the forwarder
     void drop(std::uint64_t handle);
     std::uint64_t copy(std::uint64_t handle);
-    /// Sends a pause frame to the link partner (IEEE 802.3, annex 31B). One holds for 3.4 ms at 10
-    /// Gb/s and is repeated every millisecond.
+    /// Sends a pause frame to the link partner (IEEE 802.3, annex 31B). A pause lasts 3.4 ms at 10
+    /// Gb/s and is renewed every millisecond.
     void pause(PortIndex port, bool on);
-    /// Marks the frame if its buffer is not shared and its IP header is ECN capable.
+    /// Marks the frame if its buffer is not shared and its IP header is ECN-capable.
     void mark(std::uint64_t handle);
     void share_with(std::uint32_t core, const Message& message);
 
@@ -104,7 +104,7 @@ class PollLoop {
 
     Forwarder& forwarder_;
     Devices& devices_;
-    /// Scratch array of a turn: a member, so that it is not cleared in each turn.
+    /// Scratch array for a turn, kept as a member so that it is not cleared in each turn.
     std::array<Arrived, kBatch> batch_{};
     Exchange* exchange_;
     std::vector<Input> inputs_;           ///< of this core

@@ -14,7 +14,7 @@ namespace daqloom::softswitch::io {
 
 namespace {
 
-/// Header with two tags, or with one tag and the header of virtio.
+/// Ethernet header with two tags, or with one tag and the header of virtio.
 constexpr std::uint16_t kEthernetHeader = 14 + 4 + std::max(4, 12);
 
 base::expected<void> check(int result, const std::string& name, const char* what) {
@@ -23,7 +23,7 @@ base::expected<void> check(int result, const std::string& name, const char* what
                                                    rte_strerror(-result)));
 }
 
-/// Largest MTU of a device, which reports the limit of frames, of payloads, or both.
+/// Largest MTU of a device, which reports its limit as frame length, payload length, or both.
 std::uint32_t most_mtu(const rte_eth_dev_info& info) {
     constexpr std::uint32_t frame = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
     if (info.max_mtu > 0 && info.max_mtu != UINT16_MAX) {

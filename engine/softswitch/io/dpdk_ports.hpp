@@ -1,4 +1,4 @@
-// The ports of the switch: devices of DPDK, each with a send queue and one or more receive queues,
+// The ports of the switch: DPDK devices, each with one send queue and one or more receive queues,
 // and the pool of their buffers.
 #pragma once
 

@@ -63,7 +63,7 @@ struct Switch::Running {
     Devices* devices = nullptr;
     std::thread thread;
 
-    /// Body of the main thread; `started` is fulfilled when the cores turn, or with the error.
+    /// Body of the main thread. `started` is set when the cores run, or to the error of the start.
     void live(const SwitchConfig& config, std::promise<base::expected<void>>& started) {
         auto eal = Eal::start(config.eal);
         if (!eal) {
@@ -98,7 +98,7 @@ struct Switch::Running {
         rte_eal_mp_wait_lcore();
         workers.clear();  // before the devices, whose buffers they hold
     }
-    /// Calls `what` for each core, between two of its turns; a stopped switch has no cores.
+    /// Calls `what` for each core, between two of the core's turns; a stopped switch has no cores.
     void between(const std::function<void(Worker&)>& what) {
         const std::lock_guard lock(alive);
         for (const std::unique_ptr<Worker>& worker : workers) {
@@ -187,7 +187,7 @@ bool Switch::drain(Time timeout) {
         std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout.ps / 1000);
     running_->between([](Worker& worker) { worker.loop.set_open(false); });
     while (true) {
-        // No core receives, so messages in transit, counted at their receiver, only decrease.
+        // No core receives, so messages in transit can only decrease; their receiver counts them.
         bool is_empty = true;
         running_->between([&](const Worker& worker) {
             is_empty =

@@ -27,7 +27,7 @@ struct SwitchConfig {
          "Longest sleep while no frame arrives and no ring is due; 0: it polls all the time."))
 };
 
-/// State and counters, each core read between two of its turns.
+/// State and counters of the switch; each core is read between two of its turns.
 struct SwitchState {
     struct Port {
         DAQLOOM_FIELDS(Port, (DeviceCounters, device, "Counters of its device."),
@@ -57,26 +57,26 @@ struct SwitchState {
                    (base::Time, at, "Time since the start."))
 };
 
-/// At most one per process, as DPDK starts once. The cores run in threads of EAL, so that no other
-/// thread of the process is bound to them. All functions are thread-safe.
+/// A process can have one switch, as DPDK starts once. The cores run in threads of EAL, so that no
+/// other thread of the process is bound to them. All functions are thread-safe.
 class Switch {
   public:
-    /// Frames are received only after `open`, so that rules can be set before the first frame.
+    /// Starts the switch. Frames are received only after `open`, so that rules can be set before.
     static base::expected<std::unique_ptr<Switch>> start(const SwitchConfig& config);
     /// Stops the switch.
     ~Switch();
 
     void open();
-    /// Calls `what` for the forwarder of each core in turn, between two turns of that core: no
-    /// frame is lost, and no frame in one core meets half of a change.
+    /// Calls `what` for the forwarder of each core in turn, between two turns of the core. No frame
+    /// is lost, and no core handles a frame by half of a change.
     void change(const std::function<void(Forwarder&)>& what);
     [[nodiscard]] SwitchState state();
-    /// Whether the link of each port is up; holds up no core.
+    /// Whether the link of each port is up; delays no core.
     [[nodiscard]] std::vector<bool> links();
-    /// Stops receiving, and waits until the frames held have left at their pace. Returns false if
-    /// some are left after `timeout`.
+    /// Stops receiving, and waits until the frames in rings have left at their pace. Returns false
+    /// if frames are left after `timeout`.
     bool drain(base::Time timeout);
-    /// Drops the frames held and ends the threads; later calls have no effect.
+    /// Drops the frames in rings and ends the threads; further calls have no effect.
     void stop();
 
   private:

@@ -83,11 +83,11 @@ Time time_of(clockid_t clock) {
     return base::seconds(time.tv_sec) + base::nanoseconds(time.tv_nsec);
 }
 
-/// A clock of the time in which this thread does not run. A thread that never sleeps does not run
-/// while its core is taken by another thread or by the host of a virtual machine.
+/// Time in which this thread did not run. A thread that never sleeps does not run while its core is
+/// used by another thread or by the host of a virtual machine.
 Time time_away() { return time_of(CLOCK_MONOTONIC) - time_of(CLOCK_THREAD_CPUTIME_ID); }
 
-/// Registers this thread with DPDK, which gives it a cache of buffers.
+/// Registers this thread with DPDK, which provides the thread with a cache of buffers.
 struct OwnThread {
     OwnThread() { rte_thread_register(); }
     ~OwnThread() { rte_thread_unregister(); }
@@ -147,7 +147,7 @@ struct Trials::Set {
         return frames;
     }
 
-    /// Sends the next `count` frames, at most a batch; returns their number, drops included.
+    /// Sends up to `count` frames, at most a batch; returns their number, drops included.
     std::size_t send(std::size_t count, TrialResult& result) {
         std::array<rte_mbuf*, kBatch> frames;
         count = std::min(count, frames.size());
@@ -173,7 +173,7 @@ struct Trials::Set {
         return count;
     }
 
-    /// Alternates the pace of the rings between that of the trials and twice their share of load.
+    /// Alternates the pace of the rings between the trials' pace and twice their share of the load.
     void change_paces(double frames_per_second, TrialResult& result) {
         const double share =
             8.0 * (config.frame_bytes + kWireOverhead) * frames_per_second / config.destinations;
@@ -215,7 +215,7 @@ struct Trials::Set {
         const auto between_changes = static_cast<std::uint64_t>(cycles * change_every.seconds());
         std::uint64_t change_at = change_every > Time::zero() ? begin + between_changes : end + 1;
         std::uint64_t now = begin;
-        // Late frames are sent at once, but not after the trial: that would stretch it.
+        // Late frames are sent at once, but not after the end of the trial.
         while (result.offered < result.intended && (now = rte_rdtsc()) <= end &&
                !stops.load(std::memory_order_relaxed)) {
             const auto due = std::min(
@@ -258,8 +258,8 @@ struct Trials::Set {
             at += frames;
         }
         rte_pktmbuf_free_bulk(buffers.data(), among);
-        // The mean of the middle half: a clock may tick in steps longer than a cycle, and a core is
-        // taken away now and then.
+        // The mean of the middle half: a clock may tick in steps longer than a cycle, and the core
+        // is lost to other threads now and then.
         std::ranges::sort(cycles);
         const std::span middle = std::span(cycles).subspan(turns / 4, (turns + 1) / 2);
         return Time::from_seconds(

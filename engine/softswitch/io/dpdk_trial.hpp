@@ -1,5 +1,5 @@
-// Trials of the switch on this machine: one core sends frames at a rate and counts those that come
-// back, another core runs the switch. Their devices are rings in memory.
+// Trials of the switch on this machine: one core sends frames at a rate and counts the frames that
+// come back; another core runs the switch. The devices of both are rings in memory.
 //
 //   generator ──> [ wire ] ──> port 0 ── switch ── port 1 ──> [ wire ] ──> generator
 #pragma once
@@ -40,17 +40,17 @@ class Trials {
     static base::expected<std::unique_ptr<Trials>> make(const TrialConfig& config);
     ~Trials();
 
-    /// Counters are read when the switch has drained. `change_every`: interval at which the pace of
-    /// the rings alternates between that of the trials and twice their share of the load; 0: never.
+    /// Runs a trial; counters are read once the switch has drained. Every `change_every` (0: never)
+    /// the rings change between the pace of trials and twice their share of the load.
     base::expected<TrialResult> run(double frames_per_second, base::Time duration,
                                     base::Time change_every = base::Time::zero());
     /// Ends the running trial with its results so far; callable from any thread.
     void stop();
 
-    /// Time of a turn of the switch in which `frames` enter by one port and leave by the other, on
-    /// one core: the mean of the middle half of `turns` turns. Frames cycle through `among`
-    /// buffers: few stay in the caches, many do not. Requires rings without a pace, or frames stay
-    /// in them.
+    /// Time of a turn of the switch, on one core, in which `frames` enter at one port and leave at
+    /// the other: the mean of the middle half of `turns` turns. Frames cycle through `among`
+    /// buffers: a few buffers stay in the caches, many do not. The rings must have no pace, or
+    /// frames stay in them.
     base::expected<base::Time> turn_time(std::uint32_t frames, std::uint32_t turns,
                                          std::uint32_t among);
 
