@@ -19,7 +19,7 @@ void queue(FifoPort& link, Bytes bytes, Time now, std::uint16_t payload = 1) {
     frame.payload = payload;
 }
 
-/// Takes everything off a link; the times of arrival.
+/// Delivers all frames of a link; returns the times of their arrival.
 std::vector<Time> arrivals(FifoPort& link) {
     std::vector<Time> times;
     while (!link.empty()) {
@@ -29,7 +29,7 @@ std::vector<Time> arrivals(FifoPort& link) {
     return times;
 }
 
-/// 10 Gb/s: 0.8 ns a byte. 1518 B and 20 B of preamble and gap take 1230.4 ns.
+/// A link at 10 Gb/s, 0.8 ns per byte: 1518 B and 20 B of preamble and gap take 1230.4 ns.
 constexpr LinkConfig kTenGigabit{gigabits_per_second(10), microseconds(1)};
 constexpr Time kFullFrame{1'230'400};
 
@@ -48,10 +48,10 @@ TEST(FifoPort, FramesArriveInOrderAfterTheirTimesOnTheWireAndTheDelay) {
                                  microseconds(20) + kFullFrame + delay}));
 }
 
-/// A bucket of b bytes at rate r lets b + r·t bytes go in any time t (RFC 2697). After a pause b
-/// are there: of two and a half frames two leave at once, the third when half a frame more has come
-/// in, and from then on each a frame's time after the one before. At 20 frames' times the last has
-/// left for 12.5, and the bucket is full again.
+/// A bucket of b bytes at rate r lets b + r·t bytes leave in any time t (RFC 2697); after a pause
+/// it has b tokens. With tokens for two and a half frames, two frames leave at once, the third when
+/// half a frame of tokens has come in, and each further frame one frame time later. At 20 frame
+/// times the last frame left 7.5 frame times ago, and the bucket is full again.
 TEST(FifoPort, AShaperLetsGoAtOnceWhatItsBucketHoldsAndThenKeepsTheRate) {
     FifoPort link({gigabits_per_second(10), microseconds(1), {}, false, 2 * 1538 + 769});
     std::vector<Time> expected;
@@ -75,8 +75,8 @@ TEST(FifoPort, AShapersFrameWaitsForWhatItsBucketLacks) {
     EXPECT_EQ(link.alone(1518), rest);
 }
 
-/// D/D/1: one frame of service time s each period T. T >= s: nobody waits. T < s: the k-th frame
-/// (from 0) waits k·(s − T). With T = 0, frames that are queued together follow back to back.
+/// D/D/1 queue: one frame of service time s in each period T. For T >= s no frame waits; for T < s
+/// frame k (from 0) waits k·(s − T). For T = 0, frames queued together follow back to back.
 TEST(FifoPort, PeriodicFramesWaitAsInTheQueueDD1) {
     for (const Time period : {Time::zero(), kFullFrame - nanoseconds(100), kFullFrame,
                               kFullFrame + nanoseconds(1), kFullFrame * 2}) {
@@ -93,7 +93,7 @@ TEST(FifoPort, PeriodicFramesWaitAsInTheQueueDD1) {
     }
 }
 
-/// 1.2304 us at 10 Gb/s, twelve times as long at 1/12 of it.
+/// A full frame takes 1.2304 us at 10 Gb/s, and twelve times as long at a twelfth of this rate.
 TEST(FifoPort, ANewRateIsThatOfFramesQueuedFromThenOn) {
     FifoPort link(kTenGigabit);
     queue(link, 1518, Time::zero());
@@ -120,7 +120,7 @@ TEST(FifoPort, ReportsEveryDepartedFrameOnceAndWhenItHasLeft) {
     EXPECT_EQ(released_by(kFullFrame), 1);
     EXPECT_EQ(released_by(kFullFrame), 0);
     EXPECT_EQ(released_by(kFullFrame * 3), 2);
-    // The first three were reported, the fourth counts as held until it is delivered.
+    // The first three frames were released; the fourth counts as buffered until it is delivered.
     EXPECT_FALSE(link.deliver());
     EXPECT_FALSE(link.deliver());
     EXPECT_FALSE(link.deliver());

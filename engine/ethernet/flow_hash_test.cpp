@@ -9,12 +9,12 @@
 namespace daqloom::ethernet {
 namespace {
 
-/// The endpoint that accepted a connection: as many frames go to it as to the other.
+/// The endpoint that accepted a connection; both ends of a connection get equally many frames.
 constexpr EndpointIndex endpoint(std::uint32_t connection) {
     return EndpointIndex(2 * connection + 1);
 }
 
-/// Pearson's statistic for cells that are equally likely; its mean is the number of cells − 1.
+/// Pearson's statistic for equally likely cells; its mean is the number of cells − 1.
 double chi_squared(const std::vector<std::uint32_t>& counts) {
     double all = 0;
     for (const std::uint32_t count : counts) {
@@ -37,10 +37,10 @@ std::vector<std::uint32_t> spread(std::uint32_t first, std::uint32_t flows, std:
     return counts;
 }
 
-/// Connections are numbered in the order in which they come into being, so that those of one host
-/// are few and follow one another. Over w windows the mean statistic for each degree of freedom is
-/// 1 ± √(2 / w / (links − 1)): here 0.05 at most. A hash that spread them better than chance would
-/// fail as well.
+/// Connections are numbered in the order of their creation, so that a host has few connections,
+/// with consecutive numbers. Over w windows of such numbers, the mean statistic per degree of
+/// freedom is 1 ± √(2 / w / (links − 1)), here ± 0.05 at most. A hash that spreads connections
+/// better than chance also fails this test.
 TEST(FlowHash, SpreadsFewConsecutiveConnectionsAsChanceDoes) {
     constexpr std::uint32_t windows = 1000;
     for (std::uint32_t links = 2; links <= 16; ++links) {
@@ -54,8 +54,8 @@ TEST(FlowHash, SpreadsFewConsecutiveConnectionsAsChanceDoes) {
     }
 }
 
-/// The mean number of flows on the fullest link, from the multinomial distribution: the chance that
-/// none has more than m is flows! / linksᶠˡᵒʷˢ times the coefficient of xᶠˡᵒʷˢ in
+/// The mean number of flows on the fullest link, from the multinomial distribution: no link has
+/// more than m flows with the probability flows! / linksᶠˡᵒʷˢ times the coefficient of xᶠˡᵒʷˢ in
 /// (Σ_{k ≤ m} xᵏ / k!)ˡⁱⁿᵏˢ.
 double mean_of_the_fullest(std::uint32_t flows, std::uint32_t links) {
     double mean = 0;
@@ -97,7 +97,7 @@ TEST(FlowHash, TheFullestLinkHasAsManyFlowsAsByChance) {
     }
 }
 
-/// How often flows take each pair of links: one of `links` twice.
+/// Pearson's statistic for pairs of links: each flow takes one of `links` at two switches.
 template <class First, class Second>
 double chi_squared_of_pairs(std::uint32_t links, First&& first, Second&& second) {
     std::vector<std::uint32_t> counts(std::size_t{links} * links);
@@ -107,7 +107,7 @@ double chi_squared_of_pairs(std::uint32_t links, First&& first, Second&& second)
     return chi_squared(counts) / (links * links - 1);
 }
 
-/// For each degree of freedom, 1 ± √(2 / 15) in each of 20 pairs.
+/// The statistic per degree of freedom is 1 ± √(2 / 15) for each of 20 pairs.
 TEST(FlowHash, SwitchesWithDifferentSeedsAndDirectionsOfAConnectionChooseIndependently) {
     constexpr std::uint32_t links = 4;
     for (std::uint32_t seed = 0; seed < 20; ++seed) {

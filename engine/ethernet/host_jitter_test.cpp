@@ -27,7 +27,7 @@ TEST(HostJitter, HoldsUpAnIdleAdapterOnlyAndOnAverageForHalfOfTheLongest) {
         EXPECT_LT(start, now + kWire * 4);
         sum += start - now;
     }
-    // Standard error of the mean of a uniform time: longest / √(12 n), 1.2 ns.
+    // Standard error of the mean of n uniform times: longest / √(12 n), 1.2 ns.
     EXPECT_NEAR(sum.seconds() / n, 2 * kWire.seconds(), 5 * 1.2e-9);
 }
 
@@ -74,8 +74,8 @@ TEST(HostJitter, MakesEveryPhaseOfEqualFramesAsLikely) {
         const Time phase{of.arrival(at, kWire).ps % kWire.ps};
         ++frames[static_cast<std::size_t>(phase.ps) * parts / static_cast<std::size_t>(kWire.ps)];
     }
-    // The walk, of steps with variance 1/12 in a range of 1, forgets its place after some 24 / π²
-    // frames. So many of n count once, with a variance of p (1 − p) each: 0.0005.
+    // The walk, of steps with variance 1/12 in a range of 1, is independent of its start after
+    // about 24 / π² frames. Each such group counts once, with a variance of p (1 − p): 0.0005.
     for (const int count : frames) {
         EXPECT_NEAR(static_cast<double>(count) / n, 1.0 / parts, 5 * 0.0005);
     }

@@ -20,7 +20,7 @@ LinkChange change(What what, Time at, base::BitRate rate = {}, std::uint8_t of =
             .traffic_class = TrafficClass(of)};
 }
 
-/// Times at which frames arrive from the change's link, in frames' times after the first began.
+/// Times at which frames arrive over the changed link, from frame times since the first one began.
 std::vector<Time> ends(std::initializer_list<int> frames) {
     std::vector<Time> times;
     for (const int end : frames) {
@@ -29,8 +29,8 @@ std::vector<Time> ends(std::initializer_list<int> frames) {
     return times;
 }
 
-/// Seven frames. The rate falls to a tenth while the third is on the wire, which ends as it has
-/// begun, and rises again during the fifth.
+/// Seven frames. The rate falls to a tenth while the third frame is on the wire, which keeps its
+/// rate, and rises again during the fifth.
 TEST(Change, ANewRateIsThatOfTheNextFrame) {
     Star star(2, {}, kFast, kChanging);
     star.burst(7, 0, {.to_host = 1});
@@ -40,7 +40,7 @@ TEST(Change, ANewRateIsThatOfTheNextFrame) {
     EXPECT_EQ(star.arrivals_at(1), ends({1, 2, 3, 13, 23, 24, 25}));
 }
 
-/// Paced at a tenth from the second frame on, at a fifth from the fourth on, then not at all.
+/// Pace: a tenth of the rate from the second frame on, a fifth from the fourth on, at last no pace.
 TEST(Change, ANewPaceIsThatOfTheNextFrame) {
     Star star(2, {}, kFast, kChanging);
     star.burst(7, 0, {.to_host = 1});
@@ -54,8 +54,8 @@ TEST(Change, ANewPaceIsThatOfTheNextFrame) {
     EXPECT_EQ(star.arrivals_at(1), ends({1, 2, 12, 22, 27, 32, 33}));
 }
 
-/// Class 2 is held while its first frame is on the wire, which ends; class 1 goes on, alone; then
-/// class 2 goes first again.
+/// Class 2 is held while its first frame is on the wire; this frame ends. Only class 1 sends then,
+/// and after the hold class 2 goes first again.
 TEST(Change, AClassThatIsHeldWaitsAndTheOthersGoOn) {
     Star star(2, with(kStrict), kFast, kChanging);
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -75,8 +75,8 @@ TEST(Change, AClassThatIsHeldWaitsAndTheOthersGoOn) {
     EXPECT_EQ(star.arrivals.back().at, kWayIn + kFrameTime * 8);
 }
 
-/// The wire rests from the end of the frame on it until the port may go on, and a frame that comes
-/// meanwhile queues behind the others.
+/// The wire is idle from the end of the frame on it until the port is resumed. A frame that arrives
+/// during the hold queues behind the others.
 TEST(Change, APortWithoutClassesIsHeldAsAWhole) {
     Star star(2, {}, kFast, kChanging);
     star.burst(3, 0, {.to_host = 1});
@@ -89,9 +89,9 @@ TEST(Change, APortWithoutClassesIsHeldAsAWhole) {
     EXPECT_EQ(star.order(), (std::vector<std::uint32_t>{0, 1, 2, 3}));
 }
 
-/// A wire as long as four frames. When it goes down, two frames have arrived, four are on their
-/// way, one is being sent, three wait: five are lost. It comes up at once; the sender has finished
-/// its frame.
+/// A wire as long as four frames goes down when two frames have arrived, four are on the wire, one
+/// is being sent and three wait: five frames are lost. It comes up at once, but the sender first
+/// finishes the frame that it is sending.
 TEST(Change, ALinkThatGoesDownLosesWhatIsOnTheWire) {
     for (const bool drops : {false, true}) {
         Star star(2, {}, kFast, {gigabits_per_second(10), kFrameTime * 4, {}, true});
@@ -111,7 +111,7 @@ TEST(Change, ALinkThatGoesDownLosesWhatIsOnTheWire) {
     }
 }
 
-/// Frames that come while the link is down are dropped, or wait until it is up.
+/// Frames that arrive while the link is down are dropped, or wait until the link is up.
 TEST(Change, ALinkThatIsDownDropsWhatComesOrKeepsIt) {
     for (const bool drops : {false, true}) {
         Star star(2, {}, kFast, kChanging);
@@ -148,8 +148,8 @@ class Drops : public Observer {
 };
 
 /// Links of hosts and of the switch change at random, under random traffic of all classes. At any
-/// time, the bytes that hosts have sent are delivered, queued, on wires, dropped or lost
-/// (check_conservation counts them frame by frame); in the end, nothing is queued.
+/// time, all bytes that hosts have sent are delivered, queued, on wires, dropped or lost, counted
+/// frame by frame in check_conservation; in the end, no frame is queued.
 TEST(Change, TheBooksBalanceWhateverHappensToTheLinks) {
     std::uint64_t cut = 0;
     std::uint64_t dropped = 0;

@@ -17,8 +17,8 @@ End at(std::uint32_t node, std::uint32_t port) {
     return {NodeIndex(node), static_cast<PortNumber>(port)};
 }
 
-/// A tree of two levels: `hosts` at each leaf (ports 1 …), one cable from each leaf to each spine
-/// (behind the hosts' ports), and every way up in one group.
+/// A tree of two levels: `hosts` at each leaf (ports 1 …), and one cable from each leaf to each
+/// spine (at the leaf's next ports). All uplinks of a leaf form one group.
 NetworkConfig tree(std::uint32_t leaves, std::uint32_t spines, std::uint32_t hosts) {
     NetworkConfig config;
     network::Graph& graph = config;
@@ -112,9 +112,8 @@ TEST(NetworkOfAGraph, EachHostReachesEachOther) {
     }
 }
 
-/// Host 0 sends through one leaf: its frames stay within the rate of its own cable, and a leaf's
-/// frames to others are spread over its ways up. With n connections and k ways, a way has n/k ±
-/// 5·√n.
+/// A leaf spreads the frames of its hosts to hosts of the other leaf over its uplinks. With n
+/// connections and k uplinks, an uplink has n/k ± 5·√n connections.
 TEST(NetworkOfAGraph, ConnectionsSpreadOverTheWaysUpAtEveryLevel) {
     constexpr std::uint32_t spines = 4;
     Driven tree_run(tree(2, spines, 8));

@@ -50,7 +50,7 @@ TEST(Network, AFrameGoesToItsHostAndNowhereElse) {
     }
 }
 
-/// Store and forward: the switch sends a frame on when it has all of it.
+/// Store and forward: the switch sends a frame on when the whole frame has arrived.
 TEST(Network, AFrameTakesItsTimeOnEveryWireAndEveryDelay) {
     Star star(2, {}, {gigabits_per_second(10), microseconds(1)},
               {gigabits_per_second(1), microseconds(3)});
@@ -60,7 +60,7 @@ TEST(Network, AFrameTakesItsTimeOnEveryWireAndEveryDelay) {
               microseconds(5) + kFrameTime + microseconds(1) + kFrameTime * 10 + microseconds(3));
 }
 
-/// Hosts 0 (at switch 0) and 1 (at switch 1) with several links between the switches.
+/// Host 0 at switch 0 and host 1 at switch 1, with several links between the switches.
 class Bundle : public Driver {
   public:
     explicit Bundle(std::uint16_t uplinks) {
@@ -97,9 +97,9 @@ TEST(Network, AllFramesOfAFlowTakeTheSameUplink) {
     }
 }
 
-/// Two levels of ECMP: four links from the first switch to four switches, and four from each of
-/// these to the last. Switches with the same seed polarise: all flows on link i of the first switch
-/// take link i of the second.
+/// Two levels of ECMP: four links from the first switch to four switches, and four links from each
+/// of those to the last switch. Switches with equal seeds polarise: all flows on link i of the
+/// first switch take link i of the second.
 TEST(Network, SwitchesWithSeedsOfTheirOwnUseAllLinksOfTheNextLevel) {
     constexpr std::uint16_t ways = 4;
     constexpr std::uint32_t flows = 3200;
@@ -146,8 +146,8 @@ TEST(Network, SwitchesWithSeedsOfTheirOwnUseAllLinksOfTheNextLevel) {
 
 // --- buffers -------------------------------------------------------------------------------------
 
-/// Ten frames arrive at once from ten hosts; the output sends one, holds three and has no room for
-/// six: a frame in transmission still lies in the buffer.
+/// Ten frames arrive at once from ten hosts. The output sends one frame, which still lies in the
+/// buffer during its transmission, holds three, and drops six for lack of space.
 TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
     Star star(12, drop_tail(4));
     star.from_each(1, 10, {.to_host = 0});
@@ -160,7 +160,7 @@ TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
 }
 
 /// Ten frames arrive at once from ten hosts. A shaper with a bucket of two frames sends two at
-/// once; its output holds four more, and has no room for four.
+/// once; its output holds four more, and drops four for lack of space.
 TEST(Network, WhatAShapersBucketHasLetGoIsNotInTheBuffer) {
     Star star(12, drop_tail(4), kTen,
               {gigabits_per_second(10), Time::zero(), {}, false, 2 * (kFrame + kWireOverhead)});
@@ -174,8 +174,8 @@ TEST(Network, WhatAShapersBucketHasLetGoIsNotInTheBuffer) {
     }
 }
 
-/// The first frame leaves the buffer one frame time after it came, and is on the wire for 100 µs: a
-/// frame that comes in that moment has room, one that comes a picosecond earlier has not.
+/// The first frame leaves the buffer one frame time after its arrival, and is on the wire for 100
+/// µs. A frame that arrives as it leaves has space; one that arrives 1 ps earlier has not.
 TEST(Network, AFrameOnTheWireIsNotInTheBuffer) {
     for (const std::int64_t early : {0, 1}) {
         Star star(3, drop_tail(1), kTen, {gigabits_per_second(10), microseconds(100)});
@@ -186,8 +186,8 @@ TEST(Network, AFrameOnTheWireIsNotInTheBuffer) {
     }
 }
 
-/// Frames arrive from 20 hosts at once. The first finds nothing queued, the k-th k − 1 frames: with
-/// a threshold of 5 frames, the 7th is the first to find more.
+/// Frames arrive from 20 hosts at once. Frame k finds k − 1 frames queued, so that with a threshold
+/// of 5 frames, frame 7 is the first to find more.
 TEST(Network, MarksFramesThatFindMoreThanTheThresholdQueuedAndAreEcnCapable) {
     SwitchConfig config;
     config.ecn_threshold = 5 * kFrame;
@@ -230,7 +230,7 @@ SwitchConfig any_switch(std::uint64_t which) {
     return config;
 }
 
-/// Bursts from random hosts to random hosts, with SACK slots now and then.
+/// Sends bursts from random hosts to random hosts; some frames have a SACK slot.
 void send_bursts(Star& star, std::uint32_t hosts, base::RandomStream& random) {
     Time at{};
     for (int burst = 0; burst < 60; ++burst) {
@@ -288,7 +288,7 @@ TEST(Network, LosesEveryNthFrameOfALink) {
     }
 }
 
-/// Notes when frames come into the switch and leave its buffer, and what follows for its content.
+/// Records when frames enter the switch and leave its buffer, and derives the buffer's occupancy.
 class OccupancyWitness : public Observer {
   public:
     explicit OccupancyWitness(Time down_delay) : delay_(down_delay) {}
@@ -300,7 +300,7 @@ class OccupancyWitness : public Observer {
     void on_drop(LinkIndex /*link*/, const Frame& frame, Time now) override {
         changes_.push_back({now, 1, -frame.bytes});
     }
-    /// A frame that leaves in the moment in which another comes makes room for it.
+    /// Peak of the occupancy; a frame that leaves makes space for one that arrives at this instant.
     [[nodiscard]] Bytes peak() {
         std::stable_sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
             return std::pair(a.at, a.order) < std::pair(b.at, b.order);
@@ -309,7 +309,7 @@ class OccupancyWitness : public Observer {
         Bytes peak = 0;
         for (std::size_t i = 0; i < changes_.size(); ++i) {
             held += changes_[i].bytes;
-            // A drop follows its arrival at once; it was never held.
+            // A drop follows the arrival of its frame directly; the buffer never held the frame.
             const bool dropped =
                 i + 1 < changes_.size() && changes_[i + 1].order == 1 && changes_[i + 1].bytes < 0;
             peak = dropped ? peak : std::max(peak, held);
@@ -344,9 +344,9 @@ TEST(Network, TheRecordedPeakIsThatOfAllFramesCountedByHand) {
     }
 }
 
-/// Packets of one size come at random times, independently: an M/D/1 queue. Pollaczek and
-/// Khinchine: the time average of the number in it is ρ + ρ²/2(1 − ρ). A 99 % interval misses that
-/// once in a hundred; that 3 or more of 40 do has a probability of 0.7 %.
+/// Packets of equal size arrive at independent random times: an M/D/1 queue. By Pollaczek and
+/// Khinchine, the time average of the number of packets in it is ρ + ρ²/2(1 − ρ). A 99 % interval
+/// misses this value once in a hundred; 3 or more misses of 40 have a probability of 0.7 %.
 TEST(Network, PoissonPacketsQueueAsInMD1) {
     int misses = 0;
     for (const double load : {0.3, 0.5, 0.7, 0.8}) {
@@ -354,7 +354,7 @@ TEST(Network, PoissonPacketsQueueAsInMD1) {
         std::vector<sim::TimeSeries::Bin> batches;
         for (std::uint64_t seed = 1; seed <= 10; ++seed) {
             base::RandomStream random(seed, "poisson." + std::to_string(load));
-            // Injected at the queue: the way in takes each frame 8 ps.
+            // Packets are injected at the queue: the link to the switch takes 8 ps per frame.
             Star star(2, {}, {{1'000'000'000'000'000}, Time::zero()});
             constexpr int packets = 60'000;
             const double mean_interval_ps = static_cast<double>(kFrameTime.ps) / load;

@@ -1,4 +1,4 @@
-// Written files are read back by tshark, with its checks of checksums switched on.
+// Written capture files are read back by tshark, with verification of checksums switched on.
 #include "ethernet/pcapng.hpp"
 
 #include <gtest/gtest.h>

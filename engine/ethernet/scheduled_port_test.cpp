@@ -12,8 +12,8 @@ namespace {
 
 // --- strict priority -----------------------------------------------------------------------------
 
-/// Low frames fill the wire for 816 us; a high one comes at any time in between and every 10 us. It
-/// waits for the rest of the one low frame on the wire, and then takes its own time.
+/// Frames of low priority fill the wire for 816 us; a frame of high priority arrives at any time in
+/// every 10 us. It waits for the rest of the low frame on the wire, and then takes one frame time.
 TEST(StrictPriority, AHighFrameWaitsForOneLowFrameAtMost) {
     base::RandomStream random(1, "strict");
     Star star(3, with(kStrict), kFast);
@@ -37,13 +37,13 @@ TEST(StrictPriority, AHighFrameWaitsForOneLowFrameAtMost) {
     }
     EXPECT_GT(longest, kFrameTime / 2);
     EXPECT_EQ(star.arrivals.size(), 1070U);
-    // The wire never rests: 1070 frames, one after the other.
+    // The wire is never idle: 1070 frames leave one after the other.
     EXPECT_EQ(star.arrivals.back().at, way_in + kFrameTime * 1070);
 }
 
-/// One frame of each class comes at once from a host of its own, and two of class 3. The first to
-/// be handled finds a free wire; of the others, the highest class goes first, and within a class
-/// the first to come.
+/// One frame of each class, and two of class 3, arrive at once from separate hosts. The first frame
+/// processed finds the wire free. Of the others, the highest class goes first, and within a class
+/// the first to arrive.
 TEST(StrictPriority, ServesTheHighestClassFirstAndAClassInOrder) {
     Star star(10, with(kStrict));
     const std::array<std::uint8_t, 9> classes{0, 3, 7, 1, 5, 3, 2, 6, 4};
@@ -55,7 +55,7 @@ TEST(StrictPriority, ServesTheHighestClassFirstAndAClassInOrder) {
     EXPECT_EQ(star.order(), (std::vector<std::uint32_t>{0, 2, 7, 4, 8, 1, 5, 6, 3}));
 }
 
-/// Strict priority at the port of a host, to which frames come without a wire in front.
+/// Strict priority at the port of a host, to which frames arrive without a wire.
 TEST(StrictPriority, AHostHasItToo) {
     Star star(2, {}, {gigabits_per_second(10), Time::zero(), kStrict});
     for (std::uint32_t i = 0; i < 8; ++i) {
@@ -88,11 +88,11 @@ TEST(StrictPriority, CountsByClass) {
 
 // --- weights -------------------------------------------------------------------------------------
 
-/// Frames of random sizes wait in three classes with weights 1, 2 and 5. After g or g + 1 of its
-/// turns, a class of weight w has sent S with g·w·Q − L < S ≤ (g + 1)·w·Q, for the quantum Q of
-/// weight 1 and the largest frame L: what it may send less what it has left. So S / w differs by
-/// less than Q + L / w from class to class as long as all have something waiting, and between any
-/// two moments of that time by less than twice as much.
+/// Frames of random sizes wait in three classes with weights 1, 2 and 5. Let Q be the quantum of
+/// weight 1 and L the largest frame. After g or g + 1 of its turns, a class of weight w has sent S
+/// bytes with g·w·Q − L < S ≤ (g + 1)·w·Q. So S / w differs between classes by less than Q + L / w
+/// while all have frames waiting, and by less than twice as much between any two moments of this
+/// time.
 TEST(Weights, ShareTheWireWithinOneQuantum) {
     constexpr std::array<Bytes, 3> weights{1, 2, 5};
     constexpr Bytes quantum = 1518 + kWireOverhead;
@@ -107,7 +107,7 @@ TEST(Weights, ShareTheWireWithinOneQuantum) {
             queued[c] += bytes;
         }
     }
-    // All has come after 8 · 200 kB at 100 Gb/s, 0.13 ms; a tenth as much has left.
+    // All frames have arrived after 8 · 200 kB at 100 Gb/s, 0.13 ms; a tenth of them has left.
     star.run();
     std::array<Bytes, 3> sent{};
     const Time first = microseconds(1);  // by which frames of all classes have come
@@ -126,8 +126,8 @@ TEST(Weights, ShareTheWireWithinOneQuantum) {
     EXPECT_GT(sent[0], 150'000);
 }
 
-/// Classes 0 and 1 share, class 5 has strict priority: all of its frames leave first, but for the
-/// one that has begun when they come.
+/// Classes 0 and 1 share the wire, class 5 has strict priority: all its frames leave first, except
+/// for one frame of another class that has already begun.
 TEST(Weights, ComeBehindStrictPriority) {
     Star star(4, with({Scheduling::weighted, {1, 1}}), kFast);
     star.burst(20, 1, {.to_host = 0});
@@ -142,8 +142,8 @@ TEST(Weights, ComeBehindStrictPriority) {
     EXPECT_EQ(star.arrivals.back().at, kFrameTime / 10 + kFrameTime * 50);
 }
 
-/// Class 1 may send five frames in a round and has one. When both classes have frames again, later
-/// or while that frame leaves, its turn is over in the first case and goes on in the second.
+/// Class 1 may send five frames per round and has one. Both classes get more frames: either later,
+/// so that the turn of class 1 is over, or while its frame leaves, so that its turn continues.
 TEST(Weights, ATurnEndsWithTheFramesOfItsClass) {
     for (const bool later : {true, false}) {
         Star star(2, {}, {gigabits_per_second(10), Time::zero(), {Scheduling::weighted, {1, 5}}});
@@ -167,7 +167,7 @@ TEST(Weights, ATurnEndsWithTheFramesOfItsClass) {
     }
 }
 
-/// Shares that one class leaves go to the others: alone, the lightest has all of the wire.
+/// Shares unused by a class go to others: alone, the class of least weight has the whole wire.
 TEST(Weights, OfClassesWithoutFramesAreTheOthers) {
     Star star(2, with({Scheduling::weighted, {1, 100}}), kFast);
     star.burst(50, 1, {.to_host = 0});
@@ -187,8 +187,8 @@ TEST(Weights, OfNothingOrWithoutUseAreRefused) {
 
 // --- against the FIFO port -----------------------------------------------------------------------
 
-/// With one class, or one input, frames leave a ScheduledPort as they leave a FifoPort: frame by
-/// frame at the same picosecond, whatever the order of arrivals.
+/// With one class, or one input, frames leave a ScheduledPort as they leave a FifoPort: each frame
+/// at the same picosecond, for any order of arrivals.
 TEST(ScheduledPort, OfOneClassSendsAsAFifoPortDoes) {
     const std::array<Schedule, 2> schedules{kStrict,
                                             {Scheduling::weighted, {1, 3, 0, 2, 0, 9, 1, 1}}};
@@ -205,7 +205,7 @@ TEST(ScheduledPort, OfOneClassSendsAsAFifoPortDoes) {
                             .seq = i,
                             .traffic_class = of};
             const LinkIndex link = Star::up(static_cast<std::uint32_t>(random.uniform_int(3)));
-            // Bursts, pauses, and frames that come as another leaves.
+            // Bursts, pauses, and frames that arrive while another frame leaves.
             at += random.uniform() < 0.3
                       ? Time::from_seconds(random.exponential(3e-6))
                       : Time{static_cast<std::int64_t>(random.uniform_int(3)) * kFrameTime.ps / 10};
@@ -234,7 +234,7 @@ TEST(Voq, ServesItsInputsInTurnHoweverMuchEachHasQueued) {
     }
     star.run();
     ASSERT_EQ(star.arrivals.size(), 150U);
-    // Turns begin once all inputs have something queued, after at most one frame of each.
+    // Turns begin once all inputs have frames queued, after at most one frame from each input.
     for (const std::uint32_t host : {1U, 2U, 3U}) {
         EXPECT_NEAR(star.shares(90)[EndpointIndex(host)], 30, 1);
     }
@@ -253,13 +253,13 @@ TEST(Voq, KeepsTheFramesOfAnInputInOrderAndTheOutputBusy) {
     for (std::size_t i = 0; i < 300; ++i) {
         const Frame& frame = star.arrivals.at(i).frame;
         EXPECT_EQ(frame.seq, expected[frame.to]++);
-        // 81.6 ns on the way in, then one frame time after the other without a pause.
+        // The link to the switch takes 81.6 ns; then frame follows frame without a pause.
         EXPECT_EQ(star.arrivals[i].at, Time{81'600} + kFrameTime * static_cast<int>(i + 1));
     }
 }
 
-/// The output takes 8.16 us for a frame. Within 4.08 us input 1 brings 50 frames: the first is
-/// sent, ten fill its queue, 39 are dropped. Input 2 has a queue of its own.
+/// The output takes 8.16 us per frame. Within 4.08 us input 1 delivers 50 frames: the first is
+/// sent, ten fill the input's queue, 39 are dropped. Input 2 has a separate queue.
 TEST(Voq, AFullQueueOfOneInputLeavesTheOthersTheirs) {
     Star star(3, voq(1 << 20, 10 * kFrame), kFast, {gigabits_per_second(1), Time::zero()});
     star.burst(50, 1, {.to_host = 0, .to = EndpointIndex(1)});
@@ -272,7 +272,7 @@ TEST(Voq, AFullQueueOfOneInputLeavesTheOthersTheirs) {
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 39U);
 }
 
-/// Threshold that the fourth of the eleven admitted frames is the first to exceed.
+/// A threshold that the fourth of eleven admitted frames is the first to exceed.
 TEST(Voq, MarksNoFrameThatItsFullQueueRefuses) {
     SwitchConfig config = voq(1 << 20, 10 * kFrame);
     config.ecn_threshold = 2 * kFrame;
@@ -290,11 +290,11 @@ TEST(Voq, IsFullWhenAllQueuesTogetherFillTheBuffer) {
     EXPECT_EQ(star.network.link_drops(Star::down(0)), 6U);
 }
 
-/// All eight hosts send at the rate of their links, each frame to a host drawn at random. Queues at
-/// the inputs, served first-in first-out, would carry 2 − √2 = 58.6 % of that (M. Karol, M. Hluchyj
-/// and S. Morgan, "Input Versus Output Queueing on a Space-Division Packet Switch", 1987), 61.8 %
-/// with eight hosts: a frame waits behind one for another output. No frame does here, and what is
-/// lacking to 100 % are outputs for which too little has come yet.
+/// All eight hosts send at the rate of their links, each frame to a random host. With first-in
+/// first-out queues at the inputs, the switch would carry 2 − √2 = 58.6 % of this load (M. Karol,
+/// M. Hluchyj and S. Morgan, "Input Versus Output Queueing on a Space-Division Packet Switch",
+/// 1987), 61.8 % with eight hosts, as frames wait behind frames for other outputs. No frame does so
+/// here; less than 100 % is carried only while too few frames have come for some outputs.
 TEST(Voq, CarriesUniformTrafficWithoutHeadOfLineBlocking) {
     constexpr std::uint16_t hosts = 8;
     constexpr int frames = 4000;
@@ -311,8 +311,8 @@ TEST(Voq, CarriesUniformTrafficWithoutHeadOfLineBlocking) {
     EXPECT_EQ(star.arrivals.size(), std::size_t{hosts} * frames);
 }
 
-/// Inputs 1 and 2 fill the queues for host 0. A frame behind them, for host 3, takes its time on
-/// two wires.
+/// Inputs 1 and 2 fill the queues for host 0. A frame behind them for host 3 waits only on its link
+/// to the switch, and then takes the time of a second wire.
 TEST(Voq, AFrameForAFreeOutputWaitsForNone) {
     Star star(4, voq(1 << 20));
     star.burst(50, 1, {.to_host = 0});

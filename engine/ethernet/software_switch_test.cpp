@@ -8,7 +8,7 @@ namespace {
 
 using base::nanoseconds;
 
-/// Without costs: as fast as the links.
+/// A software switch without costs: as fast as its links.
 SwitchConfig software(const SoftwareSwitchConfig& how = {}) {
     SwitchConfig config;
     config.model = BufferModel::software;
@@ -44,7 +44,7 @@ TEST(SoftwareSwitch, WithoutCostsAndPacesIsAnOrdinarySwitchWithEnoughMemory) {
 }
 
 TEST(SoftwareSwitch, APaceIsKeptToASlotOfItsWheelAndDoesNotDrift) {
-    // A frame of 1020 B on the wire in 10.2 µs.
+    // At the pace, a frame of 1020 B on the wire takes 10.2 µs.
     Star star(3, software({.pace = {800'000'000}, .destinations = {NodeIndex(2)}}));
     star.burst(400, 0, {.to_host = 2});
     star.send(Star::up(1), {.to_host = 0}, microseconds(1));
@@ -58,7 +58,7 @@ TEST(SoftwareSwitch, APaceIsKeptToASlotOfItsWheelAndDoesNotDrift) {
         EXPECT_GE(paced[i], due - slot);
         EXPECT_GE(paced[i] - paced[i - 1], Time{10'200'000} - slot);
     }
-    // Up and down at 10 Gb/s; no other ring is in its way.
+    // The frame passes two links at 10 Gb/s; no other ring delays it.
     EXPECT_EQ(star.arrivals_at(0), std::vector<Time>{microseconds(1) + kFrameTime + kFrameTime});
 }
 
@@ -69,7 +69,7 @@ TEST(SoftwareSwitch, APaceMayCountTheBitsOfIp) {
     star.burst(100, 0, {.to_host = 1});
     star.run();
     const std::vector<Time> paced = star.arrivals_at(1);
-    // 982 B of IP each.
+    // Each frame contains an IP packet of 982 B.
     EXPECT_NEAR((paced.back() - paced.front()).seconds(), 99 * 982 * 8 / 0.8e9, 0.5e-6);
 }
 
@@ -79,11 +79,11 @@ TEST(SoftwareSwitch, ARingHoldsTheBurstOrDropsItsTail) {
                                .pace = {800'000'000},
                                .destinations = {NodeIndex(1)},
                                .descriptors = 4}));
-        // 100 come within 81.6 µs, when the ninth leaves, 10.2 µs each; but the first comes at
-        // 0.8 µs, so that the eighth has left as the last one comes, at 72.4 µs: 92 are there.
+        // The 100 frames arrive within 81.6 µs, and leave every 10.2 µs from 0.8 µs on. The eighth
+        // leaves at 72.4 µs, before the last one arrives: the ring must hold 92 frames.
         star.burst(100, 0, {.to_host = 1});
         star.run();
-        // Eight of the smallest ring leave until the last one comes, and 20 are held then.
+        // Eight frames leave the smallest ring before the last one arrives, when it holds 20.
         EXPECT_EQ(star.network.link_drops(Star::down(1)), drops) << ring;
         EXPECT_EQ(star.arrivals_at(1).size(), 100U - drops);
     }
@@ -115,8 +115,8 @@ TEST(SoftwareSwitch, AFrameTakesTheTimeOfACore) {
 }
 
 TEST(SoftwareSwitch, ACoreThatIsTooSlowFillsDescriptors) {
-    // Two sources of 10 Gb/s bring 2.45 frames in a µs for two destinations; a core takes 1 µs for
-    // each, so that 1/1.45 of what comes after the descriptors are full is missed.
+    // Two sources at 10 Gb/s deliver 2.45 frames per µs for two destinations. A core takes 1 µs per
+    // frame, so that the device drops 1.45 of 2.45 frames once the descriptors are full.
     for (const std::uint32_t cores : {1U, 2U}) {
         Star star(4, software({.cores = cores, .packet_cost = microseconds(1), .descriptors = 64}));
         star.burst(5'000, 0, {.to_host = 2});
@@ -132,7 +132,7 @@ TEST(SoftwareSwitch, ACoreThatIsTooSlowFillsDescriptors) {
 }
 
 TEST(SoftwareSwitch, CoresShareTheBandwidthOfTheMemory) {
-    // Each byte crosses it twice: 10 Gb/s of memory carry 5 Gb/s of frames.
+    // Each byte crosses memory twice: memory of 10 Gb/s carries 5 Gb/s of frames.
     Star star(
         4, software({.cores = 2, .descriptors = 16, .memory_bandwidth = gigabits_per_second(10)}));
     star.burst(5'000, 0, {.to_host = 2});
@@ -149,8 +149,8 @@ TEST(SoftwareSwitch, MarksWhatFindsALongRing) {
     Star star(2, config);
     star.burst(20, 0, {.to_host = 1, .flags = kEcnCapable});
     star.run();
-    // The first leaves at once, the second when the fourteenth is about to come: the twelfth finds
-    // ten, which are not more than the threshold, all later ones find more.
+    // The first frame leaves at once, the second just before the fourteenth arrives. The twelfth
+    // finds ten frames, which are not above the threshold; all later frames find more.
     ASSERT_EQ(star.arrivals.size(), 20U);
     star.expect_marks_from(12);
 }
@@ -162,8 +162,8 @@ TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
                          .destinations = {NodeIndex(2)},
                          .pause_at = pause});
     };
-    // One frame of each source is under way as the ring is full, and one may begin before the pause
-    // frame is there: 51 and 4.
+    // When the ring reaches its threshold, one frame of each source is under way, and one more may
+    // begin before the pause frame arrives: 51 and 4 frames.
     Star dropping(4, paced(54, 0));
     Star pausing(4, paced(54, 50));
     Star unlimited(4, paced(4'096, 0));
@@ -173,11 +173,11 @@ TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
         star->run();
     }
     EXPECT_GT(dropping.network.link_drops(Star::down(2)), 300U);
-    // The ring is never empty, so that its pace tells when frames leave.
+    // The ring is never empty, so that only its pace determines when frames leave.
     EXPECT_EQ(pausing.network.link_drops(Star::down(2)), 0U);
     EXPECT_EQ(pausing.arrivals_at(2), unlimited.arrivals_at(2));
-    // The first 54 frames, and then cycles from 54 down to 25 and up again, while one leaves: 346
-    // frames in eleven of 30, each with a pause and its end for each source.
+    // The first 54 frames fill the ring, which then cycles between 54 and 25 frames as one leaves
+    // at a time: 346 frames in eleven cycles of 30. Each cycle pauses and resumes both sources.
     EXPECT_NEAR(static_cast<double>(pausing.network.pauses()), 4 * (1 + 11), 4);
     EXPECT_EQ(pausing.network.pauses() % 2, 0U);
     EXPECT_EQ(unlimited.network.pauses(), 0U);
@@ -189,8 +189,8 @@ TEST(SoftwareSwitch, APauseHoldsUpAllThatComesByThePort) {
     star.send(Star::up(0), {.to_host = 3}, Time::zero());
     star.send(Star::up(1), {.to_host = 3, .seq = 1}, Time::zero());
     star.run();
-    // The innocent one waits behind 30 frames of which most leave at the pace; that of another
-    // source, which sends nothing to the long ring, does not.
+    // The frame of the paused source waits behind 30 frames, most of which leave at the pace. The
+    // frame of another source, which sends nothing to the long ring, does not wait.
     const std::vector<Time> innocent = star.arrivals_at(3);
     ASSERT_EQ(innocent.size(), 2U);
     EXPECT_EQ(innocent[0], kFrameTime + kFrameTime);
@@ -205,7 +205,7 @@ TEST(SoftwareSwitch, ServesClassesStrictly) {
     star.burst(50, 0, {.to_host = 2});
     star.burst(20, 1, {.to_host = 2, .traffic_class = 5});
     star.run();
-    // The urgent ones come as fast as their link brings them, but for the frame under way.
+    // Frames of class 5 arrive at the rate of their link, except for the frame under way.
     const std::vector<Time> urgent = star.arrivals_of(TrafficClass(5));
     ASSERT_EQ(urgent.size(), 20U);
     EXPECT_LE(urgent.back(), Time{24 * kFrameTime.ps});
@@ -226,7 +226,7 @@ TEST(SoftwareSwitch, WhatWaitsForALinkComesWhenItIsUpAgain) {
     EXPECT_LE(star.network.cut_frames(), 2U);
 }
 
-/// Each frame has one fate, and a second run is the same.
+/// Each frame is delivered or dropped once, and a second run is equal.
 TEST(SoftwareSwitch, RandomOnesConserveFrames) {
     base::RandomStream random(5, "switches");
     for (std::uint64_t round = 0; round < 100; ++round) {

@@ -13,7 +13,7 @@ namespace {
 
 using base::Bytes;
 
-/// Charges frames to one port until one does not fit; how many did.
+/// Charges frames to one port until a frame does not fit; returns the number of frames charged.
 int fill(SwitchBuffer& buffer, std::uint32_t port, Bytes frame) {
     int frames = 0;
     while (buffer.fits(port, frame)) {
@@ -31,7 +31,7 @@ SwitchConfig shared_memory(Bytes buffer, Bytes dedicated = 0) {
     return config;
 }
 
-/// The first of the 256 B cells holds 192 B of the frame beside 64 B of metadata.
+/// The first cell of 256 B holds 192 B of the frame, after 64 B of metadata.
 TEST(SharedMemory, CountsCellsWithMetadataInTheFirstOrBytes) {
     struct Case {
         Bytes cell;
@@ -53,7 +53,7 @@ TEST(SharedMemory, CountsCellsWithMetadataInTheFirstOrBytes) {
     }
 }
 
-/// 10 kB, 4 kB of it dedicated to 4 ports: 1000 B each, and a pool of 6000 B.
+/// A memory of 10 kB: 1000 B dedicated to each of 4 ports, and a pool of 6000 B.
 TEST(SharedMemory, TakesTheDedicatedPartFirstAndThenThePool) {
     SwitchBuffer buffer(shared_memory(10'000, 4'000), 4);
     for (int i = 0; i < 10; ++i) {
@@ -75,9 +75,9 @@ TEST(SharedMemory, TakesTheDedicatedPartFirstAndThenThePool) {
     EXPECT_EQ(buffer.memory().used(), 0);
 }
 
-/// 4000 B dedicated to 4 ports, 1000 B each; alpha 1/2. Port 0 takes 8 frames of 500 B: 3000 B
-/// beyond its own part. The last found 2500 B used by the port, and needed more than twice that
-/// free.
+/// A memory with 1000 B dedicated to each of 4 ports, and alpha 1/2. Port 0 takes 8 frames of 500
+/// B: 3000 B beyond its dedicated part. For the last frame, 2500 B of the pool are used by the
+/// port, and more than twice as much must be free.
 TEST(SharedMemory, TellsTheLeastBufferOfTheLastFrame) {
     SwitchConfig config = shared_memory(1'000'000, 4'000);
     config.alpha = 0.5;
@@ -88,14 +88,14 @@ TEST(SharedMemory, TellsTheLeastBufferOfTheLastFrame) {
         buffer.charge(0, 500);
     }
     EXPECT_EQ(buffer.memory().least_buffer(0, 500), 4'000 + 2'500 + 5'001);
-    // Port 1 has used nothing of the pool: of its frame 200 B lie there, beside the 3000 B.
+    // Port 1 has used no byte of the pool: 200 B of its frame lie there, in addition to the 3000 B.
     buffer.charge(1, 900);
     EXPECT_EQ(buffer.memory().least_buffer(1, 900), 4'000);
     buffer.charge(1, 300);
     EXPECT_EQ(buffer.memory().least_buffer(1, 300), 4'000 + 3'000 + 200);
 }
 
-/// Equal books in a switch of just that size, or of a cell less.
+/// Equal frames fit into a switch with just the least buffer, but not with one cell less.
 TEST(SharedMemory, AdmitsInTheLeastBufferAndInNoSmallerOne) {
     base::RandomStream random(1, "least buffer");
     for (const double alpha : {0.0625, 0.3, 1.0, 8.0, 1e6}) {
@@ -124,8 +124,8 @@ TEST(SharedMemory, AdmitsInTheLeastBufferAndInNoSmallerOne) {
 }
 
 /// Choudhury and Hahne (1998), eq. 3: each of n greedy queues q may grow while q < α·(B − n·q), so
-/// all settle where q = α·(B − n·q), that is q = α·B / (1 + n·α). In whole cells, a queue that is
-/// refused at q while j < n others stand at q + 1 has q >= α·(B − n·q − j), at most one cell off.
+/// that all settle at q = α·(B − n·q), which is q = α·B / (1 + n·α). In whole cells, a queue that
+/// is refused at q while j < n others are at q + 1 has q >= α·(B − n·q − j), at most one cell off.
 TEST(SharedMemory, GreedyPortsSettleAtTheFixedPointOfTheDynamicThreshold) {
     constexpr std::int64_t cells = 100'000;
     for (const double alpha : {0.0625, 0.5, 1.0, 2.0, 8.0}) {
@@ -152,8 +152,8 @@ TEST(SharedMemory, GreedyPortsSettleAtTheFixedPointOfTheDynamicThreshold) {
     }
 }
 
-/// One greedy port holds α·B / (1 + α) = 2/3 of the pool with α = 2. A second then finds 1/3 free
-/// and may take cells while q < 2·(B/3 − q), up to 2/9 of the pool, while the first gets no more.
+/// One greedy port holds α·B / (1 + α) = 2/3 of the pool at α = 2. A second port then finds 1/3
+/// free and may take cells while q < 2·(B/3 − q), up to 2/9 of the pool; the first gets no more.
 TEST(SharedMemory, ALateComerFindsRoomThatTheThresholdKeptFree) {
     SwitchConfig config = shared_memory(90'000);
     config.cell_size = 1;
@@ -164,8 +164,8 @@ TEST(SharedMemory, ALateComerFindsRoomThatTheThresholdKeptFree) {
     EXPECT_FALSE(buffer.fits(0, 1));
 }
 
-/// How many frames of each size fit in a port of their own, port after port. When one has left
-/// port 0, one more fits there.
+/// Numbers of frames of each size that fit, one port per size, filled one after the other. When a
+/// frame has left port 0, one more fits there.
 std::vector<int> fitting(const SwitchConfig& config, const std::vector<Bytes>& frames) {
     SwitchBuffer buffer(config, static_cast<std::uint32_t>(frames.size()));
     std::vector<int> counts;
@@ -180,7 +180,7 @@ std::vector<int> fitting(const SwitchConfig& config, const std::vector<Bytes>& f
 TEST(SwitchBuffer, HoldsAsManyFramesAsItsBoundsAllow) {
     using Counts = std::vector<int>;
     const std::vector<Bytes> full(2, 1518);
-    // Bounds of packets of each output, whatever their length; of its bytes; of bytes in all.
+    // Limits per output in packets of any length, or in bytes; then one limit in bytes for all.
     EXPECT_EQ(fitting({.model = BufferModel::drop_tail, .queue_packets = 14}, {9018, 64}),
               (Counts{14, 14}));
     SwitchConfig config{.model = BufferModel::drop_tail, .port_limit = 10 * 1518};
@@ -195,7 +195,7 @@ TEST(SwitchBuffer, HoldsAsManyFramesAsItsBoundsAllow) {
     config.cell_metadata = 64;
     config.alpha = 1e9;
     EXPECT_EQ(fitting(config, full), (Counts{14, 14}));
-    // 1000 B of its own and all 6000 B of the pool; the other ports have their dedicated part.
+    // Port 0 takes its 1000 B and all 6000 B of the pool; the others get their dedicated part.
     config = shared_memory(10'000, 4'000);
     config.alpha = 1e9;
     EXPECT_EQ(fitting(config, {100, 100, 100, 100}), (Counts{70, 10, 10, 10}));
@@ -221,7 +221,7 @@ TEST(SwitchBuffer, CountsDropsByPort) {
     EXPECT_EQ(buffer.port(1).dropped_bytes, 1582);
 }
 
-/// Any buffer of a few dozen frames.
+/// A random switch with a buffer of a few dozen frames.
 SwitchConfig draw_config(base::RandomStream& random, std::uint32_t ports) {
     SwitchConfig config;
     config.model = static_cast<BufferModel>(random.uniform_int(4));
@@ -241,8 +241,8 @@ Bytes draw_frame(base::RandomStream& random) {
     return static_cast<Bytes>(64 + random.uniform_int(1455));
 }
 
-/// `fits` is asked with books that still hold frames which have left: what it grants then it must
-/// grant with fewer, or a frame could be admitted that has no room.
+/// `fits` is called with counters that still include departed frames. If a frame fits then, it must
+/// also fit with these removed; else a frame without space could be admitted.
 TEST(SwitchBuffer, WhateverFitsFitsWithLessOnTheBooks) {
     base::RandomStream random(1, "monotone");
     constexpr std::uint32_t ports = 3;

@@ -25,7 +25,7 @@ constexpr Time kCable = base::microseconds(1);
 
 enum class TransportKind : std::uint8_t { tcp, udp, rdma };
 
-/// Frames as they leave host 0: when the last bit does, and bytes on the wire.
+/// Frames that leave host 0: the time at which the last bit leaves, and their bytes on the wire.
 class Departures final : public StrictListener, private ethernet::Observer {
   public:
     struct Departure {
@@ -96,10 +96,10 @@ class WeightsOfAHost : public testing::TestWithParam<std::tuple<TransportKind, W
                                 {weights[0], weights[1], weights[2]}};
         return config;
     }
-    /// While all classes have something to send.
+    /// Expects the weights as shares of the wire, while all classes have frames to send.
     static void expect_shares(const ethernet::NetworkConfig& config) {
         Departures sent(std::get<0>(GetParam()), config);
-        // Messages of different sizes, so that last packets differ: shares are those of bytes.
+        // Messages differ in size, and so do their last packets: shares are shares of bytes.
         for (int i = 0; i < 1000; ++i) {
             sent.post(100'000, 0);
             sent.post(51'000, 1);
@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(OverEachTransport, WeightsOfAHost,
 
 TEST_P(WeightsOfAHost, ShareItsWire) { expect_shares(network()); }
 
-/// The port rests between frames, as a rate limit demands.
+/// The port is idle between frames, as under a rate limit.
 TEST_P(WeightsOfAHost, ShareItsPace) {
     ethernet::NetworkConfig config = network();
     config.changes = {
@@ -138,7 +138,7 @@ TEST_P(WeightsOfAHost, ShareItsPace) {
 }
 
 /// Class 3 has no weight: strict priority. Its messages come every 100 us and take 6 % of the wire,
-/// each between two frames of the others, which share what is left.
+/// each between two frames of the other classes, which share the rest.
 TEST_P(WeightsOfAHost, ShareWhatStrictPriorityLeaves) {
     Departures sent(std::get<0>(GetParam()), network());
     for (int i = 0; i < 1000; ++i) {
@@ -164,16 +164,16 @@ INSTANTIATE_TEST_SUITE_P(OverEachTransport, TokenBucketOfAHost,
                                                           TransportKind::rdma),
                                           testing::Values<Bytes>(0, 5'000, 14'000, 60'000)));
 
-/// RFC 2697 on paper: tokens, one for each byte on the wire, come at the rate of the link up to the
-/// depth of the bucket, and the first frame of the queue leaves when it has its tokens. A wire has
-/// a bucket of depth 0 and a frame on it collects its tokens one by one.
+/// Token bucket (RFC 2697), computed directly: tokens, one per byte on the wire, come at the link's
+/// rate up to the depth of the bucket, and the first frame in the queue leaves when it has its
+/// tokens. A wire is a bucket of depth 0, on which a frame collects its tokens one by one.
 TEST_P(TokenBucketOfAHost, ABurstLeavesAsTokensCome) {
     const auto [kind, bucket] = GetParam();
     ethernet::NetworkConfig network = star(2);
     network.buckets.assign(2, bucket);
     Departures sent(kind, network);
     // The second burst finds the bucket partly refilled, the third and fourth find it full. Each
-    // one has left when the next one comes.
+    // burst has left when the next burst comes.
     const std::vector<std::pair<Time, std::vector<Bytes>>> bursts{
         {Time::zero(), {100'000}},
         {base::microseconds(100), {20'000}},

@@ -16,14 +16,14 @@ class Arrivals : public StrictListener {
     int received = 0;
 };
 
-/// Two hosts write 20 messages of 30 packets to a third, and every n-th packet is lost on the way
-/// to the switch. Go-back-N: whatever leaves beyond the 600 packets of each has left before.
+/// Two hosts write 20 messages of 30 packets to a third, and every n-th packet is lost before the
+/// switch. Go-back-N: each packet that leaves beyond the 600 per host is a retransmission.
 TEST(RdmaOverEthernet, RetransmissionsArePacketsThatLeaveOnceMore) {
     for (const std::uint64_t period : {7U, 41U, 300U}) {
         ethernet::NetworkConfig network = star(3);
         network.losses = {{.link = ethernet::LinkIndex(0), .period = period},
                           {.link = ethernet::LinkIndex(2), .period = period + 1}};
-        // Timers expire where many losses delay messages; where there are few, none does.
+        // Timers expire only if losses are frequent enough to lose retransmissions and NAKs.
         const auto transport = *RdmaOverEthernet::make(
             network, RdmaConfig{.retry_timeout = base::milliseconds(2)}, {});
         transport->end_at(base::seconds(1));

@@ -69,8 +69,8 @@ class Script : public Listener {
 
 const Time closing = base::microseconds(200);
 
-/// A reset is a frame of the smallest size, over two cables at 10 Gb/s with 1 us each; the
-/// frame and what it takes on the wire besides are sent twice.
+/// A reset is a frame of minimum size; with preamble and gap, it is sent twice: over two cables at
+/// 10 Gb/s, with 1 us each.
 Time way_of_a_reset() {
     const base::WireClock wire(base::gigabits_per_second(10));
     return (wire(ethernet::kMinimumFrame + ethernet::kWireOverhead) + base::microseconds(1)) * 2;
@@ -83,7 +83,7 @@ TEST(TcpClose, TheOtherEndIsNotifiedByAReset) {
     script.run(base::seconds(10));
     ASSERT_EQ(script.fates[1].failed.size(), 1U);
     const Time failed = script.fates[1].failed.front();
-    // Its host sends acknowledgements as well, one of which may have begun.
+    // The other host also sends acknowledgements, one of which may delay the reset.
     EXPECT_GE(failed, closing + way_of_a_reset() - base::nanoseconds(40));
     EXPECT_LE(failed, closing + way_of_a_reset() + base::nanoseconds(200));
     EXPECT_TRUE(script.fates[1].received.empty());
@@ -134,7 +134,7 @@ TEST(TcpClose, OthersGoOn) {
     EXPECT_TRUE(script.fates[2].failed.empty());
 }
 
-/// Until it makes connections of its own, or the new process there does.
+/// A reset connection stays closed until either host, with a new process there, connects.
 TEST(TcpClose, AConnectionThatWasResetIsNotWrittenToAgain) {
     Script script(2);
     script.write_at(Time::zero(), 0, 1, 1'000, 1);
@@ -166,8 +166,8 @@ TEST(TcpClose, AMessageOfAnEndedProcessIsNotWrittenByTheNextOne) {
     EXPECT_EQ(script.fates[2].received.size(), 1U);
 }
 
-/// Every message is received, or fails; one that asks for its completion is completed or fails,
-/// too. Nothing happens twice.
+/// Every message is received or fails. A message that requests its completion is also completed or
+/// fails. No event happens twice.
 TEST(TcpClose, EachMessageHasItsFateInRandomRuns) {
     for (std::uint64_t seed = 1; seed <= 200; ++seed) {
         base::RandomStream random(seed, "closing");

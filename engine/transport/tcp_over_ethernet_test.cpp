@@ -12,9 +12,9 @@ namespace {
 
 using base::Time;
 
-/// Host 0 sends a hundred questions to each other host, by turns, ten ahead. Each question is
-/// answered at once, in several segments, and each answer followed by a question to another host.
-/// The tag of a question is 2 · its number, that of its answer one more.
+/// Host 0 sends a hundred questions to each other host, in turn, with ten outstanding. A host
+/// answers each question at once, in several segments, and host 0 answers that with a question to
+/// another host. The tag of question n is 2 n, that of its answer 2 n + 1.
 class QuestionsAndAnswers : public StrictListener {
   public:
     static constexpr std::uint32_t kHosts = 5;
@@ -73,13 +73,13 @@ TEST(TcpOverEthernet, QuestionsAndAnswersGoOverTheConnectionOfTheirHosts) {
         EXPECT_EQ(endpoints.sender(there).end(), 100 * 10'000U);
         EXPECT_EQ(endpoints.sender(ethernet::peer(there)).end(), 100 * 100U);
     }
-    // A message is expected before it is received.
+    // Each message is announced before it is received.
     EXPECT_EQ(all.too_late, 0U);
     EXPECT_GT(all.expected.size(), QuestionsAndAnswers::kQuestions / 2);
 }
 
-/// Posted at once, the first one with a latency: the others leave with it, in order. None waits
-/// behind the frames of a later one.
+/// Messages posted at once, of which the first has a latency: the others leave with it, in order.
+/// None waits behind the frames of a later message.
 class Latencies : public StrictListener {
   public:
     Latencies() {
@@ -107,8 +107,8 @@ TEST(TcpOverEthernet, MessagesOfAHostLeaveInTheOrderInWhichTheyArePosted) {
     EXPECT_LT(all.received[0].second, base::microseconds(60));
 }
 
-/// A message of three segments from host 0 to host 1, and its answer of one, with packets of which
-/// hosts take note so much later.
+/// A message of three segments from host 0 to host 1, and an answer of one segment; hosts process
+/// packets after `latency`.
 class LatePackets : public StrictListener {
   public:
     explicit LatePackets(const base::DelayDistribution& latency) {
@@ -132,8 +132,8 @@ class LatePackets : public StrictListener {
     std::vector<Time> received;
 };
 
-/// Question and answer are one packet after the other at either host: 70 µs later the first is
-/// there, and 140 µs later the second.
+/// Question and answer have one packet each way in sequence: with 70 µs of latency per packet, the
+/// question arrives 70 µs later and the answer 140 µs later.
 TEST(TcpOverEthernet, AHostTakesNoteOfAPacketAfterItsLatency) {
     const LatePackets at_once({});
     const LatePackets late({.mean = base::microseconds(70)});
@@ -143,8 +143,8 @@ TEST(TcpOverEthernet, AHostTakesNoteOfAPacketAfterItsLatency) {
     EXPECT_EQ(late.received[1], at_once.received[1] + base::microseconds(140));
 }
 
-/// Whatever each packet's latency is, none overtakes another: nothing looks lost, so nothing is
-/// sent twice.
+/// No packet overtakes another, for any latencies: no packet seems lost, so that none is sent
+/// twice.
 TEST(TcpOverEthernet, LatePacketsStayInOrder) {
     using Kind = base::DelayDistribution::Kind;
     const LatePackets late({.kind = Kind::exponential, .mean = base::microseconds(200)});

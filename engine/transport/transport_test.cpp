@@ -24,7 +24,7 @@ std::vector<std::unique_ptr<Transport>> of_every_kind() {
     return all;
 }
 
-/// Records when events of its own are due.
+/// Records when the listener's own events are due.
 class Diary : public StrictListener {
   public:
     void on_event(const sim::Event& event) override { times.push_back(event.at); }

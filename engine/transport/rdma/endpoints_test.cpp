@@ -1,4 +1,4 @@
-// Known answers of messages over a fabric.
+// Messages over a fabric, with results computed by hand.
 #include "transport/rdma/endpoints.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ TEST(Message, IsCutIntoPacketsWithTheHeadersOfTheirPlace) {
     };
     Message message = write(0, 1, 4096 + 4096 + 5);
     message.immediate = true;
-    // LRH 8, BTH 12, ICRC 4, VCRC 2; RETH 16 in front; 5 B padded to 8, immediate 4 at the end.
+    // LRH 8, BTH 12, ICRC 4, VCRC 2; the first with RETH 16; the last: 5 padded to 8, immediate 4.
     EXPECT_EQ(packets_of(message),
               (std::vector<base::Bytes>{26 + 16 + 4096, 26 + 4096, 26 + 8 + 4}));
     EXPECT_EQ(packets_of(write(0, 1, 0)), std::vector<base::Bytes>{26 + 16});
@@ -34,8 +34,8 @@ TEST(Hosts, OneFlowReachesThePayloadRateThatHeadersLeave) {
     const base::Bytes bytes = 1000 * 4096;
     writes.post(0, 1, bytes);
     writes.run();
-    // 100 Gb/s: 80 ps a byte. All packets on one wire; then the last one's head once more, two
-    // cables, the switch; and the acknowledge comes back the same way.
+    // At 100 Gb/s a byte takes 80 ps. All packets pass one wire; then the head of the last packet
+    // passes the switch and a second cable. The acknowledgement returns by the same path.
     const Time way = fabric.cables[0].delay * 2 + fabric.switch_latency + Time{64 * 80};
     const Time received = Time{(bytes + 1000 * 26 + 16) * 80} + way;
     EXPECT_EQ(writes.last_received().ps, received.ps);
@@ -52,8 +52,8 @@ TEST(Hosts, MessagesOfOneQueuePairArriveInOrderOthersShare) {
     }
     writes.post(0, 2, 50'000);
     writes.run();
-    // While two queue pairs send in turn, each has half of the wire: the one message to the other
-    // host is through as the first of four is.
+    // While two queue pairs send in turn, each has half of the wire: the single message to the
+    // other host is complete together with the first of four messages.
     EXPECT_EQ(writes.order, (std::vector<std::uint64_t>{0, 4, 1, 2, 3}));
     EXPECT_EQ(writes.play.hosts->completed(), 5U);
 }
@@ -68,7 +68,7 @@ TEST(Hosts, ServiceLevelsOnOneLaneHaveQueuePairsOfTheirOwn) {
     writes.post(0, 1, 32, base::nanoseconds(1));
     writes.run();
     EXPECT_EQ(writes.order, (std::vector<std::uint64_t>{1, 0, 2}));
-    // Behind the packet on the wire and two that wait for it.
+    // The message waits for the packet on the wire and two packets in the queue.
     const Time way = fabric.cables[0].delay * 2 + fabric.switch_latency;
     EXPECT_LE(writes.received[1].at(0), Time{80 * (4096 + 26 + 16)} * 4 + way);
 }
@@ -92,7 +92,7 @@ TEST(Hosts, PcieSlowerThanTheWireBoundsTheRate) {
     one.post(0, 1, 4096);
     all.run();
     one.run();
-    // 160 ps a byte: the receiver takes in one payload after the other, 99 of them after the first.
+    // At 160 ps per byte, the receiver takes in one payload after another, 99 after the first.
     EXPECT_EQ((all.last_received() - one.last_received()).ps, 99 * 4096 * 160);
 }
 
@@ -108,13 +108,13 @@ TEST(Hosts, AReceiverSlowerThanItsLinkHoldsSendersUp) {
             writes.post(from, 2, packets * 4096);
         }
         writes.run();
-        // Each sender fetches at 50 Gb/s, twice what is left to it. The first packet is there with
-        // its RDMA header; from then on the receiver is never idle: 160 ps a byte without the 26 B.
+        // Each sender fetches at 50 Gb/s, twice its share at the receiver. After the first packet,
+        // with its RDMA header, the receiver is never idle: 160 ps per byte, without 26 B each.
         const Time first =
             fabric.cables[0].delay * 2 + fabric.switch_latency + Time{(64 + 4096 + 26 + 16) * 80};
         const Time last = first + Time{(2 * packets * 4096 + 2 * 16) * 160};
         EXPECT_EQ(writes.last_received().ps, last.ps);
-        // Its input buffer is full all the time but for the beginning, and the switch waits.
+        // The receiver's input buffer is full but for the beginning, and the switch must wait.
         const std::uint32_t star_switch = fabric.hosts;
         const auto& counters = writes.play.network->counters(end_at(star_switch, 3));
         EXPECT_GT(counters.wait_credits.ps, last.ps / 3);
@@ -135,17 +135,17 @@ TEST(Hosts, MemoryIsSharedByAllThatANodeSendsAndReceives) {
         EXPECT_EQ(writes.order.size(), senders.size());
         return static_cast<double>(writes.last_received().ps);
     };
-    // Two passes one way are 200 Gb/s at 100 Gb/s, which is the link's.
+    // Two passes of the data sent, at 100 Gb/s, take all 200 Gb/s of the memory.
     const double alone = packets * 4096 * 80;
     EXPECT_NEAR(until_all_is_there({0}), alone, 0.02 * alone);
-    // Both ways they are four, and 50 Gb/s is left to each.
+    // In both directions there are four passes, which leave 50 Gb/s each way.
     EXPECT_NEAR(until_all_is_there({0, 1}), 2 * alone, 0.02 * alone);
-    // Data that cross memory once each way leave all of the link to either.
+    // With one pass per direction, memory limits neither direction of the link.
     config.path.memory_passes = 1;
     EXPECT_NEAR(until_all_is_there({0, 1}), alone, 0.02 * alone);
 }
 
-/// Linear shift, each phase when all have finished the one before, after a pause.
+/// Linear shift: each phase begins, after a pause, when all nodes have finished the previous phase.
 struct Shift {
     Shift(HostsPlay& of, std::uint32_t count, base::Bytes size, Time gap)
         : play(of), nodes(count), bytes(size), pause(gap) {}
@@ -190,8 +190,8 @@ TEST(Hosts, AConflictFreeShiftHasAllOfEveryLink) {
     shift.next(Time::zero());
     play.run(shift);
     ASSERT_EQ(shift.spans.size(), fabric.hosts - 1U);
-    // 200 Gb/s: 40 ps a byte. As long as the message alone takes over three switches, or one; at
-    // most a credit update of 8 B for each packet that comes the other way gets in between.
+    // At 200 Gb/s a byte takes 40 ps. A phase takes as long as the message alone over one or three
+    // switches, and at most a credit update of 8 B more for each packet in the other direction.
     const Time message{(20 * (4096 + 26) + 16) * 40};
     const Time hop = fabric.cables[0].delay + fabric.switch_latency + Time{64 * 40};
     for (const Time span : shift.spans) {
@@ -208,7 +208,7 @@ TEST(Hosts, AConflictFreeShiftHasAllOfEveryLink) {
 }
 
 TEST(Hosts, EqualFlowsOverOneLinkTakeAsManyTimesAsLong) {
-    // All of leaf 0 send to the hosts with place 0 of other leaves: one uplink for all.
+    // All hosts at leaf 0 send to the first hosts of other leaves, so that all share one uplink.
     for (const std::uint32_t flows : {1U, 2U, 3U, 5U}) {
         const FabricConfig fabric = fat_tree(6, 6, 6);
         Writes writes(fabric, {});
@@ -219,7 +219,7 @@ TEST(Hosts, EqualFlowsOverOneLinkTakeAsManyTimesAsLong) {
         writes.run();
         const Time alone{(100 * (4096 + 26) + 16) * 40};
         const Time way = fabric.cables[0].delay * 4 + fabric.switch_latency * 3 + Time{3 * 64 * 40};
-        // Credits for 15 packets outlast the loop of a link, so that it never idles.
+        // Credits for 15 packets cover the round trip of a link, so that the link is never idle.
         EXPECT_EQ(writes.order.size(), flows);
         EXPECT_EQ(writes.last_received().ps, (alone * flows + way).ps) << flows;
     }

@@ -1,4 +1,4 @@
-// Known answers of fabrics that lose packets, and of queue pairs that send them again.
+// Fabrics that lose packets, and queue pairs that retransmit, with results computed by hand.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,15 +25,15 @@ HostConfig retrying() {
     return config;
 }
 
-/// From the first byte of a packet to its last through the switch of an idle star.
+/// Time of a packet from first byte sent to last byte received through the switch of an idle star.
 Time way(const FabricConfig& fabric, base::Bytes bytes) {
     return kByteAt100Gbps * (bytes + std::min<base::Bytes>(bytes, 64)) +
            fabric.cables[0].delay * 2 + fabric.switch_latency;
 }
 
 TEST(Lifetime, EndsJustBeforeTheOutputIsFree) {
-    // Two packets meet; the second is ready a nanosecond after the first and waits for the rest of
-    // it. A lifetime as long as that is over, one that is longer by a picosecond is not.
+    // Two packets meet; the second is ready 1 ns after the first and waits for its end. A lifetime
+    // equal to this wait expires; a lifetime longer by 1 ps does not.
     const Time later = base::nanoseconds(1);
     const std::vector<Injection> traffic = {{Time::zero(), 0, 2, kFull, 0},
                                             {later, 1, 2, kFull, 0}};
@@ -53,8 +53,8 @@ TEST(Lifetime, EndsJustBeforeTheOutputIsFree) {
 }
 
 TEST(Lifetime, BeginsAnewForThePacketBehind) {
-    // Host 0 holds the output for three packets. Of host 1's two, the first is discarded after one
-    // and a half of them; the second has not yet waited as long when the output is free.
+    // Host 0 uses the output for three packets. Of host 1's two packets, the first is discarded
+    // after 1.5 packet times; the second's lifetime has not expired when the output is free.
     FabricConfig config = star(3);
     config.head_of_queue_lifetime = kByteAt100Gbps * kFull * 3 / 2 + Time{1};
     config.lanes = 2;
@@ -69,8 +69,8 @@ TEST(Lifetime, BeginsAnewForThePacketBehind) {
     EXPECT_EQ(play.network->counters(end_at(3, 3)).discards, 1U);
 }
 
-/// A star in which host 0 streams to host 2 for 33 µs, and a packet that does not find an output
-/// free is discarded.
+/// A star in which host 0 sends to host 2 for 33 µs; a packet that finds an output in use for
+/// longer than 10 ns is discarded.
 FabricConfig impatient_star(std::uint32_t hosts) {
     FabricConfig config = star(hosts);
     config.head_of_queue_lifetime = base::nanoseconds(10);
@@ -87,7 +87,7 @@ TEST(Retries, APacketThatNobodyMissesIsSentAgainAtTheTimeout) {
     writes.post(0, 2, kStream, Time::zero());
     writes.post(1, 2, 100, at);
     writes.run();
-    // No later packet makes the receiver send a NAK. At the retransmission all is quiet.
+    // No later packet makes the receiver send a NAK. The fabric is idle at the retransmission.
     ASSERT_EQ(writes.received[1].size(), 1U);
     EXPECT_EQ(writes.received[1][0], at + config.retry_timeout + way(fabric, 100 + 26 + 16));
     EXPECT_EQ(writes.retries().timeouts, 1U);
@@ -100,19 +100,19 @@ TEST(Retries, AMissingPacketIsAskedForAtOnce) {
     const FabricConfig fabric = impatient_star(3);
     Writes writes(fabric, retrying());
     const Time packet = kByteAt100Gbps * kFull;
-    // Ready 5 ns before the output has sent 30 packets, and it is its turn: the 31st finds the
-    // output taken for 11 ns, which is more than it lives. The one behind it shows the gap.
+    // The message is ready 5 ns before the output has sent 30 packets, and has the turn. Packet 31
+    // finds the output used for 11 ns, beyond its lifetime; packet 32 reveals the gap.
     writes.post(0, 2, kStream, Time::zero());
     writes.post(1, 2, 100, packet * 30 + kByteAt100Gbps * 16 - base::nanoseconds(5));
     writes.run();
     EXPECT_EQ(writes.play.network->discarded(), 1U);
     EXPECT_EQ(writes.retries().timeouts, 0U);
-    // Until that NAK is there, host 0 has begun so many packets from the lost one on, and has
+    // Until the NAK arrives, host 0 has begun this number of packets since the lost one, and has
     // one more in its queue.
     const Time nak_at = packet + way(fabric, kFull) + way(fabric, 30);
     const std::int64_t lost = nak_at.ps / packet.ps + 2;
     EXPECT_EQ(writes.retries().resent_for_nak, static_cast<std::uint64_t>(lost));
-    // The sender does not pause: the whole takes so much longer, and a few credit updates.
+    // The sender does not pause: these packets and a few credit updates are all of the delay.
     ASSERT_EQ(writes.received[0].size(), 1U);
     const Time all = packet * (99 + lost) + kByteAt100Gbps * 16 + way(fabric, kFull);
     EXPECT_GE(writes.received[0][0], all);
@@ -135,7 +135,7 @@ TEST(Retries, AWriteWhoseAcknowledgeIsLostIsNotDoneTwice) {
     const Time updates = kByteAt100Gbps * (8 * 8);            // on host 1's wire
     EXPECT_GE(writes.received[1][0], at + departed + way(fabric, kFull));
     EXPECT_LE(writes.received[1][0], at + departed + way(fabric, kFull) + updates);
-    // The timeout runs from then on; all three packets are repeated and acknowledged.
+    // The timeout runs from this departure; all three packets are repeated and acknowledged.
     EXPECT_EQ(writes.retries().resent_for_timeout, 3U);
     const Time again = at + departed + config.retry_timeout + departed + way(fabric, kFull);
     EXPECT_GE(writes.completed[1][0], again + way(fabric, 30));
@@ -143,8 +143,8 @@ TEST(Retries, AWriteWhoseAcknowledgeIsLostIsNotDoneTwice) {
     EXPECT_EQ(writes.play.network->discarded(), 1U);
 }
 
-/// The acknowledge of 100 packets comes two round trips of 40 us after the last one, or is under
-/// way when the timer expires after 20 us. Only what leaves until it is there is sent again.
+/// The acknowledgement comes two round trips (40 us) after the last of 100 packets, later than the
+/// timeout of 20 us. Only packets that leave before the acknowledgement arrives are resent.
 TEST(Retries, PacketsThatAnAcknowledgeSavesAreNotCounted) {
     FabricConfig fabric = star(2);
     for (auto& cable : fabric.cables) {
@@ -158,7 +158,7 @@ TEST(Retries, PacketsThatAnAcknowledgeSavesAreNotCounted) {
     EXPECT_EQ(writes.retries().timeouts, 1U);
     const std::uint64_t again = writes.retries().resent_for_timeout;
     EXPECT_EQ(writes.play.network->counters(end_at(0, 1)).packets, 100 + again);
-    // Both from the departure of the last packet; that under way ends, and one is in the queue.
+    // Both count from the last packet's departure. The packet under way ends, and one is queued.
     const Time time = way(fabric, kFull) + way(fabric, 30) - kTimeout;
     EXPECT_NEAR(static_cast<double>(again),
                 static_cast<double>(time.ps / (kByteAt100Gbps * kFull).ps), 2);
@@ -176,7 +176,7 @@ TEST(Retries, AQueuePairGivesUpAfterSoManyTimeouts) {
         writes.post(0, 2, 100, kTimeout * (count + 2));  // when it has been given up
         writes.run();
         ASSERT_EQ(writes.failed[0].size(), 1U);
-        // Each try waits for the timeout from its departure, which is at once.
+        // Each try leaves at once and waits for the timeout from its departure.
         EXPECT_EQ(writes.failed[0][0], kTimeout * (count + 1));
         EXPECT_EQ(writes.retries().timeouts, count + 1);
         EXPECT_EQ(writes.play.network->unrouted(), count + 1);
@@ -202,7 +202,7 @@ TEST(Retries, TimeoutsAreSpreadByTheHostThatWaits) {
         return writes.failed;
     };
     const std::vector<std::vector<Time>> both = given_up(false);
-    // Eight timeouts of T to 2 T each.
+    // Eight timeouts between T and 2 T each.
     for (const std::vector<Time>& at : both) {
         ASSERT_EQ(at.size(), 1U);
         EXPECT_GT(at[0], kTimeout * 8);
@@ -227,8 +227,8 @@ TEST(Retries, WithoutThemAQueuePairThatHasLostAPacketIsSilent) {
     EXPECT_EQ(writes.received[3].size(), 1U);
 }
 
-/// A leaf sends by a long cable, then by a short one: what takes that is here first. Without
-/// retries it is dropped for good, though the network has lost nothing.
+/// A leaf sends by a long cable, then by a short one, whose packets arrive first. Without retries
+/// they are dropped for good, although the network has lost no packet.
 TEST(Retries, PacketsThatOvertakeOthersAreCounted) {
     FabricConfig fabric = fat_tree(2, 2, 1, base::gigabits_per_second(100));
     fabric.cables[1].delay = base::microseconds(100);  // from leaf 0 to spine 0
@@ -252,8 +252,8 @@ TEST(Retries, PacketsThatOvertakeOthersAreCounted) {
     }
 }
 
-/// Three switches in a ring with a host each, buffers for one packet, cables of three lengths;
-/// everybody writes to the host two switches on.
+/// Three switches in a ring with a host each, buffers for one packet, cables of three lengths; each
+/// host writes to the host two switches further.
 FabricConfig deadlocking_ring() {
     FabricConfig config;
     config.hosts = 3;

@@ -23,15 +23,15 @@ TcpConfig config_for(CongestionControl congestion) {
     return config;
 }
 
-/// A window under a sender that always uses all of it, on a path of one constant RTT.
+/// The window of a sender that always uses all of it, on a path with a constant RTT.
 class Driver {
   public:
     Driver(CongestionControl congestion, Time rtt) : Driver(config_for(congestion), rtt) {}
     Driver(const TcpConfig& c, Time rtt) : config(c), rtt_(rtt), window(c) {}
-    /// After a loss in a window of so many segments.
+    /// A window after a loss; it had `lossy` segments before.
     Driver(const TcpConfig& c, Time rtt, Bytes lossy) : Driver(c, rtt) { loss(lossy); }
 
-    /// The acknowledgements of one window come in, two segments each, spread over one RTT.
+    /// The acknowledgements of one window arrive, for two segments each, spread over one RTT.
     void round_trip(bool limited = true, bool echo = false) {
         const Bytes flight = window.window();
         const Time begin = now;
@@ -57,7 +57,7 @@ class Driver {
     }
     void set(Bytes segments) { window.set_window(segments * kMss, config); }
     void timeout(bool again = false) { window.on_timeout(again, 0, config); }
-    /// The windows after so many round trips, in segments.
+    /// The windows, in segments, after each of `count` round trips.
     std::vector<Bytes> round_trips(int count) {
         std::vector<Bytes> windows;
         for (int i = 0; i < count; ++i) {
@@ -115,7 +115,7 @@ TEST(Congestion, ATimeoutLeavesOneSegmentAndHalfTheWindowAsThreshold) {
     EXPECT_EQ(flow.window.threshold(), 20 * kMss);
     flow.timeout(true);  // the same data once more: no second reduction
     EXPECT_EQ(flow.window.threshold(), 20 * kMss);
-    // 1 → 2 → 4 → 8 → 16 in slow start, then to the threshold and on by one per window.
+    // Slow start 1 → 2 → 4 → 8 → 16, then to the threshold, then one segment per window.
     EXPECT_EQ(flow.round_trips(6), (std::vector<Bytes>{2, 4, 8, 16, 20, 21}));
 }
 
@@ -139,9 +139,9 @@ TEST(Congestion, AMistakenTimeoutIsTakenBackButInRecoveryNotBeyondTheLossThatWas
     EXPECT_EQ(flow.window.threshold(), 20 * kMss);
 }
 
-// CUBIC: W(t) = C (t − K)³ + Wmax with C = 0.4, K = cbrt(Wmax (1 − β) / C), β = 0.7 (RFC
-// 9438, 4.2). A sender aims one RTT ahead and takes one RTT to get there, so that its window at t
-// lies between W(t − RTT) and W(t + RTT), but for the segment that it has not earned yet.
+// CUBIC: W(t) = C (t − K)³ + Wmax with C = 0.4, K = cbrt(Wmax (1 − β) / C), β = 0.7 (RFC 9438,
+// 4.2). A sender aims at the window one RTT ahead and reaches it in one RTT. Its window at t is
+// thus between W(t − RTT) and W(t + RTT), less the segment that is not yet earned.
 
 double cubic(double t, double k, double maximum) {
     return 0.4 * (t - k) * (t - k) * (t - k) + maximum;
@@ -165,7 +165,7 @@ TEST(Congestion, CubicFollowsItsFormulaAfterALoss) {
 }
 
 TEST(Congestion, ALossLeavesWholeSegments) {
-    // CUBIC keeps 4.9 of 7 segments, NewReno 3.5; both keep two of 3, the least there is.
+    // CUBIC keeps 4.9 of 7 segments, NewReno 3.5, in whole segments; both keep at least two of 3.
     for (const auto& [congestion, of_seven] :
          {std::pair{CongestionControl::cubic, 4}, {CongestionControl::newreno, 3}}) {
         Driver flow(config_for(congestion), milliseconds(1), 7);
@@ -173,28 +173,28 @@ TEST(Congestion, ALossLeavesWholeSegments) {
         flow.loss(3);
         EXPECT_EQ(flow.window.window(), 2 * kMss);
     }
-    // 0.7 is no sum of powers of two: seven of ten segments are kept even so.
+    // The factor 0.7 has no exact binary representation, but seven of ten segments are kept.
     for (Bytes tens = 1; tens < 100; ++tens) {
         const Driver flow(config_for(CongestionControl::cubic), milliseconds(1), 10 * tens);
         EXPECT_EQ(flow.window.window(), 7 * tens * kMss);
     }
 }
 
-/// Four of 7 segments are kept, K = cbrt(3 / 0.4) = 1.957 s. Linux counts what is missing of 7 in
-/// whole segments, rounded down. At t = 50 and 100 ms, aiming 100 ms ahead, 2.6 and 2.4 are
-/// missing, so 2: the target is 5, and four acknowledged segments, a round trip, earn the fifth. At
-/// 140 and 180 ms it is 5 still. At 200 ms 1.99 are missing, so 1: the five acknowledged since earn
-/// the sixth at once, which is the target of the third round trip, too.
+/// Four of 7 segments are kept, K = cbrt(3 / 0.4) = 1.957 s. Linux rounds the distance to 7 down to
+/// whole segments. At t = 50 and 100 ms, aiming 100 ms ahead, it is 2.6 and 2.4, so 2: the target
+/// is 5, and four acknowledged segments, one round trip, earn the fifth. At 140 and 180 ms the
+/// target is still 5. At 200 ms the distance is 1.99, so 1: the five segments acknowledged since
+/// then earn the sixth at once, which is also the target of the third round trip.
 TEST(Congestion, CubicsSmallWindowGrowsByWholeSegments) {
     Driver flow(config_for(CongestionControl::cubic), milliseconds(100), 7);
     ASSERT_EQ(flow.window.window(), 4 * kMss);
     EXPECT_EQ(flow.round_trips(3), (std::vector<Bytes>{5, 6, 6}));
 }
 
-/// 14 of 20 segments are kept, and 5.9 are missing: one for 14 acknowledged. That aim lasts for the
-/// tick of 4 ms, whatever the window is then: four round trips, 14 + 15 + 16 + 17 acknowledged,
-/// four segments more. The next one, at 4 ms, finds a window above the target, which has to stay;
-/// with the window, the aim stays for 250 / 32 = 7 ticks, until 36 ms. Then Reno would have more.
+/// 14 of 20 segments are kept, and 5.9 are missing: one more per 14 acknowledged. This aim lasts
+/// for a tick of 4 ms at any window: four round trips, 14 + 15 + 16 + 17 acknowledged, four
+/// segments more. The aim at 4 ms finds a window above the target, so the window stays; with the
+/// window, the aim stays for 250 / 32 = 7 ticks, until 36 ms. Then Reno would have a larger window.
 TEST(Congestion, CubicAimsOnceInATickAndWhileTheWindowStaysOnceInAThirtySecondOfASecond) {
     TcpConfig config = config_for(CongestionControl::cubic);
     config.timer_tick = milliseconds(4);
@@ -225,8 +225,8 @@ TEST(Congestion, CubicConvergesFasterWhenItDidNotReachItsLastMaximum) {
 TEST(Congestion, CubicIsNeverSlowerThanRenoWouldBe) {
     Driver flow(config_for(CongestionControl::cubic), milliseconds(1), 20);
     flow.round_trips(100);
-    // In 0.1 s the cubic has not left its place; 3 (1 − β) / (1 + β) = 0.529 segments per RTT have
-    // (RFC 9438, 4.3): 14 + 52.9. The window follows within half a window per RTT and a segment.
+    // In 0.1 s the cubic has not moved; Reno gains 3 (1 − β) / (1 + β) = 0.529 segments per RTT
+    // (RFC 9438, 4.3): 14 + 52.9. The window follows within half a window per RTT and one segment.
     EXPECT_NEAR(flow.segments(), 14 + 52.9, 2);
 }
 
@@ -249,24 +249,24 @@ TEST(Congestion, CubicForgetsItsMaximumAtATimeout) {
     flow.set(700);
     const Time begin = flow.now;
     flow.round_trips(30);
-    // K = 0 and origin 700 (RFC 9438, 4.8), but at least a twentieth of a segment for each one
-    // acknowledged while no loss sets a maximum (as Linux): 5 % per RTT, which for 30 RTTs is
+    // K = 0 and origin 700 (RFC 9438, 4.8), but each acknowledged segment adds at least a twentieth
+    // of a segment while no loss has set a maximum (as in Linux). This is 5 % per RTT, over 30 RTTs
     // more than the 0.4 · 3³ = 11 segments of the formula.
     const double least = 700 * std::pow(1.05, (flow.now - begin).seconds() / 0.1);
     EXPECT_NEAR(flow.segments(), least, 0.03 * least);
 }
 
-// HyStart, with Linux's constants: nothing below 16 segments; queueing is seen when each of the
-// first 8 samples of a round trip is later than the best by an eighth of it, at least 4 ms and at
-// most 16 ms; or when acknowledgements of one round trip, each within 2 ms of the one before, have
-// come for half of (best RTT + burst allowance), the allowance being at most 1 ms.
+// HyStart, with Linux's constants, acts from 16 segments on. A queue is detected if each of the
+// first 8 samples of a round trip exceeds the best RTT by an eighth of it (at least 4 ms, at most
+// 16 ms), or if acknowledgements of one round trip, at most 2 ms apart, arrive for half of (best
+// RTT + burst allowance); the allowance is at most 1 ms.
 
 struct HyStart {
     HyStart() : config(config_for(CongestionControl::cubic)), window(config) {
         config.hystart = true;
         window.set_window(16 * kMss, config);
     }
-    /// One acknowledgement, so much after the one before; those of a round trip share `nxt`.
+    /// Delivers an acknowledgement, `pause` after the previous one; a round trip has one `nxt`.
     void ack(Time pause, Time rtt, std::uint64_t una, std::uint64_t nxt) {
         now += pause;
         window.on_ack({now, rtt, kMss, una, nxt, true, false}, config);
@@ -288,8 +288,8 @@ TEST(Congestion, HyStartLeavesSlowStartWhenNineSamplesOfARoundTripAreLateByMoreT
 }
 
 TEST(Congestion, HyStartLeavesSlowStartWhenATrainWithoutPausesIsHalfAnRttLong) {
-    // Best RTT 40 ms, allowance 2^18 B at two windows per RTT, far above its limit of 1 ms: the
-    // train may be 20.5 ms long.
+    // Best RTT 40 ms. The allowance for 2^18 B at two windows per RTT exceeds its limit of 1 ms, so
+    // the train of acknowledgements may be 20.5 ms long.
     for (const bool pauses : {false, true}) {
         HyStart start;
         for (std::uint64_t i = 0; i <= 60; ++i) {
@@ -333,7 +333,7 @@ TEST(Congestion, DctcpReducesByHalfTheFractionOfMarkedBytes) {
 TEST(Congestion, DctcpTakesTheFractionFromBytesNotFromAcknowledgements) {
     const TcpConfig config = config_for(CongestionControl::dctcp);
     Congestion window(config);
-    // Two windows; in the second 1 of 4 kB is marked: α = 1 → 15/16 · (first, unmarked) → ….
+    // Two windows; in the second, 1 of 4 kB is marked: α = 1 → 15/16 (first, unmarked) → ….
     window.on_delivery({milliseconds(1), milliseconds(1), 4 * kMss, 4000, 8000, true, false},
                        config);
     const double first = 1 + (0 - 1) / 16.0;

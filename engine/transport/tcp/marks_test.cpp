@@ -1,7 +1,7 @@
 // A mark reduces the window over a round trip, acknowledgement by acknowledgement, as in Linux.
 //
-// DCTCP with ten segments in flight. α is 1 at first and stays there while all is marked, so that
-// the threshold is half of the window.
+// DCTCP with ten segments in flight. α is 1 at first and stays 1 while all segments are marked, so
+// that the threshold is half of the window.
 
 #include <array>
 #include <vector>
@@ -21,7 +21,7 @@ TcpConfig dctcp_config() {
     return config;
 }
 
-/// Ten segments in flight and 90 to come; all that happens is at 10 ms, an RTT later.
+/// Ten segments in flight and 90 to send; all acknowledgements arrive at 10 ms, one RTT later.
 struct TenInFlight : TcpByHand {
     explicit TenInFlight(const TcpConfig& c = dctcp_config()) : TcpByHand(c) {
         write(100 * kMss);
@@ -34,12 +34,12 @@ struct TenInFlight : TcpByHand {
 
 TEST(TcpMarks, TheWindowFallsToTheThresholdOverARoundTrip) {
     TenInFlight bench;
-    // After k of 10 segments ⌈k · 5 / 10⌉ may have left while more than 5 are in flight, and
-    // the window is what is in flight with them:
+    // After k of 10 segments ⌈k · 5 / 10⌉ may have left while more than 5 are in flight, and the
+    // window equals the data in flight including these:
     //   k            1   2   3   4   5   6   7   8   9  10
     //   left         1   1   2   2   3   3   4   4   4   5
     //   in flight   10   9   9   8   8   7   7   6   5   5
-    // The ninth finds five in flight, which is the threshold; the tenth fills up to it.
+    // At k = 9 five are in flight, the threshold; at k = 10 the sender fills up to the threshold.
     const std::array<std::size_t, 10> left{1, 1, 2, 2, 3, 3, 4, 4, 4, 5};
     for (std::uint64_t k = 1; k <= 10; ++k) {
         bench.ack_segments(k, true);
@@ -47,8 +47,8 @@ TEST(TcpMarks, TheWindowFallsToTheThresholdOverARoundTrip) {
         EXPECT_EQ(bench.window(), static_cast<Bytes>(10 - k + left[k - 1]) * kMss) << k;
         EXPECT_EQ(bench.threshold(), 5 * kMss) << "one reduction for one window of data";
     }
-    // The first segment that left in the reduction arrives: it is over, and growth by one segment
-    // per window begins.
+    // The first segment sent during the reduction is acknowledged: the reduction is over, and
+    // growth by one segment per window begins.
     for (std::uint64_t k = 11; k < 15; ++k) {
         bench.ack_segments(k, false);
         EXPECT_EQ(bench.window(), 5 * kMss) << k;
@@ -59,7 +59,7 @@ TEST(TcpMarks, TheWindowFallsToTheThresholdOverARoundTrip) {
 
 TEST(TcpMarks, OneMarkReducesByTheShareThatIsMarkedByThen) {
     // The first acknowledgement ends the first window, which had no marks: α = 15/16. The second
-    // segment is marked: what is kept is 1 − α / 2 = 1 − 15/32.
+    // segment is marked, so the window is multiplied by 1 − α / 2 = 1 − 15/32.
     TenInFlight bench;
     bench.ack_segments(1, false);
     const Bytes window = bench.window();  // slow start: one more
@@ -83,18 +83,18 @@ TEST(TcpMarks, MarksOfTheNextRoundTripReduceAgainDownToTwoSegments) {
 TEST(TcpMarks, TheShortLastSegmentOfAMessageCountsAsOne) {
     TcpByHand bench(dctcp_config());
     bench.write(2 * kMss + 500);
-    // Marked, and little in flight: two arrived, so two may leave and one for the progress, with
-    // the 500 B that are outstanding.
+    // A mark with little in flight: two segments arrived, so that two may leave, and one for the
+    // progress, in addition to the 500 B that are outstanding.
     bench.ack(2000, {}, true);
     EXPECT_EQ(bench.window(), 500 + 3 * kMss);
-    // All three arrived and none left since: three, and one for the progress.
+    // All three have arrived and none left since: three may leave, and one for the progress.
     bench.ack(2500, {}, true);
     EXPECT_EQ(bench.window(), 4 * kMss);
-    // Nothing is outstanding. What the peer sends repeats acknowledgement and echo: nothing new.
+    // Nothing is outstanding. The peer repeats its acknowledgement and echo, which has no effect.
     bench.ack(2500, {}, true);
     EXPECT_EQ(bench.window(), 4 * kMss);
     EXPECT_EQ(bench.sender.congestion().threshold(), 5 * kMss);
-    // The next message: the window that the reduction left, and the threshold after it.
+    // The next message leaves in the window after the reduction, which then grows to the threshold.
     bench.write(20 * kMss);
     EXPECT_EQ(bench.sent.size(), 3U + 4U);
     bench.ack(3500);
@@ -114,21 +114,21 @@ TEST(TcpMarks, ALossMeanwhileDeepensTheReduction) {
     bench.ack(1000, {{2000, 3000}}, true);
     bench.ack(1000, {{2000, 4000}}, true);
     EXPECT_EQ(bench.window(), 9 * kMss);
-    // The third SACK reveals the loss: half of 9, in whole segments. Seven in flight, 4 · 4 / 10
-    // rounded up is 2, and two have left.
+    // The third SACK reveals the loss: the threshold is half of 9, in whole segments. With seven in
+    // flight, ⌈4 · 4 / 10⌉ = 2 segments may have left, and two have.
     bench.ack(1000, {{2000, 5000}}, true);
     EXPECT_EQ(bench.threshold(), 4 * kMss);
     EXPECT_EQ(bench.window(), 7 * kMss);
     EXPECT_EQ(bench.sent_since(), 2U);
-    // 5 · 4 / 10 is 2 as well.
+    // ⌈5 · 4 / 10⌉ is 2 as well.
     bench.ack(1000, {{2000, 6000}}, true);
     EXPECT_EQ(bench.sent_since(), 2U);
-    // 6 · 4 / 10 rounded up is 3: the retransmission leaves.
+    // ⌈6 · 4 / 10⌉ is 3: the retransmission leaves.
     bench.ack(1000, {{2000, 7000}}, true);
     ASSERT_EQ(bench.sent_since(), 3U);
     EXPECT_TRUE(bench.sent.back().again);
     EXPECT_EQ(bench.sent.back().begin, 1000U);
-    // The reduction is over when all data in flight at the mark have arrived.
+    // The reduction ends when all data in flight at the mark have arrived.
     bench.ack(9999, {}, false);
     EXPECT_EQ(bench.sender.counters().recoveries, 1U);
     bench.ack(10'000, {}, false);
@@ -150,7 +150,7 @@ TEST(TcpMarks, AProbeStillLooksForALostTail) {
     config.tail_loss_probe = true;
     TenInFlight bench(config);
     bench.ack_segments(1, true);
-    // 10 ms, and 2 SRTT of 10 ms and 2 ms beyond (RFC 8985, 7.2).
+    // Timer: 10 ms, 2 SRTT of 10 ms each, and 2 ms of margin (RFC 8985, 7.2).
     EXPECT_EQ(bench.sender.timer(), milliseconds(32));
 }
 
@@ -158,9 +158,9 @@ TEST(TcpMarks, SegmentationOffloadStillWaitsForABurst) {
     TcpConfig config = dctcp_config();
     config.tso_burst = 65'536;
     TenInFlight bench(config);
-    // A third of the window must have room. Nothing leaves, so that after k segments 10 − k are in
-    // flight: above the threshold there is room for ⌈k / 2⌉, one with five in flight (something
-    // leaves always), below it for what is missing to five.
+    // A third of the window must be free before a burst leaves. Nothing leaves, so that after k
+    // segments 10 − k are in flight. The room is ⌈k / 2⌉ above the threshold, at least one segment
+    // with five in flight, and below the threshold the difference to five.
     //   k         1    2    3    4    5    6    7
     //   room      1    1    2    2    1    1    2
     //   window   10    9    9    8    6    5    5

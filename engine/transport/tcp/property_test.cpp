@@ -1,5 +1,5 @@
-// Sender and receiver over pipes that lose, delay, reorder and mark at random: whatever happens,
-// every byte that was written arrives once and in order, the books hold, and it ends.
+// Sender and receiver over pipes that lose, delay, reorder and mark at random: in every case, each
+// byte written arrives once and in order, the counters are consistent, and the transfer ends.
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
@@ -59,7 +59,7 @@ Conditions draw(std::uint64_t seed, base::RandomStream& random) {
         return choices[random.uniform_int(choices.size())];
     };
     Conditions c{};
-    // The low bits of the seed walk through all settings, so that none depends on luck.
+    // The low bits of the seed select all settings in turn, so that coverage is not random.
     c.tcp.congestion =
         std::array{CongestionControl::newreno, CongestionControl::cubic, CongestionControl::dctcp,
                    CongestionControl::static_window}[seed % 4];

@@ -44,7 +44,7 @@ TEST(TcpReceiver, AcknowledgesEverySecondSegmentAtOnce) {
     EXPECT_EQ(receiver.take(2000), Reaction::none);
     EXPECT_EQ(receiver.take(3000), Reaction::acknowledge);
     EXPECT_EQ(receiver.tcp.next(), 4000U);
-    // More than one MSS, whatever the segments, as Linux.
+    // More than one MSS has arrived, in segments of any size, as in Linux.
     EXPECT_EQ(receiver.take(4000, 500), Reaction::none);
     EXPECT_EQ(receiver.take(4500, 500), Reaction::none);
     EXPECT_EQ(receiver.take(5000, 1), Reaction::acknowledge);
@@ -113,13 +113,13 @@ TEST(TcpReceiver, RefusesWhatLiesBeyondItsWindow) {
     EXPECT_FALSE(receiver.tcp.has_gap());
     receiver.take(9000);
     EXPECT_TRUE(receiver.tcp.has_gap());
-    // Offsets before the stream began, as unwrap makes them of a wild sequence number.
+    // Offsets before the start of the stream, which unwrap returns for a random sequence number.
     EXPECT_EQ(receiver.take(unwrap(0xffff'ff00, 0)), Reaction::acknowledge);
     EXPECT_EQ(receiver.tcp.next(), 0U);
     EXPECT_EQ(receiver.blocks(), (std::vector<StreamRange>{{9000, 10'000}}));
 }
 
-// DCTCP (RFC 8257, 3.2): the echo changes at the very segment at which marking changes.
+// DCTCP (RFC 8257, 3.2): the echo changes at the exact segment at which marking changes.
 
 TEST(TcpReceiver, AcknowledgesBeforeTheSegmentAtWhichMarkingChanges) {
     Receiver receiver;
@@ -131,7 +131,7 @@ TEST(TcpReceiver, AcknowledgesBeforeTheSegmentAtWhichMarkingChanges) {
     EXPECT_TRUE(receiver.tcp.marked());         // … the rest will be with it
     EXPECT_EQ(receiver.tcp.ack_due(), milliseconds(41));
     EXPECT_EQ(receiver.take(2000, kMss, true), Reaction::acknowledge);
-    // Nothing is waiting when marking ends: there is nothing to tell apart.
+    // No segment is unacknowledged when marking ends, so no separate acknowledgement is necessary.
     EXPECT_EQ(receiver.take(3000), Reaction::none);
     EXPECT_FALSE(receiver.tcp.marked());
     Receiver other;  // other controls echo marks only as they come
@@ -144,7 +144,7 @@ TEST(TcpReceiver, AcknowledgesBeforeTheSegmentAtWhichMarkingChanges) {
 struct QuickReceiver : Receiver {
     QuickReceiver() { config.quick_acks = true; }
 
-    /// The next `count` segments in order; how many were acknowledged at once.
+    /// Receives the next `count` segments in order; returns how many were acknowledged at once.
     int acknowledged_of(int count, Bytes length = kMss) {
         int acknowledged = 0;
         for (int i = 0; i < count; ++i) {
@@ -182,7 +182,7 @@ TEST(TcpReceiver, DelaysAcknowledgementsWhileAnswersFollowWithinTheirDelay) {
     receiver.tcp.on_answer(receiver.now, receiver.config);
     EXPECT_EQ(receiver.acknowledged_of(10), 5);
     EXPECT_EQ(receiver.take(12'000, 100), Reaction::none);  // the end of a message
-    // No answer came: the next end of a message is not delayed.
+    // No answer has come, so the end of the next message is acknowledged without delay.
     receiver.tcp.on_delay_over();
     EXPECT_EQ(receiver.take(12'100, 100), Reaction::acknowledge);
 }
@@ -204,7 +204,7 @@ TEST(TcpReceiver, AcknowledgesSinglyAfterADuplicate) {
     receiver.tcp.on_answer(receiver.now, receiver.config);
     receiver.take(0);  // its own acknowledgement is the first of the sixteen
     EXPECT_EQ(receiver.acknowledged_of(17), 16);
-    // A segment received again beyond a gap does not prove that an acknowledgement was lost.
+    // A segment received twice beyond a gap does not prove that an acknowledgement was lost.
     receiver.take(50'000);
     receiver.take(50'000);
     receiver.take(33'000, 17'000);

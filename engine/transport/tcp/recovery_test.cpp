@@ -1,4 +1,4 @@
-// How losses are found and mended, instant by instant.
+// Detection and repair of losses, event by event.
 
 #include "transport/tcp/by_hand_test.hpp"
 
@@ -19,8 +19,8 @@ TEST(TcpRecovery, OneLossIsMendedInOneRttByEitherMethod) {
         EXPECT_EQ(pipe.sender().counters().fast_retransmissions, 1U);
         EXPECT_EQ(pipe.sender().counters().recoveries, 1U);
         EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
-        // 23 segments when it happened: 20, and one for each of the first three acknowledged. Half
-        // of them, in whole segments.
+        // At the loss, 23 segments: 20, and one for each of the first three acknowledged. The
+        // window is half of that, in whole segments.
         EXPECT_EQ(pipe.sender().congestion().window(), 11 * kMss);
     }
 }
@@ -35,7 +35,7 @@ TEST(TcpRecovery, SeveralLossesOfOneWindowReduceOnce) {
     }
 }
 
-/// The timer of a retransmission runs from the retransmission.
+/// The timer for a retransmission starts at the retransmission.
 TEST(TcpRecovery, TheThirdSegmentSackedAboveMakesALossWithRackToo) {
     for (const bool rack : {false, true}) {
         SacksByHand bench(lossy_config(rack, false));
@@ -53,7 +53,7 @@ TEST(TcpRecovery, RackWaitsAQuarterOfTheRttForReordering) {
     SacksByHand bench(lossy_config(true, false));
     bench.sack(0, 1, 2);
     EXPECT_EQ(bench.sent_again(), Numbers{});
-    // Sent at 0, overtaken by what took 10 ms, and a quarter of that in grace.
+    // Segment 0 was sent at 0 and overtaken by one that took 10 ms; a quarter of this is grace.
     EXPECT_EQ(bench.sender.timer(), microseconds(12'500));
     bench.timer();
     EXPECT_EQ(bench.sent_again(), Numbers{0});
@@ -72,7 +72,7 @@ TEST(TcpRecovery, RackWaitsAQuarterOfTheRttForReordering) {
 }
 
 TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
-    // Three segments leave a millisecond apart; 0 and 1 are lost, 2 arrives, and nothing after it.
+    // Three segments leave 1 ms apart; 0 and 1 are lost, 2 arrives, and no segment after it.
     SacksByHand bench(lossy_config(true, true), 1);
     for (const int at : {1, 2}) {
         bench.now = milliseconds(at);
@@ -80,7 +80,7 @@ TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
     }
     bench.now = milliseconds(12);
     bench.sack(0, 2, 3);
-    // 2 took 10 ms; with a quarter of that in grace, 0 is lost at 12.5 ms and 1 at 13.5 ms.
+    // Segment 2 took 10 ms. With a quarter of it as grace, 0 is lost at 12.5 ms and 1 at 13.5 ms.
     EXPECT_EQ(bench.sender.timer(), microseconds(13'500));
     bench.now = milliseconds(13);
     bench.sack(0, 2, 3);
@@ -92,10 +92,10 @@ TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
 }
 
 TEST(TcpRecovery, OnlyRackFindsALostRetransmissionWithoutATimeout) {
-    // 3 and 12 are lost, and the first repetition of 3. RACK misses it when that of 12, which left
-    // at the same time but later in the stream, arrives. Without RACK the timer ran since the
-    // retransmission of the first segment in flight, at 10 ms; SACKs do not prolong it (RFC 6298,
-    // 5.3). Ten samples of 10 ms changed nothing of RTT + 200 ms.
+    // 3 and 12 are lost, and also the first retransmission of 3. RACK detects this loss when the
+    // retransmission of 12 arrives, which left at the same time but is later in the stream. Without
+    // RACK the timer runs from the retransmission of the first segment in flight, at 10 ms; SACKs
+    // do not extend it (RFC 6298, 5.3). Ten samples of 10 ms leave the timeout at RTT + 200 ms.
     for (const bool rack : {false, true}) {
         int copies_of_3 = 0;
         LossyRun pipe(lossy_config(rack, false), 20, [&](const TcpPipe::Segment& s) {
@@ -110,7 +110,7 @@ TEST(TcpRecovery, OnlyRackFindsALostRetransmissionWithoutATimeout) {
 }
 
 TEST(TcpRecovery, ALossAfterTheRecoveryPointIsALossOfItsOwn) {
-    // 30 leaves at 10 ms, in the recovery from the loss of 3.
+    // Segment 30 leaves at 10 ms, during the recovery from the loss of segment 3.
     LossyRun pipe(lossy_config(true, false), 60, first_copies({3, 30}));
     EXPECT_EQ(pipe.sender().counters().recoveries, 2U);
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
@@ -118,10 +118,10 @@ TEST(TcpRecovery, ALossAfterTheRecoveryPointIsALossOfItsOwn) {
 
 TEST(TcpRecovery, FurtherLossSlowsRecoveryAndWhatIsLeftOfItIsALossOfItsOwn) {
     SacksByHand bench(lossy_config(true, false), 22);  // 0 … 19 have left
-    // 0 … 16 are lost. Nothing is in flight, the threshold is 10; three arrived, so three go.
+    // 0 … 16 are lost. No segment is in flight, the threshold is 10; three arrived, so three leave.
     bench.sack(0, 17, 20);
     EXPECT_EQ(bench.sent_again(), (Numbers{0, 1, 2}));
-    // Every one that arrives lets two go, up to ten in flight.
+    // Each segment that arrives lets two leave, up to ten in flight.
     bench.now = milliseconds(20);
     for (std::uint64_t next = 1; next <= 3; ++next) {
         bench.ack(next);
@@ -137,12 +137,12 @@ TEST(TcpRecovery, FurtherLossSlowsRecoveryAndWhatIsLeftOfItIsALossOfItsOwn) {
     for (std::uint64_t next = 10; next <= 16; ++next) {
         bench.ack(next);
     }
-    // 16 is lost again, and 20; 21 is here: one arrived without progress, so one goes.
+    // 16 is lost again, and 20 is lost; 21 arrives: one arrival without progress lets one leave.
     bench.sack(16, 21, 22);
     EXPECT_EQ(bench.sent_again().size(), 18U);
     EXPECT_EQ(bench.sent_again().back(), 16U);
     EXPECT_EQ(bench.sender.counters().recoveries, 1U);
-    // The first recovery is complete; 20 is still missing, and costs another reduction.
+    // The first recovery is complete; 20 is still missing, and causes another reduction.
     bench.now = milliseconds(50);
     bench.ack(20);
     EXPECT_EQ(bench.sender.counters().recoveries, 2U);
@@ -158,7 +158,7 @@ TEST(TcpRecovery, SegmentationOffloadHoldsNothingBackInRecovery) {
     EXPECT_EQ(bench.sent_new().size(), 20U);  // room for two waits for a third of the window
     bench.sack(0, 1, 4);
     bench.sack(0, 1, 12);
-    // 20 outstanding, 11 SACKed, one sent again: room for one below the threshold of 10.
+    // 20 are outstanding, 11 SACKed, one sent again: one may leave below the threshold of 10.
     EXPECT_EQ(bench.sent_again(), Numbers{0});
     EXPECT_EQ(bench.sent_new().size(), 21U);
 }
@@ -170,7 +170,7 @@ TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 9937
         bench.sack(0, 1, 3);  // (limited transmit, RFC 3042)
         EXPECT_EQ(bench.sent_new().size(), 22U);
         // Recovery: 22 outstanding, of which two have arrived. The window was 20, the threshold is
-        // 10: what left in recovery is at any time half of what arrived in it, rounded up.
+        // 10: segments sent in recovery are always half of those that arrived in it, rounded up.
         for (std::uint64_t k = 3; k <= 19; ++k) {
             bench.sack(0, 1, k + 1);
             const std::uint64_t delivered = k - 2;
@@ -189,14 +189,14 @@ TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 9937
 }
 
 TEST(TcpRecovery, AfterHeavyLossTheWindowGrowsBackToTheThresholdAsFastAsInSlowStart) {
-    // 18 of 20 are lost: pipe 1, threshold 10. Each acknowledgement that makes progress lets what
-    // it delivered and one segment more go (RFC 9937's slow start, because it is safe).
+    // 18 of 20 are lost: pipe 1, threshold 10. Each acknowledgement with progress lets one segment
+    // leave in addition to those that it delivered (RFC 9937's slow start, because this is safe).
     LossyRun pipe(lossy_config(true, true), 20,
                   [](const TcpPipe::Segment& s) { return !s.again && number_of(s) < 18; });
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
     EXPECT_EQ(pipe.sent().size(), 38U);
-    // The SACK of 18 comes at 10 ms, of 19 too: time for reordering until 12.5 ms, then 0; it is
-    // answered at 22.5 ms by 1, 2, at 32.5 ms by 4, then 8: all sent by 52.5 ms.
+    // The SACKs of 18 and 19 arrive at 10 ms. After the reordering time, at 12.5 ms, 0 leaves; it
+    // is answered at 22.5 ms by 1, 2, at 32.5 ms by 4, then 8: all sent by 52.5 ms.
     EXPECT_EQ(times_of_segment(pipe, 0).back(), microseconds(12'500));
     EXPECT_LE(times_of_segment(pipe, 17).back(), microseconds(52'500));
 }

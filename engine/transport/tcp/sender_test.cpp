@@ -57,8 +57,8 @@ TEST(TcpSender, SegmentationOffloadLeavesInBurstsOfAThirdOfTheWindow) {
     EXPECT_EQ(end.sent.size(), 32U);
 }
 
-// Growth: only of a window that held the sender back, or, in slow start, of which more than half
-// was in use (Linux's tcp_is_cwnd_limited).
+// Growth: only a window that limited the sender grows, or, in slow start, one of which more than
+// half was in use (Linux's tcp_is_cwnd_limited).
 
 TEST(TcpSender, AWindowOfWhichMoreThanHalfIsUsedGrowsInSlowStart) {
     for (const auto& [used, window] : {std::pair{5, 10}, {6, 16}, {10, 20}}) {
@@ -94,8 +94,8 @@ TEST(TcpSender, StartsAnewWithTheInitialWindowAfterIdleness) {
             bench.ack(next);  // the last 40 fill the window: 80 now
         }
         EXPECT_EQ(bench.window(), 80 * kMss);
-        // Idle since 20 ms, when the last segment left; RTO = 210 ms. Seven RTOs later the window
-        // was halved seven times and stands at its initial size.
+        // The connection is idle from 20 ms on, when the last segment left; the RTO is 210 ms.
+        // Seven RTOs later the window has been halved seven times and is at its initial size.
         bench.now = milliseconds(20 + 7 * 210 + 1);
         const std::size_t before = bench.sent.size();
         bench.write(100 * kMss);
@@ -110,7 +110,7 @@ TEST(TcpSender, StartsAnewWithTheInitialWindowAfterIdleness) {
     EXPECT_EQ(brief.sent.size(), 10U + 20U);
 }
 
-// A peer may send anything.
+// A peer may send any acknowledgement.
 
 TEST(TcpSender, IgnoresAcknowledgementsOfWhatItNeverSent) {
     TcpByHand bench(plain_config());

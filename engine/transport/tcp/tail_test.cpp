@@ -1,4 +1,4 @@
-// The end of a flight is lost, or all of it: probes and timeouts.
+// The tail of a flight, or the whole flight, is lost: probes and timeouts.
 #include <gtest/gtest.h>
 
 #include "transport/tcp/by_hand_test.hpp"
@@ -11,12 +11,12 @@ using base::milliseconds;
 using base::seconds;
 using base::Time;
 
-// The tail of a flight. A lost tail is one of which no later segment arrives.
+// The tail of a flight: a tail is lost if no segment after the lost ones arrives.
 
 TEST(TcpTail, WithoutProbesALostTailCostsOneRto) {
     for (const bool rack : {false, true}) {
         LossyRun pipe(lossy_config(rack, false), 10, first_copies({8, 9}));
-        // The acknowledgements of 0 … 7 came at 10 ms; RTO 210 ms; one segment, then the other.
+        // The acknowledgements of 0 … 7 came at 10 ms; RTO 210 ms; 8 is sent again, then 9.
         EXPECT_EQ(times_of_segment(pipe, 8), (std::vector{Time::zero(), milliseconds(220)}));
         EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(230)}));
         EXPECT_EQ(pipe.sender().counters().timeouts(), 1U);
@@ -27,7 +27,7 @@ TEST(TcpTail, WithoutProbesALostTailCostsOneRto) {
 
 TEST(TcpTail, WithProbesALostTailCostsOneProbeTimeout) {
     LossyRun pipe(lossy_config(true, true), 10, first_copies({8, 9}));
-    // Probe: 10 + 2 · 10 + 2 ms, a repetition of 9; its SACK at 42 ms shows that 8 is lost.
+    // The probe, at 10 + 2 · 10 + 2 ms, repeats 9; the SACK for 9 shows at 42 ms that 8 is lost.
     EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(32)}));
     EXPECT_EQ(times_of_segment(pipe, 8), (std::vector{Time::zero(), milliseconds(42)}));
     EXPECT_EQ(last_ack_arrives(pipe), milliseconds(52));
@@ -43,14 +43,14 @@ TEST(TcpTail, AProbeThatMendsALossReducesTheWindow) {
     // One segment is outstanding at 10 ms: its probe waits for the RTO at 220 ms.
     EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(220)}));
     EXPECT_EQ(pipe.sender().congestion().window(), 20 * kMss);
-    // No duplicate was reported by the time that something later is acknowledged: it was a loss.
+    // No duplicate was reported until later data are acknowledged: the segment was lost.
     pipe.write(kMss);
     pipe.run(milliseconds(400));
     EXPECT_EQ(pipe.sender().congestion().window(), 10 * kMss);
 }
 
 TEST(TcpTail, AProbeThatWasNotNeededChangesNothing) {
-    // The acknowledgement of the last two segments is lost; the probe's comes with a D-SACK.
+    // The acknowledgement of the last two segments is lost; that of the probe has a D-SACK.
     TcpPipe pipe(lossy_config(true, true), milliseconds(5));
     pipe.loses_ack = [](const TcpPipe::Ack& ack) {
         return ack.ack > 8 * kMss && ack.at < milliseconds(30);
@@ -85,25 +85,25 @@ TEST(TcpTail, WhatLeftShortlyBeforeATimeoutIsNotCountedLost) {  // RFC 8985, 6.3
         bench.write(kMss);
         bench.timer();
         EXPECT_EQ(bench.now, milliseconds(220));
-        // One segment leaves; 2 is lost; 3 may be under way.
+        // Segment 1 leaves again; 2 is counted lost; 3 may still be under way.
         EXPECT_EQ(bench.sent_again(), Numbers{1});
         EXPECT_EQ(bench.in_flight(), rack ? 2 : 1);
     }
 }
 
 TEST(TcpTail, AMistakenTimeoutIsTakenBack) {
-    // A sudden queue lets nothing through for 300 ms: the RTO strikes at 210 ms; when segments
-    // that were sent once are acknowledged after all, nothing more is repeated (RFC 5682).
+    // A sudden queue blocks all segments for 300 ms, and the RTO expires at 210 ms. When segments
+    // that were sent once are acknowledged, no further segment is repeated (RFC 5682).
     TcpPipe pipe(lossy_config(true, false), milliseconds(5));
     pipe.jitter = [&] { return std::max(milliseconds(300) - pipe.now(), Time::zero()); };
     pipe.write(10 * kMss);
     pipe.run(seconds(2));
     EXPECT_EQ(pipe.receiver().next(), 10 * kMss);
     EXPECT_EQ(pipe.sender().counters().timeouts(), 1U);
-    // The head, and the one that its acknowledgement let go before the next proved the mistake.
+    // Sent again: the head, and those that its acknowledgement released before the next one.
     EXPECT_LE(pipe.sent().size(), 10U + 3U);
     EXPECT_GE(pipe.sender().congestion().window(), 20 * kMss);
-    // Three were sent twice and give no RTT; seven took 310 ms: 310 − 300 · (7/8)⁷.
+    // Three segments were sent twice and give no RTT; seven took 310 ms: 310 − 300 · (7/8)⁷.
     EXPECT_NEAR(pipe.sender().smoothed_rtt().seconds(), 0.1922, 0.0001);
 }
 

@@ -1,4 +1,4 @@
-// When the timer runs: RTT estimation, retransmission timeouts, tail-loss probes.
+// RTT estimation, retransmission timeouts and tail-loss probes of the sender's timer.
 
 #include "transport/tcp/by_hand_test.hpp"
 
@@ -38,7 +38,7 @@ TEST(TcpTimers, EstimatesTheRttAsRfc6298) {
     sample(milliseconds(60));  // RTTVAR = ¾ · 47.5 + ¼ · 45 = 46.875, SRTT = 105 − 45 / 8 = 99.375
     EXPECT_EQ(bench.sender.smoothed_rtt(), microseconds(99'375));
     EXPECT_EQ(bench.sender.retransmission_timeout(), microseconds(99'375 + 187'500));
-    // SRTT 10 ms, 4 RTTVAR = 20 ms: the minimum is added.
+    // SRTT is 10 ms, 4 RTTVAR = 20 ms; the minimum of 200 ms applies and is added to SRTT.
     EXPECT_EQ(TcpByHand(plain_config()).sender.retransmission_timeout(), milliseconds(210));
 }
 
@@ -71,13 +71,13 @@ TEST(TcpTimers, AWholeLostWindowCostsTheRtoWhichDoublesOnRepeatUpToItsMaximum) {
               (std::vector<std::int64_t>{0, 1, 3, 7, 15, 31, 63, 127, 247, 367}));
     EXPECT_EQ(pipe.sender().counters().timeouts_whole_window, 1U);
     EXPECT_EQ(pipe.sender().counters().timeouts_retransmission, 8U);
-    // One segment at a time: the others left once.
+    // One segment was retransmitted each time; the others left once.
     EXPECT_EQ(pipe.sent().size(), 5U + 9U);
 }
 
 TEST(TcpTimers, AWholeLostWindowCostsTheSmoothedRttAnd200Milliseconds) {
     LossyRun pipe(plain_config(), 4, [](const TcpPipe::Segment& s) { return !s.again; });
-    // RTO = 10 + 200 ms. Then slow start from one segment: 1 | 2, 3 | 4.
+    // RTO = 10 + 200 ms. Then slow start from a window of one segment: 1 | 2, 3 | 4.
     EXPECT_EQ(pipe.times_of(0), (std::vector{Time::zero(), milliseconds(210)}));
     EXPECT_EQ(pipe.times_of(2000), (std::vector{Time::zero(), milliseconds(220)}));
     EXPECT_EQ(pipe.times_of(3000), (std::vector{Time::zero(), milliseconds(230)}));
@@ -91,7 +91,7 @@ TEST(TcpTimers, AProbeGoesAfterTwoRttsAndTheRtoCountsFromTheProbe) {
     pipe.loses = [](const TcpPipe::Segment&) { return true; };
     pipe.write(4 * kMss);
     pipe.run(seconds(1));
-    // 2 · 10 ms + 2 ms; the probe repeats the last segment. RTO 210 ms later, then 420 ms.
+    // The probe repeats the last segment after 2 · 10 + 2 ms. The RTO: 210 ms later, then 420 ms.
     EXPECT_EQ(pipe.times_of(3000), (std::vector{Time::zero(), milliseconds(22)}));
     EXPECT_EQ(pipe.times_of(0), (std::vector{Time::zero(), milliseconds(232), milliseconds(652)}));
 }
@@ -101,14 +101,14 @@ TEST(TcpTimers, AProbeSendsNewDataWhereThereIsSomeWindowOrNot) {
     config.initial_window = 2;
     LossyRun pipe(config, 3, [](const TcpPipe::Segment& s) { return s.at == Time::zero(); });
     EXPECT_EQ(pipe.times_of(2000), (std::vector{milliseconds(22)}));
-    // Its SACK arrives an RTT later, and reveals both losses (RACK).
+    // The SACK of the probe arrives an RTT later, and reveals both losses (RACK).
     EXPECT_EQ(pipe.times_of(0), (std::vector{Time::zero(), milliseconds(32)}));
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
 }
 
 TEST(TcpTimers, TheTailOfOneSegmentWaitsForADelayedAcknowledgement) {
     LossyRun pipe(probing_config(), 1, [](const TcpPipe::Segment& s) { return !s.again; });
-    // 2 · 10 + 200 ms as in Linux, but not later than the RTO of 210 ms; still a probe.
+    // The probe time is 2 · 10 + 200 ms as in Linux, but at most the RTO, 210 ms: still a probe.
     EXPECT_EQ(pipe.times_of(0), (std::vector{Time::zero(), milliseconds(210)}));
     EXPECT_EQ(pipe.sender().counters().probe_retransmissions, 1U);
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
@@ -180,13 +180,13 @@ TEST(TcpTimers, StrikeOnTicksOneLateOnAverage) {
     TcpConfig config;
     EXPECT_EQ(config.strikes(microseconds(1234), microseconds(10)), microseconds(1244));
     config.timer_tick = milliseconds(4);
-    // Between the first tick and the second: one tick of duration, and one more.
+    // From between two ticks: to the next tick, and one tick of duration.
     EXPECT_EQ(config.strikes(microseconds(4001), microseconds(1)), milliseconds(12));
     EXPECT_EQ(config.strikes(microseconds(7999), milliseconds(4)), milliseconds(12));
     EXPECT_EQ(config.strikes(microseconds(7999), microseconds(4001)), milliseconds(16));
     Time late;
     for (int i = 0; i < 4000; ++i) {
-        // All phases, and durations of all remainders.
+        // All phases relative to the tick, and durations with all remainders.
         const Time now = microseconds(2 * i + 1);
         const Time delay = microseconds(7 * i % 4000 + 200'001);
         late += config.strikes(now, delay) - (now + delay);

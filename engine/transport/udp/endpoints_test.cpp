@@ -1,5 +1,5 @@
-// Three hosts around a switch at 10 Gb/s, 1 us to and from it; over the adapters of TCP, and of
-// RDMA.
+// UDP among three hosts around a switch at 10 Gb/s, 1 us to and from it; over the adapters of TCP,
+// and of RDMA.
 #include "transport/udp/endpoints.hpp"
 
 #include <gtest/gtest.h>
@@ -66,8 +66,8 @@ class UdpEndpointsTest : public testing::TestWithParam<bool> {
         }
         return Post(*TcpOverEthernet::make(network, TcpConfig{}));
     }
-    /// The largest frame: 1460 B and 40 B of headers in 18 B, or 4096 B in 62 B and those of a
-    /// write with immediate data.
+    /// The largest frame: 1460 B and 40 B of headers in 18 B, or 4096 B in 62 B and the headers of
+    /// a write with immediate data.
     static Bytes frame() { return GetParam() ? 4096 + 62 + 16 + 4 : 1500 + 18; }
     static Bytes payload() { return frame() - 18 - 20 - 8; }
     static Time full() { return kByte * (frame() + 20); }
@@ -81,7 +81,7 @@ TEST_P(UdpEndpointsTest, AMessageArrivesWithItsLastDatagramAndIsCompleteWhenThat
     const Time rest = kByte * (100 + 46 + 20);
     EXPECT_EQ(post.udp().bytes_on_wire(2 * payload() + 100), 2 * (frame() + 20) + 100 + 46 + 20);
     EXPECT_EQ(post.left.at(1), full() * 2);
-    // The switch has the last one when the second has half left it: it waits for its end.
+    // The last frame reaches the switch when the second has half left, and waits for its end.
     EXPECT_EQ(post.received.at(1), full() * 3 + rest + kCables);
     EXPECT_TRUE(post.lost.empty());
 }
@@ -105,8 +105,8 @@ TEST_P(UdpEndpointsTest, MessagesOfAHostLeaveOneAfterTheOther) {
     EXPECT_EQ(post.received.at(2), full() * 4 + kCables);
 }
 
-/// The third frame does not arrive at the switch: the first of the second message, which is lost
-/// when its other one has come. A message of one datagram is lost where that is.
+/// The third frame is lost before the switch: the first of the second message, which counts as lost
+/// when its other frame arrives. A message of one datagram counts as lost at the loss.
 TEST_P(UdpEndpointsTest, AMessageIsLostThatLacksADatagram) {
     ethernet::NetworkConfig network = star(3);
     network.losses = {{.link = ethernet::LinkIndex(0), .period = 3}};
@@ -129,7 +129,7 @@ TEST_P(UdpEndpointsTest, AMessageIsLostThatLacksADatagram) {
     EXPECT_EQ(single.lost.at(2), full() * 2 + base::microseconds(1));
 }
 
-/// Through ports that schedule: class 1 goes first, and the other class loses no place by it.
+/// Ports that schedule classes: class 1 goes first, and class 0 keeps its order.
 TEST_P(UdpEndpointsTest, AHigherClassOfAHostGoesFirst) {
     ethernet::NetworkConfig network = star(3);
     network.service_classes = {ethernet::TrafficClass(0), ethernet::TrafficClass(1)};
@@ -138,7 +138,7 @@ TEST_P(UdpEndpointsTest, AHigherClassOfAHostGoesFirst) {
     post.send(0, 1, 4 * payload(), 1);
     post.send(0, 2, 2 * payload(), 2, 1);
     post.run();
-    // The first datagram of class 0 has begun when class 1 comes.
+    // The first datagram of class 0 is already being sent when class 1 is posted.
     EXPECT_EQ(post.received.at(2), full() * 4 + kCables);
     EXPECT_EQ(post.left.at(2), full() * 2);
     EXPECT_EQ(post.received.at(1), full() * 7 + kCables);
