@@ -102,7 +102,7 @@ TEST_F(AtomicFileTest, MovesWithItsFile) {
 }
 
 TEST_F(AtomicFileTest, AFullDiskIsReportedAndLeavesNothing) {
-    // A limit on the file size stands in for the disk: write(2) fails in the same way.
+    // A limit on the file size replaces a full disk: write(2) fails in the same way.
     rlimit before{};
     ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
     std::signal(SIGXFSZ, SIG_IGN);

@@ -43,7 +43,7 @@ TEST(DelayDistribution, GaussianHasItsMeanAndSpread) {
 }
 
 TEST(DelayDistribution, NegativeDrawsCountAsZero) {
-    // Half the mass of a gaussian around zero is negative; the other half is untouched.
+    // Half the mass of a gaussian around zero is negative, and counts as zero; the rest stays.
     const auto values = draws_us({Kind::gaussian, Time::zero(), microseconds(1)});
     const auto zeros = static_cast<double>(std::count(values.begin(), values.end(), 0.0));
     EXPECT_NEAR(zeros, 25'000, 5 * std::sqrt(50'000 * 0.25));
@@ -67,8 +67,7 @@ TEST(DelayDistribution, MeasuredDrawsEachValueAsOftenAsItWasMeasured) {
     delay.values = {microseconds(1), microseconds(2), microseconds(10)};
     delay.cumulative_weights = {700, 990, 1000};
     std::vector<double> values = draws_us(delay);
-    // 50 000 draws: the mean of 1.38 us has a standard error of 0.005 us, a share of 1 % one of
-    // 0.05 %.
+    // Standard errors of 50 000 draws: 0.005 us for the mean of 1.38 us, 0.05 % for a share of 1 %.
     EXPECT_NEAR(moments_of(values).mean, 0.7 * 1 + 0.29 * 2 + 0.01 * 10, 0.02);
     std::sort(values.begin(), values.end());
     EXPECT_EQ(values.front(), 1);

@@ -18,7 +18,7 @@ concept IndexedBy = requires(const Table& table, Key key) { table[key]; };
 template <class A, class B>
 concept Subtractable = requires(A a, B b) { a - b; };
 
-// An index converts neither to another kind of index nor to a number.
+// An index converts neither to an index of another kind nor to a number.
 static_assert(!std::convertible_to<PortIndex, NodeIndex>);
 static_assert(!std::constructible_from<NodeIndex, PortIndex>);
 static_assert(!std::assignable_from<NodeIndex&, PortIndex>);

@@ -54,7 +54,7 @@ TEST(RandomStream, DrawsExponentialNormalAndGammaNumbersOfTheirDistributions) {
     RandomStream random(1, "distributions");
     expect_distribution(sample([&] { return random.exponential(3.0); }), exponential_of(3.0));
     expect_distribution(sample([&] { return random.normal(-2.0, 5.0); }), normal_of(-2.0, 5.0));
-    // Shape 2 is the sum of two exponentials: F(x) = 1 − (1 + x/θ) exp(−x/θ).
+    // Gamma of shape 2 is a sum of two exponentials: F(x) = 1 − (1 + x/θ) exp(−x/θ).
     expect_distribution(sample([&] { return random.gamma(2.0, 4.0); }),
                         [](double x) { return 1 - (1 + x / 4.0) * std::exp(-x / 4.0); });
 }
@@ -68,7 +68,7 @@ TEST(RandomStream, UniformIntegersAreEquallyLikely) {
         ASSERT_LT(value, n);
         ++counts[value];
     }
-    // Each count is binomial: five standard deviations around sample_size / n.
+    // Each count is binomial: it must be within five standard deviations of sample_size / n.
     const double p = 1.0 / n;
     const double mean = sample_size * p;
     for (const double count : counts) {
@@ -102,7 +102,7 @@ TEST(RandomStream, GeometricCountsTheFailuresBeforeASuccess) {
         const double mean = sample_size * probability;
         EXPECT_NEAR(counts[k], mean, 5 * std::sqrt(mean * (1 - probability))) << k;
     }
-    // A success that is certain, and one that is impossible.
+    // A certain success, and one that is practically impossible.
     for (int i = 0; i < 1000; ++i) {
         EXPECT_EQ(random.geometric(1.0), 0);
         EXPECT_EQ(random.geometric(1e-300), 1'000'000'000'000'000);

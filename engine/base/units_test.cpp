@@ -21,7 +21,7 @@ TEST(Time, NeverComesAfterEveryInstantOfARun) {
     EXPECT_LT(Time::zero(), nanoseconds(1));
 }
 
-/// 8e12 ps·bit/s a byte: 10 Gb/s 800 ps, 25 Gb/s 320 ps, 100 Gb/s 80 ps, 800 Gb/s 10 ps.
+/// A byte takes 8e12 ps·bit/s / rate: 800 ps at 10 Gb/s, 320 at 25, 80 at 100, 10 at 800 Gb/s.
 TEST(WireClock, IsExactWhereAByteTakesAWholeNumberOfPicoseconds) {
     for (const std::int64_t gigabits : {1, 10, 25, 40, 100, 200, 400, 800}) {
         const WireClock wire(gigabits_per_second(gigabits));
@@ -31,7 +31,7 @@ TEST(WireClock, IsExactWhereAByteTakesAWholeNumberOfPicoseconds) {
     }
 }
 
-/// With t = bytes · 8e12 / rate, exactly: |time − t| · rate <= (1 ps + bytes · 1e-6 ps) · rate.
+/// With the exact t = bytes · 8e12 / rate: |time − t| · rate <= (1 ps + bytes · 1e-6 ps) · rate.
 TEST(WireClock, IsWithinAPicosecondAndAMillionthPerByteAtAnyRate) {
     for (const std::int64_t bps : {780'000'000LL, 799'760'000LL, 1'000'001LL, 2'999'999'999LL,
                                    103'125'000'000LL, 799'999'999'999LL}) {

@@ -1,5 +1,5 @@
-// Known answers of fabrics, each derived in its test, of the engine and of the simulator that plays
-// every flit.
+// Small fabrics with results derived by hand, for the engine and for the reference simulator, which
+// simulates every flit.
 #include <gtest/gtest.h>
 
 #include "infiniband/network_play_test.hpp"
@@ -17,7 +17,7 @@ constexpr base::BitRate kRate = gigabits_per_second(100);
 constexpr Time kDelay = nanoseconds(30);
 constexpr Time kLatency = nanoseconds(130);
 
-/// On the wire at 100 Gb/s, 25 Gb/s.
+/// Time of a packet on the wire, at 100 Gb/s or at 25 Gb/s.
 constexpr Time wire(Bytes bytes) { return Time{80} * bytes; }
 constexpr Time slow_wire(Bytes bytes) { return Time{320} * bytes; }
 constexpr Time kUpdate = wire(8);
@@ -36,7 +36,7 @@ FabricConfig star(std::uint32_t hosts) {
     return config;
 }
 
-/// The engine's outcome, in the terms of the reference.
+/// The engine's outcome in the types of the reference simulator.
 Outcome played(const FabricConfig& config, const std::vector<Injection>& traffic) {
     const NetworkPlay play(config, traffic);
     Outcome outcome{.packets = play.deliveries,
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Of, KnownAnswers,
                                            Simulator{"TheReference", &reference::run}),
                          [](const auto& each) { return each.param.name; });
 
-/// All packets' arrivals; a packet that did not arrive fails the test.
+/// Arrival times of all packets; a packet that did not arrive fails the test.
 std::vector<std::int64_t> arrivals(const Outcome& outcome) {
     std::vector<std::int64_t> ps;
     for (const Delivery& delivery : outcome.packets) {
@@ -97,7 +97,7 @@ std::vector<std::size_t> order_of_arrival(const Outcome& outcome) {
     return order;
 }
 
-/// Lanes in the order of arrival, a digit each.
+/// Lanes of the packets in the order of arrival, one digit each.
 std::string lanes_as_they_arrive(const Outcome& outcome, const std::vector<Injection>& traffic) {
     std::string lanes;
     for (const std::size_t packet : order_of_arrival(outcome)) {
@@ -109,7 +109,7 @@ std::string lanes_as_they_arrive(const Outcome& outcome, const std::vector<Injec
 TEST_P(KnownAnswers, APacketCutsThroughAFlitLater) {
     for (const Bytes bytes : {1, 64, 65, 282, 4096, 4122}) {
         const Outcome outcome = run(star(2), {{nanoseconds(7), 0, 1, bytes, 0}});
-        // The first flit arrives and waits for the latency, the packet follows it.
+        // The first flit arrives and waits for the latency; the packet then leaves as a whole.
         const Time expected = nanoseconds(7) + wire(std::min<Bytes>(bytes, 64)) + kDelay +
                               kLatency + wire(bytes) + kDelay;
         EXPECT_EQ(arrivals(outcome), std::vector{expected.ps});
@@ -147,7 +147,7 @@ TEST_P(KnownAnswers, EveryHopOfALineAddsItsOwnTime) {
 // Credits.
 
 TEST_P(KnownAnswers, CreditsLimitTheThroughputToTheBufferPerLoop) {
-    // From a packet's start until its credits are back: on the wire, there, update, back.
+    // The loop from a packet's start until its credits return: wire, cable, update, cable.
     const Time loop = wire(640) + kDelay + kUpdate + kDelay;
     for (const std::int64_t blocks : {10, 19, 29, 30}) {
         FabricConfig config = pair_of_hosts();
@@ -171,8 +171,8 @@ TEST_P(KnownAnswers, ThroughASwitchTheLoopHasTheSwitchesLatencyToo) {
     FabricConfig config = star(2);
     config.buffer_blocks = 35;  // three packets of 11 blocks
     const Outcome outcome = run(config, packets(0, 1, 30, 700));
-    // A packet's credits: first flit there, latency, tail out of the switch, update back. The loop
-    // of the second cable is shorter.
+    // The credits of a packet return after: first flit at the switch, latency, tail out of the
+    // switch, update. The loop of the second cable is shorter.
     const Time loop = wire(64) + kDelay + kLatency + wire(700) + kUpdate + kDelay;
     const Time first = wire(64) + kDelay + kLatency + wire(700) + kDelay;
     ASSERT_GT(loop, wire(700) * 3);
@@ -187,7 +187,7 @@ TEST_P(KnownAnswers, UpdatesComeNoMoreOftenThanTheirInterval) {
     config.buffer_blocks = 10;
     config.credit_update_interval = nanoseconds(700);
     const Outcome outcome = run(config, packets(0, 1, 5, 640));
-    // The first update starts as the packet is there, the others an interval after the last one.
+    // The first update starts when the packet has arrived, each further one an interval later.
     const Time first_update = wire(640) + kDelay;
     ASSERT_LT(first_update + kUpdate + kDelay, nanoseconds(700));
     EXPECT_EQ(outcome.packets[0].at, first_update);
@@ -202,8 +202,8 @@ TEST_P(KnownAnswers, OneUpdateAnnouncesAllThatIsFreeByThen) {
     config.buffer_blocks = 3;
     config.credit_update_interval = nanoseconds(1000);
     const Outcome outcome = run(config, packets(0, 1, 6, 64));
-    // Three packets of a block go; the first one's block is announced at once, the other two wait
-    // for the second update, with the block of the fourth packet, which is there long before.
+    // Three packets of one block leave. The first block is announced at once; the next two wait for
+    // the second update, together with the block of the fourth packet, which arrives long before.
     const Time there = wire(64) + kDelay;
     const Time fourth = there + kUpdate + kDelay;
     const Time fifth = fourth + nanoseconds(1000);
@@ -213,7 +213,7 @@ TEST_P(KnownAnswers, OneUpdateAnnouncesAllThatIsFreeByThen) {
 }
 
 TEST_P(KnownAnswers, BlocksComeBackOneByOneOrWithTheTail) {
-    // The second packet needs one block of the first one's ten.
+    // The second packet needs one of the ten blocks that the first one occupies.
     for (const auto release : {CreditRelease::per_block, CreditRelease::at_tail}) {
         const auto second = [&](FabricConfig config) {
             config.buffer_blocks = 19;
@@ -223,7 +223,7 @@ TEST_P(KnownAnswers, BlocksComeBackOneByOneOrWithTheTail) {
         const Bytes freed = release == CreditRelease::per_block ? 64 : 640;
         const Time start = std::max(wire(640), wire(freed) + kDelay + kUpdate + kDelay);
         EXPECT_EQ(second(pair_of_hosts()), start + wire(640) + kDelay);
-        // A switch frees the first block as it has left to the next cable.
+        // A switch frees the first block when that has left on the next cable.
         const Time leaves = wire(64) + kDelay + kLatency;
         EXPECT_EQ(second(star(2)),
                   leaves + wire(freed) + kUpdate + kDelay + leaves + wire(640) + kDelay);
@@ -234,13 +234,13 @@ TEST_P(KnownAnswers, UpdatesTakeTheirTimeFromPacketsOfTheOtherDirection) {
     FabricConfig config = pair_of_hosts();
     const std::vector<Injection> traffic = joined(packets(1, 0, 10, 1000), packets(0, 1, 1, 100));
     const Outcome outcome = run(config, traffic);
-    // The packet is there while host 1 sends its first one; the update follows that at once.
+    // The packet arrives while host 1 sends its first packet; the update follows directly after it.
     ASSERT_LT(wire(100) + kDelay, wire(1000));
     EXPECT_EQ(outcome.packets[0].at, wire(1000) + kDelay);
     for (std::int64_t packet = 1; packet < 10; ++packet) {
         EXPECT_EQ(outcome.packets[packet].at, wire(1000) * (packet + 1) + kUpdate + kDelay);
     }
-    // At the very same instant the update goes before the packet.
+    // If both are due at the same instant, the update goes before the packet.
     const Time there = wire(100) + kDelay;
     const Outcome together = run(config, {{Time::zero(), 0, 1, 100, 0}, {there, 1, 0, 200, 0}});
     EXPECT_EQ(together.packets[1].at, there + kUpdate + wire(200) + kDelay);
@@ -249,7 +249,7 @@ TEST_P(KnownAnswers, UpdatesTakeTheirTimeFromPacketsOfTheOtherDirection) {
 
 // Rates.
 
-/// Host 0 and host 1 at either side of a switch, each at its own rate.
+/// Hosts 0 and 1 at one switch, each with a different link rate.
 FabricConfig two_rates(std::int64_t in_gbps, std::int64_t out_gbps) {
     FabricConfig config = star(2);
     config.cables[0].rate = gigabits_per_second(in_gbps);
@@ -266,7 +266,7 @@ TEST_P(KnownAnswers, FromAFasterLinkAPacketFollowsItsFirstFlit) {
 }
 
 TEST_P(KnownAnswers, FromASlowerLinkAPacketWaitsUntilItCannotRunDry) {
-    // The last flit begins to leave as its latency is over: one more flit on the fast wire.
+    // The last flit begins to leave when its latency is over, and takes its time on the fast wire.
     for (const Bytes bytes : {65, 100, 4096, 4122}) {
         const Outcome outcome = run(two_rates(25, 100), {{Time::zero(), 0, 1, bytes, 0}});
         const Bytes last = bytes - (bytes - 1) / 64 * 64;
@@ -290,8 +290,8 @@ TEST_P(KnownAnswers, TwoInputsOfOneOutputTakeTurns) {
 }
 
 TEST_P(KnownAnswers, LanesShareByWeightsAndSendTheirLastPacketToItsEnd) {
-    // Packets of three blocks. A weight of four sends two of them (4 → 1 → −2), three sends one,
-    // seven three (7 → 4 → 1 → −2).
+    // Packets have three blocks. A turn of weight four sends two packets (4 → 1 → −2), of weight
+    // three one, of weight seven three (7 → 4 → 1 → −2).
     FabricConfig config = pair_of_hosts();
     config.lanes = 3;
     config.arbitration.low = lane_weights({{0, 4}, {1, 3}, {2, 0}, {2, 7}});
@@ -302,11 +302,11 @@ TEST_P(KnownAnswers, LanesShareByWeightsAndSendTheirLastPacketToItsEnd) {
     config.arbitration.high = lane_weights({{0, 4}, {1, 3}, {2, 0}, {2, 7}});
     config.arbitration.high_limit = 0;
     EXPECT_EQ(lanes_as_they_arrive(run(config, traffic), traffic), "001222001222001111");
-    // Weights count blocks, not packets: two of three blocks, four of one.
+    // Weights count blocks, not packets: a turn sends two packets of three blocks, or four of one.
     config.arbitration.high = lane_weights({{0, 4}, {1, 4}});
     const std::vector<Injection> sizes = joined(packets(0, 1, 4, 150), packets(0, 1, 8, 64, 1));
     EXPECT_EQ(lanes_as_they_arrive(run(config, sizes), sizes), "001111001111");
-    // Packets of 65 blocks: a turn of weight w has ⌈w / 65⌉ of them, and one at least.
+    // Packets of 65 blocks: a turn of weight w sends ⌈w / 65⌉ of them, at least one.
     config.buffer_blocks = 100'000;
     const std::vector<Injection> full = joined(packets(0, 1, 8, 4122), packets(0, 1, 4, 4122, 1));
     for (const std::uint32_t weight : {1U, 64U, 65U, 66U, 130U, 131U, 255U}) {
@@ -321,8 +321,8 @@ TEST_P(KnownAnswers, ALaneWithoutPacketsLosesItsTurnAndTheRestOfItsWeight) {
     FabricConfig config = pair_of_hosts();
     config.lanes = 2;
     config.arbitration.low = lane_weights({{0, 9}, {1, 3}});
-    // Packets of three blocks: lane 0 has one of three that its weight lets it send, and four more
-    // after the first of lane 1 has begun: a whole weight again.
+    // Packets of three blocks: lane 0 sends one of the three that its weight allows. It gets four
+    // more after the first of lane 1 has begun, and then has its whole weight again.
     const std::vector<Injection> traffic =
         joined(packets(0, 1, 1, 150, 0),
                joined(packets(0, 1, 3, 150, 1), packets(0, 1, 4, 150, 0, wire(150) + Time{1})));
@@ -347,7 +347,7 @@ TEST_P(KnownAnswers, HighPriorityGivesWayAfterItsLimit) {
     EXPECT_EQ(lanes(1, 4122, 8, 3), "01010100000");  // over 4096 with one
     EXPECT_EQ(lanes(2, 4122, 8, 3), "00100100100");  // over 8192 with two
     EXPECT_EQ(lanes(255, 64, 8, 3), "00000000111");
-    // The largest limit is 254 · 4096 B, which 253 packets reach; 255 is none.
+    // The largest limit, 254 · 4096 B, is reached by 253 packets; 255 means no limit.
     EXPECT_EQ(lanes(254, 4122, 300, 1).find('1'), 253U);
     EXPECT_EQ(lanes(255, 4122, 300, 1).find('1'), 300U);
 }
@@ -362,7 +362,7 @@ TEST_P(KnownAnswers, ALaneInNoTableNeverSends) {
 }
 
 TEST_P(KnownAnswers, AFifoHoldsUpWhatAVirtualOutputQueueLetsPass) {
-    // Host 1 keeps the way to host 2 busy; host 0 has a packet for host 2 and one for host 3.
+    // Host 1 keeps the output to host 2 busy; host 0 has a packet for host 2 and one for host 3.
     const std::vector<Injection> traffic = {{Time::zero(), 1, 2, 4096, 0},
                                             {nanoseconds(10), 0, 2, 640, 0},
                                             {nanoseconds(10), 0, 3, 640, 0}};
@@ -379,16 +379,16 @@ TEST_P(KnownAnswers, AFifoHoldsUpWhatAVirtualOutputQueueLetsPass) {
         EXPECT_EQ(outcome.packets[2].at, second + tail);
         EXPECT_EQ(outcome.outputs.at({4, 4}).wait_crossbar, waited);
     };
-    // One way into the crossbar: the second packet follows the first. With two, both at once.
+    // With one path into the crossbar the second packet follows the first; with two, none waits.
     expect(InputQueue::fifo, 1, held_until + wire(640), wire(640));
     expect(InputQueue::fifo, 2, held_until, Time::zero());
     expect(InputQueue::virtual_output, 1, nanoseconds(10) + wire(640) + path, Time::zero());
 }
 
 TEST_P(KnownAnswers, ASwitchBeginsWithAnotherOutputAfterEveryPacket) {
-    // While a long packet leaves on the slow port 2, one for port 3 and another for port 2 become
-    // ready behind it. Which is next is a matter of how many packets the switch has sent: with
-    // n + 1 of them a pass begins with port 1 + (n + 1) mod 3.
+    // While a long packet leaves on the slow port 2, a packet for port 3 and then one for port 2
+    // become ready behind it. The number of packets that the switch has sent decides which is next:
+    // after n + 1 packets, arbitration begins with port 1 + (n + 1) mod 3.
     FabricConfig config = star(3);
     config.cables[1].rate = gigabits_per_second(25);
     const Time later = base::microseconds(10);
@@ -406,7 +406,7 @@ TEST_P(KnownAnswers, ASwitchBeginsWithAnotherOutputAfterEveryPacket) {
     }
 }
 
-// Packets that cannot go on.
+// Packets that can never move on.
 
 TEST_P(KnownAnswers, APacketWithoutRouteIsDroppedAndItsBlocksComeBack) {
     for (const PortNumber port : std::vector<PortNumber>{0, 3}) {  // no route; a port without cable
@@ -418,7 +418,7 @@ TEST_P(KnownAnswers, APacketWithoutRouteIsDroppedAndItsBlocksComeBack) {
         EXPECT_EQ(outcome.discarded, 3u);
         EXPECT_FALSE(outcome.stalled);
         EXPECT_FALSE(outcome.packets[0].delivered);
-        // Freed as if it left as it arrives: two loops, then the last packet and its update.
+        // The buffer is freed as if a packet left while it arrives: three loops for three packets.
         const Time loop = wire(64) + kDelay + wire(640) + kUpdate + kDelay;
         EXPECT_EQ(outcome.end, loop * 3);
     }
@@ -433,15 +433,15 @@ TEST_P(KnownAnswers, APacketLargerThanTheBufferStalls) {
 }
 
 TEST_P(KnownAnswers, RoutesRoundARingDeadlock) {
-    // Every host sends to the host after the next. All first packets go into the next switch at
-    // once and fill its buffer there, and each waits for the buffer that the next one fills.
+    // Every host sends to the host after the next. All first packets enter the next switch at once
+    // and fill its buffer, and each waits for the buffer that the next packet fills.
     FabricConfig config = ring(4, kRate, kDelay);
     config.buffer_blocks = 10;
     std::vector<Injection> traffic;
     for (NodeIndex host = 0; host < 4; ++host) {
         traffic.push_back({Time::zero(), host, (host + 2) % 4, 640, 0});
     }
-    // One more comes as far as its first switch: the last thing that happens is that it is ready.
+    // One more packet reaches its first switch only: the last event is that it becomes ready.
     traffic.push_back({base::microseconds(5), 0, 2, 640, 0});
     Outcome outcome = run(config, traffic);
     EXPECT_TRUE(outcome.stalled);

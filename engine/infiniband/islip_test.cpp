@@ -1,4 +1,4 @@
-// Known answers of crossbars that are matched by iSLIP, worked out slot by slot.
+// Crossbars matched by iSLIP, with results derived by hand, slot by slot.
 #include "infiniband/islip.hpp"
 
 #include "infiniband/network_play_test.hpp"
@@ -13,12 +13,12 @@ using reference::Injection;
 /// Packets for each input and output of a switch.
 using Backlog = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>;
 
-/// A switch whose packets are cells. At first every output is busy with a packet from a port of its
-/// own, while the inputs, whose wires are faster, fill. Then all outputs become free at one
-/// instant, and from there on in slots of the time of a cell.
+/// A switch whose packets are cells. At first every output is busy with a packet from a separate
+/// port, while the inputs, which have faster wires, fill. Then all outputs become free at one
+/// instant, and from then on in slots of one cell time.
 class Slots {
   public:
-    /// A cell of each backlog after the other, until there is none; as the reference sends them.
+    /// Sends one cell of each backlog in turn until all have left, in the order of the reference.
     Slots(std::uint32_t inputs, std::uint32_t outputs, const Backlog& backlog,
           CrossbarArbiter arbiter, std::uint32_t iterations = 1)
         : config_(star(inputs + 2 * outputs)), first_output_(inputs + outputs) {
@@ -50,7 +50,7 @@ class Slots {
         }
     }
 
-    /// The slots, from 1, in which cells of this input have left by this output.
+    /// The slots, from 1, in which cells from this input left by this output.
     [[nodiscard]] const std::vector<std::int64_t>& of(std::uint32_t input, std::uint32_t output) {
         return left_[{input, output}];
     }
@@ -69,7 +69,7 @@ class Slots {
         }
         return all;
     }
-    /// The most slots for which a cell was first of its queue.
+    /// The greatest number of slots for which a cell was at the head of its queue.
     [[nodiscard]] std::int64_t longest_wait() const {
         std::int64_t longest = 0;
         for (const auto& [pair, slots] : left_) {
@@ -105,22 +105,22 @@ Backlog everywhere(std::uint32_t ports, std::uint32_t cells) {
 using Sizes = std::vector<std::int64_t>;
 
 TEST(Islip, PointersThatAgreeAtFirstDifferAfterAsManySlotsAsThereArePorts) {
-    // All inputs have cells for all outputs, and all pointers are at the first. In slot 1 all
-    // outputs grant to input 0, which accepts output 0: one cell. Only the pointer of output 0
-    // moves, to input 1: in slot 2 it grants to input 1, the others to input 0, which is now at
-    // output 1: two cells. In slot s, output j grants to input s − 1 − j, or, if there is none such
-    // yet, to 0.
+    // All inputs have cells for all outputs, and all pointers are at port 0. In slot 1 all outputs
+    // grant to input 0, which accepts output 0: one cell. Only the pointer of output 0 moves, to
+    // input 1. In slot 2 output 0 grants to input 1 and the others to input 0, whose pointer is at
+    // output 1: two cells. In slot s, output j grants to input s − 1 − j, or to input 0 if there is
+    // no such input yet.
     const Backlog all = everywhere(4, 12);
     const auto sizes = [&](std::uint32_t iterations) {
         return Slots(4, 4, all, CrossbarArbiter::islip, iterations).sizes(6);
     };
     EXPECT_EQ(sizes(1), (Sizes{1, 2, 3, 4, 4, 4}));
-    // Each further iteration matches one of the outputs left with the next input, and moves no
+    // Each further iteration matches one remaining output with the next input, and moves no
     // pointer.
     EXPECT_EQ(sizes(2), (Sizes{2, 3, 4, 4, 4, 4}));
     EXPECT_EQ(sizes(3), (Sizes{3, 4, 4, 4, 4, 4}));
     EXPECT_EQ(sizes(4), (Sizes{4, 4, 4, 4, 4, 4}));
-    // Outputs that choose one after the other know what is taken.
+    // Outputs that choose one after the other exclude the inputs already taken.
     EXPECT_EQ(Slots(4, 4, all, CrossbarArbiter::round_robin).sizes(6), (Sizes{4, 4, 4, 4, 4, 4}));
 }
 
@@ -138,20 +138,20 @@ TEST(Islip, PointersThatDifferServeEveryQueueOnceInAsManySlotsAsThereArePorts) {
 }
 
 TEST(Islip, ServesAQueueThatOutputsInTurnStarve) {
-    // Input 0 has cells for outputs 0 and 1, input 1 for output 1 alone.
+    // Input 0 has cells for outputs 0 and 1, input 1 only for output 1.
     const std::uint32_t cells = 40;
     const Backlog backlog{{{0, 0}, cells}, {{0, 1}, cells}, {{1, 1}, cells}};
-    // Outputs in turn: the turn moves on by each packet, two in a slot, and there are six ports:
-    // output 0 (place 4) chooses first in every slot, and takes input 0. Output 1 then has
-    // input 1 alone. Input 0's cells for output 1 leave when all others have.
+    // Round robin: the turn advances by each packet, two per slot, and there are six ports. Output
+    // 0 (place 4) thus chooses first in every slot and takes input 0; output 1 then has only input
+    // 1. The cells from input 0 for output 1 leave after all others.
     Slots in_turn(2, 2, backlog, CrossbarArbiter::round_robin);
     EXPECT_EQ(in_turn.of(0, 0).back(), cells);
     EXPECT_EQ(in_turn.of(1, 1).back(), cells);
     EXPECT_EQ(in_turn.of(0, 1).front(), cells + 1);
-    // iSLIP, slot 1: both grant to input 0, which accepts output 0. Slot 2: both grant to input 0,
-    // as output 1's pointer has not moved; it accepts output 1. Slot 3: output 0 grants to input 0,
-    // output 1 to input 1, and all pointers are as before slot 2. Each queue has every second slot,
-    // which is the most that all three can have at once.
+    // iSLIP: in slot 1, both outputs grant to input 0, which accepts output 0. In slot 2 both grant
+    // to input 0, as the pointer of output 1 has not moved; input 0 accepts output 1. In slot 3
+    // output 0 grants to input 0, output 1 to input 1, and all pointers are as before slot 2. Each
+    // queue gets every second slot, the most that all three can have at once.
     Slots matched(2, 2, backlog, CrossbarArbiter::islip);
     for (std::int64_t i = 0; i < 10; ++i) {
         const auto cell = static_cast<std::size_t>(i);
@@ -170,8 +170,8 @@ Backlog some_backlog(base::RandomStream& random) {
 }
 
 TEST(Islip, ServesEveryRequestWithinAsManySlotsAsThePortsSquared) {
-    // McKeown 1999, property 2: an output serves the other N − 1 inputs at most before, and waits
-    // for N slots at most until each of them accepts.
+    // McKeown 1999, property 2: an output serves at most N − 1 other inputs first, and waits at
+    // most N slots until each of them accepts.
     base::RandomStream random(1, "backlogs");
     std::int64_t longest = 0;
     for (std::uint32_t draw = 0; draw < 200; ++draw) {
@@ -182,8 +182,8 @@ TEST(Islip, ServesEveryRequestWithinAsManySlotsAsThePortsSquared) {
     EXPECT_GT(longest, 4);
 }
 
-/// Share of their outputs' time that all use while every input gets a cell in each slot, for any
-/// output.
+/// Share of the time for which all outputs are busy while each input gets a cell for a random
+/// output in every slot.
 double saturation(std::uint32_t ports, std::uint32_t cells, std::uint32_t iterations) {
     FabricConfig config = star(2 * ports);  // inputs and outputs
     config.crossbar_arbiter = CrossbarArbiter::islip;
@@ -208,9 +208,10 @@ double saturation(std::uint32_t ports, std::uint32_t cells, std::uint32_t iterat
 }
 
 TEST(Islip, CarriesAllOfUniformRandomCells) {
-    // McKeown 1999, section III: all of them with one iteration, where first-in first-out inputs
-    // saturate at 0.59, and random grants and accepts at 1 − 1/e = 0.63. In a finite time what has
-    // queued up is missing, as the square root of the time: of four times the time half the share.
+    // McKeown 1999, section III: one iteration carries all cells, but first-in first-out inputs
+    // saturate at 0.59, random grants and accepts at 1 − 1/e = 0.63. In a finite time cells stay
+    // queued; their number grows as the square root of time, so that their share halves in four
+    // times the time.
     const double longer = saturation(16, 4'000, 1);
     EXPECT_NEAR((1 - longer) / (1 - saturation(16, 1'000, 1)), 0.5, 0.1);
     EXPECT_GT(longer, 0.9);
@@ -218,7 +219,7 @@ TEST(Islip, CarriesAllOfUniformRandomCells) {
 }
 
 TEST(Islip, WhatIsLeftAtTheEndWaitsForBuffersInACircle) {
-    // An output that a matching has left idle is matched again, however late.
+    // An output that a matching has left idle is matched again later.
     std::uint64_t stuck = 0;
     for (std::uint64_t seed = 0; seed < 400; ++seed) {
         SCOPED_TRACE(seed);

@@ -1,4 +1,4 @@
-// Links that break and come back, and tables that change, during a run.
+// Links that fail and recover, and tables that change, during a run.
 
 #include <cmath>
 
@@ -32,16 +32,16 @@ std::vector<std::uint32_t> lost(const NetworkPlay& play) {
     return all;
 }
 
-/// Host 0 sends from 0 on. At 10.5 packets, the 11th is half out, and of the wire's 3.5 packets
-/// before it the last 3 have not arrived as a whole, nor has the one half in.
+/// Host 0 sends from time 0 on. At 10.5 packet times, half of the 11th packet has left. The wire
+/// holds 3.5 packet times, so that three earlier packets and another half are still on it.
 TEST(Changes, ALinkThatComesBackBeforeAnybodyNoticesCostsWhatWasOnIt) {
     FabricConfig config = star(2, base::gigabits_per_second(100), kPacket * 7 / 2);
     const Time broken = kPacket * 21 / 2;
     const Time mended = kPacket * 40;
     config.changes = {change(broken, 0, What::dark), change(mended, 0, What::up)};
     const NetworkPlay play(config, packets(0, 1, 30));
-    // Packet k is at the switch as a whole after k + 1 + 3.5 packets: those from 7 on are not, and
-    // those to 10 have begun.
+    // Packet k has arrived at the switch as a whole after k + 1 + 3.5 packet times: at the failure,
+    // packets from 7 on have not, and packets up to 10 have begun.
     EXPECT_EQ(lost(play), (std::vector<std::uint32_t>{7, 8, 9, 10}));
     EXPECT_EQ(play.network->counters(end_at(0, 1)).cut, 4);
     EXPECT_EQ(play.network->counters(end_at(0, 1)).dropped, 0);
@@ -52,8 +52,8 @@ TEST(Changes, ALinkThatComesBackBeforeAnybodyNoticesCostsWhatWasOnIt) {
     EXPECT_EQ(play.deliveries[29].at, mended + way + kPacket * 19);
 }
 
-/// Ten packets are out when the link breaks; from its being known on, one is dropped in the time of
-/// each, until the link is up.
+/// Ten packets have left when the link fails. From detection until the link is up, the output drops
+/// one packet per packet time.
 TEST(Changes, AnOutputWhoseLinkIsDownDropsWhatItHas) {
     FabricConfig config = star(2);
     const Time broken = kPacket * 10 - Time{1};
@@ -68,12 +68,12 @@ TEST(Changes, AnOutputWhoseLinkIsDownDropsWhatItHas) {
     EXPECT_EQ(play.deliveries[15].at, kPacket * 25 + way + kPacket);
 }
 
-/// The receiving host frees its buffer, but its updates are lost: the switch has the remaining
-/// credits, then none; all of them are back with the link.
+/// The receiving host frees its buffer, but its updates are lost: the switch uses up its credits,
+/// and gets all of them back with the link.
 TEST(Changes, CreditsThatGotLostAreMadeUpForByTheNextUpdate) {
     FabricConfig config = star(2);
     config.buffer_blocks = 65 * 6;
-    // From host 1 to the switch: credits for what the switch sends to it.
+    // The changed link leads from host 1 to the switch; it carries credits for the other direction.
     config.changes = {change(kPacket * 10, 2, What::dark), change(kPacket * 11, 2, What::down),
                       change(kPacket * 100, 2, What::up)};
     const NetworkPlay play(config, packets(0, 1, 200));
@@ -88,10 +88,10 @@ TEST(Changes, CreditsThatGotLostAreMadeUpForByTheNextUpdate) {
               kPacket * (149 - static_cast<std::int64_t>(before)));
 }
 
-/// A switch between two goes on dropping, then forwards by other tables.
+/// A leaf drops packets for a failed uplink until it forwards by other tables.
 TEST(Changes, OtherTablesAreForWhatComesFromThenOn) {
     FabricConfig config = fat_tree(2, 2, 2, base::gigabits_per_second(100));
-    // Host 2 is behind leaf 1, reached by spine 0; the cable of leaf 0 to it is number 2.
+    // Spine 0 leads to host 2 at leaf 1; the cable from leaf 0 to spine 0 has the number 2.
     ASSERT_EQ(config.cables[2].a, end_at(4, 3));
     ASSERT_EQ(config.cables[2].b, end_at(6, 1));
     const Time broken = kPacket * 20;
@@ -107,7 +107,7 @@ TEST(Changes, OtherTablesAreForWhatComesFromThenOn) {
     EXPECT_EQ(play.network->counters(end_at(4, 4)).packets, 100 - out.packets - out.dropped);
     EXPECT_EQ(lost(play).size(), out.dropped + out.cut);
     EXPECT_LE(out.cut, 2);
-    // Between the break and the new tables, host 0 has sent for that time, or filled the buffers.
+    // From the failure to the new tables, host 0 has sent all the time, or filled the buffers.
     EXPECT_GE(out.dropped, 20);
     EXPECT_LE(out.dropped, 32);
     EXPECT_EQ(lost(play).back() - lost(play).front() + 1, lost(play).size());
@@ -123,7 +123,7 @@ TEST(Changes, WithoutARouteAPacketIsDiscarded) {
     EXPECT_NEAR(static_cast<double>(play.network->unrouted()), 40, 2);
 }
 
-/// Half of 2000 packets have an error: within four standard deviations of the binomial.
+/// Half of 2000 packets have a bit error, within four standard deviations (binomial).
 TEST(Changes, BitErrorsLosePackets) {
     FabricConfig config = star(2);
     LinkChange errors = change(Time{1}, 0, What::errors);
@@ -134,7 +134,7 @@ TEST(Changes, BitErrorsLosePackets) {
     EXPECT_EQ(play.network->counters(end_at(0, 1)).cut, lost(play).size());
 }
 
-/// With N errors, so many times later; none is lost. Nine in a row are one in 512 packets.
+/// N errors delay packets by N retries. A loss needs nine errors in a row: 1e-9 per packet.
 TEST(Changes, ALinkThatSendsAgainIsLaterAndLosesNothing) {
     FabricConfig config = star(2);
     LinkChange errors = change(Time{1}, 0, What::errors);
@@ -145,7 +145,7 @@ TEST(Changes, ALinkThatSendsAgainIsLaterAndLosesNothing) {
     EXPECT_TRUE(lost(play).empty());
     const Time late = play.deliveries[2000].at - play.deliveries[0].at - kPacket * 2000;
     EXPECT_EQ(late.ps % errors.link_retry.ps, 0);
-    // Errors of a packet until one goes through: 1/9 on average, with a variance of 10/81.
+    // Errors of a packet until a try succeeds: 1/9 on average, with a variance of 10/81.
     EXPECT_NEAR(static_cast<double>(late.ps / errors.link_retry.ps), 2000.0 / 9,
                 4 * std::sqrt(2000 * 10.0 / 81));
 }
@@ -178,7 +178,7 @@ TEST(Changes, WhatCannotBeIsRefused) {
     EXPECT_FALSE(Network::make(config, events));
 }
 
-/// Draws a life for each of some links: breaks, noticed or not, errors, other rates.
+/// Draws changes for some links: failures, detected or not, bit errors, other rates.
 std::vector<LinkChange> random_changes(const FabricConfig& config, std::uint64_t seed) {
     base::RandomStream random(seed, "changes");
     const auto within = [&](std::int64_t ps) {
@@ -221,7 +221,7 @@ std::vector<LinkChange> random_changes(const FabricConfig& config, std::uint64_t
     return all;
 }
 
-/// Blocks and packets add up at every instant (NetworkPlay asks), and in the end all packets have
+/// Blocks and packets add up at every instant (checked by NetworkPlay). In the end all packets have
 /// arrived or are counted as lost, unless they wait for one another in a circle or were never sent.
 TEST(Changes, NothingIsLostThatIsNotCounted) {
     std::uint64_t lost_by_cause = 0;

@@ -1,4 +1,4 @@
-// Random small fabrics: the engine against the simulator that plays every flit, to the picosecond.
+// Random small fabrics: the engine is compared with the flit-level simulator, to the picosecond.
 
 #include "infiniband/network_play_test.hpp"
 #include "infiniband/random_fabric_test.hpp"
@@ -52,7 +52,7 @@ TEST_P(AgainstFlits, EveryPacketArrivesAtTheSameInstant) {
             waits.crossbar += counters.wait_crossbar;
         }
     }
-    // All that can happen did.
+    // Every kind of outcome has occurred.
     EXPECT_GT(stalled, 0U);
     EXPECT_GT(waits.credits, base::Time::zero());
     EXPECT_GT(waits.crossbar, base::Time::zero());

@@ -1,5 +1,5 @@
-// Known answers of the network of credits, each derived in its test; see flit_reference_test.cpp
-// for those that the reference gives, too.
+// Networks with credits whose results are derived by hand; flit_reference_test.cpp has the cases
+// that the reference simulator also computes.
 #include "infiniband/network.hpp"
 
 #include "infiniband/fabric_by_hand_test.hpp"
@@ -18,7 +18,7 @@ TEST(Network, BytesAndWaitingAreCountedLaneByLane) {
     config.buffer_blocks = kFullBlocks;
     config.lanes = 3;
     config.arbitration.low = lane_weights({{0, 65}, {1, 65}, {2, 65}});
-    // Both lanes' packets go one behind the other, then both lack credits until the first is back.
+    // Packets of both lanes leave alternately; then both lack credits until the first returns.
     const NetworkPlay play(config,
                            joined(packets(0, 1, 100, kFull, 1), packets(0, 1, 100, kFull, 2)));
     const std::int64_t loop =
@@ -34,11 +34,11 @@ TEST(Network, BytesAndWaitingAreCountedLaneByLane) {
 }
 
 TEST(Network, ACrossbarWithoutSpeedUpCanHoldASmallPacketUpForAWholeStream) {
-    // Host 0 sends a stream to host 2 and, in its midst, a small packet to host 3, to which host 1
-    // sends a stream, half a packet out of step. The small packet needs its input and its output at
-    // one instant, and whenever one of them ends a packet the other is in the midst of one: it
-    // waits for the end of a stream. Of an input that may send two packets at once, it waits for
-    // the end of a packet. iSLIP matches what is free at an instant, and changes none of this.
+    // Host 0 sends a stream to host 2 and, in its midst, a small packet to host 3. Host 1 also
+    // streams to host 3, half a packet out of step. The small packet needs its input and output at
+    // one instant, but when one of these ends a packet, the other is in the midst of one: it waits
+    // for the end of a stream, or, if an input may send two packets at once, of a packet. iSLIP,
+    // which matches ports that are free at an instant, does not change this.
     constexpr std::uint32_t before = 50;
     constexpr std::uint32_t behind = 30;
     const Time full{kFull * 80};
@@ -61,8 +61,8 @@ TEST(Network, ACrossbarWithoutSpeedUpCanHoldASmallPacketUpForAWholeStream) {
     }
 }
 
-/// Share of its outputs' time that a crossbar with first-in first-out inputs uses, every input
-/// having a packet for any of them.
+/// Share of time for which the outputs of a crossbar with first-in first-out inputs are busy, when
+/// every input has a packet for a random output.
 double saturation(std::uint32_t ports, std::uint32_t packets) {
     FabricConfig config = star(ports);
     config.input_queue = InputQueue::fifo;
@@ -77,7 +77,7 @@ double saturation(std::uint32_t ports, std::uint32_t packets) {
         }
     }
     const NetworkPlay play(config, traffic);
-    // Until the first input has run out of packets.
+    // Only the time until the first input runs out of packets counts.
     Time all_full = Time::never();
     for (std::uint32_t host = 0; host < ports; ++host) {
         Time last;
@@ -101,14 +101,14 @@ TEST(Network, FirstInFirstOutInputsSaturateAsKarolAndOthersFound) {
     EXPECT_NEAR(saturation(32, 8'000), 0.593, 0.01);
 }
 
-/// Three switches in a ring, each sends its hosts' packets two switches on, all the same way round.
+/// Three switches in a ring; each host sends to the host two switches on, all in one direction.
 FabricConfig small_ring() {
     FabricConfig config = ring(3, base::gigabits_per_second(100), base::nanoseconds(10));
     config.buffer_blocks = kFullBlocks;
     return config;
 }
 
-/// Four packets of each host to the one so many switches on.
+/// Four packets from each host to the host that is `on` switches further.
 std::vector<Injection> round_the_ring(std::uint32_t on, std::uint8_t lane = 0) {
     std::vector<Injection> traffic;
     for (std::uint32_t host = 0; host < 3; ++host) {

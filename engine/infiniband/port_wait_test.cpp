@@ -1,8 +1,8 @@
-// PortXmitWait, the time for which an output has something to send and sends nothing: known
-// answers.
+// PortXmitWait: the time for which an output has packets and sends none, with results derived by
+// hand.
 //
 // `wait_credits` counts missing credits, `wait_crossbar` packets whose input is busy with another
-// output; losing an arbitration counts for neither, because then the output sends.
+// output. A lost arbitration counts for neither, because the output then sends.
 
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "infiniband/network_play_test.hpp"
@@ -19,10 +19,10 @@ using reference::Injection;
 constexpr std::uint32_t kPackets = 20;  ///< of each host and phase
 constexpr std::int64_t kByte = 40;      ///< ps, at 200 Gb/s
 
-/// A phase takes as long as its packets, and a credit update for each that comes the other way.
+/// A phase takes the time of its packets, and of a credit update for each packet received.
 constexpr Time kPhase{kPackets * (kFull + 8) * kByte};
 
-/// The longest wait of an output over all phases of a shift whose phases are `gap` apart.
+/// The longest wait of any output in a shift whose phases begin `gap` apart from each other.
 Time longest_wait(const FabricConfig& config, Time gap) {
     std::vector<Injection> traffic;
     for (std::uint32_t phase = 1; phase < config.hosts; ++phase) {
@@ -50,8 +50,8 @@ TEST(PortWait, OfAConflictFreeShiftIsNothingIfTheGapCoversTheSpreadOfThePaths) {
         for (const Time delay : {base::nanoseconds(170), base::nanoseconds(500)}) {
             SCOPED_TRACE(::testing::Message() << down << " hosts a leaf, " << delay.ps << " ps");
             FabricConfig config = fat_tree(down, down, down, base::gigabits_per_second(200), delay);
-            // To another leaf a packet passes two cables and two switches more than within one,
-            // each of which it leaves behind its own head; credit updates may hold it up.
+            // A packet to another leaf passes two more cables and switches than one within a leaf,
+            // each with a delay of its head; credit updates may delay it.
             const Time spread =
                 (delay + config.switch_latency + Time{64 * kByte}) * 2 + Time{kPackets * 8 * kByte};
             EXPECT_EQ(longest_wait(config, spread).ps, 0);
@@ -64,8 +64,8 @@ TEST(PortWait, OfAConflictFreeShiftIsNothingIfTheGapCoversTheSpreadOfThePaths) {
 
 TEST(PortWait, IsForCreditsWhereBuffersAreSmallerThanTheLoop) {
     FabricConfig config = fat_tree(6, 6, 6);
-    // There, through the switch behind its own head, out by its tail; the update waits for the end
-    // of a packet at worst, for all wires are full in both directions; and back.
+    // Loop of credits: cable, switch with the packet's head, tail out of the switch; the update
+    // waits at most for the end of a packet, as all wires are full in both directions; cable.
     const Time loop =
         config.cables[0].delay * 2 + config.switch_latency + Time{(64 + 2 * kFull + 8) * kByte};
     const std::int64_t packets = loop.ps / (kFull * kByte) + 1;  // so many bridge it
@@ -73,16 +73,16 @@ TEST(PortWait, IsForCreditsWhereBuffersAreSmallerThanTheLoop) {
     config.buffer_blocks = 65 * packets;
     EXPECT_EQ(longest_wait(config, gap).ps, 0);
     config.buffer_blocks -= 1;
-    // One packet less: of its wire, each flow has (packets − 1) · packet of every loop.
+    // With one packet less, each flow can send only (packets − 1) packets per loop.
     EXPECT_GT(longest_wait(config, gap).ps, 0);
 }
 
 // ---- reading the size of a buffer off the counter
 // ------------------------------------------------
 
-/// Host 0 sends to host 2 at full speed; in the midst of it host 1 sends a burst there. What it
-/// takes of the one output piles up in the buffer behind host 0's link; when that is full, host 0
-/// has to wait. Rates and the loop of a link are known of a real switch, too.
+/// Host 0 sends to host 2 at full rate; meanwhile host 1 sends a burst to host 2. The output's time
+/// for the burst accumulates in the buffer behind host 0's link; when this is full, host 0 must
+/// wait. The rates and the loop of a link are known for real switches as well.
 struct BufferProbe {
     FabricConfig config = star(3);
     base::Bytes bytes = 64;  ///< of host 0's packets
@@ -94,7 +94,7 @@ struct BufferProbe {
                Time{(std::min<base::Bytes>(bytes, 64) + bytes + config.credit_update_bytes) * 80};
     }
 
-    /// PortXmitWait of host 0 for a burst of so many packets.
+    /// PortXmitWait of host 0 for a burst of `burst` packets.
     [[nodiscard]] Time wait(std::uint32_t burst) const {
         const Time middle = base::microseconds(5);
         const auto own = static_cast<std::uint32_t>(2 * middle.ps / packet().ps) + 3 * burst;
@@ -103,9 +103,9 @@ struct BufferProbe {
         return play.network->counters(end_at(0, 1)).wait_credits;
     }
 
-    /// Bursts grow until host 0 has to wait. Packet j starts when the credits of packet j − fitting
-    /// are back: without the burst that is `loop` after that one's start, and with it later by the
-    /// time that the burst takes on the wire. So
+    /// Number of packets that fit into the buffer: bursts grow until host 0 must wait. Packet j
+    /// starts when the credits of packet j − fitting return: `loop` after that packet's start, plus
+    /// the time of the burst on the wire. So
     ///     wait = burst · packet − (fitting · packet − loop).
     [[nodiscard]] double fitting() const {
         std::uint32_t burst = 1;

@@ -16,7 +16,7 @@ std::vector<TimeSeries::Bin> batches(const std::vector<double>& means) {
     return bins;
 }
 
-/// From printed tables of Student's t, 99 % two-sided.
+/// Values from printed tables of Student's t, 99 % two-sided.
 TEST(StudentT, AgreesWithTables) {
     EXPECT_NEAR(student_t_995(6), 3.7074, 0.002);
     EXPECT_NEAR(student_t_995(9), 3.2498, 0.0002);
@@ -24,7 +24,7 @@ TEST(StudentT, AgreesWithTables) {
     EXPECT_NEAR(student_t_995(120), 2.6174, 0.0001);
 }
 
-/// 1 … 10: mean 5.5, variance 82.5 / 9, standard error √(82.5 / 90), t = 3.2498.
+/// Samples 1 … 10: mean 5.5, variance 82.5 / 9, standard error √(82.5 / 90), t = 3.2498.
 TEST(BatchMeans, GivesTheTextbookInterval) {
     const auto interval = batch_means_99(batches({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
     EXPECT_DOUBLE_EQ(interval.mean, 5.5);
@@ -33,7 +33,7 @@ TEST(BatchMeans, GivesTheTextbookInterval) {
     EXPECT_FALSE(interval.contains(5.5 - 3.2));
 }
 
-/// Intervals that miss the mean: 1 % of 2000 over 10 normal samples, 20 ± 3·√20 of them.
+/// 1 % of 2000 intervals, each over 10 normal samples, miss the mean: 20 ± 3·√20 of them.
 TEST(BatchMeans, MissesTheTruthOnceInAHundred) {
     std::mt19937_64 random(3);
     std::normal_distribution<double> normal(4, 2);

@@ -1,5 +1,5 @@
-// Both queues of events, the radix wheel and the calendar before it: every sequence is checked
-// against a heap of (time, insertion number), whose order is total.
+// Both event queues, the radix wheel and the calendar in front of it: every sequence of operations
+// is compared with a heap of (time, insertion number), which has a total order.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using base::Time;
 
 constexpr std::int64_t kFarthest = std::numeric_limits<std::int64_t>::max();
 
-/// The queue under test and the reference side by side; `index` numbers the insertions.
+/// The queue under test and the reference side by side; `index` is the number of the insertion.
 template <class Queue>
 class Pair {
   public:
@@ -77,7 +77,7 @@ void hold(std::size_t pending, int steps, const std::function<std::int64_t(Rando
     }
     for (int i = 0; i < steps && !testing::Test::HasFatalFailure(); ++i) {
         pair.pop();
-        // Sometimes two or none, so that the size wanders and the front runs empty.
+        // In some steps two events or none, so that the size varies and the front runs empty.
         for (auto n = pair.size() < pending ? random() % 3 : random() % 2; n > 0; --n) {
             pair.push(pair.now() + std::min(increment(random), kFarthest - pair.now()));
         }
@@ -111,7 +111,7 @@ TYPED_TEST(AnyEventQueue, AnEventPushedAloneComesBack) {
     }
 }
 
-/// Over many orders of magnitude, so that some next events wait in the wheel.
+/// Time steps cover many orders of magnitude, so that some next events wait in the wheel.
 TEST(EventQueue, TheUpcomingEventIsTheOnePoppedNextUnlessAnEarlierOneIsPushed) {
     EventQueue queue;
     std::mt19937_64 random(7);
@@ -159,8 +159,8 @@ TYPED_TEST(AnyEventQueue, AnEventPushedForTheCurrentTimeLeavesAfterItsEquals) {
     pair.drain();
 }
 
-/// Start of a run: all nodes begin at once and act again at once. A walk over the equals for each
-/// push would take minutes.
+/// The start of a run: all nodes begin at one time and continue at one time. A walk over equal
+/// times for each push would take minutes.
 TYPED_TEST(AnyEventQueue, ManyEventsForTheCurrentTimeTakeNoWalk) {
     constexpr std::uint32_t kMany = 300'000;
     TypeParam queue;
@@ -233,8 +233,8 @@ TYPED_TEST(AnyEventQueue, KeepsOrderWithPacketsAndTimers) {
     }
 }
 
-/// The spacing of events changes a thousandfold and back: a calendar has to follow, with events in
-/// it and beyond its horizon.
+/// The spacing of events changes a thousandfold and back: a calendar must adapt with events in it
+/// and beyond its horizon.
 TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheSpacingChanges) {
     Pair<TypeParam> pair;
     Random random(1);
@@ -255,8 +255,8 @@ TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheSpacingChanges) {
     pair.drain();
 }
 
-/// A crowd of events makes a calendar's days short, sparse ones make them long again; what then
-/// waits on the last day before the horizon must stay there, from whichever day the change is made.
+/// Dense events shorten a calendar's days, sparse ones lengthen them again. Events on the last day
+/// before the horizon must stay there, on whichever day this change is made.
 TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheHorizonEndsOnAnyDay) {
     constexpr std::int64_t kDay = 256;
     constexpr std::int64_t kApart = 129 * kDay;

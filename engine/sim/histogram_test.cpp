@@ -22,7 +22,7 @@ TEST(Histogram, HoldsNothingAtFirstAndNegativeDurationsAsZero) {
     EXPECT_EQ(histogram.count(), 1U);
 }
 
-/// 0 … 200 are below 256: each has its own bucket, so quantiles are exact order statistics.
+/// Values 0 … 200 are below 256, with one bucket each: quantiles are exact order statistics.
 TEST(Histogram, IsExactForSmallValues) {
     Histogram histogram;
     for (std::int64_t v = 200; v >= 0; --v) {

@@ -12,7 +12,7 @@ using base::Time;
 using Sets = std::vector<std::pair<std::int64_t, std::int64_t>>;  ///< times and values
 using Bins = std::vector<std::pair<std::int64_t, double>>;        ///< maxima and means
 
-/// Bins of a series from begin to end that stops at `stop`, and its peak, a time and a value.
+/// Expects the bins of a series from begin to end that stops at `stop`, and its peak (time, value).
 void expect_bins(const char* name, Time begin, Time end, std::size_t bins, const Sets& sets,
                  Time stop, const Bins& expected, std::pair<std::int64_t, std::int64_t> peak) {
     SCOPED_TRACE(name);
@@ -30,7 +30,7 @@ void expect_bins(const char* name, Time begin, Time end, std::size_t bins, const
     EXPECT_EQ(series.peak().value, peak.second);
 }
 
-/// The first, two bins of 10 ps: 4 from 2 to 5, 6 from 5 to 12, 1 from 12 to 20.
+/// The case "changes" has two bins of 10 ps: 4 from 2 to 5, 6 from 5 to 12, 1 from 12 to 20.
 ///   bin 0: (2·0 + 3·4 + 5·6) / 10 = 4.2    bin 1: (2·6 + 8·1) / 10 = 2
 TEST(TimeSeries, KeepsMaximumAndMeanOfEachBin) {
     expect_bins("changes", Time{0}, Time{20}, 2, {{2, 4}, {5, 6}, {12, 1}}, Time{20},
@@ -67,9 +67,9 @@ TEST(TimeSeries, IgnoresWhatComesAtOrAfterTheEnd) {
     EXPECT_EQ(series.peak().value, 5);
 }
 
-/// A queue with rushes and lulls that drains one unit every other picosecond. One series sees every
-/// change, the other one asks for the true length only where a bound that ignores what has drained
-/// could raise a maximum.
+/// A queue with bursts and pauses that drains one unit every other picosecond. One series gets
+/// every change; the other gets the exact length only if an upper bound, which ignores departures
+/// since then, could raise a maximum.
 TEST(TimeSeries, SetsThatCannotRaiseAMaximumMayBeLeftOut) {
     constexpr std::int64_t kEnd = 100'000;
     TimeSeries exact(Time{1000}, Time{kEnd}, 77);

@@ -19,7 +19,7 @@ constexpr MacAddress kBroadcast{0xffffffffffff};
 
 MacAddress host(std::uint64_t number) { return {0x020000000000 + number}; }
 
-/// TCP over IPv4 to 10.0.0.`to`, port `port`; 64 B.
+/// TCP over IPv4 to address 10.0.0.`to` and port `port`, in 64 B.
 Frame frame_of(MacAddress source, MacAddress destination, std::uint32_t to = 0,
                std::uint16_t port = 0, std::uint16_t tag = 0) {
     Frame frame;
@@ -60,7 +60,7 @@ class Driver {
         forwarder_.in({&arrived, 1}, PortIndex(port), now, *this);
         return handle;
     }
-    /// The frames, by the handles of the originals, that a port sends.
+    /// Sends frames from a port; returns the handles of their originals.
     std::vector<std::uint64_t> out(std::uint16_t port, Time now = {}, std::size_t room = 64) {
         forwarder_.advance(now);
         std::vector<std::uint64_t> handles(room);
@@ -70,7 +70,7 @@ class Driver {
         }
         return handles;
     }
-    /// Ports that send it, in their order.
+    /// Ports that send the frame, in ascending order.
     Ports ports_of(std::uint64_t frame, Time now = {}) {
         Ports found;
         for (std::uint16_t port = 0; port < kPorts; ++port) {
@@ -118,7 +118,7 @@ class Driver {
     [[nodiscard]] std::uint64_t copies() const { return copies_; }
 
   private:
-    /// Throws if a handle is not alive: it came back twice.
+    /// Original of a handle; throws if the handle was already released.
     std::uint64_t take(std::uint64_t handle) {
         const std::uint64_t original = alive_.at(handle);
         alive_.erase(handle);
@@ -176,7 +176,7 @@ TEST(Forwarder, APortFloodsNoMoreThanItMay) {
     ForwarderConfig config = config_of();
     config.limits = {{.floods = 20, .addresses = 2}};
     Driver driver(config);
-    // 50 ms each, and those of 100 ms at once: at 0, 50 and 100 ms of the bucket.
+    // At 20 floods/s a frame takes 50 ms of the bucket, 100 ms long: three frames pass at once.
     const auto floods = [&](std::uint16_t port, Time now) {
         return !driver.forwards(port, frame_of(host(1), kBroadcast), now).empty();
     };
@@ -271,7 +271,7 @@ TEST(Forwarder, EntriesOfAControllerComeBeforeRules) {
     ASSERT_TRUE(forwarder.set_flow(FlowIndex(0), entry));
     EXPECT_EQ(goes(5, {}), nowhere);
     EXPECT_EQ(driver.counted(0).by_rule, 1U);
-    // A meter that allows two frames of 64 B at once, and one more after 64 us at 8 Mb/s.
+    // The meter allows two frames of 64 B at once, and a further frame after 64 us at 8 Mb/s.
     ASSERT_TRUE(forwarder.set_meter(MeterIndex(0), {.per_second = 8'000'000, .burst = 512}));
     EXPECT_FALSE(forwarder.set_meter(MeterIndex(1), {}));
     entry.action = {.what = Action::What::forward};  // as by the rule
@@ -324,7 +324,7 @@ TEST(Forwarder, OfSeveralCoresEachHasTheRingsOfItsPorts) {
     core.in(0, frame_of(host(1), host(3)));
     EXPECT_EQ(kinds(), (Kinds{{frame, PortIndex(0)}}));
     EXPECT_EQ(core.out(0).size(), 1U);
-    // A frame that another core took in, for a ring that is full: counted where it came in.
+    // A frame that another core received, for a full ring of this core: counted at its ingress.
     config.output.rings[0].packets = 1;
     Driver full(config);
     const Arrived held{full.in(2, frame_of(host(2), kBroadcast)), {}, 64};
@@ -348,7 +348,7 @@ TEST(Forwarder, ClassesOfAPortHaveRingsOfTheirOwn) {
     EXPECT_EQ(driver.out(1), (std::vector<std::uint64_t>{high, low}));
 }
 
-/// A cached flow is decided anew after a millisecond, and at once after a change of rules.
+/// A cached flow is decided again after a millisecond, and at once after a change of rules.
 TEST(Forwarder, RemembersFlowsForAWhile) {
     Driver driver(config_of(2, {.port = PortIndex(3)}));
     Forwarder& forwarder = driver.forwarder();
@@ -435,7 +435,7 @@ TEST(Forwarder, ALongRingPausesThePortsThatFillIt) {
     driver.out(1, {}, 1);
     forwarder.look_at_pauses(driver);
     EXPECT_EQ(driver.pauses(), (Pauses{{0, true}, {2, true}, {0, false}, {2, false}}));
-    // A port that two rings pause goes on when both let it.
+    // A port paused by two rings may send when neither ring pauses it.
     forwarder.fix_address(host(4), 0, PortIndex(3));
     forwarder.set_pause(RingIndex(3), 2);
     for (int i = 0; i < 12; ++i) {
@@ -493,7 +493,7 @@ TEST(Forwarder, AMillionAddressesTakeNobodysPlace) {
         driver.in(2, frame_of(MacAddress{0x040000000000 + i}, host(2)));
         if (i % 32 == 0) {
             driver.out(1);
-            // A known address is still known: no copy for other ports.
+            // A known address stays known: no frame is copied to other ports.
             ASSERT_EQ(driver.forwards(0, frame_of(host(1), host(2))), (Ports{1}));
         }
         if (i % 32 == 31) {

@@ -40,7 +40,7 @@ std::uint16_t checksum(const Bytes& bytes, std::size_t begin, std::size_t length
     return static_cast<std::uint16_t>(~sum);
 }
 
-/// IPv4 from 10.0.0.1 to 10.0.0.2; `words`: length of the header, 5 without options.
+/// IPv4 header from 10.0.0.1 to 10.0.0.2; `words`: its length, 5 without options.
 Bytes ipv4(int protocol, int ecn = 0, int words = 5, int fragment = 0) {
     Bytes header = octets({0x40 | words,
                            ecn,
@@ -115,7 +115,7 @@ TEST(Headers, OfIpv4) {
     }
 }
 
-/// Later fragments: the first bytes of the payload are no ports.
+/// Fragments after the first: the first bytes of their payload are not ports.
 TEST(Headers, OfLaterFragments) {
     for (const int fragment : {0x2000, 0x2001}) {  // more follow
         const Headers headers = headers_of(ethernet(0x0800) + ipv4(17, 0, 5, fragment) + ports());
@@ -153,7 +153,7 @@ TEST(Headers, MarksCongestionAndMendsTheChecksum) {
     EXPECT_EQ(frame[14] >> 4, 6);
 }
 
-/// Truncation leaves only the headers before it.
+/// A truncated frame has only the headers before the truncation.
 TEST(Headers, OfFramesThatAreCutOff) {
     const Bytes frame =
         ethernet(0x8100) + octets({0x00, 0x05, 0x08, 0x00}) + ipv4(6, 2, 6) + ports();

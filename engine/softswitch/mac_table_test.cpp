@@ -92,8 +92,8 @@ TEST(MacTable, APortLearnsAsManyAsItMay) {
     EXPECT_EQ(table.learned_at(PortIndex(1)), 2U);
 }
 
-/// One port fills the table, and one address the places of 4,096 VLANs: others are learned all the
-/// same, at the cost of that port, as many as half of a port's share of 256; those in use stay.
+/// One port fills the table with an address in 4,096 VLANs. Another port's addresses replace them,
+/// up to half of a port's share of 256; addresses in use at other ports stay.
 TEST(MacTable, AFullTableMakesRoomAtThePortThatHasMost) {
     MacTable table({.most = 1024, .ageing = seconds(300), .ports = 4});
     table.learn(kTwo, 0, PortIndex(1), Time{});
@@ -114,7 +114,7 @@ TEST(MacTable, AFullTableMakesRoomAtThePortThatHasMost) {
     EXPECT_EQ(table.learned_at(PortIndex(2)) + 129, table.size());
 }
 
-/// A million addresses do not drive out those that are in use, and what is not learned is counted.
+/// A million addresses do not replace addresses that are in use; addresses not learned are counted.
 TEST(MacTable, IsNotFloodedByAMillionAddresses) {
     MacTable table({.most = 1024, .ageing = seconds(10)});
     for (std::uint64_t i = 0; i < 100; ++i) {
@@ -128,12 +128,12 @@ TEST(MacTable, IsNotFloodedByAMillionAddresses) {
     for (std::uint64_t i = 0; i < 100; ++i) {
         EXPECT_EQ(table.find(MacAddress{i << 8}, 0, seconds(9)), PortIndex(1));
     }
-    // When they are old, others get their places.
+    // Expired addresses give their places to others.
     table.learn(kOne, 0, PortIndex(3), seconds(100));
     EXPECT_EQ(table.find(kOne, 0, seconds(100)), PortIndex(3));
 }
 
-/// A table that is never full is as a map.
+/// A table that is never full behaves as a map.
 TEST(MacTable, IsAsAMap) {
     base::RandomStream random(1, "addresses");
     MacTable table({.most = 4096, .ageing = seconds(50)});

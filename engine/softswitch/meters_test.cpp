@@ -16,7 +16,7 @@ Meters meters_with(const MeterConfig& config) {
     return meters;
 }
 
-/// Number of frames that pass, of `frames` at intervals of `every`.
+/// Number of frames that pass, out of `frames` frames sent every `every`.
 std::uint64_t passing(Meters& meters, int frames, std::uint32_t bytes, Time every,
                       Time first = {}) {
     std::uint64_t passed = 0;
@@ -27,7 +27,7 @@ std::uint64_t passing(Meters& meters, int frames, std::uint32_t bytes, Time ever
 }
 
 TEST(Meters, DropTheExcessOverTheirRate) {
-    // 1000 B are 8 us at 1 Gb/s; each 2 us they are four times as much: one in four passes.
+    // 1000 B take 8 us at 1 Gb/s. Every 2 us is four times the rate: one frame in four passes.
     for (const std::uint64_t excess : {1U, 4U}) {
         Meters meters = meters_with({.unit = bits, .per_second = 1'000'000'000});
         const Time every = base::microseconds(8) / static_cast<std::int64_t>(excess);
@@ -40,7 +40,7 @@ TEST(Meters, DropTheExcessOverTheirRate) {
 }
 
 TEST(Meters, ABurstPassesAtOnceAndAgainAfterAPause) {
-    // Ten packets on top of one; at a thousand a second ten of them are allowed anew after 10 ms.
+    // Eleven packets pass at once, with a burst of ten; at 1000/s ten more pass after 10 ms.
     Meters meters = meters_with({.unit = packets, .per_second = 1000, .burst = 10});
     EXPECT_EQ(passing(meters, 50, 9000, {}), 11U);
     EXPECT_EQ(passing(meters, 50, 9000, {}, base::milliseconds(10)), 10U);
@@ -57,7 +57,7 @@ TEST(Meters, ASetMeterCountsAnew) {
 
 TEST(Meters, TheLongestFramesAndBurstsHaveTimes) {
     Meters meters = meters_with({.unit = bits, .per_second = 0, .burst = ~std::uint64_t{0}});
-    // A frame of 16 kB is 128 000 s at 1 b/s: longer than the longest burst.
+    // A frame of 16 kB takes 128 000 s at 1 b/s: longer than the longest burst.
     EXPECT_EQ(passing(meters, 100, 16'000, base::milliseconds(1)), 1U);
 }
 

@@ -13,7 +13,7 @@ namespace {
 using base::BitRate;
 using base::Time;
 
-/// Rings of the same kind, all of port 0.
+/// `count` equal rings, all at port 0.
 OutputConfig rings_of(std::uint32_t count, RingConfig each = {}) {
     OutputConfig config;
     config.rings.assign(count, each);
@@ -36,7 +36,7 @@ bool put(OutputQueues& queues, std::uint32_t ring, std::uint64_t handle, std::ui
     return fates.dropped.empty();
 }
 
-/// Packets 0, 1, 2, … of one size, all at once.
+/// Queues packets 0, 1, 2, … of equal size at once.
 void fill(OutputQueues& queues, std::uint64_t packets, std::uint32_t bytes = 100, Time now = {},
           std::uint32_t ring = 0) {
     for (std::uint64_t handle = 0; handle < packets; ++handle) {
@@ -100,7 +100,7 @@ TEST(OutputQueues, WhatFindsManyBytesIsMarked) {
 }
 
 TEST(OutputQueues, CountsHowLongOneOfEightPacketsWaited) {
-    // 8000 at once, each 1.5 µs apart: 12 ms for all, half of them more than 6 ms.
+    // 8000 packets queued at once leave 1.5 µs apart, within 12 ms: half wait for over 6 ms.
     OutputQueues queues(
         rings_of(1, {.rate = base::BitRate{8 * 124 * 1'000'000 * 2 / 3}, .packets = 8'000}));
     fill(queues, 8'000);
@@ -112,13 +112,13 @@ TEST(OutputQueues, CountsHowLongOneOfEightPacketsWaited) {
     double sum_us = 0;
     for (std::size_t bucket = 0; bucket < waits.size(); ++bucket) {
         all += waits[bucket];
-        // The middle of a bucket that ends at 2^(16 + bucket) ps.
+        // The middle of a bucket, which ends at 2^(16 + bucket) ps, is at 0.75 of its end.
         sum_us += static_cast<double>(waits[bucket]) * 0.75e-6 *
                   static_cast<double>(std::uint64_t{1} << (kWaitUnit + bucket));
     }
     EXPECT_NEAR(static_cast<double>(all), 1'000, 150);  // five standard deviations
     EXPECT_NEAR(sum_us / static_cast<double>(all), 6'000, 900);
-    // From 4.29 to 8.59 ms, and from there to 12 ms.
+    // Bucket 17 is from 4.29 to 8.59 ms; waits in bucket 18 end at 12 ms.
     EXPECT_NEAR(static_cast<double>(waits[18]) / static_cast<double>(waits[17]), 3.41 / 4.3, 0.3);
 }
 
@@ -152,7 +152,7 @@ TEST(OutputQueues, DropsOnceNoMemoryIsLeft) {
     EXPECT_TRUE(put(queues, 1, 0, 64, Time{0}));
 }
 
-/// 1000 B on the wire at 1 Gb/s take 8 us, whenever the port is looked at.
+/// 1000 B on the wire at 1 Gb/s take 8 us, independent of the times at which the port is polled.
 TEST(OutputQueues, APacedRingKeepsItsRateWithoutDrift) {
     for (const std::int64_t poll_ns : {100, 999, 7'777}) {
         OutputConfig config = rings_of(1, {.rate = base::gigabits_per_second(1), .packets = 4'000});
@@ -168,19 +168,19 @@ TEST(OutputQueues, APacedRingKeepsItsRateWithoutDrift) {
                 ASSERT_TRUE(put(queues, 0, put_in++, 1000 - 24, now));
             }
             for (std::size_t i = sent(queues, 0, now).size(); i > 0; --i) {
-                // Not before its time, which is 8 us after that of the packet before.
+                // A packet leaves no earlier than its time, 8 us after that of the previous packet.
                 EXPECT_GE(now + width, begin + base::microseconds(8) * out);
                 last = now;
                 ++out;
             }
         }
-        // One at the start, and 12 500 in 100 ms.
+        // One packet leaves at the start, and 12 500 in 100 ms.
         EXPECT_NEAR(static_cast<double>(out), 12'500, 2) << poll_ns;
         EXPECT_GT(last, begin);
     }
 }
 
-/// With a poll every nanosecond, gaps are at least 8 us less the width of a slot.
+/// With polls every nanosecond, gaps are at least 8 us less the width of a slot.
 TEST(OutputQueues, GapsAreNotShorterThanThePaceByMoreThanASlot) {
     OutputQueues queues(rings_of(1, {.rate = base::gigabits_per_second(1)}));
     fill(queues, 1'000, 976);
@@ -198,7 +198,7 @@ TEST(OutputQueues, GapsAreNotShorterThanThePaceByMoreThanASlot) {
     EXPECT_EQ(out, 250U);
 }
 
-/// The burst is one packet, whatever the time in which there was nothing to send.
+/// The burst is one packet, however long the ring was empty before.
 TEST(OutputQueues, AnIdleRingSavesNothing) {
     OutputQueues queues(rings_of(1, {.rate = base::gigabits_per_second(1)}));
     put(queues, 0, 0, 976, Time{0});
@@ -219,8 +219,8 @@ TEST(OutputQueues, AChangedRateCountsFromTheNextPacketOn) {
     EXPECT_EQ(queues.counters(RingIndex(0)).drops, 0U);
 }
 
-/// Rings of one port that are never empty send as many bytes, within a quantum and a packet,
-/// whatever their packets' sizes.
+/// Rings of one port that are never empty send equal numbers of bytes, within a quantum and a
+/// packet, for any packet sizes.
 TEST(OutputQueues, RingsOfAPortHaveEqualShares) {
     OutputConfig config = rings_of(3, {.packets = 20'000});
     OutputQueues queues(config);
@@ -260,7 +260,7 @@ TEST(OutputQueues, AFullRingDelaysNoOther) {
     EXPECT_EQ(std::ranges::count(sent(queues, 0, Time{0}, 32), 10'000U), 1);
 }
 
-/// Each packet leaves by its ring's port, in order, once, or is dropped and counted.
+/// Each packet leaves once, in order, by its ring's port, or is dropped and counted.
 TEST(OutputQueues, LosesNothingThatIsNotCounted) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
         base::RandomStream random(seed, "queues");
@@ -336,8 +336,8 @@ TEST(OutputQueues, LosesNothingThatIsNotCounted) {
 }
 
 TEST(OutputQueues, SharedMemoryAdmitsAsTheSwitchThatItStandsFor) {
-    // 10 kB in cells of 100 B, 1 kB of it for each of two ports, alpha 0.5: of a pool of 80 cells a
-    // port gets at most a third, as then it has half of what is free: 26 or 27 cells beyond its 10.
+    // 10 kB in cells of 100 B: 1 kB for each of two ports, a pool of 80 cells. With alpha 0.5 a
+    // port gets at most a third of the pool, half of what is free: 26 or 27 cells beyond its 10.
     OutputConfig config;
     config.ports = 2;
     config.rings = {{.port = PortIndex(0)}, {.port = PortIndex(1)}};
@@ -346,17 +346,17 @@ TEST(OutputQueues, SharedMemoryAdmitsAsTheSwitchThatItStandsFor) {
     fill(queues, 100);
     EXPECT_EQ(queues.held_packets(RingIndex(0)), 10U + 27U);
     EXPECT_EQ(queues.counters(RingIndex(0)).drops, 63U);
-    // The other one: half of what these 27 leave free, 53, less its own: 18 at most.
+    // The other port gets half of the 53 cells left free, less its own: 18 at most.
     fill(queues, 100, 100, {}, 1);
     EXPECT_EQ(queues.held_packets(RingIndex(1)), 10U + 18U);
     EXPECT_EQ(queues.counters(RingIndex(1)).drops, 72U);
-    // Departures free memory, for other rings, too.
+    // Departures free memory, also for other rings.
     std::array<std::uint64_t, 37> handles{};
     EXPECT_EQ(queues.out(PortIndex(0), {}, handles), 37U);
     EXPECT_EQ(queues.shared()->used(), 18);
     fill(queues, 100, 100, {}, 1);
     EXPECT_EQ(queues.held_packets(RingIndex(1)), 10U + 27U);
-    // The peak is that of the sum, 37 and 28 packets, not the sum of the peaks, 37 and 37.
+    // The peak is that of the sum, 37 and 28 packets, not the sum of both peaks of 37.
     EXPECT_EQ(queues.shared_peak_bytes(), (37 + 28) * 100);
     queues.forget_peaks();
     EXPECT_EQ(queues.shared_peak_bytes(), 37 * 100);

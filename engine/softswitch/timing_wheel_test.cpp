@@ -30,8 +30,8 @@ TEST(TimingWheel, ANumberIsDueWhenItsSlotBegins) {
     EXPECT_EQ(wheel.next_due(), Time::never());
 }
 
-/// For any pauses between calls: each number is due at the first call from its slot on, and
-/// `next_due` is not behind any.
+/// For any pauses between calls, each number is due at the first call after its slot begins, and
+/// `next_due` is never later than a number's time.
 TEST(TimingWheel, IsAsAMapOfTimes) {
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
         base::RandomStream random(seed, "wheel");

@@ -1,4 +1,4 @@
-// The poll loop over devices that are rings in memory: a test puts frames in as input of a port.
+// The poll loop over devices that are rings in memory: a test enqueues frames as input for a port.
 #include "softswitch/io/dpdk_poll_loop.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace daqloom::softswitch::io {
 namespace {
 
-/// One for all tests of the process.
+/// Starts EAL once for all tests of the process.
 void start_eal() {
     static const auto eal = [] {
         const std::vector<std::string> arguments{"--no-huge",   "--no-shconf",    "--no-pci", "-m",
@@ -33,7 +33,7 @@ void start_eal() {
 
 constexpr std::uint32_t kBuffers = 2'047;
 
-/// A switch with the test at the other ends of its ports.
+/// A switch whose ports are all connected to the test.
 class Wired {
   public:
     explicit Wired(const ForwarderConfig& config)
@@ -49,7 +49,7 @@ class Wired {
                     frame.data(), frame.size());
         ASSERT_EQ(rte_ring_enqueue(ends_[port].to_switch, buffer), 0);
     }
-    /// Puts copies of a frame in, with marks from 0 on.
+    /// Enqueues `count` copies of a frame, with marks from 0 on.
     void put_marked(std::size_t port, std::vector<std::uint8_t> frame, int count) {
         for (int mark = 0; mark < count; ++mark) {
             frame.back() = static_cast<std::uint8_t>(mark);
@@ -60,7 +60,7 @@ class Wired {
         while (loop_.turn()) {
         }
     }
-    /// The last bytes of the frames that came out by a port.
+    /// Marks (last bytes) of the frames that left by a port.
     std::vector<int> taken(std::size_t port) {
         std::vector<int> found;
         void* object = nullptr;
@@ -152,7 +152,7 @@ TEST(PollLoop, FloodsLearnsAndForwards) {
     EXPECT_EQ(wired.loop().counters().sent, 3U);
 }
 
-/// Copies of a frame share a buffer, which is free when the last one has been sent.
+/// Copies of a frame share a buffer, which is freed when the last copy has been sent.
 TEST(PollLoop, GivesEveryBufferBack) {
     Wired wired(config_of(4, {.packets = 8}));
     for (int round = 0; round < 100; ++round) {
@@ -168,7 +168,7 @@ TEST(PollLoop, GivesEveryBufferBack) {
     EXPECT_GT(wired.forwarder().counters(PortIndex(0)).full, 0U);
 }
 
-/// A port whose other end takes nothing hurts no other, and its ring fills and drops.
+/// A port whose device accepts no frames delays no other port; its ring fills and drops frames.
 TEST(PollLoop, AStuckPortHurtsNoOther) {
     Wired wired(config_of(3, {.packets = 64}));
     wired.forwarder().fix_address({0x020000000001}, 0, PortIndex(1));
@@ -183,13 +183,13 @@ TEST(PollLoop, AStuckPortHurtsNoOther) {
     EXPECT_EQ(through, 1'000U);
     EXPECT_EQ(wired.taken(1).size(), 255U);  // what a ring of DPDK of 256 holds
     const RingCounters& stuck = wired.forwarder().queues().counters(RingIndex(1));
-    // 255 taken, a batch that the device does not take, and 64 in the ring.
+    // 255 frames in the device, a batch that the device does not accept, and 64 frames in the ring.
     EXPECT_EQ(stuck.packets, 255U + PollLoop::kBatch + 64);
     EXPECT_EQ(stuck.drops, 1'000U - stuck.packets);
 }
 
 TEST(PollLoop, AFullRingDelaysNoOtherOfItsPortByMoreThanABatch) {
-    // At port 1, host 2 has a full ring with the slowest pace, and host 3 a ring without a pace.
+    // At port 1, host 2 has a full ring with the lowest pace, and host 3 a ring without a pace.
     ForwarderConfig config = config_of(2);
     config.output.rings.push_back({.port = PortIndex(1), .rate = kLeastPace, .packets = 100});
     config.output.rings.push_back({.port = PortIndex(1)});
@@ -204,7 +204,7 @@ TEST(PollLoop, AFullRingDelaysNoOtherOfItsPortByMoreThanABatch) {
     wired.turn_until_idle();
     EXPECT_EQ(wired.forwarder().queues().held_packets(RingIndex(2)), 100U);
     std::ignore = wired.taken(1);
-    // A frame behind a batch for the full ring leaves in the turn in which it came in.
+    // A frame behind a batch for the full ring leaves in the turn in which it arrives.
     wired.put_marked(0, frame(1, 2), static_cast<int>(PollLoop::kBatch) - 1);
     wired.put(0, frame(1, 3, 3));
     wired.loop().turn();
@@ -212,7 +212,7 @@ TEST(PollLoop, AFullRingDelaysNoOtherOfItsPortByMoreThanABatch) {
     EXPECT_EQ(wired.forwarder().queues().counters(RingIndex(3)).drops, 0U);
 }
 
-/// Pause frames go to the port that fills a long ring, and when it is short again one that ends it.
+/// The port that fills a long ring gets pause frames, and an end of the pause once it is short.
 TEST(PollLoop, PausesThePortThatFillsALongRing) {
     Wired wired(config_of(3, {.packets = 100}));
     wired.forwarder().fix_address({0x020000000001}, 0, PortIndex(1));
@@ -259,7 +259,7 @@ class Cores {
     }
     PollLoop& loop(std::size_t core) { return *loops_[core]; }
     Forwarder& forwarder(std::size_t core) { return *forwarders_[core]; }
-    /// Each core in turn until none has anything to do.
+    /// Gives each core turns until no core has work.
     void turn() {
         bool moved = true;
         while (moved) {
@@ -280,7 +280,7 @@ TEST(PollLoop, SeveralCoresAreOneSwitch) {
     constexpr std::uint16_t kPorts = 5;
     Wired wired(config_of(kPorts));
     Cores cores(config_of(kPorts), wired.devices(), 3);
-    // All learn from one broadcast of each host where it is.
+    // All cores learn the ports of hosts from one broadcast of each host.
     for (std::uint16_t port = 0; port < kPorts; ++port) {
         wired.put(port, frame(port, 255, port));
         cores.turn();
@@ -289,7 +289,7 @@ TEST(PollLoop, SeveralCoresAreOneSwitch) {
                       other == port ? std::vector<int>{} : std::vector<int>{port});
         }
     }
-    // Between each pair of ports frames stay in order, and go nowhere else.
+    // Frames from one port to another stay in order, and leave by no other port.
     std::vector<int> sent(100);
     std::iota(sent.begin(), sent.end(), 0);
     for (std::uint16_t from = 0; from < kPorts; ++from) {
@@ -308,7 +308,7 @@ TEST(PollLoop, SeveralCoresAreOneSwitch) {
         for (std::size_t core = 0; core < 3; ++core) {
             const PortCounters& counted = cores.forwarder(core).counters(PortIndex(port));
             flooded += counted.flooded;
-            // Each port is received by the core that has it.
+            // Each port's frames are received by the core that owns the port.
             EXPECT_EQ(counted.packets, core == port % 3U ? 1 + 4 * 100U : 0U);
         }
     }
@@ -356,7 +356,7 @@ TEST(PollLoop, DoesCallsBetweenTwoTurns) {
     runs.join();
 }
 
-/// A loop that slept on would need an hour for each.
+/// A loop that is not woken would sleep for an hour in each case.
 TEST(PollLoop, IsWokenByCallsAndByItsEnd) {
     Wired wired(config_of(2));
     std::thread runs([&] { wired.loop().run(base::seconds(3600)); });
