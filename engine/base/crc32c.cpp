@@ -98,7 +98,7 @@ constexpr Advance advance_by(int doublings) {
 template <int Doublings>
 constexpr Advance kAdvance = advance_by(Doublings);
 
-/// Processes three blocks at a time: the instruction takes three cycles, and one begins per cycle.
+/// Processes three blocks at a time: an instruction takes three cycles, and one begins in each.
 template <int Doublings>
 __attribute__((target("sse4.2"))) std::uint64_t by_blocks(std::uint64_t state,
                                                           const std::byte*& bytes,

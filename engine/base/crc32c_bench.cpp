@@ -1,4 +1,4 @@
-// Speed of the checksum over a piece of a write, for each method that the processor supports.
+// Speed of CRC32C by each method that the processor supports, for blocks of three sizes.
 #include <benchmark/benchmark.h>
 
 #include <vector>

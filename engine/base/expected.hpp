@@ -42,7 +42,7 @@ expected<T> about(const char* subject, expected<T> outcome) {
 
 }  // namespace daqloom::base
 
-/// Names the value of an `expected` expression `name`; returns an error to the caller.
+/// Defines `name` as the value of an `expected` expression; returns an error to the caller.
 #define DAQLOOM_TRY(name, ...)                                     \
     auto name##_or_error = (__VA_ARGS__);                          \
     if (!name##_or_error) {                                        \

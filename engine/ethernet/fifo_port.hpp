@@ -5,8 +5,8 @@
 //
 // A frame's departure is known the moment it is queued, because the queue is first-in first-out and
 // the rate does not change; so a hop costs one event, the delivery at the far end, and the event
-// queue holds at most one per link. Buffer space is freed by a call of `release_departed`, or at the
-// latest on delivery.
+// queue holds at most one per link. Buffer space is freed by a call of `release_departed`, or at
+// the latest on delivery.
 //
 // A ScheduledPort hands over one frame at a time, as the frame begins to leave: behind a
 // ScheduledPort, this port is only the transmitter and the wire.
@@ -40,7 +40,7 @@ class alignas(64) FifoPort {
     Frame& append(base::Bytes bytes, base::Time now) {
         free_at_ = std::max(now, free_at_) + wire_(bytes + kWireOverhead);
         Frame& frame = frames_.append();
-        // A shaper's frame leaves when it has its tokens: earlier than from a wire by `bucket_`.
+        // Token bucket: the frame leaves once it has tokens, earlier by `bucket_` than from a wire.
         frame.at = std::max(now, free_at_ - bucket_) + delay_;
         return frame;
     }
@@ -50,10 +50,10 @@ class alignas(64) FifoPort {
     [[nodiscard]] base::Time next_delivery() const { return frames_.front().at; }
     [[nodiscard]] const Frame& head() const { return frames_.front(); }
     [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
-    /// Time at which the last queued frame has left, so that the next frame can start.
+    /// Time at which the last queued frame has left, and the wire is free.
     [[nodiscard]] base::Time free_at() const { return free_at_ - bucket_; }
 
-    /// Removes the first frame; returns whether it still counted as buffered at the near end.
+    /// Delivers the first frame; returns whether it still counted as buffered at the near end.
     bool deliver() {
         const Frame& frame = frames_.front();
         counters_.frames += 1;
@@ -115,7 +115,7 @@ class alignas(64) FifoPort {
     }
 
   private:
-    // ---- first cache line: all that a delivery needs; second cache line: the rest for an append
+    // ---- first cache line: members for a delivery; second cache line: more members for append
     base::Ring<Frame> frames_;
     std::uint32_t departed_ = 0;  ///< frames at the head that are on the wire and released
     std::uint16_t from_port_;     ///< the wiring, in less room than its own type takes

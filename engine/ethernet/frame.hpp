@@ -23,7 +23,7 @@ constexpr std::uint32_t connection(EndpointIndex endpoint) { return endpoint.val
 constexpr EndpointIndex peer(EndpointIndex endpoint) {
     return EndpointIndex(endpoint.value() ^ 1U);
 }
-/// The end that opened the connection, with the even number.
+/// The endpoint that opened the connection; its number is even.
 constexpr EndpointIndex opener(EndpointIndex endpoint) {
     return EndpointIndex(endpoint.value() & ~1U);
 }
@@ -44,7 +44,7 @@ inline constexpr std::uint8_t kRetransmission = 16;  ///< 32, 64 and 128 are the
 
 /// No SACK blocks travel with the frame.
 inline constexpr std::uint32_t kNoSack = 0xffffffff;
-/// Value of `Frame::sack` without SACK blocks: the connection is over.
+/// Value of `Frame::sack` in a reset, which has no SACK blocks: the connection is over.
 inline constexpr std::uint32_t kReset = 0xfffffffe;
 
 /// Address field of a frame: destination host (24 bits) and class (3 bits); marks lie in between.

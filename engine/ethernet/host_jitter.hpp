@@ -5,10 +5,10 @@
 // Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", Internetworking: Research and
 // Experience 3(3), 1992). Real hosts and switches do not keep a phase to the nanosecond.
 //
-// Two delays keep the order of frames. An idle adapter begins its next frame late. Frames reach the
-// switch late by at most their own time on the wire; this delay is a random walk with steps of at
-// most half that time. Equal frames in a row have any phase of their period with equal probability,
-// and two of them are at least half a period apart. No throughput is lost: a busy wire has no gaps.
+// Two random delays keep the order of frames. An idle adapter begins its next frame late. Frames
+// reach the switch late by at most their own time on the wire; this delay is a random walk with
+// steps of at most half that time. Equal frames in a row have all phases with equal probability,
+// and are at least half a period apart. No throughput is lost: a busy wire has no gaps.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class HostJitter {
     /// `longest`: longest delay of an idle adapter, as a multiple of the frame's time on the wire.
     HostJitter(double longest, base::SmallStream random) : longest_(longest), random_(random) {}
 
-    /// Begin of a frame that is sent now and takes `wire`; the wire is free at `free_at`.
+    /// Begin of a frame sent at `now` that takes `wire`, on a wire that is free at `free_at`.
     base::Time start(base::Time now, base::Time free_at, base::Time wire) {
         drawn_ = random_();
         if (free_at > now) {
@@ -34,7 +34,7 @@ class HostJitter {
         const double share = longest_ * 0x1p-20 * static_cast<double>(drawn_ >> 44);
         return now + base::Time{static_cast<std::int64_t>(share * static_cast<double>(wire.ps))};
     }
-    /// Arrival at the switch of the frame last started; `at`: its arrival without a delay.
+    /// Arrival at the switch of the frame started last; `at`: arrival without the random delay.
     base::Time arrival(base::Time at, base::Time wire) {
         const auto step = static_cast<std::int64_t>(drawn_ % kOne) - kOne / 2;
         late_ = kOne - std::abs(kOne - std::abs(late_ + step));  // reflected at both ends

@@ -74,11 +74,11 @@ base::expected<void> Network::build(const NetworkConfig& config, Bytes frame) {
     return {};
 }
 
-/// Sets the forwarding of all switches; the format of routes is that of Graph.
+/// Sets the forwarding of all switches, from routes in the format of network::Graph.
 void Network::set_routes(const std::vector<network::Route>& forwarding,
                          const std::vector<network::PortGroup>& groups) {
     const std::size_t hosts = host_links_.size();
-    // Per switch, the value in `routes` for each route of the graph: none, a port or a group.
+    // By switch: the value in `SwitchNode::routes` for each route: none, a port or a group.
     base::Table<SwitchIndex, std::vector<std::uint32_t>> names(switches_.size());
     for (const SwitchIndex at : names.indices()) {
         switches_[at].groups.resize(1);
@@ -159,7 +159,7 @@ LinkIndex Network::add_link(const LinkConfig& config, const Wiring& wiring, std:
     return index;
 }
 
-/// Inserts a ScheduledPort before the link, which decides when frames leave.
+/// Puts a ScheduledPort in front of a link, to decide when frames leave.
 void Network::schedule(LinkIndex link, const ScheduledPortConfig& config) {
     schedulers_.resize(ports_.size());
     schedulers_[link] = std::make_unique<ScheduledPort>(config);
@@ -436,7 +436,7 @@ void Network::forget(const Frame& frame, Time now) {
     }
 }
 
-/// Reports an arrived frame to the observer and draws injected losses. Returns false if it is lost.
+/// Reports an arrived frame to the observer and draws losses. Returns false for a lost frame.
 bool Network::watch(LinkIndex index, const Frame& frame, Time now) {
     if (ports_[index].is_scheduled() && schedulers_[index]->has_lost_head()) {
         ++cut_frames_;

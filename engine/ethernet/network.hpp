@@ -30,7 +30,7 @@
 
 namespace daqloom::ethernet {
 
-/// Kinds of event that a network schedules; the driver passes due events back to the network.
+/// Kinds of event that the network schedules; the owner of the event queue passes due events back.
 enum NetworkEvent : std::uint32_t {
     kDelivery = 0,  ///< index: link
     kPortFree = 1,  ///< index: link whose ScheduledPort may send the next frame, or kCores + core
@@ -66,10 +66,10 @@ class Network {
     /// Link by which a host of the graph sends.
     [[nodiscard]] LinkIndex host_link(NodeIndex host) const { return host_links_[host]; }
 
-    // ---- building a network in calls, in this order: switches, links, routes
+    // ---- building a network by calls, in this order: switches, links, routes
     SwitchIndex add_switch(const SwitchConfig& config, std::uint32_t ports);
     LinkIndex add_link(const LinkConfig& config, const Wiring& wiring, std::string name);
-    /// A switch sends frames for `host` through one of these links, selected by `link_of_flow`.
+    /// Sends frames for `host` from a switch over one of these links, selected by `link_of_flow`.
     void route(SwitchIndex at, NodeIndex host, std::span<const LinkIndex> links);
     /// Makes the software switches; called after all switches, links and routes have been added.
     void start_software_switches();
@@ -91,7 +91,7 @@ class Network {
     /// Starts recording buffer occupancy in [now, end), in `bins` bins.
     void record_occupancy(base::Time now, base::Time end, std::size_t bins);
     /// Records the exact occupancy of this moment; without samples, only maxima are recorded.
-    /// Schedules the sample for the next bin as an event of `kind`, which the driver chooses.
+    /// Schedules the next sample, one bin later, as an event of `kind`.
     void sample_occupancy(base::Time now, std::uint32_t kind);
     void finish_recording(base::Time now);
     /// Whether a sample is due.
@@ -143,14 +143,14 @@ class Network {
 
     /// Applies a change to a link, which must have been built with `changes`.
     void apply(const LinkChange& change);
-    /// Schedules the changes of links and tables in the graph. Each is an event of `kind`, which
-    /// the driver chooses; the driver passes the event's index to `on_change`.
+    /// Schedules the changes of links and tables in the graph. Each is an event of `kind`; the
+    /// caller must pass the index of a due event to `on_change`.
     void plan_changes(std::uint32_t kind);
     void on_change(std::uint32_t index);
     /// Whether links or tables change during the run.
     [[nodiscard]] bool changes() const { return !changes_.empty() || !reroutings_.empty(); }
 
-    /// Returns the frame that has begun to leave, or null; valid until the next event.
+    /// Lets a free port send; returns the frame that begins, or null. Valid until the next call.
     const Frame* on_port_free(LinkIndex index, base::Time now);
 
     [[nodiscard]] SackPool& sacks() { return sacks_; }
@@ -169,7 +169,7 @@ class Network {
     [[nodiscard]] const std::optional<sim::TimeSeries>& occupancy(SwitchIndex index) const {
         return switches_[index].occupancy;
     }
-    /// Buffer size that would just have admitted the same frames; recorded for shared memory only.
+    /// Buffer size that would just have admitted the same frames, with shared memory.
     [[nodiscard]] const std::optional<sim::TimeSeries>& least_buffer(SwitchIndex index) const {
         return switches_[index].least_buffer;
     }
@@ -195,8 +195,8 @@ class Network {
     [[nodiscard]] base::expected<void> check_conservation() const;
 
   private:
-    /// Bit of a route to a group of links, or to none, instead of one link. Most frames need only
-    /// one look-up.
+    /// Bit of a route that leads to a group of links, or to none. Without this bit a route is one
+    /// link, so that most frames need one look-up only.
     static constexpr std::uint32_t kGroups = std::uint32_t{1} << 31;
     /// Bit in an event's index: the index is a core of a software switch that begins a turn.
     static constexpr std::uint32_t kCores = std::uint32_t{1} << 31;
@@ -267,7 +267,7 @@ class Network {
     [[nodiscard]] Report totals() const;
     static std::uint32_t route_by(SwitchNode& node, std::span<const LinkIndex> links);
 
-    /// Admits a frame, and marks it if the queue exceeds the ECN threshold; or drops it.
+    /// Admits a frame to the buffer, and marks it if the ECN threshold is exceeded; or drops it.
     bool admit(SwitchNode& node, std::uint16_t port, std::uint16_t input, LinkIndex out,
                Frame& frame, base::Time now) {
         if (!node.buffer.fits(port, frame.bytes)) [[unlikely]] {
@@ -301,7 +301,7 @@ class Network {
         }
     }
 
-    /// Records the least buffer for a frame if it may be a maximum; zero between frames.
+    /// Records the least buffer size that admits a frame, if it may be a maximum; then zero.
     void record_least_buffer(SwitchNode& node, std::uint16_t port, base::Bytes frame,
                              base::Time now) {
         sim::TimeSeries& least = *node.least_buffer;

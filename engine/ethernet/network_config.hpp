@@ -54,7 +54,7 @@ struct NetworkConfig : network::Graph {
     }
 };
 
-/// Fails with one sentence if weights are given without use, or are missing where required.
+/// Fails with one sentence if weights of classes are given without use, or missing where required.
 [[nodiscard]] base::expected<void> validate(const Schedule& schedule);
 /// Fails with one sentence if the network cannot be simulated; `frame`: largest frame, as buffered.
 [[nodiscard]] base::expected<void> validate(const NetworkConfig& config, base::Bytes frame);

@@ -42,7 +42,7 @@ void Network::start_software_switches() {
 
 /// The network's side of a software switch's turn.
 struct Network::AroundSwitch {
-    /// Free descriptors of an output; if none is free, `room_at` is when one will be.
+    /// Free descriptors of an output. If none is free, `room_at` is the time when one will be.
     std::uint32_t room(std::uint16_t port) {
         const LinkIndex link = node.port_links[port];
         network.settle_port(node, port, now);

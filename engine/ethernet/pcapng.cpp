@@ -18,7 +18,7 @@ constexpr std::uint32_t kUdpHeader = 8;
 constexpr std::uint8_t kTcpProtocol = 6;
 constexpr std::uint8_t kUdpProtocol = 17;
 
-/// Bytes of a header or block under construction, in either byte order.
+/// A header or block under construction, with fields in big-endian or little-endian order.
 class Buffer {
   public:
     void u8(std::uint32_t v) { bytes_ += static_cast<char>(v & 0xff); }
@@ -145,7 +145,7 @@ Headers headers(const CapturedFrame& frame) {
     out.put_big16(kEthernetHeader + 10,
                   internet_checksum(out.view().substr(kEthernetHeader, kIpHeader), 0));
 
-    // The pseudo-header of RFC 9293, section 3.1, and RFC 768; a payload of zeros adds nothing.
+    // Sum over the pseudo-header (RFC 9293, 3.1; RFC 768); a payload of zeros adds nothing.
     const auto pseudo_header = (source >> 16) + (source & 0xffff) + (destination >> 16) +
                                (destination & 0xffff) + protocol + length;
     const std::uint32_t sum = internet_checksum(transport.view(), pseudo_header);
@@ -208,7 +208,7 @@ std::string interface_description(std::string_view name, std::uint32_t snap_leng
     return block(1, body);
 }
 
-/// Interface and time, with which packet and statistics blocks begin.
+/// Beginning of packet and statistics blocks: interface and time.
 Buffer stamped(base::Time at) {
     const auto ns = static_cast<std::uint64_t>(at.ps / 1000);
     Buffer body;

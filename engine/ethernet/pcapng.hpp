@@ -64,7 +64,7 @@ class PcapngWriter {
     struct Options {
         /// Bytes kept of each frame; at least 96, the longest header.
         std::uint32_t snap_length = 96;
-        /// Limit of frames in the file; further frames are only counted, also in the file.
+        /// Limit of frames in the file; the file also has the number of frames beyond the limit.
         std::uint64_t max_frames = 10'000'000;  ///< about 1.3 GB
     };
 

@@ -1,4 +1,4 @@
-// SACK blocks of an acknowledgement, which are stored beside its frame.
+// SACK blocks of an acknowledgement, stored in a pool beside its frame.
 #pragma once
 
 #include <array>

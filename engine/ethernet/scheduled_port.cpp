@@ -80,7 +80,7 @@ void ScheduledPort::end_turn_if_empty() {
     its.deficit = its.waiting > 0 ? its.deficit : 0;
 }
 
-/// Selects a class by deficit: the class that sent last goes on until its deficit does not suffice.
+/// Selects a class by deficit: the last one sends on while its deficit covers its next frame.
 ScheduledPort::Class& ScheduledPort::choose_by_deficit() {
     for (;;) {
         Class& its = classes_[round_turn_];

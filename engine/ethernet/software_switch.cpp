@@ -12,7 +12,7 @@ namespace {
 /// Limit on the packets in all rings of a core, so that rings without limit reserve finite memory.
 constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 24;
 
-/// Correction that reduces a frame to its IP packet: no Ethernet header and check sequence.
+/// Correction of a frame's length to that of its IP packet: no Ethernet header and check sequence.
 constexpr std::int32_t kIpOnly = -static_cast<std::int32_t>(kFrameOverhead);
 
 }  // namespace
@@ -65,7 +65,7 @@ std::optional<Time> SoftwareSwitch::wake(std::uint32_t number, Time at) {
     return at;
 }
 
-/// Ends a turn: its duration is that of its batch, whose frames go into rings in the next turn.
+/// Ends a turn. Its duration is the cost of its batch, whose frames go into rings in the next turn.
 std::optional<Time> SoftwareSwitch::end_of_turn(Core& core, Time now, std::uint32_t bursts,
                                                 Bytes moved, bool goes_on) {
     const auto frames = static_cast<std::int64_t>(core.batch.size());

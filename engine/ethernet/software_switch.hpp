@@ -1,4 +1,4 @@
-// A software switch: a server between the links, with the forwarding core of the real program.
+// A simulated software switch: a server between links that runs the forwarding code of softswitch/.
 //
 //   link ──> [ descriptors ] ──> core: batch ──> ring of the destination ──> core ──> [ descriptors
 //   ] ──> link
@@ -6,7 +6,7 @@
 //
 // Core c of n serves the ports with numbers c, c + n, c + 2n, … in turns: it takes a batch from
 // each input, which costs time, puts it into rings, and sends the frames that are due from rings.
-// The device drops frames without a free descriptor, and the core frames whose ring is full.
+// The device drops frames without a free descriptor; the core drops frames for a full ring.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // Simulated nodes for any protocol over any transport. A node has a processor, which sends and
 // receives messages one after the other, a clock, and a host of the network.
 //
-// Units of a protocol live on nodes and exchange messages. A message becomes a task of its sender's
-// processor, then a message of the transport and, once the receiver notices it, a task of the
-// receiver's processor. A task that takes no time is done at once, without an event.
+// Readout and builder units live on nodes and exchange messages. A message becomes a task of its
+// sender's processor, then a message of the transport and, once the receiver notices it, a task of
+// the receiver's processor. A task that takes no time is done at once, without an event.
 #pragma once
 
 #include <fmt/format.h>
@@ -388,7 +388,7 @@ class Nodes final : public transport::Listener {
         }
     }
 
-    /// Posts a message. `message`: the message at `place`, or the one of which that is a copy.
+    /// Posts a message. `message`: the message at `place`, or the original if that is a copy.
     void post(const Message& message, std::uint32_t place, base::Time now) {
         control_messages_ += message.is_data ? 0 : 1;
         transport_->post({.from = nodes_[message.from].host,

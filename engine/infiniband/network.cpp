@@ -248,7 +248,7 @@ void Network::enter(PortIndex input, PacketIndex place, base::Time begin, const 
     }
 }
 
-/// Discards a packet at a switch: its blocks become free from `head` on, at its wire's rate.
+/// Discards a packet at a switch: its blocks become free from `head` on, at the rate of its wire.
 void Network::discard(PortIndex input, PacketIndex place, base::Time head, const Output& wire) {
     Packet& packet = packets_[place];
     packet.end = input;
@@ -259,7 +259,7 @@ void Network::discard(PortIndex input, PacketIndex place, base::Time head, const
     }
 }
 
-/// Registers the first packet of a queue of `input` for its `output`.
+/// Registers the packet at the head of a queue at `input` with its `output`, for arbitration.
 void Network::await(PortIndex output, PortIndex input, const Packet& first, base::Time now) {
     Output& out = outputs_[output];
     offers_.add(on(output, first.lane), outputs_[input].place);
@@ -275,7 +275,7 @@ void Network::await(PortIndex output, PortIndex input, const Packet& first, base
     }  // else the end of its packet is an event already
 }
 
-/// Unregisters `input` at `output` when it has no first packet of this lane for the output.
+/// Unregisters `input` at `output`: no queue of this lane there has a first packet for the output.
 void Network::forget(PortIndex output, PortIndex input, VirtualLane lane) {
     Output& out = outputs_[output];
     const std::uint32_t from = outputs_[input].place;
@@ -408,7 +408,7 @@ void Network::send_update(PortIndex output, base::Time now) {
     }
 }
 
-/// Frees the last blocks of a packet; its drain has freed the earlier blocks while the packet left.
+/// Frees the last blocks of a packet; earlier blocks became free while the packet left (see Drain).
 void Network::release(PortIndex input, VirtualLane lane, std::int64_t blocks, std::uint32_t drain,
                       base::Time now) {
     accounts_[on(input, lane)].freed += blocks;

@@ -63,8 +63,8 @@ class Network {
   public:
     using Packet = infiniband::Packet;
 
-    /// Kinds of event that a network schedules, in the lowest eight bits; the driver passes due
-    /// events back to the network.
+    /// Kinds of event that a network schedules, in the lowest eight bits; the owner of the event
+    /// queue passes due events back to the network.
     enum EventKind : std::uint32_t {
         kTry = 0,           ///< index: output that may have become able to send
         kTail = 1,          ///< index: output; the packet's last byte has left
@@ -81,8 +81,8 @@ class Network {
     /// `events` outlives the network.
     static base::expected<Network> make(const FabricConfig& config, sim::EventQueue& events);
 
-    /// Makes packets hold their whole input buffer at a host: from now on `hosts.take_in(packet,
-    /// now)`, called when a packet's last byte arrives, returns until when.
+    /// Makes packets hold their whole input buffer at a host until a time, which a call of
+    /// `hosts.take_in(packet, now)` returns when the last byte of the packet arrives.
     void let_hosts_hold() { hosts_hold_ = true; }
 
     /// Queues a packet of a host. The caller sets its destination, bytes, lane, tag and PSN.
@@ -146,7 +146,7 @@ class Network {
     }
 
   private:
-    /// Bit of a drain's number if that is the packet, which ends here, and not the packet's output.
+    /// Bit in a drain's number: the number is that of a packet that ends here, not of an output.
     static constexpr std::uint32_t kEnds = std::uint32_t{1} << 31;
 
     /// A virtual lane of a port.
@@ -191,7 +191,7 @@ class Network {
         double bit_errors = 0;
         base::Time link_retry;
     };
-    /// Credits of an output that drops its packets: more than it can use.
+    /// Credits of an output whose link is down: more than the packets that it drops can use.
     static constexpr std::int64_t kEndless = std::int64_t{1} << 40;
 
     /// Packets that an idle output could send.
@@ -232,7 +232,7 @@ class Network {
                                            std::uint32_t output) const {
         return queues_[queue_number(input, lane, output)];
     }
-    /// The port, as a place, by which a node forwards to a destination; kNoPlace without route.
+    /// The port (counted from 0) by which a node forwards to a destination; kNoPlace without route.
     [[nodiscard]] std::uint32_t route(NodeIndex node, NodeIndex destination) const {
         return is_host(node)
                    ? 0

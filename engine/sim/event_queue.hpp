@@ -93,7 +93,7 @@ class EventQueue {
     }
 
     /// Time of the earliest event. Requires !empty(). To end a run at a given time, push an event
-    /// for that time, which costs less than calls of this function.
+    /// for that time, which needs no call of this function.
     [[nodiscard]] base::Time next_time() const {
         assert(!empty());
         return next_day_ == kNever ? far_.next_time() : upcoming()->at;
@@ -315,7 +315,7 @@ class EventQueue {
     RadixWheel far_;
 
     // ---- since the last review
-    /// Events inserted in a day that had events of other times, and the events that these passed.
+    /// Events inserted on a day that had events at other times, plus the events that they passed.
     std::uint64_t walked_ = 0;
     std::uint64_t scanned_ = 0;  ///< empty words of days passed
     std::uint64_t beyond_ = 0;   ///< pushes to the wheel

@@ -33,7 +33,7 @@ class FlowTable {
     FlowTable(std::uint32_t most_entries, std::uint32_t most_meters)
         : matches_(most_entries), entries_(most_entries), meters_(most_meters) {}
 
-    /// Sets an entry. With the same match and priority, it keeps its counters. Returns false,
+    /// Sets an entry. An entry of unchanged match and priority keeps its counters. Returns false,
     /// without a change, for too many kinds of matches (see MatchTable) or an index out of range.
     bool set(FlowIndex index, const FlowEntry& entry);
     void remove(FlowIndex index);

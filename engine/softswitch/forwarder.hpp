@@ -190,7 +190,7 @@ class Forwarder {
         flows_.forget();
         addresses_.forget_port(port);
     }
-    /// Sets the number of packets in a ring above which it pauses ports that send to it; 0: never.
+    /// Sets the number of packets above which a ring pauses the ports that send to it; 0: never.
     void set_pause(RingIndex ring, std::uint32_t packets) { pauses_.set_threshold(ring, packets); }
     /// Sets whether frames for this ring are copied to the mirror port, if there is a mirror port.
     /// Frames that the ring drops are copied as well.
@@ -310,7 +310,7 @@ class Forwarder {
         out.share_with(core, Message{packet, ingress});
         return true;
     }
-    /// Sends packets for other cores to these; returns the number of packets left for this core.
+    /// Passes on packets for other cores; returns the number of packets left for this core.
     template <class Out>
     [[gnu::noinline]] std::size_t keep_own(std::size_t count, PortIndex ingress, Out& out) {
         std::size_t left = 0;

@@ -1,4 +1,4 @@
-// libFuzzer: parsing never reads beyond a frame, and the next switch parses a congestion mark.
+// libFuzzer: parsing never reads beyond a frame, and the next switch reads a congestion mark.
 #include <vector>
 
 #include "base/fuzz_test.hpp"

@@ -2,7 +2,7 @@
 // output's dedicated part, then to cells of the pool, up to alpha × the free cells of the pool
 // (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998).
 //
-// The class only does the accounting, for simulated switches and for the software switch.
+// The class only does accounting, for simulated switches and software switches that emulate them.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A timing wheel: numbers wait for their times in slots. Insertion and removal are O(1).
+// A timing wheel: numbers (of rings) wait for their times in slots. Insertion and removal are O(1).
 //
 //   slot      0    1    2    3    4   …      one turn: as many slots as the wheel has
 //             |    |    |    |    |
@@ -20,7 +20,7 @@ namespace daqloom::softswitch {
 /// number that waits for more than a turn of the wheel is visited once in each turn.
 class TimingWheel {
   public:
-    /// Numbers are below `numbers`; slots are `width` ps wide, rounded down to a power of two.
+    /// Numbers are below `numbers`; slots are `width` wide, rounded down to a power of two in ps.
     TimingWheel(std::uint32_t numbers, base::Time width)
         : shift_(
               static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(width.ps)) - 1)),

@@ -3,8 +3,8 @@
 //
 //   one core   turns of the switch, 32 frames each      all others   copies of 64 MiB, timed
 //
-//   short ring   what came leaves at once, from the caches
-//   long ring    of 65 536 frames, 100 MB: each goes to memory and comes back
+//   short ring   frames leave at once, from the caches
+//   long ring    65 536 frames, 100 MB: each frame goes to memory and comes back
 //
 // Null devices copy each frame in and out, as a network card does. Both rings forward at the same
 // rate, so that all other shared resources are loaded equally, and the copies lose the bandwidth

@@ -126,7 +126,7 @@ void PollLoop::share_with(std::uint32_t core, const Message& message) {
     }
 }
 
-/// Sends messages, and drops those for a core far behind: waiting would delay all ports.
+/// Sends messages to a core. If it is far behind, drops them, as waiting would delay all ports.
 void PollLoop::flush_outbox(std::uint32_t core) {
     Outbox& outbox = outboxes_[core];
     const std::span all(outbox.messages.data(), outbox.count);

@@ -36,7 +36,7 @@ class PollLoop {
     static constexpr std::size_t kBatch = 32;
 
     /// The arguments must outlive the loop. Only the thread of `turn` may use the forwarder.
-    /// `exchange`: messages to other cores; null if there is one core.
+    /// `exchange`: exchange of messages with other cores; null for a single core.
     PollLoop(Forwarder& forwarder, Devices& devices, Exchange* exchange = nullptr);
     ~PollLoop();
     PollLoop(const PollLoop&) = delete;

@@ -68,7 +68,7 @@ class Switch {
 
     void open();
     /// Calls `what` for the forwarder of each core in turn, between two turns of the core. No frame
-    /// is lost, and no core handles a frame by half of a change.
+    /// is lost, and no core handles a frame while its change is half made.
     void change(const std::function<void(Forwarder&)>& what);
     [[nodiscard]] SwitchState state();
     /// Whether the link of each port is up; delays no core.

@@ -79,8 +79,8 @@ class RdmaEndpoints {
         return index;
     }
 
-    /// Closes all connections of a host whose process has ended or opens new ones: writes from the
-    /// host fail, and writes to it are not answered. Must not be called from a call of `driver`.
+    /// Closes all connections of a host whose process has ended or opens new ones: its writes fail,
+    /// and writes to it are not answered. Must not be called within a callback of `driver`.
     template <class Driver>
     void close(NodeIndex host, base::Time now, Driver& driver) {
         for (QueuePairIndex number; number.value() < queue_pairs_.size(); ++number) {
@@ -148,7 +148,7 @@ class RdmaEndpoints {
         return messages_.memory() + free_.capacity() * sizeof(MessageIndex);
     }
 
-    /// Checks that posted = completed + failed + closed + under way, all received as a whole.
+    /// Checks that messages posted = completed + failed + closed + under way, all received whole.
     [[nodiscard]] base::expected<void> check_conservation() const {
         const std::uint64_t here = messages_.size() - free_.size();
         if (posted_ != completed_ + retries_.writes_failed + closed_ + here || torn_ > 0) {

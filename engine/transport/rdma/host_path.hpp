@@ -18,7 +18,7 @@ struct HostPathConfig {
          2))
 };
 
-/// Serves requests in order: one direction of the adapter's PCIe, and the memory once per pass.
+/// Serves transfers in order: one direction of the adapter's PCIe, and the memory once per pass.
 class HostPath {
   public:
     explicit HostPath(const HostPathConfig& config);

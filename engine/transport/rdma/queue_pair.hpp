@@ -34,7 +34,7 @@ struct alignas(64) QueuePair {
     MessageIndex receiving = MessageIndex::none();
     std::uint32_t expected_psn = 0;
 
-    // ---- the requester; messages are linked from the oldest to the last
+    // ---- state of the requester; its messages are linked from the oldest to the last
 
     MessageIndex oldest = MessageIndex::none();
     MessageIndex sending = MessageIndex::none();  ///< message of the next packet

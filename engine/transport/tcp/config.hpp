@@ -33,7 +33,7 @@ struct TcpConfig : CongestionConfig {
     base::Time handshake_rtt;                   ///< RTT measured by the handshake; zero: none
     base::Time probe_margin = base::milliseconds(2);  ///< beyond two RTTs; Linux's TCP_TIMEOUT_MIN
 
-    /// Whether segments are ECN-capable and an echoed mark reduces the window.
+    /// Whether segments are ECN-capable and an echoed congestion mark reduces the window.
     [[nodiscard]] bool ecn() const {
         return CongestionControls::kNeedsEcn[static_cast<std::size_t>(congestion)];
     }
@@ -48,7 +48,7 @@ struct TcpConfig : CongestionConfig {
         const std::int64_t tick = timer_tick.ps;
         return timer_tick * (now.ps / tick + (delay.ps + tick - 1) / tick + 1);
     }
-    /// SACK blocks that fit into a header, with or without timestamps (RFC 2018).
+    /// Greatest number of SACK blocks in a header, with or without timestamps (RFC 2018).
     [[nodiscard]] std::uint32_t sack_blocks() const { return timestamps ? 3 : 4; }
 };
 

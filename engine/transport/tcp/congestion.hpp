@@ -57,7 +57,7 @@ class Congestion {
             set_threshold(control.ssthresh(window_.cwnd, config), config);
         });
     }
-    /// An echoed mark arrived: sets the threshold to which the window is to be reduced.
+    /// An ECN echo arrived: sets the threshold to which the window is to be reduced.
     void on_mark(const TcpConfig& config) {
         visit(config, [&]<class Control>(Control& control) {
             if constexpr (Control::needs_ecn) {
@@ -66,8 +66,8 @@ class Congestion {
         });
     }
     /// The retransmission timer expired; `in_flight` bytes are not counted lost. `again`: the
-    /// window has been reduced before for the same data. Even a static window shrinks to one more
-    /// segment.
+    /// window was reduced before for the same data. Any window, even a static one, then allows one
+    /// more segment.
     void on_timeout(bool again, base::Bytes in_flight, const TcpConfig& config) {
         if (!again) {
             const CongestionWindow before = window_;
@@ -82,7 +82,7 @@ class Congestion {
         window_.cwnd = std::max(window_.cwnd, before_timeout_.cwnd);
         window_.ssthresh = std::max(window_.ssthresh, before_timeout_.ssthresh);
     }
-    /// Halves the window per `rto` of the silence `idle`, which exceeds `rto` (RFC 2861, as Linux).
+    /// Halves the window once per `rto` of idle time after the first `rto` (RFC 2861, as Linux).
     void on_idle(base::Time idle, base::Time rto, const TcpConfig& config) {
         visit_adaptive(config, [&](auto& control) {
             const base::Bytes restart = std::min(config.mss * config.initial_window, window_.cwnd);

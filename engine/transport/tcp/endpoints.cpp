@@ -8,7 +8,7 @@ namespace daqloom::transport {
 
 using base::Time;
 
-/// Makes both ends. Unless configured, the RTT of the handshake is that of the idle path.
+/// Makes both ends of a connection. The default RTT of the handshake is that of the idle path.
 EndpointIndex TcpEndpoints::connect(NodeIndex from, NodeIndex to, TrafficClass traffic_class) {
     TcpConfig config = config_;
     if (config.handshake_rtt == Time::zero()) {

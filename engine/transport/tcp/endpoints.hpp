@@ -74,7 +74,7 @@ class TcpEndpoints {
 
     /// Endpoint at `from` of its connection in this class with `to`; connects the two if necessary.
     EndpointIndex endpoint(NodeIndex from, NodeIndex to, TrafficClass traffic_class) {
-        // An answer to the last received message avoids a look-up that would miss the cache.
+        // Fast path for an answer to the last message received: a look-up would miss the cache.
         if (from == last_receiver_host_ &&
             ethernet::address_of(to, traffic_class) == endpoints_[last_receiver_].address) {
             return last_receiver_;
@@ -126,7 +126,7 @@ class TcpEndpoints {
 
     /// Handles a frame that has reached its host. Calls `app.on_received(label, now)` for each
     /// message that it completes and `app.on_completed(label, now)` for each message of this end
-    /// whose completion has arrived; the application may write from there.
+    /// whose completion has arrived; the application may write within these calls.
     template <class App>
     [[gnu::always_inline]] void receive(const Frame& frame, base::Time now, App& app) {
         Endpoint& endpoint = endpoints_[frame.to];
@@ -241,7 +241,7 @@ class TcpEndpoints {
 
     EndpointIndex connect(NodeIndex from, NodeIndex to, TrafficClass traffic_class);
 
-    /// Looks the endpoint up for each message: calls of `app` may open connections and move it.
+    /// Delivers complete messages. Each looks the endpoint up, as calls of `app` may move it.
     template <class App>
     [[gnu::noinline]] void receive_messages(EndpointIndex index, base::Time now, App& app) {
         while (endpoints_[index].has_message()) {
@@ -258,7 +258,7 @@ class TcpEndpoints {
         }
     }
 
-    /// Handles a reset, or a frame received after the connection's end, which a reset answers.
+    /// Handles a reset; answers a frame that arrives after the connection's end by a reset.
     template <class App>
     [[gnu::noinline]] void end_connection(const Frame& frame, base::Time now, App& app) {
         if (frame.has_sack()) {
@@ -271,7 +271,7 @@ class TcpEndpoints {
         }
     }
 
-    /// Fails the messages of this end that have not arrived, and those whose completion has not.
+    /// Fails this end's messages that have not arrived, or whose completion has not arrived.
     template <class App>
     void give_up(EndpointIndex index, base::Time now, App& app) {
         Endpoint& endpoint = endpoints_[index];

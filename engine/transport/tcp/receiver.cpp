@@ -11,7 +11,7 @@ void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end, base
     StreamRange fresh{std::max(seq, next_), end};
     duplicate_ = end <= next_;
     if (duplicate_) {
-        // The peer repeats data: it missed acknowledgements (Linux's tcp_enter_quickack_mode).
+        // The peer repeats data, so it missed acknowledgements (Linux's tcp_enter_quickack_mode).
         quick_ = kQuickAcks;
         ping_pong_ = false;
         return;
@@ -19,7 +19,7 @@ void TcpReceiver::accept_out_of_order(std::uint64_t seq, std::uint64_t end, base
     for (const StreamRange& island : islands_) {
         duplicate_ = duplicate_ || (island.begin <= seq && end <= island.end);
     }
-    // All islands that the segment touches are merged with it.
+    // All islands (ranges received beyond a gap) that the segment touches are merged with it.
     std::erase_if(islands_, [&](const StreamRange& island) {
         const bool touches = island.begin <= fresh.end && fresh.begin <= island.end;
         if (touches) {

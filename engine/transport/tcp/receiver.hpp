@@ -24,7 +24,7 @@ class TcpReceiver {
                                        ///< 8257 3.2)
     };
 
-    /// A segment with payload [seq, seq + length) came, with or without a congestion mark.
+    /// Processes a segment with payload [seq, seq + length), with or without a congestion mark.
     Reaction on_segment(std::uint64_t seq, base::Bytes length, bool marked, base::Time now,
                         const TcpConfig& config) {
         const bool turned = marked != marked_ && config.ecn();
@@ -85,7 +85,7 @@ class TcpReceiver {
     /// Whether the latest segment had already been received before (D-SACK).
     [[nodiscard]] bool duplicate() const { return duplicate_; }
     [[nodiscard]] bool has_gap() const { return !islands_.empty(); }
-    /// SACK blocks to send; `duplicate`, if not empty, was received again and is first (RFC 2883).
+    /// SACK blocks to send; `duplicate`, if not empty: a range received again, put first.
     [[nodiscard]] SackBlocks sack_blocks(std::uint32_t limit, StreamRange duplicate = {}) const;
 
   private:
@@ -109,7 +109,7 @@ class TcpReceiver {
     }
 
     /// Whether to acknowledge at once, as Linux. If no answer is expected: the first segments and
-    /// each small one, which ends the peer's data. Else: a small segment after unacknowledged data.
+    /// each small one, which ends the peer's data. If one is: a small segment after other data.
     [[nodiscard]] bool acknowledges_quickly(base::Bytes length, const TcpConfig& config) const {
         const bool small = length < config.mss;
         return ping_pong_ ? small && unacknowledged_ > length : small || quick_ > 0;

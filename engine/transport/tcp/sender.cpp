@@ -28,7 +28,7 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
         rtt = now - effect.latest_sent;
         sample_rtt(rtt, config);
     }
-    // RFC 6298, 5.7: back-off lasts until an RTT sample; timestamps give one each time.
+    // The timer's back-off ends with an RTT sample (RFC 6298, 5.7); timestamps always give one.
     if (advanced && (config.timestamps || rtt > Time::zero())) {
         backoff_ = 0;
     }
@@ -142,7 +142,7 @@ void TcpSender::mark_delivered(const Record& record, AckEffect& effect) {
     }
     const Time rtt = effect.now - record.sent;
     if (record.retransmitted && rtt < min_rtt_) {
-        // The first copy arrived (RFC 8985, 6.2); uncertain while no RTT is known.
+        // The first copy arrived, not the second (RFC 8985, 6.2); uncertain while no RTT is known.
         effect.loss_disproved = effect.loss_disproved || min_rtt_ != Time::never();
         return;
     }

@@ -52,7 +52,7 @@ class TcpSender {
     /// Appends `length` bytes of the application to the stream.
     void write(base::Bytes length) { end_ += static_cast<std::uint64_t>(length); }
 
-    /// Sends all that the windows allow: lost segments first, then new ones.
+    /// Sends all segments that the windows allow: lost segments first, then new ones.
     template <class Out>
     void transmit(base::Time now, const TcpConfig& config, Out& out) {
         if (lost_ > 0) [[unlikely]] {

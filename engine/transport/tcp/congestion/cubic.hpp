@@ -29,15 +29,15 @@ class Cubic : public CongestionControlOps {
 
     base::Bytes ssthresh(base::Bytes cwnd, const CongestionConfig& config) {
         const std::int64_t window = cwnd / config.mss;
-        // Fast convergence (RFC 9438, 4.7): a flow that did not reach its last maximum aims at a
-        // lower one, by (1 + β) / 2 = 17/20, and so leaves bandwidth to other flows.
+        // Fast convergence (RFC 9438, 4.7): a flow that did not reach its last maximum sets the
+        // next one to (1 + β) / 2 = 17/20 of its window, and so leaves bandwidth to other flows.
         w_max_ = window < w_max_ ? window * 17 / 20 : window;
         epoch_ = base::Time::never();
         acked_ = 0;
         return whole_segments(kBeta, cwnd, config.mss);
     }
 
-    /// Moves the epoch by the idle time of the application, in which the window must not grow.
+    /// Moves the epoch by the application's idle time, for which the window must not grow.
     void tx_start(base::Time now, base::Time idle) {
         if (epoch_ != base::Time::never()) {
             epoch_ = std::min(now, epoch_ + idle);
@@ -62,7 +62,7 @@ class Cubic : public CongestionControlOps {
         const std::int64_t window = cwnd.cwnd / config.mss;
         hystart_.sample(ack.rtt);
         reno_acked_ += acked;
-        // The aim (see `aim`) is renewed at most once per tick of Linux's clock or, while the
+        // The growth set by `aim` is renewed at most once per tick of Linux's clock or, while the
         // window is unchanged, after 1/32 s.
         const std::int64_t tick = config.timer_tick.ps;
         const std::int64_t age = tick > 0 ? ack.now.ps / tick - aimed_at_.ps / tick : 0;
@@ -103,7 +103,7 @@ class Cubic : public CongestionControlOps {
         }
     }
 
-    /// Reno's window (RFC 9438, 4.3) grows by 8/15 of a segment a round trip.
+    /// Follows the window that Reno would have (RFC 9438, 4.3): 8/15 segment more per round trip.
     void keep_up_with_reno(std::int64_t window) {
         const std::int64_t acks_of_reno = std::max<std::int64_t>(1, window * 15 / 8);
         if (reno_acked_ > acks_of_reno) {

@@ -44,7 +44,7 @@ class HyStart {
         }
         if (ack.now - last_ack_ <= kAckSpacing) {
             last_ack_ = ack.now;
-            // Time for which segmentation offload may hold back a burst at two windows per RTT.
+            // Time for which segmentation offload may delay a burst paced at two windows per RTT.
             const double burst_rtts =
                 static_cast<double>(kBurst) / (2.0 * static_cast<double>(window.cwnd));
             const base::Time held_back =

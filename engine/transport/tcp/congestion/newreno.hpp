@@ -1,4 +1,4 @@
-// NewReno (RFC 5681, 6582): a loss halves the window; else it grows by one segment per window.
+// NewReno (RFC 5681, 6582): a loss halves the window; each window acknowledged adds one segment.
 #pragma once
 
 #include "transport/tcp/congestion/control.hpp"
