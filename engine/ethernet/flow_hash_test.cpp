@@ -107,7 +107,7 @@ double chi_squared_of_pairs(std::uint32_t links, First&& first, Second&& second)
     return chi_squared(counts) / (links * links - 1);
 }
 
-/// The statistic per degree of freedom is 1 ± √(2 / 15) for each of 20 pairs.
+/// If choices are independent, the statistic per degree of freedom is 1 ± √(2 / 15), in 20 pairs.
 TEST(FlowHash, SwitchesWithDifferentSeedsAndDirectionsOfAConnectionChooseIndependently) {
     constexpr std::uint32_t links = 4;
     for (std::uint32_t seed = 0; seed < 20; ++seed) {

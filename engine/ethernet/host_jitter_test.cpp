@@ -74,8 +74,8 @@ TEST(HostJitter, MakesEveryPhaseOfEqualFramesAsLikely) {
         const Time phase{of.arrival(at, kWire).ps % kWire.ps};
         ++frames[static_cast<std::size_t>(phase.ps) * parts / static_cast<std::size_t>(kWire.ps)];
     }
-    // The walk, of steps with variance 1/12 in a range of 1, is independent of its start after
-    // about 24 / π² frames. Each such group counts once, with a variance of p (1 − p): 0.0005.
+    // The walk, with steps of variance 1/12 in a range of 1, forgets its start after about 24 / π²
+    // frames. With one sample in so many frames, the standard error of a share p is 0.0005.
     for (const int count : frames) {
         EXPECT_NEAR(static_cast<double>(count) / n, 1.0 / parts, 5 * 0.0005);
     }

@@ -20,7 +20,7 @@ LinkChange change(What what, Time at, base::BitRate rate = {}, std::uint8_t of =
             .traffic_class = TrafficClass(of)};
 }
 
-/// Times at which frames arrive over the changed link, from frame times since the first one began.
+/// Arrival times over the changed link, given in frame times since the first frame began.
 std::vector<Time> ends(std::initializer_list<int> frames) {
     std::vector<Time> times;
     for (const int end : frames) {

@@ -10,7 +10,7 @@
 namespace daqloom::ethernet {
 namespace {
 
-// --- indices -------------------------------------------------------------------------------------
+// --- indices
 
 static_assert(!std::is_convertible_v<LinkIndex, EndpointIndex>);
 static_assert(!std::is_convertible_v<SwitchIndex, LinkIndex>);
@@ -36,7 +36,7 @@ TEST(Wiring, WithoutASwitchIsAtAHost) {
     EXPECT_TRUE(down.to_host());
 }
 
-// --- the way of a frame ------------------------------------------------------------------------
+// --- the way of a frame
 
 TEST(Network, AFrameGoesToItsHostAndNowhereElse) {
     Star star(4, {});
@@ -144,7 +144,7 @@ TEST(Network, SwitchesWithSeedsOfTheirOwnUseAllLinksOfTheNextLevel) {
     }
 }
 
-// --- buffers -------------------------------------------------------------------------------------
+// --- buffers
 
 /// Ten frames arrive at once from ten hosts. The output sends one frame, which still lies in the
 /// buffer during its transmission, holds three, and drops six for lack of space.
@@ -200,7 +200,7 @@ TEST(Network, MarksFramesThatFindMoreThanTheThresholdQueuedAndAreEcnCapable) {
     }
 }
 
-// --- occupancy and conservation under random traffic ---------------------------------------------
+// --- occupancy and conservation under random traffic
 
 SwitchConfig any_switch(std::uint64_t which) {
     SwitchConfig config;

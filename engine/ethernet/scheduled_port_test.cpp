@@ -10,7 +10,7 @@
 namespace daqloom::ethernet {
 namespace {
 
-// --- strict priority -----------------------------------------------------------------------------
+// --- strict priority
 
 /// Frames of low priority fill the wire for 816 us; a frame of high priority arrives at any time in
 /// every 10 us. It waits for the rest of the low frame on the wire, and then takes one frame time.
@@ -86,7 +86,7 @@ TEST(StrictPriority, CountsByClass) {
     EXPECT_EQ(star.network.scheduler(Star::up(0)), nullptr);
 }
 
-// --- weights -------------------------------------------------------------------------------------
+// --- weights
 
 /// Frames of random sizes wait in three classes with weights 1, 2 and 5. Let Q be the quantum of
 /// weight 1 and L the largest frame. After g or g + 1 of its turns, a class of weight w has sent S
@@ -185,7 +185,7 @@ TEST(Weights, OfNothingOrWithoutUseAreRefused) {
     EXPECT_FALSE(validate(Schedule{Scheduling::fifo, {1}}));
 }
 
-// --- against the FIFO port -----------------------------------------------------------------------
+// --- against the FIFO port
 
 /// With one class, or one input, frames leave a ScheduledPort as they leave a FifoPort: each frame
 /// at the same picosecond, for any order of arrivals.
@@ -225,7 +225,7 @@ TEST(ScheduledPort, OfOneClassSendsAsAFifoPortDoes) {
     }
 }
 
-// --- virtual output queues -----------------------------------------------------------------------
+// --- virtual output queues
 
 TEST(Voq, ServesItsInputsInTurnHoweverMuchEachHasQueued) {
     Star star(4, voq(1 << 20), kFast);

@@ -149,8 +149,8 @@ TEST(SoftwareSwitch, MarksWhatFindsALongRing) {
     Star star(2, config);
     star.burst(20, 0, {.to_host = 1, .flags = kEcnCapable});
     star.run();
-    // The first frame leaves at once, the second just before the fourteenth arrives. The twelfth
-    // finds ten frames, which are not above the threshold; all later frames find more.
+    // The ring marks frames that find more than ten. The first frame leaves at once, the second
+    // just before the 14th arrives: the 12th frame finds ten frames, and all later ones find more.
     ASSERT_EQ(star.arrivals.size(), 20U);
     star.expect_marks_from(12);
 }
@@ -162,8 +162,8 @@ TEST(SoftwareSwitch, PausesSourcesOfALongRingInPlaceOfDropping) {
                          .destinations = {NodeIndex(2)},
                          .pause_at = pause});
     };
-    // When the ring reaches its threshold, one frame of each source is under way, and one more may
-    // begin before the pause frame arrives: 51 and 4 frames.
+    // The ring of 54 frames pauses both sources when it holds 51. Of each source, one frame is then
+    // under way, and one more may begin before the pause frame arrives.
     Star dropping(4, paced(54, 0));
     Star pausing(4, paced(54, 50));
     Star unlimited(4, paced(4'096, 0));

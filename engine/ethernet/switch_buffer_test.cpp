@@ -88,7 +88,7 @@ TEST(SharedMemory, TellsTheLeastBufferOfTheLastFrame) {
         buffer.charge(0, 500);
     }
     EXPECT_EQ(buffer.memory().least_buffer(0, 500), 4'000 + 2'500 + 5'001);
-    // Port 1 has used no byte of the pool: 200 B of its frame lie there, in addition to the 3000 B.
+    // Port 1 first fills its dedicated part; of its second frame, 200 B lie in the pool.
     buffer.charge(1, 900);
     EXPECT_EQ(buffer.memory().least_buffer(1, 900), 4'000);
     buffer.charge(1, 300);

@@ -147,7 +147,8 @@ TEST_P(KnownAnswers, EveryHopOfALineAddsItsOwnTime) {
 // Credits.
 
 TEST_P(KnownAnswers, CreditsLimitTheThroughputToTheBufferPerLoop) {
-    // The loop from a packet's start until its credits return: wire, cable, update, cable.
+    // Loop of credits, from a packet's start until its credits are back: wire, cable, update,
+    // cable.
     const Time loop = wire(640) + kDelay + kUpdate + kDelay;
     for (const std::int64_t blocks : {10, 19, 29, 30}) {
         FabricConfig config = pair_of_hosts();
@@ -171,8 +172,8 @@ TEST_P(KnownAnswers, ThroughASwitchTheLoopHasTheSwitchesLatencyToo) {
     FabricConfig config = star(2);
     config.buffer_blocks = 35;  // three packets of 11 blocks
     const Outcome outcome = run(config, packets(0, 1, 30, 700));
-    // The credits of a packet return after: first flit at the switch, latency, tail out of the
-    // switch, update. The loop of the second cable is shorter.
+    // The loop of credits for a packet: first flit at the switch, latency, tail out of the switch,
+    // update. The loop of the second cable is shorter.
     const Time loop = wire(64) + kDelay + kLatency + wire(700) + kUpdate + kDelay;
     const Time first = wire(64) + kDelay + kLatency + wire(700) + kDelay;
     ASSERT_GT(loop, wire(700) * 3);
@@ -187,7 +188,7 @@ TEST_P(KnownAnswers, UpdatesComeNoMoreOftenThanTheirInterval) {
     config.buffer_blocks = 10;
     config.credit_update_interval = nanoseconds(700);
     const Outcome outcome = run(config, packets(0, 1, 5, 640));
-    // The first update starts when the packet has arrived, each further one an interval later.
+    // The first credit update starts when the packet has arrived; others follow at intervals.
     const Time first_update = wire(640) + kDelay;
     ASSERT_LT(first_update + kUpdate + kDelay, nanoseconds(700));
     EXPECT_EQ(outcome.packets[0].at, first_update);
@@ -234,13 +235,13 @@ TEST_P(KnownAnswers, UpdatesTakeTheirTimeFromPacketsOfTheOtherDirection) {
     FabricConfig config = pair_of_hosts();
     const std::vector<Injection> traffic = joined(packets(1, 0, 10, 1000), packets(0, 1, 1, 100));
     const Outcome outcome = run(config, traffic);
-    // The packet arrives while host 1 sends its first packet; the update follows directly after it.
+    // Host 0's packet arrives during host 1's first packet; the credit update follows that.
     ASSERT_LT(wire(100) + kDelay, wire(1000));
     EXPECT_EQ(outcome.packets[0].at, wire(1000) + kDelay);
     for (std::int64_t packet = 1; packet < 10; ++packet) {
         EXPECT_EQ(outcome.packets[packet].at, wire(1000) * (packet + 1) + kUpdate + kDelay);
     }
-    // If both are due at the same instant, the update goes before the packet.
+    // If a credit update and a packet are due at the same instant, the update goes first.
     const Time there = wire(100) + kDelay;
     const Outcome together = run(config, {{Time::zero(), 0, 1, 100, 0}, {there, 1, 0, 200, 0}});
     EXPECT_EQ(together.packets[1].at, there + kUpdate + wire(200) + kDelay);
@@ -418,7 +419,7 @@ TEST_P(KnownAnswers, APacketWithoutRouteIsDroppedAndItsBlocksComeBack) {
         EXPECT_EQ(outcome.discarded, 3u);
         EXPECT_FALSE(outcome.stalled);
         EXPECT_FALSE(outcome.packets[0].delivered);
-        // The buffer is freed as if a packet left while it arrives: three loops for three packets.
+        // Buffers of discarded packets are freed as fast as packets arrive: three loops for three.
         const Time loop = wire(64) + kDelay + wire(640) + kUpdate + kDelay;
         EXPECT_EQ(outcome.end, loop * 3);
     }
@@ -441,7 +442,7 @@ TEST_P(KnownAnswers, RoutesRoundARingDeadlock) {
     for (NodeIndex host = 0; host < 4; ++host) {
         traffic.push_back({Time::zero(), host, (host + 2) % 4, 640, 0});
     }
-    // One more packet reaches its first switch only: the last event is that it becomes ready.
+    // One more packet reaches its first switch only; the run ends when it is ready there.
     traffic.push_back({base::microseconds(5), 0, 2, 640, 0});
     Outcome outcome = run(config, traffic);
     EXPECT_TRUE(outcome.stalled);

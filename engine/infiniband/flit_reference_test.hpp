@@ -338,7 +338,7 @@ class Simulation {
                 LaneArbiter undecided = output.arbiter;
                 grants[next_input(output, undecided.choose(lanes))][port] = lanes;
             }
-            // Accept: an input accepts as many as its speedup allows, in turn behind its pointer.
+            // Accept: inputs accept as many grants as their speedup allows, behind their pointers.
             for (auto& [port, granted] : grants) {
                 Input& input = node.inputs[port];
                 const PortNumber last = input.last_output;

@@ -60,7 +60,7 @@ struct LaneTable {
         });
     }
 
-    /// Gives the turn to one of the candidates, for which the table must be open.
+    /// Gives the turn to a candidate; the table must be open for one of the candidates.
     VirtualLane choose(const Lanes& candidates) {
         if (rest > 0 && candidates.contains(entries[current].lane.value())) {
             return entries[current].lane.value();

@@ -73,7 +73,7 @@ TEST(Changes, AnOutputWhoseLinkIsDownDropsWhatItHas) {
 TEST(Changes, CreditsThatGotLostAreMadeUpForByTheNextUpdate) {
     FabricConfig config = star(2);
     config.buffer_blocks = 65 * 6;
-    // The changed link leads from host 1 to the switch; it carries credits for the other direction.
+    // The changed link, from host 1 to the switch, carries credits for packets to host 1.
     config.changes = {change(kPacket * 10, 2, What::dark), change(kPacket * 11, 2, What::down),
                       change(kPacket * 100, 2, What::up)};
     const NetworkPlay play(config, packets(0, 1, 200));
@@ -134,7 +134,7 @@ TEST(Changes, BitErrorsLosePackets) {
     EXPECT_EQ(play.network->counters(end_at(0, 1)).cut, lost(play).size());
 }
 
-/// N errors delay packets by N retries. A loss needs nine errors in a row: 1e-9 per packet.
+/// Each error delays a packet by one retry. A loss needs nine errors in a row: 1e-9 per packet.
 TEST(Changes, ALinkThatSendsAgainIsLaterAndLosesNothing) {
     FabricConfig config = star(2);
     LinkChange errors = change(Time{1}, 0, What::errors);

@@ -14,7 +14,6 @@ using base::Time;
 using reference::Injection;
 
 // ---- linear shift, its phases begun by the clock
-// -------------------------------------------------
 
 constexpr std::uint32_t kPackets = 20;  ///< of each host and phase
 constexpr std::int64_t kByte = 40;      ///< ps, at 200 Gb/s
@@ -78,7 +77,6 @@ TEST(PortWait, IsForCreditsWhereBuffersAreSmallerThanTheLoop) {
 }
 
 // ---- reading the size of a buffer off the counter
-// ------------------------------------------------
 
 /// Host 0 sends to host 2 at full rate; meanwhile host 1 sends a burst to host 2. The output's time
 /// for the burst accumulates in the buffer behind host 0's link; when this is full, host 0 must

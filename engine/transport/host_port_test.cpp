@@ -80,7 +80,7 @@ class Departures final : public StrictListener, private ethernet::Observer {
     std::unique_ptr<Transport> transport_;
 };
 
-// --- weights -------------------------------------------------------------------------------------
+// --- weights
 
 using Weights = std::array<std::uint32_t, 3>;
 
@@ -156,7 +156,7 @@ TEST_P(WeightsOfAHost, ShareWhatStrictPriorityLeaves) {
     expect_weights(sent, 1e-3);
 }
 
-// --- token buckets -------------------------------------------------------------------------------
+// --- token buckets
 
 class TokenBucketOfAHost : public testing::TestWithParam<std::tuple<TransportKind, Bytes>> {};
 INSTANTIATE_TEST_SUITE_P(OverEachTransport, TokenBucketOfAHost,

@@ -12,8 +12,8 @@ namespace {
 
 using base::Time;
 
-/// Host 0 sends a hundred questions to each other host, in turn, with ten outstanding. A host
-/// answers each question at once, in several segments, and host 0 answers that with a question to
+/// Host 0 sends a hundred questions to each other host, in turn, with ten outstanding. Each
+/// question is answered at once, in several segments, and each answer is followed by a question to
 /// another host. The tag of question n is 2 n, that of its answer 2 n + 1.
 class QuestionsAndAnswers : public StrictListener {
   public:

@@ -68,7 +68,7 @@ TEST(Hosts, ServiceLevelsOnOneLaneHaveQueuePairsOfTheirOwn) {
     writes.post(0, 1, 32, base::nanoseconds(1));
     writes.run();
     EXPECT_EQ(writes.order, (std::vector<std::uint64_t>{1, 0, 2}));
-    // The message waits for the packet on the wire and two packets in the queue.
+    // The small message waits for the packet on the wire and two packets in the queue.
     const Time way = fabric.cables[0].delay * 2 + fabric.switch_latency;
     EXPECT_LE(writes.received[1].at(0), Time{80 * (4096 + 26 + 16)} * 4 + way);
 }
@@ -135,10 +135,10 @@ TEST(Hosts, MemoryIsSharedByAllThatANodeSendsAndReceives) {
         EXPECT_EQ(writes.order.size(), senders.size());
         return static_cast<double>(writes.last_received().ps);
     };
-    // Two passes of the data sent, at 100 Gb/s, take all 200 Gb/s of the memory.
+    // Memory has 200 Gb/s: data sent at 100 Gb/s pass it twice, and take all of it.
     const double alone = packets * 4096 * 80;
     EXPECT_NEAR(until_all_is_there({0}), alone, 0.02 * alone);
-    // In both directions there are four passes, which leave 50 Gb/s each way.
+    // Data sent and received make four passes, so that memory leaves 50 Gb/s each way.
     EXPECT_NEAR(until_all_is_there({0, 1}), 2 * alone, 0.02 * alone);
     // With one pass per direction, memory limits neither direction of the link.
     config.path.memory_passes = 1;

@@ -87,7 +87,7 @@ TEST(Retries, APacketThatNobodyMissesIsSentAgainAtTheTimeout) {
     writes.post(0, 2, kStream, Time::zero());
     writes.post(1, 2, 100, at);
     writes.run();
-    // No later packet makes the receiver send a NAK. The fabric is idle at the retransmission.
+    // The receiver sends no NAK, as no later packet comes. The fabric is idle at the timeout.
     ASSERT_EQ(writes.received[1].size(), 1U);
     EXPECT_EQ(writes.received[1][0], at + config.retry_timeout + way(fabric, 100 + 26 + 16));
     EXPECT_EQ(writes.retries().timeouts, 1U);
@@ -135,7 +135,7 @@ TEST(Retries, AWriteWhoseAcknowledgeIsLostIsNotDoneTwice) {
     const Time updates = kByteAt100Gbps * (8 * 8);            // on host 1's wire
     EXPECT_GE(writes.received[1][0], at + departed + way(fabric, kFull));
     EXPECT_LE(writes.received[1][0], at + departed + way(fabric, kFull) + updates);
-    // The timeout runs from this departure; all three packets are repeated and acknowledged.
+    // The timeout runs from the last packet's departure; all three packets are repeated then.
     EXPECT_EQ(writes.retries().resent_for_timeout, 3U);
     const Time again = at + departed + config.retry_timeout + departed + way(fabric, kFull);
     EXPECT_GE(writes.completed[1][0], again + way(fabric, 30));
@@ -158,7 +158,7 @@ TEST(Retries, PacketsThatAnAcknowledgeSavesAreNotCounted) {
     EXPECT_EQ(writes.retries().timeouts, 1U);
     const std::uint64_t again = writes.retries().resent_for_timeout;
     EXPECT_EQ(writes.play.network->counters(end_at(0, 1)).packets, 100 + again);
-    // Both count from the last packet's departure. The packet under way ends, and one is queued.
+    // Both times count from the last departure; one packet is under way, and one is queued.
     const Time time = way(fabric, kFull) + way(fabric, 30) - kTimeout;
     EXPECT_NEAR(static_cast<double>(again),
                 static_cast<double>(time.ps / (kByteAt100Gbps * kFull).ps), 2);

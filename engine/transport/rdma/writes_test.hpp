@@ -20,7 +20,7 @@ inline Message write(std::uint32_t from, std::uint32_t to, base::Bytes bytes) {
     return message;
 }
 
-/// Records the fate of each message, in the order of posting; each message has one end.
+/// Records when each message, in the order of posting, is received, completed or failed.
 class Writes {
   public:
     Writes(const FabricConfig& fabric, const HostConfig& hosts) : play(fabric, hosts) {}
@@ -70,7 +70,7 @@ class Writes {
 
   private:
     std::vector<base::Time> posted_;
-    /// Posting of the message of each queue pair that came last.
+    /// Posting time of the message received last, for each queue pair.
     std::map<std::tuple<NodeIndex, NodeIndex, VirtualLane, ServiceLevel>, base::Time> latest_;
 };
 

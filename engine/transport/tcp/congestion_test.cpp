@@ -191,10 +191,10 @@ TEST(Congestion, CubicsSmallWindowGrowsByWholeSegments) {
     EXPECT_EQ(flow.round_trips(3), (std::vector<Bytes>{5, 6, 6}));
 }
 
-/// 14 of 20 segments are kept, and 5.9 are missing: one more per 14 acknowledged. This aim lasts
-/// for a tick of 4 ms at any window: four round trips, 14 + 15 + 16 + 17 acknowledged, four
-/// segments more. The aim at 4 ms finds a window above the target, so the window stays; with the
-/// window, the aim stays for 250 / 32 = 7 ticks, until 36 ms. Then Reno would have a larger window.
+/// 14 of 20 segments are kept, and 5.9 are missing: one more per 14 acknowledged. This rate of
+/// growth lasts for a tick of 4 ms: four round trips, 14 + 15 + 16 + 17 acknowledged, four segments
+/// more. At 4 ms the window is above the target and stays; while it stays, the rate stays for 250 /
+/// 32 = 7 ticks, until 36 ms. Then Reno would have a larger window.
 TEST(Congestion, CubicAimsOnceInATickAndWhileTheWindowStaysOnceInAThirtySecondOfASecond) {
     TcpConfig config = config_for(CongestionControl::cubic);
     config.timer_tick = milliseconds(4);

@@ -57,8 +57,8 @@ TEST(TcpSender, SegmentationOffloadLeavesInBurstsOfAThirdOfTheWindow) {
     EXPECT_EQ(end.sent.size(), 32U);
 }
 
-// Growth: only a window that limited the sender grows, or, in slow start, one of which more than
-// half was in use (Linux's tcp_is_cwnd_limited).
+// Growth of the window: only a window that limited the sender grows, or, in slow start, a window of
+// which more than half was in use (Linux's tcp_is_cwnd_limited).
 
 TEST(TcpSender, AWindowOfWhichMoreThanHalfIsUsedGrowsInSlowStart) {
     for (const auto& [used, window] : {std::pair{5, 10}, {6, 16}, {10, 20}}) {

@@ -16,7 +16,7 @@ using base::Time;
 TEST(TcpTail, WithoutProbesALostTailCostsOneRto) {
     for (const bool rack : {false, true}) {
         LossyRun pipe(lossy_config(rack, false), 10, first_copies({8, 9}));
-        // The acknowledgements of 0 … 7 came at 10 ms; RTO 210 ms; 8 is sent again, then 9.
+        // Segments 8 and 9 are lost. ACKs of 0 … 7 came at 10 ms, the RTO is 210 ms: 8, then 9.
         EXPECT_EQ(times_of_segment(pipe, 8), (std::vector{Time::zero(), milliseconds(220)}));
         EXPECT_EQ(times_of_segment(pipe, 9), (std::vector{Time::zero(), milliseconds(230)}));
         EXPECT_EQ(pipe.sender().counters().timeouts(), 1U);
@@ -100,7 +100,7 @@ TEST(TcpTail, AMistakenTimeoutIsTakenBack) {
     pipe.run(seconds(2));
     EXPECT_EQ(pipe.receiver().next(), 10 * kMss);
     EXPECT_EQ(pipe.sender().counters().timeouts(), 1U);
-    // Sent again: the head, and those that its acknowledgement released before the next one.
+    // Sent again: the first segment, and two that its acknowledgement released before the next one.
     EXPECT_LE(pipe.sent().size(), 10U + 3U);
     EXPECT_GE(pipe.sender().congestion().window(), 20 * kMss);
     // Three segments were sent twice and give no RTT; seven took 310 ms: 310 − 300 · (7/8)⁷.

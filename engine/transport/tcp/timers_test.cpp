@@ -180,7 +180,7 @@ TEST(TcpTimers, StrikeOnTicksOneLateOnAverage) {
     TcpConfig config;
     EXPECT_EQ(config.strikes(microseconds(1234), microseconds(10)), microseconds(1244));
     config.timer_tick = milliseconds(4);
-    // From between two ticks: to the next tick, and one tick of duration.
+    // From between two ticks, a timer runs to the next tick, and for its duration in ticks.
     EXPECT_EQ(config.strikes(microseconds(4001), microseconds(1)), milliseconds(12));
     EXPECT_EQ(config.strikes(microseconds(7999), milliseconds(4)), milliseconds(12));
     EXPECT_EQ(config.strikes(microseconds(7999), microseconds(4001)), milliseconds(16));

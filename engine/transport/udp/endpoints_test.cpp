@@ -81,7 +81,7 @@ TEST_P(UdpEndpointsTest, AMessageArrivesWithItsLastDatagramAndIsCompleteWhenThat
     const Time rest = kByte * (100 + 46 + 20);
     EXPECT_EQ(post.udp().bytes_on_wire(2 * payload() + 100), 2 * (frame() + 20) + 100 + 46 + 20);
     EXPECT_EQ(post.left.at(1), full() * 2);
-    // The last frame reaches the switch when the second has half left, and waits for its end.
+    // The last frame is at the switch when half of the second one has left, and waits for its end.
     EXPECT_EQ(post.received.at(1), full() * 3 + rest + kCables);
     EXPECT_TRUE(post.lost.empty());
 }
