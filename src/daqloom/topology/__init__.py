@@ -4,5 +4,5 @@ from daqloom.scenario.errors import ScenarioError
 
 
 class TopologyError(ScenarioError):
-    """A description of a fabric that cannot be used; one sentence that says where and why. Where is
-    the file and its line, the switch and its port, as far as there are any."""
+    """Error for an unusable description of a fabric. Its message is one sentence with the reason
+    and the place: file and line, switch and port, as far as they are known."""

@@ -1,4 +1,4 @@
-"""The lines of a dump, bounded and fit for a terminal."""
+"""Bounded reader of text dumps from network tools; control characters are escaped."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -16,10 +16,10 @@ LONGEST_LINE = 4096
 def lines_of(
     path: Path, largest_bytes: int | None = None, *, in_columns: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a dump or an order, without what ends them; raises TopologyError. Tabs
-    come as spaces, and control characters escaped, wherever they stand; `in_columns`: as they are,
-    for a reader that escapes the texts of its columns. Descriptions of nodes are bytes of anybody's
-    choice: a line that is not UTF-8 is read as Latin-1."""
+    """Yield the numbered lines of a dump or of a list of hosts, without line ends; raises
+    TopologyError. Tabs become spaces. Control characters are escaped, unless `in_columns` is set
+    because the reader escapes each column. A line that is not UTF-8 is read as Latin-1, since
+    descriptions of nodes may hold any bytes."""
     size, most = 0, largest_bytes or LARGEST_DUMP_BYTES
     try:
         with open_text(path) as file:
@@ -44,7 +44,7 @@ def lines_of(
 
 
 def whole_text(path: Path, largest_bytes: int, expected: str) -> str:
-    """Return the text of a file; raises TopologyError, for an empty one with `expected`."""
+    """Return the text of a file; raises TopologyError, with `expected` for an empty file."""
     try:
         text = read_text(path, largest_bytes)
     except ValueError as error:
@@ -62,13 +62,13 @@ def counted_lines(
     *,
     in_columns: bool = False,
 ) -> CountedLines:
-    """The lines of `lines_of`, to be counted by fate."""
+    """Return the lines of `lines_of` with counts of used, ignored and malformed lines."""
     lines = (line for _, line in lines_of(path, largest_bytes, in_columns=in_columns))
     return CountedLines(str(path), lines, subject, kinds)
 
 
 def check_understood(lines: CountedLines) -> None:
-    """Raise TopologyError where less than half was understood."""
+    """Raise TopologyError if the reader understood less than half of the lines."""
     try:
         lines.check()
     except NotUnderstoodError as error:

@@ -1,12 +1,12 @@
-"""Irregularities of a fabric's cabling, named by switch and port.
+"""Detection of irregular cabling in a fabric; every anomaly names switches and ports.
 
-The regular pattern is found from the fabric itself, level by level (see `pattern`); what differs
-from it is an anomaly. Swapped cables are found as circles: the cable of one port lands where the
-pattern leads another port, whose cable lands where it leads a third, … back to the first. Where a
-group of switches shows no pattern, only the numbers of links between pairs are compared.
+The regular pattern of each level is derived from the fabric's cables (see `pattern`); a cable that
+differs from its pattern is an anomaly. Swapped cables form a circle: each cable ends where the
+pattern expects the next one, and the last ends where it expects the first. For switches without a
+pattern, only the numbers of links between pairs are compared.
 
-A host is missing at a port without cable where at least half of the leaves have a host; a link has
-another rate where more than half of the links between the same two levels share one.
+A host counts as missing at a leaf port without cable if half of the leaves or more have a host at
+that port. A link has another rate if most links between the same two levels share a different rate.
 """
 
 from collections import Counter, defaultdict
@@ -34,16 +34,16 @@ Kind = Literal[
 ]
 
 LONGEST_CIRCLE = 32
-"""More cables than are interchanged at once."""
+"""Limit on the cables of one circle of interchanged cables."""
 
 
 @dataclass(frozen=True)
 class Anomaly:
-    """One irregularity: a sentence, and the ports that it concerns.
+    """One irregularity: a sentence, and the ports that it concerns (`ends`).
 
-    For cables these are, one after the other, the lower end and the upper end that it goes to; for
-    a missing link the end it should go to (port 0: any port of the switch); for uneven links two
-    switches, ports 0; for no pattern and a separate part one switch, port 0.
+    For each cable, `ends` holds the lower end and the upper end to which it leads. For a missing
+    link, the second end is the expected one (port 0: any port of the switch). Uneven links have two
+    switches with port 0; no pattern and a separate part have one switch with port 0.
     """
 
     kind: Kind
@@ -52,7 +52,7 @@ class Anomaly:
 
 
 def anomalies(fabric: Fabric) -> tuple[Anomaly, ...]:
-    """All irregularities, by kind and then in the order of switches and ports."""
+    """Return all irregularities of the cabling, sorted by kind, then by switch and port."""
     level = node_levels(fabric)
     found = [
         *_hosts(fabric, level),
@@ -65,7 +65,7 @@ def anomalies(fabric: Fabric) -> tuple[Anomaly, ...]:
 
 
 def _hosts(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
-    """Hosts that are missing at leaves, and hosts that are above the leaves."""
+    """Yield hosts missing at leaves, and hosts connected to switches above the leaves."""
     places = [there for here, there in fabric.peers.items() if level[here.node] == HOST]
     leaves = [node for node, above in enumerate(level) if above == 1]
     usual = Counter(end.port for end in places if level[end.node] == 1)
@@ -86,7 +86,7 @@ def _unexpected_host(fabric: Fabric, end: End, where: str) -> Anomaly:
 
 
 def _links(fabric: Fabric, level: Sequence[int]) -> list[Anomaly]:
-    """Cables between switches, against the pattern of each level's cables to the next."""
+    """Return the anomalies of cables between switches, from the pattern of each level's uplinks."""
     links = switch_links(fabric)
     found: list[Anomaly] = []
     expected: dict[End, End] = {}
@@ -123,7 +123,7 @@ def _links(fabric: Fabric, level: Sequence[int]) -> list[Anomaly]:
 
 
 def _against(fabric: Fabric, expected: dict[End, End], extra: dict[End, End]) -> Iterator[Anomaly]:
-    """Differences from the pattern; `extra`: cables from ports without a peer in it."""
+    """Yield differences from the `expected` ends; `extra`: cables at ports outside the pattern."""
     missing: dict[End, End] = {}
     wrong: dict[End, End] = {}
     for lower, goal in expected.items():
@@ -163,7 +163,7 @@ def _against(fabric: Fabric, expected: dict[End, End], extra: dict[End, End]) ->
 
 
 def _circles(wrong: dict[End, End], expected: dict[End, End]) -> Iterator[list[End]]:
-    """Wrong cables in circles, each landing where the pattern leads the next; the rest alone."""
+    """Yield circles of wrong cables: each ends where the next should. Others come alone."""
     owners: dict[End, list[End]] = defaultdict(list)
     for lower in sorted(wrong):
         owners[expected[lower]].append(lower)
@@ -184,8 +184,8 @@ def _circles(wrong: dict[End, End], expected: dict[End, End]) -> Iterator[list[E
 
 
 def _uneven(fabric: Fabric, uplinks: Links) -> Iterator[Anomaly]:
-    """Pairs of switches with another number of links than most pairs, for want of a pattern. Pairs
-    without any link count where more than half of all pairs have some."""
+    """Yield pairs of switches without a pattern whose number of links differs from most pairs'.
+    Pairs without a link are included if more than half of all pairs have links."""
     pairs = Counter((switch, end.node) for switch, ends in uplinks.items() for end in ends.values())
     if not pairs:
         return
@@ -207,7 +207,7 @@ def _uneven(fabric: Fabric, uplinks: Links) -> Iterator[Anomaly]:
 
 
 def _without_pattern(fabric: Fabric, switches: list[int], uplinks: Links) -> Iterator[Anomaly]:
-    """Switches that share upper switches with others of their level, but no pattern."""
+    """Yield switches that share upper switches with others of their level but fit no pattern."""
     uppers = {switch: {end.node for end in ends.values()} for switch, ends in uplinks.items()}
     shared = Counter(upper for ends in uppers.values() for upper in ends)
     for switch in switches:
@@ -218,7 +218,7 @@ def _without_pattern(fabric: Fabric, switches: list[int], uplinks: Links) -> Ite
 
 
 def _no_tree(fabric: Fabric, links: Links) -> Iterator[Anomaly]:
-    """Leaves that are cabled to each other in a circle, where nothing is above them."""
+    """Yield leaves cabled to each other in a circle, for a fabric without a level above leaves."""
     pairs = {frozenset((one, end.node)) for one, ends in links.items() for end in ends.values()}
     if len(pairs) < len(links):
         return
@@ -247,7 +247,7 @@ def _other_rates(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
 
 
 def _separate_parts(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
-    """Parts with hosts that no cable connects to the largest one."""
+    """Yield parts of the fabric with hosts that no cable connects to the largest part."""
     links = switch_links(fabric)
     found = parts([switch for switch in links if level[switch] > UNREACHED], links)
     largest, *others = sorted(found, key=lambda part: (-len(part), part)) or [[]]

@@ -1,15 +1,15 @@
-"""Whether any half of the hosts can send to the other half at full rate.
+"""Check of full bisection: any half of the hosts can send to the other half at full rate.
 
-A fabric has that full bisection if the cables between any set of switches and all others carry what
-the hosts of the set send, or what all other hosts can take (max-flow min-cut: Ford and Fulkerson
-1956). No fast method decides that for every fabric, so the answer is yes, no, or not known:
+A fabric has full bisection if the cables from every set of switches to all others carry the rate of
+the hosts in the set, or that of the hosts outside it (max-flow min-cut: Ford and Fulkerson 1956).
+No fast method decides this for every fabric, so the answer is yes, no, or not known:
 
-- all sets are tried where they are few, and the answer is exact: those of 20 switches, or of any
-  number of which most are cabled alike;
-- a larger fabric has none if a cut is too narrow: those of leaves, of pods, and of sets that grow
-  along the cables are tried;
-- it has it if all leaves can spread what they send over the top switches in the same shares: any
-  exchange then fits by way of the top (Valiant and Brebner 1981).
+- if the sets of switches are few, all are tried and the answer is exact: for 20 switches, or for
+  more switches of which most are cabled alike;
+- a larger fabric has no full bisection if a tried cut is too narrow: cuts around leaves, around
+  pods, and around sets that grow along the cables are tried;
+- it has full bisection if all leaves can spread their traffic over the top switches in the same
+  shares, because any exchange then fits through the top (Valiant and Brebner 1981).
 """
 
 from collections import Counter
@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rates = Mapping[int, Mapping[int, int]]
-"""For each switch its neighbours, and the rate of all cables to each (b/s)."""
+"""For each switch: the total rate of its cables to each neighbour (b/s)."""
 Twins = Sequence[tuple[int, int]]
-"""Switches that are cabled alike: the first ones, and how many each stands for."""
+"""Groups of switches that are cabled alike: the first switch, and the number of switches."""
 Sent = Mapping[int, int]
-"""For each switch with hosts the rate of these (b/s), above 0."""
+"""For each switch with hosts: the total rate of its hosts' cables (b/s), above 0."""
 MOST_SETS = 1 << 19
 """Sets that are tried one by one."""
 MOST_STARTS = 16
@@ -37,8 +37,8 @@ NONE = Fraction(0)
 def has_full_bisection(
     rates: Rates, sent: Sent, level: Mapping[int, int], pods: Iterable[Collection[int]]
 ) -> bool | None:
-    """Return whether the cables between switches carry any half's rate; None: not known. `level`
-    of each switch (1: leaf) and `pods` guide the search in large fabrics."""
+    """Return whether the cables between switches carry the rate of any half of the hosts; None: not
+    known. `level` of each switch (1: leaf) and `pods` guide the search in large fabrics."""
     if len(sent) < 2:
         return True
     inner, outer = _decisive(rates, sent)
@@ -55,8 +55,8 @@ def has_full_bisection(
 
 
 def _decisive(rates: Rates, sent: Sent) -> tuple[list[int], list[int]]:
-    """Return the switches that decide a cut: those with hosts, and others until the rest, returned
-    second, have no cables to each other. Each of these joins the side with more of its rate."""
+    """Return the switches whose side must be chosen for a cut, and the remaining ones. No cables
+    connect remaining switches; each of them joins the side to which more of its rate leads."""
     free = {switch: [o for o in near if o not in sent] for switch, near in rates.items()}
     inner = dict.fromkeys(switch for switch in rates if switch in sent)
     for switch in sorted(rates.keys() - sent.keys(), key=lambda s: (-len(free[s]), s)):
@@ -66,7 +66,7 @@ def _decisive(rates: Rates, sent: Sent) -> tuple[list[int], list[int]]:
 
 
 def _twins(rates: Rates, sent: Sent, switches: Iterable[int]) -> Twins:
-    """Return switches with equal hosts' rates and cables, most first."""
+    """Return groups of switches with equal cables and equal host rates, the largest first."""
     found: dict[tuple[int, frozenset[tuple[int, int]]], list[int]] = {}
     for switch in switches:
         alike = sent.get(switch, 0), frozenset(rates[switch].items())
@@ -75,8 +75,8 @@ def _twins(rates: Rates, sent: Sent, switches: Iterable[int]) -> Twins:
 
 
 def _every_cut_carries(rates: Rates, sent: Sent, twins: Twins, outer: Sequence[int]) -> bool:
-    """Return whether each cut carries the smaller side's rate. A set has up to half of the first
-    twins: one with more is the other side of one with fewer."""
+    """Return whether each cut carries the rate of its smaller side. Sets with more than half of the
+    first group of twins are left out, because their complements are tried."""
     steps = [range(count + 1) for _, count in twins]
     steps[0] = range(twins[0][1] // 2 + 1)
     cut = np.zeros(1, np.int64)
@@ -95,7 +95,7 @@ def _every_cut_carries(rates: Rates, sent: Sent, twins: Twins, outer: Sequence[i
 
 
 def _sums(values: Sequence[int], steps: Sequence[range]) -> NDArray[np.int64]:
-    """The sums of the values, each taken as often as its steps say, the first one fastest."""
+    """Return all sums of values, each times a count from its `steps`; the first varies fastest."""
     sums = np.zeros(1, np.int64)
     for value, times in zip(values, steps, strict=False):
         sums = np.concatenate([sums + n * value for n in times])
@@ -113,8 +113,8 @@ def _carries(rates: Rates, sent: Sent, side: Collection[int]) -> bool:
 
 
 def spreads_evenly(rates: Rates, sent: Sent, level: Mapping[int, int]) -> bool:
-    """Return whether all hosts are at leaves, and the cables upwards let each leaf send the same
-    shares of its rate to the switches of some level, shares that add up to all of it."""
+    """Return whether all hosts are at leaves and, for some level, every leaf can send the same
+    share of its rate to each switch of that level, with shares that sum to 1 or more."""
     if any(level[switch] != 1 for switch in sent):
         return False
     groups = [(bps, {leaf: Fraction(1)}) for leaf, bps in sent.items()]
@@ -138,7 +138,7 @@ def spreads_evenly(rates: Rates, sent: Sent, level: Mapping[int, int]) -> bool:
 def _passed_up(
     rates: Rates, bps: int, below: Mapping[int, Fraction], level: Mapping[int, int], height: int
 ) -> dict[int, Fraction]:
-    """The shares of a rate that reach the switches of a level, from shares at the level below."""
+    """Return the share of `bps` that can reach each switch of level `height` from those `below`."""
     found: dict[int, Fraction] = {}
     for switch, share in below.items():
         up = {other: rate for other, rate in rates[switch].items() if level[other] == height}
@@ -149,7 +149,7 @@ def _passed_up(
 
 
 def _orders(rates: Rates, leaves: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Switches in orders that begin with sets which a narrow cut may set apart."""
+    """Yield orders of the switches whose first elements may lie behind a narrow cut."""
     yield leaves
     yield [*leaves[::2], *leaves[1::2]]
     for leaf in leaves[:MOST_STARTS]:
@@ -162,7 +162,7 @@ def _orders(rates: Rates, leaves: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _growing_cuts_carry(rates: Rates, sent: Sent, outer: list[int], order: Sequence[int]) -> bool:
-    """Return whether every beginning of an order carries the smaller side's rate."""
+    """Return whether the cut around each prefix of `order` carries the rate of its smaller side."""
     total, own, cut = sum(sent.values()), 0, 0
     full = {switch: sum(rates[switch].values()) for switch in outer}
     inside: Counter[int] = Counter()

@@ -11,13 +11,13 @@ from daqloom.topology.fabric.fabric import Fabric
 
 
 def between_switches(fabric: Fabric) -> list[int]:
-    """Return the places, in `fabric.cables`, of the cables that have no host at an end."""
+    """Return the indices in `fabric.cables` of the cables between two switches."""
     hosts, cables = len(fabric.hosts), enumerate(fabric.cables)
     return [place for place, cable in cables if min(cable.a.node, cable.b.node) >= hosts]
 
 
 def with_broken(fabric: Fabric, cables: int, seed: int) -> Fabric:
-    """Return the fabric without some cables between switches, drawn; raises TopologyError."""
+    """Return the fabric without a random set of cables between switches; raises TopologyError."""
     places = between_switches(fabric)
     if cables > len(places):
         raise TopologyError(
@@ -28,7 +28,7 @@ def with_broken(fabric: Fabric, cables: int, seed: int) -> Fabric:
 
 
 def remove_cables(fabric: Fabric, cables: Collection[int]) -> Fabric:
-    """Return the fabric without these cables, by their place in `fabric.cables`."""
+    """Return the fabric without these cables, given as indices in `fabric.cables`."""
     gone = frozenset(cables)
     left = (cable for place, cable in enumerate(fabric.cables) if place not in gone)
     return replace(fabric, cables=tuple(left))

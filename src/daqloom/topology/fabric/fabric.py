@@ -14,13 +14,13 @@ from daqloom.topology import TopologyError
 MOST_NODES = 49151
 """Unicast addresses (LIDs) of an InfiniBand subnet."""
 MOST_CABLES = 1 << 18
-"""A fat tree of three levels that fills a subnet without blocking has some 120 000."""
+"""Limit on cables; a non-blocking fat tree of three levels with all LIDs has about 120 000."""
 LONGEST_NAME = 200
 FASTEST_BPS = 10**14
 
 
 class End(NamedTuple):
-    """One end of a cable: a node by its index in `Fabric.nodes`, its port as printed, from 1."""
+    """One end of a cable: the node's index in `Fabric.nodes`, and the port as labelled, from 1."""
 
     node: int
     port: int
@@ -28,7 +28,7 @@ class End(NamedTuple):
 
 @dataclass(frozen=True)
 class Node:
-    """A switch, or one cabled port of a host's adapter; guid and lid are 0 where not known."""
+    """A switch, or one cabled port of a host's adapter; `guid` and `lid` are 0 if unknown."""
 
     name: str
     ports: int
@@ -40,7 +40,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Cable:
-    """A cable, both directions alike; the rate is that of data (b/s)."""
+    """A cable with the same data rate (b/s) in both directions."""
 
     a: End
     b: End
@@ -49,14 +49,14 @@ class Cable:
 
 @dataclass(frozen=True)
 class Fabric:
-    """Hosts and switches, and what connects them. `nodes` are the hosts, then the switches."""
+    """Hosts, switches and the cables between them. `nodes` lists the hosts, then the switches."""
 
     name: str
     hosts: tuple[Node, ...]
     switches: tuple[Node, ...]
     cables: tuple[Cable, ...]
     lines: FileCounts = field(default_factory=dict, compare=False, repr=False)
-    """Lines of the files that it was read from."""
+    """Line counts of the files from which the fabric was read."""
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -71,27 +71,27 @@ class Fabric:
 
     @cached_property
     def attached(self) -> Counter[int]:
-        """How many hosts are cabled to each switch (index in `nodes`)."""
+        """Number of hosts cabled to each switch, by its index in `nodes`."""
         hosts, peers = len(self.hosts), self.peers.items()
         return Counter(end.node for here, end in peers if here.node < hosts <= end.node)
 
     def port_name(self, end: End) -> str:
-        """A port for people: `Ethernet48`, or its number."""
+        """Return the name of a port, such as `Ethernet48`, or its number as text."""
         names = self.nodes[end.node].port_names
         return names[end.port - 1] if 1 <= end.port <= len(names) else str(end.port)
 
     def end_name(self, end: End) -> str:
-        """An end for people: `leaf00 port 21`; a host has one port, so just its name."""
+        """Return an end as text: `leaf00 port 21`, or a host's name alone, as it has one port."""
         name = self.nodes[end.node].name
         return name if end.node < len(self.hosts) else f"{name} port {self.port_name(end)}"
 
     def switch_node(self, switch: int) -> int:
-        """The index in `nodes` of a switch known by its place in `switches`."""
+        """Return the index in `nodes` of a switch from its index in `switches`."""
         return len(self.hosts) + switch
 
 
 def natural_order(nodes: Sequence[Node]) -> list[int]:
-    """Places of nodes in the order of their names, digits by value."""
+    """Return the indices of the nodes sorted by name, with digits compared by value."""
     return sorted(range(len(nodes)), key=lambda place: natural_key(nodes[place].name))
 
 
@@ -102,9 +102,9 @@ def with_rate(fabric: Fabric, rate_bps: int) -> Fabric:
 
 
 def checked(fabric: Fabric) -> Fabric:
-    """The fabric itself; raises TopologyError where it contradicts itself. Names are printable,
-    short and unique; GUIDs and LIDs that are known are unique; a host has one port; every port
-    exists and holds one cable, which leads to another port; rates are positive."""
+    """Return the fabric itself; raises TopologyError if it is inconsistent. Names must be
+    printable, short and unique; known GUIDs and LIDs must be unique. A host has one port. Every
+    cabled port exists and holds one cable, which leads to another port. Rates are positive."""
     if not is_name(fabric.name):
         raise TopologyError(f"a fabric's name has 1 to {LONGEST_NAME} printable characters")
     check_size(fabric.name, len(fabric.nodes), len(fabric.cables))
@@ -140,7 +140,7 @@ def checked(fabric: Fabric) -> Fabric:
 
 
 def check_size(name: str, nodes: int, cables: int) -> None:
-    """Raises TopologyError for a fabric that is larger than any subnet."""
+    """Raises TopologyError for a fabric that is larger than any InfiniBand subnet."""
     if nodes > MOST_NODES:
         raise TopologyError(f"{name} has more than the {MOST_NODES} nodes of a subnet")
     if cables > MOST_CABLES:

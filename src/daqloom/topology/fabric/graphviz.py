@@ -9,7 +9,7 @@ from daqloom.topology.fabric.levels import tree_levels
 
 
 def to_dot(fabric: Fabric, *, each_host: bool = False) -> str:
-    """An undirected graph; hosts are a number in their leaf's label unless `each_host`."""
+    """Return an undirected graph. Hosts are nodes if `each_host`, else a number at their leaf."""
     return "\n".join(_lines(fabric, each_host)) + "\n"
 
 
@@ -41,5 +41,5 @@ def _lines(fabric: Fabric, each_host: bool) -> Iterator[str]:
 
 
 def quoted(text: str) -> str:
-    """A string of the DOT language that shows `text` as it is."""
+    """Return `text` as a quoted string of the DOT language."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Hosts by the names that people use: with or without adapter or domain, and Slurm's ranges."""
+"""Lookup of hosts by name, with or without adapter or domain, and Slurm's ranges of names."""
 
 import re
 from collections import defaultdict
@@ -28,7 +28,7 @@ class HostNames:
                 self._adapters[bare].append(name)
 
     def place(self, name: str, where: str) -> int:
-        """Return the place of a host, by name or the only `NAME adapter`; raises TopologyError."""
+        """Return the index of a host, by its name or by `NAME` if unique; raises TopologyError."""
         found = self._place.get(name)
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""Levels of a tree of switches, and whether each level passes on what comes from below."""
+"""Levels of a tree of switches, and whether each level can forward all traffic from below."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -14,12 +14,12 @@ UNREACHED = 0
 NAMES = {HOST: "host", UNREACHED: "unreached", 1: "leaf", 2: "spine", 3: "core"}
 
 MOST_LEVELS = 8
-"""No tree has more; what is further from the hosts than this is looked at no closer."""
+"""Limit on levels: no tree has more, and switches farther from the hosts are not examined."""
 MOST_NEIGHBOURS = 256
-"""Cables that are followed in search of a switch's twin; in a regular tree the first ones do."""
+"""Limit on cables followed to find a switch cabled alike; a regular tree needs only a few."""
 
 Links = Mapping[int, Mapping[int, End]]
-"""For each switch (node index) its ports with a cable to a switch, and the other end."""
+"""For each switch (node index): its ports with cables to switches, and the ends there."""
 
 
 @dataclass(frozen=True)
@@ -34,31 +34,31 @@ class Balance:
 
 @dataclass(frozen=True)
 class Tree:
-    """A fabric's levels: hosts' switches (leaves) 1, those above (spines) 2, cores 3."""
+    """Levels of a fabric: leaves (switches with hosts) 1, spines above them 2, cores 3."""
 
     level: tuple[int, ...]
-    """Level of each switch, in the order of `fabric.switches`; `UNREACHED` without a way to it."""
+    """Level of each switch in `fabric.switches`; `UNREACHED` if no cables lead to it from hosts."""
     blocking: tuple[Balance, ...]
-    """The switches below the top that have less capacity upwards than downwards, and those whose
-    cables to switches of their own level carry less than their hosts send."""
+    """Switches below the top with less capacity upwards than downwards, and switches with cables
+    within their level whose capacity is below the rate of their hosts."""
     full_bisection: bool | None
-    """Any half of the hosts can send to the other half at full rate, as far as capacity goes: the
-    cables around each set of switches carry what its hosts send, or what all others can take. None:
-    not known (`bisection`), or there are no hosts."""
+    """Whether cable capacity lets any half of the hosts send to the other half at full rate: the
+    cables around each set of switches carry the rate of the hosts inside, or of those outside.
+    None: not known (see `bisection`), or the fabric has no hosts."""
     hosts_bps: int
-    """All hosts' cables together."""
+    """Total rate of the cables of all hosts."""
 
     @property
     def counts(self) -> dict[int, int]:
-        """Switches by level, from the leaves up; `UNREACHED` comes first if there are any."""
+        """Number of switches in each level, from the leaves up; `UNREACHED`, if any, is first."""
         return dict(sorted(Counter(self.level).items()))
 
     @property
     def non_blocking(self) -> bool | None:
-        """Every switch below the top has no less capacity up than down, and no cut is too narrow.
-        None: not known, as the bisection is not.
-        That is necessary for any permutation of hosts to run at full rate, and sufficient (with the
-        right routes) where the cabling is regular: where `anomalies` has nothing to say."""
+        """Whether every switch below the top has at least as much capacity up as down, and no cut
+        is too narrow; None: the bisection is not known. Any permutation of hosts needs this to run
+        at full rate. With suitable routes it is also sufficient on regular cabling (without
+        `anomalies`)."""
         return False if self.blocking else self.full_bisection
 
 
@@ -69,11 +69,11 @@ def tree(fabric: Fabric) -> Tree:
 
 
 def _levels(fabric: Fabric, links: Links) -> dict[int, int]:
-    """The level of each switch by its distance from the leaves.
+    """Return the level of each switch, from its distance to the leaves.
 
-    A leaf is a switch with hosts, unless it has more cables to switches than hosts and a neighbour
-    with twice as many hosts: a server at a spine makes no leaf of it. Leaves and pods without
-    hosts, which are reached from above, are put to the level of the switches that are cabled alike.
+    A leaf is a switch with hosts. A spine with a few servers is no leaf: it has more cables to
+    switches than hosts, and a neighbour with at least twice as many hosts. Leaves and pods without
+    hosts are reached only from above; they get the level of the switches cabled alike.
     """
     level = dict.fromkeys(links, UNREACHED) | _distances(_inhabited(fabric, links), links)
     for top in range(2, MOST_LEVELS):
@@ -89,17 +89,17 @@ def tree_levels(fabric: Fabric) -> tuple[int, ...]:
 
 
 def node_levels(fabric: Fabric) -> tuple[int, ...]:
-    """The level of each node, `HOST` of hosts."""
+    """Return the level of each node; hosts have level `HOST`."""
     return (HOST,) * len(fabric.hosts) + tree_levels(fabric)
 
 
 def level_name(level: int) -> str:
-    """host, leaf, spine, core; `unreached` for a switch that no cable connects to a host."""
+    """Return host, leaf, spine or core; `unreached` for a switch without a path to a host."""
     return NAMES.get(level, f"level {level}")
 
 
 def switch_links(fabric: Fabric) -> dict[int, dict[int, End]]:
-    """For each switch (node index) its ports with a cable to a switch, and the other end."""
+    """For each switch (node index): its ports with cables to switches, and the ends there."""
     hosts = len(fabric.hosts)
     links: dict[int, dict[int, End]] = {node: {} for node in range(hosts, len(fabric.nodes))}
     for here, there in fabric.peers.items():
@@ -121,7 +121,7 @@ def _inhabited(fabric: Fabric, links: Links) -> set[int]:
 
 
 def _distances(leaves: Iterable[int], links: Links) -> dict[int, int]:
-    """1 for the leaves, 2 for their neighbours, …; switches out of reach are not in it."""
+    """Return 1 for each leaf, 2 for its neighbours, …; unreachable switches are left out."""
     level = dict.fromkeys(leaves, 1)
     reached = list(level)
     for switch in reached:
@@ -133,12 +133,12 @@ def _distances(leaves: Iterable[int], links: Links) -> dict[int, int]:
 
 
 def parts(switches: Collection[int], links: Links) -> Iterator[list[int]]:
-    """These switches in groups that cables between them connect."""
+    """Yield groups of these switches that are connected by cables between them."""
     return connected(switches, lambda switch: {end.node for end in links[switch].values()})
 
 
 def connected(nodes: Collection[int], near: Callable[[int], set[int]]) -> Iterator[list[int]]:
-    """These nodes in groups in which each is near another; `near` goes both ways."""
+    """Yield the connected groups of these nodes; `near` (a node's neighbours) is symmetric."""
     left = set(nodes)
     for first in nodes:
         if first in left:
@@ -152,15 +152,15 @@ def connected(nodes: Collection[int], near: Callable[[int], set[int]]) -> Iterat
 
 
 def _stands_below(part: list[int], top: int, level: Mapping[int, int], links: Links) -> bool:
-    """Whether switches beyond level `top` hang below it: most that touch it have twins there."""
+    """Return whether a part beyond level `top` belongs below: most of its edge has twins there."""
     edge = [switch for switch in part if level[switch] == top + 1]
     deep = any(level[switch] >= 2 * top for switch in part)
     return not deep and 2 * sum(_has_twin(s, top, level, links) for s in edge) > len(edge)
 
 
 def _has_twin(switch: int, top: int, level: Mapping[int, int], links: Links) -> bool:
-    """Whether some switch of level `top` − 1 reaches the same switches of level `top` by the same
-    ports: on more than half of the ports of both that lead there."""
+    """Return whether a switch of level `top` − 1 reaches the same switches of level `top` by the
+    same ports, for more than half of each one's ports to that level."""
 
     def upwards(switch: int) -> set[tuple[int, int]]:
         return {(port, e.node) for port, e in links[switch].items() if level[e.node] == top}
@@ -218,7 +218,7 @@ def _across(fabric: Fabric, level: Mapping[int, int]) -> Counter[int]:
 
 
 def _rates(fabric: Fabric, links: Links) -> dict[int, Counter[int]]:
-    """For each switch its neighbours, and the rate of all cables to each (b/s)."""
+    """For each switch: the total rate of its cables to each neighbour switch (b/s)."""
     rates: dict[int, Counter[int]] = {switch: Counter() for switch in links}
     for cable in fabric.cables:
         ends = cable.a.node, cable.b.node

@@ -1,7 +1,7 @@
-"""The directed links of a network: names and kinds, rates and delays.
+"""Directed links of a network: names, kinds, rates and delays.
 
-In racks they are called `source.3.up`, `uplink.0.down`, `access.7.down`, numbered through all
-racks; elsewhere a link has the name of the end that it begins at.
+Links of a network of racks are called `source.3.up`, `uplink.0.down`, `access.7.down`, numbered
+through all racks. In other networks, a link has the name of the cable end where it begins.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,12 +23,12 @@ class LinkName(NamedTuple):
 
 
 def link_names(network: Network, fabric: Fabric) -> list[LinkName]:
-    """Return the names in the order of cables: that from end a to b, then that back."""
+    """Return two names for each cable in order: the link from end a to b, then the one back."""
     return list(_of_racks(fabric) if network.is_racks else _of_ends(fabric))
 
 
 def _of_racks(fabric: Fabric) -> Iterator[LinkName]:
-    """Readout units' cables begin at the host; the others lead down to it."""
+    """Yield the links of racks: cables of readout units begin at the host, others at the switch."""
     numbers = {"source": 0, "uplink": 0, "access": 0}
     hosts = len(fabric.hosts)
     for cable in fabric.cables:
@@ -49,7 +49,7 @@ def _of_ends(fabric: Fabric) -> Iterator[LinkName]:
 
 
 def switch_levels(network: Network, fabric: Fabric) -> list[str]:
-    """Return the level of each switch: core or tor in racks, else leaf, spine or core."""
+    """Return the level name of each switch: core or tor in racks, else leaf, spine or core."""
     if network.is_racks:
         return [switch.name.partition(".")[0] for switch in fabric.switches]
     names = {0: "leaf", 1: "leaf", 2: "spine"}
@@ -65,7 +65,7 @@ def means_by_kind(links: Iterable[LinkName], values: Iterable[float]) -> dict[st
 
 
 def most_by_level(levels: Iterable[str], values: Iterable[int]) -> dict[str, int]:
-    """Return the largest value of the switches of each level."""
+    """Return, for each level, the largest value of its switches."""
     found: dict[str, int] = {}
     for level, value in zip(levels, values, strict=True):
         found[level] = max(value, found.get(level, value))
@@ -98,14 +98,14 @@ def delays_s(network: Network, fabric: Fabric) -> list[float]:
 
 
 def buckets_bytes(network: Network, fabric: Fabric) -> list[int]:
-    """Return the bucket of each cable that is a shaper, 0 of wires (B)."""
+    """Return the token-bucket depth of each cable (B); 0 for a cable without shaping."""
     if network.is_racks:
         return [link.bucket for link in _of_rack_cables(network, fabric)]
     return [network.links.bucket] * len(fabric.cables)
 
 
 def _of_rack_cables(network: Network, fabric: Fabric) -> Iterator[SourceLink | Uplink | AccessLink]:
-    """Yield the table of each cable of racks."""
+    """Yield, for each cable of racks, its table in `network.links`."""
     links = network.links
     names = ("source", "uplink", "access")
     tables: dict[str, SourceLink | Uplink | AccessLink] = {n: getattr(links, n) for n in names}
@@ -114,7 +114,7 @@ def _of_rack_cables(network: Network, fabric: Fabric) -> Iterator[SourceLink | U
 
 
 def _of_cables(network: Network, fabric: Fabric) -> Iterator[list[LevelLink]]:
-    """Yield the tables of each cable: its own, then that of its level."""
+    """Yield the link tables for each cable: those named after its ends, then that of its level."""
     links, hosts = network.links, len(fabric.hosts)
     named = {link.end: link for link in links.named}
     ends = {fabric.end_name(end) for cable in fabric.cables for end in (cable.a, cable.b)}

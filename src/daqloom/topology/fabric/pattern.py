@@ -1,21 +1,20 @@
-"""The regular pattern behind the cables of one level of switches, found from the cables themselves.
+"""The regular pattern in the cables above one level of switches, derived from the cables alone.
 
-Nothing is assumed about numbers or names. What is regular about a folded Clos is that
+Port numbers and names may be arbitrary. The cables of a regular folded Clos obey two rules:
 
-1. switches of a level fall into groups (all leaves; the leaves of a pod; the spines of a plane)
-   which reach the *same upper switch by the same port*: two switches are of one group when they
-   agree on at least half of the uplinks of the one that has fewer;
-2. inside a group the upper port is a sum, q = a(switch) + b(port): which block of an upper switch
-   belongs to whom, and where in the block a port lands. Both usual numberings are of this kind
-   (parallel links side by side, or a whole turn of leaves apart), and many odd ones.
+1. The switches of a level form groups (all leaves; the leaves of a pod; the spines of a plane) that
+   reach the *same upper switch by the same port*. Two switches belong to one group if they agree on
+   at least half of the uplinks of the switch with fewer uplinks.
+2. Within a group, the port of the upper switch is a sum, q = a(switch) + b(port): a selects a block
+   of ports for the lower switch, and b the position in the block. Both usual numberings obey this
+   rule (parallel links side by side, or one turn of leaves apart), and so do many unusual ones.
 
-Everything is decided by the majority, so a few wrong or missing cables do not hide the pattern:
-a(switch) by the difference most frequent over all ports and members, (upper switch, b) of a port by
-the most frequent over the members. A tie goes to the lower numbers that no other port has taken. A
-pattern is believed where it explains more than half of the group's cables. As many cables as there
-are numbers to choose in it are left out of the account, for each number can explain one cable of
-any tangle; and only ports of two members or more count as explained. Without rule 2, rule 1 alone
-is tried (upper port unknown, 0).
+Majorities decide, so a few wrong or missing cables do not hide the pattern: a(switch) is the most
+frequent difference over all ports and members; (upper switch, b) of a port is the most frequent
+pair over the members. On a tie, the lowest numbers win that no other port has taken. A pattern is
+accepted if it explains more than half of the group's cables. Each number chosen for a pattern can
+explain one cable of any random cabling, so as many cables are left out of this comparison. A port
+counts as explained only if two or more members confirm it. If rule 2 fails, rule 1 is tried alone.
 """
 
 from collections import Counter, defaultdict
@@ -25,12 +24,12 @@ from daqloom.topology.fabric.fabric import End
 from daqloom.topology.fabric.levels import Links, connected
 
 UNKNOWN = 0
-"""Port of an end of which the pattern determines only the switch."""
+"""Port number of an end for which the pattern determines only the switch."""
 NEXT_FEW = 16
 
 
 def groups(uplinks: Links) -> list[list[int]]:
-    """Switches that agree on at least half of their uplinks; singles are groups of one."""
+    """Return groups of switches that agree on at least half of their uplinks, or single ones."""
     alike: dict[int, set[int]] = defaultdict(set)
     for (one, other), agreed in _agreements(uplinks).items():
         if 2 * agreed >= min(len(uplinks[one]), len(uplinks[other])):
@@ -40,8 +39,8 @@ def groups(uplinks: Links) -> list[list[int]]:
 
 
 def _agreements(uplinks: Links) -> Counter[tuple[int, int]]:
-    """For pairs of switches, lower index first, the ports by which both reach the same switch. A
-    switch is compared with the next few that reach the same: in a group, all form a chain."""
+    """For pairs of switches, lower index first: the number of ports by which both reach the same
+    switch. Each is compared only with the next few, as these pairs chain up a whole group."""
     same: dict[tuple[int, int], list[int]] = defaultdict(list)
     for switch in sorted(uplinks):
         for port, end in uplinks[switch].items():
@@ -55,8 +54,8 @@ def _agreements(uplinks: Links) -> Counter[tuple[int, int]]:
 
 
 def fit(members: Sequence[int], uplinks: Links) -> dict[End, End]:
-    """Where the pattern leads each port of a group's switches; empty where there is no pattern. A
-    port counts where at least half of the members have a cable. One member shows no pattern."""
+    """Return the expected far end for each port of a group's switches; empty without a pattern. A
+    port is used if at least half of the members have a cable there. One member has no pattern."""
     if len(members) < 2:
         return {}
     common = Counter(port for switch in members for port in uplinks[switch])
@@ -79,12 +78,12 @@ def fit(members: Sequence[int], uplinks: Links) -> dict[End, End]:
 
 
 def agrees(end: End, expected: End | None) -> bool:
-    """Whether an end is the expected one; a pattern may imply the node without the port."""
+    """Return whether an end is the expected one; the expected port may be `UNKNOWN`."""
     return expected in (end, End(end.node, UNKNOWN))
 
 
 def _by_port(members: Sequence[int], uplinks: Links, ports: list[int]) -> dict[End, End]:
-    """Rules 1 and 2: upper switch and port."""
+    """Return the ends expected by rules 1 and 2: upper switch and port."""
     first = _first_ports(members, uplinks)
     votes: dict[int, Counter[tuple[int, int]]] = {port: Counter() for port in ports}
     for switch in members:
@@ -116,8 +115,8 @@ def _by_switch(members: Sequence[int], uplinks: Links, ports: list[int]) -> dict
 
 
 def _first_ports(members: Sequence[int], uplinks: Links) -> dict[int, int]:
-    """a(switch), up to a constant: members are placed one by one relative to those before."""
-    # How often a port is seen to lead to an upper switch with this b, by members placed already.
+    """Return a(switch) up to a constant; each member is placed relative to those before it."""
+    # For (port, upper switch): how many of the members placed so far have each value of b.
     leads: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     first: dict[int, int] = {}
     for switch in sorted(members, key=lambda switch: (-len(uplinks[switch]), switch)):

@@ -1,6 +1,6 @@
-"""A fabric's cables as arrays, for work on all links at once.
+"""Arrays of a fabric's cables, for calculations on all links at once.
 
-A directed link is a number: 2·c runs along cable c from its end `a` to `b`, 2·c + 1 back.
+A directed link is a number: 2·c runs along cable c from end `a` to end `b`, 2·c + 1 back.
 """
 
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from daqloom.topology.fabric.fabric import Fabric
 
 NONE = -1
-"""Number that stands for no link and for no switch."""
+"""Number in place of a link or switch that does not exist."""
 
 
 @dataclass(frozen=True)
 class Wiring:
-    """Which link leaves by which port, and where it leads; nodes and ports as in the fabric."""
+    """Directed links of a fabric as arrays; nodes and ports are numbered as in the fabric."""
 
     out: NDArray[np.int32]
-    """(nodes, ports + 1): the link that leaves a node by a port, `NONE` where no cable is."""
+    """(nodes, ports + 1): the link that leaves a node by a port, `NONE` without a cable."""
     tail: NDArray[np.int32]
     tail_port: NDArray[np.int32]
     head: NDArray[np.int32]
@@ -28,11 +28,11 @@ class Wiring:
     rate_bps: NDArray[np.int64]
     """(links,): the rate of its cable (b/s)."""
     uplink: NDArray[np.int32]
-    """(hosts,): the link from a host to its switch, `NONE` where there is no such cable."""
+    """(hosts,): the link from a host to its switch, `NONE` for a host without such a cable."""
     leaf: NDArray[np.int32]
-    """(hosts,): the switch, by its place in `fabric.switches`, that a host is cabled to; `NONE`."""
+    """(hosts,): the index in `fabric.switches` of a host's switch, `NONE` without a cable."""
     leaf_port: NDArray[np.int32]
-    """(hosts,): the port of that switch; 0 where there is none."""
+    """(hosts,): the port of its switch to which a host is cabled, 0 without a cable."""
 
     @property
     def links(self) -> int:
@@ -41,7 +41,7 @@ class Wiring:
 
 
 def wire(fabric: Fabric) -> Wiring:
-    """The arrays of a fabric. A port that two cables name counts for the later one."""
+    """Return the arrays of a fabric. If two cables name the same port, the later one counts."""
     ends = np.array([(*cable.a, *cable.b) for cable in fabric.cables], np.int32).reshape(-1, 4)
     tail, tail_port = ends[:, [0, 2]].reshape(-1), ends[:, [1, 3]].reshape(-1)
     head, head_port = ends[:, [2, 0]].reshape(-1), ends[:, [3, 1]].reshape(-1)
@@ -62,11 +62,11 @@ def wire(fabric: Fabric) -> Wiring:
 
 
 FAR = 1 << 30
-"""The distance of what cannot be reached."""
+"""Distance of an unreachable switch."""
 
 
 def leaf_distances(wiring: Wiring) -> dict[int, NDArray[np.int32]]:
-    """For each switch with hosts, (switches,): cables from it to every switch, `FAR` if no way."""
+    """For each switch with hosts: (switches,), cables to every switch, `FAR` without a path."""
     hosts = len(wiring.leaf)
     between = (wiring.tail >= hosts) & (wiring.head >= hosts)
     tail, head = wiring.tail[between] - hosts, wiring.head[between] - hosts

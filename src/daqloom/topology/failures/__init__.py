@@ -1,1 +1,1 @@
-"""Failures of parts of a system, and how it goes on: outages, other tables, spare hosts."""
+"""Failures of network parts, and how a run goes on: outages, new tables, spare hosts."""

@@ -1,4 +1,4 @@
-"""Plan of a run's faults: what [faults.injected] breaks of a system, and when."""
+"""Plan of a run's faults: which parts of a system [faults.injected] breaks, and when."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from daqloom.topology.fabric.fabric import Fabric
 
 @dataclass(frozen=True)
 class Outage:
-    """One thing that is broken for a while."""
+    """One part of the system that is broken for some time."""
 
     name: str
     """Name of its table in faults.injected."""
     fault: Fault
     which: str
-    """The thing, such as "leaf0 port 3"."""
+    """Name of the broken part, such as "leaf0 port 3"."""
     begin_s: float
     end_s: float
     """Infinity: to the end of the run."""
     links: tuple[int, ...] = ()
     """Directed links that break: 2c leads from end a of cable c to its end b, 2c + 1 back."""
     node: int = -1
-    """The node whose units, card or host break, by its place among the nodes; -1: none."""
+    """Index of the node whose units, network card or host fail; -1: none."""
 
     @property
     def cables(self) -> set[int]:
-        """Cables of which a link is broken, by their place in `fabric.cables`."""
+        """Cables with a broken link, as indices in `fabric.cables`."""
         return {link // 2 for link in self.links}
 
 
 @dataclass(frozen=True)
 class FaultPlan:
-    """All that breaks of a system during a run."""
+    """All outages in a system during a run."""
 
     faults: Faults
     outages: tuple[Outage, ...] = ()
     """In the order of time."""
 
     def detected_s(self, outage: Outage) -> float | None:
-        """Return when both ends have detected that a link is down (s); None if they do not."""
+        """Return the time (s) when both ends have detected a link as down; None if they do not."""
         known_s = outage.begin_s + self.faults.detection
         is_down = outage.links and outage.fault.how != "degraded"
         return known_s if is_down and known_s < outage.end_s else None
 
     def known_broken(self) -> list[tuple[float, frozenset[int]]]:
-        """Return the cables whose ends know that they are down, from each time (s) at which that
-        changes: a break that is over before the detection is never known."""
+        """Return (time in s, cables that both ends know to be down) for each change of this set. A
+        break that ends before its detection is never known."""
         spans = [
             (detected_s, outage.end_s + self.faults.detection, outage.cables)
             for outage in self.outages
@@ -76,8 +76,8 @@ class _Thing:
 
 
 def fault_plan(faults: Faults, fabric: Fabric, nodes: Sequence[int]) -> FaultPlan:
-    """Return the plan of a run, drawn by `faults.seed`; `nodes` are the hosts of the nodes. Raises
-    ScenarioError for what the system does not have."""
+    """Return the fault plan of a run, drawn with `faults.seed`; `nodes`: the host of each node.
+    Raises ScenarioError for a part that the system does not have."""
     known: dict[tuple[str, str], dict[str, _Thing]] = {}
     found = []
     for name, fault in faults.injected.items():
@@ -95,7 +95,7 @@ def fault_plan(faults: Faults, fabric: Fabric, nodes: Sequence[int]) -> FaultPla
 def _things(
     faults: Faults, name: str, named: dict[str, _Thing], fabric: Fabric, nodes: Sequence[int]
 ) -> list[_Thing]:
-    """Return what a fault breaks, of what can be `named`."""
+    """Return the parts that a fault breaks, chosen from all `named` ones."""
     fault = faults.injected[name]
     if not fault.which:
         return faults.drawn(name, _drawn_from(fault, named, fabric, nodes))
@@ -119,7 +119,7 @@ def _drawn_from(
 
 
 def _named(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> dict[str, _Thing]:
-    """Return what can be named."""
+    """Return all parts that a fault can name, by name."""
     if fault.kind.breaks == "node":
         units = [_Thing(str(node), node=node) for node in range(len(nodes))]
         by_host = {fabric.hosts[host].name: units[node] for node, host in enumerate(nodes)}
@@ -146,7 +146,7 @@ def _named(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> dict[str, _Thi
 
 
 def _links(fault: Fault, cable: int, toward_b: bool) -> tuple[int, ...]:
-    """Return the links of a cable that break: the one towards the named end, or both."""
+    """Return the links of a cable that break: only the one towards the named end, or both."""
     if fault.how == "one-way":
         return (2 * cable,) if toward_b else (2 * cable + 1,)
     return 2 * cable, 2 * cable + 1

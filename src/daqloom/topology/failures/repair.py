@@ -1,9 +1,9 @@
-"""Tables and schedule of linear shift for what is left of a tree of switches.
+"""Forwarding tables and schedule of linear shift for a tree of switches with broken cables.
 
-With the schedule of `frames`, a leaf's flows to one place of a frame come to their next receivers
-all in the same phase: to different receivers, and from the same leaf to the same one. So a turn of
-a leaf needs one way from each other leaf, on cables of its own, for the whole round, and `spread`
-finds these ways. The flows to extras get what is left.
+In the schedule of `frames`, a turn of a leaf is one of its builder units in each frame. Each other
+leaf sends one flow to the turn in every phase: its hosts change, its two leaves stay the same for a
+whole round. A turn thus needs one path from each other leaf, on separate cables; `spread` finds
+these paths. Flows to extras (slots behind the turns) use the remaining cables.
 """
 
 from collections import defaultdict
@@ -40,8 +40,8 @@ class Mended(NamedTuple):
 
 
 def mend(fabric: Fabric, routes: Routes, slots: Slots) -> Mended:
-    """Return tables and schedule with which a round of the same hosts takes least time, with a
-    barrier after each phase: those of frames, or the given ones where these are as good."""
+    """Return the tables and schedule with which a round of the same hosts, with a barrier after
+    each phase, takes least time: those of frames, or the given ones if equally fast."""
     best = Mended(routes, slots, slots)
     least = round_time(fabric, best)
     tree = _tree(fabric, slots)
@@ -54,7 +54,7 @@ def mend(fabric: Fabric, routes: Routes, slots: Slots) -> Mended:
 
 
 def round_time(fabric: Fabric, mended: Mended) -> float:
-    """Return the transfers by a host's cable in a round with barriers; infinity without a path."""
+    """Return the time of a round with barriers, in transfers by a host's cable; or infinity."""
     paths = trace(fabric, mended.routes)
     found = check_shift(paths, mended.readouts, builders=mended.builders)
     return float("inf") if found.lost else found.round_time
@@ -62,14 +62,14 @@ def round_time(fabric: Fabric, mended: Mended) -> float:
 
 @dataclass(frozen=True)
 class _Tree:
-    """Leaves with hosts of the schedule, numbered from 0, and the switches right above them."""
+    """Leaves with hosts of the schedule, numbered from 0, and the switches directly above them."""
 
     leaves: list[int]
     hosts: list[list[int]]
     spines: list[int]
-    """Spines with most cables first: the last one is used least."""
+    """Spines, those with most cables first, so that the last one is used least."""
     cables: dict[tuple[int, int], list[tuple[int, int]]]
-    """By leaf and spine: the ports of both."""
+    """Ports of leaf and spine for each cable, by (leaf, spine)."""
 
     @cached_property
     def capacity(self) -> Ints:
@@ -80,8 +80,8 @@ class _Tree:
         return count
 
     def frames(self) -> list[Frames]:
-        """Return what may be tried, shortest rounds first: as many frames as leaves; and where
-        these have extras, more frames, with dummies instead."""
+        """Return frames to be tried, shortest rounds first: as many frames as leaves; if these have
+        extras, also more frames, whose dummies replace the extras."""
         leaves, size = len(self.leaves), max(map(len, self.hosts), default=0)
         if leaves < 2:
             return []
@@ -113,7 +113,7 @@ def _tree(fabric: Fabric, slots: Slots) -> _Tree:
 
 
 class _Ways:
-    """The ways of all flows of a schedule, as they are found."""
+    """Paths of all flows of a schedule; they are added one after the other."""
 
     def __init__(self, tree: _Tree, frames: Frames, ports: NDArray[np.int16]) -> None:
         self._tree, self._frames, self._ports = tree, frames, ports
@@ -121,7 +121,7 @@ class _Ways:
         """(leaves, spines): cables that flows take for a whole round."""
 
     def routes(self) -> Routes:
-        """Return tables; where a leaf has no spine in common with another, those given."""
+        """Return tables; leaves without a common spine keep the entries of the given tables."""
         if self._frames.turns:
             self._of_turns()
         if self._frames.extras:
@@ -129,8 +129,8 @@ class _Ways:
         return Routes(self._ports)
 
     def _of_turns(self) -> None:
-        """Give each of the parallel cables from a spine to a leaf the flows of a turn from one
-        leaf. Flows of one turn from two leaves can share two such cables, by frame, if the leaves
+        """Give each parallel cable from a spine to a leaf the flows of one turn from one leaf.
+        Flows of one turn from two leaves can share two such cables, by frame, if the leaf numbers
         differ by an odd number and the number of leaves is even (and so on for more cables)."""
         tree, frames = self._tree, self._frames
         leaves = len(tree.leaves)
@@ -156,9 +156,9 @@ class _Ways:
             self._down_taken[b, way] += flows
 
     def _of_extras(self) -> None:
-        """A leaf meets in each step, of as many as there are frames, another host of an extra
-        slot. Steps are independent of each other, but that a spine sends to a host by one cable;
-        to keep to one spine for an extra costs nothing, and avoids conflicts between two steps."""
+        """Find paths for extras. In each step (one per frame), a leaf meets a different host of an
+        extra slot. Steps are independent, except that a spine sends to a host by one cable. A small
+        bonus for one spine per extra avoids conflicts between two steps at no cost."""
         tree, frames = self._tree, self._frames
         count = frames.count
         up = np.maximum(tree.capacity - self._up_taken, 0)
@@ -192,7 +192,7 @@ class _Ways:
             self._send(b, way, host, int(self._down_taken[b, way]) + place_down, down=True)
 
     def _way(self, leaf: int, to: int, spine: int) -> int | None:
-        """Return the spine of a flow, or one to share where none is left; None if there is none."""
+        """Return the spine of a flow, a shared one if none is left; None without a common spine."""
         if spine != NOWHERE:
             return spine
         both = np.minimum(self._tree.capacity[leaf], self._tree.capacity[to])

@@ -1,4 +1,4 @@
-"""Other ways around what breaks during a run, and from when on."""
+"""New forwarding tables after faults during a run, and the times from which they apply."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from daqloom.topology.shapes.shape import tables_of
 
 
 class Order(NamedTuple):
-    """The host in each slot of a schedule, of readout units and of builder units."""
+    """The hosts of a schedule: of the readout unit and of the builder unit in each slot."""
 
     readouts: Slots
     builders: Slots
 
 
 class Rerouting(NamedTuple):
-    """Other tables."""
+    """New forwarding tables, and a new order of units if there is one."""
 
     at_s: float
-    """From when on they are in all switches."""
+    """Time (s) from which all switches use the tables."""
     ways: EqualCost
     order: Order | None = None
-    """Order of units, if another one goes with the tables."""
+    """New order of units that belongs to the tables, if any."""
 
 
 def reroutings(
@@ -42,7 +42,7 @@ def reroutings(
     ways: EqualCost,
     order: Order | None = None,
 ) -> Iterator[Rerouting]:
-    """Yield the tables that replace `ways`, and orders with mended ones."""
+    """Yield the tables that replace `ways`; mended tables come with a new order of units."""
     faults = plan.faults
     if faults.routing == "none":
         return
@@ -63,15 +63,15 @@ def reroutings(
 def mended(
     network: Network, fabric: Fabric, broken: frozenset[int], slots: Slots
 ) -> tuple[EqualCost, Order]:
-    """Return tables and an order for what is left: see `daqloom.topology.failures.repair`."""
+    """Return tables and order for the remaining cables: see `daqloom.topology.failures.repair`."""
     left = remove_cables(fabric, broken)
     routes, readouts, builders = mend(left, swept(network, fabric, broken).first(left), slots)
     return single(routes), Order(readouts, builders)
 
 
 def swept(network: Network, fabric: Fabric, broken: frozenset[int]) -> EqualCost:
-    """Return the tables for what is left: of network.routing, or minimal:balanced (OpenSM's minhop)
-    without such tables and before mending; on Ethernet all shortest ways."""
+    """Return the tables for the remaining cables. They follow network.routing; minimal:balanced
+    (OpenSM's minhop) if it is unset or mended; on Ethernet, all shortest paths."""
     left = remove_cables(fabric, broken)
     if network.spreads:
         return equal_cost(left)
@@ -79,8 +79,8 @@ def swept(network: Network, fabric: Fabric, broken: frozenset[int]) -> EqualCost
 
 
 def locally(fabric: Fabric, ways: EqualCost, broken: frozenset[int]) -> EqualCost:
-    """Return the tables after each switch has replaced its ports that are down by the next of its
-    ports on a shortest way, if it has one; a group of ports goes on without them."""
+    """Return the tables after local repairs. Each switch replaces a port that is down by its next
+    port on a shortest path, if it has one; a group of ports goes on without its dead ports."""
     hosts, everywhere = len(fabric.hosts), equal_cost(fabric)
     cables = [fabric.cables[place] for place in sorted(broken)]
     down: dict[int, set[int]] = {}
@@ -104,7 +104,7 @@ def locally(fabric: Fabric, ways: EqualCost, broken: frozenset[int]) -> EqualCos
 
 
 def _alternatives(ways: EqualCost, switch: int, ports: int) -> dict[int, tuple[int, ...]]:
-    """Return the ports of each group of a switch, by the group's number in the tables."""
+    """Return the ports of each group of a switch, by the number of the group in the tables."""
     found: dict[int, tuple[int, ...]] = {}
     for owner, group in ways.groups:
         if owner == switch:

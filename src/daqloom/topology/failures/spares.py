@@ -1,4 +1,4 @@
-"""Spare hosts, and the slots of the schedule that they have when units of lost hosts move there."""
+"""Spare hosts, and the schedule slots that they take when units of lost hosts move there."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from daqloom.topology.schedule.slots import DUMMY, Slots, all_hosts, by_port, sl
 
 
 def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int) -> Slots:
-    """Return the spare host in each slot, in place of dummies and behind the `readouts` slots of
-    the nodes; empty without spares. Raises ScenarioError for too few hosts."""
+    """Return the spare host in each slot: spares replace dummies, or follow the `readouts` slots of
+    the nodes. Empty without spares. Raises ScenarioError if the network has too few hosts."""
     wiring = wire(fabric)
     cabled = all_hosts(fabric, wiring)
     if scenario.hosts.placement == "table":
@@ -39,12 +39,12 @@ def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int)
 
 
 def _behind(hosts: list[int], slots: int) -> Slots:
-    """Return `slots` empty slots, then these hosts; none without hosts."""
+    """Return `slots` empty slots followed by these hosts; an empty array without hosts."""
     return slots_of([DUMMY] * slots + hosts if hosts else [])
 
 
 def _dummies(fabric: Fabric, wiring: Wiring, slots: Slots, cabled: Slots) -> dict[int, int]:
-    """The slots by port that are dummies, by the hosts in whose places they are."""
+    """Return the dummy slots of an order by port, by the host that the port really has."""
     if len(slots) == len(cabled):
         grid = cabled
     else:

@@ -1,1 +1,1 @@
-"""Dumps and tables that a site has of its network."""
+"""Readers of the dumps and tables that a site has of its network."""

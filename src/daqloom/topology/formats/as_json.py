@@ -1,13 +1,13 @@
-"""A fabric as a list of nodes and cables, in JSON or TOML, to keep, to edit or to write by hand.
+"""A fabric as a list of nodes and cables in JSON or TOML, to store, to edit or to write by hand.
 
     {"schema": 1, "name": "…",
      "hosts": [{"name": "H00-00", "ports": 1, "guid": "0x100001", "lid": 1}, …],
      "switches": […],
      "cables": [{"from": ["H00-00", 1], "to": ["leaf00", 1], "rate_bps": 200000000000}, …]}
 
-`to_json` writes this form. By hand, a node may be its name alone, an end a host's name alone, a
-port a name such as "Ethernet48", and a rate `rate = "100 Gb/s"`; `schema` and `name` may be left
-out. A cable may be listed from both ends.
+`to_json` writes this form. A list by hand may be shorter: a node may be its name alone, an end a
+host's name alone, a port a name such as "Ethernet48", and a rate `rate = "100 Gb/s"`; `schema` and
+`name` may be left out. A cable may be listed from both ends.
 """
 
 import json
@@ -38,7 +38,7 @@ LARGEST_LIST_BYTES = 32 << 20
 
 
 def to_json(fabric: Fabric) -> str:
-    """One object, a node or cable a line; raises TopologyError for an impossible fabric."""
+    """Return one JSON object, one line per node or cable; raises TopologyError if impossible."""
     names = [node.name for node in checked(fabric).nodes]
     lists = {
         "hosts": [_node(node) for node in fabric.hosts],
@@ -60,8 +60,8 @@ def to_json(fabric: Fabric) -> str:
 
 
 def from_json(text: str, source: str = "JSON", rate_bps: int = 0) -> Fabric:
-    """Return the fabric of a text as `to_json` writes it, or by hand; raises TopologyError that
-    names `source` and the place. `rate_bps`: of cables without a rate of their own."""
+    """Return the fabric of a text in the form of `to_json`, or by hand; raises TopologyError that
+    names `source` and the place. `rate_bps`: for cables without a rate of their own."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -70,7 +70,7 @@ def from_json(text: str, source: str = "JSON", rate_bps: int = 0) -> Fabric:
 
 
 def read_list(path: Path, rate_bps: int = 0) -> Fabric:
-    """A fabric from a file, TOML by its ending, else JSON; raises TopologyError."""
+    """Return a fabric from a file (TOML if it ends in `.toml`, else JSON); raises TopologyError."""
     try:
         text = read_text(path, LARGEST_LIST_BYTES)
         if path.suffix != ".toml":
@@ -115,7 +115,7 @@ def _node(node: Node) -> dict[str, object]:
 
 
 class _Reader:
-    """Takes a document apart; every error names the place in the file."""
+    """Checks and converts the parts of a document; every error names the place in the file."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -164,7 +164,7 @@ class _Reader:
         return Node(name, ports, number, self.whole(document.get("lid", 0), f"{where}.lid"))
 
     def cables(self, value: Any, known: dict[str, bool], rate_bps: int) -> Sequence[NamedCable]:
-        """Return each cable once; `known`: whether a node is a switch."""
+        """Return each cable once; `known`: for each node, whether it is a switch."""
         by_ends: dict[tuple[Plug, Plug], tuple[str, NamedCable]] = {}
         for place, each in enumerate(self.list(value, "cables", MOST_CABLES)):
             where = f"cables[{place}]"

@@ -1,11 +1,11 @@
-"""The output of `iblinkinfo`: a block for each device, or with `-l` both ends on one line.
+"""Reader of `iblinkinfo` output: a block for each device, or with `-l` both ends on one line.
 
     Switch: 0x0002c903000000b0 leaf0:
          3    1[  ] ==( 4X  25.78125 Gbps Active/  LinkUp)==>   1    1[  ] "node01 mlx5_0" ( )
 
     0x0002c903000000b0 "leaf0"   3    1[  ] ==( 4X … LinkUp)==>  0x…  1    1[  ] "node01" ( )
 
-A port has its LID and number, then those of the other end.
+Each line lists LID and number of a port, then LID and number of the port at the other end.
 """
 
 import re
@@ -17,7 +17,7 @@ from daqloom.topology.formats.survey import Kind
 
 SUBJECT = "links of iblinkinfo"
 FIRST = re.compile(r".*==\(.*\)==>|(CA|Switch|RT|Router): (0x\S+ )?.*:\s*$")
-"""Beginning of a line of such output."""
+"""Beginning of a line in the output of iblinkinfo."""
 _LANE_GBPS = {
     "2.5": "SDR",
     "5.0": "DDR",
@@ -82,6 +82,6 @@ def iblinkinfo_rows(lines: CountedLines) -> Iterator[LinkRow]:
 
 
 def _lane(gbps: str) -> str:
-    """Return the generation of a lane's signalling rate, which may be cut (`25.78`)."""
+    """Return the generation of a lane's signalling rate (Gb/s); decimals may be cut (`25.78`)."""
     close = (name for known, name in _LANE_GBPS.items() if len(gbps) > 3 and known.startswith(gbps))
     return _LANE_GBPS.get(gbps) or next(close, gbps)

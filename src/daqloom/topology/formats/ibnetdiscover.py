@@ -1,4 +1,4 @@
-"""The text that `ibnetdiscover` prints (infiniband-diags), with or without its chassis marks.
+"""Reader of `ibnetdiscover` output (infiniband-diags), with or without its chassis marks.
 
     Switch  36 "S-0000000000200003"   # "leaf03" base port 0 lid 6 lmc 0
     [1]     "H-0000000000100060"[1](100061)    # "H03-00" lid 55 4xSDR
@@ -7,8 +7,8 @@
     Ca      1 "H-0000000000100004"    # "H00-03"
     [1](100005)     "S-0000000000200000"[4]    # lid 8 lmc 0 "leaf00" lid 2 4xSDR
 
-A section per device, a line per cabled port: its own port, the device and port at the other end,
-and in the comment LIDs and the link's width and speed. Lines of other kinds are passed over.
+Each device has a section with a line for each cabled port: the port, the device and port at the
+other end, and in the comment the LIDs and the link's width and speed. Other lines are skipped.
 """
 
 import re
@@ -42,11 +42,11 @@ _MARKS = re.compile(
 
 
 FIRST = re.compile(r'(?:Switch|Ca|Rt)\s+[0-9]+\s+"[SHR]-|(?:vendid|sysimgguid)=')
-"""Beginning of a line of such a dump, and of no other."""
+"""Beginning of a line that only a dump of ibnetdiscover contains."""
 
 
 def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
-    """The fabric and warnings; raises TopologyError. Its name is that of the file's folder."""
+    """Return the fabric, named after the file's folder, and warnings; raises TopologyError."""
     lines = counted_lines(path, "cables", KINDS)
     survey = Survey(path, lines)
     device: Device | None = None
@@ -104,7 +104,7 @@ def _fail_port(survey: Survey, number: int, device: Device, line: str) -> NoRetu
 
 
 def _port(survey: Survey, device: Device, number: int, line: str) -> bool:
-    """Take a line of a port; return whether it has a rate, as all lines of a file have or none."""
+    """Read the line of a port; return whether it has a rate, as all or no lines of a file have."""
     found = _PORT.fullmatch(line)
     if not found:
         _fail_port(survey, number, device, line)

@@ -1,12 +1,12 @@
-"""Forwarding tables as OpenSM (`opensm-lfts.dump`) and `dump_lfts.sh` (ibroute) print them.
+"""Reader of forwarding tables from OpenSM (`opensm-lfts.dump`) and `dump_lfts.sh` (ibroute).
 
     Unicast lids [0-78] of switch Lid 2 guid 0x0000000000200000 ('leaf00'):
     0x0001 001 # Channel Adapter portguid 0x0000000000100001: 'H00-00'
     …
     78 lids dumped
 
-A section per switch; a line per LID: the output port and, after `#` or `:`, whose LID it is. The
-`.fdbs` of OpenSM and ibdiagnet name no hosts, and have no line at the end of a section:
+Each switch has a section with a line for each LID: the output port and, after `#` or `:`, the owner
+of the LID. The `.fdbs` of OpenSM and ibdiagnet have no hosts' names and no line after a section:
 
     osm_ucast_mgr_dump_ucast_routes: Switch 0x0000000000200000
     LID    : Port : Hops : Optimal
@@ -60,9 +60,9 @@ class _Table(NamedTuple):
 def read_lft_dump(
     path: Path, fabric: Fabric, read: dict[str, Mapping[str, int]] | None = None
 ) -> tuple[NDArray[np.int16], list[str]]:
-    """Output ports (switches, hosts), 0 without route, and warnings; raises TopologyError. An entry
-    belongs to the host with its port GUID, else to the host with its LID. A host that answers to
-    several LIDs (LMC) counts with its own, the base LID. `read` gets the file's lines by fate."""
+    """Return output ports (switches, hosts), 0 without route, and warnings; raises TopologyError.
+    An entry belongs to the host with its port GUID, else to the host with its LID. For a host with
+    several LIDs (LMC), the base LID counts. `read` receives the counts of the file's lines."""
     places = {node.guid: place for place, node in enumerate(fabric.switches) if node.guid}
     ports = no_routes(fabric)
     warnings: list[str] = []
@@ -150,7 +150,7 @@ def _tables(path: Path, lines: CountedLines) -> Iterator[_Table]:
 
 
 def _row(path: Path, fabric: Fabric, place: int, table: _Table) -> NDArray[np.int16]:
-    """One switch's ports by host."""
+    """Return the output ports of one switch, by host."""
     switch = fabric.switches[place]
     for lid, entry in table.entries.items():
         if entry.port > switch.ports:
@@ -164,7 +164,7 @@ def _row(path: Path, fabric: Fabric, place: int, table: _Table) -> NDArray[np.in
 
 
 def _of_hosts(fabric: Fabric, table: _Table) -> list[_Entry | None]:
-    """One switch's entries by host."""
+    """Return the table entries of one switch, by host."""
     by_guid: dict[int, dict[int, _Entry]] = {}
     for lid, entry in table.entries.items():
         if entry.guid:
@@ -183,7 +183,7 @@ def _of_hosts(fabric: Fabric, table: _Table) -> list[_Entry | None]:
 
 def with_lines(path: Path, fabric: Fabric, defects: tuple[Defect, ...]) -> tuple[Defect, ...]:
     """Return the defects of a dump's tables with the line at fault: the entry for the first
-    destination (of a loop: in its first switch), or the beginning of the switch's table."""
+    destination (for a loop: in its first switch), or the start of the switch's table."""
     lines: dict[tuple[int, int], int] = {}
     for table in _tables(path, counted_lines(path, "forwarding tables", "")):
         here = [each for each in defects if each.switch >= 0]
@@ -203,7 +203,7 @@ def with_lines(path: Path, fabric: Fabric, defects: tuple[Defect, ...]) -> tuple
 def _without_route(
     path: Path, fabric: Fabric, ports: NDArray[np.int16], lines: dict[int, int]
 ) -> list[str]:
-    """Return a sentence on the hosts to which some switch has no route."""
+    """Return a sentence about the hosts to which some switch has no route."""
     missing = np.argwhere(ports == 0)
     if not len(missing):
         return []

@@ -1,7 +1,7 @@
-"""Fabrics from lists of links: a row for each port, with what is at its other end.
+"""Fabrics from lists of links: a row for each port describes the port at its other end.
 
-Devices are identified by LID, since the row of one end names the other's LID in all of these lists.
-Neighbours describe a device without rows, as a host in `iblinkinfo --switches-only`.
+Devices are identified by LID, because in all these lists a row contains the LIDs of both ends. A
+device without rows, such as a host in `iblinkinfo --switches-only`, is known from its neighbours.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Surve
 
 KINDS: dict[str, Kind] = {"SW": "switch", "CA": "adapter", "RT": "router", "SWITCH": "switch"}
 _WITHOUT_GUID = 1 << 62
-"""Identity of a device whose GUID no line contains, before its LID is added."""
+"""Base of the identity, plus the LID, of a device whose GUID no line contains."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ class LinkRow:
     speed: str = ""
     is_active: bool = True
     could_be: str = ""
-    """Width or speed that both ends support, where the link runs at less."""
+    """Width or speed that both ends support, if the link runs below it."""
 
 
 def read_link_rows(
     path: Path, rows_of: Callable[[CountedLines], Iterator[LinkRow]], subject: str, known: str
 ) -> tuple[Fabric, list[str]]:
-    """The fabric and warnings; raises TopologyError. Its name is that of the file's folder.
-    `rows_of`: the reader of the file's format. `subject`: what it looks for, and `known`: the kinds
-    of files that daqloom reads, for the message of a refusal."""
+    """Return the fabric, named after the file's folder, and warnings; raises TopologyError.
+    `rows_of`: the reader of the file's format. `subject`: what it looks for, and `known`: the known
+    kinds of files, both for the message of a refusal."""
     lines = counted_lines(path, subject, known)
     rows = list(rows_of(lines))
     survey = Survey(path, lines)
@@ -61,7 +61,7 @@ def read_link_rows(
 
 
 def _fill(survey: Survey, rows: list[LinkRow]) -> None:
-    """Add devices, then both ends of each link: the report of one end alone holds for both."""
+    """Add devices, then both ends of each link; a link listed from one end gets a second report."""
     ends = [(row.line, end) for row in rows for end in (row.here, row.there) if end]
     guids = {end.lid: end.guid for _, end in ends if end.guid}
     kinds = {end.lid: end.kind for _, end in ends if end.kind}
@@ -74,7 +74,7 @@ def _fill(survey: Survey, rows: list[LinkRow]) -> None:
         guid = guids.get(end.lid, _WITHOUT_GUID + end.lid)
         if guid in survey.devices:
             continue
-        # A list with both ends on a line has no kinds: a switch lists all its ports.
+        # A list with both ends on a line has no kinds: only a switch lists several ports.
         kind = kinds.get(end.lid) or ("switch" if len(own[end.lid]) > 1 else "adapter")
         lid = end.lid if kind == "switch" else 0
         survey.add(Device(kind, guid, end.name, ports[end.lid], lid, line))

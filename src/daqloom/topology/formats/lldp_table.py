@@ -1,4 +1,4 @@
-"""Tables of LLDP neighbours as switches print them: SONiC, EOS, NX-OS, Junos.
+"""Reader of LLDP neighbour tables as switches print them: SONiC, EOS, NX-OS, Junos.
 
     LocalPort    RemoteDevice    RemotePortID       Capability    RemotePortDescr
     -----------  --------------  -----------------  ------------  -----------------
@@ -7,9 +7,9 @@
     --------------------------------------------------
     Total entries displayed:  2
 
-Columns begin where their dashes do, or their titles in a table without dashes. A line that has
-nothing in the first column continues the one before; NX-OS writes a long name on a line of its own.
-What precedes the table, such as a prompt, is ignored.
+Columns begin at their dashes, or at their titles in a table without dashes. A line with an empty
+first column continues the line before; NX-OS writes a long name on a line of its own. Text before
+the table, such as a prompt, is ignored.
 """
 
 import re
@@ -24,11 +24,11 @@ from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.formats.neighbours import LARGEST_TABLE_BYTES, Neighbour, Table, text_of
 
 _Titles = Mapping[str, str]
-"""Meaning of each column by its title, in the order of the columns; empty: not used."""
+"""Meaning of each column by its title, in the order of columns; empty if not used."""
 
 
 def _dialect(columns: str) -> _Titles:
-    """Return the table of `title = meaning, …`."""
+    """Return the titles and meanings of a text `title = meaning, …`."""
     return dict(column.split(" = ") for column in columns.split(", "))
 
 
@@ -53,7 +53,7 @@ _PROMPT = re.compile(r"\S{1,64}[#>$%](?: .*)?")
 
 
 def read_lldp_table(path: Path, device: str) -> Table:
-    """The table of a switch; raises TopologyError."""
+    """Return the neighbour table of a switch; raises TopologyError."""
     titles: _Titles | None = None
     columns: list[int] = []
     has_rule = False
@@ -109,14 +109,14 @@ def read_lldp_table(path: Path, device: str) -> Table:
 
 
 def _titles(line: str) -> _Titles | None:
-    """Return the titles of which a line consists, in their order."""
+    """Return the column titles and meanings if the line consists of a known set of titles."""
     words = line.split()
     return next((each for each in _DIALECTS if " ".join(each).split() == words), None)
 
 
 def _cells(line: str, columns: Sequence[int], where: str, has_rule: bool) -> list[str]:
-    """The cells of a row. Without a rule of dashes, cells that are wider than their column shift
-    those behind them, so that a row which does not fit the columns must have a word for each."""
+    """Return the cells of a row. In a table without dashes, a cell wider than its column shifts the
+    cells behind it; such a row must have exactly one word for each column."""
     starts = sorted(columns)
     if all(not line[at - 1 : at].strip() for at in starts[1:]) and not line[: starts[0]].strip():
         ends = pairwise([*starts, len(line) + 1])
@@ -138,5 +138,5 @@ def _neighbour(cells: Mapping[str, str], where: str) -> Neighbour | None:
 
 
 def full_name(port: str) -> str:
-    """A port's name without the abbreviations of EOS and NX-OS: `Et1`, `Eth1/1`."""
+    """Return a port's name in full, for abbreviations of EOS and NX-OS such as `Et1`, `Eth1/1`."""
     return re.sub(r"^(?:Et|Eth)(?=\d)", "Ethernet", re.sub(r"^Ma(?=\d)", "Management", port))

@@ -1,4 +1,4 @@
-"""Output of `lldpcli show neighbors -f json` (lldpd), or `-f json0`, on a host or Linux switch.
+"""Reader of `lldpcli show neighbors -f json` (lldpd), or `-f json0`, from a host or Linux switch.
 
     {"lldp": {"interface": [
       {"swp1": {"via": "LLDP", "rid": "1", "age": "0 day, 00:04:11",
@@ -7,9 +7,9 @@
          "port": {"id": {"type": "ifname", "value": "swp7"}, "descr": "swp7", "ttl": "120"}}},
       …]}}
 
-A list of one is written as its only element, and an object with a `name` below that name; json0
-does neither. Rates are not contained: `auto-negotiation` (with `details`) has no name for 25 Gb/s,
-nor for 200 Gb/s and above, and is passed over.
+`json` writes a list of one element as this element, and an object with a `name` as the value of
+that name; `json0` does neither. Rates are missing: `auto-negotiation` (with `details`) is ignored,
+because it has no names for 25 Gb/s, nor for 200 Gb/s and above.
 """
 
 import json
@@ -33,7 +33,7 @@ EXPECTED = "expected output of `lldpcli show neighbors -f json`"
 
 
 def read_lldpcli(path: Path, device: str) -> Table:
-    """The table of a device; raises TopologyError."""
+    """Return the neighbour table of a device; raises TopologyError."""
     text = whole_text(path, LARGEST_TABLE_BYTES, EXPECTED)
     try:
         document = json.loads(text, object_pairs_hook=_merged)
@@ -53,7 +53,7 @@ def read_lldpcli(path: Path, device: str) -> Table:
 
 
 def _merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose key comes again, as an interface does with each neighbour: a list of all."""
+    """Return an object; a repeated key (an interface with several neighbours) gets a list."""
     if len(merged := dict(pairs)) == len(pairs):
         return merged
     all_of: dict[str, list[Any]] = defaultdict(list)
@@ -69,7 +69,7 @@ def _many(value: Any) -> list[Any]:
 
 
 class _Reader:
-    """Takes a document apart; every error names the place in the file."""
+    """Checks and converts the parts of a document; every error names the place in the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -82,14 +82,14 @@ class _Reader:
         return objects
 
     def text(self, value: Any) -> str:
-        """A text, which may be the `value` of an object; empty where there is none."""
+        """Return a text, or the text in the `value` of an object; empty if there is none."""
         value = next(iter(_many(value)), "")
         if isinstance(value, dict):
             value = next(iter(_many(value.get("value"))), "")
         return text_of(value, str(self.path)) if isinstance(value, str) else ""
 
     def named(self, value: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Objects and their names, which they hold or are the value of."""
+        """Yield objects and their names; the name is in the object, or a key whose value it is."""
         for entry in self.objects(value, where):
             if "name" in entry:
                 yield self.text(entry["name"]), entry
@@ -99,7 +99,7 @@ class _Reader:
                         yield text_of(name, str(self.path)), each
 
     def neighbour(self, port: str, entry: dict[str, Any]) -> Iterator[Neighbour]:
-        """Yield the neighbour at a port, if it uses LLDP; lldpd may receive other protocols too."""
+        """Yield the neighbour at a port if it uses LLDP; lldpd may also receive other protocols."""
         where = f"{self.path}: {port or 'an interface without name'}"
         if self.text(entry.get("via")) not in ("", "LLDP"):
             return
@@ -116,7 +116,7 @@ class _Reader:
         yield Neighbour(port, name, ids, chassis_id, forwards, str(self.path))
 
     def chassis(self, value: Any, port: str) -> tuple[str, dict[str, Any]]:
-        """Return name and content; without a name, the content stands where names do."""
+        """Return name and content of a chassis; without a name, the entry itself is the content."""
         entries = self.objects(value, f"chassis of {port}")
         for entry in entries:
             chassis_id = next(iter(_many(entry.get("id"))), None)

@@ -1,5 +1,5 @@
-"""The output of `lldpcli show neighbors` (lldpd) as text, on a host or a Linux switch; `show lldp
-neighbors` of SONiC prints the same.
+"""Reader of `lldpcli show neighbors` (lldpd) as text, from a host or a Linux switch, and of SONiC's
+`show lldp neighbors`, which prints the same.
 
     Interface:    Ethernet104, via: LLDP, RID: 6, Time: 0 day, 17:03:57
       Chassis:
@@ -33,7 +33,7 @@ _FIELD = re.compile(rf"\s+({'|'.join(FIELDS)}):\s*(.*?)\s*")
 
 
 def read_lldpcli_text(path: Path, device: str) -> Table:
-    """The table of a device; raises TopologyError. Fields of other names are ignored."""
+    """Return the neighbour table of a device; raises TopologyError. Unknown fields are ignored."""
     neighbours: list[Neighbour] = []
     fields: dict[str, list[str]] = defaultdict(list)
     head: re.Match[str] | None = None

@@ -1,4 +1,4 @@
-"""A fabric by name or path, from the files that a site has."""
+"""Import of a fabric, by name or path, from the files that a site has."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ DUMPS = (
     "the output of ibnetdiscover (also -p) and iblinkinfo (also -l), OpenSM's or ibdiagnet's .lst, "
     "ibdiagnet's .net_dump"
 )
-"""Kinds of dumps with the cabling."""
+"""Kinds of dumps that contain the cabling."""
 _LISTS = (
     (iblinkinfo.FIRST, iblinkinfo.iblinkinfo_rows, iblinkinfo.SUBJECT),
     (port_list.FIRST, port_list.port_list_rows, port_list.SUBJECT),
@@ -60,16 +60,16 @@ _READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
         for first, rows, subject in _LISTS
     ),
 )
-"""Beginnings of the lines of each kind of dump, and its reader."""
+"""For each kind of dump: the beginning of one of its lines, and its reader."""
 
 
 def load_fabric(path: str | PathLike[str]) -> tuple[Fabric, NDArray[np.int16] | None, list[str]]:
-    """A fabric, its forwarding tables where there are any, and warnings; raises TopologyError.
+    """Return a fabric, its forwarding tables if there are any, and warnings; raises TopologyError.
 
     `path` is a folder with the files that `daqloom.scenario.dumps` names, or one file with the
     cabling: a neighbour table, a list in `*.json` or `*.toml`, or a dump of `DUMPS`, whose kind is
-    recognised from its lines.
-    Tables are int16 (switches, hosts): the output port towards a host, 0 without route.
+    recognised from its lines. Tables are int16 (switches, hosts): the output port towards a host, 0
+    without route.
     """
     fabric, warnings = load_cabling(path)
     tables, more = load_tables(path, fabric)
@@ -77,7 +77,7 @@ def load_fabric(path: str | PathLike[str]) -> tuple[Fabric, NDArray[np.int16] | 
 
 
 def load_cabling(path: str | PathLike[str], rate_bps: int = 0) -> tuple[Fabric, list[str]]:
-    """Return fabric and warnings; raises TopologyError. `rate_bps`: if files have no rate."""
+    """Return fabric and warnings; raises TopologyError. `rate_bps`: used if files have no rate."""
     place = Path(path)
     cabling = first(place, CABLES) if _is_folder(place) else place
     if cabling is None or is_neighbour_table(cabling):
@@ -88,7 +88,7 @@ def load_cabling(path: str | PathLike[str], rate_bps: int = 0) -> tuple[Fabric, 
 
 
 def _dump(path: Path) -> tuple[Fabric, list[str]]:
-    """Return the fabric of a dump, by the first line that is of a known kind."""
+    """Return the fabric of a dump; the first line of a known kind selects the reader."""
     first_line = ""
     for _, line in lines_of(path):
         first_line = first_line or line.strip()
@@ -100,7 +100,7 @@ def _dump(path: Path) -> tuple[Fabric, list[str]]:
 
 
 def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
-    """The fabric of a folder of neighbour tables, or of one."""
+    """Return the fabric of a folder of neighbour tables, or of a single table."""
     files = neighbour_tables(place) if _is_folder(place) else [place]
     if not files:
         refusal = f"{place} has none of {', '.join(CABLES)}, nor *{LLDPCLI} or *{LLDP_TEXT}"
@@ -116,7 +116,7 @@ def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
 
 
 def _table(path: Path) -> Table:
-    """The neighbour table of the device that a file is named after."""
+    """Return the neighbour table in a file that has the name of its device."""
     device = path.name.removesuffix(LLDPCLI).removesuffix(LLDP_TEXT)
     if not is_name(device):
         raise TopologyError(f"{printable(str(path))}: a file is named after its device")
@@ -130,14 +130,14 @@ def _table(path: Path) -> Table:
 def load_tables(
     path: str | PathLike[str], fabric: Fabric, read: dict[str, Mapping[str, int]] | None = None
 ) -> tuple[NDArray[np.int16] | None, list[str]]:
-    """Return forwarding tables of a folder, if any, and warnings; `read` gets line counts."""
+    """Return a folder's forwarding tables, if any, and warnings; `read` receives line counts."""
     place = Path(path)
     tables = first(place, TABLES) if _is_folder(place) else None
     return (None, []) if tables is None else read_lft_dump(tables, fabric, read)
 
 
 def with_lines(path: str | PathLike[str], fabric: Fabric, paths: Paths) -> Paths:
-    """Paths by the folder's own tables: what is wrong with them names file and line, too."""
+    """Return the paths with file and line in their defects, if the tables come from the folder."""
     place = Path(path)
     tables = first(place, TABLES) if paths.defects and _is_folder(place) else None
     if tables is None:
@@ -153,7 +153,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def find_fabric(name: str) -> Path:
-    """The folder of a shipped fabric, or the file or folder of that path; raises TopologyError."""
+    """Return the folder of a shipped fabric, or an existing path; raises TopologyError."""
     shipped = shipped_fabrics()
     if name in shipped:
         return shipped[name]

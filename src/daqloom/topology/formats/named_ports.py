@@ -1,8 +1,8 @@
-"""A fabric from cables whose ends are ports by name, such as `Ethernet48`, `swp1`, `et-0/0/3`.
+"""A fabric from cables whose ends are named ports, such as `Ethernet48`, `swp1`, `et-0/0/3`.
 
-A fabric's ports have numbers: the ports of a switch that cables name are numbered from 1 in the
-order of their names, digits by value. A host has one port, so one with several cables becomes
-several hosts, `name adapter` after the port of each: `ru07 ens1f0`, `ru07 ens1f1`.
+A fabric has numbered ports: the named ports of a switch get numbers from 1 in the order of their
+names, with digits compared by value. A host has one port, so a host with several cables becomes
+several hosts, called `name port`: `ru07 ens1f0`, `ru07 ens1f1`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ ONLY_PORT = 1
 
 
 class Plug(NamedTuple):
-    """One end of a cable: a node and its port, both by name, or the port by number."""
+    """One end of a cable: the name of a node, and the name or number of its port."""
 
     node: str
     port: str | int
@@ -28,7 +28,7 @@ class Plug(NamedTuple):
 
 
 class NamedCable(NamedTuple):
-    """A cable between ports by name."""
+    """A cable between two ends given by name, and its rate (b/s)."""
 
     a: Plug
     b: Plug
@@ -36,7 +36,7 @@ class NamedCable(NamedTuple):
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Names with digits by value; those that differ in leading zeros only as text."""
+    """Return names sorted with digits by value; names that differ only in leading zeros as text."""
     return sorted(names, key=lambda name: (natural_key(name), name))
 
 
@@ -46,9 +46,9 @@ def fabric_of_ports(
     cables: Sequence[NamedCable],
     hosts: Sequence[Node] | None = None,
 ) -> Fabric:
-    """The fabric of these cables; raises TopologyError where they contradict one another.
-    `switches`: with 0 ports where nothing is known but what cables name. `hosts`: by default all
-    other nodes that cables name, in the order of the switches and ports that they are on."""
+    """Return the fabric of these cables; raises TopologyError if cables contradict each other.
+    `switches`: with 0 ports if only the cables name their ports. `hosts`: by default all other
+    nodes that cables name, in the order of their switches and ports."""
     bare = tuple(replace(node, ports=node.ports or 1) for node in switches)
     checked(Fabric(name, tuple(hosts or ()), bare, ()))
     check_size(name, len(switches), len(cables))
@@ -91,7 +91,7 @@ def fabric_of_ports(
 
 
 def _ports_by_node(name: str, cables: Sequence[NamedCable]) -> dict[str, dict[str | int, None]]:
-    """The ports that cables use, in the order of the cables; each has one cable."""
+    """Return the ports of each node in the order of cables; raises TopologyError for two cables."""
     used: dict[str, dict[str | int, None]] = {}
     for cable in cables:
         for plug in cable.a, cable.b:

@@ -1,13 +1,13 @@
-"""Neighbour tables, one per device, put together to a fabric.
+"""Neighbour tables, one from each device, combined to a fabric.
 
-By LLDP a device sends its name and port to its neighbours, and each lists what it receives: every
-cable appears twice, once for each end, and a device without a table of its own is known from its
-neighbours'. A port has an ID and a description, of which one is the name that its own device has
-for it: SONiC sends an alias as ID and `Ethernet48` as description, Linux a MAC address and
+A device sends its name and port to its neighbours by LLDP, and each neighbour lists what it
+receives. Every cable thus appears twice, once from each end. A device without a table is known from
+its neighbours' tables. A port has an ID and a description, one of which is its name on its own
+device: SONiC sends an alias as ID and `Ethernet48` as description, Linux a MAC address and
 `ens1f0`, Junos an index and `et-0/0/3`.
 
-A device is identified by its chassis ID where neighbours list one: two devices may have one name,
-as switches with the default name, and one device two names.
+A device is identified by its chassis ID if neighbours list one, because two devices may share a
+name (such as the default name of a switch), and one device may have two names.
 """
 
 import re
@@ -23,13 +23,13 @@ from daqloom.topology.fabric.fabric import MOST_CABLES, Fabric, Node
 from daqloom.topology.formats.named_ports import NamedCable, Plug, fabric_of_ports, in_order
 
 LARGEST_TABLE_BYTES = 4 << 20
-"""1023 ports with all that a neighbour may send take no more."""
+"""Limit on a table; 1023 ports with the longest texts of their neighbours take less."""
 FORWARDING = ("Bridge", "Router")
-"""Capabilities of a device that forwards, as lldpd names them."""
+"""Capabilities of a forwarding device, as lldpd names them."""
 LONGEST_TEXT = 255
-"""Bytes of a string in LLDP."""
+"""Limit on the bytes of a string in LLDP."""
 ASSUMED_BPS = 100_000_000_000
-"""LLDP contains no rates."""
+"""Assumed rate of cables (b/s), because LLDP contains no rates."""
 
 _MANAGEMENT = re.compile(r"mgmt\d*|mgmt-\d+|management\d+(?:/\d+)?|ma\d+|MgmtEth.*|oob\d*", re.I)
 _OF_SWITCHES = re.compile(r"eth0|em[01]|fxp0|me0|vme|bme\d")
@@ -49,13 +49,13 @@ class Neighbour:
 
     port: str
     device: str
-    """The neighbour's name; empty where it sends none."""
+    """Name of the neighbour; empty if it sends no name."""
     ids: tuple[str, ...]
-    """The neighbour's port: ID and description, of which each may be empty."""
+    """ID and description of the neighbour's port; each may be empty."""
     chassis: str
-    """ID of its chassis; empty where that is not listed."""
+    """ID of the neighbour's chassis; empty if it is not listed."""
     forwards: bool | None
-    """Whether it reports itself as a bridge or a router; None: it reports no capabilities."""
+    """Whether the neighbour reports itself as bridge or router; None: no capabilities listed."""
     where: str
     """File and line."""
 
@@ -68,39 +68,39 @@ class Table:
     where: str
     neighbours: Sequence[Neighbour]
     is_switch: bool = False
-    """Only switches print such a table."""
+    """Whether the table has a format that only switches print."""
     lines: Mapping[str, int] = field(default_factory=dict)
-    """Lines of the file by fate; of JSON, neighbours."""
+    """Counts of the file's lines, or for JSON of its neighbours, by use."""
 
     def is_management(self, port: str) -> bool:
-        """Return whether a port of this device carries no data. `eth0` is that of a switch whose
-        other ports have other names, and a data port of a host."""
+        """Return whether a port of this device carries no data. `eth0` is a management port of a
+        switch whose other ports have different names, and a data port of a host."""
         if is_management(port):
             return True
         return self.has_switch_ports and _OF_SWITCHES.fullmatch(port) is not None
 
     @property
     def has_switch_ports(self) -> bool:
-        """Whether the device is a switch by its table or by the names of its ports."""
+        """Whether the format of the table or the names of ports identify the device as a switch."""
         ports = (each.port for each in self.neighbours)
         return self.is_switch or any(map(_SWITCH_PORT.match, ports))
 
 
 def is_management(port: str) -> bool:
-    """Return whether a port of any device carries no data, by its name."""
+    """Return whether the name of a port, on any device, is that of a management port."""
     return _MANAGEMENT.fullmatch(port) is not None
 
 
 def one_spelling(text: str) -> str:
-    """Return a MAC address as pairs of small digits between colons; any other text unchanged.
-    `AA-BB-CC-00-00-01`, `aabb.cc00.0001` and `aabb-cc00-0001` are one address."""
+    """Return a MAC address as pairs of lower-case digits between colons; other texts unchanged.
+    `AA-BB-CC-00-00-01`, `aabb.cc00.0001` and `aabb-cc00-0001` are the same address."""
     if not _MAC.fullmatch(text):
         return text
     return ":".join(re.findall("..", re.sub("[:.-]", "", text.lower())))
 
 
 def text_of(value: str, where: str) -> str:
-    """A text that a neighbour sent, fit for a terminal; raises TopologyError."""
+    """Return a text from a neighbour, with control characters escaped; raises TopologyError."""
     if (length := len(value)) > LONGEST_TEXT:
         most = f"LLDP has {LONGEST_TEXT} at most"
         raise TopologyError(f"{where}: a text of {length} characters; {most}")
@@ -110,10 +110,10 @@ def text_of(value: str, where: str) -> str:
 def fabric_of_tables(
     name: str, tables: Iterable[Table], rate_bps: int = 0
 ) -> tuple[Fabric, list[str]]:
-    """The fabric and warnings; raises TopologyError where tables contradict one another. A switch
-    is a device whose own table has ports named as those of switches; one that forwards (bridge,
-    router) and has such ports or several cables; or one without capabilities that has such ports or
-    several neighbours. All others are hosts. `rate_bps`: of all cables."""
+    """Return the fabric and warnings; raises TopologyError if tables contradict each other. A
+    device is a switch if its own table has ports named like a switch's; if it forwards (bridge,
+    router) and has such ports or several cables; or if it lists no capabilities and has such ports
+    or several neighbours. Others are hosts. `rate_bps`: for all cables."""
     match = _Match()
     lines = {}
     for table in tables:
@@ -135,7 +135,7 @@ class _Match:
     def __init__(self) -> None:
         self.tables: dict[str, Table] = {}
         self.reports: dict[Plug, Neighbour] = {}
-        """The neighbour of each port that has one."""
+        """Neighbour of each port that has exactly one."""
         self.crowded: set[Plug] = set()
         """Ports with several neighbours."""
         self.peer: dict[Plug, Plug] = {}
@@ -158,20 +158,20 @@ class _Match:
             raise TopologyError(f'{both} are both of device "{device}"; keep one')
 
     def warn(self, sentences: Sequence[str]) -> None:
-        """The first of sentences of one kind, and how many more there are."""
+        """Add a warning: the first of several similar sentences, and the number of the others."""
         if sentences:
             more = f" (and {len(sentences) - 1} more)" if len(sentences) > 1 else ""
             self.warnings.append(sentences[0] + more)
 
     def identify(self) -> None:
-        """Give each neighbour the name of its device: that of its table if it has one, the same
-        name for the same chassis, and a chassis ID with the name where several have one name."""
+        """Give each neighbour the name of its device: the name of its table if it has one, and one
+        name for one chassis. The chassis ID is added if several devices share a name."""
         short = defaultdict(list)
         for device in self.tables:
             short[device.partition(".")[0]].append(device)
 
         def known(name: str) -> str:
-            """Return the device with a table that has a name, short or in full."""
+            """Return the device with a table whose short or full name matches; else `name`."""
             same = short.get(name.partition(".")[0], [])
             if name not in self.tables and len(same) == 1 and ("." in name) != ("." in same[0]):
                 return same[0]
@@ -182,8 +182,8 @@ class _Match:
             for each in table.neighbours:
                 if each.chassis and each.device:
                     names[each.chassis][known(each.device)] = None
-        # A device with a table has the name of its file; else the first name in the tables. Names
-        # with a table each are devices of their own, whatever their chassis ID.
+        # A device with a table has the name of its file, others the first name in the tables. Two
+        # names with a table each are two devices, even with the same chassis ID.
         by_chassis = {
             chassis: next((name for name in among if name in self.tables), next(iter(among)))
             for chassis, among in names.items()
@@ -206,13 +206,13 @@ class _Match:
             self.tables[device] = replace(table, neighbours=neighbours)
 
     def _is_named_after(self, name: str, neighbour: Neighbour) -> bool:
-        """Return whether a neighbour is the one of several devices of a name that has the table:
-        its table leads back from the neighbour's port."""
+        """Return whether, among several devices with this name, a neighbour is the one with a
+        table: a port in that table matches the neighbour's port."""
         table = self.tables.get(name)
         return table is not None and any(each.port in neighbour.ids for each in table.neighbours)
 
     def use(self) -> None:
-        """Fill `reports` from the tables, without what is no cable of the network."""
+        """Fill `reports` from the tables, without management ports, loops and hubs."""
         listed: dict[Plug, dict[tuple[str, tuple[str, ...]], Neighbour]] = {}
         managed, own, empty = [], [], []
         for table in self.tables.values():
@@ -248,10 +248,10 @@ class _Match:
             self.warn(sentences)
 
     def pair(self) -> None:
-        """Find the two ends of each cable."""
+        """Find the two ends of each cable from the neighbours of ports."""
         order = sorted(self.reports, key=lambda plug: (plug.node, natural_key(str(plug.port))))
         goal = {plug: self._goal(plug) for plug in order}
-        # Both ends name each other, or one does and the other names an unknown port.
+        # Both ends name each other, or one end does and the other names an unknown port.
         for plug in order:
             far = goal[plug]
             if far is not None and goal.get(far) == plug:
@@ -261,12 +261,12 @@ class _Match:
             far = goal[plug]
             if far not in free or plug in self.peer:
                 continue
-            # Firmware of a network card may send before its host does: with an address for a name.
+            # The firmware of a network card may send before its host does, with an address as name.
             device = self.reports[far].device
             if device == plug.node or _NO_NAME.fullmatch(device):
                 self._join(plug, far)
                 free.remove(far)
-        # Cables between two devices of which no end is named are alike but for their ports.
+        # Cables between two devices without any named end are equal except for their ports.
         loose: dict[tuple[str, str], list[Plug]] = defaultdict(list)
         for plug in order:
             if plug in free:
@@ -278,7 +278,7 @@ class _Match:
         self._use_single(order, goal)
 
     def _goal(self, plug: Plug) -> Plug | None:
-        """Return the port that a neighbour's table has, too."""
+        """Return the port to which a port leads, if the neighbour's table also has it."""
         neighbour = self.reports[plug]
         ends = (Plug(neighbour.device, port) for port in neighbour.ids)
         known = [end for end in ends if end in self.reports or end in self.crowded]
@@ -294,7 +294,7 @@ class _Match:
         self.peer[far] = plug
 
     def _use_single(self, order: Sequence[Plug], goal: dict[Plug, Plug | None]) -> None:
-        """Use cables that one end alone lists; raises TopologyError where the other contradicts."""
+        """Use cables that only one end lists; raises TopologyError if the other end contradicts."""
         silent, nameless = [], []
         for plug in order:
             if plug in self.peer or goal[plug] in self.crowded:
@@ -326,7 +326,7 @@ class _Match:
         self.warn(silent)
 
     def roles(self) -> tuple[set[str], list[tuple[Plug, Plug]]]:
-        """Return the switches, and the cables of the network."""
+        """Return the switches, and the cables with a switch at one end or both."""
         cables = [(a, b) for a, b in self.peer.items() if a < b]
         degree = Counter(plug.node for plug in self.peer)
         near: dict[str, set[str]] = defaultdict(set)
@@ -371,6 +371,6 @@ class _Match:
 
 
 def _label(ids: Iterable[str]) -> str:
-    """Return the first of ID and description that is no address and no index."""
+    """Return the first of ID and description that is neither an address nor an index."""
     texts = [each for each in ids if each]
     return next((each for each in texts if not _NO_NAME.fullmatch(each)), (texts or ["port"])[0])

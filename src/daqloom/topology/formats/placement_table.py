@@ -1,4 +1,4 @@
-"""A table of units and their hosts: `hosts.units`."""
+"""Reader of `hosts.units`, the table of units and their hosts."""
 
 from operator import attrgetter
 
@@ -16,8 +16,8 @@ def in_order(scenario: Scenario) -> list[UnitPlace]:
 
 
 def units_by_host(scenario: Scenario, fabric: Fabric, hosts: Slots) -> dict[int, UnitPlace]:
-    """The units of `hosts.units` by their hosts, in the order of their numbers; `hosts`: all
-    hosts by port. Raises ScenarioError for a host that is not there."""
+    """Return the units of `hosts.units` by host, in the order of unit numbers; `hosts`: all hosts
+    by port. Raises ScenarioError for a host that the network does not have."""
     known = {fabric.hosts[host].name: host for host in hosts.tolist()}
     units: dict[int, UnitPlace] = {}
     for unit in in_order(scenario):

@@ -1,9 +1,9 @@
-"""The list of ports that `ibnetdiscover -p` prints.
+"""Reader of the list of ports that `ibnetdiscover -p` prints.
 
     SW   3  7 0x00000000000000b1 4x EDR - CA  12  1 0x00000000000000a1 ( 'leaf0' - 'node01 HCA-1' )
     SW   3 11 0x00000000000000b1 4x ???                                  'leaf0'
 
-Kind, LID, port and GUID of both ends; one end alone for a port without a link.
+A line has kind, LID, port and GUID of both ends, or of one end if the port has no link.
 """
 
 import re

@@ -1,15 +1,15 @@
-"""The cables as OpenSM lists them in `opensm-subnet.lst`.
+"""Reader of OpenSM's list of cables, `opensm-subnet.lst`.
 
-A line per cabled port, its own device first, then the one at the other end; numbers hexadecimal:
+A line describes a cabled port: first its own device, then the device at the other end. Numbers are
+hexadecimal:
 
     { SW Ports:24 SystemGUID:… NodeGUID:… PortGUID:… VenID:… DevID:… Rev:… {leaf00} LID:0002 PN:13 }
     { SW Ports:24 SystemGUID:… NodeGUID:… PortGUID:… … {spine00} LID:0007 PN:01 }
     PHY=4x LOG=ACT SPD=25
 
-all on one line; `CA` for adapters, `Rt` for routers, `-SM` behind the kind where a subnet manager
-runs. ibdiagnet's `.lst` begins with comments. LOG other than ACT is a link that carries no data.
-SPD is the signalling rate of a lane in
-Gb/s; `??` stands for what OpenSM 3.3 has no name for: anything faster than EDR.
+all on one line. `CA` is an adapter, `Rt` a router; `-SM` follows the kind of a subnet manager's
+host. A `.lst` of ibdiagnet begins with comments. A link with LOG other than ACT carries no data.
+SPD is the signalling rate of a lane in Gb/s; OpenSM 3.3 prints `??` for rates above EDR.
 """
 
 import re
@@ -44,11 +44,11 @@ _LINE = re.compile(
 )
 
 FIRST = re.compile(r"\s*\{ ?(?:SW|CA|Rt)\b")
-"""Beginning of a line of such a list."""
+"""Beginning of a line in a list of cables."""
 
 
 def read_subnet_list(path: Path) -> tuple[Fabric, list[str]]:
-    """The fabric and warnings; raises TopologyError. Its name is that of the file's folder."""
+    """Return the fabric, named after the file's folder, and warnings; raises TopologyError."""
     lines = counted_lines(path, "cables", "the lines of OpenSM's and ibdiagnet's .lst")
     survey = Survey(path, lines)
     for line in lines:
@@ -74,7 +74,7 @@ def read_subnet_list(path: Path) -> tuple[Fabric, list[str]]:
 
 
 def _end(survey: Survey, number: int, texts: list[str]) -> Plug:
-    """The port that one half of a line names; its device may be known from lines before."""
+    """Return the port described by one half of a line; add its device if it is new."""
     kind = _KINDS[texts[0]]
     ports, guid, port_guid, lid, port = (int(texts[i], 16) for i in (1, 2, 3, 5, 6))
     name = (texts[4] or "").strip()

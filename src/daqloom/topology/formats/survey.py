@@ -1,9 +1,9 @@
-"""A fabric from what a dump of a subnet lists, line by line.
+"""A fabric assembled from a dump of a subnet, line by line.
 
-Dumps list every cable twice, once from each end: that is how a cut or edited file shows. A survey
-collects devices and ends of cables with their lines, then `fabric` checks that both ends agree.
-Switches are put in the order of their names (digits by value), hosts in the order of the switches
-and ports that they are on: `leaf00` port 1, port 2, …
+Dumps list every cable once from each end, so a missing end reveals a cut or edited file. A survey
+collects devices and ends of cables with their lines; `fabric` then checks that both ends agree.
+Switches are sorted by name (digits by value), hosts by their switch and port: `leaf00` port 1, port
+2, …
 """
 
 from collections import Counter
@@ -28,16 +28,16 @@ from daqloom.topology.fabric.fabric import (
 )
 
 LONGEST_DESCRIPTION = 128
-"""InfiniBand's are 64 bytes; a site's map of names may give longer ones."""
+"""Limit on a description; InfiniBand's have 64 bytes, but a site's map of names may have more."""
 
 Kind = Literal["switch", "adapter", "router"]
 
-# Switches hold an adapter of their own for reductions in the network: it runs no program.
+# Switches contain an adapter for reductions in the network; it runs no program.
 INTERNAL_ADAPTER = "Aggregation Node"
 
 
 class Plug(NamedTuple):
-    """One end of a cable as dumps name it: the GUID of a switch or adapter, and its port."""
+    """One end of a cable in a dump: the GUID of a switch or adapter, and its port."""
 
     guid: int
     port: int
@@ -52,7 +52,7 @@ class Device:
     name: str
     ports: int
     lid: int
-    """A switch's; those of an adapter belong to its ports."""
+    """LID of a switch; the LIDs of an adapter belong to its ports."""
     line: int
 
 
@@ -64,7 +64,7 @@ class PortNames(NamedTuple):
 
 
 class Report(NamedTuple):
-    """One end's report of a cable. A rate of 0: faster than what the tool has names for."""
+    """The report of a cable by one end. Rate 0: faster than the dump's format can name."""
 
     line: int
     there: Plug
@@ -81,11 +81,11 @@ class Survey:
     adapter_ports: dict[Plug, PortNames] = field(default_factory=dict)
     reports: dict[Plug, Report] = field(default_factory=dict)
     idle: dict[Plug, int] = field(default_factory=dict)
-    """Ports whose link is not active, and their line."""
+    """Ports whose link is not active, with the line of each."""
     warnings: list[str] = field(default_factory=list)
 
     def fail(self, line: int, sentence: str) -> NoReturn:
-        """Raise the TopologyError of a line."""
+        """Raise a TopologyError that names file and line."""
         raise TopologyError(f"{self.path}, line {line}: {sentence}")
 
     def add(self, device: Device) -> None:
@@ -113,7 +113,7 @@ class Survey:
         self.devices[device.guid] = device
 
     def name_port(self, plug: Plug, names: PortNames, line: int) -> None:
-        """Set GUID and LID of an adapter's port."""
+        """Set GUID and LID of an adapter's port; raises TopologyError if a line before differs."""
         known = self.adapter_ports.setdefault(plug, names)
         if known != names:
             self.fail(
@@ -124,7 +124,7 @@ class Survey:
         self._check_lid(names.lid, line)
 
     def add_link(self, line: int, here: Plug, there: Plug, width: str, speed: str) -> None:
-        """Add what a line reports of the link of a port; `?` in width or speed: without a name."""
+        """Add the link of a port as a line reports it; `?` in width or speed: unknown rate."""
         rate_bps = data_rate(width, speed)
         if rate_bps is None and "?" not in width + speed:
             self.fail(line, f"{self.name(here)}: {width}x{speed} is no known speed of a link")
@@ -145,7 +145,7 @@ class Survey:
         self.reports[here] = report
 
     def check_lines(self) -> None:
-        """Warn of malformed lines. Raise TopologyError where less than half was understood."""
+        """Warn of malformed lines; raise TopologyError if most of the lines were not understood."""
         check_understood(self.lines)
         if number := self.lines.counts[MALFORMED]:
             self.warnings.append(
@@ -154,7 +154,7 @@ class Survey:
             )
 
     def name(self, plug: Plug) -> str:
-        """Return a port for people: `switch "leaf00" port 21`."""
+        """Return a port as text for messages: `switch "leaf00" port 21`."""
         device = self.devices.get(plug.guid)
         if device is None:
             return f"the device with GUID 0x{plug.guid:016x} port {plug.port}"
@@ -203,7 +203,7 @@ class Survey:
             claim(names.lid, f"{self.name(plug)} (0x{plug.guid:x})", line)
 
     def _leave_out(self) -> None:
-        """Leave out routers, the switches' internal adapters and cables that carry nothing."""
+        """Leave out routers, internal adapters of switches, and cables whose link is not active."""
         devices = sorted(self.devices.values(), key=lambda device: device.line)
         adapters = [d for d in devices if d.kind == "adapter" and INTERNAL_ADAPTER in d.name]
         routers = [d for d in devices if d.kind == "router"]
@@ -255,7 +255,7 @@ class Survey:
         return checked(Fabric(name, tuple(hosts), tuple(nodes), cables, lines))
 
     def _unique_names(self, adapters: list[Plug], switches: list[Device]) -> list[str]:
-        """Return names of hosts, then switches, made unique by `/P1` (port) or GUID."""
+        """Return names of hosts, then of switches, made unique by `/P1` (port) or GUID."""
         ports = Counter(plug.guid for plug in adapters)
         part = {plug: f"/P{plug.port}" if ports[plug.guid] > 1 else "" for plug in adapters}
         names = [self.devices[plug.guid].name + part[plug] for plug in adapters]
@@ -278,7 +278,7 @@ class Survey:
         return unique
 
     def _cables(self, ends: dict[Plug, End]) -> list[Cable]:
-        """Return each cable once, from its lower end; where the ends differ, at the lower rate."""
+        """Return each cable once, from its lower end, with the lower of the rates at its ends."""
         cables, assumed, differing = [], [], []
         for here, report in self.reports.items():
             if ends[here] > ends[report.there]:

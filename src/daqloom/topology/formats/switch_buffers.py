@@ -1,9 +1,9 @@
-"""Packet buffers of a real switch, from its own files: SONiC's `config_db.json`, Junos' page `show
-class-of-service shared-buffer` and its configuration.
+"""Reader of a real switch's packet buffers from its own files: SONiC's `config_db.json`, Junos'
+page `show class-of-service shared-buffer` and its configuration.
 
-Both are a shared memory with dynamic thresholds: a queue may hold alpha times what is free of the
-pool, besides what is reserved for it. SONiC writes alpha as a power, `dynamic_th` n for 2^n; Junos
-as a number from 0 to 10, `dynamic-threshold` n for 2^(n - 7). Only the egress side is used.
+Both describe a shared memory with dynamic thresholds: a queue may hold alpha times the free part of
+the pool, besides its reserved part. SONiC writes alpha as a power, `dynamic_th` n for 2^n; Junos as
+a number from 0 to 10, `dynamic-threshold` n for 2^(n - 7). Only egress buffers are used.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ MOST_LEVEL = 10
 POWERS = range(-8, 8)
 """Values of SONiC's `dynamic_th`."""
 NO_THRESHOLD = 1e6
-"""Alpha that limits nothing, beside a static threshold."""
+"""Alpha without effect, for a queue with a static threshold."""
 
 
 @dataclass(frozen=True)
 class BufferChoice:
-    """Values that the files do not contain, and which of their queues counts."""
+    """Values that the files lack, and the choice of the queue whose buffers are used."""
 
     ports: int | None = None
     cell_bytes: int | None = None
@@ -46,25 +46,25 @@ class BufferChoice:
     queue: int = 0
     """Queue of each port that carries the traffic (SONiC)."""
     profile: str = ""
-    """Buffer profile of that queue (SONiC); by default the one of BUFFER_QUEUE."""
+    """Buffer profile of that queue (SONiC); by default its profile in BUFFER_QUEUE."""
 
 
 @dataclass(frozen=True)
 class Buffers:
-    """Buffers of a switch as the keys of a table `network.switch.NAME`."""
+    """Buffers of a switch, convertible to keys of a table `network.switch.NAME`."""
 
     origin: str
     """Origin of the numbers, in words."""
     shared_bytes: int
     reserved_bytes: int
-    """For all ports together."""
+    """Reserved bytes of all ports together."""
     ports: int
     alpha: float
     cell_bytes: int
     limit_bytes: int = 0
     """Largest occupancy of a port; 0: no such limit."""
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By file: lines, or rows of tables, by fate."""
+    """Counts of used, ignored and malformed lines or table rows, by file."""
     unit: str = "line"
     """Unit of `counts`."""
 
@@ -83,8 +83,8 @@ class Buffers:
 
 
 def read_buffers(paths: Sequence[Path], choice: BufferChoice) -> Buffers:
-    """Return the buffers that files of one switch describe. Raises TopologyError where a file was
-    not understood, and where a number is missing that `choice` does not have either."""
+    """Return the buffers that files of one switch describe. Raises TopologyError if a file was not
+    understood, or if a number is missing both in the files and in `choice`."""
     texts = {path: whole_text(path, LARGEST_BYTES, f"known are {KINDS}") for path in paths}
     [first, *others] = texts
     if not texts[first].lstrip().startswith("{"):
@@ -97,7 +97,7 @@ def read_buffers(paths: Sequence[Path], choice: BufferChoice) -> Buffers:
 def _ports_and_cell(
     where: str, choice: BufferChoice, ports: int | None, missing: str = ""
 ) -> tuple[int, int]:
-    """Return number of ports and size of a cell (B); raises TopologyError if missing."""
+    """Return number of ports and size of a cell (B); raises TopologyError if either is missing."""
     ports, cell_bytes = choice.ports or ports, choice.cell_bytes
     lacks = [missing] if missing else []
     if not ports:
@@ -119,7 +119,7 @@ _Rows = Mapping[str, Any]
 
 
 def _sonic(path: Path, text: str, choice: BufferChoice) -> Buffers:
-    """The egress queue of `choice`: pool, reserved bytes and threshold of its profile."""
+    """Return pool, reserved bytes and threshold of the egress queue that `choice` selects."""
     try:
         tables = json.loads(text)
     except (ValueError, RecursionError):
@@ -163,7 +163,7 @@ def _sonic(path: Path, text: str, choice: BufferChoice) -> Buffers:
 
 
 def _profile(path: Path, queues: _Rows, queue: int, rows: CountedLines) -> str:
-    """Return the one profile of a queue of all ports."""
+    """Return the buffer profile that a queue has on all ports."""
     found: dict[str, str] = {}
     numbers: set[int] = set()
     for key, row in queues.items():
@@ -203,7 +203,7 @@ def _row(path: Path, table: str, rows: _Rows, name: str) -> _Rows:
 
 
 def _name(text: object) -> str:
-    """The name in a reference: `egress_lossy_pool`, or `[BUFFER_POOL|egress_lossy_pool]`."""
+    """Return the name in a reference: `egress_lossy_pool`, or `[BUFFER_POOL|egress_lossy_pool]`."""
     found = _REFERENCE.fullmatch(text) if isinstance(text, str) else None
     return found[1] if found else str(text or "")
 
@@ -218,7 +218,7 @@ def _whole(where: str, row: _Rows, key: str, default: str = "") -> int:
 
 
 def _front_ports(ports: object) -> int:
-    """Return the number of ports of the front panel; 0 where the file has no table of ports."""
+    """Return the number of front-panel ports; 0 if the file has no table of ports."""
     if not isinstance(ports, dict):
         return 0
     rows = [row for row in ports.values() if isinstance(row, dict)]
@@ -237,7 +237,7 @@ _SHARED = _EGRESS[:2]
 
 
 def _junos(texts: Mapping[Path, str], choice: BufferChoice) -> Buffers:
-    """The lossy partition of the egress buffer, and its threshold of the configuration."""
+    """Return the lossy partition of the egress buffer, with the configuration's threshold."""
     amounts: dict[str, int] = {}
     lossy: dict[str, int] = {}
     counts = {}
@@ -273,7 +273,7 @@ def _junos(texts: Mapping[Path, str], choice: BufferChoice) -> Buffers:
 
 
 def _page(path: Path, lines: CountedLines) -> dict[str, int]:
-    """Return the amounts of the section Egress (B), by name."""
+    """Return the amounts in the section Egress (B), by name."""
     found: dict[str, int] = {}
     section = ""
     for line in lines:
@@ -299,8 +299,8 @@ def _page(path: Path, lines: CountedLines) -> dict[str, int]:
 
 
 def _configuration(lines: CountedLines, *, has_buffers: bool) -> dict[str, int]:
-    """Return the numbers of the lossy partition of the egress buffer: percent and
-    dynamic-threshold; and `OWN` where a scheduler has a threshold."""
+    """Return the numbers of the egress buffer's lossy partition: percent and dynamic-threshold.
+    `OWN` is added if a scheduler has a threshold."""
     found: dict[str, int] = {}
     for line, words in _statements(lines):
         is_shared = words[:2] == _SHARED
@@ -328,7 +328,7 @@ def _configuration(lines: CountedLines, *, has_buffers: bool) -> dict[str, int]:
 
 
 def _statements(lines: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each line and the words of its statement, of `set` lines or braces."""
+    """Yield each line and the words of its full statement, from `set` lines or braces."""
     path: list[tuple[str, ...]] = []
     for line in lines:
         text = re.sub(r"/\*.*?\*/|##?.*$", "", line).strip()

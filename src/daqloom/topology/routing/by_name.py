@@ -1,4 +1,4 @@
-"""Routing by name: the tables that were imported, or computed ones."""
+"""Choice of forwarding tables by name: imported tables, or computed ones."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,12 @@ IMPORTED = "imported"
 D_MOD_K = "d-mod-k"
 MINIMAL = "minimal"
 MENDED = "mended"
-"""In scenarios: the tables of a schedule (`daqloom.topology.failures.repair`)."""
+"""Tables made for a schedule (`daqloom.topology.failures.repair`), only in scenarios."""
 
 
 def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) -> Routes:
-    """The forwarding tables of a name: `imported`, `d-mod-k`, `minimal` or `minimal:<tie>`. Raises
-    TopologyError for an unknown name and where the fabric does not allow it."""
+    """Return the forwarding tables called `imported`, `d-mod-k`, `minimal` or `minimal:<tie>`.
+    Raises TopologyError for an unknown name, or if the fabric does not allow these tables."""
     kind, _, tie = name.partition(":") if name else (default_routing(tables), "", "")
     if kind == MINIMAL:
         return minimal(fabric, tie) if tie else minimal(fabric)
@@ -44,5 +44,5 @@ def routing(fabric: Fabric, tables: NDArray[np.int16] | None, name: str | None) 
 
 
 def default_routing(tables: NDArray[np.int16] | None) -> str:
-    """The routing by default: the imported tables where there are any, else D-mod-K."""
+    """Return the default routing: the imported tables if there are any, else D-mod-K."""
     return D_MOD_K if tables is None else IMPORTED

@@ -1,7 +1,7 @@
-"""Credit loops: circles of links on each of which a packet can wait for the buffer behind the next.
+"""Credit loops: circles of links in which packets wait for the buffer behind the next link.
 
-Without drops, a packet keeps the buffer behind a link until that behind its next link has space.
-Only routes with a circle of these dependencies can block for good (Dally and Seitz 1987).
+In a network without drops, a packet occupies the buffer after a link until the buffer after its
+next link has space. Only routes with a circle of such waits block for good (Dally and Seitz 1987).
 """
 
 from collections import defaultdict, deque
@@ -21,13 +21,13 @@ with lazy.imports():
     from scipy.sparse import csgraph
 
 Loop = tuple[End, ...]
-"""The outputs of a circle, each of which waits for the next one, the last one for the first."""
+"""Outputs of a circle: each waits for the next one, and the last one for the first."""
 
 
 def credit_loops(paths: Paths, hosts: ArrayLike | None = None) -> list[Loop]:
-    """Return a short circle of each set of links that wait for each other, the shortest first.
+    """Return one short circle for each set of links that wait for each other, shortest first.
 
-    `hosts`: those that send to each other; by default all. Circles of one set share links.
+    `hosts`: the hosts that send to each other; by default all. Circles in one set share links.
     """
     edges = _trimmed(_dependencies(paths, hosts))
     if not edges.size:
@@ -45,14 +45,14 @@ def credit_loops(paths: Paths, hosts: ArrayLike | None = None) -> list[Loop]:
 
 
 def loop_names(fabric: Fabric, loop: Iterable[tuple[int, int]]) -> str:
-    """Return a circle of ends for people: `sw0 port 2 → sw1 port 2 → sw0 port 2`."""
+    """Return a circle of ends as text: `sw0 port 2 → sw1 port 2 → sw0 port 2`."""
     names = [fabric.end_name(End(*end)) for end in loop]
     return " → ".join([*names, names[0]])
 
 
 def warnings(network: Network, fabric: Fabric, paths: Paths, hosts: ArrayLike) -> list[str]:
-    """Return a sentence where the routes between hosts of an InfiniBand network can block for good:
-    packets have no head-of-queue lifetime after which one of a circle is discarded."""
+    """Return a sentence if routes between hosts of an InfiniBand network can block for good,
+    because no head-of-queue lifetime discards a packet of the circle."""
     if network.technology != "infiniband" or network.switch.head_of_queue_lifetime:
         return []
     loops = credit_loops(paths, hosts)
@@ -67,7 +67,7 @@ def warnings(network: Network, fabric: Fabric, paths: Paths, hosts: ArrayLike) -
 
 
 def _dependencies(paths: Paths, hosts: ArrayLike | None) -> NDArray[np.int64]:
-    """(2, dependencies): a link, and one that some packet takes right behind it."""
+    """Return (2, dependencies): a link, and the next link of some packet that crosses it."""
     wiring = paths.wiring
     some = np.arange(len(wiring.leaf)) if hosts is None else np.unique(np.asarray(hosts, int))
     some = some[wiring.leaf[some] != NONE]
@@ -82,8 +82,8 @@ def _dependencies(paths: Paths, hosts: ArrayLike | None) -> NDArray[np.int64]:
 
 
 def _trimmed(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the dependencies without those of links that no other waits for, or that wait for no
-    other, again and again. Any that are left have a circle."""
+    """Return dependencies without links that no other link waits for, or that wait for no other,
+    removed repeatedly. If any remain, they contain a circle."""
     while edges.size:
         is_inner = np.isin(edges[0], edges[1]) & np.isin(edges[1], edges[0])
         if is_inner.all():
@@ -93,7 +93,7 @@ def _trimmed(edges: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _circle(first: int, after: Mapping[int, list[int]]) -> list[int]:
-    """Return a shortest circle through a link that is on one."""
+    """Return a shortest circle through a link that lies on a circle."""
     before = {first: first}
     queue = deque([first])
     while queue:
@@ -111,7 +111,7 @@ def _circle(first: int, after: Mapping[int, list[int]]) -> list[int]:
 
 
 def _ends(paths: Paths, loop: Iterable[int]) -> Loop:
-    """The outputs, beginning with the first node."""
+    """Return the outputs of a loop, beginning with the one at the lowest node."""
     wiring = paths.wiring
     ends = [End(int(wiring.tail[link]), int(wiring.tail_port[link])) for link in loop]
     first = ends.index(min(ends))

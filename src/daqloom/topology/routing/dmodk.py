@@ -1,10 +1,9 @@
 """D-mod-K routing of a folded Clos of two or three levels.
 
-The path to a host follows from p, its port's index on its leaf from 0: the spine is
-S(p) = p mod N_spine (LHCb event builder, eq. 1), and of the parallel links to that spine, up and
-down, number ⌊p / N_spine⌋ mod links. One level higher, the rest of the host's number decides
-likewise, e = leaf · ⌈K / N⌉ + ⌊p / N⌋, with K ports on each leaf and N switches above it (Zahavi's
-D-Mod-K).
+The path to a host follows from p, the index (from 0) of the host's port on its leaf. The spine is
+S(p) = p mod N_spine (LHCb event builder, eq. 1); of the parallel links to that spine, in both
+directions, number ⌊p / N_spine⌋ mod links is used. One level higher the same rule applies to e =
+leaf · ⌈K / N⌉ + ⌊p / N⌋, with K ports on each leaf and N switches above it (Zahavi's D-Mod-K).
 """
 
 from collections import defaultdict
@@ -24,14 +23,14 @@ LEAF, CORE = 1, 3
 
 
 def port_index(wiring: Wiring) -> NDArray[np.int32]:
-    """(hosts,): the index of a host's port on its leaf among the ports that hosts have on any."""
+    """(hosts,): the index of a host's leaf port among all port numbers that hosts use on leaves."""
     ports = np.unique(wiring.leaf_port[wiring.leaf != NONE])
     return np.searchsorted(ports, wiring.leaf_port).astype(np.int32)
 
 
 def d_mod_k(fabric: Fabric) -> Routes:
-    """D-mod-K forwarding tables. Hosts may be missing and parallel links dead. Raises
-    TopologyError, with the switch and port, where the cables are no folded Clos."""
+    """Return D-mod-K forwarding tables; hosts may be missing and parallel links dead. Raises
+    TopologyError with switch and port if the cables form no folded Clos."""
     ports = no_routes(fabric)
     wiring = wire(fabric)
     regular = _tree(fabric, wiring)
@@ -65,23 +64,23 @@ def d_mod_k(fabric: Fabric) -> Routes:
 
 @dataclass(frozen=True)
 class _Tree:
-    """Switches by level and the cables between them, in the order of names and ports."""
+    """Switches by level and the cables between them, sorted by names and ports."""
 
     level: tuple[int, ...]
     leaves: list[int]
     above: dict[int, list[int]]
     below: dict[int, list[int]]
-    """The switches of the next level, and of the one below, that a switch is cabled to."""
+    """Switches of the next higher and of the next lower level that are cabled to a switch."""
     cables: dict[tuple[int, int], list[int]]
-    """The ports by which a switch reaches another directly, ordered by the upper one's ports."""
+    """Ports of a switch that lead to another one directly, sorted by the upper switch's ports."""
 
     def port_to(self, switch: int, other: int, number: NDArray[np.int32]) -> NDArray[np.int16]:
-        """The port towards a neighbour, by the parallel link of this number mod links."""
+        """Return the port to a neighbour: the parallel link with index `number` mod links."""
         links = np.array(self.cables[switch, other], np.int16)
         return links[number % len(links)]
 
     def up(self, switch: int, number: NDArray[np.int32]) -> NDArray[np.int16]:
-        """The port upwards: neighbour `number` mod neighbours, then link by link; 0 at the top."""
+        """Return the port upwards: neighbour `number` mod neighbours, then link; 0 at the top."""
         above = self.above[switch]
         ports = np.zeros(len(number), np.int16)
         for place, neighbour in enumerate(above):
@@ -92,7 +91,7 @@ class _Tree:
     def down(
         self, root: int, above: list[int], p: NDArray[np.int32], e: NDArray[np.int32]
     ) -> NDArray[np.int16]:
-        """The port from a root to the switch above the leaf that p names, or else to any there."""
+        """Return a root's port to the switch above a leaf that p selects, or to a reachable one."""
         ports = np.zeros(len(p), np.int16)
         reached = [switch for switch in above if (root, switch) in self.cables]
         for place, switch in enumerate(reached):
@@ -146,8 +145,8 @@ def _tree(fabric: Fabric, wiring: Wiring) -> _Tree:
 
 
 def _used(wiring: Wiring) -> NDArray[np.bool_]:
-    """(switches,): whether a switch is on a shortest path between two hosts. Those that are not,
-    such as leaves and pods that stand empty, need no routes."""
+    """(switches,): whether a switch is on a shortest path between two hosts. Other switches, such
+    as empty leaves and pods, need no routes."""
     distances = leaf_distances(wiring)
     used = np.zeros(len(wiring.out) - len(wiring.leaf), bool)
     if distances:
@@ -159,7 +158,7 @@ def _used(wiring: Wiring) -> NDArray[np.bool_]:
 
 
 def _check_alike(fabric: Fabric, tree: _Tree) -> None:
-    """Switches that share one above them share all: else a number would name different ones."""
+    """Check that switches with a common switch above have all in common, so that numbers agree."""
     first: dict[int, int] = {}
     for switch, above in tree.above.items():
         for other in above:

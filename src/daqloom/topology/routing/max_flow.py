@@ -1,9 +1,9 @@
-"""The most that a network can carry of an exchange of all with all, however it is routed.
+"""Upper bound on all-to-all traffic that a network can carry with any routing.
 
-A concurrent flow: all pairs of hosts at the same rate, split over any ways. Of what a leaf sends
-only the sum on each bundle of parallel cables counts, so a linear program with a number for each
-leaf and direction of a bundle is exact: at every switch what comes and does not go on is for its
-own hosts, and no bundle carries more than its cables.
+It is a concurrent flow: all pairs of hosts send at the same rate, split over any paths. Only the
+sum of a leaf's flows on each bundle of parallel cables matters, so a linear program with one
+variable for each leaf and direction of a bundle is exact. Traffic that enters a switch leaves it or
+is for its own hosts, and no bundle carries more than its cables.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ with lazy.imports():
     from scipy import optimize, sparse
 
 NOTHING = 1e-12
-"""A rate that is 0 but for rounding."""
+"""Rate that counts as 0, to allow for rounding."""
 
 
 def least_time(wiring: Wiring, hosts: NDArray[np.int32], sent: NDArray[np.float64]) -> float:
-    """Return the least time in which the cables between switches carry what each of `hosts` sends
-    to each other one: `sent`, (hosts,), is the time of one flow on the slowest cable of all.
-    Infinity where there is no way; 0 where all are on one leaf."""
+    """Return the least time in which the cables between switches carry all traffic from each of
+    `hosts` to each other one. `sent`, (hosts,), is the time of one flow on the slowest cable of
+    all. Infinity if a host is unreachable; 0 if all hosts are on one leaf."""
     leaves, leaf = np.unique(wiring.leaf[hosts], return_inverse=True)
     tails, heads, cables = _bundles(wiring)
     count, switches = len(leaves), len(wiring.out) - len(wiring.leaf)
@@ -57,8 +57,8 @@ def least_time(wiring: Wiring, hosts: NDArray[np.int32], sent: NDArray[np.float6
 def _bundles(
     wiring: Wiring,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return the bundles of parallel cables between switches, once for each direction: from, to,
-    and the rate of all cables together, in units of that of the slowest cable of all."""
+    """Return the bundles of parallel cables between switches, one for each direction: from, to, and
+    total rate in units of the slowest cable's rate."""
     first, switches = len(wiring.leaf), len(wiring.out) - len(wiring.leaf)
     between = (wiring.tail >= first) & (wiring.head >= first)
     tail, head = (end[between].astype(np.int64) - first for end in (wiring.tail, wiring.head))

@@ -1,6 +1,6 @@
-"""Shortest paths on any cabling: one, by a rule for the choice among equally short ones, or all.
+"""Shortest paths on any cabling: one path, by a rule for ties, or all shortest paths.
 
-Ethernet switches pick one of all by a hash of the flow (ECMP), also within a bundle (LAG).
+Ethernet switches select one of all shortest paths by a hash of the flow (ECMP), also in a LAG.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from daqloom.topology.routing.dmodk import port_index
 from daqloom.topology.routing.routes import Routes, no_routes
 
 Chooser = Callable[[NDArray[np.bool_], NDArray[np.int64], int], NDArray[np.intp]]
-"""From the ports of each switch on a shortest path, (switches, ports), how many destinations each
-port has got so far, and the destination's port index on its leaf: the port of each switch."""
+"""Function that chooses the port of each switch from its ports on a shortest path (switches,
+ports), the destinations of each port so far, and the destination's port index on its leaf."""
 
 
 def _balanced(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
-    """The port that fewest destinations have got so far, as OpenSM's minhop."""
+    """Return the port with the fewest destinations so far, as OpenSM's minhop does."""
     port: NDArray[np.intp] = np.where(ways, used, np.iinfo(np.int64).max).argmin(axis=1)
     return port
 
@@ -33,7 +33,7 @@ def _lowest_port(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -
 
 
 def _modulo(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
-    """The way whose number is the destination's port index mod the number of ways."""
+    """Return the shortest-path port whose index is the destination's port index mod such ports."""
     count = ways.cumsum(axis=1)
     number = index % np.maximum(count[:, -1:], 1) + 1
     port: NDArray[np.intp] = (ways & (count == number)).argmax(axis=1)
@@ -48,8 +48,8 @@ TIES: dict[str, Chooser] = {
 
 
 def minimal(fabric: Fabric, tie: str = "balanced") -> Routes:
-    """Shortest-path forwarding tables, destinations in the order of `fabric.hosts`. A switch
-    without way to a host has 0. Raises TopologyError for an unknown tie rule."""
+    """Return shortest-path forwarding tables, destinations in the order of `fabric.hosts`; 0: the
+    switch has no path to the host. Raises TopologyError for an unknown tie rule."""
     if tie not in TIES:
         raise TopologyError(f'minimal routing has no tie rule "{tie}"; known are {", ".join(TIES)}')
     ports = no_routes(fabric)
@@ -69,7 +69,7 @@ def minimal(fabric: Fabric, tie: str = "balanced") -> Routes:
 
 
 def ways_to_leaf(wiring: Wiring) -> Callable[[int], NDArray[np.bool_]]:
-    """(switches, ports): whether a port is on a shortest path to a leaf."""
+    """Return, for a leaf, (switches, ports): whether a port is on a shortest path to it."""
     hosts = len(wiring.leaf)
     neighbour = np.append(wiring.head, NONE)[wiring.out[hosts:]] - hosts
     distances = leaf_distances(wiring)
@@ -88,12 +88,12 @@ class EqualCost:
     """Forwarding tables in which a route may be a group of ports."""
 
     ports: NDArray[np.uint16]
-    """(switches, hosts): port to a host; 0: no route; number of ports + n, from 1: n-th group."""
+    """(switches, hosts): port to a host; 0: no route; number of ports + n: n-th group, from 1."""
     groups: tuple[tuple[int, tuple[int, ...]], ...]
-    """Place in `fabric.switches`, and ports, of each group; those of a switch by their numbers."""
+    """For each group: index in `fabric.switches`, and ports; sorted by number in a switch."""
 
     def first(self, fabric: Fabric) -> Routes:
-        """Return tables with the first port of each group."""
+        """Return forwarding tables that use only the first port of each group."""
         ports = self.ports.astype(np.int16)
         number = [switch.ports for switch in fabric.switches]
         for switch, group in self.groups:
@@ -103,12 +103,12 @@ class EqualCost:
 
 
 def single(routes: Routes) -> EqualCost:
-    """Return tables that name one port for each host."""
+    """Return forwarding tables with one port for each host."""
     return EqualCost(routes.ports.astype(np.uint16), ())
 
 
 def equal_cost(fabric: Fabric) -> EqualCost:
-    """Return tables with all shortest ways of each switch to each host."""
+    """Return forwarding tables with all shortest paths from each switch to each host."""
     ports = no_routes(fabric).astype(np.uint16)
     wiring = wire(fabric)
     ways_to = ways_to_leaf(wiring)

@@ -1,4 +1,4 @@
-"""Paths of all pairs by a fabric's forwarding tables, and mistakes in these tables."""
+"""Paths of all pairs of hosts through a fabric's forwarding tables, and defects of the tables."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -11,22 +11,22 @@ from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.fabric.wiring import NONE, Wiring, wire
 
 MOST_HOPS = 64
-"""Most hops of a directed route of InfiniBand's subnet management; no fabric is longer."""
+"""Limit on hops, that of directed routes in InfiniBand's subnet management."""
 
 
 MOST_ROUTES = 1 << 23
-"""Entries of all tables together: following them takes some 60 B for each."""
+"""Limit on entries of all tables together; tracing them takes about 60 B for each entry."""
 
 
 @dataclass(frozen=True)
 class Routes:
-    """Forwarding tables: `ports[switch, host]` is the port towards a host, 0 without route."""
+    """Forwarding tables: `ports[switch, host]` is the port towards a host, 0 without a route."""
 
     ports: NDArray[np.int16]
 
 
 def no_routes(fabric: Fabric) -> NDArray[np.int16]:
-    """Tables of zeros, to be filled; raises TopologyError for a fabric with too many entries."""
+    """Return tables of zeros; raises TopologyError for a fabric with too many entries."""
     shape = len(fabric.switches), len(fabric.hosts)
     if shape[0] * shape[1] > MOST_ROUTES:
         raise TopologyError(
@@ -41,7 +41,7 @@ Kind = Literal["no route", "uncabled port", "wrong host", "loop", "uncabled host
 
 @dataclass(frozen=True)
 class Defect:
-    """A switch's port (0: none) at which packets to some hosts are lost, or that they circle by."""
+    """A switch's port (0: none) at which packets to some hosts are lost or enter a loop."""
 
     kind: Kind
     switch: int
@@ -49,7 +49,7 @@ class Defect:
     port: int
     destinations: tuple[int, ...]
     pairs: int
-    """(source, destination) pairs that fail for this."""
+    """Number of (source, destination) pairs that fail at this port."""
     sentence: str
 
 
@@ -61,7 +61,7 @@ class Paths:
     rest: NDArray[np.int32]
     """(hops, switches, hosts): the links from a switch to a host, `NONE` after arrival or loss."""
     arrives: NDArray[np.bool_]
-    """(switches + 1, hosts): whether packets arrive; last row, False: no switch."""
+    """(switches + 1, hosts): whether packets arrive; the last row, for no switch, is False."""
     defects: tuple[Defect, ...]
 
     @property
@@ -70,14 +70,14 @@ class Paths:
         return sum(defect.pairs for defect in self.defects)
 
     def broken(self, sources: ArrayLike, destinations: ArrayLike) -> NDArray[np.bool_]:
-        """Which of many pairs have no path; never a host and itself, nor one that is negative."""
+        """Return which pairs have no path; False for a host and itself, and for a negative host."""
         source, destination = np.broadcast_arrays(np.asarray(sources), np.asarray(destinations))
         lost: NDArray[np.bool_] = ~self.arrives[self.wiring.leaf[source], destination]
         lost &= (source >= 0) & (destination >= 0) & (source != destination)
         return lost
 
     def links(self, sources: ArrayLike, destinations: ArrayLike) -> NDArray[np.int32]:
-        """Return the directed links of many pairs, (hops, *shape of the pairs broadcast): `NONE`
+        """Return the directed links of many pairs, (hops, *shape of the pairs broadcast); `NONE`
         after arrival, without a path, for a host and itself, and for a negative host."""
         source, destination = np.broadcast_arrays(np.asarray(sources), np.asarray(destinations))
         links = np.empty((1 + len(self.rest), *source.shape), np.int32)
@@ -91,7 +91,7 @@ class Paths:
 
 
 class Hop(NamedTuple):
-    """A node on a path, the port it sends by (0 at the end) and the one it got by (0 at first)."""
+    """A node on a path, its output port (0 at the end) and its input port (0 at the start)."""
 
     node: int
     out_port: int
@@ -99,7 +99,7 @@ class Hop(NamedTuple):
 
 
 def route(fabric: Fabric, routes: Routes, source: int, destination: int) -> list[Hop]:
-    """The path of one pair, hosts included. Raises TopologyError where the tables lead astray."""
+    """Return the path of one pair with both hosts. Raises TopologyError if the tables have none."""
     wiring = wire(fabric)
     nodes, hosts = fabric.nodes, len(fabric.hosts)
     target = nodes[destination].name
@@ -130,7 +130,7 @@ def route(fabric: Fabric, routes: Routes, source: int, destination: int) -> list
 
 
 def trace(fabric: Fabric, routes: Routes) -> Paths:
-    """Follows the tables for all pairs at once. Raises TopologyError for paths of over 64 hops."""
+    """Trace the tables for all pairs at once. Raises TopologyError for paths of over 64 hops."""
     wiring = wire(fabric)
     switches, hosts = len(fabric.switches), len(fabric.hosts)
     if routes.ports.shape != (switches, hosts):
@@ -153,7 +153,7 @@ class _Step:
     link: NDArray[np.int32]
     """The link taken, `NONE` without route or cable."""
     towards: NDArray[np.int32]
-    """The switch it leads to; `switches` at arrival; the switch itself where the packet is lost."""
+    """The switch to which the link leads; `switches` at arrival; the same switch on a loss."""
 
 
 def _step(wiring: Wiring, routes: Routes) -> _Step:
@@ -169,8 +169,8 @@ def _step(wiring: Wiring, routes: Routes) -> _Step:
 
 
 def _follow(towards: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Where packets end: `switches` at their host, else the switch that loses them or one that
-    they pass again and again. Doubles the steps until they are more than there are switches."""
+    """Return where packets end: `switches` at their host, else the switch that loses them or one on
+    their loop. Each iteration doubles the steps, until these exceed the number of switches."""
     switches, hosts = towards.shape
     final = np.vstack([towards, np.full((1, hosts), switches, np.int32)])
     for _ in range(max(switches, 1).bit_length()):
@@ -222,7 +222,7 @@ def _defects(
 
 
 def _least_of_circle(towards: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return, for a switch on a circle, the first switch of it, so that all give the same."""
+    """Return, for a switch on a circle, the lowest switch of the circle, which identifies it."""
     switches, hosts = towards.shape
     ahead = np.vstack([towards, np.full((1, hosts), switches, np.int32)])
     least = np.broadcast_to(np.arange(switches + 1, dtype=np.int32)[:, None], ahead.shape)

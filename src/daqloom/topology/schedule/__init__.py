@@ -1,1 +1,1 @@
-"""Slots of hosts in linear shift, and its phases."""
+"""Slots of hosts in the schedule of linear shift, and its phases."""

@@ -1,14 +1,14 @@
 """A schedule of linear shift in which every leaf sends to every leaf in each phase.
 
-The slots form one frame for each of the L leaves, and a frame has one slot for each of the h hosts
-of a leaf. The readout units of a frame are those of one leaf. The builder units of a frame are
-⌊h / L⌋ turns of one builder unit of each leaf; the remaining slots, the extras, go to one leaf
-after the other, frame by frame.
+The slots form one frame for each of the L leaves; a frame has one slot for each of the h hosts of a
+leaf. The readout units of a frame are those of one leaf. The builder units of a frame are ⌊h / L⌋
+turns; a turn is one builder unit from each leaf. The remaining slots, the extras, go to one leaf in
+each frame, in rotation.
 
-In each phase a frame of readout units sends to every position of a frame once. A leaf thus has one
-flow for each turn to every leaf, including itself, and one more for each extra. Each phase loads
-the cables between leaves as the average phase does. In the usual order, by contrast, a leaf sends
-to only one or two other leaves in a phase.
+In each phase, a frame of readout units sends to every position of a frame once. A leaf thus has one
+flow for each turn to every leaf, including itself, and one more for each extra. The load on cables
+between leaves is the same in each phase. In the default order, a leaf sends to only one or two
+other leaves in a phase.
 """
 
 from dataclasses import dataclass
@@ -20,40 +20,40 @@ from daqloom.topology.schedule.slots import DUMMY, Slots
 
 @dataclass(frozen=True)
 class Frames:
-    """The frames of some leaves; leaves, and the hosts of each, are numbered from 0."""
+    """Frames for a set of leaves; leaves, and the hosts of each, are numbered from 0."""
 
     hosts: list[list[int]]
     """By leaf."""
     turns: int
     length: int
-    """Slots of a frame, no less than a leaf has hosts, nor than the turns take."""
+    """Slots of a frame: at least the hosts of a leaf, and at least the slots of all turns."""
 
     @property
     def count(self) -> int:
-        """Frames, as many as leaves."""
+        """Number of frames, equal to the number of leaves."""
         return len(self.hosts)
 
     @property
     def extras(self) -> int:
-        """Slots of a frame behind the turns."""
+        """Number of slots of a frame after its turns."""
         return self.length - self.turns * self.count
 
     def host(self, leaf: int, number: int) -> int:
-        """A host of a leaf, `DUMMY` where it has fewer."""
+        """Return a host of a leaf by number, or `DUMMY` if the leaf has fewer hosts."""
         hosts = self.hosts[leaf]
         return hosts[number] if number < len(hosts) else DUMMY
 
     def of_turn(self, turn: int, leaf: int) -> list[int]:
-        """The hosts of a leaf that have this turn, by frame."""
+        """Return the hosts of a leaf in this turn, one for each frame."""
         return [self.host(leaf, self.turns * frame + turn) for frame in range(self.count)]
 
     def of_extra(self, extra: int) -> list[tuple[int, int]]:
-        """Leaf and host of an extra slot, by frame."""
+        """Return the leaf and host of an extra slot, for each frame."""
         leaves = [(frame + extra + 1) % self.count for frame in range(self.count)]
         return [(leaf, self.host(leaf, self.turns * self.count + extra)) for leaf in leaves]
 
     def schedule(self) -> tuple[Slots, Slots]:
-        """The slots of readout units, and those of builder units."""
+        """Return the slots of the readout units, and those of the builder units."""
         readouts = [[self.host(leaf, each) for each in range(self.length)] for leaf in self._leaves]
         builders = [
             self.of_turn(turn, leaf) for turn in range(self.turns) for leaf in self._leaves

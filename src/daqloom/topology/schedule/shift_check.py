@@ -1,12 +1,12 @@
-"""The schedule check: how many flows share a link in each phase of linear shift.
+"""Schedule check: the number of flows that share a link in each phase of linear shift.
 
-In phase n of N, slot i sends to slot (i + n) mod N; phase 0 is a node's own and uses no link. A
-phase is without conflict if no link carries two flows. For a folded Clos this says that the nodes
-of a leaf use different links to the spines, and that no spine sends two flows to a leaf by one link
-(the conditions of the LHCb event builder).
+In phase n of N, slot i sends to slot (i + n) mod N; in phase 0 a node sends to itself and uses no
+link. A phase has no conflict if no link carries two flows. In a folded Clos, the nodes of a leaf
+then use different links to the spines, and no spine sends two flows to a leaf by one link (the
+conditions of the LHCb event builder).
 
-How long a phase takes depends on the rates of cables as well: its transfers are of one size, and
-the unit of time is one transfer over the slowest cable of a host in the schedule.
+The time of a phase also depends on the rates of cables. All transfers have one size, and the unit
+of time is one transfer over the slowest host cable in the schedule.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,10 +21,10 @@ from daqloom.topology.routing.routes import Paths
 from daqloom.topology.schedule.slots import Slots, hosts_of
 
 Phases = tuple[NDArray[np.int32], NDArray[np.int32]]
-"""Senders (phases, flows) and receivers (the same shape); negative: none."""
+"""Arrays (phases, flows) of senders and of receivers; negative: no flow."""
 
 COUNTERS = 1 << 22
-"""Limit on the pairs (phase, link) whose flows are counted at once: some 30 MB."""
+"""Limit on (phase, link) pairs whose flows are counted in one step: about 30 MB."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class ShiftCheck:
     worst: NDArray[np.int32]
     """(phases,): the most flows on one link."""
     worst_link: NDArray[np.int32]
-    """(phases,): that link, the first if there are several; `NONE` in a phase without flows."""
+    """(phases,): the first link with the most flows; `NONE` in a phase without flows."""
     histogram: NDArray[np.int64]
-    """(worst flows + 1,): how many (phase, link) carry 0, 1, 2 … flows, of links ever used."""
+    """(worst flows + 1,): number of (phase, link) with 0, 1, 2 … flows, only links ever used."""
     transfers: NDArray[np.float64]
-    """(phases,): most flows / rate of a link, in transfers by the slowest host's cable."""
+    """(phases,): largest flows / rate of a link, in transfers by the slowest host's cable."""
     slowest_link: NDArray[np.int32]
-    """(phases,): the link that takes so long; `NONE` in a phase without flows."""
+    """(phases,): the link with the value in `transfers`; `NONE` in a phase without flows."""
     link_worst: NDArray[np.int32]
     """(links,): the most flows that a link carries in any phase."""
     link_conflicts: NDArray[np.int32]
-    """(links,): in how many phases a link carries more than one flow."""
+    """(links,): number of phases in which a link carries more than one flow."""
     lost: int
-    """Flows without a path; they are in no count."""
+    """Number of flows without a path; no other count includes them."""
 
     @property
     def phases(self) -> int:
@@ -55,7 +55,7 @@ class ShiftCheck:
 
     @property
     def conflicting(self) -> int:
-        """Phases in which some link carries more than one flow."""
+        """Number of phases in which some link carries more than one flow."""
         return int((self.worst > 1).sum())
 
     @property
@@ -70,8 +70,8 @@ class ShiftCheck:
 
     @property
     def round_time(self) -> float:
-        """Least time of a round with a barrier after each phase, in units of `transfers`: that of
-        the slowest links, and one transfer for a phase without flows, such as 0."""
+        """Least time of a round with a barrier after each phase, in the unit of `transfers`: the
+        sum of the slowest links' times, where a phase without flows, such as 0, counts as one."""
         return float(np.maximum(self.transfers, 1).sum())
 
     @property
@@ -81,7 +81,7 @@ class ShiftCheck:
 
     @property
     def links_unused(self) -> int:
-        """Links that carry no flow in any phase."""
+        """Number of links that carry no flow in any phase."""
         return int((self.link_worst == 0).sum())
 
 
@@ -91,15 +91,15 @@ def check_shift(
     progress: Callable[[float], None] | None = None,
     builders: Slots | None = None,
 ) -> ShiftCheck:
-    """Checks linear shift over the slots: as many phases as slots. `progress`: the share done.
-    `builders`: the slots of those who receive, where they are others."""
+    """Check linear shift over the slots, with as many phases as slots. `progress`: called with the
+    share done. `builders`: the slots of receivers if they differ from `slots`."""
     at_once = max(1, COUNTERS // max(len(slots), paths.wiring.links, 1))
     receivers = slots if builders is None else builders
     return check(paths, hosts_of(slots), _shift(slots, receivers, at_once, progress))
 
 
 def check(paths: Paths, hosts: list[int], batches: Iterable[Phases]) -> ShiftCheck:
-    """Checks any phases of some hosts, given in batches of any number of them."""
+    """Check any phases of some hosts; each batch may hold any number of phases."""
     links = paths.wiring.links
     time = _times(paths.wiring, hosts)
     none = _most(np.zeros((0, links), np.int32))
@@ -132,14 +132,14 @@ def check(paths: Paths, hosts: list[int], batches: Iterable[Phases]) -> ShiftChe
 
 
 def _most(loads: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """(phases,): the largest load of a link, and the first such link, `NONE` where all are 0."""
+    """Return (phases,): the largest load of a link, and the first such link, or `NONE`."""
     most = loads.max(axis=1, initial=0)
     link = loads.argmax(axis=1) if loads.shape[1] else NONE
     return most, np.where(most > 0, link, NONE).astype(np.int32)
 
 
 def _times(wiring: Wiring, hosts: list[int]) -> NDArray[np.float64]:
-    """(links,): the time of one flow alone on a link, in transfers by the slowest host's cable."""
+    """(links,): time of a single flow on a link, in transfers by the slowest host's cable."""
     cables = wiring.uplink[hosts]
     slowest_bps = wiring.rate_bps[cables[cables != NONE]].min(initial=np.iinfo(np.int64).max)
     return np.asarray(slowest_bps / wiring.rate_bps, np.float64)
@@ -158,7 +158,7 @@ def _shift(
 
 
 def _flows(paths: Paths, senders: NDArray[np.int32], receivers: NDArray[np.int32]) -> Slots:
-    """(phases, links): flows on each link."""
+    """Return (phases, links): the number of flows on each link."""
     phases, links = len(senders), paths.wiring.links
     used = paths.links(senders, receivers)
     counter = used + np.arange(phases)[None, :, None] * links

@@ -1,4 +1,4 @@
-"""Node orders: which host has which slot of a schedule."""
+"""Node orders: the host in each slot of a schedule."""
 
 import re
 from collections import Counter, defaultdict
@@ -17,16 +17,16 @@ from daqloom.topology.fabric.levels import switch_links, tree_levels
 from daqloom.topology.fabric.wiring import NONE, Wiring
 
 Slots = NDArray[np.int32]
-"""(slots,): the host of each slot, `DUMMY` for a node that exists in the schedule only."""
+"""(slots,): the host of each slot; `DUMMY` for a slot without a real node."""
 DUMMY = -1
 Units = Callable[[Slots], tuple[Slots, Slots]]
-"""From the slots of nodes those of readout units and those of builder units, as many."""
+"""Function from the slots of nodes to equally many slots of readout units and of builder units."""
 
 LARGEST_FILE_BYTES = 16 << 20
 
 
 def slots_of(hosts: Iterable[int]) -> Slots:
-    """A schedule of these hosts, in this order."""
+    """Return a schedule with these hosts in this order."""
     return np.fromiter(hosts, np.int32)
 
 
@@ -37,30 +37,30 @@ def hosts_of(slots: Slots) -> list[int]:
 
 
 def by_name(fabric: Fabric, wiring: Wiring) -> Slots:
-    """All hosts that are cabled to a switch, in the order of their names."""
+    """Return all hosts that are cabled to a switch, in the order of their names."""
     return slots_of(host for host in natural_order(fabric.hosts) if wiring.leaf[host] != NONE)
 
 
 def all_hosts(fabric: Fabric, wiring: Wiring) -> Slots:
-    """All hosts that are cabled to a switch, leaf after leaf by port."""
+    """Return all hosts that are cabled to a switch, leaf after leaf, by port within a leaf."""
     return by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
 
 
 def shuffled(slots: Slots, seed: int) -> Slots:
-    """Return these hosts in an order drawn by chance."""
+    """Return these slots in a random order."""
     return np.random.default_rng(seed).permutation(slots)
 
 
 def by_port(fabric: Fabric, wiring: Wiring, slots: Slots, *, dummies: bool) -> Slots:
-    """Leaf after leaf by name, on each leaf by port; with or without `DUMMY` for missing ports."""
+    """Return slots by leaf name, then by port; with or without `DUMMY` for missing ports."""
     leaves = [leaf for leaf in natural_order(fabric.switches) if (wiring.leaf == leaf).any()]
     ports = sorted(set(wiring.leaf_port[slots[slots != DUMMY]].tolist()))
     return _grid(wiring, slots, leaves, ports, dummies)
 
 
 def alike(wiring: Wiring, slots: Slots, *, dummies: bool) -> Slots:
-    """The leaves in the order in which the slots name them, and on every leaf the same ports order.
-    That order is the one of the (first) leaf with most slots, then the ports that it lacks."""
+    """Return slots with one order of ports for all leaves; leaves keep their order of first use.
+    The ports are ordered as on the first leaf with most slots, followed by ports that it lacks."""
     hosts = slots[slots != DUMMY]
     leaf, port = wiring.leaf[hosts], wiring.leaf_port[hosts]
     fullest = max(Counter(leaf.tolist()).items(), key=itemgetter(1), default=(NONE, 0))[0]
@@ -69,8 +69,8 @@ def alike(wiring: Wiring, slots: Slots, *, dummies: bool) -> Slots:
 
 
 def whole_pods(fabric: Fabric, wiring: Wiring, slots: Slots) -> Slots:
-    """Leaf after leaf by port, with dummies for missing ports and for the leaves without host in a
-    pod that has hosts. A pod is the leaves that share all switches above them."""
+    """Return slots by leaf, then by port, with dummies for missing ports and for leaves without
+    hosts in a pod with hosts. A pod is a set of leaves with the same switches above."""
     level = tree_levels(fabric)
     pods: dict[frozenset[int], list[int]] = defaultdict(list)
     for leaf, ends in switch_links(fabric).items():
@@ -86,16 +86,16 @@ def whole_pods(fabric: Fabric, wiring: Wiring, slots: Slots) -> Slots:
 
 
 def folded(slots: Slots) -> tuple[Slots, Slots]:
-    """Return the slots of readout units and those of builder units, where each node has both."""
+    """Return the slots of readout units and of builder units if each node has both units."""
     return slots, slots
 
 
 def unfolded(slots: Slots) -> tuple[Slots, Slots]:
-    """Return the slots of readout units and of builder units, by turns in the order of the nodes.
+    """Return the slots of readout units and of builder units, which alternate in the node order.
 
-    Two neighbouring slots become one, of a readout and a builder unit. Of an even number of slots
-    without dummies, in phase n the node of slot 2i sends to that of slot 2(i + n) + 1: part of what
-    happens in phase 2n + 1 with both units on all nodes, so that no link gets more flows.
+    Two neighbouring slots become one with a readout and a builder unit. For an even number of slots
+    without dummies, in phase n the node of slot 2i sends to that of slot 2(i + n) + 1. These flows
+    are part of phase 2n + 1 with both units on all nodes, so no link gets more flows.
     """
     places = np.flatnonzero(slots != DUMMY)
     units = np.full((2, -(-len(slots) // 2)), DUMMY, np.int32)
@@ -104,9 +104,9 @@ def unfolded(slots: Slots) -> tuple[Slots, Slots]:
 
 
 def by_role(slots: Slots, reads: Sequence[bool], builds: Sequence[bool]) -> tuple[Slots, Slots]:
-    """Return the slots of readout units and of builder units, where each host has its role. A host
-    with both units has one slot; the k-th of the others with a readout unit shares its slot with
-    the k-th of those with a builder unit, in the place of the earlier one."""
+    """Return the slots of readout units and of builder units for hosts with given roles. A host
+    with both units has one slot. The k-th host with only a readout unit and the k-th host with only
+    a builder unit share a slot, at the place of the earlier host."""
     units: list[list[int]] = []
     alone: tuple[list[int], list[int]] = [], []
     for host, roles in zip(slots.tolist(), zip(reads, builds, strict=True), strict=True):
@@ -124,14 +124,14 @@ def by_role(slots: Slots, reads: Sequence[bool], builds: Sequence[bool]) -> tupl
 
 
 def _grid(wiring: Wiring, slots: Slots, leaves: list[int], ports: list[int], full: bool) -> Slots:
-    """A slot for each (leaf, port), leaves without any host of the schedule left out."""
+    """Return a slot for each (leaf, port); leaves without a host of the schedule are left out."""
     rows = _rows(wiring, slots, leaves, ports)
     grid: Slots = rows[(rows != DUMMY).any(axis=1)].reshape(-1)
     return grid if full else grid[grid != DUMMY]
 
 
 def _rows(wiring: Wiring, slots: Slots, leaves: list[int], ports: list[int]) -> Slots:
-    """(leaves, ports): the host of the schedule there, or `DUMMY`."""
+    """Return (leaves, ports): the host of the schedule at that port, or `DUMMY`."""
     hosts = slots[slots != DUMMY]
     table = np.full((max(leaves, default=0) + 1, max(ports, default=0) + 1), DUMMY, np.int32)
     table[wiring.leaf[hosts], wiring.leaf_port[hosts]] = hosts
@@ -140,9 +140,9 @@ def _rows(wiring: Wiring, slots: Slots, leaves: list[int], ports: list[int]) -> 
 
 
 def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
-    """A file with one host a line, or several as Slurm lists them (`node[001-096]`), `dummy` for a
-    dummy node; `#` begins a comment line. A LID before the name, as OpenSM's
-    `opensm-ftree-ca-order.dump` has it, is ignored. Raises TopologyError that names the line."""
+    """Read an order of nodes from a file. A line is one host, several as Slurm lists them
+    (`node[001-096]`), `dummy`, or a comment after `#`. A LID before the name, as in OpenSM's
+    `opensm-ftree-ca-order.dump`, is ignored. Raises TopologyError that names the line."""
     known = HostNames([host.name for host in fabric.hosts], fabric.name)
     slots: list[int] = []
     lines: dict[int, int] = {}
@@ -169,7 +169,7 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
 
 
 def _order_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines, decoded like those of a dump: so names agree with the fabric's."""
+    """Yield the numbered lines, decoded like those of a dump, so that names match the fabric's."""
     try:
         yield from lines_of(path, LARGEST_FILE_BYTES)
     except TopologyError as error:

@@ -1,9 +1,9 @@
-"""Spreads the flows of a tree over its spines, no two on a cable.
+"""Assignment of the flows of a tree to its spines, with no two flows on a cable.
 
-One spine after the other takes as many flows as it has cables for. What it must take, of a leaf
-whose later spines have too few cables for the rest, it does take: leaf by leaf these are sums of
-flows with a lower and an upper bound, on the side of senders and on that of receivers. Such a
-linear program has a solution in whole numbers wherever it has one (it is a flow in a network).
+The spines are filled one by one; each takes as many flows as it has cables for. A spine must take
+flows of a leaf that the cables of later spines cannot carry. For each leaf, as sender and as
+receiver, this bounds the number of flows from below and above. If such a linear program has a
+solution, it has one in whole numbers (it is a flow in a network).
 """
 
 import numpy as np
@@ -15,21 +15,21 @@ with lazy.imports():
     from scipy import optimize, sparse
 
 NOWHERE = -1
-"""The spine of a flow for which no cables are left."""
+"""Value in place of a spine for a flow without free cables."""
 
 Ints = NDArray[np.int64]
 _Limit = tuple[Ints, Ints, Ints]
-"""The row of each flow, and the least and the most flows of each row."""
+"""Row of each flow, and the least and largest number of flows in each row."""
 
 
 def spread(
     senders: Ints, receivers: Ints, up: Ints, down: Ints, alone: Ints, worth: NDArray[np.float64]
 ) -> Ints:
-    """Return the spine of each flow, `NOWHERE` where none is left.
+    """Return the spine of each flow, `NOWHERE` if no spine is left.
 
     `senders` and `receivers`, (flows,), are rows of `up` and `down`, (rows, spines): cables.
-    `alone` and `worth`, (flows, spines): a spine takes at most one of the flows with the same
-    number in `alone`, and those with the largest sum of `worth`, above 0.
+    `alone` and `worth`, (flows, spines): of the flows with the same number in `alone`, a spine
+    takes at most one; it takes the flows with the largest sum of `worth`, which is above 0.
     """
     chosen = np.full(len(senders), NOWHERE, np.int64)
     for spine in range(up.shape[1]):
@@ -51,8 +51,8 @@ def spread(
 
 
 def _most_worth(worth: NDArray[np.float64], limits: list[_Limit]) -> NDArray[np.bool_]:
-    """Return the flows that are worth most within `limits`; without a solution, within their most
-    alone."""
+    """Return the flows with the largest total worth within `limits`; if no solution exists, the
+    lower limits are dropped."""
     flows = len(worth)
     rows = sparse.vstack(
         [

@@ -1,1 +1,1 @@
-"""`network.shape`: a rack, a farm, a fat tree, an imported network, a list of cables."""
+"""Networks by `network.shape`: rack, farm, fat tree, imported network, list of cables."""

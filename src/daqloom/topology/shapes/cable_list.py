@@ -13,15 +13,15 @@ from daqloom.topology.formats.named_ports import NamedCable, Plug, fabric_of_por
 NAME = "cables"
 _PORT = re.compile(r"(.+) port ([1-9][0-9]{0,3})")
 _End = tuple[str, int]
-"""A node and its port; 0 is the next free one."""
+"""A node and its port; 0: the next free port."""
 
 
 def fabric_of_cables(switches: Sequence[str], entries: Sequence[Cable], rate_bps: int) -> Fabric:
     """Return the fabric of `network.switches` and `network.cables`.
 
-    Hosts, and the lowest free ports of switches, are in the order in which cables name them.
-
-    `rate_bps`: of cables without a rate of their own. Raises TopologyError for contradictions.
+    Hosts appear in the order in which cables name them; ends of cables without a port get the
+    lowest free ports of switches in the same order. `rate_bps`: for cables that specify no rate.
+    Raises TopologyError for contradictions.
     """
     if twice := [name for name, times in Counter(switches).items() if times > 1]:
         raise TopologyError(f"network.switches names {twice[0]} twice; give each switch once")

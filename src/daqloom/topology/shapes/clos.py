@@ -1,13 +1,13 @@
 """Regular trees: the folded Clos network of two and of three levels.
 
-Ports are numbered from below: a switch's cables downwards begin at port 1, in the order of what is
-below; its cables upwards occupy its *last* ports, in the order of what is above. Parallel links to
-one switch stand side by side. In a two-level tree with radix r, S spines and L links per pair
+Ports are numbered from below: a switch's cables downwards begin at port 1, in the order of the
+nodes below; its cables upwards occupy its *last* ports, in the order of the switches above. Links
+between the same switches use adjacent ports. In a tree with radix r, S spines, L links per pair
 
     host h of a leaf          leaf port h + 1
     spine s, parallel link l  leaf port r − S·L + s·L + l + 1  ↔  spine port i·L + l + 1
 
-for leaf i (all counted from 0). So the uplinks stay where they are however many hosts there are.
+for leaf i (all counted from 0). The ports of uplinks thus do not depend on the number of hosts.
 """
 
 from collections.abc import Iterator
@@ -30,16 +30,15 @@ def folded_clos(
     hosts: int | None = None,
     radix: int | None = None,
 ) -> Fabric:
-    """Two levels: every leaf has `links` cables to every spine. Three: `pods` such trees.
+    """Return two levels, in which every leaf has `links` cables to every spine, or `pods` trees.
 
-    Spine j of every pod has `core_links` cables (else 1) to each of the `cores` switches of plane
-    j: core c of plane j is number j·cores + c, pod p holds its ports p·core_links + l + 1. Leaves
-    and spines are numbered through all pods.
+    With pods, spine j of every pod has `core_links` cables (default 1) to each of the `cores`
+    switches of plane j: core c of plane j is number j·cores + c; its ports p·core_links + l + 1
+    lead to pod p. Leaves and spines are numbered through all pods.
 
-    One leaf without spines is a switch with all hosts. `hosts`, all leaves full unless given, fill
-    leaf after leaf; leaves that stay empty are cabled upwards all the same. `radix` is as many
-    ports as the fullest switch needs unless given.
-    `rate_bps` is that of all cables. Raises TopologyError where ports are too few.
+    One leaf without spines is a switch with all hosts. `hosts` (default: all leaves full) fill leaf
+    after leaf; empty leaves are cabled upwards like others. `radix` defaults to the ports that the
+    fullest switch needs. `rate_bps`: for all cables. Raises TopologyError if ports are too few.
     """
     deep = (pods, cores, core_links) != (None, None, None)
     if deep and (pods is None or cores is None):
@@ -99,8 +98,8 @@ def folded_clos(
 
 
 def _radix(name: str, radix: int | None, **needed: int) -> int:
-    """Return the ports of each switch: `radix`, or as many as the fullest kind of switch needs.
-    Raises TopologyError where these are too few for a kind, or too many for a switch."""
+    """Return the number of ports of each switch: `radix`, or as many as the fullest kind needs.
+    Raises TopologyError if a kind of switch needs more, or if the number is above MOST_PORTS."""
     ports = max(needed.values()) if radix is None else radix
     for kind, number in needed.items():
         if max(number, ports) > MOST_PORTS:
@@ -117,7 +116,7 @@ def _radix(name: str, radix: int | None, **needed: int) -> int:
 def _uplinks(
     node: int, place: int, above: range, links: int, radix: int, rate_bps: int
 ) -> Iterator[Cable]:
-    """The cables of the switch that is the `place`-th below each of `above`."""
+    """Yield the cables upwards of a switch that has index `place` below each of `above`."""
     first = radix - len(above) * links + 1
     for index, upper in enumerate(above):
         for link in range(links):

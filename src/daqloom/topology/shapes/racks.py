@@ -1,4 +1,4 @@
-"""Racks of builder units behind one or two core routers, which the readout units are cabled to.
+"""Racks of builder units behind core routers to which the readout units are cabled.
 
     readout units ── router 0 ══╤══ top of rack 0 ── builder units
     readout units ── router 1 ══╪══ top of rack 1 ── builder units
@@ -13,7 +13,7 @@ from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import Cable, End, Fabric, Node
 
 MOST_PORTS = 0x7FFF
-"""Ports and groups of a switch."""
+"""Limit on the ports and groups of a switch."""
 
 
 def racks(
@@ -27,8 +27,8 @@ def racks(
     uplink_bps: int,
     access_bps: int,
 ) -> Fabric:
-    """Return the cables; `builders`: of each rack. Hosts are the readout units, then the builder
-    units by rack; switches are the routers, then the ToRs. Raises TopologyError."""
+    """Return the fabric; `builders`: number in each rack. Hosts are the readout units, then the
+    builder units by rack; switches are the routers, then the ToRs. Raises TopologyError."""
     hosts = readouts + racks * builders
     per_router = [len(range(router, readouts, routers)) for router in range(routers)]
     router_ports = [count + racks * uplinks for count in per_router]

@@ -27,15 +27,15 @@ class Cabled(NamedTuple):
 
     fabric: Fabric
     routes: Routes
-    """One way to each host; where there are several, the first of them."""
+    """One path to each host, the first if there are several."""
     ways: EqualCost
     warnings: list[str]
-    """Assumptions that the import of dumps had to make, as sentences."""
+    """Assumptions made during the import of dumps, as sentences."""
 
 
 def cabled(scenario: Scenario) -> Cabled:
-    """Cables, forwarding tables, and warnings of the import; with mended tables, those that they
-    are made from. Raises TopologyError where there are none such."""
+    """Return fabric, forwarding tables and import warnings; for mended tables, the tables from
+    which they are made. Raises TopologyError if the network cannot have these tables."""
     network = scenario.network
     fabric, warnings = cables(scenario)
     broken = scenario.faults.cables
@@ -52,8 +52,8 @@ def cabled(scenario: Scenario) -> Cabled:
 
 
 def tables_of(network: Network, *, is_broken: bool) -> str | None:
-    """Return the name of the tables of a network, or of what is left of it; with mended ones, that
-    of those that they are made from. None: the usual ones."""
+    """Return the name of the tables of a network, or of one with broken cables; for mended tables,
+    of the tables from which they are made. None: the default ones."""
     usual = MINIMAL if network.shape in ("cables", "one-switch") or is_broken else None
     if network.routing == MENDED or (is_broken and network.routing == IMPORTED):
         return usual
@@ -61,7 +61,7 @@ def tables_of(network: Network, *, is_broken: bool) -> str | None:
 
 
 def cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
-    """Hosts, switches and cables, and warnings of the import. Raises TopologyError."""
+    """Return hosts, switches and cables, and warnings of the import. Raises TopologyError."""
     network = scenario.network
     if network.is_racks:
         return _racks(scenario), []
@@ -94,7 +94,7 @@ def _cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
 
 
 def _hosts(scenario: Scenario) -> int:
-    """Return the number of hosts with units, spares among them."""
+    """Return the number of hosts with units, including spares."""
     hosts = scenario.hosts
     return len(hosts.units) if hosts.placement == "table" else scenario.nodes + hosts.spares
 

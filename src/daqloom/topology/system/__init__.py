@@ -1,1 +1,1 @@
-"""A scenario as every method takes it: cabled, routed, scheduled."""
+"""A scenario as every method (simulation, model, measurement) uses it: cabled and scheduled."""

@@ -1,4 +1,4 @@
-"""Result of `daqloom topology check`: routes, schedule, suggestions."""
+"""Result of `daqloom topology check`: routes, schedule, and better schedules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ SCHEMA = 1
 Progress = Callable[[float], None] | None
 """Called with the share done."""
 MOST_SLOTS = 8192
-"""Limit on slots. The time of a check is proportional to phases × slots: some 15 s at the limit,
-for each order."""
+"""Limit on slots. The time of a check is proportional to phases × slots: about 15 s at the limit,
+for each node order."""
 MOST_MENDED = 4096
-"""Most slots for which mended tables are tried, in some seconds; twice as many take a minute."""
+"""Limit on slots for which mended tables are tried: some seconds; a minute for twice as many."""
 WHOLE_PODS = "leaf after leaf, by port, dummies for whole pods"
 
 
@@ -47,38 +47,38 @@ class Schedule:
     """The hosts that send."""
     check: ShiftCheck
     builders: Slots
-    """The hosts that receive; `slots` if each host does both."""
+    """Hosts that receive; equal to `slots` if each host both sends and receives."""
     routing: str = ""
-    """The name of its tables; empty: those that are checked."""
+    """Name of the schedule's routing; empty: the tables under check."""
 
     @property
     def hosts(self) -> int:
-        """Hosts in the schedule."""
+        """Number of hosts in the schedule."""
         return len({*hosts_of(self.slots), *hosts_of(self.builders)})
 
     @property
     def dummies(self) -> int:
-        """Slots of nodes that exist in the schedule only, D."""
+        """Number of slots without a real node (dummies), D."""
         return int((self.slots == DUMMY).sum())
 
     @property
     def built(self) -> int:
-        """Slots with a builder unit, R: events of a round."""
+        """Number of slots with a builder unit, R: events of a round."""
         return len(hosts_of(self.builders))
 
     @property
     def rate_share(self) -> float:
-        """Event rate as a share of what as many hosts reach where only their own cables bound it.
+        """Event rate as a share of the rate of as many hosts limited only by their own cables.
 
         An upper bound: with a barrier after each phase, a round builds R events and takes at least
-        `round_time` transfers by the slowest of these cables, R + D if no other link takes longer.
+        `round_time` transfers by the slowest host cable, or R + D if no other link takes longer.
         """
         return self.built / max(1, self.check.round_time)
 
 
 @dataclass(frozen=True)
 class FabricCheck:
-    """The paths of a fabric, its cabling, a schedule, and better ones."""
+    """Result of the check: paths of a fabric, its cabling, a schedule, and better schedules."""
 
     fabric: Fabric
     paths: Paths
@@ -86,23 +86,23 @@ class FabricCheck:
     schedule: Schedule
     suggestions: list[Schedule]
     credit_loops: list[Loop]
-    """Circles of outputs that can block a network without drops."""
+    """Circles of outputs that can block a lossless network for good."""
     tried_mended: bool
-    """Whether tables and order of `network.routing = mended` were tried."""
+    """Whether the tables and order of `network.routing = mended` were tried."""
 
     @property
     def pairs(self) -> int:
-        """(source, destination) pairs of different hosts."""
+        """Number of (source, destination) pairs of different hosts."""
         return len(self.fabric.hosts) * (len(self.fabric.hosts) - 1)
 
     def conflicts(self) -> list[int]:
-        """Directed links that carry several flows in some phase, most phases first."""
+        """Return the directed links with several flows in some phase, by number of such phases."""
         phases = self.schedule.check.link_conflicts
         order = np.lexsort((-self.schedule.check.link_worst, -phases))
         return [int(link) for link in order[: int((phases > 0).sum())]]
 
     def ends(self, link: int) -> tuple[End, End]:
-        """Ports at which a directed link begins and ends."""
+        """Return the ports at which a directed link begins and ends."""
         wiring = self.paths.wiring
         return (
             End(int(wiring.tail[link]), int(wiring.tail_port[link])),
@@ -110,13 +110,13 @@ class FabricCheck:
         )
 
     def upward(self, link: int) -> bool:
-        """Whether a directed link leads away from the hosts."""
+        """Return whether a directed link leads away from the hosts."""
         begin, end = (self.summary.level[end.node] for end in self.ends(link))
         return begin < end
 
     def record(self) -> dict[str, Any]:
-        """Everything, fit for JSON; ends are [node, port], dummies in an order are null.
-        `rate_share` is null where flows have no route."""
+        """Return all results for JSON; ends are [node, port], and dummies in an order are null.
+        `rate_share` is null if flows have no route."""
         hosts = self.fabric.hosts
         return {
             "schema": SCHEMA,
@@ -203,12 +203,12 @@ def check_fabric(
     *,
     mends: bool = True,
 ) -> FabricCheck:
-    """Check the routes of all pairs and linear shift over the slots; suggest schedules if it
-    conflicts.
+    """Check the routes of all pairs and linear shift over the slots; suggest schedules if flows
+    conflict.
 
-    `builders`: the slots of receivers, if they differ. `units`: how an order of nodes becomes slots
-    of both. `mends`: whether mended tables are tried. Raises TopologyError for a schedule without
-    hosts, with an uncabled host, or with more than `MOST_SLOTS`."""
+    `builders`: the slots of receivers, if they differ. `units`: function from an order of nodes to
+    the slots of both kinds of units. `mends`: whether mended tables are tried. Raises TopologyError
+    for a schedule without hosts, with an uncabled host, or with more than `MOST_SLOTS`."""
     if len(slots) > MOST_SLOTS:
         refusal = f"a schedule of {len(slots)} slots; at most {MOST_SLOTS} are checked"
         raise TopologyError(f"{refusal}: give an order of fewer hosts")
@@ -238,7 +238,7 @@ def check_order(
     progress: Progress = None,
     builders: Slots | None = None,
 ) -> Schedule:
-    """Return a node order, checked. `builders`: the slots of receivers, if they differ."""
+    """Return a node order with its check. `builders`: the slots of receivers, if they differ."""
     receivers = slots if builders is None else builders
     return Schedule(what, slots, check_shift(paths, slots, progress, receivers), receivers)
 
@@ -250,11 +250,11 @@ def suggest(
     progress: Progress = None,
     units: Units = folded,
 ) -> list[Schedule]:
-    """Other schedules of the same hosts with a higher `rate_share`, best first.
+    """Return other schedules of the same hosts with a higher `rate_share`, best first.
 
-    Tried are the slots by leaf and port, and the slots' own order of leaves with the same order of
-    ports on each; both as they are, and with dummies so that every leaf has the same ports. If all
-    conflict, dummies for the leaves that pods lack are tried too. Empty if none is better.
+    The tried schedules order the slots by leaf and port, or keep the order of leaves and use the
+    same order of ports on each leaf; both without and with dummies that give every leaf the same
+    ports. If all conflict, dummies for missing leaves of pods are tried. Empty if none is better.
     """
     wiring = paths.wiring
     by_slot = np.stack([checked.slots, checked.builders], axis=1).reshape(-1)
@@ -286,7 +286,7 @@ def suggest(
 
 
 def _mended(fabric: Fabric, routes: Routes, checked: Schedule, best: float) -> list[Schedule]:
-    """The schedule of mended tables where its `rate_share` is above the best of node orders."""
+    """Return the schedule of mended tables if its `rate_share` exceeds `best`, of node orders."""
     if best >= 1:
         return []
     tables, readouts, builders = mend(fabric, routes, checked.slots)

@@ -1,4 +1,4 @@
-"""Length of a simulation of a fabric without `[run]`."""
+"""Default length of a simulation of a fabric, for a scenario without `[run]`."""
 
 import math
 from typing import NamedTuple
@@ -11,29 +11,29 @@ from daqloom.topology.shapes.shape import cables
 from daqloom.topology.system.system import mfp_bytes, node_slots
 
 ROUNDS = 20
-"""Rounds counted: events are built by the round, so that their rate is off by 5 % at most."""
+"""Rounds counted; events are built by the round, so their rate has an error of 5 % at most."""
 MESSAGES = 1000
-"""Messages counted of each source of a flow."""
+"""Messages counted from each source of a flow."""
 MOST_PACKETS = 1e7
-"""Most packets that cross a fabric in a run: some 30 million packet hops, ten seconds of a
-processor. Larger systems have fewer rounds counted, at least two if possible."""
+"""Limit on packets that cross a fabric in a run: about 30 million packet hops, ten seconds of CPU
+time. For larger systems fewer rounds are counted, at least two if possible."""
 SWITCHES = 3
-"""Usual number on the way between two hosts."""
+"""Typical number of switches between two hosts."""
 
 
 class Round(NamedTuple):
-    """The time in which each builder unit builds an event (of DAQPIPE: one for each credit)."""
+    """The time in which each builder unit builds one event (with DAQPIPE: one for each credit)."""
 
     length_s: float
     packets: float
     begins_s: float = 0.0
-    """Time when the fragments for the first one are there."""
+    """Time when all fragments of the first event have arrived at the readout units."""
 
 
 def run_length(scenario: Scenario) -> tuple[float, float]:
-    """Return warm-up and the time counted behind it (s): rounds of event building, or messages. An
-    estimate without conflicts, chance and waiting other than at barriers. Raises ScenarioError
-    where fabric and nodes do not fit together."""
+    """Return warm-up and the counted time after it (s), for rounds of event building or messages.
+    The estimate ignores conflicts, random times, and waiting except at barriers. Raises
+    ScenarioError if fabric and nodes do not fit together."""
     fabric, _ = cables(scenario)
     slots = node_slots(scenario, fabric)
     nodes = int((slots != DUMMY).sum())
@@ -47,7 +47,7 @@ def run_length(scenario: Scenario) -> tuple[float, float]:
 
 
 def _of_rounds(each: Round) -> tuple[float, float]:
-    """Return a round of warm-up, in which nodes settle, and the time counted."""
+    """Return one round of warm-up, in which nodes settle, and the counted time (s)."""
     affordable = MOST_PACKETS / max(1.0, each.packets)
     if affordable < 2:  # not even a round: a part of it, and a warning at the end
         return each.begins_s + affordable / 3 * each.length_s, affordable * 2 / 3 * each.length_s
@@ -56,7 +56,7 @@ def _of_rounds(each: Round) -> tuple[float, float]:
 
 
 def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round:
-    """Round of linear shifting: a phase for each slot."""
+    """Return a round of linear shift: one phase for each slot."""
     building, event = scenario.building, scenario.event
     readouts = scenario.readouts(nodes)
     builders = scenario.builder_units(nodes)
@@ -80,7 +80,7 @@ def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round
 
 
 def _turn(scenario: Scenario, nodes: int, rate_bps: float) -> Round:
-    """Round of DAQPIPE: the time of a builder unit's credits, all at once."""
+    """Return a round of DAQPIPE: the time of one event for each credit of a builder unit."""
     building, event = scenario.building, scenario.event
     readouts = scenario.readouts(nodes)
     builders = max(1, scenario.builder_units(nodes))
@@ -101,7 +101,7 @@ def _turn(scenario: Scenario, nodes: int, rate_bps: float) -> Round:
 
 
 def _of_flows(scenario: Scenario, nodes: int, rate_bps: float) -> tuple[float, float]:
-    """Return the time of the counted messages of the slowest flow, from the last start on."""
+    """Return warm-up and counted time (s), for the counted messages of the slowest flow."""
     longest_s, packets_hz = 0.0, 0.0
     for flow in scenario.flows.values():
         sources = nodes if flow.source == EVERY else 1
@@ -118,14 +118,14 @@ def _of_flows(scenario: Scenario, nodes: int, rate_bps: float) -> tuple[float, f
 
 
 def _write_s(scenario: Scenario, size: float, rate_bps: float) -> float:
-    """Return the time of data on a link, through PCIe and memory."""
+    """Return the time to write `size` bytes over a link, PCIe and memory (s)."""
     hosts = scenario.hosts
     limits = [rate_bps, hosts.pcie_rate, hosts.memory_rate / (2 * hosts.memory_passes)]
     return 8 * scenario.wire_bytes(math.ceil(size)) / min(each for each in limits if each)
 
 
 def _message_s(scenario: Scenario) -> float:
-    """Return the time of a tiny message, from one processor to the other."""
+    """Return the time of a minimal message from one processor to another (s)."""
     hosts, network = scenario.hosts, scenario.network
     passing_s = network.switch.latency if network.technology == "infiniband" else 0.0
     delay_s = network.links.access.delay if network.is_racks else network.links.delay
@@ -134,6 +134,6 @@ def _message_s(scenario: Scenario) -> float:
 
 
 def _slowest_bps(fabric: Fabric) -> float:
-    """Return the rate of the slowest of the hosts' cables."""
+    """Return the rate of the slowest host cable (b/s)."""
     hosts = len(fabric.hosts)
     return min(cable.rate_bps for cable in fabric.cables if min(cable.a.node, cable.b.node) < hosts)

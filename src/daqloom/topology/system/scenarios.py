@@ -1,4 +1,4 @@
-"""Scenarios as the methods take them: with the length of a run where `[run]` gives none."""
+"""Scenarios for all methods; a run length that `[run]` does not set gets a default."""
 
 from os import PathLike
 
@@ -14,15 +14,15 @@ with lazy.imports():
     from daqloom.topology.system import run_length
 
 EVENTS_TO_SETTLE = 400
-"""Events of each builder in the default warm-up of pull building."""
+"""Events per builder in the default warm-up of pull building."""
 EVENTS_COUNTED = 1600
-"""Events of each builder counted after it."""
+"""Events per builder that are counted after the warm-up."""
 NOT_POSSIBLE_YET = (2e-3, 8e-3)
-"""Default warm-up, and time counted, of a system that no method takes so far (s)."""
+"""Default warm-up and counted time of a system that no method supports yet (s)."""
 MOST_PACKETS = 2e8
-"""Most packets of a run of default length: 600 million hops, about a minute of CPU time."""
+"""Limit on packets in a run of default length: 600 million hops, about a minute of CPU time."""
 MOST_TIME_S = 1000.0
-"""Most virtual time of such a run."""
+"""Limit on the virtual time of a run of default length (s)."""
 
 
 def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
@@ -37,7 +37,7 @@ def override(scenario: Scenario, overrides: Overrides) -> Scenario:
 
 
 def settled(scenario: Scenario) -> Scenario:
-    """Return the scenario with the lengths of a run that it lacks; they do not count as set."""
+    """Return the scenario with defaults for missing run lengths; they do not count as set."""
     set_keys = scenario.run.model_fields_set
     if {"duration", "warmup"} <= set_keys:
         return scenario
@@ -55,11 +55,11 @@ def settled(scenario: Scenario) -> Scenario:
 
 
 def usual_run(scenario: Scenario) -> tuple[float, float]:
-    """Return the default warm-up and the default time counted after it (s).
+    """Return the default warm-up and the default counted time after it (s).
 
-    Of pull building, from a number of events of each builder, or as many as are affordable: windows
-    and queues have settled after some hundred events of each, and retransmission timeouts have
-    occurred. Of other protocols, see `daqloom.topology.system.run_length`.
+    For pull building they cover a number of events per builder, or fewer if the run is too long:
+    windows and queues settle within some hundred events of each builder, and retransmission
+    timeouts occur. For other protocols, see `daqloom.topology.system.run_length`.
     """
     if impossible(scenario):
         return NOT_POSSIBLE_YET
@@ -82,5 +82,5 @@ def usual_run(scenario: Scenario) -> tuple[float, float]:
 
 
 def _rounded(time_s: float, digits: int = 3) -> float:
-    """Return a time as a scenario file writes it, with `digits` significant digits."""
+    """Return a time rounded as a scenario file writes it, with `digits` significant digits."""
     return float(TIME.parse(TIME.format(float(f"{min(time_s, TIME.maximum):.{digits}g}"))))

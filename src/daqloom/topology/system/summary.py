@@ -24,7 +24,7 @@ class Cables:
 
 @dataclass(frozen=True)
 class Summary:
-    """A fabric seen from afar."""
+    """Summary of a fabric: levels, cables, capacity and anomalies."""
 
     fabric: Fabric
     level: Sequence[int]
@@ -35,11 +35,11 @@ class Summary:
 
     @property
     def regular_cabling(self) -> bool:
-        """No anomaly but missing hosts."""
+        """Whether the cabling has no anomaly except missing hosts."""
         return all(anomaly.kind == "missing host" for anomaly in self.anomalies)
 
     def record(self) -> dict[str, Any]:
-        """Return everything, fit for JSON; ends are [node, port], an unknown port is null."""
+        """Return all results for JSON; ends are [node, port], and an unknown port is null."""
         nodes = self.fabric.nodes
         return {
             "schema": SCHEMA,
@@ -78,7 +78,7 @@ class Summary:
 
 
 def summarise(fabric: Fabric) -> Summary:
-    """Counts a fabric's nodes and cables by level, and looks for irregularities."""
+    """Count a fabric's nodes and cables by level, and find irregularities."""
     level = node_levels(fabric)
     counts: Counter[tuple[int, int, int]] = Counter()
     for cable in fabric.cables:

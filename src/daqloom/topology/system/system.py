@@ -1,4 +1,4 @@
-"""A scenario as every method takes it: cabled, routed and scheduled."""
+"""A scenario as every method (simulation, model, measurement) uses it: cabled and scheduled."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,29 +44,29 @@ class FabricSystem:
     """The system that a scenario describes: cabled, routed and scheduled."""
 
     network: Network
-    """Its part of the scenario."""
+    """The scenario's table `network`."""
     fabric: Fabric
     routes: Routes
     ways: EqualCost
-    """All ways of which switches choose; without choice, that of `routes`."""
+    """All paths among which switches choose; the paths of `routes` if they have no choice."""
     slots: Slots
     readouts: Slots
-    """Host of the readout unit in each slot; folded, `slots`. Pull building: its readout hosts."""
+    """Host of the readout unit in each slot; `slots` if folded; pull: all readout hosts."""
     builders: Slots
-    """Host of the builder unit in each slot, likewise; other slots where tables are mended."""
+    """Host of the builder unit in each slot; with mended tables, in other slots than `slots`."""
     spares: Slots
-    """Spare host in each slot, in place of dummies and behind the others; empty without spares."""
+    """Spare host in each slot, in place of dummies or after all nodes; empty without spares."""
     mfp_bytes: list[int]
     """Mean size of an MFP by readout unit (by slot) and stream; empty for pull building."""
     barrier_groups: list[int]
-    """Group in step by a barrier of each readout unit of linear shifting, by slot; empty: one."""
+    """Barrier group of each readout unit in linear shift, by slot; empty: one group for all."""
     warnings: list[str]
-    """Assumptions that the import of dumps had to make, as sentences."""
+    """Assumptions made during the import of dumps, as sentences."""
     faults: Faults
 
     @cached_property
     def fault_plan(self) -> FaultPlan:
-        """All that breaks during a run. Raises ScenarioError for what the system does not have."""
+        """All outages during a run. Raises ScenarioError for parts that the system lacks."""
         return fault_plan(self.faults, self.fabric, self.hosts)
 
     @cached_property
@@ -80,30 +80,30 @@ class FabricSystem:
         return switch_levels(self.network, self.fabric)
 
     def switch_at(self, number: int) -> Switch:
-        """The buffers of an Ethernet switch, by its place in `fabric.switches`."""
+        """Return the buffers of an Ethernet switch, by its index in `fabric.switches`."""
         switches, name = self.network.switch, self.fabric.switches[number].name
         single = next((each for each in switches.named if each.name == name), None)
         return single or switches.at_level(self.levels[number])
 
     def with_rings(self, switch: Switch) -> list[int]:
-        """Hosts that have a ring of their own in a software switch."""
+        """Return the hosts with a separate ring in a software switch."""
         builders = hosts_of(self.builders) if switch.rings == "builders" else []
         return builders or list(range(len(self.fabric.hosts)))
 
     @property
     def hosts(self) -> list[int]:
-        """Hosts of the nodes, in the order of the slots, and then those of the spares."""
+        """Hosts of the nodes, in the order of slots, followed by the spare hosts."""
         return hosts_of(self.slots) + hosts_of(self.spares)
 
     @property
     def nodes(self) -> int:
-        """Slots that are no dummies."""
+        """Number of slots that are not dummies."""
         return len(hosts_of(self.slots))
 
 
 def barrier_groups(group: str | int, readouts: list[int], wiring: Wiring) -> list[int]:
-    """See `FabricSystem.barrier_groups`; `group` is a value of `building.barrier_group`, and
-    `readouts` are the hosts of the readout units."""
+    """Return `FabricSystem.barrier_groups`; `group`: a value of `building.barrier_group`;
+    `readouts`: the hosts of the readout units."""
     if group == "all":
         return []
     if group == "leaf":
@@ -113,7 +113,7 @@ def barrier_groups(group: str | int, readouts: list[int], wiring: Wiring) -> lis
 
 
 class Scheduled(NamedTuple):
-    """A network, and the host in each slot of a schedule."""
+    """A network, and the hosts in the slots of a schedule."""
 
     network: Cabled
     slots: Slots
@@ -122,7 +122,7 @@ class Scheduled(NamedTuple):
 
 
 def scheduled(scenario: Scenario) -> Scheduled:
-    """Return cables, tables, and slots of nodes and units; raises ScenarioError."""
+    """Return fabric, tables, and slots of nodes and units; raises ScenarioError."""
     network = cabled(scenario)
     slots = node_slots(scenario, network.fabric)
     if scenario.network.routing != MENDED:
@@ -135,7 +135,7 @@ def scheduled(scenario: Scenario) -> Scheduled:
 
 
 def fabric_system(scenario: Scenario) -> FabricSystem:
-    """Return cables, routes, schedule. Raises ScenarioError where they do not fit together."""
+    """Return the cabled, routed, scheduled system. Raises ScenarioError if parts do not fit."""
     (fabric, routes, ways, notes), slots, readouts, builders = scheduled(scenario)
     sizes: list[int] = []
     if scenario.building.protocol != "pull":
@@ -162,7 +162,7 @@ def fabric_system(scenario: Scenario) -> FabricSystem:
 
 
 def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
-    """Return the host in each slot. Raises ScenarioError where there are too few hosts."""
+    """Return the host in each slot. Raises ScenarioError if the network has too few hosts."""
     hosts, dummies = scenario.hosts, scenario.building.dummies
     if scenario.network.is_racks:  # readout units first, then rack after rack
         return slots_of(range(len(fabric.hosts)))
@@ -191,7 +191,7 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
 
 
 def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
-    """Return the slots of readout units and as many of builder units, of the nodes' slots."""
+    """Return the slots of readout units and equally many of builder units, for nodes' slots."""
     if scenario.folded:
         return slots, slots
     pulls = scenario.building.protocol == "pull"
@@ -209,14 +209,14 @@ def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
 
 
 def can_mend(scenario: Scenario) -> bool:
-    """Return whether a scenario may have mended tables."""
+    """Return whether `network.routing = mended` is possible for a scenario."""
     by_rule = scenario.hosts.placement != "table" and not scenario.network.is_racks
     return scenario.building.protocol == "shift" and scenario.folded and by_rule
 
 
 def units_of(scenario: Scenario, own: Scheduled) -> Units:
-    """Return how another order of the same nodes becomes slots of units. Other protocols than
-    linear shift have no slots of their own for builder units."""
+    """Return the function from another order of the same nodes to slots of units. Only linear shift
+    has separate slots for builder units."""
     if scenario.folded or scenario.building.protocol != "shift":
         return folded
     if scenario.hosts.placement != "table" and not scenario.network.is_racks:
@@ -231,7 +231,7 @@ def units_of(scenario: Scenario, own: Scheduled) -> Units:
 
 
 def _counted(scenario: Scenario) -> str:
-    """Return the beginning of a sentence on the number of hosts."""
+    """Return the beginning of a sentence about the number of hosts."""
     if scenario.building.protocol == "none":
         return "hosts.count takes"
     if scenario.folded:
@@ -241,7 +241,7 @@ def _counted(scenario: Scenario) -> str:
 
 
 def check_paths(name: str, paths: Paths, sources: ArrayLike, destinations: ArrayLike) -> None:
-    """Raises ScenarioError where the tables do not lead from every source to every destination."""
+    """Raise ScenarioError if the tables do not lead from every source to every destination."""
     targets = np.asarray(destinations)
     broken = paths.broken(np.asarray(sources)[:, None], targets[None, :])
     if not (lost := int(broken.sum())):
@@ -255,7 +255,7 @@ def check_paths(name: str, paths: Paths, sources: ArrayLike, destinations: Array
 
 
 def _spread(hosts_by_port: Slots, wiring: Wiring, count: int, *, in_turn: bool) -> Slots:
-    """The first host of each leaf, the second of each, …; in that order, or by port."""
+    """Return the first host of each leaf, then the second of each, …; in that order, or by port."""
     leaf = wiring.leaf[hosts_by_port]
     place = np.zeros(len(hosts_by_port), int)
     for each in np.unique(leaf):
@@ -266,8 +266,8 @@ def _spread(hosts_by_port: Slots, wiring: Wiring, count: int, *, in_turn: bool) 
 
 
 def mfp_bytes(scenario: Scenario, nodes: int) -> list[int]:
-    """Mean size (B) of each source's MFP; over all, the mean is that of `event.fragment_size`.
-    Raises ScenarioError where the groups have another number of sources than `nodes` nodes."""
+    """Return the mean size (B) of each source's MFP; over sources, it is `event.fragment_size`.
+    Raises ScenarioError if the groups do not have as many sources as `nodes` nodes."""
     try:
         check_groups(scenario, nodes)
     except ValueError as error:
