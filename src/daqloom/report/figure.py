@@ -1,7 +1,7 @@
-"""Figures as data: panels with axes and marks, which the renderers draw.
+"""Figures as data: panels with axes and marks, drawn by renderers.
 
-Marks are painted in the order of their list; those with a name have an entry in the legend. Sizes
-and widths are points (1/72 inch); `at`, `x` and `y` are in the units of the axes.
+Marks are painted in the order of their list; marks with a name have an entry in the legend. Sizes
+and widths are in points (1/72 inch); `at`, `x` and `y` are in the units of the axes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Dash: TypeAlias = Literal["solid", "dash", "longdash", "dot", "sparse"]
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A curve, markers, or both, with error bars; NaN interrupts it."""
+    """A curve, markers, or both, with error bars; a NaN interrupts the curve."""
 
     x: Any
     y: Any
@@ -34,19 +34,19 @@ class Line:
     """Diameter of the markers: a number, or one for each point."""
     hollow: bool = False
     step: Literal["", "pre", "post"] = ""
-    """Direction from a point in which its value holds."""
+    """Side of a point on which the curve keeps the point's value."""
     opacity: float = 1.0
     error: Any = None
     """Lengths of the error bars below and above the points, shape (2, n)."""
     error_along: Literal["x", "y", "z"] = "y"
     is_peaks: bool = False
-    """Whether a picture may show only the highest of neighbouring points."""
+    """Whether a picture may show only the highest of several neighbouring points."""
     z: Any = None
     """Third coordinates, for a three-dimensional panel."""
     is_hidden: bool = False
-    """Whether a page shows it only after a click in the legend."""
+    """Whether the line appears on a page only after a click on its legend entry."""
     hover: str = ""
-    """Text at the mouse, in the form of plotly's `hovertemplate`."""
+    """Text shown at the mouse pointer, in the form of plotly's `hovertemplate`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Bars:
     """Rectangles: bars, stacks of bars, boxes and time spans."""
 
     at: Any
-    """Centres across their length."""
+    """Centres of the bars, along the axis across the bars."""
     length: Any
     base: Any = 0.0
     thickness: Any = 0.8
@@ -124,7 +124,7 @@ class Text:
     offset: tuple[float, float] = (0.0, 0.0)
     """Distance from the point to the text, to the right and upwards."""
     shares: Literal["", "x", "y", "xy"] = ""
-    """Coordinates that are fractions of the panel."""
+    """Coordinates given as fractions of the panel instead of axis units."""
     bold: bool = False
     ground: float = 0.0
     """Opacity of a white background."""
@@ -165,7 +165,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """A surface over x and y, in a three-dimensional panel; only pages draw it."""
+    """A surface over x and y in a three-dimensional panel; the matplotlib renderer omits it."""
 
     x: Any
     y: Any
@@ -229,7 +229,7 @@ class Panel:
     cell: tuple[int, int, int, int] = (0, 0, 1, 1)
     """Row, column, number of rows and columns in the figure's grid."""
     place: tuple[float, float, float, float] | None = None
-    """Left, top, width and height (points), instead of a cell."""
+    """Left, top, width and height (points); overrides `cell`."""
     title_size: float = 10.5
     title_left: float = 0.0
     """Indent of the title to the left of the axes (points)."""
@@ -241,7 +241,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class ColourBar:
-    """Key of a colour scale, beside the panels with these numbers (from 0)."""
+    """Key of a colour scale, next to the panels with these numbers (from 0)."""
 
     scale: Scale
     label: str
@@ -294,13 +294,13 @@ def dots(x: Any, y: Any, name: str = "", **look: Any) -> Line:
 
 
 def segments(x: Any, y: Any, look: Line) -> Line:
-    """Return straight lines between the two points of each pair, x and y of shape (2, n)."""
+    """Return a line of separate straight segments; x and y, shape (2, n), are their end points."""
     x, y = (np.asarray([*each, [np.nan] * len(each[0])], dtype=float).T.ravel() for each in (x, y))
     return replace(look, x=x, y=y)
 
 
 def row_names(names: Sequence[str], least: int = 1, **look: Any) -> Axis:
-    """Return an axis with a row for each name, from the top, and space for at least `least`."""
+    """Return an axis with a row for each name, from the top, and space for `least` rows or more."""
     ends = max(least, len(names)) - 0.5, -0.5
     return Axis("", ends, ticks=range(len(names)), names=names, **look)
 

@@ -63,13 +63,13 @@ DASHES: dict[str, Any] = {
     "sparse": (0, (2, 3)),
 }
 MOST_PEAKS = 400
-"""Limit on the steps of a curve of peaks."""
+"""Limit on the steps of a curve of peaks (`is_peaks`)."""
 BELOW = -32.0
 """Distance from the axes to a legend below them, clear of ticks and label (points)."""
 
 
 def save(figure: Figure, path: Path, dpi: int = 130) -> None:
-    """Write png, pdf or svg; equal figures give equal bytes of png and pdf. Raises OutputError."""
+    """Write png, pdf or svg; equal figures give identical png and pdf files. Raises OutputError."""
     about = {"CreationDate": None} if path.suffix.lower() == ".pdf" else {}
     with written_whole(path) as scratch:
         canvas(figure).savefig(scratch, dpi=dpi, metadata=about)
@@ -107,7 +107,7 @@ def canvas(figure: Figure) -> canvases.Figure:
 
 
 def _places(drawn: canvases.Figure, figure: Figure) -> list[Any]:
-    """Return axes for each panel; only the outer ones of shared axes have numbers."""
+    """Return axes for each panel; of shared axes, only those at the outer edge have numbers."""
     width, height = (72 * length for length in figure.size)
     cells = [panel.cell for panel in figure.panels]
     rows = max(row + tall for row, _, tall, _ in cells)
@@ -186,7 +186,7 @@ def _legend_place(axes: Any, panel: Panel, where: str) -> dict[str, Any]:
 
 
 def _keys(figure: Figure) -> Any:
-    """Return hidden axes with the entries of a legend."""
+    """Return hidden axes with the marks that the legend lists (`figure.keys`)."""
     axes = canvases.Figure().add_subplot()
     for mark in figure.keys:
         _draw(mark, axes, 1)
@@ -242,7 +242,7 @@ def _(mark: Line, axes: Any, order: float) -> None:
 
 
 def highest(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return the same maxima in fewer, wider bins."""
+    """Return a curve with the same maxima, reduced to fewer and wider bins."""
     step = -(-x.size // MOST_PEAKS) or 1
     starts = np.arange(0, x.size, step)
     return x[starts], np.maximum.reduceat(y, starts) if starts.size else y

@@ -29,23 +29,23 @@ LEAST_CONTENTS = 3
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A part of a page; each of its fields may be missing."""
+    """A part of a page; each of its fields may be empty."""
 
     heading: str = ""
     sentences: Sequence[str] = ()
-    """The first stands above the figure, the others below."""
+    """Sentences; the first one appears above the figure, the others below."""
     is_answer: bool = False
     """Whether the first sentence is emphasised."""
     picture: Figure | None = None
     described: str = ""
     """Description of the picture for screen readers."""
     figure: Figure | None = None
-    """Interactive figure, to zoom, turn and hover."""
+    """Figure that the reader can zoom, turn, and inspect with the mouse."""
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     """Cells of a table whose first column names the rows."""
     look: str = ""
-    """Class of the table: "scroll" if it is long, with "words" in the last column, or "pairs"."""
+    """CSS classes of the table: "scroll" (long), "words" (text in the last column), "pairs"."""
     name: str = ""
     """Name of the files of the picture."""
 
@@ -70,8 +70,8 @@ def write(path: Path, title: str, subtitle: str, sections: Sequence[Section]) ->
 
 
 def page(title: str, subtitle: str, sections: Sequence[Section], lead: Sequence[str] = ()) -> str:
-    """Return the text of a page, which begins with the conclusions `lead`. Plotly's script is
-    embedded once if a figure is interactive, gzip-compressed; the browser unpacks it
+    """Return the HTML of a page, which begins with the conclusions `lead`. If a figure is
+    interactive, Plotly's script is embedded once, gzip-compressed; the browser unpacks it
     (DecompressionStream, in every browser since 2023)."""
     is_interactive = any(each.figure for each in sections)
     return _template().render(

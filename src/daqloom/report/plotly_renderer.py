@@ -119,7 +119,7 @@ def _safe(text: str) -> str:
 
 
 def _array(values: Any) -> dict[str, str]:
-    """Return numbers of seven digits: more than a screen shows, in half the size."""
+    """Return numbers with seven digits (float32), which suffices for a screen in half the size."""
     numbers = np.asarray(values, dtype="<f4")
     found = {"dtype": "f4", "bdata": base64.b64encode(numbers.tobytes()).decode()}
     return found | ({"shape": ", ".join(map(str, numbers.shape))} if numbers.ndim > 1 else {})
@@ -152,7 +152,7 @@ def _axis(panel: Panel, name: str, axis: Axis) -> dict[str, Any]:
 
 
 def _ends(panel: Panel, name: str, axis: Axis) -> list[float]:
-    """Return the range of an axis, given or from the curves; empty without any."""
+    """Return the ends of an axis, as given or from the curves; empty if neither exists."""
     curves = [getattr(mark, name) for mark in panel.marks if isinstance(mark, Line)]
     known = np.concatenate([[], *(np.ravel(each) for each in curves if each is not None)])
     known = known.astype(float)
@@ -163,8 +163,8 @@ def _ends(panel: Panel, name: str, axis: Axis) -> list[float]:
 
 
 def _position(axis: Axis | Scale, value: Any) -> float:
-    """Return a value as plotly wants it for ranges, annotations and colours: its logarithm on a
-    logarithmic axis or scale."""
+    """Return a value as plotly expects it for ranges, annotations and colours: the logarithm if the
+    axis or scale is logarithmic."""
     return math.log10(value) if axis.log else float(value)
 
 
@@ -248,7 +248,7 @@ def _(mark: Bars, drawn: Drawn, panel: Panel) -> None:
 
 
 def _across(upright: bool, low: float, high: float) -> dict[str, Any]:
-    """Return a shape from one end of the panel to the other."""
+    """Return a shape that extends over the whole panel across one axis."""
     along, across = ("x", "y") if upright else ("y", "x")
     ends = {f"{along}0": low, f"{along}1": high, f"{across}0": 0, f"{across}1": 1}
     return ends | {f"{across}ref": f"{across} domain", "layer": "below"}
@@ -328,7 +328,7 @@ def _(mark: Surface, drawn: Drawn, panel: Panel) -> None:
 
 
 def _colours(values: Any, scale: Scale, *names: str) -> dict[str, Any]:
-    """Return the values as positions on the scale, its ends and its colours."""
+    """Return the values, their logarithm on a log scale, the scale's ends and its colours."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shown = np.log10(values) if scale.log else values
     low, high = (_position(scale, each) for each in (scale.low, scale.high))

@@ -1,7 +1,7 @@
 """Colours and number formats of all figures.
 
-The colours are those of Okabe and Ito ("Color Universal Design", 2008), which remain distinct with
-any kind of colour vision.
+The colours are from Okabe and Ito ("Color Universal Design", 2008); they are distinct for all kinds
+of colour vision.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ AMBER = "#E69F00"
 PALE = "#f4f4f4"
 """Background of a part of a panel."""
 NOTHING = "–"
-"""Cell of a table without a value."""
+"""Table cell that has no value."""
 
 
 def sequence(count: int, colours: str = "viridis", top: float = 0.84) -> list[str]:
-    """Return evenly spaced colours of a matplotlib map, from 0 to `top`; those of viridis also
-    differ in grey."""
+    """Return evenly spaced colours of a matplotlib map, from 0 to `top`; viridis also differs in
+    brightness."""
     places = (top * place / (count - 1) if count > 1 else 0.4 for place in range(count))
     return [colors.to_hex(mpl.colormaps[colours](place)) for place in places]
 
 
 def text_colour(colour: str | tuple[float, float, float]) -> str:
-    """Return the colour of text with most contrast on another colour: black or white."""
+    """Return the text colour with most contrast on a background colour: black or white."""
     red, green, blue = (channel**2.2 for channel in colors.to_rgb(colour))
     return BLACK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.24 else "white"
 
 
 def pale(colour: str) -> str:
-    """Return the colour of a surface with an edge of `colour`."""
+    """Return a pale fill colour for a surface with an edge of `colour`."""
     red, green, blue = (0.82 + 0.18 * part for part in colors.to_rgb(colour))
     return colors.to_hex((red, green, blue))
 
@@ -60,7 +60,7 @@ def translucent(colour: str, opacity: float) -> str:
 
 
 def round_steps(low: float, high: float, most: int = 6, *, log: bool = False) -> list[float]:
-    """Return a few round numbers in a range; on a logarithmic axis of decades powers of ten."""
+    """Return a few round numbers in a range; powers of ten on a logarithmic axis over decades."""
     if log and high > 5 * low:
         subs = [1.0] if high > 200 * low else [1.0, 2.0, 5.0]
         locator: ticker.Locator = ticker.LogLocator(subs=subs, numticks=9)

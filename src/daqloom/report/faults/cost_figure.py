@@ -34,9 +34,9 @@ from daqloom.report.page import Section
 
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.AMBER, style.SKY)
 MOST_BARS = 12
-"""Limit on the numbers of cables down at once that have a bar."""
+"""Limit on the bars, one for each number of cables that are down at once."""
 FEWEST_BARS = 5
-"""Least number of rows for links, so that a single bar is not too thick."""
+"""Least number of rows in a panel of links, so that a single bar is not too thick."""
 SHORTEST_S = 1.0
 POINTS = 24
 """Points on the curve of repair times."""
@@ -73,7 +73,7 @@ def write(path: Path, name: str, cost: Cost) -> None:
 
 
 def figure(name: str, cost: Cost) -> Figure:
-    """Return the figure; its rows have margins of their own, as names differ in length."""
+    """Return the figure; each of its rows has separate margins, because names differ in length."""
     cells = ((0, 0, 1, 1), (0, 1, 1, 1), (1, 0, 1, 2), (2, 0, 1, 1), (2, 1, 1, 1))
     drawn = _time(cost), _throughput(cost), _ways(cost), _repair(cost), _worst(cost)
     panels = [replace(panel, cell=cell) for panel, cell in zip(drawn, cells, strict=True)]
@@ -96,7 +96,7 @@ INTERVAL = Line([], [], "", style.BLACK, 1.2)
 
 
 def _ends(estimates: Sequence[Estimate]) -> Any:
-    """Return the ends of the intervals, shape (2, n); NaN for unknown ones."""
+    """Return the ends of the intervals of estimates, shape (2, n); NaN for unknown ends."""
     ends = [(each.low, each.high) for each in estimates]
     return np.array(ends, dtype=float).reshape(-1, 2).T
 

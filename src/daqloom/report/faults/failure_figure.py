@@ -34,21 +34,21 @@ from daqloom.report.page import Section
 
 COLOURS = (style.SKY, style.ORANGE, style.BLUE)
 MOST_BARS = 20
-"""Limit on the links with a bar, those that fail most."""
+"""Limit on the links with a bar; those that fail most are shown."""
 MARKS_S = (
     1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600, 36_000, 86_400, 864_000, 8_640_000,
 )  # fmt: skip
 """Ticks of an axis of durations."""
 MOST_COLUMNS = 400
 MOST_ROWS = 2000
-"""Limits of the map: a cell of a longer log has several days, of more links several neighbours."""
+"""Limits of the map; in a long log a cell covers several days, with many links several links."""
 LABELS = 24
-"""Limit on the names of links beside the map."""
+"""Limit on the names of links next to the map."""
 
 
 def write(path: Path, kinds: Mapping[str, Variant], links: Sequence[str]) -> None:
-    """Write the figure as png, pdf or svg, or a page with it and a table of links. `links`: those
-    of the network in the order of the map; empty if unknown. Raises OutputError."""
+    """Write the figure as png, pdf or svg, or a page with the figure and a table of links. `links`:
+    the links of the network in the order of the map; empty if unknown. Raises OutputError."""
     last = list(kinds.values())[-1]
     begin, end = (day_name(int(at // DAY_S)) for at in last.observed)
     counts = "; ".join(f"{name}: {len(kind.failures):,}" for name, kind in kinds.items())
@@ -152,7 +152,7 @@ class _Days:
 
 
 def _map(kind: Variant, links: Sequence[str]) -> tuple[Panel, list[ColourBar]]:
-    """Return the failures of each link by day; rows are links that failed, by switch and port."""
+    """Return a map of failures by link and day; rows are failed links, by switch and port."""
     failed = {each.link for each in kind.failures}
     rows = [link for link in links if link in failed]
     rows = rows or sorted(failed, key=natural_key)
@@ -175,7 +175,7 @@ def _map(kind: Variant, links: Sequence[str]) -> tuple[Panel, list[ColourBar]]:
 
 
 def _between(kind: Variant) -> Panel:
-    """Return the share of longer intervals, empirical and fitted; an exponential is a line."""
+    """Return the shares of intervals longer than x, found and fitted; exponentials are straight."""
     found = kind.intervals
     count = len(found.interval_s)
     longest_s = float(found.interval_s.max(initial=0.0))

@@ -1,4 +1,4 @@
-"""Results of a study's searches in words, a line for each point."""
+"""Results of a study's searches in words, one line for each point."""
 
 import statistics
 from collections import Counter
@@ -12,12 +12,12 @@ from daqloom.study.file.file import Search, Study
 from daqloom.study.run.program import Task
 
 MOST = 40
-"""Limit on the lines; the report has all points."""
+"""Limit on the lines of text; the report lists all points."""
 
 
 def answers(study: Study, boundaries: Mapping[Task, Boundary]) -> list[str]:
-    """Return a heading and a line for each point, in the order of the study, with all its seeds;
-    empty without a search, or before one has ended."""
+    """Return a heading and a line for each point with all its seeds, in the study's order; empty
+    without a search, or before the first search has ended."""
     search = study.search
     if search is None or not boundaries:
         return []
@@ -38,7 +38,7 @@ def answers(study: Study, boundaries: Mapping[Task, Boundary]) -> list[str]:
 
 
 def _place(study: Study, index: tuple[int, ...]) -> str:
-    """Return the steps of all axes, for variants their names."""
+    """Return the steps of all axes as text; for variants, their names."""
     steps: list[str] = []
     for axis, step in zip(study.axes, index, strict=True):
         named = [str(axis.labels[step])] if axis.labels else []
@@ -47,7 +47,7 @@ def _place(study: Study, index: tuple[int, ...]) -> str:
 
 
 def _answer(search: Search, found: Mapping[str, list[Boundary]]) -> str:
-    """Return the result of all seeds, by method if there are several."""
+    """Return the result for all seeds, separately for each method if there are several."""
     answers = {method: "; ".join(_parts(search, each)) for method, each in found.items()}
     if len(search.methods) == 1:
         return "".join(answers.values())

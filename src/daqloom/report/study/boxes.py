@@ -1,4 +1,4 @@
-"""Box plots of a study: the spread over seeds."""
+"""Box plots of a study, which show the spread of a metric over seeds."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ MOST_BOXES = 12
 
 
 def box_plots(dataset: Dataset, variable: str | None = None) -> Figure:
-    """Return median, quartiles and all seeds at each step of the first axis. Methods without random
-    numbers are a line; further axes are as in `lines`. Raises StudyError for a single seed."""
+    """Return median, quartiles and all seeds at each step of the first axis; a line for a method
+    without random numbers. Further axes are as in `lines`. Raises StudyError for a single seed."""
     variable = points.shown_variable(dataset, variable)
     if dataset.sizes["seed"] < 2:
         raise StudyError("box plots require at least two seeds; set repeat.seeds in the study")
@@ -51,7 +51,7 @@ def box_plots_caption(dataset: Dataset) -> str:
 
 
 def _box_held(dataset: Dataset, used: view.Roles) -> dict[str, int]:
-    """Return the steps of axes besides x, except an axis of names, which is the colour."""
+    """Return the fixed steps of axes other than x, except one axis of names, shown as colours."""
     axes = [a for a in (used.colour, used.panel) if a]
     named = [a for a in axes if not points.is_numeric(dataset, a)][:1]
     return view.hold(dataset, [a for a in axes if a not in named])
@@ -76,7 +76,7 @@ class _Boxes:
     def _groups(
         self, dataset: Dataset, values: DataArray, x: str, named: str | None, variable: str
     ) -> Iterator[tuple[str, str, bool, Any]]:
-        """Yield label, colour, whether all seeds agree, and values by step and seed."""
+        """Yield for each group: label, colour, whether all seeds agree, and values (step, seed)."""
         methods = points.methods_of(dataset, variable)
         for method in methods:
             of_method = values.sel({"by": method})
@@ -92,7 +92,7 @@ class _Boxes:
                 yield text, colour, method == "analyse", table
 
     def figure(self) -> Figure:
-        """Return a box for each step and group."""
+        """Return the figure with a box for each step and group."""
         boxes = [group for group in self.groups if not group[2]]
         width = 0.72 / max(1, len(boxes))
         marks: list[Mark] = []
@@ -136,6 +136,6 @@ def _boxes(table: Any, offset: float, width: float, colour: str) -> Iterator[Mar
     ends = (at - width / 2, at + width / 2), (middle, middle)
     yield segments(*ends, Line([], [], "", colour))
     for place, row in found:
-        # Shifted, so that equal values are visible; without random numbers.
+        # Shifted by a fixed amount, so that dots of equal values do not overlap.
         shift = (np.arange(row.size) - (row.size - 1) / 2) * min(0.12, width * 0.7 / row.size)
         yield dots(place + shift, row, marker=".", colour=colour, size=4, opacity=0.75)

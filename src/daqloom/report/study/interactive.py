@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 MOST_SLICES = 6
 COLOURS = {"simulate": style.ORANGE}
-"""Colours of points that differ from the blue and green of a surface."""
+"""Colours of methods drawn as points, distinct from the blue and green of the surface."""
 
 
 def surface(dataset: Dataset, variable: str | None = None) -> Figure:
-    """Return the formula, or else the first method, as a surface over the first two numeric axes,
-    and every other method as points. The legend switches the steps of a third axis, of which the
-    first is shown. Raises StudyError without two numeric axes of two steps or more."""
+    """Return a surface over the first two numeric axes, from the formula or else the first method;
+    all other methods are points. The legend switches the steps of a third axis, whose first step is
+    shown. Raises StudyError without two numeric axes of at least two steps."""
     plane = points.plane_of(dataset)
     if plane is None:
         raise StudyError("a surface requires two numeric axes with at least two steps each")
@@ -38,7 +38,7 @@ def surface(dataset: Dataset, variable: str | None = None) -> Figure:
 
 
 def surface_held(dataset: Dataset) -> tuple[str | None, dict[str, int]]:
-    """Return the axis that the legend of `surface` switches, and the steps of further axes."""
+    """Return the axis that the legend of `surface` switches, and fixed steps of further axes."""
     rest = [a for a in points.axes_of(dataset) if a not in (points.plane_of(dataset) or ())]
     rest.sort(key=lambda a: (dataset.sizes[a] == 1, points.is_numeric(dataset, a)))
     third = rest.pop(0) if rest and dataset.sizes[rest[0]] > 1 else None
@@ -56,7 +56,7 @@ class _Surface:
         known = solid.values[np.isfinite(solid.values)]
         self.log = view.wants_log(known, 1000)
         self.floor = float(known.min()) if self.log else 0.0
-        # The highest value below saturation; hollow points may lie far above.
+        # The highest value below saturation; saturated points (hollow) may lie far above.
         self.height = float(known.max(initial=0.0)) * 1.08 or 1.0
         top = float(np.nanmax(solid.sel({"by": self.order[0]}).values, initial=self.floor)) or 1.0
         self.scale = Scale(style.sequence(64, top=1.0), self.floor, top, self.log)
@@ -65,7 +65,7 @@ class _Surface:
         self.hover = "<br>".join(line.replace("<", "&lt;") for line in lines)
 
     def methods(self, at: dict[str, int], step: str, *, is_hidden: bool) -> Iterator[Mark]:
-        """Yield the surface, and points of the other methods, hollow where saturated."""
+        """Yield the surface and the points of other methods; saturated points are hollow."""
         x, y = self.x.values / self.x.divisor, self.y.values / self.y.divisor
         across, down = np.meshgrid(x, y)
         hollow = self._table(self.full, at)
@@ -88,7 +88,7 @@ class _Surface:
                     yield dots(across[kept], down[kept], name + words, **look)
 
     def post(self) -> Iterator[Mark]:
-        """Yield a vertical line at the operating point."""
+        """Yield a vertical line at the operating point of the study."""
         x, y = (view.on_axis(self.dataset, axis) for axis in self.plane)
         if x is not None and y is not None:
             name = f"operating point, {self.x.text(x)} × {self.y.text(y)}"
@@ -96,7 +96,7 @@ class _Surface:
             yield Line(at[0], at[1], name, style.BLACK, 4.5, z=[self.floor, self.height])
 
     def panel(self, marks: list[Mark]) -> Panel:
-        # A label at 0 would overlap with the last one of the y axis.
+        # A label at z = 0 would overlap with the last label of the y axis.
         ticks = [at for at in style.round_steps(self.floor, self.height, log=self.log) if at]
         z = Axis(self.z.label, (self.floor, self.height), log=self.log, ticks=ticks)
         return Panel(marks, view.step_axis(self.x), view.step_axis(self.y), z=z)

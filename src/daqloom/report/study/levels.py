@@ -1,4 +1,4 @@
-"""Return levels of a study, the peak in an hour, a day, a fill: sentences, figure and table."""
+"""Return levels of a study (peaks expected in an hour, a day, a fill): text, figure, table."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 HEADING = "Peaks expected in an hour, a day, a fill"
 MOST_POINTS = 60
-"""Limit on the points of a report; a larger study has those along the operating point's axes."""
+"""Limit on a report's points; a larger study shows only those on the operating point's axes."""
 MOST_STEPS = 8
-"""Limit on the steps of an axis whose levels a sentence lists."""
+"""Limit on the steps of an axis for which a sentence lists the levels."""
 CURVE = 16
-"""Number of periods at which the curve of the figure is computed."""
+"""Number of periods at which the figure's curve is computed."""
 _TICKS = {
     1e-3: "1 ms", 1e-2: "10 ms", 0.1: "0.1 s", 1.0: "1 s", 10.0: "10 s", 60.0: "1 min",
     600.0: "10 min", 3600.0: "1 h", 86400.0: "1 d", 604800.0: "1 week", 365.25 * 86400: "1 year",
@@ -49,7 +49,7 @@ _TICKS = {
 
 
 def section(dataset: Dataset, progress: Callable[[float], None] = lambda _: None) -> Section | None:
-    """Return the section of a report; None for a study without courses of fixed runs."""
+    """Return the section of a report; None for a study without time series of fixed runs."""
     try:
         found = levels(dataset, USUAL, at=_lines(dataset), progress=progress)
     except StudyError:
@@ -73,7 +73,7 @@ def _sizes(dataset: Dataset) -> list[int]:
 
 
 def _lines(dataset: Dataset) -> list[dict[str, Any]]:
-    """Return, for a large study, the points that differ from the operating point in one axis."""
+    """Return, for a large study, lines of points through the operating point, one for each axis."""
     if math.prod(_sizes(dataset)) <= MOST_POINTS:
         return []
     held = {
@@ -83,7 +83,7 @@ def _lines(dataset: Dataset) -> list[dict[str, Any]]:
 
 
 def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> PointLevels | None:
-    """Return the point nearest to `point`, and to the middle of axes that it lacks."""
+    """Return the point nearest to `point`; on axes that `point` lacks, nearest to their middle."""
     if not found.points:
         return None
     middle = view.hold(dataset, axes_of(dataset))
@@ -105,7 +105,7 @@ def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> Poin
 
 
 def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
-    """Return the levels at one point, doubts about them, and the points that are left out."""
+    """Return sentences on the levels at one point, their warnings, and points that are left out."""
     quantity = view.variable_quantity(dataset, shown.metric)
     text = [_answer(quantity, view.place_text(dataset, shown.at), shown, found)]
     text += [*_along(dataset, found, shown), *_meanings(found)]
@@ -140,8 +140,8 @@ def _answer(quantity: view.Quantity, where: str, shown: PointLevels, found: Leve
 
 
 def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
-    """Return the levels of the longest period along each axis without an operating point, as no
-    step of it stands out."""
+    """Return sentences with the levels of the longest period along each axis that the operating
+    point does not fix."""
     place = max(range(len(found.periods)), key=lambda i: found.periods[i].length_s)
     sentences = []
     for axis in axes_of(dataset):
@@ -188,9 +188,9 @@ _MEANINGS = {
         'can fill, such as "1 GB".'
     ),
 }
-"""Buffer that the levels of each metric refer to."""
+"""Explanation of the buffer to which each metric's levels refer."""
 _BUFFERS = {NEEDED: "of the switch", PEAK: "ideal"}
-"""Buffer of each metric, in a table of both."""
+"""Buffer of each metric, for a table that contains both metrics."""
 
 
 def _meanings(found: Levels) -> Iterator[str]:
@@ -200,15 +200,15 @@ def _meanings(found: Levels) -> Iterator[str]:
 
 
 def _table_quantity(dataset: Dataset, found: Levels) -> view.Quantity:
-    """Return the quantity of the table; without points that of the occupancy."""
+    """Return the quantity of the table; without points, that of the peak occupancy."""
     first, *others = found.metrics or (PEAK,)
     quantity = view.variable_quantity(dataset, first)
     return replace(quantity, name="peak of the top-of-rack switch") if others else quantity
 
 
 def table(dataset: Dataset, found: Levels) -> tuple[list[str], list[list[str]]]:
-    """Return the names of the columns, with units, and a row for each point; one that is left out
-    has the reason instead of levels."""
+    """Return column names with units, and a row for each point; a point that is left out shows the
+    reason in place of levels."""
     quantity, axes = _table_quantity(dataset, found), axes_of(dataset)
     every: list[PointLevels | LeftOut] = [*found.points, *found.left_out]
     has_methods, has_buffers = len({one.method for one in every}) > 1, len(found.metrics) > 1
@@ -252,13 +252,13 @@ def _level(quantity: view.Quantity, one: PointLevels, level: Level) -> str:
 
 
 def short(warning: str) -> str:
-    """Return a warning without its numbers and reasons."""
+    """Return a warning shortened to its first clause, without numbers and reasons."""
     what = re.split(r" \(|[:;,] ", warning, maxsplit=1)[0]
     return re.sub(r"^[0-9]+ of [0-9]+ ", "some ", what)
 
 
 def figure(dataset: Dataset, found: Levels, shown: PointLevels) -> Figure:
-    """Return the levels at one point by period, with their interval and the observed maxima."""
+    """Return a figure of the levels at one point by period, with intervals and observed maxima."""
     quantity = view.variable_quantity(dataset, shown.metric)
     ends = shown.block_s, 2 * max(each.length_s for each in found.periods)
     curve, y = _curve(shown, quantity, ends)

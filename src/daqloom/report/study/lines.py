@@ -1,4 +1,4 @@
-"""Line figures of a study: means with error bars along an axis."""
+"""Line figures of a study: means over seeds, with error bars, along an axis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_COLOURS = 5
 MOST_PANELS = 6
 WIDTH, MARK = 1.3, 4.5
 FAR = 1.6
-"""Limit on the height of hollow points, as a multiple of the highest solid one."""
+"""Limit on the height of saturated (hollow) points, as a multiple of the highest other point."""
 BOUND = Line([], [], "bound of the links", style.GREY, 1.1, "dot")
 LEGEND = Legend("outside right upper")
 
@@ -35,7 +35,7 @@ def lines(dataset: Dataset, variable: str | None = None) -> Figure:
 
 
 def _is_range(dataset: Dataset) -> bool:
-    """Whether error bars go from the lowest seed to the highest."""
+    """Whether error bars extend from the lowest seed to the highest."""
     return bool(dataset.attrs.get("bars") == "range")
 
 
@@ -86,7 +86,7 @@ class _Lines:
             self.bound = dataset[points.BOUND].isel(held).max(["by", "seed"])
 
     def figure(self) -> Figure:
-        """Return all panels, one for each step of their axis."""
+        """Return the figure with one panel for each step of the panels' axis."""
         name = self.roles.panel
         panels = [
             self.panel(at, f"{view.key_name(name)} {text}" if name else "")
@@ -117,7 +117,7 @@ class _Lines:
         return Panel([*self._operating(), *marks], x, y, title)
 
     def _heights(self) -> Axis:
-        """Return an axis for all panels, without hollow points far above the solid ones."""
+        """Return an axis for all panels, which may end below hollow points far above solid ones."""
         above = self.values.mean + self.values.deviation
         reach = (self.values.highest if self.is_range else above) / self.y.divisor
         solid, hollow = (reach.where(where).values for where in (~self.hollow, self.hollow))
@@ -129,18 +129,18 @@ class _Lines:
         return replace(axis, ends=(axis.ends[0], 1.05 * float(top)))
 
     def _bound(self, where: dict[str, Any]) -> list[Mark]:
-        """Return the rate that the links carry, for a searched rate."""
+        """Return the event rate that the links carry, if the searched key is a rate."""
         if self.bound is None or not self.numeric:
             return []
         values = self.bound.isel(where).values / self.y.divisor
         return [replace(BOUND, x=self.places, y=self._placed(values), name="")]
 
     def _placed(self, values: Any) -> Any:
-        """Return values, shape (…, n), in the order of `places`; NaN at the gap."""
+        """Return values, shape (…, n), in the order of `places`, with NaN at the gap."""
         return np.where(np.array(self.order) < 0, np.nan, values[..., self.order])
 
     def _widths(self, count: int) -> list[float]:
-        """Return widths: named lines often coincide, so that each is thinner than the one below."""
+        """Return widths; each named line is thinner than those below, since they often coincide."""
         if self.roles.colour is None or points.is_numeric(self.dataset, self.roles.colour):
             return [WIDTH] * count
         return [WIDTH * (1 + 1.5 * above / count) for above in reversed(range(count))]
@@ -195,13 +195,13 @@ class _Lines:
         return [(colour, *step) for colour, step in zip(colours, steps, strict=False)]
 
     def without_value(self) -> list[str]:
-        """Return the names of the steps at which the variable has no value."""
+        """Return the names of steps on the colour axis for which the variable has no value."""
         known, by = self.values.mean.notnull(), {"by": self.methods}
         colours = self._colours() if self.roles.colour else []
         return [text for _, step, text in colours if not bool(known.sel(by).isel(step).any())]
 
     def keys(self, without_value: Sequence[str] = ()) -> list[Mark]:
-        """Return the entries of the legend; colours `without_value` are marked."""
+        """Return the legend entries; colours in `without_value` are marked "no value"."""
         found: list[Mark] = []
         if self.roles.colour:
             colours = self._colours()
@@ -231,7 +231,7 @@ class _Lines:
 
 
 def search_caption(dataset: Dataset) -> str:
-    """Return the search in words, and the number of searches without a boundary."""
+    """Return sentences on the search and on the number of searches without a boundary."""
     if "boundary" not in dataset:
         return ""
     about = dataset["boundary"].attrs
@@ -242,8 +242,8 @@ def search_caption(dataset: Dataset) -> str:
 
 
 def lines_in_panels(dataset: Dataset, variables: Sequence[str]) -> Figure:
-    """Return `lines` of each variable, one panel each, with a common legend. Raises StudyError
-    where an axis of the study already becomes panels."""
+    """Return `lines` of each variable, one panel each, with a common legend. Raises StudyError if
+    an axis of the study is already shown as panels."""
     drawn = [_Lines(dataset, name) for name in variables]
     if drawn[0].roles.panel is not None:
         raise StudyError("variables stand side by side where the study has one or two axes")

@@ -1,4 +1,4 @@
-"""Heat maps of a study: a variable over two axes, and the ratio of two methods."""
+"""Heat maps of a study: a variable over two axes, and the ratio between two methods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_PANELS = 6
 ROOM_ACROSS, ROOM_DOWN = 1 / 9, 1 / 20
-"""Least share of a panel of a cell that shows its value."""
+"""Least size of a cell that shows its value, as a share of its panel."""
 LONGEST_LINE = 38
 """Length of a line of a title (characters)."""
 
@@ -35,9 +35,9 @@ class _Table:
 
 
 def heat_map(dataset: Dataset, variable: str | None = None) -> Figure:
-    """Return means over the first two numeric axes: a panel for each method, or for each step of an
-    axis of names; for two panels also their ratio. Saturated points are hatched. Raises StudyError
-    without two numeric axes of two steps or more."""
+    """Return means over the first two numeric axes, with a panel for each method or for each step
+    of an axis of names; two panels get a third with their ratio. Saturated points are hatched.
+    Raises StudyError without two numeric axes of at least two steps."""
     variable = points.shown_variable(dataset, variable)
     plane = points.plane_of(dataset)
     if plane is None:
@@ -71,7 +71,7 @@ def heat_map_caption(dataset: Dataset, variable: str | None = None) -> str:
 
 
 def _names(dataset: Dataset, methods: Sequence[str]) -> str | None:
-    """Return the axis of names whose steps are panels; None if methods are."""
+    """Return the axis of names whose steps become panels; None if methods become panels."""
     named = [
         axis
         for axis in points.axes_of(dataset)
@@ -105,7 +105,7 @@ def _tables(dataset: Dataset, variable: str, plane: tuple[str, str]) -> list[_Ta
 
 
 def _panel(dataset: Dataset, plane: tuple[str, str], table: _Table, scale: Scale) -> Panel:
-    """Return a table as colours, its values where cells have room, and the operating point."""
+    """Return a panel with a table as colours, values in large cells, and the operating point."""
     x, y = (view.axis_quantity(dataset, axis) for axis in plane)
     centres = x.values / x.divisor, y.values / y.divisor
     across, down = (_edges(each) for each in centres)
@@ -142,7 +142,7 @@ def _panel(dataset: Dataset, plane: tuple[str, str], table: _Table, scale: Scale
 
 
 def _words(values: Any) -> Any:
-    """Return numbers of three digits as texts."""
+    """Return the texts of numbers with three digits."""
     rows = values.tolist()
     return np.array(
         [[f"{each:,.0f}" if abs(each) >= 100 else f"{each:.3g}" for each in row] for row in rows]
@@ -150,7 +150,7 @@ def _words(values: Any) -> Any:
 
 
 def _has_room(edges: Any, centres: Any, share: float) -> bool:
-    """Whether the smallest cell takes such a share of its axis."""
+    """Return whether the smallest cell covers at least `share` of its axis."""
     at = np.log(edges) if view.is_log_spaced(centres) else edges
     return float(np.diff(at).min() / (at[-1] - at[0])) >= share
 
@@ -168,7 +168,7 @@ def _ratio(first: _Table, second: _Table) -> tuple[_Table, Scale]:
 
 
 def _scale(values: Any) -> Scale:
-    """Return a scale from zero, or a logarithmic one for values over orders of magnitude."""
+    """Return a scale from zero, or a logarithmic scale for values over orders of magnitude."""
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     log = view.wants_log(known) and low < high
@@ -177,7 +177,7 @@ def _scale(values: Any) -> Scale:
 
 
 def _edges(centres: Any) -> Any:
-    """Return the middles between neighbours, of ratios on a logarithmic axis, and both ends."""
+    """Return the edges of cells: midpoints of centres (geometric if log-spaced), and both ends."""
     log = view.is_log_spaced(centres)
     values = np.log(centres) if log else np.asarray(centres, dtype=float)
     first, last = 1.5 * values[0] - 0.5 * values[1], 1.5 * values[-1] - 0.5 * values[-2]

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 MOST_LINES = 8
-"""Limit on the steps of an axis that lines join and the legend lists all."""
+"""Limit on the steps of an axis for which lines are joined and the legend is complete."""
 
 
 def section(dataset: Dataset, variable: str | None = None) -> Section | None:
-    """Return the section of a report on the first two methods; None if no two share points."""
+    """Return the report's section on the first two methods; None if no two share any points."""
     try:
         found = agreements(dataset, variable)[0]
     except StudyError:
@@ -35,7 +35,7 @@ def section(dataset: Dataset, variable: str | None = None) -> Section | None:
 
 
 def sentences(found: Agreement) -> list[str]:
-    """Return the factor, its range of validity, and the points that are left out."""
+    """Return the factor between the methods, its range of validity, and omitted points."""
     one, other = (f"the {view.LOOKS[method].label}" for method in found.methods)
     low, high = found.scale.interval()
     text = [
@@ -96,8 +96,8 @@ def table(
 
 
 def figure(dataset: Dataset, found: Agreement) -> Figure:
-    """Return the ratio of the two methods, with the factor, against the load, or against the first
-    axis where the load is unknown."""
+    """Return the ratio of the two methods, with the fitted factor, against the load; if the load is
+    unknown, against the first axis."""
     one, other = (view.LOOKS[method].label for method in found.methods)
     if np.isfinite(found.load).any():
         x = 100 * found.load
@@ -119,7 +119,7 @@ def figure(dataset: Dataset, found: Agreement) -> Figure:
 
 
 def _along(dataset: Dataset, found: Agreement) -> tuple[Any, Axis]:
-    """Return positions along the first axis of numbers, else the points in their order."""
+    """Return positions on the first numeric axis; without one, the index of each point."""
     for axis in axes_of(dataset):
         if is_numeric(dataset, axis) and dataset.sizes[axis] > 1:
             quantity = view.axis_quantity(dataset, axis)
@@ -139,7 +139,7 @@ def _bands(highest: float) -> list[Mark]:
 
 
 def _points(dataset: Dataset, found: Agreement, x: Any) -> Iterator[Mark]:
-    """Yield points coloured by the last axis, whose steps often decide the ratio."""
+    """Yield points coloured by the last axis, because the ratio often depends on its steps."""
     names = axes_of(dataset)
     if not names:
         yield dots(x, found.ratio, marker="s")

@@ -1,4 +1,4 @@
-"""Figures of studies with many named steps, such as variants: a row for each name."""
+"""Figures of studies with many named steps, such as variants: one row for each name."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ROW = 0.24
 
 
 def axis_of_names(dataset: Dataset) -> str | None:
-    """Return the axis of names that becomes rows, as it has more steps than there are colours, or
-    is the only axis with several steps; else None."""
+    """Return the axis of names that becomes rows: it has more steps than there are colours, or it
+    is the only axis with several steps. None without such an axis."""
     several = [axis for axis in points.axes_of(dataset) if dataset.sizes[axis] > 1]
     named = [axis for axis in several if not points.is_numeric(dataset, axis)]
     longest = max(named, key=lambda axis: dataset.sizes[axis], default=None)
@@ -34,9 +34,9 @@ def axis_of_names(dataset: Dataset) -> str | None:
 
 
 def names(dataset: Dataset, variable: str | None = None) -> Figure:
-    """Return means over seeds with error bars, and dots for the seeds, a row for each name. Further
-    axes become panels. Saturated points are hollow; a search without a boundary is a text. Raises
-    StudyError."""
+    """Return means over seeds with error bars, and dots for single seeds, in a row for each name.
+    Further axes become panels. Saturated points are hollow; a search without a boundary is a text.
+    Raises StudyError."""
     return _Names(dataset, points.shown_variable(dataset, variable)).figure()
 
 
@@ -59,7 +59,7 @@ def names_caption(dataset: Dataset) -> str:
 
 
 def _panels(dataset: Dataset, axis: str) -> tuple[list[dict[str, int]], dict[str, int]]:
-    """Return the steps of other axes for each panel, and those of axes without panels."""
+    """Return the steps of other axes for each panel, and fixed steps of axes without panels."""
     others = [each for each in points.axes_of(dataset) if each != axis]
     several = [each for each in others if dataset.sizes[each] > 1]
     while several and np.prod([dataset.sizes[each] for each in several]) > MOST_PANELS:

@@ -1,4 +1,4 @@
-"""Page of a study: figures, table and provenance, in one file that opens without a network."""
+"""Page of a study: figures, table and provenance in one file that needs no network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_ROWS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Reported:
-    """A study of a report; the first fields are the arguments of `write_report`."""
+    """A study with its parts of a report; see `write_report` for the first fields."""
 
     dataset: Dataset
     show: str | None = None
@@ -35,13 +35,13 @@ class Reported:
 
     @property
     def title(self) -> str:
-        """Title of the study, else its name."""
+        """Title of the study; its name if it has no title."""
         about = self.dataset.attrs
         return str(about.get("title") or about.get("study") or "Study")
 
 
 def render(studies: Sequence[Reported]) -> str:
-    """Return the page of all studies: conclusions, figures and tables, then their basis."""
+    """Return the page of all studies: conclusions, figures, tables, and basis of the numbers."""
     body = [part for each in studies for part in _sections(each, named=len(studies) > 1)]
     title = " and ".join(each.title for each in studies)
     lead = [one.sentences[0] for each in studies for one in each.conclusions]
@@ -73,7 +73,7 @@ def _subtitle(dataset: Dataset) -> str:
 
 
 def state(dataset: Dataset, variable: str) -> list[str]:
-    """Return sentences on the search, on assumed keys, and on points that are not computed."""
+    """Return sentences on the search, on assumed keys, and on points without a result."""
     sentences = [text for text in (search_caption(dataset),) if text]
     if assumed := attribute(dataset, "assumed", {}):
         keys = ", ".join(f"{key} = {value}" for key, value in assumed.items())

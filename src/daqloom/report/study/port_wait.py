@@ -1,4 +1,4 @@
-"""Buffers derived from PortXmitWait and configured ones: sentences, figure and table."""
+"""Comparison of configured buffers with those derived from PortXmitWait: text, figure, table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KIB = 1024
 
 
 class _Bounds:
-    """Bounds of the derived buffers by axis; seeds agree, as nothing is random."""
+    """Bounds of the derived buffers by axis; one seed suffices, as the runs have no randomness."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.least, self.most = (
@@ -34,7 +34,7 @@ class _Bounds:
 
 
 def section(dataset: Dataset) -> Section | None:
-    """Return the section of a report; None for a study that does not vary and derive buffers."""
+    """Return the section of a report; None if the study does not both vary and derive buffers."""
     if not {LEAST, MOST} <= dataset.data_vars.keys() or CONFIGURED not in axes_of(dataset):
         return None
     bounds = _Bounds(dataset)
@@ -51,7 +51,7 @@ def section(dataset: Dataset) -> Section | None:
 
 
 def _sentences(bounds: _Bounds) -> list[str]:
-    """Return the numbers of points with the configured buffer, and without any bound."""
+    """Return sentences: the number of points with the configured buffer, and without bounds."""
     known = bounds.known
     width = (bounds.most - bounds.least).values[known]
     text = [
@@ -84,7 +84,7 @@ def _rows(dataset: Dataset, bounds: _Bounds) -> list[list[str]]:
 
 
 def _figure(dataset: Dataset, bounds: _Bounds) -> Figure:
-    """Return derived over configured buffers; points with the same buffer are side by side."""
+    """Return derived against configured buffers; points with the same buffer are side by side."""
     sizes = dataset[CONFIGURED].values / KIB
     least, most = (
         each.transpose(CONFIGURED, ...).values.reshape(len(sizes), -1) / KIB

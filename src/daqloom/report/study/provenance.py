@@ -1,4 +1,4 @@
-"""Provenance of a study's numbers: commands, machines, versions, times."""
+"""Provenance of a study's numbers: commands, machines, versions and times."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ Rows = list[tuple[str, str]]
 
 @dataclass
 class Origin:
-    """Results of a study that one process computed."""
+    """Results of a study that one process computed with one version."""
 
     session: Session
     version: str
@@ -52,7 +52,7 @@ class WitnessedStore(Store):
 
 
 def witnessed(path: Path) -> WitnessedStore:
-    """Open the store at `path` to read. Raises StudyError."""
+    """Open the store at `path` for reading. Raises StudyError."""
     return WitnessedStore.open(path, create=False)
 
 
@@ -81,7 +81,7 @@ _PART = re.compile(r"--part[ =]\d+/")
 
 
 def _commands(origins: Iterable[Origin]) -> Iterator[tuple[str, str]]:
-    """Yield each command with its runs and times, the busiest first; a job array is one."""
+    """Yield each command with runs and times, most runs first; a job array is one command."""
     by_command: dict[str, list[Origin]] = {}
     for origin in origins:
         command = _PART.sub("--part I/", origin.session.command)

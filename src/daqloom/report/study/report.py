@@ -1,4 +1,4 @@
-"""Report of a study: a page, figures for print and a table for other programs."""
+"""Report of a study: a page, figures for print, and a table for other programs."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def write_report(
 
     `dataset` comes from `open_study`, with course=True for return levels; it may have further
     variables, see docs/how-to/add-your-own-metric-to-a-report.md. `show` names the metric (default:
-    as `shown_variables`), `provenance` has names and values for the end of the page, `conclusions`
-    sections (default: `findings`). Raises StudyError where there is nothing to show, OutputError
-    where `folder` cannot be written.
+    see `shown_variables`). `provenance` has names and values for the end of the page, `conclusions`
+    sections (default: `findings`). Raises StudyError if nothing can be shown, OutputError if
+    `folder` cannot be written.
     """
     concluded = findings(dataset, show) if conclusions is None else conclusions
     return write_reports([Reported(dataset, show, description, provenance, concluded)], folder)
 
 
 def write_reports(studies: Sequence[Reported], folder: str | PathLike[str]) -> list[Path]:
-    """Write a report of several studies: one page, and for each study a folder, named after it, of
-    its figures and numbers."""
+    """Write a report of several studies: one page, and for each study a folder with the study's
+    name, figures and numbers."""
     folder = Path(folder)
     drawn = [replace(each, pictures=pictures(each.dataset, each.show)) for each in studies]
     paths = [folder / "report.html"]
@@ -113,7 +113,7 @@ def findings(
     variable: str | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> list[Section]:
-    """Return the conclusions from a study: return levels of racks that recorded their course, a
+    """Return the conclusions from a study: return levels for racks with recorded time series, a
     fitted surface, a comparison of methods. `progress` is called with the share of levels done."""
     found = (
         study_levels.section(dataset, progress),
@@ -125,6 +125,6 @@ def findings(
 
 
 def sentences(dataset: Dataset, show: str | None, conclusions: Sequence[Section]) -> list[str]:
-    """Return the sentences of the page for a terminal: those of its head and of each section."""
+    """Return the page's sentences for a terminal: from its head and from each section."""
     head = study_page.state(dataset, shown_variables(dataset, show)[0])
     return [*head, *(" ".join(each.sentences) for each in conclusions)]

@@ -1,4 +1,4 @@
-"""Fitted surfaces of a study: sentences, figure and table."""
+"""Fitted surfaces of a study over event rate and size: sentences, figure and table."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 MOST_LINES = 5
 MOST_ANSWERS = 4
-"""Limit on the methods whose answers are joined to one."""
+"""Limit on the methods whose answers are joined to one sentence list."""
 FINE = 60
-"""Number of points of a fitted line."""
+"""Number of points at which a fitted line is computed."""
 
 
 def section(dataset: Dataset, variable: str | None = None) -> Section | None:
@@ -45,7 +45,7 @@ def section(dataset: Dataset, variable: str | None = None) -> Section | None:
 
 
 def _shown(dataset: Dataset, found: list[Fit]) -> list[Fit]:
-    """Return the fits at the steps of further axes that a figure has."""
+    """Return the fits at the fixed steps of further axes that the figure shows."""
     others = [axis for axis in axes_of(dataset) if axis not in found[0].axes]
     steps = {a: dataset[a].values[step].item() for a, step in view.hold(dataset, others).items()}
     return [fit for fit in found if fit.held == steps] or found[:1]
@@ -54,7 +54,7 @@ def _shown(dataset: Dataset, found: list[Fit]) -> list[Fit]:
 def sentences(
     dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float], below: float | None = None
 ) -> list[str]:
-    """Return the value of each surface at `point`, and the points and terms of the fits."""
+    """Return sentences: the value of each surface at `point`, and points and terms of the fits."""
     quantity = view.variable_quantity(dataset, found[0].variable)
     at_point = [fit.predict(point) for fit in found if _covers(fit, point)]
     covering = [fit for fit in found if _covers(fit, point)]
@@ -91,7 +91,7 @@ def _answer(dataset: Dataset, fit: Fit, at: Predicted, quantity: view.Quantity) 
 
 
 def called(dataset: Dataset, fit: Fit) -> str:
-    """Return the label of a fit: `simulation`, with the steps of further axes."""
+    """Return the label of a fit: `simulation`, followed by the steps of further axes."""
     held = [view.place_text(dataset, {axis: value}) for axis, value in fit.held.items()]
     return ", ".join([view.LOOKS[fit.method].label, *held])
 
@@ -103,14 +103,14 @@ def spread_text(quantity: view.Quantity, at: Predicted) -> str:
 
 
 def r_squared(fit: Fit) -> str:
-    """Return r² with enough digits to differ from 1."""
+    """Return R² with enough digits to show its difference from 1."""
     lacking = 1 - fit.surface.r_squared
     digits = 2 if lacking <= 0 else int(min(6, max(2, np.ceil(-np.log10(lacking)) + 1)))
     return f"{fit.surface.r_squared:.{digits}f}"
 
 
 def _names(fit: Fit) -> list[str]:
-    """Return the terms in words: `1`, `event rate`, `event size²`."""
+    """Return the terms of the fit in words: `1`, `event rate`, `event size²`."""
     words = [view.key_name(axis) for axis in fit.axes]
     signs = {1: "", 2: "²", 3: "³"}
     named = []
@@ -122,7 +122,7 @@ def _names(fit: Fit) -> list[str]:
 
 
 def polynomial(dataset: Dataset, fit: Fit) -> str:
-    """Return a surface with its numbers: `0.31 ± 0.02 + (1.2 ± 0.1)·x + …`, in units of figures."""
+    """Return a surface as a formula in the figure's units: `0.31 ± 0.02 + (1.2 ± 0.1)·x + …`."""
     z = view.variable_quantity(dataset, fit.variable)
     x, y = (view.axis_quantity(dataset, axis) for axis in fit.axes)
     parts = []
@@ -146,7 +146,7 @@ def variables(dataset: Dataset, fit: Fit) -> str:
 def table(
     dataset: Dataset, found: Sequence[Fit], places: Sequence[Mapping[str, float]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows: the quality of each fit, and its values at `places`."""
+    """Return head and rows of a table: the quality of each fit, and its values at `places`."""
     quantity = view.variable_quantity(dataset, found[0].variable)
     unit = f" ({quantity.unit})" if quantity.unit else ""
     axes = found[0].axes
@@ -188,8 +188,9 @@ def _row(
 
 
 def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -> Figure:
-    """Return a panel for each method: points and surface along the first axis, step by step, dashed
-    where extrapolated. The diamond is the surface at `point` with the interval of a new point."""
+    """Return a panel for each method: points and surface along the first axis for each step of the
+    second, dashed if extrapolated. A diamond is the surface at `point` with a new point's
+    interval."""
     shown = next((fit for fit in found if fit.variable == "boundary"), found[0])
     quantity = view.variable_quantity(dataset, shown.variable)
     reach = [fit.z for fit in found] + [fit.table.ravel() for fit in found]

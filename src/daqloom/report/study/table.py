@@ -1,4 +1,4 @@
-"""Table of a study's results: a row for each point, methods side by side."""
+"""Table of a study's results: a row for each point, with the methods side by side."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BESIDE = (
     "phase_s",
     "xmit_wait_s.credits",
 )
-"""Metrics of runs that the table has besides the one shown."""
+"""Metrics of runs that the table shows in addition to the chosen metric."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class _Column:
     quantity: view.Quantity
     mean: Any
     error: Any
-    """Mean and standard deviation by the steps of the axes."""
+    """Mean and standard deviation, as arrays over the steps of the axes."""
     words: Any = None
     """Texts for searches without a boundary."""
     drifting: Any = None
@@ -73,7 +73,7 @@ def head(dataset: Dataset, variable: str | None = None) -> list[str]:
 
 
 def rows(dataset: Dataset, variable: str | None = None) -> Iterator[list[str]]:
-    """Yield a row for each point with a result; means over seeds ± their standard deviation. An
+    """Yield a row for each point with a result: means over seeds ± their standard deviation. An
     asterisk marks saturated points, a dagger values of drifting runs; a search without a boundary
     is a text."""
     axes = points.axes_of(dataset)
@@ -98,7 +98,7 @@ def rows(dataset: Dataset, variable: str | None = None) -> Iterator[list[str]]:
 
 
 def relative_cost(model: str) -> float | None:
-    """Return the price of a product relative to that of the shallow switch, None for other models.
+    """Return the price of a switch product relative to the shallow switch; None for other models.
     ATLAS HL-LHC buffer benchmarking, section 3.1: the deep switch costs 2.5 times as much."""
     cost: float | None = DEFAULTS.get(model, {}).get("cost")
     return cost
@@ -138,7 +138,7 @@ def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:
 
 
 def unbounded_words(dataset: Dataset, method: str) -> Any:
-    """Return a text for each point with searches that found no boundary, else an empty one."""
+    """Return a text for each point where some search found no boundary; empty for others."""
     status = dataset["boundary_status"].sel({"by": method})
     table = status.transpose(*points.axes_of(dataset), "seed").values
     find, bounds = dataset["boundary"].attrs["find"], view.bounds_text(dataset)
@@ -155,7 +155,7 @@ def unbounded_words(dataset: Dataset, method: str) -> Any:
 
 
 def _compared(dataset: Dataset, variable: str | None) -> Any:
-    """Return simulation divided by formula at every point; None unless both give the variable."""
+    """Return the ratio simulation / formula at every point; None unless both have the variable."""
     variable = points.shown_variable(dataset, variable)
     if not {"analyse", "simulate"} <= set(points.methods_of(dataset, variable)):
         return None

@@ -25,7 +25,7 @@ LOG_FROM = 60
 
 
 class Look(NamedTuple):
-    """Label and style of a method."""
+    """Label and style of a method in figures."""
 
     label: str
     marker: str
@@ -83,12 +83,12 @@ NO_LIMIT_AT_ZERO = (
         for key in ("port_limit", "queue_packets", "pace", "memory_bandwidth")
     ),
 )
-"""Keys whose value 0 stands for no limit."""
+"""Keys for which the value 0 means "no limit"."""
 NO_LIMIT = "no limit"
 
 
 def on_axis(dataset: Dataset, axis: str) -> float | None:
-    """Return the position of the operating point on a numeric axis; None outside of it."""
+    """Return the operating point's position on a numeric axis; None if outside of the axis."""
     point = operating_point(dataset)
     if axis not in point or not is_numeric(dataset, axis):
         return None
@@ -98,13 +98,13 @@ def on_axis(dataset: Dataset, axis: str) -> float | None:
 
 
 def has_error(dataset: Dataset, variable: str) -> bool:
-    """Whether two seeds differ at any point."""
+    """Whether seeds differ at any point, so that error bars are needed."""
     return bool((spread(dataset[variable]).deviation > 0).any())
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A variable or an axis in the unit of figures and tables."""
+    """A variable or an axis, with the unit used in figures and tables."""
 
     name: str
     unit: str
@@ -130,7 +130,7 @@ class Quantity:
         )
 
     def number(self, value: float) -> str:
-        """Return a value for a table: three digits, a dash if it is unknown."""
+        """Return a value for a table, with three digits; a dash if the value is unknown."""
         if not np.isfinite(value):
             return style.NOTHING
         scaled = value / self.divisor
@@ -165,7 +165,7 @@ def key_name(key: str) -> str:
 
 
 def variable_name(dataset: Dataset, variable: str) -> str:
-    """Return the label of a variable: its attribute `long_name`, else that of its metric."""
+    """Return the label of a variable: its attribute `long_name`, else the label of its metric."""
     if variable == "boundary":
         about = dataset[variable].attrs
         return f"{about.get('find', '')} {key_name(str(about.get('key', 'value')))}".strip()
@@ -175,7 +175,7 @@ def variable_name(dataset: Dataset, variable: str) -> str:
 
 
 def bounds_text(dataset: Dataset) -> tuple[str, str]:
-    """Return the lowest and the highest value that a search tried, with their unit."""
+    """Return the lowest and the highest value that a search tried, as texts with unit."""
     about = dataset["boundary"].attrs
     low, high = (amount(float(each), str(about.get("units", ""))) for each in about["bounds"])
     return low, high
@@ -195,7 +195,7 @@ def step_text(dataset: Dataset, axis: str, value: Any) -> str:
 
 
 def place_text(dataset: Dataset, at: Mapping[str, Any]) -> str:
-    """Return a point: `12 kHz × 5 MB × builders 4`, with the names of numbers without a unit."""
+    """Return a point as text, `12 kHz × 5 MB × builders 4`; values without unit have a name."""
     return " × ".join(_named_step(dataset, axis, value) for axis, value in at.items())
 
 
@@ -208,8 +208,8 @@ def _named_step(dataset: Dataset, axis: str, value: Any) -> str:
 
 
 def steps_of(dataset: Dataset, axis: str | None, most: int) -> list[tuple[dict[str, int], str]]:
-    """Return selection and name of at most `most` steps of an axis, evenly spread; a single empty
-    selection without an axis."""
+    """Return selection and name of at most `most` evenly spread steps of an axis; a single empty
+    selection if there is no axis."""
     if axis is None:
         return [({}, "")]
     values = dataset[axis].values
@@ -219,8 +219,8 @@ def steps_of(dataset: Dataset, axis: str | None, most: int) -> list[tuple[dict[s
 
 
 def hold(dataset: Dataset, axes: Sequence[str]) -> dict[str, int]:
-    """Return the step of each axis that a figure holds fixed: the one nearest to the operating
-    point, or without a limit, or in the middle; the first of names."""
+    """Return the step of each axis that a figure keeps fixed: the first for an axis of names; else
+    the step nearest to the operating point, or without a limit, or in the middle."""
     point = operating_point(dataset)
     held = {}
     for axis in axes:
@@ -236,8 +236,8 @@ def hold(dataset: Dataset, axes: Sequence[str]) -> dict[str, int]:
 
 
 def along(dataset: Dataset, axis: str) -> tuple[Any, list[int]]:
-    """Return the positions of an axis, shape (n,), in its unit, and the step at each. The step
-    without a limit is behind all others and a gap of NaN (step -1), so that no line leads to it."""
+    """Return the positions of an axis, shape (n,), in its unit, and the step at each. A step
+    without a limit comes last, after a gap of NaN (step -1), so that no line leads to it."""
     if not is_numeric(dataset, axis):
         return np.arange(dataset.sizes[axis]), list(range(dataset.sizes[axis]))
     quantity = axis_quantity(dataset, axis)
@@ -263,12 +263,12 @@ def steps_text(dataset: Dataset, at: Mapping[str, int]) -> str:
 
 
 def held_caption(dataset: Dataset, held: Mapping[str, int]) -> list[str]:
-    """Return a sentence on the axes that a figure holds fixed, if there are any."""
+    """Return a sentence on the axes that a figure keeps fixed; empty if there are none."""
     return [f"Drawn for {steps_text(dataset, held)}."] * bool(held)
 
 
 def is_log_spaced(values: Any) -> bool:
-    """Whether steps have similar ratios rather than similar differences."""
+    """Whether the ratios of successive steps vary less than their differences."""
     numbers = np.sort(np.asarray(values, dtype=float))
     if numbers.size < 3 or numbers[0] <= 0 or numbers[-1] / numbers[0] < 8:
         return False
@@ -277,14 +277,14 @@ def is_log_spaced(values: Any) -> bool:
 
 
 def wants_log(values: Any, ratio: float = LOG_FROM) -> bool:
-    """Whether the range of the known `values` calls for a logarithmic axis."""
+    """Whether the range of the finite `values` requires a logarithmic axis."""
     known = values[np.isfinite(values)]
     return bool(known.size and known.min() > 0 and known.max() / known.min() > ratio)
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Axis of x, of colours and of panels, and the steps of further axes."""
+    """Axes shown as x, as colours and as panels, and the fixed steps of further axes."""
 
     x: str
     colour: str | None
@@ -293,7 +293,7 @@ class Roles:
 
 
 def roles(dataset: Dataset) -> Roles:
-    """Return the roles of the axes: numbers become x, names colours before numbers, then panels."""
+    """Return the roles of axes: x is numeric; colours are names before numbers; then panels."""
     axes = axes_of(dataset)
     if not axes:
         raise StudyError("the study has no axis: there is nothing to draw along")
@@ -306,7 +306,7 @@ def roles(dataset: Dataset) -> Roles:
 
 
 def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
-    """Whether the values are of a formula that does not depend on an axis."""
+    """Whether all values are from a formula and do not depend on `axis`."""
     if method is not None:
         values = values.sel({"by": method})
     if str(values["by"].values) != "analyse" or axis is None:
@@ -316,8 +316,8 @@ def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
 
 
 def step_axis(quantity: Quantity, places: Any = None, label: str | None = None) -> Axis:
-    """Return an axis whose ticks are the study's own steps, as far as there is space for them.
-    `places` are those of `along`."""
+    """Return an axis with ticks at the study's steps, if space permits. `places`: as returned by
+    `along`."""
     values = quantity.values / quantity.divisor if places is None else places
     label = quantity.label if label is None else label
     free = float(values[-1]) if np.isnan(values).any() else math.nan
@@ -335,7 +335,7 @@ def step_axis(quantity: Quantity, places: Any = None, label: str | None = None) 
 
 
 def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
-    """Return the first and last step, and those between with space for their numbers."""
+    """Return the first and last step, and inner steps with enough space for their numbers."""
     first, inner, last = steps[0], steps[1:-1], steps[-1]
     room = (scale(last) - scale(first)) / MOST_TICKS
     kept = [first]
@@ -346,8 +346,8 @@ def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
 
 
 def height_axis(label: str, values: Any, reach: Any = None) -> Axis:
-    """Return an axis from zero, or a logarithmic one for values over orders of magnitude. `reach`
-    are the ends of error bars, if any."""
+    """Return an axis from zero, or a logarithmic axis for values over orders of magnitude. `reach`:
+    the ends of error bars, if any."""
     known = values[np.isfinite(values)]
     if not known.size or wants_log(known):
         return Axis(label, log=bool(known.size))
@@ -359,7 +359,7 @@ def height_axis(label: str, values: Any, reach: Any = None) -> Axis:
 def panels_for(
     panels: Sequence[Panel], columns: int = 3, wide: float = 3.1, high: float = 2.7, **more: Any
 ) -> Figure:
-    """Return a figure of panels of one size, which share their axes."""
+    """Return a figure of panels with equal size and shared axes."""
     count = len(panels)
     columns = 2 if count == 4 else min(count, columns)
     rows = -(-count // columns)
