@@ -1,6 +1,6 @@
-"""Failures of links: logs of a site, their statistics, and the cost of failures.
+"""Failures of links: a site's logs, their statistics, and the cost of failures.
 
-`daqloom.faults.cost` is `daqloom.faults.costs.loss.cost`, which is imported at its first use.
+`daqloom.faults.cost` is `daqloom.faults.costs.loss.cost`; it is imported at its first use.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Cost of failures: the throughput of a network with broken cables, times their statistics."""
+"""Cost of failures: throughput of a network with broken cables, weighted by their statistics."""

@@ -1,9 +1,9 @@
-"""Cost of link failures: the statistics of a log, times the throughput with broken cables.
+"""Cost of link failures, from the statistics of a log and the throughput with broken cables.
 
-With k cables between switches down, and a share s of the units behind host links that are down, a
-system reaches (1 - s) T(k) instead of T(0). The loss is the mean over the time of the log outside
-test periods. Intervals are from the percentile bootstrap (Efron 1979): days of the log are drawn
-again, and for each k the draws of broken cables.
+With k cables between switches down, and a share s of the units cut off by host links that are down,
+the throughput is (1 - s) T(k) instead of T(0). The loss is the mean over the time of the log
+outside test periods. Intervals come from the percentile bootstrap (Efron 1979), which resamples the
+days of the log and, for each k, the simulations with random broken cables.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ MONTH_H = 720.0
 """Length of a month: 30 days."""
 CONFIDENCE = 0.95
 SAMPLES = 2000
-"""Samples of the bootstrap."""
+"""Number of bootstrap samples for an interval."""
 FEWEST_DAYS = 5
-"""Least length of a log with intervals."""
+"""Least length of a log (days) for which intervals are given."""
 WORST = 10
-"""Number of links with most downtime that are listed, and left out as a remedy."""
+"""Number of links with most downtime that are listed; one remedy assumes that they never fail."""
 SWEEP_S_PER_HOST = 0.35e-3
-"""Least time in which OpenSM computes new tables (docs/explanation/failures.md)."""
+"""Least time per host in which OpenSM computes new tables (docs/explanation/failures.md)."""
 USUAL_REPAIRS_S = (600.0, 3600.0)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its interval of `CONFIDENCE`; no interval for a log of too few days."""
+    """A value and its interval of `CONFIDENCE`; no interval if the log has too few days."""
 
     value: float
     low: float | None = None
     high: float | None = None
 
     def times(self, factor: float, plus: float = 0.0) -> Estimate:
-        """Return factor · self + plus, with the ends in ascending order."""
+        """Return factor · self + plus, with the interval's ends in ascending order."""
         if self.low is None or self.high is None:
             return Estimate(factor * self.value + plus)
         ends = sorted((factor * self.low + plus, factor * self.high + plus))
@@ -67,13 +67,13 @@ class Kind:
     down_s: float
     """Total downtime."""
     hours_lost: float
-    """Hours of full throughput lost in a month."""
+    """Hours of full throughput lost in a month because of these failures."""
 
 
 @dataclass(frozen=True)
 class Worst:
-    """A link, and the hours of full throughput lost in a month by its failures: while k cables are
-    down, a k-th of the loss."""
+    """A link, and the hours of full throughput that its failures cost in a month. While k cables
+    are down, each is charged a k-th of the loss."""
 
     total: LinkTotal
     kind: str
@@ -82,7 +82,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to run the system, or to repair it."""
+    """A way to run the system, or to repair it, with the resulting throughput."""
 
     name: str
     full_bps: float
@@ -90,21 +90,21 @@ class Way:
     mean_bps: Estimate
     """Mean over the time of the log."""
     hours_lost: Estimate
-    """Hours of the system's own full throughput lost in a month; negative: gained."""
+    """Lost hours in a month, of the full throughput of the system as it is; negative: gained."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of the failures of a log for a system, and of possible remedies."""
+    """Cost of the failures in a log for a system, and effect of possible remedies."""
 
     month: Variant
     network: Network
     throughputs: Mapping[str, Throughput]
-    """Throughput by way; the first is the system as it is."""
+    """Throughput by way of running the system; the first is the system as it is."""
     repairs_s: tuple[float, ...]
     """Times within which all failures might be repaired."""
     sweep_s: float
-    """Time until the tables no longer lead over a failed cable."""
+    """Time after which forwarding tables avoid a failed cable (s)."""
     seed: int = 1
 
     @property
@@ -133,12 +133,12 @@ class Cost:
 
     @cached_property
     def lost(self) -> Estimate:
-        """Share of the full throughput that is lost."""
+        """Share of the full throughput that the failures cost."""
         return self.ways[0].hours_lost.times(1 / MONTH_H)
 
     @cached_property
     def ways(self) -> list[Way]:
-        """The system as it is, in other ways, and in other ways while a cable is broken."""
+        """The system as it is, in other ways, and in other ways only while a cable is broken."""
         (first, own), *others = self.throughputs.items()
         found = [self._way(name, each, self.overlap) for name, each in self.throughputs.items()]
         for name, changed in others:
@@ -149,16 +149,16 @@ class Cost:
 
     @cached_property
     def repaired(self) -> list[tuple[float, Way]]:
-        """The system as it is where no failure outlasts a time (s)."""
+        """The system as it is, if no failure lasted longer than a time (s)."""
         return [(cap_s, self._repaired(cap_s)) for cap_s in self.repairs_s]
 
     def hours_repaired(self, cap_s: float) -> float:
-        """Return the hours lost in a month where no failure outlasts a time."""
+        """Return the hours lost in a month if no failure lasted longer than `cap_s`."""
         return self._repaired(cap_s).hours_lost.value
 
     @cached_property
     def mended(self) -> Way:
-        """The system as it is where the worst links never fail."""
+        """The system as it is, if the links with most downtime never failed."""
         worst = {each.total.link for each in self.worst}
         left = [each for each in self.month.failures if each.link not in worst]
         name = f"the {len(worst)} worst links without failures"
@@ -166,7 +166,7 @@ class Cost:
 
     @cached_property
     def kinds(self) -> list[Kind]:
-        """Totals by kind of link, those between switches first."""
+        """Totals for each kind of link; links between switches come first."""
         failures, counts = self.month.failures, self.network.counts
         kind_of = np.array([self.network.kind[each.link] for each in failures])
         lasting = np.array([each.lasts_s(self.month.observed.end_s) for each in failures])
@@ -191,15 +191,15 @@ class Cost:
 
     @property
     def sweeps_h(self) -> float:
-        """Time in a month in which tables lead over a failed cable (h): an additional loss if
-        nothing is built meanwhile."""
+        """Time in a month in which tables lead over a failed cable (h). It is an additional loss if
+        no events are built during that time."""
         cables = [f for f in self.month.failures if self.network.kind[f.link] != HOST_LINK]
         times = sum(each.flaps for each in cables)
         return MONTH_H * times * self.sweep_s / self.overlap.length_s
 
     @cached_property
     def _hours_each(self) -> Array:
-        """Hours lost in a month by each failure: (failures,)."""
+        """(failures,): hours lost in a month because of each failure."""
         course = self.overlap
         left = self.as_it_is.rates_bps(self.most)[np.minimum(course.broken, self.most)]
         left /= self.as_it_is.full_bps
@@ -223,13 +223,13 @@ class Cost:
         return self._way("", self.as_it_is, self._overlap(capped))
 
     def _way(self, name: str, throughput: Throughput, course: Overlap) -> Way:
-        """Mean of (1 - cut) T(k) over the log; its interval by days and draws drawn again."""
+        """Return the mean of (1 - cut) T(k) over the log; the interval resamples days and draws."""
         left_s = course.time_s - course.cut_s
         weights = throughput.weights(left_s.shape[1] - 1)
         length_s = course.time_s.sum(axis=1)
         mean = float(left_s.sum(axis=0) @ weights @ throughput.means_bps / length_s.sum())
         days = self._drawn_days
-        # (samples, numbers): time and throughput of each number of broken cables, drawn again.
+        # (samples, numbers): resampled time and throughput for each number of broken cables.
         times = days @ left_s @ weights / np.maximum(days @ length_s, 1e-300)[:, None]
         drawn = (times * self._drawn_means(throughput)).sum(axis=1)
         mean_bps = self._estimate(mean, drawn)
@@ -238,7 +238,7 @@ class Cost:
 
     @cached_property
     def _drawn_days(self) -> Array:
-        """Number of times that each day is drawn: (samples, days); empty for a short log."""
+        """(samples, days): number of times that a sample contains a day; empty for a short log."""
         days = len(self.overlap.time_s)
         if days < FEWEST_DAYS:
             return np.zeros((0, days))
@@ -246,7 +246,7 @@ class Cost:
         return random.multinomial(days, np.full(days, 1 / days), SAMPLES).astype(float)
 
     def _drawn_means(self, throughput: Throughput) -> Array:
-        """Means of broken cables drawn again: (samples, numbers)."""
+        """(samples, numbers): mean throughput over resampled draws of broken cables."""
         random = np.random.default_rng([self.seed, 1])
         columns = []
         for number in throughput.numbers:
@@ -265,7 +265,7 @@ class Cost:
 
 def most_at_once(month: Variant, network: Network) -> int:
     """Return the largest number of cables between switches that were down at once. Raises
-    FaultsError without failures or time."""
+    FaultsError if there are no failures or no time."""
     _check(month, network)
     course = overlap(month.failures, network, month.observed, month.tests)
     return int(course.broken.max(initial=0))
@@ -283,10 +283,10 @@ def cost(
     """Return the cost of failures for a system, and of possible remedies.
 
     `month`: failures of a log of any length, read with `network.links` and merged. `throughputs`:
-    by way, the first that of the system as it is. `repairs_s`: times (s) within which all failures
-    might be repaired; shorter ones than the longest failure are added: the median, 10 minutes, an
-    hour. `sweep_s`: time until tables no longer lead over a failed cable (s; default: 0.35 ms per
-    host). Raises FaultsError without failures or time.
+    by way, first the system as it is. `repairs_s`: times (s) within which all failures might be
+    repaired; the median, 10 minutes and an hour are added if shorter than the longest failure.
+    `sweep_s`: time until tables avoid a failed cable (s; default: 0.35 ms per host). Raises
+    FaultsError if there are no failures or no time.
     """
     _check(month, network)
     if sweep_s is None:

@@ -1,4 +1,4 @@
-"""Reports of a `Cost`: the record for programs, and notes on its assumptions."""
+"""Reports of a `Cost`: the JSON record, and notes on its assumptions."""
 
 from __future__ import annotations
 

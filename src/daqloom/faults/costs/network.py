@@ -1,4 +1,4 @@
-"""Links of a scenario's network, and the units that each host link cuts off."""
+"""Links of a scenario's network, and the units that each host link cuts off when it is down."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from daqloom.topology.system.system import node_slots, unit_slots
 
 HOST_LINK = "host link"
 CABLED = ("fat-tree", "imported", "cables")
-"""Shapes of a network whose cables `faults.cables` breaks."""
+"""Values of `network.shape` for which `faults.cables` can break cables."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """Kind and share of each link, by its name in `links`."""
+    """Kind and share of units for each link of a network, by its name in `links`."""
 
     links: Links
     kind: Mapping[str, str]
-    """`host link`, or the levels that it connects, `leaf - spine`."""
+    """Kind of each link: `host link`, or the levels that it connects, such as `leaf - spine`."""
     share: Mapping[str, float]
-    """Share of all units behind a host link: of readout units, which are then missing in every
-    event, or of builder units, which then build none, whichever is larger."""
+    """Share of all units behind a host link, as the larger of two: readout units, which are then
+    missing in every event, and builder units, which then build no events."""
 
     @property
     def counts(self) -> Counter[str]:
@@ -44,8 +44,8 @@ class Network:
 
 
 def network_of(scenario: Scenario) -> Network:
-    """Return the network of a scenario, with nothing broken. Raises ScenarioError, and FaultsError
-    where no cable between switches can fail or no events are built."""
+    """Return the network of a scenario without broken cables. Raises ScenarioError, and FaultsError
+    if no cable between switches can fail or no events are built."""
     given = scenario.network
     if given.shape not in CABLED:
         raise FaultsError(
@@ -70,7 +70,7 @@ def network_of(scenario: Scenario) -> Network:
 
 
 def kinds(fabric: Fabric, cables: Mapping[str, Cable]) -> dict[str, str]:
-    """Return the kind of each link."""
+    """Return the kind of each link: host link, or the names of two levels."""
     level = node_levels(fabric)
     found = {}
     for name, cable in cables.items():

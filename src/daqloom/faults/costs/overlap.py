@@ -16,24 +16,24 @@ from daqloom.faults.statistics.failure import Failure, Period, time_without
 
 Array = NDArray[np.float64]
 MOST_BLOCKS = 3660
-"""Limit on the number of blocks; a block of longer logs is several days."""
+"""Limit on the number of blocks; in longer logs, a block covers several days."""
 MOST_AT_ONCE = 1000
-"""Limit on the number of cables down at once that are counted separately."""
+"""Limit on the number of simultaneously broken cables that is counted exactly."""
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Links that are down in each step of a clock that starts with the log and stops during test
-    periods; a step ends with the next change."""
+    """Links that are down, in steps of constant state. Times are on a clock that starts with the
+    log and stops during test periods; a step ends at the next change."""
 
     at_s: Array
-    """Begins of the steps, and the end of the log: (steps + 1,)."""
+    """(steps + 1,): start of each step, and the end of the log."""
     broken: NDArray[np.int64]
-    """Cables between switches that are down: (steps,)."""
+    """(steps,): number of cables between switches that are down."""
     cut: Array
-    """Share of the units behind host links that are down: (steps,)."""
+    """(steps,): share of the units cut off by host links that are down."""
     span_s: Array
-    """Begin and end of each failure: (failures, 2)."""
+    """(failures, 2): start and end of each failure."""
 
     @property
     def length_s(self) -> float:
@@ -42,21 +42,21 @@ class Overlap:
 
     @property
     def block_s(self) -> float:
-        """Length of a block: a day, or several in a log of more than `MOST_BLOCKS` days."""
+        """Length of a block: a day, or several days in a log of more than `MOST_BLOCKS` days."""
         return _block_s(self.length_s)
 
     @cached_property
     def time_s(self) -> Array:
-        """Time in each block with k cables down: (blocks, largest k + 1)."""
+        """(blocks, largest k + 1): time in each block with k cables down."""
         return self._by_block(np.ones_like(self.cut))
 
     @cached_property
     def cut_s(self) -> Array:
-        """`time_s` times the share of the units that are cut off."""
+        """(blocks, largest k + 1): `time_s`, weighted by the share of units that are cut off."""
         return self._by_block(self.cut)
 
     def integral(self, weight: Array) -> Array:
-        """Return the integral of a weight of each step over each failure: (failures,)."""
+        """(failures,): integral over each failure of `weight`, which has a value for each step."""
         until = np.concatenate(([0.0], np.cumsum(weight * np.diff(self.at_s))))
         begin, end = np.interp(self.span_s, self.at_s, until).T
         return np.asarray(end - begin)
@@ -73,8 +73,8 @@ class Overlap:
 def overlap(
     failures: Sequence[Failure], network: Network, observed: Period, tests: Sequence[Period] = ()
 ) -> Overlap:
-    """Return the links that are down over time. Neither `failures` of one link nor `tests`
-    overlap (`merged`, `joined`)."""
+    """Return the links that are down over time. Failures of one link must not overlap (see
+    `merged`), nor test periods (see `joined`)."""
     ends = [observed.end_s if each.end_s is None else each.end_s for each in failures]
     ends_s = np.array([[each.begin_s for each in failures], ends], dtype=float).reshape(2, -1)
     origin_s = time_without(observed.begin_s, tests)
@@ -103,7 +103,7 @@ def _block_s(length_s: float) -> float:
 
 
 def _running_s(at_s: Array, tests: Sequence[Period]) -> Array:
-    """Return times on a clock that stops during test periods, as `time_without` does."""
+    """Return times on a clock that stops during test periods, as in `time_without`."""
     if not tests:
         return at_s
     lengths_s = np.array([end_s - begin_s for begin_s, end_s in tests])

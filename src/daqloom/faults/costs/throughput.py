@@ -1,4 +1,4 @@
-"""Throughput by the number of broken cables."""
+"""Throughput of a system for each number of broken cables."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Origin = Literal["simulated", "interpolated", "clamped"]
 
 @dataclass(frozen=True)
 class Throughput:
-    """Throughput for some numbers of broken cables: linear in between, constant beyond."""
+    """Throughput for some numbers of broken cables: interpolated in between, constant beyond."""
 
     found_bps: Mapping[int, tuple[float, ...]]
-    """Each draw (bit/s), by number of broken cables; a single one for 0."""
+    """Throughput of each draw (bit/s), by number of broken cables; a single value for 0."""
     event_rate_hz: float = 0.0
     """Event rate without broken cables."""
 
@@ -38,8 +38,8 @@ class Throughput:
         return np.array([float(np.mean(self.found_bps[number])) for number in self.numbers])
 
     def weights(self, most: int) -> Array:
-        """Return the weight of each of `numbers` for 0 to `most` broken cables: (most + 1,
-        numbers)."""
+        """(most + 1, numbers): interpolation weights of `numbers`, for 0 to `most` broken
+        cables."""
         broken, unit = np.arange(most + 1), np.eye(len(self.numbers))
         return np.stack([np.interp(broken, self.numbers, row) for row in unit], axis=1)
 
@@ -54,6 +54,6 @@ class Throughput:
         return "clamped" if broken > self.numbers[-1] else "interpolated"
 
     def while_whole(self, other: Throughput) -> Throughput:
-        """Return this throughput with broken cables, and the other's without."""
+        """Return this throughput with broken cables, and the throughput of `other` without any."""
         found_bps = dict(self.found_bps) | {0: other.found_bps[0]}
         return replace(self, found_bps=found_bps, event_rate_hz=other.event_rate_hz)

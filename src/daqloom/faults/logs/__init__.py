@@ -1,1 +1,1 @@
-"""Logs of a site, read in any of their formats: changes of ports, failures, error counters."""
+"""Readers of a site's logs in all known formats: port changes, failures, error counters."""

@@ -1,4 +1,4 @@
-"""Contents of logs: changes of ports, failures with a duration, error counters."""
+"""Contents of logs: changes of ports, failures with a duration, and error counters."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import NamedTuple
 from daqloom.faults.logs.clock import Calendar
 
 COUNTERS = "counters"
-"""Format of files that have counters and no times."""
+"""Format of files with error counters and without times."""
 
 
 class Port(NamedTuple):
-    """One end of a link, with the names of a log."""
+    """One end of a link, with names as in the log."""
 
     node: str
     """Name of a host or switch, or its GUID as `0x…`."""
     port: str
-    """Number or name; empty for a node with a single port, or where `node` names the link."""
+    """Number or name; empty for a node with a single port, or if `node` is the name of a link."""
 
 
 class Change(NamedTuple):
-    """A port that went down or came up."""
+    """A change of a port: it went down or came up."""
 
     at_s: float
     """Seconds since 1970 by the log's clock."""
@@ -36,7 +36,7 @@ class Outage(NamedTuple):
 
     begin_s: float
     end_s: float | None
-    """End; None if it had not ended."""
+    """End of the failure; None if it lasted beyond the log."""
     port: Port
     cause: str = ""
 
@@ -46,7 +46,7 @@ class PortCounters(NamedTuple):
 
     port: Port
     counts: dict[str, int]
-    """By the name in the InfiniBand specification, such as `SymbolErrorCounter`."""
+    """Counts by name in the InfiniBand specification, such as `SymbolErrorCounter`."""
 
 
 @dataclass
@@ -57,28 +57,28 @@ class LogContent:
     outages: list[Outage] = field(default_factory=list)
     counters: list[PortCounters] = field(default_factory=list)
     repeated: list[Change] = field(default_factory=list)
-    """Changes reported by a second source; they count for ports without changes of their own."""
+    """Changes from a second source, used only for ports without changes in `changes`."""
     cables: dict[Port, Port] = field(default_factory=dict)
-    """Other end of a port, both ways, where a log names it."""
+    """Other end of a port, in both directions, if a log names it."""
     names: dict[str, str] = field(default_factory=dict)
-    """Name of the node with a GUID, `0x…`."""
+    """Name of a node by its GUID, `0x…`."""
     begin_s: float = float("inf")
-    """Time of the first line that has one; `end_s`: of the last."""
+    """Time of the first line that has a time; `end_s`: of the last such line."""
     end_s: float = float("-inf")
     lines: Counter[str] = field(default_factory=Counter)
-    """Lines by fate (`daqloom.base.line_counts`), and those `too long` or behind a `clock step`."""
+    """Lines by use (`daqloom.base.line_counts`), or `too long`, or behind a `clock step` back."""
     first_malformed: str = ""
     """Number, text and expected form of the first malformed line."""
     formats: Counter[str] = field(default_factory=Counter)
-    """Files by format: `opensm`, `syslog`, `table`, `counters`."""
+    """Number of files by format: `opensm`, `syslog`, `table`, `counters`."""
 
     @property
     def has_only_counters(self) -> bool:
-        """Whether no file has times."""
+        """Whether all files are error counters, which have no times."""
         return set(self.formats) == {COUNTERS}
 
     def cover(self, at_s: float, calendar: Calendar) -> None:
-        """Extend the log to a time, and count a step back of the clock."""
+        """Extend the log's time range to `at_s`, and count a backward step of the clock."""
         self.lines["clock step"] += calendar.steps_back(at_s)
         self.begin_s = min(self.begin_s, at_s)
         self.end_s = max(self.end_s, at_s)

@@ -1,4 +1,4 @@
-"""Times of log lines."""
+"""Parsing of times in log lines."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DAY_S = 86_400.0
 LATEST_S = 1e11
-"""Limit of times since 1970 (s): the year 5138."""
+"""Limit on times in seconds since 1970: the year 5138."""
 STEP_S = 1.0
-"""Least step back from one line to the next that counts as a step of the clock (s)."""
+"""Least time by which a line must precede the line before to count as a clock step (s)."""
 _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(\.\d{1,9})?")
 
 
 class Calendar:
-    """Years of a log whose lines have none: from `year` on, January follows December."""
+    """Years of a log without years: from `year` on, each January after a December is a new year."""
 
     def __init__(self, year: int) -> None:
         self._year = year
@@ -23,8 +23,8 @@ class Calendar:
         self._latest_s = float("-inf")
 
     def at_s(self, month: str, day: int, time: str, year: int | None = None) -> float | None:
-        """Return the time in seconds since 1970, with the log's clock taken as UTC; None if it does
-        not exist. `year`: that of the line, if it has one."""
+        """Return the time in seconds since 1970, with the log's clock taken as UTC; None if the
+        time does not exist. `year`: the year in the line, if it has one."""
         found = _TIME.fullmatch(time)
         if month not in MONTHS or not found:
             return None
@@ -40,14 +40,14 @@ class Calendar:
         return at.timestamp() + float(found[4] or 0)
 
     def steps_back(self, at_s: float) -> bool:
-        """Whether a line is older than the one before: the clock was set back."""
+        """Return whether a line is older than the line before: the clock was set back."""
         back = at_s < self._latest_s - STEP_S
         self._latest_s = at_s
         return back
 
 
 def iso_s(text: str) -> float | None:
-    """Return an ISO 8601 time (UTC without a zone), or a number, as seconds since 1970; None for
+    """Return an ISO 8601 time (UTC if it has no zone), or a number, as seconds since 1970; None for
     other text, and for times before 1970."""
     text = text.strip()
     try:

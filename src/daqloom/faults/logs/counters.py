@@ -16,19 +16,19 @@ _FIELD = re.compile(r"(\w{1,40}):\.*(\d{1,20})\s*")
 _OTHER_FIELD = re.compile(r"\w{1,40}:\.*0x[0-9a-fA-F]{1,16}\s*")
 _SUMMARY = re.compile(r"##|#|ibqueryerrors|.*\bports? checked\b|.*\bbad nodes found\b")
 _NO_ERRORS = ("PortSelect", "CounterSelect", "PortXmit", "PortRcvData", "PortRcvPkts")
-"""First letters of fields of perfquery that count no errors, except those of `_ERRORS`."""
+"""Beginnings of names of perfquery's fields that count no errors, unless listed in `_ERRORS`."""
 _ERRORS = ("PortXmitDiscards", "PortXmitConstraintErrors", "PortXmitWait")
 SUBJECT = "counters of ports"
 
 
 def is_it(line: str) -> bool:
-    """Whether a line belongs to such a dump."""
+    """Return whether a line belongs to output of ibqueryerrors or perfquery."""
     begins = any(each.match(line) for each in (_NODE, _PORT, _LID))
     return begins or "ibqueryerrors" in line or "bad nodes found" in line
 
 
 def read(lines: CountedLines, log: LogContent, _year: int = 0, _dates: str = "") -> None:
-    """Add the error counters of all ports of the dump."""
+    """Add the error counters of all ports in the dump to `log`."""
     found: dict[Port, dict[str, int]] = defaultdict(dict)
     port: Port | None = None
     name = ""

@@ -1,8 +1,8 @@
 """Reader of OpenSM's log.
 
-With the default flags (0x03) upstream OpenSM names hosts that disappear and come back, but only the
-switch of a link between switches; `opensm -D 0x0f` names all ports. NVIDIA's OpenSM names each
-switch port that changes its state with the default flags.
+With its default flags (0x03), upstream OpenSM names hosts that disappear and return, but for links
+between switches only one switch; `opensm -D 0x0f` names all ports. NVIDIA's OpenSM names every
+switch port that changes its state, with the default flags.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ SUBJECT = "ports that change their state"
 
 
 def is_it(line: str) -> bool:
-    """Whether a line belongs to such a log."""
+    """Return whether a line belongs to OpenSM's log."""
     return LINE.match(line) is not None
 
 
 def time_of(line: re.Match[str], calendar: Calendar) -> float | None:
-    """Return the time of a line (s since 1970); None if it does not exist."""
+    """Return the time of a line (s since 1970); None for a date that does not exist."""
     at_s = calendar.at_s(line["month"], int(line["day"]), line["time"])
     return None if at_s is None else at_s + int(line["us"]) / 1e6
 
 
 def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> None:
-    """Add the changes of ports. The first sweep of a subnet manager finds the whole fabric, which
-    is no change; later parts of a rotated log have no first sweep."""
+    """Add the changes of ports to `log`. The first sweep of a subnet manager discovers the whole
+    fabric, so its reports are no changes; later parts of a rotated log have no first sweep."""
     calendar = Calendar(year)
     is_first_sweep = had_sweep = False
     for line in lines:
@@ -84,7 +84,7 @@ def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> N
         else:
             changes = changes_of(text, at_s, log)
         if is_first_sweep:
-            # After a restart, links that are found end the failures that were open.
+            # After a restart, links found by the first sweep end failures that were still open.
             changes = [each for each in changes or () if each.is_up and had_sweep] or None
         if changes is not None:
             log.changes += changes
@@ -99,7 +99,7 @@ def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> N
 
 
 def _link(ends: tuple[str, str], at_s: float, log: LogContent) -> list[Change] | None:
-    """Return the change that two lines with the ends of a new link report; None for other lines."""
+    """Return the change reported by two lines with the ends of a new link; None for other lines."""
     one, other = (Port(found[1], found[2]) if (found := _END.match(end)) else None for end in ends)
     if not (one and other):
         return None
@@ -108,7 +108,7 @@ def _link(ends: tuple[str, str], at_s: float, log: LogContent) -> list[Change] |
 
 
 def changes_of(text: str, at_s: float, log: LogContent) -> list[Change] | None:
-    """Return the changes that a line reports; None for other subjects and unknown forms."""
+    """Return the changes that a line reports; None for other subjects or unknown formats."""
     if down := _DOWN.match(text):
         return [Change(at_s, Port(down[1], down[2]), is_up=False)]
     for form, is_up in ((_GONE, False), (_NEW, True)):
@@ -119,7 +119,7 @@ def changes_of(text: str, at_s: float, log: LogContent) -> list[Change] | None:
 
 
 def _state_changes(state: re.Match[str], at_s: float, log: LogContent) -> list[Change] | None:
-    """Return the changes of a port: one from ACTIVE to INIT was down for less than a sweep."""
+    """Return the changes of a port; ACTIVE to INIT means a failure shorter than a sweep."""
     guid, name, number, before, after = state.groups()
     port = Port(guid or name, number)
     if guid and name:

@@ -1,4 +1,4 @@
-"""Reader of a site's logs, in any of the known formats."""
+"""Reader of a site's logs in any of the known formats, as one log."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from daqloom.scenario.files import open_regular, without_mark
 
 LONGEST_LINE = 16_384
 LONGEST_SKIPPED = 16 << 20
-"""Limit on the rest of a longer line, which is skipped (B); a larger file is not text."""
+"""Limit on the skipped rest of a longer line (B); a file beyond it is not text."""
 MOST_LINES = 100_000_000
 MOST_CHANGES = 5_000_000
 MOST_EXPANDED = 400
-"""Limit on the ratio of unpacked to packed size of a `.gz`, checked beyond `LARGE`."""
+"""Limit on the ratio of unpacked to packed size of a `.gz`; not checked below `LARGE`."""
 LARGE = 256 << 20
 TABLE = "table"
 TRIED = 1000
-"""Number of lines from which the format of a file is recognised."""
+"""Number of first lines from which a file's format is recognised."""
 KINDS = (
     "OpenSM's log, syslog and `show logging` of switches and hosts, `dmesg -T`, the output of "
     "ibqueryerrors and perfquery, and a table with a head such as time,port,state"
@@ -40,10 +40,10 @@ class _Format(NamedTuple):
     is_it: Callable[[str], bool]
     """Whether a line has the format."""
     read: Callable[[CountedLines, LogContent, int, str], None]
-    """Reader; its last arguments are the year in which a log without years begins, and the order
-    of day and month."""
+    """Reader of the format; its last two arguments are the first year of a log without years, and
+    the order of day and month."""
     subject: str
-    """Subject of the lines that the reader uses."""
+    """Subject of the lines that the reader uses, for messages."""
 
 
 FORMATS = {
@@ -60,10 +60,10 @@ def read_logs(
     progress: Callable[[int, int], None] | None = None,
     dates: str = "",
 ) -> LogContent:
-    """Read files, `.gz` or not, as one log. `year`: in which logs without years begin (default:
-    that of the file's last change). `dates`: as in `table_log.read`. `progress` is called with the
-    bytes read and in all. Raises FaultsError for a file that cannot be read, or of which less than
-    half was understood."""
+    """Read files, with or without `.gz`, as one log. `year`: first year of logs without years
+    (default: from the time of the file's last change). `dates`: see `table_log.read`. `progress` is
+    called with the bytes read and the total. Raises FaultsError for an unreadable file, or if less
+    than half of a file was understood."""
     log = LogContent()
     sizes = [path.stat().st_size if path.is_file() else 0 for path in paths]
     for path, before in zip(paths, itertools.accumulate([0, *sizes]), strict=False):
@@ -109,7 +109,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _format(path: Path, first: Sequence[str]) -> str:
-    """Return the name of the format that most of the first lines have."""
+    """Return the name of the format that matches most of the first lines."""
     if table_log.is_it(first):
         return TABLE
     hits = {name: sum(map(each.is_it, first)) for name, each in FORMATS.items()}
@@ -125,14 +125,14 @@ def _format(path: Path, first: Sequence[str]) -> str:
 
 
 def _year(path: Path, first: Iterable[str]) -> int:
-    """Return the year in which a log without years begins: its last line is as old as the file."""
+    """Return the first year of a log without years; its last line has the age of the file."""
     changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     months = (MONTHS.index(line[:3]) + 1 for line in first if line[:3] in MONTHS)
     return changed.year - (next(months, 1) > changed.month)
 
 
 def _add_repeated(log: LogContent) -> None:
-    """Count the reports of a second source on ports without reports of the first."""
+    """Add the changes from a second source for ports without changes from the first source."""
     known = {change.port for change in log.changes}
     added = [change for change in log.repeated if change.port not in known]
     if added:

@@ -1,8 +1,8 @@
 """Reader of link changes in system logs: of switches (SONiC, EOS, NX-OS, IOS, Junos and others),
 and of the kernel on hosts and switches (Linux, FreeBSD).
 
-A line is a frame (time, host) and a text. Frames are those of syslog daemons, of switches'
-`show logging`, of `dmesg -T` and of OpenWrt's `logread`.
+A line consists of a frame (time, host) and a text. The frames are those of syslog daemons, of
+switches' `show logging`, of `dmesg -T` and of OpenWrt's `logread`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _TAG = re.compile(
     # syslogd itself
     r"|(?:last )?message repeated \d+ times|-- MARK --"
 )
-"""Name of the program that a line of syslog is from; other logs with a date have none."""
+"""Name of the program that wrote a syslog line; other logs with dates have no such name."""
 _SINCE_BOOT = re.compile(r"(?:<\d{1,3}>)?\[ *\d{1,9}\.\d{1,9}\] ")
 _NAME = r"(?P<port>[A-Za-z][\w.-]{0,63})"
 """Name of an interface of Linux or FreeBSD."""
@@ -148,7 +148,7 @@ _CARRIER = (
     # Junos: rpd: EVENT <UpDown> et-0/0/1 index 1 <Up Broadcast Multicast>
     re.compile(rf"EVENT <UpDown> {_PORT} index \d{{1,9}} <(?P<state>Up |)"),
 )
-"""Statements of daemons that mostly repeat the kernel's."""
+"""Messages of daemons, which mostly repeat a message of the kernel."""
 _SUBJECT = re.compile(
     r"%\S*(?:UP_?DOWN|LINK_?STATE|(?:IF|LINK|PORT)_(?:UP|DOWN)|LINK(?:UP|DOWN))"
     r"|\b(?:link|interface|carrier|line protocol)\b.{0,80}?\b(?:up|down|lost|off-?line|on-?line)\b"
@@ -165,23 +165,23 @@ _LOGICAL = re.compile(
     r"|dummy|cali|flannel|cni|vti|gre|sit|ifb|ppp)(?:[-\d]\S*|[\da-f]{6,})?",
     re.IGNORECASE,
 )
-"""Interfaces that are no links of the network: logical, virtual, management, wireless."""
+"""Interfaces that are not links of the network: logical, virtual, management, wireless."""
 _HINT = re.compile(
     r"up|down|ready|carrier|connected|lost|gained|off-?line|on-?line|link_?state|changed state",
     re.I,
 )
-"""Words of these statements: lines without any, the majority, are not searched further."""
+"""Words that every message of interest contains; most lines have none and are skipped early."""
 SUBJECT = "links that go up or down"
 
 
 def is_it(line: str) -> bool:
-    """Whether a line belongs to such a log."""
+    """Return whether a line belongs to a system log."""
     part = _framed(line)
     return bool(part and _names_program(part)) or _SINCE_BOOT.match(line) is not None
 
 
 def _framed(line: str) -> dict[str, Any] | None:
-    """Return time, host (empty without one) and text of a line; None for a line without a time."""
+    """Return time, host (empty if missing) and text of a line; None for a line without a time."""
     found = next((hit for each in _FRAMES if (hit := each.match(line))), None)
     if not found:
         return None
@@ -197,7 +197,7 @@ def _names_program(part: dict[str, Any]) -> bool:
 
 
 def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> None:
-    """Add the changes of links; the clocks of several hosts may differ."""
+    """Add the changes of links to `log`; each host has its own calendar, as clocks may differ."""
     calendars: dict[str, Calendar] = {}
     for line in lines:
         part = _framed(line)
@@ -249,7 +249,7 @@ def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> N
 
 
 def _count_other(lines: CountedLines, line: str, part: dict[str, Any]) -> None:
-    """Count a line on another subject."""
+    """Count a line about another subject as ignored, or as outside the format."""
     if _names_program(part):
         lines.ignore()
     else:
@@ -257,6 +257,6 @@ def _count_other(lines: CountedLines, line: str, part: dict[str, Any]) -> None:
 
 
 def _port(host: str, name: str) -> Port:
-    """Return a port; Junos reports both `et-0/0/12` and its logical unit `et-0/0/12.0`."""
+    """Return a port; Junos reports a port `et-0/0/12` and its logical unit `et-0/0/12.0`."""
     name = re.sub(r"(?<=/\d)(\d*)\.\d+$", r"\1", name).rstrip(".:")
     return Port(host, name) if host else Port(name, "")

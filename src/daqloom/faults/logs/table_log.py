@@ -1,7 +1,7 @@
 """Reader of tables with a row per change (time, port, state) or failure (time, port, duration).
 
-Columns have the names of `COLUMNS`. Times are ISO 8601, numbers since 1970 (s, ms, us or ns, by
-their size), or dates with the day or the month first.
+Columns have the names in `COLUMNS`. Times are ISO 8601, numbers since 1970 (s, ms, us or ns, by
+their magnitude), or dates that begin with the day or the month.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ DOWNS = (
     "down", "inactive", "0", "2", "false", "off", "offline", "linkdown", "operdown", "ifdown",
     "lost",
 )  # fmt: skip
-"""States, without blanks, `-` and `_`; 1 and 2 are those of SNMP's ifOperStatus."""
+"""Accepted states, without blanks, `-` and `_`; 1 and 2 are values of SNMP's ifOperStatus."""
 LONGEST_S = 1e10
-"""Longest failure: some 300 years."""
+"""Limit on the duration of a failure (s): about 300 years."""
 UNITS_S = {"us": 1e-6, "ms": 1e-3, **TIMES_S}
 SUBJECT = "failures"
 BARE_DURATION = "durations without a unit, taken as seconds"
@@ -51,14 +51,14 @@ _YEAR_FIRST = re.compile(r"(\d{4})[/.](\d{1,2})[/.](\d{1,2})(?:[ T,]+(.*))?")
 _MONTH_NAMED = re.compile(r"(\d{1,2})[ -]([A-Za-z]{3})[a-z]*[ -](\d{4})(?:[ T,]+(.*))?")
 _NUMBER = re.compile(r"\d{1,19}(?:\.\d{0,9})?")
 _STEPS = (LATEST_S, 1e14, 1e17)
-"""Numbers from which on times since 1970 are in ms, us and ns."""
+"""Limits above which numbers since 1970 are in ms, us and ns."""
 _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d(?::\d\d(?:\.\d{1,9})?)?)(?: ?([AP])M)?", re.IGNORECASE)
 _ENDS = (
     re.compile(r"(.+) port (.+)"),
     re.compile(r"(\S+)\s+((?:[A-Za-z-]*\d*(?:/\d+)+|(?:eth|et-|xe-|swp|en)\S*\d|\d+)\S*)", re.I),
     re.compile(r"([^:/]+)[:/](.+)"),
 )
-"""Node and port in one name."""
+"""Forms of a name that contains node and port."""
 EXPECTED = "a time, a port, and a state, a duration or an end"
 
 
@@ -67,13 +67,13 @@ def _is_comment(line: str) -> bool:
 
 
 def is_it(first: Iterable[str]) -> bool:
-    """Whether the first line that is no comment names the columns of such a table."""
+    """Return whether the first line without comments names columns of a table of failures."""
     names = set(_meanings(next((each for each in first if not _is_comment(each)), "")))
     return "time" in names and bool({"port", "node"} & names)
 
 
 def names_in_words() -> str:
-    """Return the accepted names of columns and states, for messages."""
+    """Return the accepted names of columns and states as text for messages."""
     columns = "; ".join(f"{name} ({', '.join(names)})" for name, names in COLUMNS.items())
     return f"columns {columns}; states {', '.join(DOWNS)} and {', '.join(UPS)}"
 
@@ -89,8 +89,9 @@ def _mark(line: str) -> str:
 
 
 def read(lines: CountedLines, log: LogContent, year: int, dates: str = "") -> None:
-    """Add the failures of the table. `dates`: `DAY_FIRST`, `MONTH_FIRST`, or empty for the only
-    order that fits all dates. Raises FaultsError if columns are missing or both orders fit."""
+    """Add the failures of the table to `log`. `dates`: `DAY_FIRST`, `MONTH_FIRST`, or empty for the
+    only order that fits all dates. Raises FaultsError if columns are missing, or if both orders
+    fit."""
     head = next(line for line in lines if not _is_comment(line))
     lines.ignore(lines.number)
     names, mark = _meanings(head), _mark(head)
@@ -121,8 +122,8 @@ def read(lines: CountedLines, log: LogContent, year: int, dates: str = "") -> No
 
 
 def _order(row: Mapping[str, str]) -> tuple[str, bool]:
-    """Return the order of day and month if a date of the row fits one order alone, and whether a
-    date has another meaning in each order."""
+    """Return the order of day and month if a date of the row fits only one order, else "", and
+    whether some date has different meanings in the two orders."""
     found = (_SLASHED.fullmatch(row.get(name, "").strip()) for name in ("time", "end"))
     dates = [(int(each[1]), int(each[3])) for each in found if each and each[2] != "."]
     for one, other in dates:
@@ -159,7 +160,7 @@ def _add(
 
 
 def _cells(line: str, mark: str) -> list[str]:
-    """Return the cells of a line, which also ends an open quote."""
+    """Return the cells of a line; a quote that is still open ends with the line."""
     try:
         return next(csv.reader([line], delimiter=mark), [])
     except csv.Error:
@@ -186,7 +187,7 @@ def _row(cells: Mapping[str, str], order: str, log: LogContent) -> Change | Outa
 
 
 def time_s(text: str, order: str) -> float | None:
-    """Return a time as seconds since 1970; a number is in s, ms, us or ns, by its size."""
+    """Return a time as seconds since 1970; a number is in s, ms, us or ns, by its magnitude."""
     text = text.strip()
     if _NUMBER.fullmatch(text):
         number = float(text)
@@ -216,7 +217,7 @@ def _date_s(year: int, month: int, day: int, clock: str | None) -> float | None:
 
 
 def _port(name: str) -> Port:
-    """Return the port of a name such as `leaf0 port 3`, `leaf0/3`, `leaf0 Ethernet1/1`."""
+    """Return the port in a name such as `leaf0 port 3`, `leaf0/3`, `leaf0 Ethernet1/1`."""
     forms = () if " - " in name else _ENDS
     found = next((hit for form in forms if (hit := form.fullmatch(name))), None)
     return Port(found[1].strip(), found[2].strip()) if found else Port(name, "")

@@ -1,1 +1,1 @@
-"""Failures of links and their statistics: durations, intervals, links; tables and drawn faults."""
+"""Failures of links and their statistics: durations, intervals, links, tables; simulated faults."""

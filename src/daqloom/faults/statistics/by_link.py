@@ -1,4 +1,4 @@
-"""Failures by link: counts, downtime, dispersion, and the few links that cause most of them."""
+"""Failures by link: counts, downtime, dispersion, and the links that cause most failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ with lazy.imports():
     from scipy import stats
 
 NO_CAUSE = "not told"
-"""Name of a missing cause."""
+"""Text in place of a missing cause."""
 
 
 @dataclass(frozen=True)
@@ -26,28 +26,28 @@ class LinkTotal:
     link: str
     failures: int
     down_s: float
-    """Total downtime (s), to the end of the log for a failure that had not ended."""
+    """Total downtime (s); a failure that had not ended counts to the end of the log."""
     causes: dict[str, int]
 
     @property
     def causes_in_words(self) -> str:
-        """`dirty connector 3, not told 1`."""
+        """Return causes and their counts: `dirty connector 3, not told 1`."""
         return ", ".join(f"{cause or NO_CAUSE} {count}" for cause, count in self.causes.items())
 
 
 @dataclass(frozen=True)
 class Dispersion:
-    """Variance of the links' failure counts over its mean: 1 if all links fail alike."""
+    """Ratio of variance to mean of the links' failure counts: 1 if all links fail at one rate."""
 
     links: int
     index: float
     p_value: float
-    """Probability of an index as large among links that fail alike (χ² with links − 1 degrees of
-    freedom; Fisher 1950)."""
+    """Probability of an index at least as large if all links fail at one rate (χ² with links − 1
+    degrees of freedom; Fisher 1950)."""
 
 
 def by_link(failures: Sequence[Failure], end_s: float) -> tuple[LinkTotal, ...]:
-    """Return the links that failed: most failures first, then the longest downtime."""
+    """Return the links that failed, by number of failures, then by downtime, largest first."""
     of_link: dict[str, list[Failure]] = defaultdict(list)
     for failure in failures:
         of_link[failure.link].append(failure)
@@ -60,8 +60,8 @@ def by_link(failures: Sequence[Failure], end_s: float) -> tuple[LinkTotal, ...]:
 
 
 def dispersion(totals: Sequence[LinkTotal], links: int) -> Dispersion | None:
-    """Return the dispersion of `links` links, including those that never failed; None without
-    failures or with a single link."""
+    """Return the dispersion for `links` links, including those without failures; None if nothing
+    failed or there is a single link."""
     failures = sum(total.failures for total in totals)
     if links < 2 or not failures:
         return None
@@ -73,6 +73,6 @@ def dispersion(totals: Sequence[LinkTotal], links: int) -> Dispersion | None:
 
 
 def most_of(totals: Sequence[LinkTotal], share: float) -> int:
-    """Return the least number of links, the worst ones, that have this share of all failures."""
+    """Return the least number of links, worst first, whose failures make up `share` of all."""
     made = list(accumulate(total.failures for total in totals))
     return bisect.bisect_left(made, share * made[-1]) + 1 if made else 0

@@ -1,4 +1,4 @@
-"""Failures and error counters as tables: xarray in Python, Parquet in files."""
+"""Failures and error counters as tables: xarray datasets, and Parquet files."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 def failures_dataset(kinds: Mapping[str, Variant]) -> xr.Dataset:
     """Return all failures of the first variant (dimension `failure`): begin (UTC), duration (s;
-    NaN: not ended), link, cause, and for each other variant whether it counts the failure, or the
-    first of those merged into one."""
+    NaN: not ended), link, cause. A column for each other variant has True for counted failures, and
+    for the first of several failures that the variant merges."""
     every = next(iter(kinds.values())).failures
     columns: dict[str, tuple[str, object, dict[str, str]]] = {
         "begin": ("failure", _times(every), {"long_name": "begin (UTC)"}),
@@ -44,7 +44,7 @@ def failures_dataset(kinds: Mapping[str, Variant]) -> xr.Dataset:
 
 
 def errors_dataset(errors: Sequence[LinkErrors]) -> xr.Dataset:
-    """Return the errors of each link (dimension `link`), a variable for each counter."""
+    """Return the errors of each link (dimension `link`), with a variable for each counter."""
     names = NAMED | {name: (name, name) for each in errors for name in each.counts}
     columns = {
         name: ("link", [each.counts.get(counter, 0) for each in errors], {"long_name": meaning})
@@ -59,7 +59,7 @@ def _times(failures: Sequence[Failure]) -> np.ndarray[tuple[int], np.dtype[np.da
 
 
 def write_parquet(path: Path, kinds: Mapping[str, Variant]) -> None:
-    """Write all failures as a table. Raises OutputError where the file cannot be written."""
+    """Write all failures as a table. Raises OutputError if the file cannot be written."""
     table = failures_dataset(kinds).to_dataframe().reset_index(drop=True)
     with written_whole(path) as scratch:
         table.to_parquet(scratch, index=False)

@@ -1,7 +1,7 @@
-"""Faults of a simulation, drawn from the failures of a log with its time compressed.
+"""Faults for a simulation, drawn from the failures of a log on a compressed time scale.
 
-Times between failures are drawn from the distribution that fits the log's: exponential, or Weibull
-where failures come in bursts. Relative failure rates of links, and durations, are those of the log.
+Times between failures are drawn from the distribution that fits the log: exponential, or Weibull if
+failures come in bursts. Durations, and the relative failure rates of links, are from the log.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from daqloom.scenario.quantities import TIME
 from daqloom.scenario.schema.faults import MOST_INJECTED
 
 BURSTS = 0.01
-"""p-value of a constant rate below which the Weibull distribution is taken."""
+"""p-value of a constant rate below which the Weibull distribution is used."""
 SHORTEST_S = 1e-6
-"""Least duration after compression (s): shorter than the flight of packets on the wire."""
+"""Least duration after compression (s), shorter than packets take on the wire."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Drawn:
 
 
 def law(variant: Variant) -> Fit:
-    """Return the distribution of the times between failures. Raises FaultsError where the log has
-    too few."""
+    """Return the distribution of times between failures. Raises FaultsError if the log has too few
+    failures."""
     times = variant.intervals
     if not times.fits:
         raise FaultsError(
@@ -46,9 +46,9 @@ def law(variant: Variant) -> Fit:
 
 
 def draw(variant: Variant, *, span_s: float, compress: float, seed: int = 1) -> list[Drawn]:
-    """Return failures within `span_s` of a simulation, by time; a second stands for `compress`
-    seconds of the log. A link that is down does not fail again meanwhile. Raises FaultsError where
-    there are more than a scenario can have, or too few in the log."""
+    """Return failures within `span_s` of a simulation, by time; one second of it represents
+    `compress` seconds of the log. A link that is down cannot fail again. Raises FaultsError if a
+    scenario cannot have so many failures, or the log has too few."""
     ended = np.array([f.end_s - f.begin_s for f in variant.failures if f.end_s is not None])
     fit = law(variant)
     if not len(ended):
@@ -77,7 +77,7 @@ def draw(variant: Variant, *, span_s: float, compress: float, seed: int = 1) -> 
 
 
 def injected(drawn: list[Drawn], ends: Mapping[str, str]) -> dict[str, object]:
-    """Return the keys of a scenario; `ends` names one end of each link."""
+    """Return the keys of a scenario with these faults; `ends` names one end of each link."""
     keys: dict[str, object] = {}
     for number, each in enumerate(drawn):
         table = f"faults.injected.f{number}"

@@ -1,8 +1,8 @@
-"""Durations of failures: distribution with confidence bands, and the share that outlasts a time.
+"""Durations of failures: distribution with confidence bands, and share that exceeds a time.
 
-A failure that had not ended by the end of the log is right-censored. Shares are those of Kaplan and
-Meier (1958); their pointwise bands use Greenwood's variance on the scale log(−log), which keeps
-them between 0 and 1 (Kalbfleisch and Prentice 1980), or are binomial where all or none have ended.
+A failure that had not ended at the end of the log is right-censored. Shares are by Kaplan and Meier
+(1958). Their pointwise bands use Greenwood's variance on the scale log(−log), which keeps bands
+between 0 and 1 (Kalbfleisch and Prentice 1980); binomial if all or no failures have ended.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Distribution:
-    """Share of failures that have ended by a duration, with its confidence band."""
+    """Share of failures that have ended within a duration, with its confidence band."""
 
     duration_s: Array
-    """Durations at which the share grows, ascending (s)."""
+    """Durations at which the share increases, ascending (s)."""
     share: Array
     low: Array
     high: Array
     """Ends of the band, with `CONFIDENCE`."""
     failures: int
     longest_s: float
-    """Longest known time of a failure (s); beyond it, shares are unknown unless all have ended."""
+    """Longest known duration (s); beyond it, shares are unknown unless all failures have ended."""
 
     def outlasting(self, time_s: float) -> tuple[float, float, float] | None:
-        """Return the share of failures longer than `time_s`, and its band; None where the log is
-        too short."""
+        """Return the share of failures longer than `time_s`, and its band; None if the log is too
+        short for an answer."""
         has_all_ended = len(self.share) > 0 and self.share[-1] == 1
         if time_s > self.longest_s and not has_all_ended:
             return None
@@ -64,7 +64,7 @@ def distribution(failures: Sequence[Failure], end_s: float) -> Distribution:
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # the band is NaN at its ends
         band = found.cdf.confidence_interval(CONFIDENCE, method="log-log")
-    # The share does not grow at durations of censored failures alone.
+    # The share does not increase at durations that only censored failures have.
     grows = np.isin(found.cdf.quantiles, ended)
     low, high = band.low.probabilities[grows], band.high.probabilities[grows]
     count = len(ended) + len(still)
@@ -79,6 +79,6 @@ def distribution(failures: Sequence[Failure], end_s: float) -> Distribution:
 
 
 def _least(failures: int) -> float:
-    """Return the lower bound of the share that has ended where all have: that with which half of
-    1 − `CONFIDENCE` is left for such a sample (Clopper and Pearson 1934)."""
+    """Return the lower bound of the share that has ended, if all observed failures have: with it,
+    such a sample has probability (1 − `CONFIDENCE`) / 2 (Clopper and Pearson 1934)."""
     return float(((1 - CONFIDENCE) / 2) ** (1 / failures)) if failures else 0.0

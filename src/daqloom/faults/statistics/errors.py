@@ -16,9 +16,9 @@ NAMED = {
     "link_error_recoveries": (RECOVERY, "recoveries of the link"),
     "link_downed": (DOWNED, "times that the link went down"),
 }
-"""Counters that every record has: the counter and its meaning, by name."""
+"""Counters in every record: InfiniBand's counter and its meaning, by name."""
 _OF_THE_LINK = (RECOVERY, DOWNED)
-"""Counters of events that both ends count; the others count what one end receives or sends."""
+"""Counters of events that both ends count; other counters concern one end's traffic."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class LinkErrors:
 
     link: str
     counts: dict[str, int]
-    """By the name in the InfiniBand specification: the sum of both ends, or the larger number for
+    """Counts by name in the InfiniBand specification: the sum of both ends, or the larger count for
     events that both ends count."""
 
     def record(self) -> dict[str, Any]:
@@ -37,8 +37,8 @@ class LinkErrors:
 
 
 def errors_by_link(counters: Sequence[PortCounters], links: Links) -> list[LinkErrors]:
-    """Return the links with errors: most often down first, then by symbol errors and recoveries.
-    The last dump of a port counts; ports outside the network are left out."""
+    """Return the links with errors, sorted by link-downed, symbol-error and recovery counts. The
+    last dump of each port counts; ports outside the network are left out."""
     last = {each.port: each for each in counters}
     by_link: dict[str, list[PortCounters]] = {}
     for port, each in last.items():

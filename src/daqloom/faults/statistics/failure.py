@@ -1,4 +1,4 @@
-"""Failures of links, from changes of ports; test periods; merging of flapping links."""
+"""Failures of links from changes of ports, test periods, and merging of flapping links."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from daqloom.faults.statistics.links import Links
 
 
 class Failure(NamedTuple):
-    """A time during which a link was down."""
+    """An interval of time in which a link was down."""
 
     begin_s: float
     """Seconds since 1970."""
     end_s: float | None
-    """End of the failure; None if it is after the end of the log."""
+    """End of the failure; None if it lasted beyond the end of the log."""
     link: str
     cause: str = ""
     flaps: int = 1
     """Number of failures merged into this one."""
 
     def lasts_s(self, until_s: float) -> float:
-        """Return the downtime in a log that ends at `until_s`."""
+        """Return the downtime (s) in a log that ends at `until_s`."""
         return max(0.0, (until_s if self.end_s is None else self.end_s) - self.begin_s)
 
 
@@ -38,17 +38,17 @@ class Period(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """Failures of a log, by begin, and changes that do not pair up."""
+    """Failures of a log by begin, and counts of changes without a counterpart."""
 
     failures: tuple[Failure, ...]
     observed: Period
     unpaired: Counter[str]
-    """`down twice`, `up twice` (a report of the other end, or a lost line), and `unknown port`."""
+    """Counts of `down twice`, `up twice` (from the other end, or a lost line), `unknown port`."""
 
 
 def failures_of(log: LogContent, links: Links) -> Found:
-    """Return the failures of a log: from the first report that a port went down until the first
-    that an end of its link came up. Reports of the other end are repetitions."""
+    """Return the failures in a log: each lasts from the first report of a port that went down until
+    the first report that an end of the link came up. Reports of the other end are repetitions."""
     odd: Counter[str] = Counter()
     found: list[Failure] = []
     down: dict[str, tuple[float, str]] = {}
@@ -81,7 +81,7 @@ def _by_begin(failure: Failure) -> tuple[float, str]:
 
 
 def joined(periods: Iterable[Period]) -> list[Period]:
-    """Return periods of the same total time that neither overlap nor touch, ascending."""
+    """Return the union of the periods, as periods that neither overlap nor touch, ascending."""
     found: list[Period] = []
     for period in sorted(periods):
         if found and period.begin_s <= found[-1].end_s:
@@ -92,7 +92,7 @@ def joined(periods: Iterable[Period]) -> list[Period]:
 
 
 def outside(failures: Iterable[Failure], tests: Sequence[Period]) -> tuple[Failure, ...]:
-    """Return the failures that begin outside test periods."""
+    """Return the failures that begin outside all test periods."""
     periods = joined(tests)
     begins = [period.begin_s for period in periods]
 
@@ -104,12 +104,12 @@ def outside(failures: Iterable[Failure], tests: Sequence[Period]) -> tuple[Failu
 
 
 def time_without(at_s: float, tests: Sequence[Period]) -> float:
-    """Return the time on a clock that stops during test periods, which do not overlap."""
+    """Return the time on a clock that stops during test periods; these must not overlap."""
     return at_s - sum(max(0.0, min(at_s, end_s) - begin_s) for begin_s, end_s in tests)
 
 
 def merged(failures: Iterable[Failure], gap_s: float) -> tuple[Failure, ...]:
-    """Return the failures, merged where a link fails again at most `gap_s` after the last end."""
+    """Return failures, those of a link with at most `gap_s` between them merged into one."""
     of_link: dict[str, list[Failure]] = defaultdict(list)
     for failure in sorted(failures, key=_by_begin):
         earlier = of_link[failure.link]

@@ -1,8 +1,8 @@
 """Generator of logs: failures drawn for the links of a network from known distributions.
 
-Links have incidents at gamma-distributed rates; each is repaired after a log-normal time, or flaps:
-the link comes back at once and fails again a few times. Test periods have further short failures on
-any link.
+The rates at which links have incidents are gamma-distributed. An incident is either repaired after
+a log-normal time, or the link flaps: it returns at once and fails again a few times. In test
+periods, further short failures occur on any link.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ TEST = "performance test"
 
 @dataclass(frozen=True)
 class Truth:
-    """Parameters of a generated log. Default counts are those of LHCb's poster on failures: 1384 in
-    March 2024, and 549 in test periods. All other defaults are assumed."""
+    """Parameters of a generated log. The default counts are from LHCb's poster on failures: 1384 in
+    March 2024, and 549 in test periods. All other defaults are assumptions."""
 
     begin_s: float = datetime(2024, 3, 1, tzinfo=UTC).timestamp()
     days: int = 31
     failures: int = 1384
-    """Number outside test periods, including those of flapping links."""
+    """Number of failures outside test periods, including each one of flapping links."""
     in_tests: int = 549
     tests: tuple[tuple[float, float], ...] = ((5, 8), (12.25, 10), (19.5, 6), (26, 12))
-    """Day (from 0) at which a test period begins, and its length (h)."""
+    """Start of each test period (days, from 0) and its length (h)."""
     link_shape: float = 0.25
-    """Shape of the gamma distribution of link rates: the smaller, the more they differ."""
+    """Shape of the gamma distribution of link rates; a smaller shape gives more different rates."""
     flapping: float = 0.3
-    """Share of incidents that flap."""
+    """Share of incidents in which the link flaps."""
     flaps: float = 6.0
-    """Mean number of failures of a flapping incident: 2 and a geometric number."""
+    """Mean number of failures in a flapping incident: 2 plus a geometric number from 0."""
     flap_gap_s: float = 8.0
-    """Mean time between two of them (exponential)."""
+    """Mean time between failures of a flapping incident (exponential)."""
     flap_s: float = 2.0
-    """Mean duration of each but the last (exponential)."""
+    """Mean duration of its failures except the last one (exponential)."""
     repair_median_s: float = 90.0
     repair_spread: float = 1.8
     """Standard deviation of the logarithm of repair times."""
@@ -66,20 +66,20 @@ class Truth:
 
 
 def clip_tests(truth: Truth) -> Truth:
-    """Return parameters with only those test periods that lie within the log."""
+    """Return parameters with only those test periods that lie within the length of the log."""
     tests = tuple((day, hours) for day, hours in truth.tests if day + hours / 24 <= truth.days)
     return replace(truth, tests=tests)
 
 
 def link_rates(links: int, truth: Truth, random: np.random.Generator) -> np.ndarray:
-    """Return each link's share of all incidents."""
+    """Return the share of each link in all incidents."""
     rates = random.gamma(truth.link_shape, size=links) + 1e-12
     return np.asarray(rates / rates.sum())
 
 
 def generate(links: Sequence[str], truth: Truth, seed: int) -> list[Failure]:
-    """Return failures of links, by begin; equal seeds give equal failures. Raises FaultsError
-    without days or links."""
+    """Return failures of links, sorted by begin; equal seeds give equal failures. Raises
+    FaultsError if `truth` has no days, or `links` is empty."""
     if not links or not truth.days:
         raise FaultsError("a log needs at least one link and one day")
     if truth.in_tests and not truth.tests:
@@ -110,7 +110,7 @@ def generate(links: Sequence[str], truth: Truth, seed: int) -> list[Failure]:
 def _incident(
     link: str, cause: str, begin_s: float, truth: Truth, random: np.random.Generator
 ) -> list[Failure]:
-    """Return the failures of an incident; the last one ends with the repair."""
+    """Return the failures of one incident; its repair ends the last one."""
     found = []
     if random.random() < truth.flapping:
         for _ in range(int(random.geometric(1 / max(1.0, truth.flaps - 1)))):
@@ -122,7 +122,7 @@ def _incident(
 
 
 def _apart(found: Sequence[Failure]) -> list[Failure]:
-    """Return the failures, delayed where they would overlap with another one of their link."""
+    """Return the failures; one that would overlap with another failure of its link is delayed."""
     free_s: dict[str, float] = {}
     apart = []
     for failure in sorted(found, key=lambda it: it.begin_s):

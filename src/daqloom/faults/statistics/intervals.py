@@ -1,9 +1,9 @@
 """Times between failures: exponential and Weibull distributions, fitted and tested.
 
-Both are fitted by maximum likelihood. The test of a fit uses Kolmogorov's distance: its p-value is
-the share of samples, drawn from the fit and fitted anew, whose distance is as large (parametric
-bootstrap; Stute, Gonzáles Manteiga and Presedo Quindimil 1993). Whether the Weibull's shape differs
-from 1 is tested by the likelihood ratio, 2 log Λ ~ χ² with one degree of freedom (Wilks 1938).
+Both are fitted by maximum likelihood. The fit is tested with Kolmogorov's distance by a parametric
+bootstrap: samples are drawn from the fit and fitted again; the p-value is the share whose distance
+is as large (Stute, Gonzáles Manteiga and Presedo Quindimil 1993). A likelihood ratio tests whether
+the Weibull's shape is 1: 2 log Λ ~ χ² with one degree of freedom (Wilks 1938).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SAMPLES = 499
 FEWEST = 5
 """Least number of intervals for a fit."""
 MOST_FOR_TEST = 2_000
-"""Number of evenly chosen intervals that are tested, of more."""
+"""Limit on the intervals in a test; of more intervals, this number is chosen evenly."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,18 @@ class Fit:
 
     name: str
     scale_s: float
-    """Scale of the Weibull distribution, mean of the exponential one (s)."""
+    """Scale of the Weibull distribution; for the exponential distribution, its mean (s)."""
     shape: float
-    """Shape of the Weibull distribution: below 1 in bursts; 1 for the exponential."""
+    """Shape of the Weibull distribution: below 1 for bursts; 1 for the exponential distribution."""
     distance: float
     """Kolmogorov's distance: largest difference between the empirical and the fitted shares."""
     p_value: float
-    """Share of samples of this distribution that are as far from their fit."""
+    """Share of samples of this distribution whose own fit has at least this distance."""
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Times between failures and their fits."""
+    """Times between failures, and distributions fitted to them."""
 
     interval_s: Array
     """Ascending (s)."""
@@ -51,12 +51,12 @@ class Intervals:
     """Fits of the exponential and the Weibull distribution, in this order; empty if there are fewer
     than `FEWEST` positive intervals."""
     burst_p_value: float
-    """Probability of the Weibull's gain in likelihood if failures come at a constant rate."""
+    """p-value of the Weibull's gain in likelihood, if failures come at a constant rate."""
 
 
 def intervals(begin_s: Array, seed: int = 1) -> Intervals:
-    """Return the times between failures that begin at `begin_s`. Simultaneous failures, due to the
-    resolution of the log, count as half the smallest other interval apart."""
+    """Return the times between failures that begin at `begin_s`. Simultaneous failures result from
+    the log's resolution; their interval counts as half of the smallest other interval."""
     found = np.sort(np.diff(np.sort(begin_s)))
     positive = found[found > 0]
     if len(positive) < FEWEST:
@@ -106,7 +106,7 @@ def _fitted(values: Array, is_weibull: bool) -> tuple[float, float]:
 
 
 def _distance(values: Array, shape: float, scale: float) -> float:
-    """Return Kolmogorov's distance of ascending values from a Weibull distribution."""
+    """Return Kolmogorov's distance between ascending values and a Weibull distribution."""
     count = len(values)
     fitted = -np.expm1(-((values / scale) ** shape))
     above = np.arange(1, count + 1) / count - fitted

@@ -1,4 +1,4 @@
-"""Names of links, and the link of each port of a log."""
+"""Names of links, and lookup of the link to which a port of a log belongs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _GUID = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 
 
 class Links:
-    """Links named by their ends, `leaf0 port 21 - spine0 port 1`. A port of a known network is
-    found by node and number, name or GUID; without a network, a port whose other end no log names
-    is a link of its own."""
+    """Links named by their ends, `leaf0 port 21 - spine0 port 1`. In a known network, a port is
+    found by its node and its number, name or GUID. Without a network, a port whose other end no log
+    names counts as a separate link."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Links:
     def _add(self, fabric: Fabric) -> None:
         named: list[tuple[tuple[object, ...], str]] = []
         for cable in fabric.cables:
-            # The switch comes first; of two, the one whose name sorts first.
+            # The switch comes first; of two switches, the one whose name sorts first.
             ends = sorted((cable.a, cable.b), key=lambda end: _rank(fabric, end))
             names = [fabric.end_name(end) for end in ends]
             link = " - ".join(names)

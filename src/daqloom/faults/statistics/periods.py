@@ -1,4 +1,4 @@
-"""Test periods: times whose failures do not count."""
+"""Test periods: times in which failures do not count."""
 
 from __future__ import annotations
 

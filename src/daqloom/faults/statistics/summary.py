@@ -1,4 +1,4 @@
-"""Statistics of a log's failures, in the variants of LHCb's poster on failures (its fig. 3)."""
+"""Statistics of a log's failures, in the variants of fig. 3 in LHCb's poster on failures."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ ALL, OUTSIDE, MERGED = "all", "outside tests", "flapping merged"
 TIME_OUTS_S = (1.0, 10.0, 60.0, 600.0, 3600.0)
 MOST_SHARE = 0.5
 LEAST_DAYS = 1 / 24
-"""Least length of a log for which failures per day are given."""
+"""Least length of a log (days) for which failures per day are given."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Failures counted in one way."""
+    """Failures of a log, counted in one of three ways (`variants`)."""
 
     name: str
     failures: tuple[Failure, ...]
@@ -48,7 +48,7 @@ class Variant:
     links: int
     """Number of links of the network; 0 if unknown."""
     tests: tuple[Period, ...] = ()
-    """Periods that are left out, with their failures."""
+    """Test periods that are left out together with their failures."""
 
     @property
     def days(self) -> float:
@@ -58,12 +58,12 @@ class Variant:
 
     @property
     def per_day(self) -> float | None:
-        """Mean number of failures a day; None for a log of less than `LEAST_DAYS`."""
+        """Mean number of failures per day; None for a log shorter than `LEAST_DAYS`."""
         return len(self.failures) / self.days if self.days >= LEAST_DAYS else None
 
     @cached_property
     def totals(self) -> tuple[LinkTotal, ...]:
-        """Totals by link, the worst first."""
+        """Totals by link, most failures first."""
         return _totals(self.failures, self.observed.end_s)
 
     @cached_property
@@ -73,7 +73,7 @@ class Variant:
 
     @property
     def median_s(self) -> float | None:
-        """Shortest duration by which half have ended (s); None if half have not."""
+        """Shortest duration within which half of the failures ended (s); None if fewer ended."""
         ended = np.flatnonzero(self.durations.share >= 0.5)
         return float(self.durations.duration_s[ended[0]]) if len(ended) else None
 
@@ -84,7 +84,7 @@ class Variant:
 
     @property
     def dispersion(self) -> Dispersion | None:
-        """Dispersion of the links' counts; None if the network is unknown."""
+        """Dispersion of the links' failure counts; None if the network is unknown."""
         return dispersion(self.totals, self.links)
 
     @property
@@ -94,7 +94,7 @@ class Variant:
 
     @property
     def by_day(self) -> dict[str, int]:
-        """Number of failures that began on each day (UTC), including days without any."""
+        """Number of failures that began on each day (UTC), including days without failures."""
         if not self.failures:
             return {}
         first, last = (int(at // DAY_S) for at in self.observed)
@@ -133,8 +133,8 @@ class Variant:
 def variants(
     found: Found, tests: Sequence[Period], gap_s: float, links: int = 0
 ) -> Mapping[str, Variant]:
-    """Return three variants: all failures, those that begin outside test periods, and of these the
-    failures of a flapping link as one."""
+    """Return three variants: all failures, failures that begin outside test periods, and the latter
+    with the failures of a flapping link merged into one."""
     real = outside(found.failures, tests)
     apart = tuple(joined(tests))
     kinds = (
@@ -146,8 +146,8 @@ def variants(
 
 
 def distinct(kinds: Mapping[str, Variant]) -> Mapping[str, Variant]:
-    """Return the variants, with those that count the same failures over the same time as one, named
-    `all = outside tests`."""
+    """Return the variants by name; variants with the same failures over the same time become one,
+    called `all = outside tests`."""
     found: dict[tuple[object, ...], tuple[list[str], Variant]] = {}
     for name, kind in kinds.items():
         found.setdefault((kind.failures, kind.tests), ([], kind))[0].append(name)

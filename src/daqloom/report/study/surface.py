@@ -189,8 +189,7 @@ def _row(
 
 def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -> Figure:
     """Return a panel for each method: points and surface along the first axis for each step of the
-    second, dashed if extrapolated. A diamond is the surface at `point` with a new point's
-    interval."""
+    second, dashed if extrapolated. A diamond is the surface at `point`, with its interval."""
     shown = next((fit for fit in found if fit.variable == "boundary"), found[0])
     quantity = view.variable_quantity(dataset, shown.variable)
     reach = [fit.z for fit in found] + [fit.table.ravel() for fit in found]
