@@ -1,4 +1,4 @@
-"""daqloom's own software switch while it runs: the rings of its ports, by the requests of `daqloom
+"""Rings of the ports of daqloom's own running software switch, through the requests of `daqloom
 switch`."""
 
 import json
@@ -30,12 +30,12 @@ KEYS = {
     "ecn_bytes": ("ecn_threshold", " B"),
     "pace_bps": ("rate", " b/s"),
 }
-"""Field of a port's buffer → key of a ring in the switch's file, and its unit."""
+"""Field of a port's buffer → key of a ring in the switch's file, and the key's unit."""
 _SAVED = TypeAdapter(dict[str, PortBuffer])
 
 
 class SoftwareOptions(AdapterOptions):
-    """Keys of the adapter."""
+    """Options of the adapter for a software switch."""
 
     address: Annotated[str, Field(max_length=200)] = ""
     """Address of the running switch, HOST:PORT; empty: the only switch of this user on this
@@ -51,8 +51,8 @@ class SoftwareOptions(AdapterOptions):
 
 
 class Software:
-    """The switch. A buffer is that of each ring of a port with a match of its own; the others
-    cannot change while the switch runs."""
+    """The running switch. A port's buffer applies to each of its rings with a match; the ring for
+    other frames of the port cannot change while the switch runs."""
 
     Options = SoftwareOptions
     settable: ClassVar[frozenset[str]] = frozenset(KEYS)
@@ -71,13 +71,13 @@ class Software:
         pass
 
     def identity(self) -> str:
-        """Return the identity of this start of the switch."""
+        """Return an identity that differs after each start of the switch."""
         if not (found := self._ask(Ask()).identity):
             raise self._other_version("without its identity")
         return f"switch {found}"
 
     def plan(self, desired: PortBuffer) -> list[str]:
-        """Return equivalent commands; `apply` sends their keys at once."""
+        """Return commands equivalent to `apply`, which sends all their keys in one request."""
         return [
             f"daqloom switch set {shlex.quote(f'{path}={json.dumps(value)}')}"
             for path, value in self._keys(desired).items()
@@ -89,18 +89,18 @@ class Software:
         return {ring.name: _buffer(ring).given for ring in rings}
 
     def apply(self, desired: PortBuffer) -> None:
-        """Set each ring, all between two turns of the switch."""
+        """Set all rings between the same two turns of the switch."""
         self._change(self._keys(desired))
 
     def applied(self) -> Mapping[str, PortBuffer]:
-        """Return the values that all rings of a port have in common."""
+        """Return, for each port, the values that all its rings have in common."""
         return {
             port: PortBuffer(**_common([_buffer(ring).given for ring in rings]))
             for port, rings in self._own_rings().items()
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Restore each ring, all between two turns of the switch."""
+        """Restore all rings between the same two turns of the switch."""
         try:
             buffers = _SAVED.validate_python(saved)
         except ValidationError:
@@ -118,8 +118,8 @@ class Software:
         self._ask(ForgetPeaks())
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return the sums over all rings of each port: packets sent, packets dropped for lack of
-        room or memory, and peaks, an upper bound of the port's peak."""
+        """Return sums over all rings of each port: packets sent, packets dropped for lack of space
+        or memory, and peaks (an upper bound of the port's peak)."""
         try:
             return {port: _count(rings) for port, rings in self._rings().items()}
         except (KeyError, ValueError):
@@ -190,8 +190,8 @@ def _buffer(ring: RingStatus) -> PortBuffer:
 
 
 def _count(rings: list[RingStatus]) -> PortCount:
-    """Return the sums of the counters of a port's rings. Raises ValueError for a ring that holds
-    more than it received, and KeyError for a missing counter."""
+    """Return the sums of the counters of a port's rings. Raises ValueError if a ring holds more
+    than it received, and KeyError if a counter is missing."""
     for ring in rings:
         if ring.packets > ring.counts["packets"] or ring.bytes > ring.counts["bytes"]:
             raise ValueError
@@ -212,6 +212,6 @@ def _keys_of(ring: str, buffer: PortBuffer) -> dict[str, Any]:
 
 
 def _common(given: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the values that all have in common."""
+    """Return the entries that all dictionaries have in common."""
     first, *others = given
     return {k: v for k, v in first.items() if all(other[k] == v for other in others)}

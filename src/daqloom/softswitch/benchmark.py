@@ -1,7 +1,7 @@
-"""Throughput of the switch on this machine without loss, by MLRsearch (draft-ietf-bmwg-mlrsearch):
-trials at chosen loads, until the highest load at which at least half of the trials lose nothing is
-known. A search ends with a lower bound when its time is up, or if trials lose frames while cores
-are taken away."""
+"""Loss-free throughput of the switch on this machine, by MLRsearch (draft-ietf-bmwg-mlrsearch):
+trials at chosen loads find the highest load at which at least half of the trials lose nothing. The
+result is a lower bound if the time is up, or if trials lose frames because the operating system
+takes cores away."""
 
 import os
 import time
@@ -25,28 +25,28 @@ from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
 from daqloom.softswitch.energy import Energy
 
 STRETCHED = 0.001
-"""Share by which sent and intended frames of a valid trial may differ."""
+"""Limit on the relative difference between sent and intended frames in a valid trial."""
 MOST_REPEATS = 3
-"""Trials at a load, if they are not valid."""
+"""Limit on trials at one load, while they are invalid."""
 MOST_INVALID = 20
-"""Invalid trials after which a search gives up, if more than half of all are."""
+"""Invalid trials after which a search ends early, if they are more than half of all trials."""
 CAN_SEND = 0.9
-"""Share of the generator's highest rate up to which it can send any load, unless it is held up."""
+"""Share of the generator's highest rate below which only pauses can delay its frames."""
 AWAY_LOSS = 2.0
-"""Largest loss due to a core that was taken away, in frames of that time: those of the time, and as
-many while the switch catches up."""
+"""Largest loss that pauses of a core explain, in frames of the pauses' length: the frames of the
+pause, and as many while the switch catches up."""
 MOST_AWAY = 0.01
-"""Share of a trial's time without cores up to which its loss proves a limit."""
+"""Largest share of a trial without cores at which the trial's loss still proves a limit."""
 LEAST_HZ, MOST_HZ = 10_000.0, 200e6
 TRIAL_S, SHORTEST_TRIAL_S = 0.5, 0.02
-"""Length of a trial (s), and the shortest one of a short search."""
+"""Length of a trial (s), and the shortest length, used in a short search."""
 TRIALS = 40
 """Approximate number of trials in a search."""
 
 
 @dataclass(kw_only=True)
 class Outcome:
-    """Counts of a trial."""
+    """Frame counts and times of a trial."""
 
     load_hz: float
     duration_s: float
@@ -54,9 +54,9 @@ class Outcome:
     missed: int
     forwarded: int
     rejected: bool
-    """Whether sent and intended frames differed by more than a thousandth."""
+    """Whether the numbers of sent and intended frames differed by more than a thousandth."""
     away_s: float
-    """Time in which the switch or the generator did not run, both together."""
+    """Total time in which the switch or the generator had no core (s)."""
 
 
 @dataclass(kw_only=True)
@@ -65,31 +65,31 @@ class Trial(Outcome):
 
     intended: int
     was_held_up: bool
-    """Whether it lost frames, or was rejected, because a core was taken away."""
+    """Whether frames were lost or unsent because a core was taken away."""
     forwarded_hz: float
 
     @property
     def proves_a_limit(self) -> bool:
-        """Whether its loss is that of a switch with its core."""
+        """Whether its loss is due to the switch, and not to missing cores."""
         return not self.was_held_up and self.away_s <= MOST_AWAY * self.duration_s
 
 
 SOAK_SHARE = 0.9
-"""Share of the loss-free rate at which a long trial has to lose nothing."""
+"""Share of the loss-free rate at which a long trial must not lose any frame."""
 PROGRESS_S = 20.0
-"""Period of a long trial's progress reports (s)."""
+"""Period of progress reports in a long trial (s)."""
 CHANGE_EVERY_S = 1.0
-"""Period of its changes of all paces (s)."""
+"""Period at which a long trial changes all paces (s)."""
 
 
 @dataclass(kw_only=True)
 class Soak(Outcome):
-    """A long trial below the loss-free rate, with changes of paces."""
+    """A long trial below the loss-free rate, with changes of all paces."""
 
     changes: int
     """Number of changes of all paces."""
     power_w: float | None = None
-    """Mean power of all processor packages (W); None: not counted by this machine."""
+    """Mean power of all processor packages (W); None: this machine has no counter."""
 
     @property
     def lost(self) -> int:
@@ -104,26 +104,26 @@ class Throughput:
     frame_bytes: int
     loss_ratio: float
     forwarded_hz: float
-    """Frames forwarded a second at the highest load with at most that loss (the draft's conditional
-    throughput); 0: no such load."""
+    """Frames forwarded per second at the highest load with at most `loss_ratio` (the draft's
+    conditional throughput); 0: no such load."""
     trials: list[Trial] = field(default_factory=list)
     soak: Soak | None = None
     is_lower_bound: bool = False
-    """Whether the search ended early, or cores were taken away in decisive trials."""
+    """Whether the search ended early, or cores were taken away in the trials that decide."""
     is_busy: bool = False
-    """Whether it is a lower bound because cores were taken away."""
+    """Whether the result is a lower bound because cores were taken away."""
     load_average: float = 0.0
-    """Threads that ran or waited for a core in the minute before (getloadavg)."""
+    """Mean number of threads that ran or waited for a core in the minute before (getloadavg)."""
 
     @property
     def away_share(self) -> float:
-        """Share of the trials' time without the cores of switch and generator."""
+        """Share of the trials' time in which the switch or the generator had no core."""
         time_s = 2 * sum(trial.duration_s for trial in self.trials)
         return sum(trial.away_s for trial in self.trials) / time_s if time_s else 0.0
 
     @property
     def reason(self) -> str:
-        """Reason of a lower bound; empty for an exact result."""
+        """Reason why the result is a lower bound; empty for an exact result."""
         if not self.is_lower_bound:
             return ""
         if not self.is_busy:
@@ -137,7 +137,7 @@ class Throughput:
 
     @property
     def wire_bps(self) -> float:
-        """Bits a second on the wire, with preambles and gaps."""
+        """Rate on the wire (b/s), including preambles and gaps."""
         return 8 * (self.frame_bytes + WIRE_OVERHEAD_BYTES) * self.forwarded_hz
 
     def document(self) -> dict[str, Any]:
@@ -164,8 +164,8 @@ def soak(
     seconds: float,
     progress: Callable[[float], None] = lambda seconds: None,
 ) -> Soak:
-    """Run a long trial at 90 % of the loss-free rate. `progress` is called with the time so far
-    (s). Ctrl-C ends it early."""
+    """Run a long trial at 90 % of the loss-free rate. `progress` is called with the elapsed time
+    (s). Ctrl-C ends the trial early."""
     load_hz = SOAK_SHARE * loss_free_hz
     begin_s = time.monotonic()
     energy = Energy()
@@ -195,17 +195,17 @@ def _differs(result: Any) -> bool:
 
 
 def _is_lost_by_pauses(result: Any, load_hz: float) -> bool:
-    """Return whether frames were lost by pauses of the cores alone."""
+    """Return whether pauses of the cores alone explain the lost frames."""
     lost = result.intended - result.forwarded
     return bool(0 < lost <= AWAY_LOSS * load_hz * result.away_s)
 
 
 Run = Callable[[float, float], Any]
-"""Runner of a trial: frames a second, length (s) → a result of the engine."""
+"""Runner of a trial: frames per second, length (s) → a result of the engine."""
 
 
 class _EndedError(Exception):
-    """The search ends early."""
+    """Raised inside a search to end it early."""
 
 
 class _Measurer(AbstractMeasurer):  # type: ignore[misc]
@@ -220,7 +220,7 @@ class _Measurer(AbstractMeasurer):  # type: ignore[misc]
         self._most_hz = 0.0
         """Highest rate of the generator."""
         self.counted: list[Trial] = []
-        """Trials of the search: the last of each row at a load."""
+        """Trials that the search uses: the last one of each row at a load."""
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
         """Run trials until one is valid. Raises _EndedError."""
@@ -263,8 +263,8 @@ def search(
     on_trial: Callable[[Trial], None] = lambda trial: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Throughput:
-    """Search the highest load with at most `loss_ratio`, to within `width` of it, in `seconds` at
-    most. `on_trial` is called after each trial. Raises MeasureError."""
+    """Search the highest load with at most `loss_ratio`, to a relative precision of `width`, in at
+    most `seconds`. `on_trial` is called after each trial. Raises MeasureError."""
     found = Throughput(frame_bytes, loss_ratio, 0.0, load_average=os.getloadavg()[0])
     trial_s = min(TRIAL_S, max(SHORTEST_TRIAL_S, seconds / TRIALS))
     goal = SearchGoal(
@@ -305,8 +305,8 @@ def search(
 
 
 def _is_proven(best: Any, counted: list[Trial], loss_ratio: float) -> bool:
-    """Return whether most of the lossy trials that decided on a bound prove a limit: those with too
-    much loss at the upper bound, those that passed at the lower one."""
+    """Return whether most of the lossy trials that decided on a bound prove a limit: failed trials
+    at the upper bound, and passed trials at the lower bound."""
     bounds = ((best.relevant_lower_bound, True), (best.relevant_upper_bound, False))
     for bound, passes in bounds:
         lossy = [
@@ -323,8 +323,8 @@ def _is_proven(best: Any, counted: list[Trial], loss_ratio: float) -> bool:
 
 
 def _lower_bound_hz(found: Throughput) -> float:
-    """Return the highest rate forwarded at a load at which at least half of the trials lost no more
-    of the sent frames than `loss_ratio`; trials that were held up and lost more do not count."""
+    """Return the highest forwarded rate at a load where at least half of the trials lost at most
+    `loss_ratio` of the sent frames; failed trials do not count if a core was taken away."""
     passed_hz: dict[float, list[float]] = {}
     failed: Counter[float] = Counter()
     for trial in found.trials:

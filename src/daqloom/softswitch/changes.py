@@ -1,4 +1,4 @@
-"""Changes between two files of a switch, as steps of the engine between two turns."""
+"""Changes between two files of a switch, as steps that the engine applies between two turns."""
 
 from daqloom._switch import EVERY_VLAN, Changes, PortLimits
 from daqloom.configuration.settings import settings
@@ -13,9 +13,9 @@ ADDRESSES_FULL = "addresses.fixed.{}: the table of addresses is full; raise addr
 
 
 def changes_between(before: SwitchFile, after: SwitchFile) -> tuple[Changes, dict[int, str]]:
-    """Return the steps from one file to the other, and the reasons of possible refusals by the
-    number of the step. Both have the same ports, and `before` the rings of `after` or none: then
-    the engine's configuration already has their rates and sizes."""
+    """Return the steps from one file to the other, and for each step that the engine may refuse the
+    reason, by number. Both files have the same ports; `before` has the rings of `after`, or no
+    rings if the engine's configuration already has their rates and sizes."""
     changes, refusals = Changes(), dict[int, str]()
     for number, (name, port) in enumerate(after.ports.items()):
         old_port = before.ports[name]

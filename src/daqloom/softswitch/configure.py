@@ -1,4 +1,4 @@
-"""Configuration of a switch in the engine, from its file."""
+"""Configuration of a switch in the engine, derived from its file."""
 
 import ipaddress
 import os
@@ -23,27 +23,27 @@ from daqloom.softswitch.document import MOST_BYTES, Matching, Rule, SwitchFile
 from daqloom.softswitch.sizes import buffers_of, memory_of
 
 OVERHEAD_BYTES = {"wire": 24, "ip": -14}
-"""Bytes of a frame besides those without check sequence, for paces."""
+"""Bytes that paces count for a frame, in addition to its bytes without check sequence."""
 MOST_ENTRIES, MOST_METERS = 16_384, 1024
-"""Limits of OpenFlow controllers."""
+"""Limits on flow entries and meters from OpenFlow controllers."""
 UNLIMITED: Mapping[str, object] = {"rate_bps": 0, "bytes": MOST_BYTES, "mark_bytes": 0}
-"""Rings of ports: only the number of packets is limited."""
+"""Settings for the rings of ports, which limit only the number of packets."""
 PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A rule for the engine, compared by its keys."""
+    """A rule for the engine; rules are compared by `priority` and `keys`."""
 
     match: Match = field(compare=False)
     priority: int
     action: Action = field(compare=False)
     keys: tuple[object, ...]
-    """Match and action."""
+    """Comparable values of match and action."""
 
 
 def config_of(switch: SwitchFile) -> SwitchConfig:
-    """Return the initial configuration, without rules and fixed addresses."""
+    """Return the initial configuration of the engine, without rules and fixed addresses."""
     runs = switch.runs
     return settings(
         SwitchConfig,
@@ -77,13 +77,13 @@ def cores_of(switch: SwitchFile) -> int:
 
 
 def meters_of(switch: SwitchFile) -> int:
-    """Return the limit on controllers' meters: none with several cores, whose meters would
-    differ."""
+    """Return the limit on controllers' meters; 0 with several cores, because each core would have
+    its own counts."""
     return MOST_METERS if cores_of(switch) == 1 else 0
 
 
 def _output(switch: SwitchFile) -> OutputConfig:
-    """Return the rings, those of ports first, for each of their classes."""
+    """Return the configuration of all rings: first the rings of ports, one for each class."""
     memory = switch.shared_memory
     of_ports = [
         settings(RingConfig, port=number, priority=each, packets=port.packets, **UNLIMITED)
@@ -110,13 +110,13 @@ def _output(switch: SwitchFile) -> OutputConfig:
 
 
 def keep_dpdk_apart() -> None:
-    """Give DPDK a folder of this user before it starts: root of a user namespace cannot write to
-    its default in /var/run. Raises MeasureError."""
+    """Give DPDK a folder of this user before it starts, because root of a user namespace cannot
+    write to the default folder in /var/run. Raises MeasureError."""
     os.environ.setdefault("RUNTIME_DIRECTORY", str(runs_folder()))
 
 
 def eal_options(switch: SwitchFile) -> Iterator[str]:
-    """Yield the arguments of DPDK's environment, which writes no files."""
+    """Yield the arguments of DPDK's environment (EAL), which then writes no files."""
     runs = switch.runs
     yield from ("--no-telemetry", "--log-level=error")
     yield from ("--in-memory",) if runs.huge_pages else ("--no-huge", "--no-shconf")
@@ -142,12 +142,12 @@ def port_number(switch: SwitchFile, name: str) -> int:
 
 
 def first_ring(switch: SwitchFile) -> int:
-    """Return the engine's number of the first ring, after those of ports."""
+    """Return the engine's number of the file's first ring; rings of ports have lower numbers."""
     return switch.classes * len(switch.ports)
 
 
 def ring_names(switch: SwitchFile) -> list[str]:
-    """Return the names of all rings in the engine's order, those of ports first."""
+    """Return the names of all rings in the engine's order: first the rings of ports."""
     of_ports = [
         f"port {name}" if switch.classes == 1 else f"port {name} class {traffic_class}"
         for name in switch.ports
@@ -157,7 +157,7 @@ def ring_names(switch: SwitchFile) -> list[str]:
 
 
 def entries_of(switch: SwitchFile) -> dict[str, Entry]:
-    """Return all rules, with those of rings, by the dotted names of their tables."""
+    """Return all rules, including the matches of rings, by the dotted names of their tables."""
     found = {}
     for number, (name, ring) in enumerate(switch.rings.items(), first_ring(switch)):
         found[f"rings.{name}"] = _entry(switch, ring, Action.queue(number), number)
@@ -179,7 +179,7 @@ def _action(switch: SwitchFile, rule: Rule) -> Action:
 
 
 def match_of(switch: SwitchFile, given: Matching) -> Match:
-    """Return the engine's match of frames."""
+    """Return the engine's description of matching frames."""
     to, prefix = None, 128
     if given.to is not None:
         network = ipaddress.ip_network(given.to)

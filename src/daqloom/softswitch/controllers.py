@@ -13,21 +13,21 @@ PACKAGE = "daqloom-sdn"
 
 
 class Controller(Protocol):
-    """Controller of a running switch until it is closed, by the keys of its name in `[control]`."""
+    """Controller of a running switch until `close`; its keys are in `[control]` under its name."""
 
     def __init__(self, running: RunningSwitch) -> None:
-        """Start. Raises MeasureError."""
+        """Connect to the switch and start. Raises MeasureError."""
 
     def status(self) -> dict[str, Any]:
-        """Return fields of SwitchStatus, in any thread."""
+        """Return the controller's fields of SwitchStatus; callable from any thread."""
 
     def close(self) -> None:
         """End soon, without waiting for peers."""
 
 
 def controller_type(name: str, user: str) -> Any:
-    """Return the class of a controller for `user`, a key or a command; daqloom's own if several
-    have the name. Raises MeasureError."""
+    """Return the class of the controller `name` for `user`, the key or command that needs it; if
+    several packages have the name, daqloom's own. Raises MeasureError."""
     point = plugins.by_name(GROUP).get(name)
     if point is None:
         raise MeasureError(

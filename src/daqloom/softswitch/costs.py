@@ -1,8 +1,8 @@
-"""Costs of a packet and of a batch on a core of this machine, for the simulated switch, whose turn
-takes a time for each batch and each packet.
+"""Measured costs of a packet and of a batch on a core of this machine. The simulated switch uses
+them: its turn takes a time for each batch and each packet.
 
-The turns have one incoming and one outgoing batch of 1 to 32 packets; a line is fitted to their
-times."""
+Measured turns have one incoming and one outgoing batch of 1 to 32 packets; a line is fitted to
+their times."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,37 +12,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 TURNS = 2_000
-"""Turns of which a time is the mean of the middle half."""
+"""Turns in one measurement, whose result is the mean of the middle half."""
 ROUNDS = 10
-"""Repetitions, of which the least time counts: other programs only add."""
+"""Repetitions, of which the shortest time counts, because other programs only add time."""
 BATCH = 32
-"""Most packets of a batch."""
+"""Largest number of packets in a batch."""
 IN_CACHES, IN_MEMORY = 64, 40_000
-"""Buffers in use by turns: 150 kB, and 90 MB, which exceed the caches of a core."""
+"""Numbers of buffers in use: 150 kB fit into the caches of a core, 90 MB do not."""
 DESTINATIONS, RING_PACKETS = 144, 512
 
 TurnTime = Callable[[int, int, int], float]
-"""Packets of a turn, turns, buffers → its time (s)."""
+"""Function of packets in a turn, number of turns, and buffers; returns the time of a turn (s)."""
 
 
 @dataclass
 class Costs:
-    """Costs of a core, with the quality of the fit."""
+    """Costs of packets and batches on a core, with the quality of the fit."""
 
     buffers: int
-    """Buffers in use by turns."""
+    """Number of buffers that the measured turns used."""
     packet_s: float
     batch_s: float
     idle_turn_s: float
     """Time of a turn over two ports without packets (s)."""
     largest_residual_s: float
-    """Largest difference of a turn's time and the line (s)."""
+    """Largest difference between the time of a turn and the fitted line (s)."""
     turn_times_s: list[float]
     """Times of turns with 1 to 32 packets (s)."""
 
     @property
     def full_batches_hz(self) -> float:
-        """Packets a second in batches of 32."""
+        """Packets per second if all batches have 32 packets."""
         return BATCH / (BATCH * self.packet_s + 2 * self.batch_s)
 
     def document(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def fit(turn_times_s: NDArray[np.float64], idle_turn_s: float, buffers: int) -> 
 
 
 def measure(turn_time_s: TurnTime, buffers: int) -> Costs:
-    """Measure turns with this number of buffers, and fit their costs."""
+    """Measure turns with a given number of buffers, and fit the costs."""
     rounds = [
         [turn_time_s(packets, TURNS, buffers) for packets in range(BATCH + 1)]
         for _ in range(ROUNDS)

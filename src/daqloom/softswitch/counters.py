@@ -1,4 +1,4 @@
-"""Counters of a switch for Prometheus."""
+"""Counters of a software switch for Prometheus."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GAUGES = frozenset({"addresses", "up", "ovsdb_up", "ring_packets", "ring_peak_pa
 
 
 class SwitchCollector:
-    """Collector of the metrics of a switch."""
+    """Collector of a software switch's metrics for the Prometheus client."""
 
     def __init__(self, read: Callable[[], SwitchStatus]) -> None:
         self._read = read

@@ -1,7 +1,7 @@
-"""Locks of a switch's devices: two switches on one would send every frame twice.
+"""Locks of a switch's devices, because two switches on one device would send every frame twice.
 
-A lock is an abstract socket: it belongs to the network namespace, as interfaces do, and ends with
-its process."""
+A lock is an abstract Unix socket. It belongs to the network namespace, as interfaces do, and it
+disappears with its process."""
 
 import hashlib
 import os
@@ -16,12 +16,12 @@ from daqloom.results.errors import MeasureError
 _INTERFACES = ("iface", "tx_iface", "rx_iface", "rx_iface_in")
 _PCI = re.compile(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)
 _CREDENTIALS = struct.Struct("3i")
-"""Process, user and group."""
+"""Layout of SO_PEERCRED: process, user and group."""
 
 
 def identities(device: str) -> Iterator[str]:
-    """Yield the exclusive resources of a DPDK device: a card, interfaces, written files, its end of
-    a socket; devices in memory have none."""
+    """Yield the exclusive resources of a DPDK device: a card, interfaces, written files, or one end
+    of a socket. Devices in memory have none."""
     driver, _, text = device.partition(",")
     if pci := _PCI.fullmatch(driver):
         yield f"card {(pci[1] or '0000').lower()}:{pci[2].lower()}"
@@ -47,8 +47,8 @@ def identities(device: str) -> Iterator[str]:
 
 @contextmanager
 def locked(devices: Mapping[str, str]) -> Iterator[None]:
-    """Hold the locks of devices, by the names of their ports. Raises MeasureError if another switch
-    or port has one."""
+    """Hold the locks of devices, given by port name. Raises MeasureError if another switch or port
+    uses one of them."""
     with ExitStack() as stack:
         taken: dict[str, str] = {}
         for port, device in devices.items():
@@ -66,7 +66,7 @@ def locked(devices: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def locked_as(name: str, where: str) -> Iterator[None]:
-    """Hold the lock of a name. Raises MeasureError, which begins with `where`."""
+    """Hold the lock called `name`. Raises MeasureError, whose message begins with `where`."""
     address = b"\0daqloom/switch/" + hashlib.sha256(name.encode()).hexdigest()[:32].encode()
     with socket.socket(socket.AF_UNIX) as lock:
         try:
@@ -81,7 +81,7 @@ def locked_as(name: str, where: str) -> Iterator[None]:
 
 
 def process_and_user(connection: socket.socket) -> tuple[int, int]:
-    """Return process and user at the other end of a local socket. Raises OSError."""
+    """Return process and user at the other end of a Unix socket. Raises OSError."""
     size = _CREDENTIALS.size
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
     process, user, _ = _CREDENTIALS.unpack(found)
@@ -89,7 +89,7 @@ def process_and_user(connection: socket.socket) -> tuple[int, int]:
 
 
 def _interface(name: str) -> str:
-    """Return the index of an interface, which is the same for all of its names."""
+    """Return the index of an interface, which is equal for all of its names, else `name`."""
     try:
         return f"number {socket.if_nametoindex(name)}"
     except OSError:

@@ -1,4 +1,4 @@
-"""File of a software switch of a scenario, or of one that replaces a switch with shared memory."""
+"""File of a software switch, for one of a scenario or in place of a shared-memory switch."""
 
 import ipaddress
 from collections import Counter
@@ -15,10 +15,10 @@ from daqloom.topology.system.system import FabricSystem, fabric_system
 
 
 def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, Any]:
-    """Return the file, as a document, of a scenario's software switch, the only one unless named by
-    `switch`, which may also have outputs with shared memory. Ports have the names of the nodes at
-    the other ends of their cables, and no devices; hosts have the addresses of the network `hosts`
-    in their order. Raises ScenarioError."""
+    """Return the file (as a document) of a scenario's software switch: the only one, or the one
+    named `switch`, which may also be a shared-memory switch. Its ports are named after the nodes at
+    the other ends of their cables, and lack devices; hosts get addresses of the network `hosts` in
+    order. Raises ScenarioError."""
     system = fabric_system(scenario)
     number, model = _chosen(scenario, system, switch)
     addresses = _addresses(hosts, len(system.fabric.hosts))
@@ -52,7 +52,7 @@ def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, A
 
 
 def _stand_in(switch: Switch, ports: list[str]) -> dict[str, Any]:
-    """Return the file of a switch without rings that drops packets as `switch`'s memory does."""
+    """Return the file of a switch without rings that drops packets like the memory of `switch`."""
     cell_bytes = switch.cell_size or SMALLEST_FRAME_BYTES  # each packet takes a cell at least
     packets = switch.buffer // cell_bytes
     return {
@@ -100,7 +100,7 @@ def _addresses(network: str, hosts: int) -> list[str]:
 
 
 def _port_names(system: FabricSystem, switch: int) -> dict[int, str]:
-    """Return the name of each port of the switch that has a cable."""
+    """Return the name of each cabled port of the switch, by its number."""
     fabric = system.fabric
     node = fabric.switch_node(switch)
     peers = {}

@@ -24,7 +24,7 @@ def load(path: str | PathLike[str], overrides: Overrides = ()) -> SwitchFile:
 
 
 def altered(switch: SwitchFile, keys: Mapping[str, Any]) -> SwitchFile:
-    """Return a switch with changed keys: dotted path → value, None: remove the key or table. Raises
+    """Return a switch with changed keys: dotted path → value; None removes the key or table. Raises
     ScenarioError."""
     document = switch.model_dump(mode="json", exclude_unset=True)
     for path, value in keys.items():

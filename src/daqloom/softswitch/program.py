@@ -1,4 +1,4 @@
-"""Program of a switch, which runs until a signal or an operator stops it."""
+"""Program of a software switch; it runs until a signal or an operator stops it."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from daqloom.softswitch.status import (
 )
 
 SIOCGIFFLAGS = 0x8913
-"""Request for the flags of an interface: netdevice(7); bit 0: it is up."""
+"""Ioctl for the flags of an interface, see netdevice(7); bit 0: it is up."""
 DRAIN_S = 0.8
-"""Time limit for draining after a signal (s); a second signal ends it."""
+"""Time limit for draining rings after a signal (s); a second signal ends the drain."""
 DRAIN_STEP_S = 0.1
 GRACE_S = 0.2
-"""Time for operators' last answers (s)."""
+"""Time for the last answers to operators (s)."""
 
 
 def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> SwitchStatus:
     """Run a switch in the main thread until SIGINT, SIGTERM or a request to stop; return its last
-    status. `on_start` is called with the address of the service. Raises MeasureError."""
+    status. `on_start` is called with the service's address and a status. Raises MeasureError."""
     with (
         watched_signals() as signals,
         locked({name: port.device for name, port in file.ports.items()}),
@@ -66,7 +66,7 @@ def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> Swit
 
 
 def warnings(control: Control) -> Iterator[str]:
-    """Yield warnings of addresses that cannot be reached."""
+    """Yield warnings about addresses that cannot be reached."""
     address = control.prometheus
     if address and is_loopback(split_address(address)[0]) and not _is_up("lo"):
         yield (
@@ -92,7 +92,7 @@ def _certificates(control: Control) -> Certificates | None:
 
 @contextmanager
 def _socket() -> Iterator[str]:
-    """Yield the address of a socket for this user alone."""
+    """Yield the address of a Unix socket for requests of this user only."""
     path = runs_folder() / f"{os.getpid()}.socket"
     path.unlink(missing_ok=True)
     try:
@@ -102,7 +102,7 @@ def _socket() -> Iterator[str]:
 
 
 class _Program:
-    """Running switch with its service for operators."""
+    """A running switch together with its service for operators."""
 
     def __init__(
         self,
@@ -125,9 +125,9 @@ class _Program:
         )
         host, port = split_address(control.listen)
         async with AsyncExitStack() as stack:
-            # The operator who stopped the switch gets an answer.
+            # The service answers the operator who stopped the switch before it closes.
             stack.push_async_callback(service.close, grace_s=GRACE_S)
-            # Network namespaces differ in loopback, not in sockets.
+            # A Unix socket also reaches the switch from another network namespace, unlike loopback.
             path = "" if self._certificates else stack.enter_context(_socket())
             bound = await service.listen(
                 host, port, path, keys=("control.listen", "control.certificates")
@@ -147,14 +147,14 @@ class _Program:
             self._signals.end = lambda: loop.call_soon_threadsafe(self._interrupt)
             on_start(address, self._status())
             await self._stop.wait()
-            # The service goes on while the switch drains.
+            # The service continues while the switch drains its rings.
             while not await asyncio.to_thread(self._running.drain, self._step_s()):
                 if time.monotonic() >= self._drained_by_s:
                     break
             return self._status()
 
     def steer(self, body: bytes) -> bytes:
-        """Answer a request of an operator: see `Steered`."""
+        """Answer a request of an operator, as `Steered` requires."""
         request = read_request(body)
         failure = ""
         match request:
@@ -183,5 +183,5 @@ class _Program:
         return min(DRAIN_STEP_S, max(0.0, self._drained_by_s - time.monotonic()))
 
     def _interrupt(self) -> None:
-        """End after a signal, after a second one without draining."""
+        """Stop after a signal; a second signal stops without draining."""
         self._end(0.0 if self._stop.is_set() else DRAIN_S)

@@ -1,4 +1,4 @@
-"""Running switch on DPDK, by its file, which may change while it runs."""
+"""A switch that runs on DPDK as its file describes; the file may change meanwhile."""
 
 import os
 import secrets
@@ -16,11 +16,11 @@ from daqloom.softswitch.load import altered
 from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
 
 CHANGEABLE = "rates, sizes and matches of rings, limits of ports, rules, addresses.fixed"
-"""Keys that may change while the switch runs."""
+"""Keys of the file that may change while the switch runs."""
 
 
 class RunningSwitch:
-    """Switch from its start to its end: one for a process. Its methods are thread-safe."""
+    """A switch from its start to its end; a process can run only one. Methods are thread-safe."""
 
     def __init__(self, switch: SwitchFile) -> None:
         """Start the switch. Raises MeasureError."""
@@ -28,7 +28,7 @@ class RunningSwitch:
         self._identity = secrets.token_hex(16)
         self._changing = threading.Lock()
         self._owners: dict[str, str] = {}
-        """Owners of paces by ring; the file owns all others."""
+        """Owner of the pace of each ring, if not the file."""
         self._stopping = False
         keep_dpdk_apart()
         try:
@@ -43,8 +43,8 @@ class RunningSwitch:
         self._switch.open()
 
     def change(self, keys: Mapping[str, Any]) -> None:
-        """Change keys of the file: dotted path → value, None: remove the key or table. Raises
-        ScenarioError without any change."""
+        """Change keys of the file: dotted path → value; None removes the key or table. On an error,
+        raises ScenarioError and changes nothing."""
         with self._changing:
             changed = altered(self.file, keys)
             self._check(changed)
@@ -58,8 +58,8 @@ class RunningSwitch:
             self.file = changed
 
     def set_owned_rates(self, rates: Mapping[str, int], owners: Mapping[str, str]) -> None:
-        """Set owners of paces, and some paces (b/s); the file owns all others from now on. Raises
-        ScenarioError without any change."""
+        """Set the owners of paces, and some paces (b/s); the file owns all other paces. On an
+        error, raises ScenarioError and changes nothing."""
         with self._changing:
             keys = {
                 f"rings.{name}.rate": f"{rate} b/s"
@@ -73,7 +73,7 @@ class RunningSwitch:
                 self.file = changed
 
     def status(self, failure: str = "") -> SwitchStatus:
-        """Return the present counters."""
+        """Return the status of the switch with its present counters."""
         state = self._switch.state()
         return SwitchStatus(
             title=self.file.title,
@@ -98,8 +98,8 @@ class RunningSwitch:
         )
 
     def apply(self, changes: Changes) -> int:
-        """Make changes beyond the file between two turns; return the number of the refused step, or
-        -1."""
+        """Apply changes that are not in the file between two turns; return the number of a refused
+        step, or -1."""
         return self._switch.apply(changes)
 
     def forget_peaks(self) -> None:
@@ -109,7 +109,7 @@ class RunningSwitch:
         self.apply(changes)
 
     def flow_counts(self, indices: list[int]) -> list[tuple[int, int]]:
-        """Return packets and bytes of entries of the flow table."""
+        """Return packets and bytes of entries in the flow table."""
         return [(packets, size) for packets, size in self._switch.flow_counts(indices)]
 
     def meter_counts(self, indices: list[int]) -> list[tuple[int, int, int, int]]:
@@ -121,21 +121,21 @@ class RunningSwitch:
         return self._switch.links()
 
     def ring_of(self, port: int, queue: int) -> int | None:
-        """Return the engine's number of the ring of a port's queue."""
+        """Return the engine's number of the ring that is queue `queue` of a port."""
         name = self.file.queues(list(self.file.ports)[port]).get(queue)
         return None if name is None else first_ring(self.file) + list(self.file.rings).index(name)
 
     def drain(self, timeout_s: float) -> bool:
-        """Accept no more frames, and wait until all have left; return whether they have."""
+        """Stop accepting frames, and wait until all frames have left; return whether they have."""
         self._stopping = True
         return self._switch.drain(timeout_s)
 
     def stop(self) -> None:
-        """End the switch, and drop its packets."""
+        """End the switch and drop its remaining packets."""
         self._switch.stop()
 
     def _check(self, changed: SwitchFile) -> None:
-        """Raise ScenarioError for a change that requires a new start."""
+        """Raise ScenarioError for a change that requires a restart of the switch."""
         before, after = _fixed_part(self.file), _fixed_part(changed)
         for key in sorted(before | after):
             if before.get(key) != after.get(key):
@@ -145,8 +145,8 @@ class RunningSwitch:
                 )
 
     def _enter(self, before: SwitchFile, after: SwitchFile) -> None:
-        """Make all changes between the same two turns. Raises ScenarioError for a full table,
-        without any change."""
+        """Apply all changes between the same two turns. If a table is full, raises ScenarioError
+        and changes nothing."""
         changes, refusals = changes_between(before, after)
         if (refused := self._switch.apply(changes)) >= 0:
             self._switch.apply(changes_between(after, before)[0])
@@ -198,7 +198,7 @@ class RunningSwitch:
 
 
 def _counts(report: Any) -> dict[str, int]:
-    """Return the whole numbers of an engine's report by name."""
+    """Return the integer fields of a report from the engine, by name."""
     return {
         name: value
         for name in dir(report)
@@ -207,14 +207,14 @@ def _counts(report: Any) -> dict[str, int]:
 
 
 def _emptied(switch: SwitchFile) -> dict[str, Any]:
-    """Return the fields of a switch without rings, rules and addresses of its own."""
+    """Return the fields of a switch without rings, rules and fixed addresses."""
     addresses = switch.addresses.model_copy(update={"fixed": {}})
     fields = {name: getattr(switch, name) for name in type(switch).model_fields}
     return fields | {"rings": {}, "rules": {}, "addresses": addresses}
 
 
 def _fixed_part(switch: SwitchFile) -> dict[str, Any]:
-    """Return the keys that cannot change, with values."""
+    """Return the keys, with values, that cannot change while the switch runs."""
     document = switch.model_dump(mode="json")
     del document["rules"], document["addresses"]["fixed"], document["title"]
     for port in document["ports"].values():

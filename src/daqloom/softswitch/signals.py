@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM, which end the switch soon, also if its threads wait."""
+"""SIGINT and SIGTERM handling that ends the switch soon, even if its threads wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 LONGEST_END_S = 1.8
-"""Time from the first signal until the process is killed (s)."""
+"""Time from the first signal until the process ends itself by force (s)."""
 _BY_FORCE = (
     f"daqloom: the switch did not end within {LONGEST_END_S:g} s of the signal and is ended by "
     "force, without its last counts\n"
@@ -20,12 +20,12 @@ _BY_FORCE = (
 
 
 class Signals:
-    """Watcher of signals, in a thread. Before `end` is set, a signal is a KeyboardInterrupt in the
+    """Watcher of signals in a thread. Until `end` is set, a signal raises KeyboardInterrupt in the
     main thread."""
 
     def __init__(self, reads: int) -> None:
         self.end: Callable[[], object] | None = None
-        """Called in the thread for each signal; must not block."""
+        """Called in the watcher thread for each signal; must not block."""
         self._reads = reads
         self._deadline_s = float("inf")
         threading.Thread(target=self._watch, daemon=True).start()
@@ -52,11 +52,11 @@ class Signals:
 
 @contextmanager
 def watched_signals() -> Iterator[Signals]:
-    """Watch for signals; for the main thread."""
+    """Watch for signals; may only be used in the main thread."""
     reads, writes = os.pipe()
     os.set_blocking(writes, False)
     signals = Signals(reads)
-    # Python's C handler writes to the pipe, also while the main thread is in a library.
+    # Python's C handler writes to the pipe even while the main thread runs library code.
     before = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
     handlers = {number: signal.signal(number, signals.interrupt) for number in NUMBERS}
     try:

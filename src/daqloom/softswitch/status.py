@@ -1,4 +1,4 @@
-"""Status of a switch, and requests of operators."""
+"""Messages of operators and switch: requests, and the switch's status."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,39 +14,39 @@ LARGEST_REQUEST_BYTES = 16 << 20
 Counts = dict[str, Count]
 
 DROPS = ("malformed", "link_local", "by_rule", "metered", "unknown", "storm", "back", "full")
-"""Causes of drops of frames that came in by a port."""
+"""Causes for which a frame that arrived at a port is dropped."""
 
 
 class PortStatus(Message):
-    """A port: frames that came in by it, and its device's counters."""
+    """Status of a port: counts of frames that arrived at it, and its device's counters."""
 
     name: Text
     device: Text
     is_up: bool
     frames: Counts
-    """Frames by fate; see the operations page."""
+    """Frames by outcome; see the operations page."""
     device_counts: Counts
     addresses: Count = 0
-    """Addresses learned behind it, with old ones until their place is needed."""
+    """Addresses learned at the port; expired ones count until their place is reused."""
 
     @property
     def dropped(self) -> int:
-        """Frames that came in and were dropped."""
+        """Number of frames that arrived at the port and were dropped."""
         return sum(self.frames[cause] for cause in DROPS)
 
     @property
     def missed(self) -> int:
-        """Frames missed by the device."""
+        """Number of frames that the device could not receive."""
         return self.device_counts["missed"] + self.device_counts["no_buffers"]
 
 
 class RingStatus(Message):
-    """A ring: limits, pace, content and counters."""
+    """Status of a ring: limits, pace, content and counters."""
 
     name: Text
     port: Text
     is_of_port: bool
-    """Whether it is the port's, for frames without a ring of their own."""
+    """Whether it is the ring of a port, for frames without a ring of their own."""
     rate_bps: Count
     rate_owner: Text = ""
     """Owner of the pace, such as a queue in control.ovsdb; empty: the file and `switch set`."""
@@ -56,37 +56,37 @@ class RingStatus(Message):
     bytes: Count
     most_bytes: Count = MOST_BYTES
     mark_bytes: Count = 0
-    """Bytes in the ring above which packets are marked; 0: never."""
+    """Occupancy (B) above which the ring marks packets; 0: never."""
     counts: Counts
     waits: tuple[Count, ...]
-    """Waiting times of packets, one in eight: below 2^16 ps, and in each bucket twice as long."""
+    """Histogram of waits of one packet in eight: below 2^16 ps, then buckets that double."""
 
     @property
     def dropped(self) -> int:
-        """Packets dropped at a full ring or for lack of memory."""
+        """Number of packets dropped because the ring was full or memory was lacking."""
         return self.counts["drops"] + self.counts["memory_drops"]
 
 
 class OvsdbStatus(Message):
-    """Client of Open vSwitch's database."""
+    """Status of the client of Open vSwitch's database."""
 
     state: Text
     failure: Text = ""
-    """Reason for not following the database; it tries again."""
+    """Reason why the client does not follow the database; it tries again."""
     restarts: Count = 0
     refusals: tuple[Text, ...] = ()
-    """Reasons of refused rates in the database; the rings keep theirs."""
+    """Reasons why rates in the database were refused; those rings keep their rates."""
 
 
 class SwitchStatus(Message):
-    """Status between two turns."""
+    """Status of the switch at a moment between two of its turns."""
 
     title: Text
     pid: Count
     identity: Text = ""
-    """Random text of this start of the switch."""
+    """Random text that identifies this start of the switch."""
     time_s: float
-    """Time since its start (s)."""
+    """Time since the start of the switch (s)."""
     stopping: bool
     ports: tuple[PortStatus, ...]
     rings: tuple[RingStatus, ...]
@@ -94,12 +94,12 @@ class SwitchStatus(Message):
     loop: Counts
     memory: Counts
     openflow: Counts = Field(default_factory=dict)
-    """Controllers, entries and meters; empty: the switch has no OpenFlow."""
+    """Counts of controllers, entries and meters; empty: OpenFlow is not configured."""
     openflow_failure: Text = ""
-    """Reason for not serving controllers; the switch tries again."""
+    """Reason why controllers are not served; the switch tries again."""
     ovsdb: OvsdbStatus | None = None
     failure: Text = ""
-    """Reason of a refused request; empty: none."""
+    """Reason why the request was refused; empty: it was not."""
 
 
 class Ask(Message):
@@ -109,7 +109,7 @@ class Ask(Message):
 
 
 class Change(Message):
-    """Request to change keys: dotted path → value, None: remove the table or key."""
+    """Request to change keys of the file: dotted path → value; None removes the table or key."""
 
     command: Literal["change"] = "change"
     keys: Annotated[dict[str, Any], Field(max_length=100_000)]
@@ -122,7 +122,7 @@ class ForgetPeaks(Message):
 
 
 class Stop(Message):
-    """Request to stop when the rings are empty, after `drain_s` at the latest."""
+    """Request to stop when the rings are empty, or after `drain_s` at the latest."""
 
     command: Literal["stop"] = "stop"
     drain_s: Annotated[float, Field(ge=0, le=3600, strict=False)] = 10.0

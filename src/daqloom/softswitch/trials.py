@@ -1,4 +1,4 @@
-"""Trials on this machine: a switch between two wires in memory, and a generator."""
+"""Throughput trials on this machine: a generator, and a switch between two wires in memory."""
 
 from daqloom._switch import TrialConfig, Trials
 from daqloom.configuration.settings import settings
@@ -10,7 +10,7 @@ from daqloom.softswitch.sizes import memory_of_a_buffer
 def trials(
     frame_bytes: int, destinations: int, ring_packets: int, pace_bps: int, descriptors: int
 ) -> Trials:
-    """Start a switch between two wires, and a generator. Raises MeasureError."""
+    """Start a generator and a switch between two wires in memory. Raises MeasureError."""
     keep_dpdk_apart()
     buffers = 4 * descriptors + destinations * ring_packets + 8_192
     memory = (128 << 20) + buffers * memory_of_a_buffer(2048, huge_pages=False)
