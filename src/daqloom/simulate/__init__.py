@@ -2,4 +2,4 @@
 
 
 class SimulationError(RuntimeError):
-    """A simulation could not be run, or its output not written. The message is one sentence."""
+    """Error for a simulation that cannot run or write its output. The message is one sentence."""

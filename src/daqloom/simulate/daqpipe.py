@@ -17,7 +17,7 @@ from daqloom.topology.system.system import FabricSystem
 
 
 def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.DaqpipeConfig:
-    """Return the configuration of a simulated DAQPIPE, where a readout unit's streams are one
+    """Return the configuration of a simulated DAQPIPE; the streams of a readout unit form one
     fragment."""
     streams, sizes = scenario.readout.streams, system.mfp_bytes
     return system_config(
@@ -35,7 +35,7 @@ def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engi
 
 
 class DaqpipeRun:
-    """See `daqloom.simulate.run.ProtocolRun`."""
+    """Simulated run of DAQPIPE with the interface of `daqloom.simulate.run.ProtocolRun`."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem, seed: int) -> None:
         self.scenario, self.system = scenario, system
@@ -48,22 +48,22 @@ class DaqpipeRun:
 
     @cached_property
     def counted(self) -> _engine.DaqpipeReport:
-        """The report at the end of the run."""
+        """Report of the engine at the end of the run."""
         return self.engine.report()
 
     def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
-        """Record events for the timeline. Raises ValueError for captures of frames."""
+        """Record events for the timeline. Raises ValueError if frames are to be captured."""
         no_frames(captures)
         self._trace = trace
         self.engine.record_events()
 
     def finish_recording(self) -> None:
-        """Write the events that builder units collected."""
+        """Write the timeline of the events that builder units collected."""
         if self._trace is not None:
             write_events(self._trace, self._built(), self._names())
 
     def series(self, *, timeline: bool) -> dict[str, Any]:
-        """Return, with the timeline, the series `events`."""
+        """Return the series `events` if the timeline is requested; else no series."""
         if not timeline:
             return {}
         events = self.engine.events_under_way()
@@ -80,7 +80,7 @@ class DaqpipeRun:
         return [self.system.fabric.hosts[host].name for host in self._built_on]
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics of the protocol."""
+        """Return the metrics of event building by DAQPIPE."""
         counted = self.counted
         window_s, nodes = counted.window_s, self.system.nodes
         readouts = self.scenario.readouts(nodes)
@@ -105,7 +105,7 @@ class DaqpipeRun:
         return metrics
 
     def warnings(self) -> list[str]:
-        """Return warnings about the numbers."""
+        """Return warnings about numbers that are not meaningful."""
         counted = self.counted
         if counted.stalled:
             return []

@@ -1,4 +1,4 @@
-"""Ethernet of a simulation: its configuration in the engine, and its metrics."""
+"""Ethernet network of a simulation: its configuration in the engine, and its metrics."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def ethernet_config(
     reroutings: Sequence[_engine.Rerouting] = (),
 ) -> _engine.EthernetConfig:
     """Return the network, with its changes during the run: link 2c leads from end a of cable c to
-    its end b, link 2c + 1 back."""
+    end b, link 2c + 1 from b to a."""
     network = system.network
     if unknown := sorted(
         {switch.name for switch in network.switch.named}
@@ -38,7 +38,7 @@ def ethernet_config(
         **graph_fields(system),
         link_names=[name for name, _ in system.links],
         buckets=buckets_bytes(network, system.fabric),
-        # A service level is a class; the engine's tables grow with the highest.
+        # A service level is a class; the engine's tables grow with the highest level in use.
         service_classes=list(range(1 + max(scenario.service_levels.values(), default=0))),
         host_schedule=_schedule(scenario.hosts),
         host_jitter=scenario.hosts.jitter,
@@ -58,7 +58,7 @@ def _hash_seed(seed: int, system: FabricSystem, switch: str) -> int:
 
 
 def switch_config(switch: Switch, system: FabricSystem, hash_seed: int) -> _engine.SwitchConfig:
-    """Return the buffer of a switch."""
+    """Return the engine's configuration of a switch and its buffer."""
     software = _engine.SoftwareSwitchConfig()
     if switch.architecture == "software":
         software = settings(
@@ -80,7 +80,7 @@ def switch_config(switch: Switch, system: FabricSystem, hash_seed: int) -> _engi
 
 
 def _schedule(port: Scheduling) -> _engine.Schedule:
-    """Return the order of frames, with a weight for each class."""
+    """Return the scheduling of frames at a port, with a weight for each class."""
     weights = [*port.weights, *[0] * (CLASSES - len(port.weights))]
     return settings(_engine.Schedule, port, weights=weights)
 
@@ -88,7 +88,7 @@ def _schedule(port: Scheduling) -> _engine.Schedule:
 def ethernet_metrics(
     system: FabricSystem, counted: _engine.RunReport, window_s: float
 ) -> dict[str, Any]:
-    """Return the metrics of the network in the `window_s` after the warm-up."""
+    """Return the metrics of the network for the `window_s` seconds after the warm-up."""
     links = counted.links
     names = [link.name for link in system.links]
     dropped = zip(names, links.drops.tolist(), strict=True)
@@ -122,7 +122,7 @@ FROM_HOSTS = ("source.up", "access.up", "host.up")
 
 
 def _needed(system: FabricSystem, counted: _engine.RunReport) -> dict[str, Any]:
-    """Return the buffers of shared-memory switches that dropped nothing; empty after drops."""
+    """Return the buffer sizes that shared-memory switches needed; empty if packets were dropped."""
     needed = most_by_level(system.levels, counted.switches.needed_bytes.tolist())
     needed = {level: size for level, size in needed.items() if size}
     return {} if counted.drops or not needed else {"buffer_needed_bytes": needed}
@@ -140,7 +140,7 @@ def _by_class(classes: _engine.Classes) -> dict[str, dict[str, int]]:
 
 
 def class_warnings(scenario: Scenario) -> list[str]:
-    """Return a warning where messages have several classes that no port distinguishes."""
+    """Return a warning if messages have several service levels that no port distinguishes."""
     if scenario.network.technology != "ethernet" or scenario.has_classes or not scenario.has_levels:
         return []
     return [
@@ -150,15 +150,15 @@ def class_warnings(scenario: Scenario) -> list[str]:
 
 
 def _drop_fraction(drops: int, frames: Mapping[str, int], from_hosts: set[str]) -> dict[str, float]:
-    """Return dropped / (dropped + forwarded), from the frames of all links but those from hosts.
-    Frames under way when counting begins or ends are an error of this number."""
+    """Return dropped / (dropped + forwarded), from the frames of all links except those from hosts.
+    Frames in flight when counting begins or ends cause an error in this number."""
     forwarded = sum(count for name, count in frames.items() if name not in from_hosts)
     arrived = drops + forwarded
     return {"drop_fraction": drops / arrived} if arrived else {}
 
 
 def _utilisation(system: FabricSystem, links: _engine.Links, window_s: float) -> dict[str, float]:
-    """Return the mean utilisation of links by kind and direction, and in racks of each link."""
+    """Return the mean utilisation by kind and direction of links; in a rack, also of each link."""
     columns = zip(links.wire_bytes.tolist(), links.rate_bps.tolist(), strict=True)
     busy = [8 * nbytes / (rate_bps * window_s) for nbytes, rate_bps in columns]
     means = means_by_kind(system.links, busy)
@@ -168,7 +168,7 @@ def _utilisation(system: FabricSystem, links: _engine.Links, window_s: float) ->
 
 
 def ethernet_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
-    """Return names and counters of all outputs after the warm-up."""
+    """Return names and counters of all output ports, counted after the warm-up."""
     ends = (end for cable in system.fabric.cables for end in (cable.a, cable.b))
     return {
         "name": [system.fabric.end_name(end) for end in ends],

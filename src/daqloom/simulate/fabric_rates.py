@@ -1,4 +1,4 @@
-"""Rates of linear shifting and DAQPIPE: of events built, and of fragments written."""
+"""Rates of linear shift and DAQPIPE: of built events, and of written fragments."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,10 +15,10 @@ def rates(
     bytes_written: int,
     readouts: int,
 ) -> dict[str, float]:
-    """Return both rates, from the counters of `window_s`.
+    """Return event and write rates from counters over `window_s` seconds.
 
-    All builder units complete their events at the end of a round: in a window of few rounds the
-    event rate can be wrong by one round. Fragments are written all the time; their rate, divided by
+    All builder units complete their events at the end of a round, so in a window of few rounds the
+    event rate can be off by one round. Fragments are written continuously; their rate, divided by
     the fragments of an event, converges to the event rate within a few phases."""
     return {
         "event_rate_hz": events_delivered / window_s,
@@ -30,12 +30,12 @@ def rates(
 
 
 FEWEST_PHASES = 5
-"""Phases in a window from which the rate of fragments written is meaningful."""
+"""Number of phases in a window from which the rate of written fragments is meaningful."""
 ENOUGH_ROUNDS = 10
-"""Rounds in a window from which the event rate is meaningful: it is wrong by at most one, 10 %."""
+"""Rounds in a window from which the event rate is meaningful: its error is one round, 10 %."""
 APART = 1 / ENOUGH_ROUNDS
 BUILT_AT_ONCE = "event_rate_hz counts complete events, many of which are built at once"
-"""Part of the warning that the rate of fragments written is the one to use."""
+"""Part of the warning that advises the rate of written fragments."""
 
 
 def too_short(
@@ -47,10 +47,10 @@ def too_short(
     phases: float,
     warmup_s: float,
 ) -> list[str]:
-    """Return warnings about `rates` of few rounds, in which each builder unit builds an event in
-    each of its places, or few phases, the consecutive writes of each readout unit."""
+    """Return warnings about `rates` over few rounds or phases. In a round, each builder unit builds
+    an event in each of its places; in a phase, each readout unit makes its consecutive writes."""
     built, written = (metrics[name] for name in ("event_rate_hz", "written_event_rate_hz"))
-    # Events without the fragments of a lost unit have fewer fragments written.
+    # Events without the fragments of a lost unit have fewer written fragments.
     is_apart = not metrics.get("events_incomplete") and abs(built - written) > APART * written
     if rounds >= 1 and phases >= FEWEST_PHASES and not is_apart:
         return []

@@ -1,4 +1,4 @@
-"""Course of a simulated run with faults: its throughput against time, and the cost of faults."""
+"""Course of a simulated run with faults: throughput against time, and the cost of faults."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from daqloom.simulate.flow_traffic import flow_sources
 from daqloom.topology.system.system import FabricSystem
 
 BINS = 100
-"""Number of bins of a run."""
+"""Number of time bins in a run."""
 GIVES_UP = f"{_engine.RunPhase.ERROR.name.lower()}: "
-"""Beginning of the log entry of a run control that gives up."""
+"""Beginning of the log entry of a run control that gave up."""
 BEFORE_S = 1e-12
-"""Time before the end of the warm-up, when the engine's counters begin anew, at which they are
-read (s)."""
+"""Time before the end of the warm-up at which counters are read, because the engine resets them
+then (s)."""
 
 
 class Engine(Protocol):
-    """A simulated system."""
+    """Interface of a simulated system that the course needs."""
 
     def run(self, progress: Callable[[float], None] | None, until_s: float) -> None:
         """Simulate until a time (s)."""
 
     def report(self) -> _engine.RunReport:
-        """Return what was counted."""
+        """Return the counters of the engine."""
 
 
 @runtime_checkable
 class RegroupingEngine(Protocol):
-    """A simulated system whose units regroup."""
+    """Interface of a simulated system whose units regroup."""
 
     def accounts(self) -> _engine.RunAccounts:
-        """Return the fates of all MEPs of the run until now."""
+        """Return the fates of all MEPs since the start of the run."""
 
     def members(self) -> _engine.MembersFrom:
-        """Return how many units build, and from when on."""
+        """Return the number of building units, and the times from which it holds."""
 
     def losses(self) -> list[tuple[float, int]]:
-        """Return when units were declared lost (s), and their hosts."""
+        """Return the times (s) at which units were declared lost, and their hosts."""
 
     def run_log(self) -> list[tuple[float, str]]:
         """Return the log of the run control: times (s) and texts."""
 
 
 class _Counter:
-    """A counter of the engine against time, which begins anew after the warm-up."""
+    """A counter of the engine against time; the engine resets it after the warm-up."""
 
     def __init__(self, duration_s: float) -> None:
         self.bins = Bins(duration_s / BINS)
@@ -60,25 +60,25 @@ class _Counter:
         self._before = 0
 
     def add(self, begin_s: float, end_s: float, count: int, *, begins_anew: bool) -> None:
-        """Add the count at `end_s`, after which the counter begins anew or goes on."""
+        """Add the engine's count at `end_s`; `begins_anew`: the engine then resets the counter."""
         self.bins.add(begin_s, end_s, count - self._before)
         self.total += count - self._before
         self._before = 0 if begins_anew else count
 
 
 class _Flow:
-    """The bytes of a flow against time, and the time at which all messages are delivered."""
+    """Bytes of a flow against time, and the time at which all its messages are delivered."""
 
     def __init__(self, duration_s: float, messages: int) -> None:
         self.messages = messages
-        """Messages of all its sources; 0: unlimited."""
+        """Number of messages from all sources of the flow; 0: unlimited."""
         self.bytes, self._done = _Counter(duration_s), _Counter(duration_s)
         self.ended_s: float | None = None
 
     def add(
         self, begin_s: float, end_s: float, count: _engine.FlowCount, *, begins_anew: bool
     ) -> None:
-        """See `_Counter.add`."""
+        """Add the count of the flow at `end_s`: see `_Counter.add`."""
         self.bytes.add(begin_s, end_s, count.bytes, begins_anew=begins_anew)
         self._done.add(begin_s, end_s, count.messages + count.lost, begins_anew=begins_anew)
         if self.ended_s is None and 0 < self.messages <= self._done.total:
@@ -86,8 +86,8 @@ class _Flow:
 
 
 class Course:
-    """Bytes written against time, while the engine runs bin by bin; of a system whose units
-    regroup also its members and the fates of events."""
+    """Written bytes against time, recorded while the engine runs bin by bin. If units regroup, also
+    the members over time and the fates of events."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem) -> None:
         self._scenario, self._system = scenario, system
@@ -124,12 +124,12 @@ class Course:
             self._end_s = edge_s
 
     def series(self) -> dict[str, Any]:
-        """Return the series of `daqloom.results.course`."""
+        """Return the series that `daqloom.results.course` describes."""
         found: dict[str, Any] = series(self._breaks(), self._rates(), self._members())
         return found | (self._regrouped.series() if self._regrouped else {})
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics of faults, and of units that regroup the fates of events."""
+        """Return the metrics of faults; if units regroup, also the fates of events."""
         lost = self._regrouped.events_lost() if self._regrouped else 0
         metrics: dict[str, Any] = fault_metrics(
             self._breaks(), self._rates(), self._members(), self._end_s, lost, self._endings()
@@ -140,7 +140,7 @@ class Course:
         return metrics
 
     def warnings(self) -> list[str]:
-        """Return a warning if the run control has given up."""
+        """Return a warning if the run control gave up."""
         return self._regrouped.warnings() if self._regrouped else []
 
     def _rates(self) -> list[Bin]:
@@ -175,32 +175,32 @@ class Course:
 
 
 class Regrouped:
-    """Record of the run control of a simulated system."""
+    """Record of a simulated system's run control, whose units regroup."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem, engine: RegroupingEngine) -> None:
         self._scenario, self._system, self._engine = scenario, system, engine
         self._lost_at: dict[float, int] = {}
-        """Events lost until a time."""
+        """Number of lost events, by time of the run (s)."""
 
     def record(self, now_s: float) -> None:
-        """Record the events lost until now, by the clock of the run."""
+        """Record the number of events lost until `now_s`, a time of the run."""
         self._lost_at[now_s] = self.events_lost()
 
     def events_lost(self) -> int:
-        """Return the number of events lost until now, without those in flight."""
+        """Return the number of events lost until now, excluding those in flight."""
         fates = self._engine.accounts()
         lost: int = sum(getattr(fates, fate) for fate in LOST)
         return self._scenario.packing * lost
 
     def members(self) -> list[tuple[float, int]]:
-        """Return how many units build from each time on."""
+        """Return the number of building units from each time on."""
         found = self._engine.members()
         return list(zip(found.at_s.tolist(), found.members.tolist(), strict=True))
 
     def detected(self, breaks: list[Break]) -> list[Break]:
-        """Return the breaks with the times at which units were declared lost, without those of
-        units that were lost before they were killed."""
-        # Rounded to the engine's picoseconds: 0.4 s from it is the number below 0.4.
+        """Return the breaks with the times at which units were declared lost. Kills of units that
+        were already lost are left out."""
+        # Rounded to the engine's picoseconds: 0.4 s from the engine is the float below 0.4.
         losses = [(round(at_s, 12), lost) for at_s, lost in self._engine.losses()]
         names = self._names()
         found = []
@@ -221,13 +221,13 @@ class Regrouped:
         return found
 
     def _names(self) -> dict[str, int]:
-        """Return hosts by the names that faults have for them and their units."""
+        """Return hosts by the names that faults use for hosts and for their units."""
         system = self._system
         by_unit = {str(node): host for node, host in enumerate(system.hosts)}
         return by_unit | {system.fabric.hosts[host].name: host for host in system.hosts}
 
     def metrics(self) -> dict[str, Any]:
-        """Return the fates of all events, and how often units were lost."""
+        """Return the fates of all events, and the numbers of lost units and regroupings."""
         accounts, packing = self._engine.accounts(), self._scenario.packing
         fates = ("begun", "built", *LOST, "in_flight")
         return {
@@ -237,7 +237,7 @@ class Regrouped:
         }
 
     def warnings(self) -> list[str]:
-        """Return a warning if the run control has given up."""
+        """Return a warning if the run control gave up."""
         return [
             f"nothing is built from {TIME.format(at_s)} on: {text.removeprefix(GIVES_UP)}"
             for at_s, text in self._engine.run_log()
@@ -245,19 +245,19 @@ class Regrouped:
         ]
 
     def series(self) -> dict[str, Any]:
-        """Return the log of the run control, as that of a measured run."""
+        """Return the log of the run control, in the format of a measured run."""
         log = self._engine.run_log()
         columns = {"time_s": [at_s for at_s, _ in log], "text": [text for _, text in log]}
         return {"run_events": columns}
 
 
 def incomplete(scenario: Scenario, events: int) -> dict[str, int]:
-    """Return the metric of events delivered incomplete; empty where no unit can be lost."""
+    """Return the metric of incomplete events; empty if units cannot be lost."""
     return {"events_incomplete": events} if regroups(scenario) else {}
 
 
 def _written(counted: _engine.RunReport) -> int:
-    """Return the bytes that arrived: fragments written, else events built or messages of flows."""
+    """Return the bytes that arrived: in written fragments, else in built events or in flows."""
     for name in ("bytes_written", "bytes_built"):
         if (found := getattr(counted, name, None)) is not None:
             return int(found)
@@ -265,7 +265,7 @@ def _written(counted: _engine.RunReport) -> int:
 
 
 def losses(scenario: Scenario, counted: _engine.RunReport) -> dict[str, int]:
-    """Return the packets lost to faults, by cause."""
+    """Return the number of packets lost to faults, by cause."""
     if scenario.network.technology == "ethernet":
         return {"on_wire": counted.cut}
     return {
@@ -276,7 +276,7 @@ def losses(scenario: Scenario, counted: _engine.RunReport) -> dict[str, int]:
 
 
 def packets_lost(counted: _engine.RunReport) -> int:
-    """Return the packets lost in the network, for all causes."""
+    """Return the number of packets lost in the network for any cause."""
     ports = counted.ports
     on_infiniband = sum(map(sum, (c.tolist() for c in (ports.discards, ports.cut, ports.dropped))))
     return on_infiniband + counted.unrouted + counted.drops + counted.cut

@@ -25,15 +25,15 @@ class Change(NamedTuple):
     at_s: float
     link: int
     what: str
-    """dark, down, up (see the engine's LinkState), rate or errors."""
+    """Kind of change: dark, down, up (see the engine's LinkState), rate or errors."""
     rate_bps: int = 0
     bit_errors: float = 0.0
     link_retry_s: float = 0.0
 
 
 def later_tables(scenario: Scenario, system: FabricSystem) -> list[Rerouting]:
-    """Return the tables that replace those of the beginning. Raises ScenarioError for faults that
-    the network does not have, or that are not simulated."""
+    """Return the forwarding tables that replace the initial ones. Raises ScenarioError for faults
+    that the network cannot have, or that are not simulated."""
     if not scenario.faults.injected:
         return []
     _check(scenario)
@@ -51,7 +51,7 @@ def later_tables(scenario: Scenario, system: FabricSystem) -> list[Rerouting]:
 
 
 def engine_tables(tables: Sequence[Rerouting], fabric: Fabric) -> list[_engine.Rerouting]:
-    """Return later tables, as the engine has them."""
+    """Return tables that apply later, in the engine's format."""
     hosts = len(fabric.hosts)
     return [
         settings(_engine.Rerouting, at_s=at_s, **table_fields(ways, hosts))
@@ -62,7 +62,7 @@ def engine_tables(tables: Sequence[Rerouting], fabric: Fabric) -> list[_engine.R
 def infiniband_changes(
     scenario: Scenario, system: FabricSystem
 ) -> list[_engine.InfinibandLinkChange]:
-    """Return the changes of the links of an InfiniBand fabric."""
+    """Return all changes of links in an InfiniBand fabric during the run."""
     return [
         settings(_engine.InfinibandLinkChange, **change._asdict())
         for change in _link_changes(scenario, system)
@@ -70,7 +70,7 @@ def infiniband_changes(
 
 
 def ethernet_changes(scenario: Scenario, system: FabricSystem) -> list[_engine.LinkChange]:
-    """Return the changes of the links of an Ethernet, where a dark link is down."""
+    """Return all changes of links in an Ethernet network; a dark link counts as down."""
     hosts, begins_at = len(system.fabric.hosts), wire(system.fabric).tail
     return [
         settings(
@@ -93,8 +93,8 @@ def _link_changes(scenario: Scenario, system: FabricSystem) -> list[Change]:
 
 
 def link_changes(plan: FaultPlan, fabric: Fabric) -> list[Change]:
-    """Return the changes of all links in the order of time: a broken link is dark until the
-    detection; then both links of its cable are down until the last break is over."""
+    """Return the changes of all links, sorted by time. A broken link is dark until the break is
+    detected; then both links of its cable are down until the last break is over."""
     changes = [
         change
         for outage in plan.outages
@@ -120,7 +120,7 @@ def _degraded(outage: Outage, fabric: Fabric) -> Iterator[Change]:
 
 
 def _states(plan: FaultPlan, link: int) -> Iterator[Change]:
-    """Return the changes of a link's state."""
+    """Yield the changes of a link's state: dark, down or up."""
     of_cable = [each for each in plan.outages if link // 2 in each.cables]
     broken = [each for each in of_cable if each.fault.how != "degraded"]
     dark = [(each.begin_s, each.end_s) for each in broken if link in each.links]
@@ -137,7 +137,7 @@ def _states(plan: FaultPlan, link: int) -> Iterator[Change]:
 
 
 def _node_changes(scenario: Scenario, system: FabricSystem) -> list[_engine.NodeChange]:
-    """Return when processors stop or are slow, and when units are killed or their hosts fail."""
+    """Return the times when processors stop or are slow, units are killed, or hosts fail."""
     changes = []
 
     def add(at_s: float, host: int, what: str, until_s: float = 0.0, factor: float = 1.0) -> None:
@@ -162,7 +162,7 @@ def _node_changes(scenario: Scenario, system: FabricSystem) -> list[_engine.Node
 
 
 def _card_stops(scenario: Scenario, system: FabricSystem) -> list[_engine.CardStop]:
-    """Return when the cards of readout units acknowledge nothing."""
+    """Return the times when the cards of readout units send no acknowledgements."""
     readouts = hosts_of(system.readouts)
     return [
         _engine.CardStop(unit=readouts.index(host), begin_s=outage.begin_s, end_s=end_s)
@@ -172,7 +172,7 @@ def _card_stops(scenario: Scenario, system: FabricSystem) -> list[_engine.CardSt
 
 
 def _broken_nodes(scenario: Scenario, system: FabricSystem) -> Iterator[tuple[Outage, int, float]]:
-    """Return the outages of nodes that begin during the run, with their hosts and ends (s)."""
+    """Yield the outages of nodes that begin during the run, with their host and end (s)."""
     duration_s = scenario.run.duration
     for outage in system.fault_plan.outages:
         if outage.node >= 0 and outage.begin_s < duration_s:
@@ -182,9 +182,9 @@ def _broken_nodes(scenario: Scenario, system: FabricSystem) -> Iterator[tuple[Ou
 def fault_fields(
     scenario: Scenario, system: FabricSystem, tables: Sequence[Rerouting]
 ) -> dict[str, object]:
-    """Return the faults of nodes, and the run under whose control units regroup without lost ones,
-    if any are, as fields of those systems that have them. Mended tables bring another order of
-    units, from the end of an epoch on."""
+    """Return the faults of nodes as fields of system configurations. If units can be lost, `run` is
+    the plan by which the run control regroups them. Mended tables change the order of units at the
+    next epoch."""
     is_on = regroups(scenario)
     orders = [(at_s, order) for at_s, _, order in tables if order]
     return {
@@ -207,7 +207,7 @@ def fault_fields(
 
 
 def _check(scenario: Scenario) -> None:
-    """Raise ScenarioError for a fault that is not simulated, or has no effect."""
+    """Raise ScenarioError for a fault that cannot be simulated or has no effect."""
     for name, fault in scenario.faults.injected.items():
         where = f"{scenario.name}: faults.injected.{name}"
         if fault.what == "unit" and fault.how == "down" and not regroups(scenario):

@@ -1,4 +1,4 @@
-"""Flows of a simulated system, alone or with a building protocol: their configuration in the
+"""Flows in a simulated system, with or without a building protocol: their configuration in the
 engine, and their metrics."""
 
 import numpy as np
@@ -14,8 +14,8 @@ from daqloom.topology.system.system import FabricSystem, check_paths
 
 
 def flow_hosts(scenario: Scenario, system: FabricSystem) -> list[int]:
-    """Return the hosts of flows: those of the nodes, in their order, then, with a building
-    protocol, others that flows name."""
+    """Return the hosts of flows: first the hosts of nodes in order; with a building protocol, then
+    other hosts that flows name."""
     hosts = system.hosts
     if scenario.building.protocol == "none":
         return hosts
@@ -25,7 +25,7 @@ def flow_hosts(scenario: Scenario, system: FabricSystem) -> list[int]:
 
 
 def flow_sources(scenario: Scenario, system: FabricSystem) -> dict[str, list[int]]:
-    """Return the sources of each flow, as places in `flow_hosts`, in the engine's order of flows.
+    """Return the sources of each flow as indices in `flow_hosts`, in the engine's order of flows.
     Raises ScenarioError for an unknown host."""
     places = _places(system, flow_hosts(scenario, system))
     sources: dict[str, list[int]] = {}
@@ -47,7 +47,7 @@ def flow_sources(scenario: Scenario, system: FabricSystem) -> dict[str, list[int
 
 def flows_of(scenario: Scenario, system: FabricSystem) -> tuple[list[int], list[_engine.Flow]]:
     """Return the hosts of flows, and the flows; both may be empty. Raises ScenarioError for an
-    unknown host, and for one that is not reached."""
+    unknown or unreachable host."""
     if not scenario.flows:
         return [], []
     hosts = np.array(flow_hosts(scenario, system))
@@ -83,7 +83,7 @@ def _places(system: FabricSystem, hosts: list[int]) -> dict[str, int]:
 
 
 def _place(key: str, host: int | str, places: dict[str, int]) -> int:
-    """Return the place of a host, given as a place or as a name."""
+    """Return the index of a host that is given as an index or as a name."""
     if isinstance(host, int) and host < len(places):
         return host
     if host not in places:
@@ -113,7 +113,7 @@ def flow_metrics(
 
 
 def flow_warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
-    """Return a warning for each flow without an arrived message."""
+    """Return a warning for each flow of which no message arrived."""
     flows = zip(sorted(scenario.flows), counted.flows, strict=True)
     silent = [name for name, flow in flows if flow.messages == 0]
     return [f"no message of flows.{name} arrived after the warm-up" for name in silent]

@@ -1,4 +1,4 @@
-"""Simulated run of flows alone: its metrics and its timeline."""
+"""Simulated run of flows without event building: metrics and timeline."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,7 +15,7 @@ from daqloom.topology.system.system import FabricSystem
 
 
 class FlowsRun:
-    """See `daqloom.simulate.run.ProtocolRun`."""
+    """Simulated run of flows with the interface of `daqloom.simulate.run.ProtocolRun`."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem, seed: int) -> None:
         self.scenario, self.system = scenario, system
@@ -28,17 +28,17 @@ class FlowsRun:
 
     @cached_property
     def counted(self) -> _engine.FlowsReport:
-        """The report at the end of the run."""
+        """Report of the engine at the end of the run."""
         return self.engine.report()
 
     def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
-        """Record messages for the timeline. Raises ValueError for captures of frames."""
+        """Record messages for the timeline. Raises ValueError if frames are to be captured."""
         no_frames(captures)
         self._trace = trace
         self.engine.record_messages()
 
     def finish_recording(self) -> None:
-        """Write the messages that each host had in flight."""
+        """Write the timeline of messages that each host had in flight."""
         if self._trace is None:
             return
         hosts = [self.system.fabric.hosts[host].name for host in self.system.hosts]
@@ -48,11 +48,11 @@ class FlowsRun:
         write_messages(self._trace, list(rows), hosts, list(self.sources))
 
     def series(self, *, timeline: bool) -> dict[str, Any]:
-        """Return no series: there are too many messages to draw."""
+        """Return no series, because the messages are too many to draw."""
         return {}
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics of all flows together; those of each are `flow_metrics`."""
+        """Return the metrics of all flows together; `flow_metrics` has those of each flow."""
         counted = self.counted
         window_s, nodes = counted.window_s, self.system.nodes
         flows = dict(zip(self.sources, counted.flows, strict=True))
@@ -67,7 +67,7 @@ class FlowsRun:
     def _buffer(
         self, waits: dict[str, float], flows: dict[str, _engine.FlowCount]
     ) -> dict[str, int]:
-        """Return the size of the buffer behind a stream's port, if the flows are a probe of it."""
+        """Return bounds of the buffer behind a stream's port, if the flows form a probe."""
         if (found := probe_of(self.scenario)) is None:
             return {}
         stream, burst, probe = found
@@ -77,7 +77,7 @@ class FlowsRun:
         return {name: bound for name, bound in bounds if bound is not None}
 
     def _waits(self, counted: _engine.RunReport) -> dict[str, float]:
-        """Return the waiting time of the ports of each flow's sources."""
+        """Return, for each flow, the total waiting time of its sources' ports (s)."""
         hosts, ports = len(self.system.fabric.hosts), counted.ports
         waits_s = (ports.wait_credits_s + ports.wait_crossbar_s).tolist()
         at_nodes = zip(ports.node.tolist(), waits_s, strict=True)
@@ -88,5 +88,5 @@ class FlowsRun:
         }
 
     def warnings(self) -> list[str]:
-        """Return no warnings: those of flows are `flow_warnings`."""
+        """Return no warnings, because `flow_warnings` covers flows."""
         return []

@@ -1,4 +1,4 @@
-"""The graph of a network, as fields of the engine's configurations of both technologies."""
+"""Graph of a network, as configuration fields for both Ethernet and InfiniBand."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from daqloom.topology.system.system import FabricSystem
 
 
 def graph_fields(system: FabricSystem) -> dict[str, object]:
-    """Return hosts, ports, cables with their delays, and forwarding tables."""
+    """Return hosts, ports, cables with delays, and forwarding tables as configuration fields."""
     fabric = system.fabric
     delays = zip(fabric.cables, delays_s(system.network, fabric), strict=True)
     return {
@@ -20,7 +20,7 @@ def graph_fields(system: FabricSystem) -> dict[str, object]:
 
 
 def table_fields(ways: EqualCost, hosts: int) -> dict[str, object]:
-    """Return forwarding tables (switches, hosts), and the groups of ports in them."""
+    """Return forwarding tables (switches, hosts), and the groups of ports to which they refer."""
     return {
         "forwarding": np.ascontiguousarray(ways.ports, np.uint16).ravel(),
         "groups": [(hosts + switch, ports) for switch, ports in ways.groups],

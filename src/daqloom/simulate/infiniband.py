@@ -19,7 +19,7 @@ def infiniband_config(
     changes: Sequence[_engine.InfinibandLinkChange] = (),
     reroutings: Sequence[_engine.Rerouting] = (),
 ) -> _engine.InfinibandConfig:
-    """Return the network, with its changes during the run."""
+    """Return the configuration of the network, with its changes during the run."""
     lanes, switch = system.network.lanes, system.network.switch
     return settings(
         _engine.InfinibandConfig,
@@ -65,7 +65,7 @@ def discarded(counted: _engine.RunReport) -> int:
 
 
 def infiniband_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
-    """Return names and counters of all outputs."""
+    """Return names and counters of all output ports."""
     ports, lanes = counted.ports, counted.lanes
     ends = zip(ports.node.tolist(), ports.port.tolist(), strict=True)
     return {

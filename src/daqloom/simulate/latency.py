@@ -1,4 +1,4 @@
-"""Distribution of simulated durations, as metrics and as a series."""
+"""Distribution of simulated durations, as metrics and as a series of buckets."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from daqloom._engine import Histogram
 
 
 def summary(durations: Histogram) -> dict[str, float]:
-    """Return minimum, mean, percentiles and maximum (s); empty where nothing was recorded."""
+    """Return minimum, mean, percentiles and maximum (s); empty without recorded durations."""
     if durations.count == 0:
         return {}
     return {
@@ -28,6 +28,6 @@ def summaries(durations: Mapping[str, Histogram]) -> dict[str, float]:
 
 
 def columns(durations: Histogram) -> dict[str, list[float]]:
-    """Return the buckets that are not empty: `lowest_s`, `width_s` and `count`."""
+    """Return the buckets with entries, as columns `lowest_s`, `width_s` and `count`."""
     names = ("lowest_s", "width_s", "count")
     return {name: getattr(durations.buckets, name).tolist() for name in names}

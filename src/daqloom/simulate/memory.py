@@ -1,8 +1,8 @@
-"""Memory of a simulation, estimated before it begins.
+"""Memory of a simulation, estimated before it starts.
 
-The state of each pair of hosts that write to each other, the events that wait at an overloaded
-rack, and the outstanding messages of flows grow without bound. Sizes are those of the engine's
-structures, measured; see the test."""
+The estimate covers the parts that grow without bound: state for each pair of hosts that write to
+each other, events that wait at an overloaded rack, and outstanding messages of flows. Sizes are
+measured sizes of the engine's structures; see the test."""
 
 import math
 import os
@@ -15,22 +15,22 @@ from daqloom.scenario.schema.flows import EVERY, RANDOM
 from daqloom.scenario.schema.models import Scenario
 
 CONNECTION_BYTES = 2000
-"""A TCP connection in use: both ends, and messages under way."""
+"""Size of a TCP connection in use: both ends, and messages in flight."""
 SHIFT_PAIR_BYTES, SHIFT_MFP_BYTES = 300, 230
-"""A queue pair of linear shifting, and each of its MFPs in a phase."""
+"""Sizes of a queue pair in linear shift, and of each of its MFPs in a phase."""
 PAIR_BYTES = 60
-"""A queue pair of DAQPIPE or of flows."""
+"""Size of a queue pair in DAQPIPE or of a flow."""
 FLOW_MESSAGE_BYTES = 180
-"""A message of a flow that awaits completion."""
+"""Size of a flow's message that awaits completion."""
 WAITING_EVENT_BYTES = 64
-"""An event that no builder unit has begun."""
+"""Size of an event that waits for a builder unit."""
 LIMIT_FILE = Path("/sys/fs/cgroup/memory.max")
 """File with the memory limit of the container (cgroup v2)."""
 
 
 def check_memory(scenario: Scenario, nodes: int) -> None:
-    """Raise ScenarioError where the simulation of `nodes` hosts with a unit would need more memory
-    than the machine has."""
+    """Raise ScenarioError if the simulation of `nodes` hosts with units would need more memory than
+    the machine has."""
     needed, has = needed_bytes(scenario, nodes), machine_bytes()
     if needed > has:
         pairs = _pairs(scenario, nodes) + sum(_flow_pairs(scenario, nodes).values())
@@ -42,7 +42,7 @@ def check_memory(scenario: Scenario, nodes: int) -> None:
 
 
 def needed_bytes(scenario: Scenario, nodes: int) -> int:
-    """Return the estimate for all pairs of units, waiting events and flows."""
+    """Return the estimated size of all pairs of units, waiting events and flows (B)."""
     pairs, protocol = _pairs(scenario, nodes), scenario.building.protocol
     if protocol == "pull":
         building = CONNECTION_BYTES * pairs + WAITING_EVENT_BYTES * _waiting(scenario, nodes)
@@ -64,7 +64,7 @@ def _pairs(scenario: Scenario, nodes: int) -> int:
 
 
 def _flow_pairs(scenario: Scenario, nodes: int) -> dict[str, int]:
-    """Return the pairs of hosts of each flow."""
+    """Return the number of pairs of hosts for each flow."""
     return {
         name: (nodes if flow.source == EVERY else 1) * (nodes if flow.destination == RANDOM else 1)
         for name, flow in scenario.flows.items()
@@ -83,7 +83,7 @@ def _flow_bytes(scenario: Scenario, nodes: int) -> int:
 
 
 def _waiting(scenario: Scenario, nodes: int) -> float:
-    """Return the number of events that wait at the end, as builders' links are too slow."""
+    """Return the number of events that wait at the end because builders' links are too slow."""
     links = scenario.network.links
     rate_bps = links.access.rate if scenario.network.is_racks else links.rate
     if not rate_bps:  # a rate for each cable
@@ -93,13 +93,13 @@ def _waiting(scenario: Scenario, nodes: int) -> float:
 
 
 def peak_bytes() -> int:
-    """Return the peak memory of this process; ru_maxrss may be that of its parent process."""
+    """Return the peak memory of this process, from VmHWM; ru_maxrss may be the parent's."""
     peak = re.search(r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
     return 1024 * int(peak[1]) if peak else 0
 
 
 def machine_bytes() -> int:
-    """Return the memory of this machine, or the limit of its container."""
+    """Return the memory of this machine, or the limit of its container if lower (B)."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         return min(physical, int(LIMIT_FILE.read_text()))

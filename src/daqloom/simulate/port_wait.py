@@ -1,9 +1,9 @@
 """Size of a switch's input buffer, from the waiting time of a port that fills it (PortXmitWait).
 
-A stream fills an output; a burst from another host takes its share of that output, and as much of
-the stream piles up in the buffer behind the stream's link. If n packets of the stream fit, packet j
-starts when the credits of packet j − n are back: `loop` after the start of packet j − n, and later
-by the time of the burst on the wire. As soon as there is any waiting,
+A stream saturates a switch output. A burst from another host takes a share of that output, and as
+many bytes of the stream accumulate in the input buffer at the end of the stream's link. If n
+packets of the stream fit, packet j starts when the credits of packet j − n return: `loop` after the
+start of packet j − n, delayed by the burst's time on the wire. If the port waits at all,
 
     waited = burst − (n · packet − loop)        all in time on the wire
 
@@ -17,12 +17,12 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.transport import BLOCK_BYTES
 
 ROUNDING = 1e-3
-"""Rounding error, relative to a packet's time: the engine counts whole picoseconds."""
+"""Rounding error as a share of a packet's time; the engine counts whole picoseconds."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A measurement of PortXmitWait. Bytes are those on the wire, headers included."""
+    """A measurement of PortXmitWait. All byte counts are on the wire, with headers."""
 
     rate_bps: float
     packet_bytes: int
@@ -30,18 +30,18 @@ class Probe:
     burst_bytes: int
     """Bytes of all packets of the burst together."""
     loop_s: float
-    """Time from the start of a packet until its credits are back, without contention."""
+    """Time from the start of a packet until its credits return, without contention."""
     outstanding: int
-    """Packets that the stream's source may have in flight; they have to fill the buffer."""
+    """Limit on the stream's packets in flight at the source; the limit must exceed the buffer."""
     error_s: float = 0.0
-    """Error of `loop_s` and of the waiting time, either way."""
+    """Error bound of `loop_s` and of the waiting time, in both directions (s)."""
 
     def bounds(self, waited_s: float) -> tuple[int | None, int | None]:
         """Return the lower and upper bound of the buffer (B), from the port's total waiting time.
 
-        A buffer is whole blocks; a remainder that holds no packet of the stream cannot be measured.
-        Without waiting there is no upper bound. Neither bound is known if the port waits without a
-        burst too, as the buffer does not cover the loop, or if the source may have run dry."""
+        A buffer consists of whole blocks; a remainder too small for a packet cannot be measured.
+        Without waiting there is no upper bound. Both are unknown if the buffer does not cover the
+        loop, so the port waits even without a burst, or if the source may have run dry."""
         packet_s = 8 * self.packet_bytes / self.rate_bps
         loop = self.loop_s / packet_s
         fitting = (8 * self.burst_bytes / self.rate_bps - waited_s) / packet_s + loop
@@ -60,9 +60,9 @@ def probe_of(scenario: Scenario) -> tuple[str, str, Probe] | None:
     """Return the names of stream and burst and their probe; None for other flows, or with
     acknowledgements.
 
-    The stream is endless, at full speed, one packet a message; the burst goes to the same host on
-    the same lane, all at once. The caller ensures that both share the one switch behind their
-    links."""
+    The stream is endless, at full speed, with one packet per message. The burst goes to the same
+    host on the same lane, all at once. The caller ensures that both flows share the one switch
+    behind their links."""
     network, transport, flows = scenario.network, scenario.transport, scenario.flows
     if network.technology != "infiniband":
         return None

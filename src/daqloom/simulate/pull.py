@@ -20,7 +20,7 @@ ENOUGH_EVENTS = 100
 
 
 def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.PullConfig:
-    """Return the configuration of simulated pull building; attributes have units in their names."""
+    """Return the configuration of simulated pull building; names of attributes include units."""
     usual_s = scenario.hosts.message_cost
     return system_config(
         _engine.PullConfig,
@@ -37,7 +37,7 @@ def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.
 
 
 class PullRun:
-    """See `daqloom.simulate.run.ProtocolRun`."""
+    """Simulated run of pull building with the interface of `daqloom.simulate.run.ProtocolRun`."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem, seed: int) -> None:
         self.scenario, self.system = scenario, system
@@ -46,12 +46,12 @@ class PullRun:
 
     @cached_property
     def counted(self) -> _engine.PullReport:
-        """The report at the end of the run."""
+        """Report of the engine at the end of the run."""
         return self.engine.report()
 
     def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
-        """Record frames by the name of their link, and the timeline. Raises ValueError for an
-        unknown link, OSError for a file that cannot be written."""
+        """Record the timeline, and frames by the name of their link. Raises ValueError for an
+        unknown link, and OSError for a file that cannot be written."""
         for file in [*captures.values(), *([trace] if trace else [])]:
             with suppress(OSError):  # the engine reports a file that cannot be written
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -59,12 +59,12 @@ class PullRun:
         self.engine.record(frames, "" if trace is None else str(trace))
 
     def finish_recording(self) -> None:
-        """Complete the files. Raises OSError."""
+        """Complete the recorded files. Raises OSError."""
         self.engine.finish_recording()
 
     def series(self, *, timeline: bool) -> dict[str, Any]:
-        """Return latencies, and in racks the occupancy of the fullest top-of-rack switch and the
-        course."""
+        """Return the latencies; in racks, also the course of metrics and the occupancy of the
+        fullest top-of-rack switch."""
         series: dict[str, Any] = {"collection_latency": latency.columns(self.engine.latency)}
         if (tor := self._tor) is not None:
             occupancy = self.engine.occupancy(tor)
@@ -76,7 +76,7 @@ class PullRun:
 
     @property
     def _tor(self) -> int | None:
-        """Number of the top-of-rack switch with the highest peak, if there is one."""
+        """Number of the top-of-rack switch with the highest peak; None without such switches."""
         peaks = self.counted.switches.peak_bytes.tolist()
         tors = [number for number, level in enumerate(self.system.levels) if level == "tor"]
         return max(tors, key=lambda tor: peaks[tor], default=None)
@@ -101,7 +101,7 @@ class PullRun:
         return self.counted.events_built + self.counted.events_incomplete
 
     def warnings(self) -> list[str]:
-        """Return warnings about the numbers."""
+        """Return warnings about numbers that are not meaningful."""
         counted, warmup_s = self.counted, self.scenario.run.warmup
         warnings = []
         arrived, built = counted.events_arrived, self._delivered

@@ -1,4 +1,4 @@
-"""Simulation of a scenario, packet by packet, up to its result."""
+"""Packet-level simulation of a scenario, from its start to the result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RUNS: dict[str, type[ProtocolRun]] = {
     "daqpipe": DaqpipeRun,
     "none": FlowsRun,
 }
-"""The simulated run of each protocol."""
+"""Class of the simulated run, by building protocol."""
 
 
 def simulate(
@@ -56,25 +56,26 @@ def simulate(
 ) -> Result:
     """Simulate `scenario` packet by packet for `run.duration` virtual seconds.
 
-    `seed` replaces `run.seed`. `trace` is a timeline for Perfetto. Of pull building over TCP,
-    `pcap` names links (`access.3.down`, `uplink.0.up`, `source.7.up`; outside racks, `leaf0 port
-    3`) and the pcapng files that record their frames. `progress` is called with the fraction done,
-    0 to 1, some ten times a second.
+    `seed` overrides `run.seed`. `trace` is a file for a Perfetto timeline. For pull building over
+    TCP, `pcap` maps links (`access.3.down`, `uplink.0.up`, `source.7.up`; outside racks, `leaf0
+    port 3`) to pcapng files that record their frames. `progress` is called with the fraction done,
+    0 to 1, about ten times a second.
 
-    Series of the result: for pull building, `collection_latency` (`lowest_s`, `width_s`, `count`),
-    and in racks `tor_occupancy` (`time_s`, `max_bytes`, one entry per bin of the time after the
-    warm-up) and the `course` of some metrics (see `daqloom.simulate.slices`); for other protocols,
-    `write_latency`. Outside racks, `ports`: name and bytes sent of every output; on Ethernet
-    packets dropped, after the warm-up; on InfiniBand, over the whole run, seconds of waiting for
-    credits or the crossbar, packets discarded, and bytes and waiting of each virtual lane. With
-    `timeline`, `phases` of linear shifting and `events` of DAQPIPE; see `daqloom.results.timeline`.
+    Series of the result: for pull building, `collection_latency` (`lowest_s`, `width_s`, `count`);
+    in racks also `tor_occupancy` (`time_s`, `max_bytes`, one entry per bin after the warm-up) and
+    the `course` of some metrics (see `daqloom.simulate.slices`). For other protocols,
+    `write_latency`. Outside racks, `ports`: name and bytes sent of every output; on Ethernet, also
+    packets dropped, all after the warm-up; on InfiniBand, over the whole run, also seconds of
+    waiting for credits or the crossbar, packets discarded, and bytes and waiting of each virtual
+    lane. With `timeline`, `phases` of linear shift and `events` of DAQPIPE; see
+    `daqloom.results.timeline`.
 
-    The same scenario, seed and version give the same metrics, bit for bit.
+    The same scenario, seed and version give bit-identical metrics.
 
-    Raises ScenarioError where network, units, routes and buffers do not fit together, or not into
-    the machine's memory, SimulationError for a deadlock and for files that cannot be written; after
-    Ctrl-C `StoppedError`, with the result of the time simulated until then. Files are complete in
-    that case too. Losses that block the event builder for good are a warning."""
+    Raises ScenarioError if network, units, routes and buffers do not fit together, or not into
+    memory; SimulationError for a deadlock, or files that cannot be written; after Ctrl-C
+    StoppedError, with complete files and the result until then. Losses that block the event builder
+    only cause a warning."""
     seed = scenario.run.seed if seed is None else seed
     started_s = time.perf_counter()
     system = fabric_system(scenario)
@@ -101,7 +102,7 @@ def _simulated(
     timeline: bool,
     progress: Callable[[float], None] | None,
 ) -> tuple[ProtocolRun, Ran, Course | None]:
-    """Return the run of the protocol after its end, its extent, and its course with faults."""
+    """Return the finished run of the protocol, its extent, and its course if it has faults."""
     try:
         run = RUNS[scenario.building.protocol](scenario, system, seed)
         if pcap or trace is not None or timeline:
@@ -120,7 +121,7 @@ def _simulated(
 
 
 def _result(run: ProtocolRun, ran: Ran, course: Course | None, seed: int, timeline: bool) -> Result:
-    """Return the result without the cost of the run."""
+    """Return the result of a run, except for the cost of the simulation."""
     scenario, counted = run.scenario, run.counted
     return Result(
         scenario=scenario.name,
@@ -142,7 +143,7 @@ def _result(run: ProtocolRun, ran: Ran, course: Course | None, seed: int, timeli
 
 @dataclass(frozen=True)
 class Ran:
-    """Extent of a simulation."""
+    """Extent of a simulation in virtual time, and its CPU time."""
 
     cpu_s: float
     end_s: float
@@ -152,7 +153,7 @@ class Ran:
     interrupted: bool
 
     def check_warm(self, warmup_s: float) -> None:
-        """Raise StoppedError after Ctrl-C during the warm-up."""
+        """Raise StoppedError if Ctrl-C ended the run during the warm-up."""
         if self.interrupted and self.end_s <= warmup_s:
             raise StoppedError("interrupted before the end of the warm-up; there is no result")
 
@@ -171,8 +172,8 @@ class Ran:
 
 
 def _check_paths(scenario: Scenario, system: FabricSystem) -> list[str]:
-    """Return warnings of credit loops. Raises ScenarioError where a node cannot reach another;
-    flows check this themselves."""
+    """Return warnings about credit loops. Raises ScenarioError if a node cannot reach another one;
+    flows are checked elsewhere."""
     network = scenario.network
     if scenario.building.protocol == "none" or network.is_racks:
         return []
@@ -189,8 +190,8 @@ def run_engine(
     progress: Callable[[float], None] | None,
     course: Course | None = None,
 ) -> Ran:
-    """Simulate to the end, or to Ctrl-C, with a `course`; `progress` is called with the share
-    done."""
+    """Simulate to the end of the run, or until Ctrl-C, with a `course` if given; `progress` is
+    called with the share done."""
     began_s = time.thread_time()
     interrupted = False
     share = None if progress is None else lambda now_s: progress(now_s / duration_s)
@@ -203,7 +204,7 @@ def run_engine(
 
 
 def check_books(engine: Engine) -> None:
-    """Raise SimulationError where a conservation law does not hold at the end of a run."""
+    """Raise SimulationError if a conservation law is violated at the end of a run."""
     if broken := engine.broken_conservation():
         raise SimulationError(
             f"a conservation check of the simulation failed: {broken}; please report this scenario"
@@ -211,7 +212,7 @@ def check_books(engine: Engine) -> None:
 
 
 def cost(started_s: float, ran: Ran, counted: _engine.RunReport) -> dict[str, Any]:
-    """Return the cost of a run, as `Result.engine`; `started_s` by `time.perf_counter`."""
+    """Return the cost of a run for `Result.engine`; `started_s` is from `time.perf_counter`."""
     return {
         "wall_s": time.perf_counter() - started_s,
         "cpu_s": ran.cpu_s,
@@ -260,7 +261,7 @@ def _series(run: ProtocolRun) -> dict[str, Any]:
 
 
 def _check_stall(engine: Engine, system: FabricSystem, counted: _engine.RunReport) -> None:
-    """Raise SimulationError for units that wait forever although nothing was lost."""
+    """Raise SimulationError if units wait forever although no packet was lost."""
     if not counted.stalled:
         return
     retries = counted.retries
@@ -270,7 +271,7 @@ def _check_stall(engine: Engine, system: FabricSystem, counted: _engine.RunRepor
 
 
 def _warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
-    """Return warnings about flows, and about losses and their consequences."""
+    """Return warnings about flows, and about losses with their consequences."""
     warnings = flow_warnings(scenario, counted) + class_warnings(scenario)
     retries, is_rdma = counted.retries, scenario.transport.kind == "rdma"
     until = " until units regroup" if regroups(scenario) else ""

@@ -1,4 +1,4 @@
-"""Simulated run of linear shifting: its configuration, metrics and timeline."""
+"""Simulated run of linear shift: its configuration, metrics and timeline."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -24,8 +24,8 @@ from daqloom.topology.system.system import FabricSystem
 
 
 def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:
-    """Return the configuration of the simulated event builder; attributes have units in their
-    names."""
+    """Return the configuration of a simulated event builder with linear shift; names of attributes
+    include units."""
     card = scenario.readout.card
     return system_config(
         _engine.ShiftConfig,
@@ -48,7 +48,7 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
 
 
 class ShiftRun:
-    """See `daqloom.simulate.run.ProtocolRun`."""
+    """Simulated run of linear shift with the interface of `daqloom.simulate.run.ProtocolRun`."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem, seed: int) -> None:
         self.scenario, self.system = scenario, system
@@ -58,22 +58,22 @@ class ShiftRun:
 
     @cached_property
     def counted(self) -> _engine.ShiftReport:
-        """The report at the end of the run."""
+        """Report of the engine at the end of the run."""
         return self.engine.report()
 
     def record(self, captures: Mapping[str, Path], trace: Path | None) -> None:
-        """Record stages for the timeline. Raises ValueError for captures of frames."""
+        """Record stages for the timeline. Raises ValueError if frames are to be captured."""
         no_frames(captures)
         self._trace = trace
         self.engine.record_stages()
 
     def finish_recording(self) -> None:
-        """Write the stages of each node."""
+        """Write the timeline with the stages of each node."""
         if self._trace is not None:
             write_phases(self._trace, self._spans(), self.system)
 
     def series(self, *, timeline: bool) -> dict[str, Any]:
-        """Return, with the timeline, the series `phases`."""
+        """Return the series `phases` if the timeline is requested; else no series."""
         return {} if not timeline else {"phases": phase_columns(self._spans(), self.system)}
 
     def _spans(self) -> list[Span]:
@@ -139,7 +139,7 @@ class ShiftRun:
         return metrics
 
     def _paced(self, counted: _engine.ShiftReport, spent_s: float) -> dict[str, Any]:
-        """Return the metrics of builder units that set the pace."""
+        """Return the metrics of builder-paced linear shift; empty without builder pacing."""
         if self.scenario.building.pace != "builder":
             return {}
         return {
@@ -150,7 +150,7 @@ class ShiftRun:
 
     @property
     def _groups(self) -> int:
-        """Number of groups with barriers of their own."""
+        """Number of barrier groups; 1 if all readout units share a barrier."""
         return len(set(self.system.barrier_groups)) or 1
 
     @property
@@ -160,17 +160,17 @@ class ShiftRun:
 
     @property
     def _round_s(self) -> float:
-        """Time in which the sources fill the MFPs of a round (s); 0: at the rate of consumption."""
+        """Time in which sources fill the MFPs of a round (s); 0: as fast as they are consumed."""
         event, meps = self.scenario.event, self.scenario.building.meps_per_phase
         return self._builders * meps * event.packing / event.rate if event.rate else 0.0
 
     @property
     def _ends_before_a_round(self) -> bool:
-        """Return whether the run is too short for a rate at `event.rate`."""
+        """Return whether the run is shorter than one round at `event.rate`."""
         return self.end_s < self._round_s
 
     def warnings(self) -> list[str]:
-        """Return warnings about the numbers."""
+        """Return warnings about numbers that are not meaningful."""
         counted = self.counted
         if self._ends_before_a_round:
             return [

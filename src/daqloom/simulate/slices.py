@@ -1,4 +1,4 @@
-"""Slices of the time of a simulated run, and some metrics of each."""
+"""Time slices of a simulated run, and some metrics for each slice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from daqloom._engine import PullReport, PullSystem
 
 SLICES = 80
-"""Equal slices of the time after the warm-up; the engine's bins are a multiple."""
+"""Number of equal slices after the warm-up; the engine's number of bins is a multiple of it."""
 
 SLICE_METRICS = (
     "buffer_peak_bytes.tor",
@@ -19,12 +19,12 @@ SLICE_METRICS = (
     "event_rate_hz",
     "collection_latency_s.mean",
 )
-"""Metrics of each slice."""
+"""Metrics that are computed for each slice."""
 
 
 def slices(system: PullSystem, counted: PullReport, tor: int) -> dict[str, list[float]]:
-    """Return `time_s`, the start of each slice, and each metric of `SLICE_METRICS` in that slice
-    alone, without metrics that a slice lacks. `tor` is the number of the top-of-rack switch."""
+    """Return `time_s`, the start of each slice, and each metric of `SLICE_METRICS` over that slice
+    only; metrics that some slice lacks are left out. `tor`: number of the top-of-rack switch."""
     occupancy, needed = system.occupancy(tor), system.needed(tor)
     slice_s = counted.window_s / SLICES
     built = [sum(part) for part in _slices(system.built.events)]

@@ -1,4 +1,4 @@
-"""Configuration of every simulated system in the engine: network, transport, hosts, flows, run."""
+"""Engine configuration common to all simulated systems: network, transport, hosts, flows, run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ Config = TypeVar("Config")
 
 
 def no_frames(captures: Mapping[str, Path]) -> None:
-    """Raise ValueError if frames are to be captured."""
+    """Raise ValueError if captures of frames are requested."""
     if captures:
         raise ValueError(
             f"frames of {next(iter(captures))} cannot be recorded: pcapng files are written of "
@@ -43,8 +43,8 @@ def system_config(
     seed: int,
     **own: object,
 ) -> Config:
-    """Return the configuration of a simulated system, a class of the engine; `own`: the fields that
-    not all systems have, but for the rules of protocols and the faults of units."""
+    """Return the configuration of a simulated system, as a class of the engine. `own`: fields that
+    only some systems have, except rules of protocols and faults of units."""
     tables = later_tables(scenario, system)
     reroutings = engine_tables(tables, system.fabric)
     network: _engine.EthernetConfig | _engine.InfinibandConfig
@@ -80,12 +80,12 @@ def system_config(
 
 
 def interval_s(event: Event) -> float:
-    """Return the time between two MFPs of a source (s); 0: the rate of consumption."""
+    """Return the time between two MFPs of a source (s); 0: as fast as they are consumed."""
     return event.packing / event.rate if event.rate else 0.0
 
 
 def processing_of(stages: Sequence[Distribution]) -> _engine.Delay:
-    """Return the single delay of a builder unit. Raises ScenarioError for several."""
+    """Return the only processing delay of a builder unit. Raises ScenarioError for several."""
     if len(stages) > 1:
         raise ScenarioError(
             f"builders.processing has {len(stages)} delays, which only pull building "

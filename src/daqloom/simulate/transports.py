@@ -1,4 +1,4 @@
-"""TCP and RDMA of a simulation: their configurations in the engine, and their metrics."""
+"""TCP and RDMA in a simulation: their configurations in the engine, and their metrics."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def rdma_config(transport: Transport, seed: int) -> _engine.RdmaConfig:
 
 
 def transport_metrics(scenario: Scenario, counted: _engine.RunReport) -> dict[str, Any]:
-    """Return the metrics of the transport."""
+    """Return the metrics of the transport: retransmissions and timeouts."""
     if (tcp := counted.tcp) is not None:
         return {
             "retransmission_timeouts": (
@@ -53,7 +53,7 @@ def transport_metrics(scenario: Scenario, counted: _engine.RunReport) -> dict[st
 
 
 def may_lose(scenario: Scenario) -> bool:
-    """Return whether packets of RDMA may be lost, or are retransmitted."""
+    """Return whether packets of RDMA can be lost or retransmitted."""
     network = scenario.network
     return (
         network.technology == "ethernet"
