@@ -1,1 +1,1 @@
-"""One computer: its cards, cores, processes, namespaces, and what its hosts cost."""
+"""One computer: its cards, cores, processes and namespaces, and calibration of its costs."""

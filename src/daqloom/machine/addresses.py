@@ -1,4 +1,4 @@
-"""Addresses of this machine, and addresses as host:port."""
+"""Addresses of this machine, and parsing of host:port."""
 
 import ipaddress
 import socket
@@ -8,7 +8,7 @@ from daqloom.results.errors import MeasureError
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only processes of this machine reach an address."""
+    """Return whether an address is reachable only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -26,18 +26,18 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def join_address(host: str, port: int) -> str:
-    """Return host:port, as gRPC takes it."""
+    """Return host:port in the form that gRPC expects."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 ANY_PORT = 9
-"""An arbitrary port: nothing is sent, the system only looks up the route."""
+"""Port for route lookups; nothing is sent to it."""
 
 
 def own_address(control: str, network: str = "", *, for_others: bool = False) -> str:
-    """Return the address with which this machine reaches the run control at `control` (host:port),
-    or `network`. Raises MeasureError without a route, or for loopback `for_others`, the other
-    machines of the run."""
+    """Return the address from which this machine reaches the run control at `control` (host:port),
+    or `network`. Raises MeasureError without a route, or for a loopback address if `for_others`
+    (other machines of the run must reach it)."""
     if not network:
         target = split_address(control)[0]
     else:

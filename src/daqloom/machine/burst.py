@@ -1,8 +1,8 @@
-"""Program that sends and receives bursts of UDP packets on a host; it reads a JSON line for each
-step, and answers with one.
+"""Program that sends and receives bursts of UDP packets on a host; for each step it reads a JSON
+line and answers with one.
 
-`{"listen": NETWORK}` opens a socket and returns its address; `{"hear": N, "trial": T, "quiet_s":
-S}` counts packets of a trial until there are N or none has come for S; `{"send": N, "trial": T,
+`{"listen": NETWORK}` opens a socket and returns its address. `{"hear": N, "trial": T, "quiet_s":
+S}` counts packets of a trial until N have arrived, or none for S seconds. `{"send": N, "trial": T,
 "to": [ADDRESS, PORT], "bytes": B}` sends N packets of B bytes of payload back to back."""
 
 import ipaddress
@@ -17,7 +17,7 @@ from daqloom.results.errors import MeasureError
 
 SO_RXQ_OVFL = 40
 UDP_SEGMENT = 103
-"""Option for many packets by one call (udp(7)); single calls would leave gaps."""
+"""Socket option for many packets in one call (udp(7)); single calls would leave gaps."""
 MOST_CALL_BYTES = 60_000
 MOST_PACKETS = 1_000_000
 BUFFER_BYTES = 64 << 20
@@ -25,12 +25,12 @@ _TRIAL = struct.Struct("=Q")
 
 
 class Burst:
-    """The socket of this host."""
+    """UDP socket of this host, with the steps that the program performs."""
 
     def __init__(self) -> None:
         self._socket: socket.socket
         self._lost = 0
-        """Packets dropped at the full buffer of the socket, since it was opened."""
+        """Packets dropped since the socket was opened, because its buffer was full."""
 
     def listen(self, network: str) -> dict[str, Any]:
         """Open the socket at this host's address in a network. Raises MeasureError."""
@@ -44,7 +44,7 @@ class Burst:
         return {"address": address, "port": self._socket.getsockname()[1]}
 
     def receive(self, packets: int, trial: int, quiet_s: float) -> dict[str, Any]:
-        """Count the packets of a trial."""
+        """Count the received packets of a trial."""
         self._socket.settimeout(quiet_s)
         lost, received = self._lost, 0
         while received < packets:
@@ -59,7 +59,7 @@ class Burst:
         return {"received": received, "overflowed": self._lost - lost}
 
     def send(self, packets: int, trial: int, to: list[Any], size_bytes: int) -> dict[str, Any]:
-        """Send the packets of a trial."""
+        """Send all packets of a trial back to back."""
         self._socket.settimeout(None)
         packet = _TRIAL.pack(trial).ljust(size_bytes, b"\0")
         at_once = max(1, MOST_CALL_BYTES // size_bytes)
@@ -78,7 +78,7 @@ class Burst:
 
 
 def main() -> int:
-    """Answer until the input ends."""
+    """Answer one line after the other until the input ends."""
     burst = Burst()
     for line in sys.stdin:
         step = json.loads(line)

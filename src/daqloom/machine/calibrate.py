@@ -1,9 +1,9 @@
 """Calibration of a simulation's hosts on this machine: CPU time of messages and bytes, rates of
 generating, copying and checking data, lateness of wake-ups and timers.
 
-Processes send a message to and fro by the transport of real units: two, or one that requests from
-several others at once, as a builder unit does. Each is in a network namespace with a cable to one
-bridge, as in a laboratory, if the machine allows it; else they use loopback."""
+Processes exchange messages by the transport of real units: two processes, or one that requests from
+several others at once, as a builder unit does. If the machine allows it, each process is in a
+network namespace with a cable to one bridge, as in a laboratory; otherwise they use loopback."""
 
 import json
 import os
@@ -27,16 +27,16 @@ with lazy.imports():
 
 ROUNDS = 5000
 RESTED = 600
-"""Rounds with a pause before each."""
+"""Number of rounds with a pause before each one."""
 PAUSE_S = 5e-3
 WARMUP_ROUNDS = 500
 MESSAGE_BYTES = 24
-"""Size of a request, without the transport's own bytes."""
+"""Size of a request without the transport's headers."""
 LONG_BYTES = 16_000
-"""Size of a message by which the cost of bytes is measured."""
+"""Size of the messages that measure the cost of bytes."""
 LONG_ROUNDS = 1000
 FRAGMENT_BYTES, PACKING = 1000, 500
-"""Fragments of the generated and checked data: those of `laptop`."""
+"""Size and number of fragments in generated and checked data, as in the scenario `laptop`."""
 MOST_CORES = 1024
 TIMEOUT_S = 60.0
 TIMER_S = 1e-3
@@ -54,30 +54,30 @@ class Calibration:
 
     transport: str
     where: str
-    """"namespaces" or "loopback"."""
+    """"namespaces" or "loopback": the way in which the processes were connected."""
     message_cost_s: float
-    """CPU time of a message, sent or received."""
+    """CPU time to send or receive a message (s)."""
     latencies_s: tuple[float, ...]
-    """Times from post to notification, without the CPU time of both: the wake-up of an idle core
-    and the kernel's path; with several units also the wait for others on the same core."""
+    """Times from post to notification, without the CPU time of both ends: wake-up of an idle core
+    and the kernel's path; with several units, also the wait for others on the same core."""
     busy_latency_s: float
-    """Median latency of messages in quick succession, with which no core falls asleep."""
+    """Median latency of messages in quick succession, which keep cores awake (s)."""
     copies_bps: float
-    """Rate at which a thread copies from memory to memory, while all cores do (bit/s)."""
+    """Copy rate of one thread from memory to memory, while all cores copy (bit/s)."""
     timer_lateness_s: tuple[float, ...]
     """Lateness of timers, in ascending order."""
     generated_bps: float
-    """Rate at which a source writes generated data, while all cores do (bit/s)."""
+    """Rate at which one source writes generated data, while all cores do so (bit/s)."""
     checked_bps: float
-    """Rate at which a sink checks data, while all cores do (bit/s)."""
+    """Rate at which one sink checks data, while all cores do so (bit/s)."""
     byte_cost_s: float | None = None
-    """CPU time of a byte of a message, sent or received; None in shared memory, where only the
+    """CPU time to send or receive a byte of a message (s); None in shared memory, where only the
     sender copies."""
     units: int = 2
 
     @property
     def latency_s(self) -> float:
-        """The median of `latencies_s`."""
+        """Median of `latencies_s`."""
         return statistics.median(self.latencies_s)
 
     @property
@@ -92,7 +92,7 @@ class Calibration:
         return 1 / (1 / self.checked_bps + (self.byte_cost_s or 0.0) / 8)
 
     def table(self, latencies: str = "") -> str:
-        """Return the `[hosts]` table of a scenario; `latencies` names a file with them."""
+        """Return the `[hosts]` table of a scenario; `latencies` names a file with the latencies."""
         if latencies:
             latency = f'{{ kind = "histogram", file = "{latencies}" }}'
         elif self.units > 2:  # latencies vary
@@ -109,7 +109,7 @@ latency = {latency}
 local_rate = "{_rounded_rate(self.copies_bps)}\""""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers, for JSON."""
+        """Return the results as a dictionary for JSON."""
         found = {name: getattr(self, name) for name in JSON_FIELDS}
         found["latency_s"] = _summary(self.latencies_s)
         found["timer_lateness_s"] = _summary(self.timer_lateness_s)
@@ -159,7 +159,7 @@ def calibrate(
     )
     cores = len(os.sched_getaffinity(0))
     data = _engine.measure_data_rates(min(cores, MOST_CORES), PACKING, FRAGMENT_BYTES)
-    # Copying each byte once, by the kernel of each side, is the least: wake-ups may hide it.
+    # The kernel of each side copies each byte at least once; wake-ups may hide this cost.
     copied_s = 1 / data.copied_bytes_per_s
     byte_cost_s = max(copied_s, (long_s - cost_s) / (LONG_BYTES - MESSAGE_BYTES))
     return Calibration(
@@ -180,8 +180,8 @@ def calibrate(
 def _latencies(
     part: str, first: Mapping[str, Any], others: Sequence[Mapping[str, Any]], cost_s: float
 ) -> tuple[float, ...]:
-    """Return the latencies of messages without the CPU time of both ends: half of a round trip
-    between two units; several units report their own, and the first posts to one after another."""
+    """Return latencies of messages without the CPU time of both ends: half of a round trip between
+    two units. Several units report their own, since the first posts to one after another."""
     if len(others) == 1:
         return one_way(first[part]["times_s"], cost_s)
     return tuple(
@@ -192,7 +192,7 @@ def _latencies(
 
 
 def one_way(round_trips_s: Sequence[float], cost_s: float) -> tuple[float, ...]:
-    """Return half of each round trip without the CPU time of its two messages (s)."""
+    """Return half of each round trip, without the CPU time of its two messages (s)."""
     return tuple(max(0.0, each / 2 - 2 * cost_s) for each in round_trips_s)
 
 
@@ -207,7 +207,7 @@ def timer_lateness() -> tuple[float, ...]:
 
 
 def _echo(ends: Sequence[Child], token: str, rounds: int) -> list[dict[str, Any]]:
-    """Connect the units, and let them send messages."""
+    """Connect the units, start their exchange of messages, and return their results."""
     for end in ends:
         end.write_line(token)
     addresses = [end.read_line() for end in ends]
@@ -218,7 +218,7 @@ def _echo(ends: Sequence[Child], token: str, rounds: int) -> list[dict[str, Any]
 
 
 def main(transport: str, node: str, congestion: str, units: str, unit: str) -> int:
-    """Run one of the units."""
+    """Run one of the communicating units in this process."""
     token = bytes.fromhex(sys.stdin.readline())
     try:
         end = _engine.Echo.make(

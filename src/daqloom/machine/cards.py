@@ -1,4 +1,4 @@
-"""Checks of network cards: their place, their connection and their settings."""
+"""Checks of network cards: position (PCIe, NUMA), queues and settings."""
 
 import array
 import fcntl
@@ -17,21 +17,21 @@ _FLAGS = 0x25
 _LARGE_RECEIVE_OFFLOAD = 1 << 15
 
 SHORT_RING = 512
-"""Descriptors with which a card holds packets for about a turn of a core."""
+"""Least number of descriptors, which hold the packets of about one turn of a core."""
 
 
 @dataclass(frozen=True)
 class CardSettings:
-    """Settings of a card's driver; None: not reported."""
+    """Settings of a network card's driver; None: not reported."""
 
     receive_descriptors: int | None = None
     most_receive_descriptors: int | None = None
     merges_packets: bool | None = None
-    """Whether packets of a flow are merged before programs see them (GRO, LRO)."""
+    """Whether the card merges packets of a flow before programs see them (GRO, LRO)."""
 
 
 def settings_of(card: str) -> CardSettings:
-    """Return the settings of a network card of this machine, as `ethtool -g` and `-k` do."""
+    """Return the settings of a network card of this machine, as shown by `ethtool -g` and `-k`."""
     rings = _ethtool(card, struct.pack("9I", _RING_PARAMETERS, *[0] * 8))
     merges = [
         bool(struct.unpack("2I", answer)[1] & mask)
@@ -43,7 +43,7 @@ def settings_of(card: str) -> CardSettings:
 
 
 def _ethtool(card: str, request: bytes) -> bytes | None:
-    """Return the driver's answer to a request of ethtool; None if it does not support it."""
+    """Return the driver's answer to an ethtool request; None if the driver does not support it."""
     answer = array.array("B", request)
     address, _ = answer.buffer_info()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
@@ -56,7 +56,7 @@ def _ethtool(card: str, request: bytes) -> bytes | None:
 
 @dataclass(frozen=True)
 class CardFinding:
-    """Finding of a check of a card; see `daqloom.machine.doctor.Finding`."""
+    """Finding of one check of a card; see `daqloom.machine.doctor.Finding`."""
 
     check: str
     is_well: bool
@@ -65,7 +65,7 @@ class CardFinding:
 
 
 def cards_of(machine: Machine) -> list[str]:
-    """Return the names of a machine's network cards, without virtual devices."""
+    """Return the names of a machine's network cards, excluding virtual devices."""
     folder = "sys/class/net"
     return [name for name in machine.names(folder) if machine.names(f"{folder}/{name}/device")]
 

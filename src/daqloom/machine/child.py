@@ -1,4 +1,4 @@
-"""Child process that reads lines and answers with lines."""
+"""Child process that is sent lines and answers with lines."""
 
 import json
 import subprocess
@@ -9,8 +9,8 @@ from daqloom.results.errors import MeasureError
 
 
 class Child:
-    """The process; a context that ends its input and waits for its end. `what` begins the message
-    of a failure."""
+    """The child process; a context, at whose end its input ends and its exit is awaited. `what`
+    begins the message of a failure."""
 
     def __init__(self, command: Sequence[str], what: str) -> None:
         self._command, self._what = command, what
@@ -43,7 +43,7 @@ class Child:
             raise self._ended() from None
 
     def read_line(self) -> str:
-        """Return the next line of the process. Raises MeasureError if it has ended."""
+        """Return the next line that the process prints. Raises MeasureError if it has ended."""
         assert self._process.stdout is not None
         if not (line := self._process.stdout.readline()):
             raise self._ended()

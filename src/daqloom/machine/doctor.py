@@ -1,4 +1,4 @@
-"""Checks of a machine for event building, with remedies."""
+"""Checks of a machine for its fitness for event building, with remedies."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ with lazy.imports():
     from daqloom import _engine
 
 OLDEST_KERNEL = (5, 3)
-"""First kernel with pidfd_open(2), which reports the end of a unit's process."""
+"""First kernel with pidfd_open(2), which detects the end of a unit's process."""
 SMALL_SOCKET_BUFFER = 4 << 20
-"""Bytes that a connection at 10 Gb/s has in flight within 3 ms."""
+"""Bytes in flight on a connection at 10 Gb/s with a round trip of 3 ms."""
 PACED = frozenset({"bbr", "bbr2", "bbr3"})
 CLOCK_KEEPERS = frozenset(
     {"chronyd", "ntpd", "ntpsec", "ptp4l", "phc2sys", "timemaster", "systemd-timesyn"}
@@ -25,36 +25,36 @@ CLOCK_KEEPERS = frozenset(
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "pit"})
 
 QUIET = 0.5
-"""Load of each core up to which a machine counts as quiet."""
+"""Load per core up to which a machine counts as quiet."""
 
 State = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The finding of one check."""
+    """Finding of one check: its state, meaning and remedy."""
 
     check: str
     state: State
-    """warn: event building is slower or less steady; fail: it is hardly possible."""
+    """State; warn: event building is slower or less steady; fail: it is hardly possible."""
     means: str
     """One sentence: the fact and its consequence."""
     fix: str = ""
-    """The remedy; empty where none is needed."""
+    """Remedy; empty if no remedy is needed."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Needs of a scenario on this machine."""
+    """Resources that a scenario needs on this machine."""
 
     transport: str
     open_files: int
-    """Open files of the process with most."""
+    """Open files of the process that needs most."""
     units_here: int
     memory_bytes: int
-    """Size of the buffers of this machine's units."""
+    """Total size of the buffers of units on this machine (B)."""
     windows: bool
-    """Whether phases change by time."""
+    """Whether phases change at fixed times (`building.change = "window"`)."""
     hosts: int
     spinning: bool
     pinned: bool
@@ -71,8 +71,8 @@ def examine(
     needs: Needs | None = None,
     settings: Callable[[str], CardSettings] = settings_of,
 ) -> list[Finding]:
-    """Run all checks, without a scenario those that have no needs. `transports`: see
-    `transports_here`; `settings`: those of a network card, by its name."""
+    """Run all checks; without a scenario, only those that depend on no `needs`. `transports`: see
+    `transports_here`; `settings`: function that returns the settings of a network card by name."""
     found = {check: look(machine, needs) for check, look in CHECKS.items()}
     found["transport"] = _transport(needs, transports)
     found["RDMA"] = _rdma(machine, needs)
@@ -88,7 +88,7 @@ def transports_here() -> list[str]:
 
 
 Verdict = tuple[State, str, str]
-"""State, meaning and remedy, as in a finding."""
+"""State, meaning and remedy, as in `Finding`."""
 
 
 # ---- processors ---------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Launchers of units: as local children, by ssh, under Slurm, or by hand.
+"""Launchers of units: as local child processes, by ssh, under Slurm, or by hand.
 
-Units read the run's token from standard input: no list of processes shows it."""
+Units read the run's token from standard input, so that no list of processes shows it."""
 
 import os
 import shlex
@@ -12,50 +12,50 @@ from typing import Protocol
 from daqloom.results.errors import MeasureError
 
 COMMAND = (sys.executable, "-m", "daqloom", "unit")
-"""Command of a unit, also on other hosts."""
+"""Command that starts a unit, used on all hosts."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Local process that is, or starts, the processes of `units`."""
+    """A local process that is the process of `units`, or starts their processes."""
 
     units: tuple[int, ...]
     command: tuple[str, ...]
     input_stays_open: bool = False
-    """Whether its units end when their standard input does."""
+    """Whether the units end when their standard input ends."""
 
 
 class Launcher(Protocol):
-    """Starter of units that connect to the run control at `control`, host:port."""
+    """Interface to start units, which connect to the run control at `control` (host:port)."""
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
-        """Return the tasks for these units: at the beginning all, later one that comes back."""
+        """Return the tasks that start these units: initially all units, later one that returns."""
 
     def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Return the command that runs another program on the host of a unit. Raises MeasureError
-        if the host is unknown."""
+        """Return the command that runs `command` on the host of a unit. Raises MeasureError if the
+        host is unknown."""
 
 
 @dataclass(frozen=True)
 class Local:
-    """Launcher of children of this process, which end with it."""
+    """Launcher of units as children of this process, which end with it."""
 
     command: Sequence[str] = COMMAND
     options: Sequence[str] = ()
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
-        """Return the tasks that start units: see `Launcher`."""
+        """Return the tasks that start units, as `Launcher` describes."""
         parent = ("--parent", str(os.getpid()))
         return [Task((unit,), (*_unit(self, control, unit), *parent)) for unit in units]
 
     def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Return the command itself."""
+        """Return `command` unchanged, because the unit runs on this machine."""
         return tuple(command)
 
 
 @dataclass(frozen=True)
 class Ssh:
-    """Launcher on `hosts` in turn, by keys: a password cannot be entered."""
+    """Launcher on `hosts` in turn, by ssh with keys, because no password can be entered."""
 
     hosts: Sequence[str]
     command: Sequence[str] = COMMAND
@@ -72,19 +72,19 @@ class Ssh:
         return tasks
 
     def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Return the command of ssh."""
+        """Return the ssh command that runs `command` on the unit's host."""
         host = self.hosts[unit % len(self.hosts)]
         return (*self.program, "--", host, shlex.join(command))
 
 
 @dataclass(frozen=True)
 class Slurm:
-    """Launcher in this allocation: one srun for all units of a run, which numbers them, and one for
-    each unit that comes back."""
+    """Launcher in this Slurm allocation: one srun starts and numbers all units of a run, and a
+    further srun starts each unit that returns."""
 
     command: Sequence[str] = COMMAND
     options: Sequence[str] = ()
-    # The run goes on without a task that ends.
+    # A task that ends does not end the others.
     program: Sequence[str] = ("srun", "--kill-on-bad-exit=0", "--wait=0", "--overlap")
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
@@ -96,20 +96,20 @@ class Slurm:
         return [Task((unit,), (*alone, *_unit(self, control, unit))) for unit in units]
 
     def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Raise MeasureError: Slurm chooses the node of a unit."""
+        """Raise MeasureError, because Slurm chooses the node of a unit."""
         raise _unknown("slurm")
 
 
 @dataclass(frozen=True)
 class ByHand:
-    """Launcher of nothing: the user starts the units."""
+    """Launcher that starts nothing, because the user starts the units."""
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
         """Return no tasks."""
         return []
 
     def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Raise MeasureError: the user chooses the host of a unit."""
+        """Raise MeasureError, because the user chooses the host of a unit."""
         raise _unknown("by-hand")
 
 

@@ -1,4 +1,4 @@
-"""Machine: its /proc and /sys."""
+"""State of a machine, from its /proc and /sys."""
 
 import re
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Machine:
-    """/proc and /sys below `root`; tests have another folder than /."""
+    """Access to /proc and /sys below `root`; tests use another folder than /."""
 
     root: Path = Path("/")
 
     def text(self, path: str) -> str:
-        """Return a file's text, stripped; empty if it cannot be read."""
+        """Return the stripped text of a file; empty if it cannot be read."""
         try:
             with (self.root / path).open("rb") as file:
                 return file.read(MOST_BYTES).decode(errors="replace").strip()
@@ -24,7 +24,7 @@ class Machine:
             return ""
 
     def chosen(self, path: str) -> str:
-        """Return the choice in brackets, as in "always [madvise] never"."""
+        """Return the selected word in brackets, as in "always [madvise] never"."""
         found = re.search(r"\[([^\]]+)\]", self.text(path))
         return found[1] if found else ""
 
@@ -36,16 +36,16 @@ class Machine:
             return []
 
     def cores(self, path: str) -> list[int]:
-        """Return the cores of a list such as "0-3,8"."""
+        """Return the cores in a list file such as "0-3,8"."""
         return cores(self.text(path))
 
     def memory(self, key: str) -> int | None:
-        """Return a value of /proc/meminfo, in bytes or pages."""
+        """Return a value of /proc/meminfo, in bytes, or in pages if the file has no unit."""
         found = re.search(rf"^{re.escape(key)}:\s+(\d+)( kB)?$", self.text("proc/meminfo"), re.M)
         return int(found[1]) * (1024 if found[2] else 1) if found else None
 
     def limit(self, name: str, *, hard: bool = False) -> float | None:
-        """Return the soft or hard limit of this process, such as "Max open files"; it may be
+        """Return the soft or hard limit `name` of this process, such as "Max open files"; it may be
         infinite."""
         pattern = rf"^{re.escape(name)}\s+(\S+)\s+(\S+)"
         found = re.search(pattern, self.text("proc/self/limits"), re.M)
@@ -68,11 +68,11 @@ class Machine:
         return number, max(1, len(self.cores("sys/devices/system/cpu/online")))
 
     def programs(self) -> set[str]:
-        """Return the names of running programs, their first 15 characters."""
+        """Return the names of running programs, cut to 15 characters."""
         return {self.text(f"proc/{n}/comm") for n in self.names("proc") if n.isdigit()}
 
     def size_of_tmpfs(self, place: str) -> int | None:
-        """Return the size of the tmpfs mounted there, if it is known."""
+        """Return the size of the tmpfs mounted at `place` (B); None if unknown."""
         pattern = rf"^\S+ {re.escape(place)} tmpfs \S*?\bsize=(\d+)([kmg]?)\b"
         found = re.search(pattern, self.text("proc/mounts"), re.M)
         return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2]] if found else None

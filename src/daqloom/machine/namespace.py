@@ -1,6 +1,6 @@
-"""Network namespaces, each of a process that ends with its input: none outlives this process.
+"""Network namespaces, each held by a process that ends with its input, thus with this process.
 
-They need root, or a user to whom the kernel allows a user namespace."""
+They require root, or a user whom the kernel allows user namespaces."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from daqloom.machine.launch import Launcher, Task
 from daqloom.results.errors import MeasureError
 
 NETWORK = "10.113.0.0/16"
-"""Network of the units' addresses."""
+"""Network from which units get their addresses."""
 
 _PACKAGES = {
     "ethtool": "ethtool",
@@ -33,23 +33,23 @@ class Namespace:
     """A network namespace."""
 
     holder: int
-    """Process by which it exists."""
+    """PID of the process that keeps the namespace alive."""
 
     @property
     def enter(self) -> tuple[str, ...]:
-        """Beginning of a command that runs in the namespace."""
+        """Beginning of a command line that runs in the namespace."""
         as_root = () if os.geteuid() == 0 else ("--user", "--preserve-credentials")
         return (tool("nsenter"), "--target", str(self.holder), *as_root, "--net")
 
     def run(self, *command: str, text: str = "") -> None:
-        """Run a program in the namespace, with an input text. Raises MeasureError."""
+        """Run a program in the namespace with `text` as its input. Raises MeasureError."""
         whole = (*self.enter, tool(command[0]), *command[1:])
         done = subprocess.run(whole, input=text.encode(), capture_output=True)
         if done.returncode:
             raise refused(done.stderr)
 
     def batch(self, program: str, lines: Iterable[str]) -> None:
-        """Run `ip`, `bridge` or `tc` in the namespace, with commands as lines. Raises
+        """Run `ip`, `bridge` or `tc` in the namespace with its commands as `lines`. Raises
         MeasureError."""
         self.run(program, "-batch", "-", text="\n".join(lines))
 
@@ -57,8 +57,8 @@ class Namespace:
 def new_namespace(
     stack: ExitStack, outer: Namespace | None = None, settings: Mapping[str, str] | None = None
 ) -> Namespace:
-    """Return a new namespace, which ends with the stack or with this process, in the user namespace
-    of `outer` or in a new one. `settings` are kernel settings by their paths below /proc/sys/net.
+    """Return a new namespace, which ends with `stack` or with this process. It is in the user
+    namespace of `outer`, or in a new one. `settings`: kernel settings by paths below /proc/sys/net.
     Raises MeasureError."""
     as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     unshare = (*outer.enter, tool("unshare")) if outer else (tool("unshare"), *as_root)
@@ -83,25 +83,25 @@ def new_namespace(
 
 @dataclass(frozen=True)
 class Within:
-    """Launcher whose tasks run in the namespaces of their units."""
+    """Launcher whose tasks run in the network namespaces of their units."""
 
     launcher: Launcher
     namespaces: Sequence[Namespace]
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
-        """Return the tasks that start units: see `Launcher`."""
+        """Return the tasks that start units, as `Launcher` describes."""
         return [
             replace(task, command=(*self.namespaces[task.units[0]].enter, *task.command))
             for task in self.launcher.tasks(units, control)
         ]
 
     def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Return the command within the namespace of a unit's host."""
+        """Return the command that runs in the network namespace of a unit."""
         return (*self.namespaces[unit].enter, *self.launcher.command_at(unit, command))
 
 
 def tool(name: str) -> str:
-    """Return the path of a program, also of one for root. Raises MeasureError."""
+    """Return the path of a program, including programs in root's folders. Raises MeasureError."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if found is None:
         raise MeasureError(
@@ -112,7 +112,7 @@ def tool(name: str) -> str:
 
 
 def refused(errors: bytes) -> MeasureError:
-    """Return the error for a refusal of the kernel, with a program's message."""
+    """Return the error for a refusal by the kernel, with the message of the program."""
     lines = errors.decode(errors="replace").strip().splitlines() or ["no reason given"]
     return MeasureError(
         f"this machine does not allow network namespaces ({lines[0][:200]}); run as root, or "

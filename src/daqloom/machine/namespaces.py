@@ -1,5 +1,5 @@
-"""Network of the units of this machine: each in a network namespace, with a link (a veth pair) to
-one bridge. Links go down, become slower and lose packets."""
+"""Network of the units on this machine: each is in a network namespace, with a link (a veth pair)
+to one bridge. Links can go down, become slower and lose packets."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ from daqloom.machine.namespace import NETWORK, Namespace, Within, new_namespace,
 
 MTU_BYTES = 9000
 FRAME_BITS = 8 * (MTU_BYTES + 38)
-"""Size of a frame on the wire, with preamble and gap."""
+"""Size of a full frame on the wire, including preamble and gap."""
 _PARTS = 1_000_000
-"""Resolution of losses."""
+"""Denominator of loss shares in nftables rules."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,14 @@ class Link:
 
     up: bool = True
     lost_to_unit: float = 0.0
-    """Lost share of the packets to the unit."""
+    """Share of packets to the unit that are lost."""
     lost_from_unit: float = 0.0
     rate_bps: int = 0
-    """Rate in each direction; 0: unlimited."""
+    """Rate limit in each direction (b/s); 0: unlimited."""
 
 
 def tools_of(links: Iterable[Link]) -> list[str]:
-    """Return the programs besides `ip` that bring links into these states."""
+    """Return the programs, other than `ip`, that can bring links into these states."""
     found = set()
     for link in links:
         found |= {"tc"} if link.rate_bps else set()
@@ -39,8 +39,8 @@ def tools_of(links: Iterable[Link]) -> list[str]:
 
 
 class Namespaces:
-    """Network of `units` units; a context. Raises MeasureError on entering if this machine does not
-    allow it, or lacks one of the `tools`."""
+    """Network of `units` units; a context. Entering raises MeasureError if this machine does not
+    allow namespaces, or lacks one of the `tools`."""
 
     def __init__(self, units: int, tools: Iterable[str] = ()) -> None:
         self._units, self._tools = units, tools
@@ -59,7 +59,7 @@ class Namespaces:
                 host = new_namespace(stack, self._bridge)
                 self.hosts.append(host)
                 peer = f"peer name eth0 mtu {MTU_BYTES} netns {host.holder}"
-                # One segment a packet: losses do not hit 64 kB at once.
+                # Frames hold one segment each, so that a loss does not concern 64 kB at once.
                 inside += [
                     f"link add name u{unit} mtu {MTU_BYTES} type veth {peer}",
                     f"link set u{unit} gso_max_segs 1 master bridge up",
@@ -85,7 +85,7 @@ class Namespaces:
         return Within(launcher, self.hosts)
 
     def set(self, unit: int, before: Link, now: Link) -> None:
-        """Bring the link of a unit from one state to another. Raises MeasureError."""
+        """Change the link of a unit from one state to another. Raises MeasureError."""
         port = f"u{unit}"
         if now.up != before.up:
             self._bridge.run("ip", "link", "set", port, "up" if now.up else "down")
@@ -98,7 +98,7 @@ class Namespaces:
 
 
 def frame_loss(bit_error_rate: float) -> float:
-    """Return the share of full frames with an error."""
+    """Return the share of full frames that contain a bit error."""
     return float(1 - (1 - bit_error_rate) ** FRAME_BITS)
 
 
@@ -111,7 +111,7 @@ def _shaping(device: str, rate_bps: int) -> list[str]:
 
 
 def _losing(port: str, link: Link) -> str:
-    """Return a script of nft that drops packets of a port of the bridge."""
+    """Return an nft script that drops packets at a port of the bridge."""
     lines = [f"table netdev {port}", f"delete table netdev {port}", f"table netdev {port} {{"]
     for hook, share in (("egress", link.lost_to_unit), ("ingress", link.lost_from_unit)):
         parts = round(share * _PARTS)

@@ -1,4 +1,4 @@
-"""Processes of the run control, with their output in files."""
+"""Processes that the run control starts, with their output in log files."""
 
 import asyncio
 import os
@@ -12,11 +12,11 @@ from daqloom.machine.launch import Task
 
 MOST_SHOWN_BYTES = 4096
 _CPUCLOCK_SCHED = 2
-"""Kind of clock in the number from clock_getcpuclockid(3)."""
+"""Kind of clock, as clock_getcpuclockid(3) encodes it in a clock ID."""
 
 
 class Processes:
-    """Runner of tasks with logs in `folder`; `on_exit(units, how)` is called at the end of each."""
+    """Runner of tasks, with logs in `folder`; calls `on_exit(units, how)` when a task ends."""
 
     def __init__(
         self, folder: Path, token: bytes, on_exit: Callable[[tuple[int, ...], str], None]
@@ -27,13 +27,13 @@ class Processes:
         self._watchers: set[asyncio.Task[None]] = set()
 
     def start(self, task: Task) -> None:
-        """Start the process; a failure to start is reported as its end."""
+        """Start the process of a task; a failure to start is reported as its end."""
         watcher = asyncio.get_running_loop().create_task(self._run(task))
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
 
     def stands_for_several(self, unit: int) -> bool:
-        """Return whether one local process, such as srun, has this unit and others."""
+        """Return whether one local process, such as srun, runs this unit together with others."""
         return any(unit in units and len(units) > 1 for units in self._running.values())
 
     def kill(self, unit: int) -> None:
@@ -47,7 +47,7 @@ class Processes:
                 _signal(process, number)
 
     def cpu_s(self, unit: int) -> float | None:
-        """Return the CPU time of the unit's process (s); None if it has none."""
+        """Return the CPU time of the unit's process (s); None if it has no process."""
         for process, units in self._running.items():
             if units == (unit,):
                 with suppress(OSError):  # the process has ended
@@ -55,14 +55,14 @@ class Processes:
         return None
 
     async def end(self) -> None:
-        """End all processes, those being started included."""
+        """Kill all processes, including those being started, and wait for their end."""
         self._ending = True
         for process in list(self._running):
             _signal(process, signal.SIGKILL)
         await asyncio.gather(*self._watchers, return_exceptions=True)
 
     def log(self, unit: int) -> Path:
-        """Return the file of the unit's output."""
+        """Return the path of the file with the unit's output."""
         return self._folder / f"unit-{unit}.log"
 
     def last_lines(self, unit: int, count: int = 5) -> list[str]:

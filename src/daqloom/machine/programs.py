@@ -1,4 +1,4 @@
-"""Programs with bounded time and output, which leave no processes behind."""
+"""Programs run with limits on time and output, without leaving processes behind."""
 
 import os
 import secrets
@@ -13,24 +13,24 @@ from typing import IO
 
 PIECE_BYTES = 1 << 16
 MARK = "DAQLOOM_PROGRAM"
-"""Environment variable that marks the processes of a program."""
+"""Environment variable by which the processes of a program are found."""
 PATIENCE_S = 5.0
-"""Time limit for the end of a killed process (s)."""
+"""Time limit for a killed process to end (s)."""
 SWEEPS = 8
-"""Searches for further processes of a session."""
+"""Limit on repeated searches for further processes of a session."""
 
 
 class TooLongError(Exception):
-    """The output of a program is too long."""
+    """Raised if the output of a program exceeds its limit."""
 
 
 def run_program(
     command: Sequence[str], text: bytes, timeout_s: float, most_bytes: int
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program with `text` on its standard input until it ends, and end its descendants, even
-    with open pipes; daemons stay, such as the master connection of ssh. Raises TimeoutError and
-    TooLongError for more than `most_bytes` on an output, after which daemons are ended too, and
-    OSError for a program that does not start."""
+    """Run a program with `text` on its standard input until it ends; then end its descendants, even
+    if they hold pipes open. Daemons stay, such as the master connection of ssh. Raises
+    TimeoutError, TooLongError for more than `most_bytes` on an output (both also end daemons), and
+    OSError if the program does not start."""
     ends_s, mark = time.monotonic() + timeout_s, secrets.token_hex(8)
     process = subprocess.Popen(
         command,
@@ -54,10 +54,10 @@ def run_program(
 
 
 def end_session(process: "subprocess.Popen[bytes]", mark: str = "") -> None:
-    """Kill the leader of a session, its descendants, its session and all processes with the mark in
+    """Kill the leader of a session, its descendants, its session, and all processes with `mark` in
     their environment."""
     for _ in range(SWEEPS):
-        # The leader is reaped last: until then its number belongs to no other session.
+        # The leader is reaped last, because until then no other session can get its number.
         found = _session(process.pid, f"{MARK}={mark}" if mark else "")
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
@@ -93,7 +93,7 @@ def _environment(process: Path) -> list[str]:
 def _exchange(
     process: "subprocess.Popen[bytes]", text: bytes, ends_s: float, most_bytes: int
 ) -> tuple[bytes, bytes]:
-    """Return the standard output and error of a process until it ends."""
+    """Write the input of a process, and return its standard output and error after its end."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -117,7 +117,7 @@ def _exchange(
                 if process.stdin in ready and not (left := _written(process.stdin, left)):
                     waiting.unregister(process.stdin)
                     process.stdin.close()
-                # At the end the rest is read, even from open pipes.
+                # After the end, remaining output is read, even from pipes that are still open.
                 for pipe, printed in outputs.items():
                     is_due = pipe in (ready if is_running else waiting.get_map())
                     if is_due and _is_drained(pipe, printed, ends_s, most_bytes):
@@ -128,7 +128,7 @@ def _exchange(
 
 
 def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
-    """Write a piece; return the rest, nothing if the pipe is closed at its other end."""
+    """Write a piece of `left`; return the rest, which is empty if the reader closed the pipe."""
     try:
         return left[os.write(pipe.fileno(), left[:PIECE_BYTES]) :]
     except BlockingIOError:
@@ -138,7 +138,7 @@ def _written(pipe: IO[bytes], left: memoryview) -> memoryview:
 
 
 def _is_drained(pipe: IO[bytes], printed: bytearray, ends_s: float, most_bytes: int) -> bool:
-    """Read a pipe; return whether it has ended. Raises TooLongError and TimeoutError."""
+    """Read what is available; return whether the pipe ended. Raises TooLongError, TimeoutError."""
     while piece := pipe.read(PIECE_BYTES):
         printed += piece
         if len(printed) > most_bytes:
