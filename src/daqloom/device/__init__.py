@@ -1,1 +1,1 @@
-"""The device under test: a switch whose buffers a scenario sets and whose counters it reads."""
+"""Device under test: a switch whose buffers a scenario sets and whose counters it reads."""

@@ -1,5 +1,5 @@
 """Interface of an adapter, which sets the buffers of a switch's ports, reads their counters, or
-both; `under_test.py` decides what to set and when to restore it."""
+both; `under_test.py` decides which values to set, and when to restore the old ones."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from daqloom.scenario.schema.part import Part
 
 
 class AdapterError(MeasureError):
-    """Failure of a device to answer or to comply. The message is one printable line without
+    """Error if a device does not answer or does not obey. The message is one printable line without
     secrets."""
 
     def __init__(self, sentence: str) -> None:
@@ -28,20 +28,20 @@ class AdapterError(MeasureError):
 
 @dataclass(frozen=True)
 class PortBuffer:
-    """Limits of each port; None: left unchanged, or unknown."""
+    """Buffer limits of each port; None: left unchanged, or unknown."""
 
     limit_bytes: int | None = None
     limit_packets: int | None = None
     reserved_bytes: int | None = None
-    """Bytes reserved for the port, besides its share of the pool."""
+    """Bytes reserved for the port, in addition to its share of the pool."""
     shared_bytes: int | None = None
     """Bytes of the pool that all ports share."""
     alpha: float | None = None
     """Dynamic threshold: limit of a port as a multiple of the free part of the pool."""
     ecn_bytes: int | None = None
-    """Backlog from which on packets are marked; 0: never."""
+    """Backlog from which packets are ECN-marked (B); 0: never."""
     pace_bps: int | None = None
-    """Rate of sending; 0: the rate of the link."""
+    """Sending rate limit (b/s); 0: the rate of the link."""
 
     @property
     def given(self) -> dict[str, int | float]:
@@ -52,7 +52,7 @@ class PortBuffer:
 
 @dataclass(frozen=True)
 class PortCount:
-    """Counters of a port since an arbitrary time."""
+    """Counters of a port since an arbitrary start time."""
 
     sent: int
     sent_bytes: int
@@ -67,7 +67,7 @@ def _resolved(name: str, info: ValidationInfo) -> str:
 
 
 def check_regular(*names: str) -> None:
-    """Raise OSError for a file that is not regular, before a library opens it; empty names are
+    """Raise OSError if a file is not a regular file, before a library opens it; empty names are
     skipped."""
     for name in names:
         if name:
@@ -75,22 +75,22 @@ def check_regular(*names: str) -> None:
 
 
 FileName = Annotated[str, Field(max_length=4096), AfterValidator(_resolved)]
-"""Name of a file or folder, relative to the folder of the device's own file."""
+"""Name of a file or folder, relative to the folder of the device file."""
 
 
 class AdapterOptions(Part):
-    """Keys of every adapter's table in a device's file."""
+    """Keys that the table of every adapter has in a device file."""
 
     timeout: PositiveSeconds = 10.0
     """Time within which the device must answer (s)."""
 
 
 class Adapter(Protocol):
-    """Connection to a device; a context. Entering changes nothing, and raises AdapterError without
-    an answer."""
+    """Connection to a device; a context. Entering changes nothing, and raises AdapterError if the
+    device does not answer."""
 
     Options: ClassVar[type[AdapterOptions]]
-    """Keys of the adapter's table."""
+    """Class with the keys of the adapter's table."""
 
     def __init__(
         self, options: Any, ports: Sequence[str], credentials: Credentials | None
@@ -103,23 +103,23 @@ class Adapter(Protocol):
 
 @runtime_checkable
 class Configures(Adapter, Protocol):
-    """Sets the buffers of the ports. All methods raise AdapterError."""
+    """Adapter that sets the buffers of the ports. All methods raise AdapterError."""
 
     settable: ClassVar[frozenset[str]]
-    """Fields of `PortBuffer` that can be set."""
+    """Names of the fields of `PortBuffer` that can be set."""
     rounding: ClassVar[float]
-    """Relative rounding of values by the device; 0: exact."""
+    """Relative error by which the device may round values; 0: exact."""
 
     def identity(self) -> str:
-        """Return the unique identity of the device, such as its serial number or chassis ID, which
-        does not depend on the address or command."""
+        """Return the unique identity of the device, such as its serial number or chassis ID; it
+        must not depend on the address or command."""
 
     def plan(self, desired: PortBuffer) -> list[str]:
-        """Return the steps of `apply`, a line each in the device's own words, without any
-        effect."""
+        """Return the steps of `apply` without executing them, one line each in the device's own
+        language."""
 
     def save(self) -> dict[str, Any]:
-        """Return the present configuration as JSON, for `restore`."""
+        """Return the present configuration as JSON, as input of `restore`."""
 
     def apply(self, desired: PortBuffer) -> None:
         """Set each port."""
@@ -128,24 +128,24 @@ class Configures(Adapter, Protocol):
         """Return the buffers that the device reports, by port."""
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Restore the result of `save`, also that of another process."""
+        """Restore a configuration from `save`, which another process may have called."""
 
 
 @runtime_checkable
 class Counts(Adapter, Protocol):
-    """Reads counters of the ports. All methods raise AdapterError."""
+    """Adapter that reads the counters of the ports. All methods raise AdapterError."""
 
     def begin(self) -> None:
-        """Reset the peaks, if the device has any."""
+        """Reset the peak counters, if the device has any."""
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return the counters of all ports, by port."""
+        """Return the counters of all ports, by port name."""
 
 
 @runtime_checkable
 class RunsPrograms(Protocol):
-    """Adapter that runs programs named in the device's file."""
+    """Adapter that runs programs named in the device file."""
 
     def commands(self, desired: PortBuffer) -> list[str]:
-        """Return the command lines of a measurement that sets `desired` or, if that is empty,
-        reads counters; none is run."""
+        """Return the command lines of a measurement without running them: they set `desired` or, if
+        it is empty, read counters."""

@@ -1,5 +1,5 @@
-"""Credentials for a device: from the environment or a file of the user alone, never from a
-scenario, and never in a result or a log."""
+"""Credentials for a device: from the environment or from a private file of the user, never from a
+scenario; they never appear in a result or log."""
 
 import os
 import stat
@@ -19,8 +19,7 @@ _KEYS = ("user", "password", "token", "key_file")
 
 @dataclass(frozen=True)
 class Credentials:
-    """Name, password, token (such as an SNMP community) and file of a private key; empty:
-    absent."""
+    """Name, password, token (such as an SNMP community) and private-key file; empty: not given."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -28,14 +27,14 @@ class Credentials:
     key_file: str = ""
 
     def without_secrets(self, text: str) -> str:
-        """Return a text with each secret in it replaced."""
+        """Return a text in which each secret is replaced by asterisks."""
         for secret in (self.password, self.token):
             text = text.replace(secret, "***") if secret else text
         return text
 
 
 def credentials_of(file: Path | None, environment: Mapping[str, str] = os.environ) -> Credentials:
-    """Return the credentials of a file, or without one those of DAQLOOM_DEVICE_USER, _PASSWORD,
+    """Return the credentials in a file; without a file, those in DAQLOOM_DEVICE_USER, _PASSWORD,
     _TOKEN and _KEY_FILE. Raises ScenarioError."""
     if file is None:
         return Credentials(**{key: environment.get(PREFIX + key.upper(), "") for key in _KEYS})
@@ -43,7 +42,7 @@ def credentials_of(file: Path | None, environment: Mapping[str, str] = os.enviro
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
-        # The message of the parser could show a secret.
+        # The parser's message could contain a secret.
         raise ScenarioError(f"credentials: {file} is not TOML; expected {_EXAMPLE}") from None
     wrong = [key for key, value in document.items() if key not in _KEYS or type(value) is not str]
     if wrong:
@@ -57,7 +56,7 @@ def credentials_of(file: Path | None, environment: Mapping[str, str] = os.enviro
 
 
 def _read_own(file: Path) -> str:
-    """Return the text of a private file of this user or root. Raises ScenarioError."""
+    """Return the text of a private file of this user or of root. Raises ScenarioError."""
     try:
         with open_text(file) as opened:
             found = os.fstat(opened.fileno())

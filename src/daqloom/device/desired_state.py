@@ -1,4 +1,4 @@
-"""Desired state of a device: the scenario's keys of the switch's packet buffer."""
+"""Desired state of a device, from the scenario's keys for the switch's packet buffer."""
 
 from collections.abc import Collection
 
@@ -24,8 +24,8 @@ NO_LIMIT = frozenset({"limit_bytes", "limit_packets", "shared_bytes"})
 def desired_buffer(
     scenario: Scenario, level: str, ports: int, settable: Collection[str]
 ) -> PortBuffer:
-    """Return the buffer of each of `ports` ports of a level, without the scenario's defaults.
-    Raises ScenarioError for a key that is not `settable` on the device."""
+    """Return the buffer of each of `ports` ports at a switch level, without defaults of the
+    scenario. Raises ScenarioError for a key that is not `settable` on the device."""
     buffer = scenario.network.switch.at_level(level)
     given = {
         field: getattr(buffer, key) for field, key in KEYS.items() if key in buffer.model_fields_set
@@ -48,5 +48,5 @@ def desired_buffer(
 
 
 def key_of(field: str, level: str) -> str:
-    """Return the key of a scenario for a field."""
+    """Return the scenario's key for a field of a port's buffer."""
     return f"network.switch.{level}.{KEYS[field]}"

@@ -84,7 +84,7 @@ def load_device(path: str | PathLike[str]) -> DeviceFile:
 def build(
     model: type[T], document: Mapping[str, Any], source: str, folder: Path | None = None
 ) -> T:
-    """Return the table of a document with file names relative to `folder`. Raises ScenarioError."""
+    """Return a table of a document, with file names relative to `folder`. Raises ScenarioError."""
     try:
         return model.model_validate(dict(document), context={"folder": folder})
     except ValidationError as error:

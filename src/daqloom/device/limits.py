@@ -1,4 +1,4 @@
-"""Limits that protect a shared network: the rate of a measurement, and its addresses."""
+"""Limits that protect a shared network: total rate of a measurement, and its addresses."""
 
 import ipaddress
 
@@ -9,7 +9,7 @@ from daqloom.scenario.schema.models import Scenario
 
 
 def check_limits(scenario: Scenario, limits: Limits) -> None:
-    """Raise ScenarioError if a scenario exceeds the limits of a device's file."""
+    """Raise ScenarioError if a scenario exceeds the limits in a device file."""
     measure = scenario.measure
     if limits.rate:
         connections = scenario.readout.units * scenario.builders.units

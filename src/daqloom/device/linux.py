@@ -19,7 +19,7 @@ _IDENTITY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12} net:\[[0-9]{1
 
 
 class _Discipline(BaseModel):
-    """Queueing discipline, as `tc -j -s` prints it."""
+    """Queueing discipline in the format of `tc -j -s`."""
 
     model_config = ConfigDict(strict=True)
 
@@ -33,13 +33,13 @@ class _Discipline(BaseModel):
 
     @property
     def limit(self) -> int:
-        """Its limit in bytes or packets; -1: unknown."""
+        """Limit of the discipline in bytes or packets; -1: unknown."""
         found = self.options.get("limit")
         return found if isinstance(found, int) else -1
 
     @property
     def place(self) -> str:
-        """Place below the device, for `tc`."""
+        """Place of the discipline below its device, as an argument of `tc`."""
         return f"parent {self.parent}" if self.parent else "root"
 
 
@@ -47,7 +47,7 @@ _LIST = TypeAdapter(list[_Discipline])
 
 
 class Linux:
-    """The machine; only the FIFOs of the named ports are changed."""
+    """Linux machine as a switch; only the FIFOs of the named ports are changed."""
 
     Options = ToolOptions
     settable: ClassVar[frozenset[str]] = frozenset(KINDS.values())
@@ -67,7 +67,7 @@ class Linux:
         pass
 
     def identity(self) -> str:
-        """Return the identity of the kernel since it was booted, and its network namespace."""
+        """Return the identity of the kernel, valid until a reboot, and of its network namespace."""
         found = " ".join(
             answer(self._options, command, what="identity").strip()
             for command in (KERNEL, NAMESPACE)
@@ -81,8 +81,8 @@ class Linux:
         return f"kernel {found}"
 
     def commands(self, desired: PortBuffer) -> list[str]:
-        """Return the command lines of a measurement, without running any. The lines that set a
-        queue depend on the port's present one."""
+        """Return the command lines of a measurement without running them. The lines that set a
+        queue depend on the port's present queue."""
         reading = [line(self._options, _show(port)) for port in self._ports]
         if not desired.given:
             return reading
@@ -95,7 +95,7 @@ class Linux:
         ]
 
     def plan(self, desired: PortBuffer) -> list[str]:
-        """Return the lines of `tc`."""
+        """Return the `tc` lines that `apply` would run."""
         kind, limit = _fifo(desired)
         return [f"tc {_line(port, self._buffer(port), kind, limit)}" for port in self._ports]
 
@@ -117,7 +117,7 @@ class Linux:
         return {port: PortBuffer(**{KINDS[fifo.kind]: fifo.limit}) for port, fifo in found}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Set kinds, handles and limits back."""
+        """Restore kind, handle and limit of each FIFO."""
         lines = []
         for port, old in saved.items():
             if old["kind"] not in KINDS or type(old["limit"]) is not int:
@@ -126,7 +126,7 @@ class Linux:
         self._do(lines)
 
     def begin(self) -> None:
-        """Do nothing: a FIFO has no peak."""
+        """Do nothing, because FIFOs do not record peaks."""
 
     def read(self) -> Mapping[str, PortCount]:
         """Return the counters of each FIFO."""
@@ -174,7 +174,7 @@ def _fifo(desired: PortBuffer) -> tuple[str, int]:
 
 
 def _line(port: str, fifo: _Discipline, kind: str, limit: int, handle: str = "") -> str:
-    """Return the line that gives `fifo` a kind and a limit."""
+    """Return the `tc` line that gives `fifo` a new kind and limit."""
     if kind == fifo.kind and handle in ("", fifo.handle):
         return f"qdisc change dev {port} {fifo.place} handle {fifo.handle} {kind} limit {limit}"
     named = f"handle {handle} " if handle else ""

@@ -8,7 +8,7 @@ from daqloom.device.registry import configuring, counting
 
 
 def port_states(path: Path) -> dict[str, dict[str, Any]]:
-    """Return limits and counters by port. Raises ScenarioError and MeasureError."""
+    """Return limits and counters by port name. Raises ScenarioError and MeasureError."""
     device, source = load_device(path), str(path)
     found: dict[str, dict[str, Any]] = {port: {} for port in device.ports}
     if (sets := configuring(device, source)) is not None:

@@ -48,7 +48,7 @@ def _adapters() -> Iterator[str]:
 
 
 def does(kind: type[Adapter]) -> str:
-    """Return the functions of an adapter, in words."""
+    """Return the functions of an adapter as text."""
     keys = [KEYS[field] for field in KEYS if field in getattr(kind, "settable", ())]
     found = [f"sets {', '.join(keys)}"] if keys else []
     found += ["reads counters"] if hasattr(kind, "read") else []

@@ -15,7 +15,7 @@ from daqloom.scenario.errors import ScenarioError
 
 GROUP = "daqloom.adapters"
 PACKAGE = "daqloom-adapters"
-"""Package of the adapters for switches of makers and for time-series databases."""
+"""Name of the package with adapters for vendors' switches and time-series databases."""
 
 
 def names() -> list[str]:
@@ -35,15 +35,15 @@ def adapter_type(name: str) -> type[Adapter]:
 
 
 def missing() -> list[str]:
-    """Return how to install daqloom's own adapters that are not installed."""
+    """Return the advice to install daqloom's own adapters, if they are missing."""
     if any(point.dist and point.dist.name == PACKAGE for point in plugins.by_name(GROUP).values()):
         return []
     return [f"more adapters come with: pip install {PACKAGE}"]
 
 
 def name_conflicts(among: Collection[str] | None = None) -> list[str]:
-    """Return sentences on adapters that are ignored in favour of another of the same name: all, or
-    those with a name in `among`."""
+    """Return sentences about adapters that are ignored because another one of the same name is
+    used: all such adapters, or those with a name in `among`."""
     points = plugins.by_name(GROUP)
     return [
         f'the adapter "{printable(point.name)}" of {_package(point)} is left out: {_package(used)} '
@@ -55,13 +55,13 @@ def name_conflicts(among: Collection[str] | None = None) -> list[str]:
 
 
 def _package(point: EntryPoint) -> str:
-    """Return the name of the package of an entry point."""
+    """Return the name of the package to which an entry point belongs."""
     name = point.dist.name if point.dist else point.module.partition(".")[0]
     return f"the package {printable(str(name))[:80]}"
 
 
 def _loaded(point: EntryPoint) -> type[Adapter]:
-    """Return the class that an entry point names. Raises ScenarioError."""
+    """Return the class to which an entry point refers. Raises ScenarioError."""
     try:
         kind = plugins.load(point)
     except plugins.LoadError as error:
@@ -85,8 +85,8 @@ def _broken(point: EntryPoint, why: str) -> ScenarioError:
 
 
 def configuring(device: DeviceFile, source: str) -> Configures | None:
-    """Return the adapter that sets a device's buffers, not yet entered, if its file names one.
-    Raises ScenarioError."""
+    """Return the adapter that sets a device's buffers, not yet entered; None if the device file
+    names none. Raises ScenarioError."""
     found = _made(device, "configure", source)
     if found is not None and not isinstance(found, Configures):
         lacks = [each for each in _CONFIGURES if not hasattr(found, each)]
@@ -103,8 +103,8 @@ def configuring(device: DeviceFile, source: str) -> Configures | None:
 
 
 def counting(device: DeviceFile, source: str) -> Counts | None:
-    """Return the adapter that reads a device's counters, if its file names one. Raises
-    ScenarioError."""
+    """Return the adapter that reads a device's counters, not yet entered; None if the device file
+    names none. Raises ScenarioError."""
     found = _made(device, "count", source)
     if found is not None and not isinstance(found, Counts):
         raise ScenarioError(

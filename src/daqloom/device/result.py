@@ -1,4 +1,4 @@
-"""Metrics of a device's ports, by the names of those of a simulation."""
+"""Metrics of a device's ports, with the names of the simulation's metrics."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,22 +9,22 @@ from daqloom.results.errors import MeasureError
 
 
 class DeviceWatch:
-    """Counters of a device from now on."""
+    """Watch of a device's counters from construction on."""
 
     def __init__(self, device: DeviceUnderTest) -> None:
-        """Begin. Raises MeasureError."""
+        """Start counting. Raises MeasureError."""
         self._device, self._begin = device, device.begin()
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics of the time until now. Raises MeasureError."""
+        """Return the metrics from the start until now. Raises MeasureError."""
         return device_metrics(self._begin, self._device.read(), self._device.file.level)
 
 
 def device_metrics(
     begin: Mapping[str, PortCount], end: Mapping[str, PortCount], level: str
 ) -> dict[str, Any]:
-    """Return the metrics of ports between two counts, if anything is counted. The peak of the
-    switch is the sum of its ports', an upper bound. Raises MeasureError if a counter has fallen."""
+    """Return the metrics of ports between two readings; empty without counters. The switch's peak
+    is the sum of its ports' peaks, an upper bound. Raises MeasureError if a counter has fallen."""
     if not end:
         return {}
     dropped = {port: _since(port, begin[port].dropped, end[port].dropped) for port in end}

@@ -1,8 +1,8 @@
-"""Configurations of devices before a measurement: written before the first change and removed once
-restored, so that `daqloom lab restore` can repair the devices after a crash.
+"""Saved configurations of devices: written before the first change of a measurement and removed
+after the restoration, so that `daqloom lab restore` can repair devices after a crash.
 
-One file per device, in $XDG_STATE_HOME/daqloom/devices, readable by its user alone and named by the
-identity that the device reports. A measuring process holds the lock of its device."""
+Each device has one file in $XDG_STATE_HOME/daqloom/devices, readable only by its user and named
+after the identity that the device reports. A measuring process holds the lock of its device."""
 
 import fcntl
 import hashlib
@@ -28,19 +28,19 @@ LARGEST_FILE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class SavedState:
-    """Configuration of a device before a measurement."""
+    """Configuration of a device before a measurement changed it."""
 
     source: str
-    """Name of the device's file, as given."""
+    """Name of the device file, as given by the user."""
     device: DeviceFile
     configuration: Mapping[str, Any]
-    """Result of the adapter's `save`."""
+    """Return value of the adapter's `save`."""
     at: str
-    """Time of saving, ISO 8601 in UTC."""
+    """Time of saving (ISO 8601, UTC)."""
 
 
 def folder() -> Path:
-    """Return the folder, made if necessary. Raises MeasureError."""
+    """Return the folder for saved configurations, created if necessary. Raises MeasureError."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     found = Path(base, "daqloom", "devices")
     try:
@@ -54,15 +54,15 @@ def folder() -> Path:
 
 
 def file_of(identity: str) -> Path:
-    """Return the file for the configuration of the device with an identity: one per switch, for
-    all its ports. Raises MeasureError."""
+    """Return the file for the configuration of the device with this identity; one file covers all
+    ports of a switch. Raises MeasureError."""
     return folder() / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
 
 
 @contextmanager
 def exclusive(identity: str, source: str) -> Iterator[Path]:
-    """Lock a device; yield the file for its configuration. Raises MeasureError if another process
-    has locked the device, or has left it changed."""
+    """Lock a device, and yield the file for its configuration. Raises MeasureError if another
+    process holds the lock, or has left the device changed."""
     path = file_of(identity)
     with locked(path, source):
         if path.exists():
@@ -74,7 +74,7 @@ def exclusive(identity: str, source: str) -> Iterator[Path]:
 
 
 def write(path: Path, saved: SavedState) -> None:
-    """Write a configuration to the disk. Raises MeasureError."""
+    """Write a configuration durably to disk. Raises MeasureError."""
     document = {
         "schema": 1,
         "source": saved.source,
@@ -93,7 +93,7 @@ def write(path: Path, saved: SavedState) -> None:
 
 
 def read(path: Path) -> SavedState:
-    """Read a configuration. Raises MeasureError."""
+    """Read a saved configuration. Raises MeasureError."""
     try:
         document = json.loads(read_text(path, LARGEST_FILE_BYTES))
         device = DeviceFile.model_validate(document["device"])
@@ -110,7 +110,7 @@ def read(path: Path) -> SavedState:
 
 def leftovers() -> list[Path]:
     """Return the files of unlocked devices that were not restored, the newest first: of two files
-    of one device, the older one has the first configuration. Raises MeasureError."""
+    for one device, the older one contains the original configuration. Raises MeasureError."""
     found = []
     for path in sorted(folder().glob("*.json")):
         with suppress(MeasureError), locked(path, ""):
@@ -119,7 +119,7 @@ def leftovers() -> list[Path]:
 
 
 def _saved_at(path: Path) -> datetime:
-    """Return the time in a file, or that of its last change if it is damaged."""
+    """Return the time in a file; for a damaged file, the time of its last change."""
     with suppress(MeasureError, ValueError, OSError):
         return datetime.fromisoformat(read(path).at).astimezone(UTC)
     with suppress(OSError):
@@ -128,14 +128,14 @@ def _saved_at(path: Path) -> datetime:
 
 
 def now() -> str:
-    """Return the present time, as files contain it."""
+    """Return the present time as text, in the format of the files."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 @contextmanager
 def locked(path: Path, source: str) -> Iterator[TextIO]:
-    """Hold the lock of a device's file. Raises MeasureError if another process holds it."""
-    # Lock files stay: after a removal, two processes could lock two files of one name.
+    """Hold the lock of a device's file. Raises MeasureError if another process holds the lock."""
+    # Lock files are never removed; otherwise two processes could lock two files of one name.
     try:
         handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Programs that configure a device, run on this machine or through a command such as ssh."""
+"""Programs that configure a device, run locally or through a command such as ssh."""
 
 import shlex
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ class ToolOptions(AdapterOptions):
 
 
 def line(options: ToolOptions, command: Sequence[str]) -> str:
-    """Return the command line that `answer` runs."""
+    """Return the command line that `answer` runs, as text."""
     return shlex.join([*options.through, *command])
 
 
 def answer(options: ToolOptions, command: Sequence[str], text: str = "", *, what: str) -> str:
-    """Return the output of a program. Raises AdapterError with `what` at its beginning."""
+    """Return the output of a program. Raises AdapterError, whose message begins with `what`."""
     whole = [*options.through, *command]
     shown = f"{what}: `{' '.join(whole)[:200]}`"
     try:

@@ -1,5 +1,5 @@
-"""Device under test: its buffers are the scenario's during a measurement, and are restored
-afterwards."""
+"""Device under test: during a measurement its buffers have the scenario's values; afterwards they
+are restored."""
 
 import json
 import math
@@ -23,12 +23,12 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 
 TINY = 1e-9
-"""Largest relative difference of equal values."""
+"""Largest relative difference at which values count as equal."""
 
 
 class DeviceUnderTest:
-    """The device; a context. Raises ScenarioError for values that cannot be set, before any change,
-    and MeasureError on entering for a device that does not comply, and is then restored."""
+    """Device under test; a context. Raises ScenarioError, before any change, for values that cannot
+    be set. Entering raises MeasureError for a device that does not comply, after restoring it."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._source = scenario.measure.device
@@ -37,7 +37,7 @@ class DeviceUnderTest:
         self._configures = configuring(self.file, self._source)
         self._counts = counting(self.file, self._source)
         self.notes = name_conflicts([table["adapter"] for table in self.file.tables])
-        """Sentences on packages with an adapter of the same name."""
+        """Sentences about packages whose adapters have the same name."""
         self._stack = ExitStack()
         self.desired = PortBuffer()
         if self._configures is not None:
@@ -45,16 +45,15 @@ class DeviceUnderTest:
             self.desired = desired_buffer(scenario, self.file.level, ports, settable)
 
     def plan(self) -> list[str]:
-        """Return the steps of a change, a line each, without any change. Raises MeasureError."""
+        """Return the steps of a change as lines, without any change. Raises MeasureError."""
         if self._configures is None or not self.desired.given:
             return []
         with self._configures as adapter:
             return adapter.plan(self.desired)
 
     def announced(self) -> Iterator[str]:
-        """Yield the effects of a measurement on the device, without reaching it: headings that
-        begin with #, and the command lines of an adapter that runs programs. Raises
-        MeasureError."""
+        """Yield the effects of a measurement on the device, without connecting to it: headings that
+        begin with #, and command lines of an adapter that runs programs. Raises MeasureError."""
         ports = counted(len(self.file.ports), "port")
         if self._configures is not None and self.desired.given:
             given = self.desired.given
@@ -94,7 +93,7 @@ class DeviceUnderTest:
         return self._stack.__exit__(*error)
 
     def begin(self) -> Mapping[str, PortCount]:
-        """Reset peaks, and return the counters of the ports, if any. Raises MeasureError."""
+        """Reset peaks; return the counters of the ports, if any. Raises MeasureError."""
         if self._counts is None:
             return {}
         self._counts.begin()
@@ -108,7 +107,7 @@ class DeviceUnderTest:
 def _restore_at_end(
     adapter: Configures, old: SavedState, path: Path, _: Any, error: BaseException | None, *__: Any
 ) -> None:
-    """Restore a device at the end of a context, also after an error."""
+    """Restore a device at the end of a context, even after an error."""
     try:
         restore_saved(adapter, old, path)
     except MeasureError as failed:
@@ -117,7 +116,7 @@ def _restore_at_end(
 
 
 def restore_saved(adapter: Configures, old: SavedState, path: Path) -> None:
-    """Restore the saved configuration of a device, and remove its file. Raises MeasureError."""
+    """Restore a device's saved configuration, and remove the saved file. Raises MeasureError."""
     try:
         adapter.restore(dict(old.configuration))
         found = as_json(adapter.save())
@@ -134,26 +133,26 @@ def restore_saved(adapter: Configures, old: SavedState, path: Path) -> None:
 
 
 def as_json(configuration: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration in the form that a file returns."""
+    """Return a configuration as it would be read back from a JSON file."""
     found: dict[str, Any] = json.loads(json.dumps(configuration))
     return found
 
 
 @dataclass(frozen=True)
 class Restored:
-    """Saved configuration that a device was restored to."""
+    """Saved configuration to which a device was restored, and its present state."""
 
     old: SavedState
     identity: str
     """Identity of the device."""
     is_current: bool = True
-    """Whether the device has it, and not an older configuration that was restored later."""
+    """Whether the device has this configuration now; False if an older one was restored later."""
     ports: Mapping[str, PortBuffer] = field(default_factory=dict)
-    """Present limits by port."""
+    """Present limits, by port."""
 
     @property
     def sentence(self) -> str:
-        """The present limits, in words."""
+        """Sentence that describes the present limits."""
         by_buffer: dict[str, list[str]] = {}
         for port, buffer in self.ports.items():
             shown = ", ".join(f"{name} {_shown(value)}" for name, value in buffer.given.items())
@@ -166,8 +165,8 @@ class Restored:
 
 
 def restore_left() -> tuple[list[Restored], list[str]]:
-    """Restore the devices that earlier processes have left; return their configurations at the end,
-    and sentences about failures. Raises MeasureError."""
+    """Restore devices that earlier processes left changed; return their final configurations, and
+    sentences about failures. Raises MeasureError."""
     done, failures = [], []
     for path in saved_state.leftovers():
         try:
@@ -191,8 +190,8 @@ def restore_left() -> tuple[list[Restored], list[str]]:
 
 
 def restore(path: Path) -> Restored:
-    """Restore a device that an earlier process has left. Raises MeasureError, and ScenarioError
-    without its adapter."""
+    """Restore a device that an earlier process left changed. Raises MeasureError, and ScenarioError
+    if its adapter is missing."""
     with saved_state.locked(path, str(path)):
         old = saved_state.read(path)
         with _adapter_of(old) as adapter:
@@ -209,7 +208,7 @@ def _adapter_of(old: SavedState) -> Configures:
 
 
 def _read_back(done: Restored) -> Restored:
-    """Return it with the present state of its device. Raises MeasureError."""
+    """Return `done` with the present state of its device. Raises MeasureError."""
     with _adapter_of(done.old) as adapter:
         is_current = as_json(adapter.save()) == done.old.configuration
         return replace(done, is_current=is_current, ports=dict(adapter.applied()))
@@ -218,7 +217,7 @@ def _read_back(done: Restored) -> Restored:
 def check_applied(
     buffer: PortBuffer, found: Mapping[str, PortBuffer], rounding: float, ports: tuple[str, ...]
 ) -> None:
-    """Raise MeasureError for a device that accepted values and does not have them."""
+    """Raise MeasureError if a device accepted values but does not report them."""
     for port in ports:
         has = found[port].given if port in found else {}
         for name, value in buffer.given.items():
@@ -231,5 +230,5 @@ def check_applied(
 
 
 def _shown(value: int | float) -> str:
-    """Return a value as text, whole numbers with all digits."""
+    """Return a value as text; whole numbers keep all digits."""
     return str(value) if isinstance(value, int) else f"{value:g}"
