@@ -1,1 +1,1 @@
-"""Laboratory: a scenario's network of network namespaces, veth cables and kernel queues."""
+"""Laboratory: a scenario's network made of network namespaces, veth cables and kernel queues."""

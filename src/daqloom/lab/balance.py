@@ -1,4 +1,4 @@
-"""Balance of a laboratory: every packet sent has arrived, waits, or was counted as dropped."""
+"""Packet balance of a laboratory: each sent packet has arrived, waits, or counts as dropped."""
 
 import time
 from collections import Counter
@@ -25,23 +25,23 @@ SOCKET_DROPS = (
 
 @dataclass(frozen=True)
 class Device:
-    """Counters of the end of a cable."""
+    """Packet counters of the device at one end of a cable."""
 
     received: int
     refused: int
-    """Packets received and dropped at once by the kernel."""
+    """Packets that the kernel received and immediately dropped."""
     sent: int
 
 
 @dataclass(frozen=True)
 class Balance:
-    """Fates of packets since the laboratory was made."""
+    """Fates of all packets since the laboratory was set up."""
 
     in_hosts: Mapping[str, int]
-    """Packets dropped outside the switches' queues: at the end of a `cable` by the kernel, at a
-    `socket` by TCP."""
+    """Packets dropped outside the switches' queues, by place: by the kernel at the end of a
+    `cable`, or by TCP at a `socket`."""
     unaccounted: int
-    """Packets of unknown fate; not 0: a fault of the laboratory."""
+    """Packets of unknown fate; a value other than 0 is a fault of the laboratory."""
 
 
 def devices(text: str) -> dict[str, Device]:
@@ -55,7 +55,7 @@ def devices(text: str) -> dict[str, Device]:
 
 
 def socket_drops(text: str) -> int:
-    """Return the segments dropped by TCP in the text of /proc/net/netstat."""
+    """Return the number of segments dropped by TCP, from the text of /proc/net/netstat."""
     lines = text.splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=False):
         if names.startswith("TcpExt:"):
@@ -65,7 +65,7 @@ def socket_drops(text: str) -> int:
 
 
 def settle(laboratory: Laboratory) -> Balance:
-    """Return the balance when it no longer changes, or after `PATIENCE_S`."""
+    """Return the balance when its counters have stopped changing, or after `PATIENCE_S`."""
     deadline_s = time.monotonic() + PATIENCE_S
     before = _now(laboratory)
     while True:
@@ -90,7 +90,7 @@ def balance(
     at_hosts: list[Device],
     socket_drops: int,
 ) -> Balance:
-    """Return the balance of the counters of queues and ends of cables."""
+    """Return the balance from the counters of queues and of cable ends."""
     in_cables, missing = 0, 0
     entered: Counter[int] = Counter()
     for cable in network.cables:

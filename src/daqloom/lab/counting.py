@@ -1,8 +1,8 @@
-"""Program that reads the counters of a laboratory's switches in their namespace: only a process
-with one thread can enter a namespace with a user namespace.
+"""Program that reads the counters of a laboratory's switches in their namespace; it is a separate
+process because only a process with one thread can enter a user namespace.
 
-Its standard input has a JSON line with the ports, then a line for each request: `begin` resets all
-peaks, `read` returns the counters. In between, it polls the queues of the ports."""
+Standard input has a JSON line that describes the ports, then one line per request: `begin` resets
+all peaks, `read` returns the counters. Between requests, the program polls the ports' queues."""
 
 import json
 import select
@@ -16,11 +16,11 @@ from typing import Any
 
 RTM_GETQDISC = 38
 NLM_F_REQUEST, NLM_F_ECHO = 1, 8
-"""Flags of a request with an answer to the sender."""
+"""Flags of a netlink request whose answer goes to its sender."""
 NLMSG_ERROR = 2
 TCA_STATS2, TCA_STATS_BASIC, TCA_STATS_QUEUE = 7, 1, 3
 ANSWER_S = 10.0
-"""Time limit for an answer of the kernel (s)."""
+"""Time limit for the kernel's answer to a request (s)."""
 _HEADER = struct.Struct("=IHHII")
 _MESSAGE = struct.Struct("=BxxxiIII")
 _ATTRIBUTE = struct.Struct("=HH")
@@ -30,19 +30,19 @@ _QUEUE = struct.Struct("=IIIII")
 
 @dataclass
 class Port:
-    """Counters of one port."""
+    """Counters of one switch port."""
 
     name: str
     switch: int
     unseen_bytes: int
-    """Bytes of a frame that the kernel does not count."""
+    """Bytes per frame that the kernel does not count."""
     ahead_bytes: int
-    """Bytes that the port holds before the queue has any."""
+    """Bytes that the port holds when its queue starts to fill."""
     bytes_per_s: float
-    """Rate of the port in full frames, without the wire's overhead."""
+    """Rate of the port in bytes of full frames, excluding the wire's overhead."""
     look_bytes: float
-    """Bytes sent between two polls: at most this number of the bytes that arrived since may have
-    arrived last."""
+    """Bytes that the port sends between two polls: at most this many of the bytes that arrived
+    since the previous poll may have arrived just before this one."""
     request: bytes
     sent_bytes: int = 0
     sent: int = 0
@@ -51,10 +51,10 @@ class Port:
     held_bytes: int = 0
     peak_bytes: int = 0
     punctual_bytes: float = 0.0
-    """Bytes that the port would hold, had it sent at its rate."""
+    """Bytes that the port would hold if it had always sent at its rate."""
 
     def update(self, reply: bytes, passed_s: float) -> None:
-        """Process a reply of the kernel, `passed_s` after the previous one."""
+        """Process a reply from the kernel, `passed_s` seconds after the previous reply."""
         basic, queue = _statistics(reply)
         before_bytes = self._taken_bytes()
         self.sent_bytes, self.sent = _BASIC.unpack_from(basic)
@@ -67,7 +67,7 @@ class Port:
             self.punctual_bytes + came_bytes - self.bytes_per_s * passed_s,
             min(came_bytes, self.look_bytes),
         )
-        # An empty port has caught up; its bucket may let it send ahead of its rate.
+        # An empty port is not behind; its token bucket may let it send ahead of its rate.
         self.punctual_bytes = min(punctual_bytes, self.held_bytes)
 
     def _taken_bytes(self) -> int:
@@ -75,7 +75,7 @@ class Port:
 
 
 def request(device: int, handle: int) -> bytes:
-    """Return the request for a queueing discipline `handle`:0 of a device."""
+    """Return the netlink request for queueing discipline `handle`:0 of a device."""
     size = _HEADER.size + _MESSAGE.size
     header = _HEADER.pack(size, RTM_GETQDISC, NLM_F_REQUEST | NLM_F_ECHO, 0, 0)
     return header + _MESSAGE.pack(socket.AF_UNSPEC, device, handle << 16, 0, 0)
@@ -105,7 +105,7 @@ def _attributes(data: bytes) -> dict[int, bytes]:
 
 
 class Counting:
-    """Counters of all ports, read over one socket."""
+    """Counters of all ports, read over one netlink socket."""
 
     def __init__(self, ports: Sequence[Port], late_s: float) -> None:
         self.ports = ports
@@ -116,9 +116,9 @@ class Counting:
         switches = 1 + max((port.switch for port in ports), default=-1)
         self.peaks = [0] * switches
         self.punctual_peaks = [0.0] * switches
-        """Peaks, had each port sent at its rate (B)."""
+        """Peak of each switch if its ports had always sent at their rates (B)."""
         self.late_s = 0.0
-        """Sum of the delays of polls that were too late (s)."""
+        """Total delay of the polls that were too late (s)."""
         self._last_s = self._began_s = self._looked_s = time.monotonic()
 
     def look(self) -> None:
@@ -136,11 +136,11 @@ class Counting:
         self._last_s = time.monotonic()
 
     def woken(self, late_s: float) -> None:
-        """Count the delay of a poll."""
+        """Count the delay of a poll if it was too late."""
         self.late_s += late_s if late_s > self._late_s else 0.0
 
     def begin(self) -> None:
-        """Reset all peaks."""
+        """Reset all peaks and read the ports."""
         self.peaks = [0] * len(self.peaks)
         self.punctual_peaks = [0.0] * len(self.peaks)
         self.late_s = 0.0
@@ -164,8 +164,8 @@ class Counting:
 
 
 def main() -> int:
-    """Answer until the input ends."""
-    # Unbuffered: `select` ignores lines read ahead.
+    """Answer requests until the input ends."""
+    # Unbuffered, because `select` does not see lines that were read ahead.
     lines = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115
     plan = json.loads(lines.readline())
     ports = []

@@ -1,4 +1,4 @@
-"""TCP of a laboratory's hosts: kernel settings for `[transport]`."""
+"""TCP of a laboratory's hosts: kernel settings that implement the scenario's `[transport]`."""
 
 import math
 
@@ -6,13 +6,13 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.transport import Transport
 
 LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES = 131_072, 6 << 20
-"""Linux's defaults of a receive buffer, initial and largest."""
+"""Linux's defaults for the initial and the largest receive buffer."""
 BUFFER_OF_WINDOW = 4
-"""Receive buffer per window, with the kernel's overhead of packets."""
+"""Ratio of receive buffer to window, including the kernel's overhead for packets."""
 
 
 def settings(scenario: Scenario) -> dict[str, str]:
-    """Return the settings, by their paths below /proc/sys/net."""
+    """Return the kernel settings, by path below /proc/sys/net."""
     transport = scenario.transport
     room = BUFFER_OF_WINDOW * _window_bytes(transport)
     restarts = transport.restart_after_idle and transport.congestion != "static"
@@ -26,7 +26,7 @@ def settings(scenario: Scenario) -> dict[str, str]:
 
 
 def route(scenario: Scenario) -> str:
-    """Return the attributes of the route to the other hosts, for `ip`."""
+    """Return the attributes of the route to other hosts, as arguments of `ip`."""
     transport = scenario.transport
     window = math.ceil(_window_bytes(transport) / scenario.mss)
     first = transport.initial_window

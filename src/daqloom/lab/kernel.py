@@ -1,10 +1,10 @@
-"""Lines of `ip`, `bridge` and `tc` that make the network of a laboratory.
+"""Commands for `ip`, `bridge` and `tc` that create a laboratory's network.
 
-A port of a switch is the end of a veth cable with a token bucket as the wire and a FIFO as its
-buffer. A bucket of b bytes releases b bytes that a wire would still be sending; the FIFO is shorter
-by b, so that bucket and FIFO together hold the port's buffer, the frame on the wire included: see
-`Queue.buffer_bytes`. For a shaper of the scenario, the bucket is the shaper's, and the FIFO the
-whole buffer."""
+A switch port is the end of a veth cable: a token bucket acts as the wire, and a FIFO as the port's
+buffer. A bucket of b bytes releases b bytes that a real wire would still be sending. The FIFO is
+shorter by b, so that bucket and FIFO together hold the port's buffer including the frame on the
+wire: see `Queue.buffer_bytes`. For a shaper of the scenario, the bucket is that of the shaper, and
+the FIFO is the whole buffer."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,28 +15,28 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
 
 BURST_S = 50e-6
-"""Content of a fast link's bucket: the usual lateness of timers."""
+"""Content of a fast link's bucket, as transmission time: the usual lateness of timers."""
 UNSEEN_BYTES = CHECK_SEQUENCE_BYTES + WIRE_OVERHEAD_BYTES
 """Bytes of a frame on the wire that the kernel does not count."""
 UNLIMITED_BYTES = 1_000_000_000
 BUCKET, FIFO = 1, 0x10
-"""Handles of the two queueing disciplines of a port."""
+"""Handles of a port's two queueing disciplines."""
 
 
 def burst_frames(queue: Queue, mtu_bytes: int) -> float:
-    """Return the size of a port's bucket in full frames."""
+    """Return the size of a port's token bucket in full frames."""
     if queue.bucket_bytes:
         return 8 * queue.bucket_bytes / _wire_bits(mtu_bytes)
     return max(queue.bucket_frames, math.ceil(BURST_S * queue.rate_bps / _wire_bits(mtu_bytes)))
 
 
 def ahead_frames(queue: Queue, mtu_bytes: int) -> float:
-    """Return the full frames of a port's buffer that its bucket has released."""
+    """Return the part of a port's buffer that its bucket has already released, in full frames."""
     return 0.0 if queue.bucket_bytes else burst_frames(queue, mtu_bytes)
 
 
 def bucket_s(queue: Queue, mtu_bytes: int) -> float:
-    """Return the lateness of timers up to which a port keeps its rate (s)."""
+    """Return the largest lateness of timers with which a port still keeps its rate (s)."""
     return burst_frames(queue, mtu_bytes) * _wire_bits(mtu_bytes) / queue.rate_bps
 
 
@@ -45,8 +45,8 @@ def _wire_bits(mtu_bytes: int) -> int:
 
 
 def cables(network: LabNetwork, holders: Sequence[int | str]) -> Iterator[str]:
-    """Lines of `ip` for switches and cables, in the namespace of the switches. `holders` are the
-    processes of the hosts' namespaces."""
+    """Yield `ip` commands for switches and cables, to run in the switches' namespace. `holders`:
+    processes that hold the hosts' namespaces."""
     yield "link set lo up"  # where software switches listen
     bridges = network.bridges
     for number in bridges:
@@ -67,13 +67,13 @@ def cables(network: LabNetwork, holders: Sequence[int | str]) -> Iterator[str]:
 
 
 def _port(queue: Queue, *, is_bridged: bool) -> str:
-    # One segment a packet: the kernel sends no bursts.
+    # Frames hold one segment each, so that the kernel sends no bursts.
     master = f" master s{queue.switch}" if is_bridged else ""
     return f"link set {queue.device} gso_max_segs 1{master} up"
 
 
 def forwarding(network: LabNetwork) -> Iterator[str]:
-    """Lines of `bridge`: forwarding tables, without learning and flooding."""
+    """Yield `bridge` commands for forwarding tables without learning and flooding."""
     for switch in network.bridges:
         for queue in network.queues_of(switch):
             device = f"link set dev {queue.device}"
@@ -84,7 +84,7 @@ def forwarding(network: LabNetwork) -> Iterator[str]:
 
 
 def own(network: LabNetwork, host: Host) -> Iterator[str]:
-    """Lines of `ip`, in the namespace of a host."""
+    """Yield `ip` commands for one host, to run in its namespace."""
     yield "link set lo up"
     yield f"address add {host.address}/16 dev eth0 noprefixroute"
     yield f"link set eth0 mtu {network.mtu_bytes} gso_max_segs 1 up"
@@ -96,7 +96,7 @@ def own(network: LabNetwork, host: Host) -> Iterator[str]:
 
 
 def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
-    """Lines of `tc`: rates and buffers of ports."""
+    """Yield `tc` commands for the rates and buffers of ports."""
     for queue in queues:
         device = f"qdisc add dev {queue.device}"
         frame = full_frame_bytes(mtu_bytes) + WIRE_OVERHEAD_BYTES
@@ -114,8 +114,8 @@ def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
 
 
 def fifo(queue: Queue, mtu_bytes: int) -> str:
-    """Return the `tc` FIFO of a port. Raises ScenarioError if the port's buffer is not larger than
-    the part of it that is in the token bucket."""
+    """Return the arguments of a port's FIFO for `tc`. Raises ScenarioError if the port's buffer is
+    not larger than the part of it in the token bucket."""
     frame = full_frame_bytes(mtu_bytes)
     burst = ahead_frames(queue, mtu_bytes)
     limits = [queue.buffer_bytes // frame] if queue.buffer_bytes else []

@@ -1,4 +1,4 @@
-"""Laboratory: the network of a scenario on this machine, for the time of a measurement."""
+"""Laboratory: a scenario's network on this machine, which exists during a measurement."""
 
 import sys
 from collections.abc import Mapping
@@ -15,22 +15,22 @@ from daqloom.machine.namespace import Namespace, Within, new_namespace, tool
 from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
 
 LOOK_S = 500e-6
-"""Period of polling all queues (s)."""
+"""Period at which all queues are polled (s)."""
 
 
 @dataclass(frozen=True)
 class PortCount:
-    """Counters of a port since it was made, and its peak since `begin`."""
+    """Counters of a port since its creation, and its peak since `begin`."""
 
     sent: int
     sent_bytes: int
-    """Bytes sent, without check sequence, preamble and gap, as the kernel counts."""
+    """Bytes sent as the kernel counts them, without check sequence, preamble and gap."""
     dropped: int
     waiting: int
     peak_bytes: int
 
     def with_ring(self, ring: RingCount) -> "PortCount":
-        """Return the counters with those of the rings before the port."""
+        """Return the counters, combined with those of the software switch's rings for the port."""
         return replace(
             self,
             dropped=self.dropped + ring.dropped,
@@ -41,30 +41,30 @@ class PortCount:
 
 @dataclass(frozen=True)
 class LabCount:
-    """Counters of the switches."""
+    """Counters of all switches in the laboratory."""
 
     ports: Mapping[str, PortCount]
-    """Ports by the link that begins there."""
+    """Counters of ports, by the name of the link that begins at the port."""
     peaks: tuple[int, ...]
-    """Most bytes in each switch, summed over its ports, since `begin`."""
+    """Largest number of bytes in each switch (sum of its ports) since `begin`."""
     watched_s: float
     """Time since `begin` (s)."""
     late_s: float
-    """Sum of the delays of polls, where longer than a bucket lasts (s)."""
+    """Total delay of those polls that were later than a bucket lasts (s)."""
     punctual_peaks: tuple[int | None, ...]
-    """`peaks`, had each port sent at its rate; None for a software switch."""
+    """`peaks` if each port had always sent at its rate; None for a software switch."""
 
 
 class Laboratory:
-    """The network; a context. Raises MeasureError on entering if this machine does not allow it, or
-    lacks a program."""
+    """The network; a context. Entering raises MeasureError if this machine does not allow the
+    network or lacks a program."""
 
     def __init__(self, network: LabNetwork) -> None:
         self.network = network
         self._stack = ExitStack()
         self.switches: Namespace
         self.hosts: list[Namespace] = []
-        """Namespace of each host, by unit."""
+        """Network namespace of each host, by unit number."""
         self._counting: Child
         self._software: list[SoftwareSwitch] = []
 
@@ -98,7 +98,7 @@ class Laboratory:
         self._stack.close()
 
     def launching(self, launcher: Launcher) -> Launcher:
-        """Return a launcher whose tasks run on the hosts of their units."""
+        """Return a launcher whose tasks run in the namespaces of their units' hosts."""
         return Within(launcher, self.hosts)
 
     def begin(self) -> LabCount:

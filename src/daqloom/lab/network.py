@@ -1,5 +1,5 @@
-"""Network of a scenario in the laboratory, as a plan: hosts, switches, cables, and the queue at
-each end of a cable."""
+"""Plan of a scenario's network in the laboratory: hosts, switches, cables, and a queue at each end
+of a cable."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping
@@ -17,35 +17,35 @@ from daqloom.topology.fabric.links import LinkName, buckets_bytes, delays_s
 from daqloom.topology.system.system import FabricSystem, fabric_system
 
 LONGEST_DELAY_S = 20e-6
-"""Time of a packet through a cable and the kernel; longer delays are not made."""
+"""Delay of a packet through a cable and the kernel; longer delays cannot be configured."""
 MOST_HOSTS = 250
 CHECK_SEQUENCE_BYTES = 4
-"""Check sequence of a frame, which the kernel does not count."""
+"""Size of a frame's check sequence, which the kernel does not count."""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """Queue at an end of a cable."""
+    """Queue that sends into one end of a cable."""
 
     device: str
     link: LinkName
-    """Directed link that begins here."""
+    """Directed link that begins at this queue."""
     rate_bps: int
     switch: int = -1
-    """Place of the switch; -1: a host."""
+    """Index of the switch; -1: the queue is at a host."""
     buffer_bytes: int = 0
-    """Limit on frames with headers and check sequence; 0: none."""
+    """Limit in bytes, for frames with headers and check sequence; 0: no limit."""
     packets: int = 0
-    """Limit on packets; 0: none."""
+    """Limit in packets; 0: no limit."""
     bucket_frames: float = 2
-    """Least size of the bucket of a wire, in full frames."""
+    """Least size of the token bucket that acts as a wire, in full frames."""
     bucket_bytes: int = 0
-    """Bucket of a shaper; 0: the link is a wire."""
+    """Token-bucket depth of a shaper (B); 0: the link is a wire without shaping."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host with a unit."""
+    """A host in the laboratory, with one unit."""
 
     name: str
     address: str
@@ -54,27 +54,27 @@ class Host:
 
 @dataclass(frozen=True)
 class Cable:
-    """Cable with a queue at each end."""
+    """A cable with a queue at each of its ends."""
 
     a: Queue
     b: Queue
     hosts: tuple[int, int]
-    """Place of the host at each end; -1: a switch."""
+    """Index of the host at each end; -1: a switch is there."""
 
 
 @dataclass(frozen=True)
 class Rings:
-    """Rings of a software switch, one for each of `hosts`."""
+    """Rings of a software switch, one for each host in `hosts`."""
 
     switch: int
     hosts: tuple[int, ...]
     buffer: Switch
-    """Buffer of the switch, or of the switch with shared memory that it replaces."""
+    """Buffer of the software switch, or of the shared-memory switch that it replaces."""
 
 
 @dataclass(frozen=True)
 class LabNetwork:
-    """Network of a laboratory."""
+    """Network of a laboratory, as a plan."""
 
     hosts: tuple[Host, ...]
     """Hosts by unit."""
@@ -83,14 +83,14 @@ class LabNetwork:
     """Level of each switch."""
     cables: tuple[Cable, ...]
     towards: tuple[tuple[str, ...], ...]
-    """Device towards a host, by switch and host; empty: none."""
+    """Device through which a switch reaches a host, by switch and host; empty: none."""
     software: tuple[Rings, ...]
-    """Software switches; the other switches are bridges."""
+    """Software switches; all other switches are kernel bridges."""
     mtu_bytes: int
     settings: Mapping[str, str]
-    """Settings of the hosts' kernels, by their paths below /proc/sys/net."""
+    """Kernel settings of the hosts, by path below /proc/sys/net."""
     route: str
-    """Attributes of the route to other hosts."""
+    """Attributes of the hosts' route to other hosts."""
 
     @property
     def queues(self) -> Iterator[Queue]:
@@ -113,13 +113,13 @@ class LabNetwork:
 
     @property
     def bridges(self) -> list[int]:
-        """Switches that are bridges."""
+        """Indices of the switches that are kernel bridges."""
         software = {rings.switch for rings in self.software}
         return [number for number in range(len(self.switches)) if number not in software]
 
 
 def lab_network(scenario: Scenario) -> LabNetwork:
-    """Return the network of a scenario. Raises ScenarioError if it cannot be made."""
+    """Return the network of a scenario. Raises ScenarioError if it cannot be set up."""
     network = scenario.network
     if network.technology != "ethernet" or scenario.transport.kind != "tcp":
         raise ScenarioError(
@@ -241,5 +241,5 @@ def _device(system: FabricSystem, end: End) -> str:
 
 
 def full_frame_bytes(mtu_bytes: int) -> int:
-    """Return the size of a full frame in a buffer."""
+    """Return the buffer space that a full frame takes (B)."""
     return mtu_bytes + FRAME_OVERHEAD_BYTES

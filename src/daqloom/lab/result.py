@@ -1,4 +1,4 @@
-"""Metrics of a laboratory's network, by the names of those of a simulation."""
+"""Metrics of a laboratory's network, with the names of the simulation's metrics."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,15 +12,15 @@ from daqloom.topology.fabric.links import means_by_kind, most_by_level
 
 
 class Watch:
-    """Counters of a laboratory from now on."""
+    """Watch of a laboratory's counters from construction on."""
 
     def __init__(self, laboratory: Laboratory) -> None:
-        """Begin. Raises MeasureError."""
+        """Start counting. Raises MeasureError."""
         self._laboratory, self._waited_s = laboratory, pressure_s()
         self._begin = self.end = laboratory.begin()
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics of the time until now. Raises MeasureError."""
+        """Return the metrics from the start until now. Raises MeasureError."""
         self.end, now_s = self._laboratory.read(), pressure_s()
         waited_s = None if now_s is None or self._waited_s is None else now_s - self._waited_s
         found = lab_metrics(self._laboratory.network, self._begin, self.end)
@@ -28,7 +28,7 @@ class Watch:
 
 
 def lab_metrics(network: LabNetwork, begin: LabCount, end: LabCount) -> dict[str, Any]:
-    """Return the metrics of the network between two counts; peaks are those of the second."""
+    """Return the metrics of the network between two counts; peaks are from the second count."""
     counted = {
         name: replace(
             now,
@@ -58,7 +58,7 @@ def lab_metrics(network: LabNetwork, begin: LabCount, end: LabCount) -> dict[str
 
 
 def balance_metrics(balance: Balance) -> dict[str, Any]:
-    """Return the metrics of the fates of all packets."""
+    """Return metrics that describe the fates of all packets."""
     dropped = {where: count for where, count in balance.in_hosts.items() if count}
     found: dict[str, Any] = {"packets_unaccounted": balance.unaccounted}
     return {**found, "host_drops": dropped} if dropped else found

@@ -1,5 +1,5 @@
-"""Software switch of a laboratory: `daqloom switch run` with the ends of cables as its devices
-(packet sockets of the kernel by DPDK)."""
+"""Software switch of a laboratory: `daqloom switch run` with cable ends as its devices (packet
+sockets of the kernel, used by DPDK)."""
 
 import json
 import os
@@ -19,17 +19,17 @@ from daqloom.scenario.schema.switches import PacketBuffer
 
 COMMAND = (sys.executable, "-m", "daqloom", "switch")
 SLEEP = "50 us"
-"""Sleep of the switch, which shares its core with hosts."""
+"""Sleep time of the switch, which must share its core with hosts."""
 DESCRIPTORS, BUFFERS, MOST_BUFFERS = 64, 16_384, 131_072
 SMALLEST_FRAME_BYTES = 60
-"""Least size of a packet in memory, without check sequence."""
+"""Least size of a packet in memory, excluding the check sequence."""
 PORT_PACKETS = 4096
 DEVICE = "net_af_packet{},iface={},framecnt=1024,qdisc_bypass=0"
 
 
 @dataclass(frozen=True)
 class RingCount:
-    """Counters of a port's rings since the start of the switch; the peak, since the last reset."""
+    """Counters of a port's rings since the switch started; the peak since its last reset."""
 
     held: int
     dropped: int
@@ -37,7 +37,7 @@ class RingCount:
 
 
 def document(network: LabNetwork, rings: Rings) -> str:
-    """Return the file of a switch."""
+    """Return the text of a software switch's file."""
     buffer, packets = rings.buffer, _packets(rings.buffer)
     queues, towards = network.queues_of(rings.switch), network.towards[rings.switch]
     rates = {queue.device: queue.rate_bps for queue in queues}
@@ -61,12 +61,12 @@ def document(network: LabNetwork, rings: Rings) -> str:
                     "port": towards[host],
                     "to": network.hosts[host].address,
                     "packets": packets,
-                    # No faster than the link: behind the rings there is room for more.
+                    # Not faster than the link: buffers behind the ring would fill.
                     "rate": f"{buffer.pace or rates[towards[host]]} b/s",
                 }
                 for host in rings.hosts
             },
-            # All addresses are fixed: frames to unknown ones would leave by every port.
+            # All addresses are fixed: frames to unknown addresses would leave by every port.
             "addresses": {
                 "fixed": {
                     ring_name(host): {"address": to.hardware_address, "port": device}
@@ -79,15 +79,15 @@ def document(network: LabNetwork, rings: Rings) -> str:
 
 
 def _packets(buffer: PacketBuffer) -> int:
-    """Return the limit of a ring in packets; with shared memory, that of the memory."""
+    """Return the limit of a ring in packets; for shared memory, the limit of the whole memory."""
     if buffer.architecture == "software":
         return buffer.queue_packets
     return buffer.buffer // (buffer.cell_size or SMALLEST_FRAME_BYTES)
 
 
 def shared_memory(buffer: PacketBuffer) -> dict[str, Any]:
-    """Return the table of a software switch's file by which it replaces a switch with shared
-    memory."""
+    """Return the table `shared_memory` in the file of a software switch that replaces a
+    shared-memory switch."""
     sizes = ("buffer", "dedicated", "port_limit", "cell_size", "cell_metadata")
     table = {name: SIZE.format(getattr(buffer, name)) for name in sizes}
     return {**table, "ports": buffer.ports, "alpha": buffer.alpha}
@@ -99,7 +99,7 @@ def ring_name(host: int) -> str:
 
 
 class SoftwareSwitch:
-    """The program; a context. Raises MeasureError on entering if it does not start."""
+    """The switch program; a context. Entering raises MeasureError if the program does not start."""
 
     def __init__(self, network: LabNetwork, rings: Rings, within: Namespace) -> None:
         self._network, self._rings, self._within = network, rings, within
@@ -113,7 +113,7 @@ class SoftwareSwitch:
             file.write_text(document(self._network, self._rings))
             process = subprocess.Popen(
                 [*self._within.enter, *COMMAND, "run", str(file), "--while-input"],
-                # Folder of DPDK's files: root of a user namespace cannot write to /var/run.
+                # Folder of DPDK's files: root in a user namespace cannot write to /var/run.
                 env={"RUNTIME_DIRECTORY": str(folder), **os.environ},
                 stdin=subprocess.PIPE,  # the switch ends with this process
                 stdout=subprocess.DEVNULL,
@@ -140,7 +140,7 @@ class SoftwareSwitch:
 
     @property
     def number(self) -> int:
-        """Place of the switch."""
+        """Index of the switch in the network."""
         return self._rings.switch
 
     def __exit__(self, *_: object) -> None:
@@ -151,8 +151,8 @@ class SoftwareSwitch:
         self._command("forget-peaks")
 
     def read(self) -> tuple[dict[str, RingCount], int]:
-        """Return the counters of rings, by the link that begins at their port, and the peak of the
-        switch: of shared memory, else the sum of the ports' peaks. Raises MeasureError."""
+        """Return the counters of rings, by the link that begins at their port, and the switch's
+        peak: of the shared memory, or else the sum of the ports' peaks. Raises MeasureError."""
         status = json.loads(self._command("status", "--json"))
         found: dict[str, RingCount] = {}
         queues = self._network.queues_of(self._rings.switch)

@@ -1,8 +1,8 @@
-"""Validity of a laboratory's metrics: which are those of its network, and which of this machine's
-processors.
+"""Validity of a laboratory's metrics: whether they describe its network, or are distorted by this
+machine's processors.
 
-Each metric is judged by its own evidence. Rates and means average over late timers; high
-percentiles and peaks are spoilt by few."""
+Each metric has its own evidence. Rates and means average over late timers; a few late timers
+already distort high percentiles and peaks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,39 +19,39 @@ from daqloom.machine.machine import Machine
 from daqloom.results.metrics import with_unit
 
 AROUND_P99 = (0.9875, 0.9925)
-"""Shares of events between which the 99th percentile may not jump."""
+"""Shares of events between which the 99th percentile must not jump."""
 MOST_SPREAD = 6.0
-"""Standard errors by which two halves of a run may differ: waiting events are not independent."""
+"""Standard errors by which the halves of a run may differ; waiting events are not independent."""
 _PRESSURE = Path("/proc/pressure/cpu")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the evidence up to which metrics hold; see `Evidence`."""
+    """Limits of evidence above which metrics are rejected; see `Evidence`."""
 
     lateness: float
     excess: float
     lateness_unwatched: float
-    """`lateness` without watched ports, where only the machine gives evidence."""
+    """Limit on `lateness` without watched ports, when only the machine gives evidence."""
     pressure_unwatched: float
-    """Pressure without watched ports, which may keep their rates under any."""
+    """Limit on pressure without watched ports, which may keep their rates at any pressure."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Metrics with common evidence."""
+    """Group of metrics that are judged by the same evidence."""
 
     name: str
-    """Plural noun, for messages."""
+    """Name of the group for messages, a plural noun."""
     metrics: tuple[str, ...]
-    """Dotted names; empty: all metrics of the run."""
+    """Dotted names of the metrics; empty: all metrics of the run."""
     tolerance: float
-    """Relative error up to which a metric holds."""
+    """Relative error up to which a metric of the group is valid."""
     limits: Limits
 
 
 RATES = Kind("rates", (), 0.05, Limits(0.45, 0.4, 0.2, 0.95))
-"""All metrics depend on these."""
+"""Evidence about rates, on which all metrics depend."""
 MEANS = Kind(
     "means of latencies and phases",
     (
@@ -75,15 +75,15 @@ KINDS = (RATES, MEANS, TAILS, PEAKS)
 
 @dataclass(frozen=True)
 class Halves:
-    """One metric in the two halves of a run."""
+    """Values of one metric in the two halves of a run."""
 
     values: tuple[float, float]
     error: float
-    """Standard error of the difference, in units of the metric."""
+    """Standard error of the difference between the halves, in the metric's unit."""
 
     def differ(self, tolerance: float) -> bool:
-        """Return whether the halves differ significantly, by more than a relative `tolerance` of
-        the whole run's value."""
+        """Return whether the halves differ significantly, and by more than the relative `tolerance`
+        of the whole run's value."""
         apart, middle = abs(self.values[0] - self.values[1]), sum(self.values) / 2
         return apart > 2 * tolerance * middle + MOST_SPREAD * self.error
 
@@ -95,24 +95,24 @@ class _Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence for and against the metrics of a run."""
+    """Evidence about the validity of a run's metrics."""
 
     lateness: float
-    """Share of time by which timers were later than a port's token bucket lasts."""
+    """Share of time in which timers were later than a port's token bucket lasts."""
     pressure: float | None = None
     """Share of time in which some process waited for a core; None: unknown."""
     excess: float | None = None
-    """Share of a switch's peak due to ports that sent below their rates; None: no port was
+    """Share of a switch's peak that ports caused by sending below their rates; None: no port was
     watched."""
     rates: Halves | None = None
     means: Halves | None = None
     tail_s: tuple[float, float] | None = None
-    """Percentiles of latency around the 99th, at `AROUND_P99` (s)."""
+    """Percentiles of latency just below and above the 99th, at `AROUND_P99` (s)."""
     tails_s: tuple[tuple[float, float], tuple[float, float]] | None = None
-    """Bounds of the 99th percentile of latency in each half of the run (s)."""
+    """Confidence bounds of the 99th percentile of latency in each half of the run (s)."""
 
     def against(self, kind: Kind) -> str:
-        """Return why metrics of a kind are not those of the network; empty if they are."""
+        """Return the reason why metrics of a kind do not describe the network; empty if they do."""
         limits, is_watched = kind.limits, self.excess is not None
         if not is_watched and (self.pressure or 0.0) > limits.pressure_unwatched:
             return (
@@ -146,16 +146,16 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Metrics that hold, with warnings."""
+    """Metrics that are valid, with warnings about the others."""
 
     metrics: dict[str, Any]
     warnings: tuple[str, ...] = ()
     refusal: str = ""
-    """Reason why no metric holds, if none does."""
+    """Reason why no metric is valid; empty if some are."""
 
 
 def judge(found: Mapping[str, Any], evidence: Evidence) -> Judgement:
-    """Return the metrics that the evidence supports, and a warning for those left out."""
+    """Return the metrics that the evidence supports, with a warning for each group left out."""
     left, unsupported = dict(found), dict[str, list[str]]()
     for kind in KINDS:
         if not (why := evidence.against(kind)):
@@ -198,8 +198,8 @@ def _remedy() -> str:
 
 
 def evidence_of(found: Mapping[str, Any], count: LabCount, readings: Sequence[Reading]) -> Evidence:
-    """Return the evidence for the metrics `found` of a run, from the counters of its ports, and of
-    the units at its begin, middle and end (or none)."""
+    """Return the evidence for the metrics `found`, from the counters of ports, and from counters of
+    units at the begin, middle and end of the run (or none)."""
     watched = [
         1 - punctual / peak if peak else 0.0
         for peak, punctual in zip(count.peaks, count.punctual_peaks, strict=True)
@@ -231,7 +231,7 @@ def _compared(one: _Estimate | None, other: _Estimate | None) -> Halves | None:
 
 
 def _rate(half: Reading) -> _Estimate | None:
-    """Return the events per second, with the variance of a Poisson process."""
+    """Return the event rate of a half (1/s), with the variance of a Poisson process."""
     count, time_s = _delivered(half), window_s(half)
     return _Estimate(count / time_s, count / time_s**2) if count and time_s else None
 
@@ -241,7 +241,7 @@ def _delivered(half: Reading) -> int:
 
 
 def _bounds(half: Reading) -> tuple[float, float]:
-    """Return the shares of events around the 99th percentile, by 2 standard errors."""
+    """Return the shares of events 2 standard errors below and above the 99th percentile."""
     error = 2 * sqrt(0.99 * 0.01 / max(_delivered(half), 1))
     return max(0.0, 0.99 - error), min(1.0, 0.99 + error)
 
@@ -251,7 +251,7 @@ def _latencies(part: Reading) -> Buckets:
 
 
 def _percentiles_s(part: Reading, *shares: float) -> tuple[float, float] | None:
-    """Return the percentiles of latency for two shares of the events; None without events."""
+    """Return the percentiles of latency for two shares of events (s); None without events."""
     buckets = _latencies(part)
     up_to = list(accumulate(buckets.values()))
     if not up_to:
@@ -264,7 +264,7 @@ def _percentiles_s(part: Reading, *shares: float) -> tuple[float, float] | None:
 
 
 def _mean_s(half: Reading) -> _Estimate | None:
-    """Return the mean latency (s)."""
+    """Return the mean latency in a half of the run (s), with its variance."""
     buckets = _latencies(half)
     if not (count := sum(buckets.values())):
         return None
@@ -275,8 +275,8 @@ def _mean_s(half: Reading) -> _Estimate | None:
 
 
 def host_metrics(count: LabCount, waited_s: float | None) -> dict[str, float]:
-    """Return the load of this machine while `count` was taken, in which some process waited for a
-    core for `waited_s`."""
+    """Return the load of this machine while `count` was taken; `waited_s`: time in which some
+    process waited for a core."""
     if not count.watched_s:
         return {}
     found = {"host_lateness": min(1.0, count.late_s / count.watched_s)}
@@ -286,7 +286,7 @@ def host_metrics(count: LabCount, waited_s: float | None) -> dict[str, float]:
 
 
 def pressure_s() -> float | None:
-    """Return the time in which some process waited for a core since boot (s), if it is known."""
+    """Return the time since boot in which some process waited for a core (s); None if unknown."""
     try:
         line = _PRESSURE.read_text().splitlines()[0]
         return int(line.rpartition("total=")[2]) / 1e6

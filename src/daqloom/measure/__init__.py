@@ -1,1 +1,1 @@
-"""Measurement of a scenario: its plan, its run, its result."""
+"""Measurement of a scenario with real units: plan, run and result."""

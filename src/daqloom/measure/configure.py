@@ -1,5 +1,5 @@
-"""Configuration of a unit's process from a scenario: its places in the schedule, its node, and the
-processor cores that it runs on."""
+"""Configuration of a unit's process from a scenario: its places in the schedule, its node, and its
+processor cores."""
 
 import os
 from collections.abc import Sequence
@@ -25,29 +25,31 @@ from daqloom.topology.system.system import fabric_system
 
 @dataclass(frozen=True)
 class Places:
-    """Which units read out, which build, and what they read; a unit's number is that of its
-    slot."""
+    """Assignment of units to the slots of a schedule, with the fragments that they read. A unit's
+    number is that of its slot."""
 
     readouts: list[int]
-    """Unit with the readout unit of each slot of the schedule; -1: none."""
+    """Unit with the readout unit of each slot; -1: no readout unit in this slot."""
     builders: list[int]
     fragment_bytes: list[int]
     """Mean fragment size (bytes), by readout unit and stream."""
     streams: int
-    """Streams of a readout unit. Where builder units request fragments, they travel as one."""
+    """Streams of a readout unit; 1 if builder units request fragments of all its streams
+    together."""
     barrier_groups: list[int]
-    """See `FabricSystem.barrier_groups`."""
+    """Barrier group of each readout unit, as in `FabricSystem.barrier_groups`."""
     spares: list[int]
-    """Unit that is a spare in each slot; -1: none; as many as readouts, more, or none."""
+    """Spare unit in each slot; -1: none. Empty without spares, else as long as readouts or
+    longer."""
 
     @property
     def units(self) -> int:
-        """Number of processes of a run, those of spares included."""
+        """Number of processes in a run, including spares."""
         return len({unit for unit in (*self.readouts, *self.builders, *self.spares) if unit >= 0})
 
 
 def places(scenario: Scenario) -> Places:
-    """Return the places of units. Raises ScenarioError for a scenario that cannot be run live."""
+    """Return the places of units. Raises ScenarioError for a scenario that cannot be measured."""
     if scenario.flows:
         raise ScenarioError(
             f"flows.{min(scenario.flows)}: a measurement has no flows beside event building; leave "
@@ -93,7 +95,7 @@ def places(scenario: Scenario) -> Places:
 
 
 def slots_of_run(scenario: Scenario, where: Places) -> _engine.RunSlots:
-    """Return the slots of the schedule of a run."""
+    """Return the slots of a run's schedule in the engine's format."""
     return _engine.RunSlots(
         readouts=where.readouts,
         builders=where.builders,
@@ -103,15 +105,15 @@ def slots_of_run(scenario: Scenario, where: Places) -> _engine.RunSlots:
 
 
 def files_of_a_unit(scenario: Scenario) -> int:
-    """Return how many files a unit opens, of the numbers in `open_files`. Raises ScenarioError for
-    what cannot be run live."""
+    """Return the number of files that a unit opens, from the counts in `open_files`. Raises
+    ScenarioError for a scenario that cannot be measured."""
     where = places(scenario)
     own, each_unit = {"shm": (20, 8), "tcp": (24, 2)}.get(scenario.measure.transport, (44, 2))
     return own + each_unit * where.units + 6 * where.streams
 
 
 def check_live(scenario: Scenario) -> None:
-    """Raise ScenarioError for what no unit could run, before any is started."""
+    """Raise ScenarioError for a configuration that units would refuse, before they are started."""
     measure = scenario.measure
     if measure.congestion and not measure.over_tcp:
         raise ScenarioError(
@@ -128,12 +130,12 @@ def check_live(scenario: Scenario) -> None:
 
 
 KERNEL_CONGESTION = {"newreno": "reno", "static": "reno"}
-"""Names in Linux of congestion controls that a scenario names otherwise. The window of a static one
-is clamped by the receiver, below the window of any congestion control without losses."""
+"""Linux's names for congestion controls with other names in a scenario. For static congestion
+control, the receiver limits the window, to a value that any control without losses exceeds."""
 
 
 def _tcp_config(scenario: Scenario) -> _engine.LiveTcpConfig:
-    """Return the sockets that `[measure]` and, over TCP, `[transport]` describe."""
+    """Return the socket settings of `[measure]` and, over TCP, of `[transport]`."""
     measure, transport = scenario.measure, scenario.transport
     follows = measure.transport == "tcp" and transport.kind == "tcp"
     simulated = KERNEL_CONGESTION.get(transport.congestion, transport.congestion)
@@ -151,7 +153,7 @@ def live_config(
     scenario: Scenario, order: Configure, token: bytes, control: str = "127.0.0.1:0"
 ) -> _engine.LiveConfig:
     """Return the configuration of a unit's process. Raises ScenarioError for a scenario that cannot
-    be run live, MeasureError where this machine is not in the network that the scenario names."""
+    be measured, MeasureError if this machine is not in the scenario's network."""
     measure = scenario.measure
     config = _config(scenario, order, token)
     network = NETWORK if measure.is_apart else measure.network
@@ -160,7 +162,7 @@ def live_config(
 
 
 def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveConfig:
-    """Return the configuration without the address of the unit's machine."""
+    """Return the configuration, except for the address of the unit's machine."""
     measure, building = scenario.measure, scenario.building
     where = places(scenario)
     return settings(
@@ -179,7 +181,7 @@ def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveC
         packing=scenario.packing,
         fragment_sizes=scenario.event.fragment_sizes,
         fragment_bytes=where.fragment_bytes,
-        # Pull: events arrive at the event manager, and sources are ahead of it.
+        # Pull: events arrive at the event manager at this rate; sources are ahead of it.
         event_rate_hz=0.0 if building.protocol == "pull" else scenario.event.rate,
         seed=scenario.run.seed,
         stream_buffer=min(scenario.readout.buffer, measure.stream_buffer),
@@ -192,8 +194,8 @@ def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveC
 
 
 def live_node(order: Configure, token: bytes, control: str) -> _engine.LiveNode:
-    """Make the engine's node. Raises ValueError, with one sentence, for what cannot be built,
-    MeasureError for what this machine does not allow."""
+    """Return the engine's node. Raises ValueError, with one sentence, for an impossible
+    configuration, and MeasureError for limits of this machine."""
     scenario = Scenario.model_validate(order.scenario)
     check_open_files(files_of_a_unit(scenario), f"unit {order.unit}")
     pin(scenario.measure, order.unit, order.units)
@@ -201,12 +203,12 @@ def live_node(order: Configure, token: bytes, control: str) -> _engine.LiveNode:
 
 
 def pin(measure: Measure, unit: int, units: int) -> None:
-    """Pin this thread, and those that it starts later, to the unit's part of `measure.cores`.
+    """Pin this thread, and threads that it starts later, to the unit's part of `measure.cores`.
 
-    Memory comes from the NUMA node of the core that touches it first. Raises MeasureError for cores
-    that this process may not use."""
+    Memory then comes from the NUMA node of the core that first touches it. Raises MeasureError for
+    cores that this process may not use."""
     if measure.cores:
-        # Units are placed on hosts in turn: each host has every `hosts`-th one.
+        # Units are placed on hosts in turn, so each host has every `hosts`-th unit.
         hosts = len(measure.hosts) if measure.launch == "ssh" else 1
         here = -(-(units - unit % hosts) // hosts)
         allowed = sorted(os.sched_getaffinity(0))
@@ -220,8 +222,8 @@ def pin(measure: Measure, unit: int, units: int) -> None:
 
 
 def share(required: Sequence[int], index: int, sharers: int) -> list[int]:
-    """Return the cores of one of `sharers`: neighbours, equally many for each; one core each, in
-    turn, if there are fewer cores than sharers."""
+    """Return the cores for one of `sharers`: equally many neighbouring cores for each, or one core
+    each, in turn, if cores are fewer than sharers."""
     if len(required) < sharers:
         return [required[index % len(required)]]
     each = len(required) // sharers

@@ -1,4 +1,4 @@
-"""Dry run: the commands by which a measurement would change a machine, a network and a device."""
+"""Dry run: the commands by which a measurement would change a machine, network and device."""
 
 import shlex
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from daqloom.scenario.schema.models import Scenario
 
 
 def dry_run(scenario: Scenario) -> Iterator[str]:
-    """Yield the commands in their order, below headings that begin with #, without running any.
-    Raises ScenarioError and MeasureError where the run would."""
+    """Yield the commands in order, below headings that begin with #, without running them. Raises
+    ScenarioError and MeasureError in the cases in which the run would."""
     measure = check_measurable(scenario).measure
     plan_of(scenario)
     if measure.has_lab:

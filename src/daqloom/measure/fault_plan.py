@@ -1,4 +1,4 @@
-"""Faults of a measurement: the outages of the fault plan, with the units that they concern."""
+"""Faults of a measurement: the outages in the fault plan, with the units that they affect."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -15,27 +15,27 @@ from daqloom.topology.system.system import FabricSystem, fabric_system
 
 @dataclass(frozen=True, eq=False)
 class UnitOutage:
-    """An outage, by the units that it concerns; its times count from when units first build."""
+    """An outage and the units that it affects; times count from when units first build."""
 
     outage: Outage
     units: tuple[int, ...]
     to_units: bool = True
-    """Links: whether the direction towards the units breaks."""
+    """For links: whether the direction towards the units breaks."""
     from_units: bool = True
 
     @property
     def name(self) -> str:
-        """The NAME of [faults.injected.NAME]."""
+        """NAME in the table [faults.injected.NAME]."""
         return self.outage.name
 
     @property
     def fault(self) -> Fault:
-        """The fault, of which this is one outage."""
+        """The fault to which this outage belongs."""
         return self.outage.fault
 
     @property
     def link(self) -> Link:
-        """The state of the units' links under this outage alone."""
+        """State of the units' links under this outage alone."""
         if self.fault.kind.breaks != "links":
             return Link()
         if self.fault.how == "down":
@@ -48,17 +48,17 @@ class UnitOutage:
 
 @dataclass(frozen=True)
 class Condition:
-    """Condition of a node under all its outages."""
+    """Condition of a node under all its present outages."""
 
     stopped: bool = False
     factor: float = 1.0
-    """Factor by which its processor is slower."""
+    """Factor by which the node's processor is slower."""
     host_down: bool = False
     link: Link = field(default_factory=Link)
 
 
 def condition(outages: Collection[UnitOutage]) -> Condition:
-    """Return the condition of a node; of two faults of a kind the worse one counts."""
+    """Return the condition of a node; of two faults of one kind, the worse one counts."""
     faults, links = [each.fault for each in outages], [each.link for each in outages]
     return Condition(
         stopped=any(fault.how == "stopped" for fault in faults),
@@ -74,8 +74,8 @@ def condition(outages: Collection[UnitOutage]) -> Condition:
 
 
 def unit_outages(scenario: Scenario) -> list[UnitOutage]:
-    """Return the outages in the order of their beginning. Raises ScenarioError for a fault that
-    cannot be measured."""
+    """Return the outages, sorted by begin. Raises ScenarioError for a fault that cannot be
+    measured."""
     faults = scenario.faults.injected
     for name, fault in faults.items():
         _check(name, fault, scenario.measure.namespaces)
@@ -87,8 +87,8 @@ def unit_outages(scenario: Scenario) -> list[UnitOutage]:
 
 
 def agenda(outages: Collection[UnitOutage]) -> list[tuple[float, bool, UnitOutage]]:
-    """Return the changes in the order of time: the time (s), whether the outage begins, and the
-    outage. At one time, outages end before others begin."""
+    """Return the changes in time order: time (s), whether the outage begins, and the outage. At
+    equal times, outages end before others begin."""
     changes = [(each.outage.begin_s, True, each) for each in outages]
     ends = [(each.outage.end_s, False, each) for each in outages if isfinite(each.outage.end_s)]
     return sorted(changes + ends, key=lambda change: change[:2])

@@ -1,8 +1,8 @@
-"""Injector of faults: carries out the outages of a measurement on the loop of its run control.
+"""Injector of faults: carries out a measurement's outages in the event loop of its run control.
 
-A slow unit is stopped (SIGSTOP, SIGCONT) for `factor` - 1 times its last CPU time, in slices of
-some milliseconds: its waiting times stay as they are. A CPU quota (cgroup cpu.max) would not slow a
-unit that needs less than the quota."""
+A slow unit runs for slices of some milliseconds; after each one, it is stopped (SIGSTOP, SIGCONT)
+for `factor` - 1 times the CPU time of the slice, so its waiting times do not change. A CPU quota
+(cgroup cpu.max) would not slow a unit that needs less than the quota."""
 
 import asyncio
 import signal
@@ -23,13 +23,13 @@ from daqloom.results.course import LOST, Break
 from daqloom.scenario.schema.faults import KINDS
 
 SLICE_S = 0.005
-"""Time for which a slow unit runs before it is stopped."""
+"""Time that a slow unit runs before it is stopped (s)."""
 EFFECTS = {"down": "is killed", "stopped": "is stopped", "slow": "is slow"}
-"""Effects of faults on a unit, for the log."""
+"""Effects of faults on a unit, in the words of the log."""
 
 
 class Injector:
-    """Injector of one run; `packing` events make a MEP, `namespaces` are those of its units."""
+    """Injector for one run. `packing`: events in a MEP; `namespaces`: those of the run's units."""
 
     def __init__(
         self,
@@ -41,24 +41,24 @@ class Injector:
         self._outages, self._namespaces = outages, namespaces
         self._control, self._packing = control, packing
         self._breaks: dict[UnitOutage, Break] = {}
-        """Breaks in the order of their beginning; times are the run control's."""
+        """Breaks by outage, in order of their begin; times are on the run control's clock."""
         self._present: dict[int, list[UnitOutage]] = defaultdict(list)
-        """Present outages of each unit."""
+        """Outages of each unit that are in effect."""
         self._conditions: dict[int, Condition] = {}
         self._last: dict[int, Break] = {}
-        """The last break of each unit."""
+        """Most recent break of each unit."""
         self._slowing: dict[int, asyncio.Task[None]] = {}
         self._phase = Phase.WAITING
         self._began_s = 0.0
         self._course: asyncio.Task[None] | None = None
 
     def begin(self, now_s: float) -> None:
-        """Begin; the times of outages count from `now_s`."""
+        """Start the outages; their times count from `now_s`."""
         self._began_s = now_s
         self._course = asyncio.create_task(self._run())
 
     async def end(self) -> None:
-        """End all outages. Raises MeasureError if a link could not be broken."""
+        """End all outages that are in effect. Raises MeasureError if a link could not be broken."""
         course, self._course = self._course, None
         if course:
             course.cancel()
@@ -69,7 +69,7 @@ class Injector:
             await self._apply(unit)
 
     def since(self, began_s: float) -> list[Break]:
-        """Return the breaks, with times since `began_s`."""
+        """Return the breaks, with times relative to `began_s`."""
         return [
             replace(
                 each,
@@ -81,8 +81,8 @@ class Injector:
         ]
 
     def on_event(self, event: RunEvent) -> None:
-        """Note the detection of a break: a unit is declared lost, or all regroup because of a
-        broken link."""
+        """Record the detection of a break: a unit is declared lost, or all units regroup because of
+        a broken link."""
         detected = [self._last[event.lost]] if event.lost in self._last else []
         begins_to_halt = event.phase is Phase.HALTING and self._phase is not Phase.HALTING
         if begins_to_halt and self._is_trouble():
@@ -95,8 +95,8 @@ class Injector:
                 each.detected_s = event.time_s
 
     def _is_trouble(self) -> bool:
-        """Return whether the members halt neither for the end of the run nor for a unit that comes
-        back."""
+        """Return whether the members halt for another reason than the end of the run or the return
+        of a unit."""
         run = self._control.run
         return run.goal is Goal.RUNNING and all(
             unit.standing is not Standing.AVAILABLE or unit.number in run.members
@@ -104,8 +104,8 @@ class Injector:
         )
 
     def events_lost(self, balance: Balance) -> int:
-        """Return the number of events that were not built whole until now."""
-        # Losses in sinks, of events that were built, are not counted: "user".
+        """Return the number of events until now that were not built completely."""
+        # Sink "user": losses of built events in sinks are not counted.
         ends = accounts(self._control.totals(), balance, 0, self._packing, "user")
         return sum(ends[fate] for fate in LOST)
 
@@ -113,7 +113,7 @@ class Injector:
         for due_s, changes in groupby(agenda(self._outages), lambda change: change[0]):
             await asyncio.sleep(max(0.0, self._began_s + due_s - self._control.now_s()))
             now = self._control.now_s()
-            # The fate of MEPs in flight is unknown yet.
+            # The fate of MEPs in flight is still unknown, so only ended epochs count.
             lost = self.events_lost(self._control.run.balance_of_ended())
             for _, begins, outage in changes:
                 if begins:
@@ -156,7 +156,7 @@ class Injector:
         self._control.injected(f"fault {outage.name} at {at_s:.2f} s: {thing} {effect}")
 
     async def _apply(self, unit: int) -> None:
-        """Bring the node of a unit into the condition of its present outages."""
+        """Apply to a unit's node the condition that its present outages cause."""
         before = self._conditions.get(unit, Condition())
         now = self._conditions[unit] = condition(self._present[unit])
         processes = self._control.processes
@@ -197,6 +197,6 @@ class Injector:
 
 
 def hold_s(factor: float, used_s: float, passed_s: float) -> float:
-    """Return how long to stop a unit that used `used_s` of CPU time in `passed_s`: several of its
-    threads at once take no longer than one."""
+    """Return how long to stop a unit that used `used_s` of CPU time in `passed_s`; several threads
+    that run at once count as one."""
     return (factor - 1) * min(used_s, passed_s)

@@ -1,4 +1,4 @@
-"""Plan of a measurement: which programs start where, what breaks, what the machine must offer."""
+"""Plan of a measurement: programs to start and their hosts, faults, and needs of the machine."""
 
 import secrets
 from collections.abc import Callable
@@ -24,29 +24,29 @@ from daqloom.topology.system.scenarios import override
 from daqloom.topology.system.system import fabric_system
 
 FINISH_S = 60.0
-"""Time limit for writing the files of a recording (s)."""
+"""Time limit for units to write the files of a recording (s)."""
 TRACE_STAGES = 50_000
-"""Stages that a unit keeps for a timeline: its last ones."""
+"""Limit on the stages that a unit keeps for a timeline; it keeps the last ones."""
 
 
 @dataclass(frozen=True)
 class MeasurementPlan:
-    """Plan of one measurement."""
+    """Plan of one measurement: scenario, faults, launcher and recordings."""
 
     scenario: Scenario
     outages: list[UnitOutage]
     launcher: Launcher
     stages: int
-    """Stages kept of each unit; 0: no timeline."""
+    """Number of stages kept for each unit; 0: no timeline."""
     arrivals: int
-    """Arrivals kept of the event manager."""
+    """Number of arrival times that the event manager keeps."""
 
 
 def measurement_plan(
     scenario: Scenario, *, seed: int | None, launcher: Launcher | None, traced: bool, arrivals: bool
 ) -> MeasurementPlan:
-    """Return the plan of a measurement with `seed` and `launcher` in place of the scenario's.
-    Raises ScenarioError for what cannot be measured."""
+    """Return the plan of a measurement; `seed` and `launcher`, if given, override the scenario's.
+    Raises ScenarioError for a scenario that cannot be measured."""
     check_measurable(scenario)
     launch, protocol = scenario.measure.launch, scenario.building.protocol
     if launch == "by-hand" and launcher is None:
@@ -84,7 +84,7 @@ def measurement_plan(
 
 
 def check_measurable(scenario: Scenario) -> Scenario:
-    """Return the scenario if its events can be built. Raises ScenarioError otherwise."""
+    """Return the scenario if its events can be built; else raises ScenarioError."""
     check_possible(scenario)
     if scenario.building.protocol not in BUILT.among:
         raise ScenarioError(
@@ -95,8 +95,8 @@ def check_measurable(scenario: Scenario) -> Scenario:
 
 
 def plan_of(scenario: Scenario, **traces: int) -> Plan:
-    """Return the run control's plan; `traces`: see `Setup`. Raises ScenarioError for what no unit
-    could run."""
+    """Return the run control's plan; `traces`: see `Setup`. Raises ScenarioError for a
+    configuration that units would refuse."""
     check_live(scenario)
     measure = scenario.measure
     where = places(scenario)
@@ -114,7 +114,7 @@ def plan_of(scenario: Scenario, **traces: int) -> Plan:
 
 
 def launcher_of(scenario: Scenario) -> Launcher:
-    """Return the launcher that `measure.launch` names. Raises ScenarioError for a host of
+    """Return the launcher that `measure.launch` selects. Raises ScenarioError for a host in
     `hosts.units` that is not among `measure.hosts`."""
     measure = scenario.measure
     options = ("--certificates", measure.certificates) if measure.certificates else ()
@@ -129,8 +129,8 @@ def launcher_of(scenario: Scenario) -> Launcher:
 
 
 def _ssh_hosts(scenario: Scenario) -> list[str]:
-    """Return the machines on which ssh starts units: the host of each unit from the placement
-    table, otherwise the hosts that units take in turn."""
+    """Return the machines on which ssh starts units: the host of each unit if the scenario has a
+    placement table, else the hosts that units take in turn."""
     hosts = list(scenario.measure.hosts)
     if scenario.hosts.placement != "table":
         return hosts
@@ -157,8 +157,8 @@ def control_of(
     trace_stages: int = 0,
     trace_arrivals: int = 0,
 ) -> Control:
-    """Return the run control of a scenario, to be entered. Raises ScenarioError, and MeasureError
-    for a limit of this machine."""
+    """Return the run control of a scenario, a context that is not yet entered. Raises
+    ScenarioError, and MeasureError for limits of this machine."""
     measure = scenario.measure
     plan = plan_of(scenario, trace_stages=trace_stages, trace_arrivals=trace_arrivals)
     units = plan.rules.units
@@ -181,7 +181,7 @@ def control_of(
 
 
 def needs_of(scenario: Scenario) -> Needs:
-    """Return the needs of a scenario. Raises ScenarioError for one that cannot be measured."""
+    """Return the resources that a scenario needs. Raises ScenarioError if it cannot be measured."""
     measure, where = scenario.measure, places(scenario)
     hosts = len(set(measure.hosts)) if measure.launch == "ssh" else 1
     readouts, builders = (

@@ -1,4 +1,4 @@
-"""Recorder of throughput and members against time."""
+"""Recorder of throughput and number of members against time."""
 
 from collections.abc import Iterable
 
@@ -9,17 +9,17 @@ from daqloom.results.course import Bins
 
 
 class Recorder:
-    """Bytes built against time, in bins of `heartbeat_s`. Bytes that a unit has built between two
-    reports count as built evenly between them."""
+    """Recorder of built bytes against time, in bins of `heartbeat_s`. Bytes that a unit built
+    between two reports are spread evenly over the time between them."""
 
     def __init__(self, heartbeat_s: float) -> None:
         self.began_s: float | None = None
-        """Time when units first build (s); nothing is recorded before."""
+        """Time when units first build (s); earlier bytes are not recorded."""
         self.bytes_built = Bins(heartbeat_s)
         self._last: dict[int, tuple[float, int]] = {}
 
     def count(self, at_s: float, unit: int, totals: Counters) -> None:
-        """Record the counters of a unit, which count the whole run."""
+        """Record a report with the counters of a unit since the start of the run."""
         if self.began_s is None:
             return
         last_s, last = self._last.get(unit, (0.0, 0))
@@ -30,7 +30,7 @@ class Recorder:
 
 
 def members(events: Iterable[RunEvent], began_s: float) -> list[tuple[float, int]]:
-    """Return how many units build from each time on, since `began_s`, as
+    """Return the number of building units from each time on, relative to `began_s`, as
     `daqloom.results.course.Members`."""
     found: list[tuple[float, int]] = []
     for event in events:

@@ -1,4 +1,4 @@
-"""Result of a measurement: the metrics, series and warnings of a run that has ended."""
+"""Result of a measurement: metrics, series and warnings of a finished run."""
 
 import os
 import resource
@@ -45,14 +45,14 @@ MOST_WARNINGS = 50
 
 
 def children_s() -> float:
-    """Return the CPU time of all children that have ended (s)."""
+    """Return the CPU time of all child processes that have ended (s)."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 @dataclass
 class Record:
-    """Record of a run. Times are those of the run control's clock (s)."""
+    """Record of a run. All times are on the run control's clock (s)."""
 
     plan: MeasurementPlan
     control: Control
@@ -60,23 +60,23 @@ class Record:
     injector: Injector
     device: DeviceUnderTest | None
     wall_began_s: float
-    """Begin of the measurement, with that of its network (`time.perf_counter`)."""
+    """Begin of the measurement, including the setup of its network (`time.perf_counter`)."""
     cpu_began_s: float
-    """CPU time of earlier children."""
+    """CPU time of children that ended before the measurement (s)."""
     began_s: float = 0.0
-    """Time when all units first built."""
+    """Time when all units first built events."""
     ended_s: float = 0.0
     readings: list[Reading] = field(default_factory=list)
     """Counters at the end of the warm-up, in a laboratory now and then, and at the end."""
     watch: Watch | DeviceWatch | None = None
     in_network: dict[str, Any] = field(default_factory=dict)
-    """Metrics of the network, by its own counters."""
+    """Metrics of the network, from counters of the laboratory or device."""
     interrupted: bool = False
     failure: str = ""
 
 
 def measured_result(record: Record, scenario_hash: str) -> Result:
-    """Return the result of a run. Raises MeasureError where this machine was too busy for one."""
+    """Return the result of a run. Raises MeasureError if this machine was too busy for it."""
     scenario, control = record.plan.scenario, record.control
     counted = difference(record.readings[0], record.readings[-1])
     found = _metrics(record, counted)
@@ -119,7 +119,7 @@ def _with_warnings(result: Result, *more: str) -> Result:
 
 
 def _metrics(record: Record, counted: Reading) -> dict[str, Any]:
-    """Return the metrics of counters, those after the warm-up and those of the whole run."""
+    """Return the metrics from counters after the warm-up and from counters of the whole run."""
     scenario, control = record.plan.scenario, record.control
     run, totals, measure = control.run, control.totals(), scenario.measure
     protocol = scenario.building.protocol
@@ -157,12 +157,12 @@ def _warnings(record: Record, found: dict[str, Any]) -> Iterator[str]:
 
 
 def _with_course(result: Result, record: Record) -> Result:
-    """Return the result with the course of the run, the cost of faults, and the network's
-    metrics."""
+    """Return the result with the course of the run, the cost of faults, and the metrics of the
+    network."""
     control, injector = record.control, record.injector
     length_s = record.ended_s - record.began_s
     share = fragment_share(list(control.totals().values())) or 1.0
-    # The last heartbeats before the end come with what is built behind it.
+    # The last heartbeats before the end arrive together with bytes built after it.
     until_s = length_s - record.plan.scenario.measure.heartbeat
     bins = record.recorder.bytes_built.rates(until_s, 8 * share)
     building = members(control.events, record.began_s)
@@ -178,13 +178,13 @@ def _with_course(result: Result, record: Record) -> Result:
 
 
 def _judged(result: Result, record: Record) -> Result:
-    """Return the result of a laboratory without the metrics that this machine has distorted."""
+    """Return a laboratory's result without the metrics that this machine has distorted."""
     if not isinstance(record.watch, Watch):
         return result
     begin, *between, end = record.readings
     half_s = window_s(difference(begin, end)) / 2
     middle = sorted(between, key=lambda each: abs(window_s(difference(begin, each)) - half_s))[:1]
-    # Faults make halves of a run differ, and are no fault of this machine.
+    # Faults make the halves of a run differ, which is not due to this machine.
     readings = [begin, *middle, end] if middle and not record.plan.outages else []
     judgement = judge(result.metrics, evidence_of(result.metrics, record.watch.end, readings))
     if judgement.refusal:
@@ -194,8 +194,8 @@ def _judged(result: Result, record: Record) -> Result:
 
 
 def _cut_short(result: Result, record: Record) -> Result:
-    """Return the result of a run that was interrupted, or failed, with a warning of how much was
-    measured."""
+    """Return the result of an interrupted or failed run, with a warning that reports the measured
+    time."""
     measure, failure = record.plan.scenario.measure, record.failure
     measured, planned = (
         with_unit(s, "s") for s in (result.engine["measured_s"], measure.duration - measure.warmup)
@@ -208,7 +208,7 @@ def _cut_short(result: Result, record: Record) -> Result:
 
 
 def with_timeline(result: Result, record: Record, file: Path | None, series: bool) -> Result:
-    """Write the timeline to a file; return the result with it. Raises OutputError."""
+    """Write the timeline to a file; return the result with its series. Raises OutputError."""
     scenario, control, most = record.plan.scenario, record.control, record.plan.stages
     system = fabric_system(scenario)
     spans = measured_spans(control.stages, control.began_ns, system, scenario.building)
@@ -227,8 +227,8 @@ def with_timeline(result: Result, record: Record, file: Path | None, series: boo
 
 
 def with_arrivals(result: Result, record: Record, file: Path) -> Result:
-    """Write the arrival times of events to a file; return the result, with what the file lacks as
-    a warning. Raises OutputError."""
+    """Write the arrival times of events to a file; return the result, with warnings about arrivals
+    that the file lacks. Raises OutputError."""
     scenario, log, warnings = record.plan.scenario, record.control.arrivals, []
     if log.times_ns:
         write_text(file, trace_text(log, f"{scenario.name}, seed {scenario.run.seed}, measured"))

@@ -1,4 +1,4 @@
-"""Measurement of a scenario: starts its units, lets them build events, and returns the result."""
+"""Measurement of a scenario: starts units, lets them build events, and returns the result."""
 
 import asyncio
 import time
@@ -42,13 +42,13 @@ from daqloom.scenario.schema.models import Scenario
 
 PROGRESS_S = 0.25
 MOST_READINGS = 64
-"""Readings that are kept to find the one in the middle of a run."""
+"""Limit on readings that are kept to find the one in the middle of a run."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a run."""
+    """Progress of a run, for display."""
 
     share: float
     """Share of the run's length, 0 to 1."""
@@ -73,21 +73,22 @@ def measure(
 ) -> Result:
     """Build the events of `scenario` for `measure.duration` seconds, or `measure.events` events.
 
-    `seed` replaces `run.seed`. `log_dir` keeps the output of each unit in a file; without it, the
+    `seed` overrides `run.seed`. `log_dir` keeps the output of each unit in a file; without it,
     output is kept only if something fails. `progress` is called several times a second, `on_event`
-    with each entry of the run's log; `launcher` replaces the one that `measure.launch` names.
+    with each entry of the run's log; `launcher` overrides `measure.launch`.
 
-    The result has `series.run_events` (`time_s`, `text`) and those of `daqloom.results.course`, in
-    seconds from when all units first build. Over `tcp` it also has `series.connections`: the
-    kernel's counters of the connection of each pair of units at the end. With `timeline` it also
-    has `series.phases`, in seconds from the start of the run control; see
-    `daqloom.results.timeline`. `trace` is a file for ui.perfetto.dev with the same. `arrivals` is a
-    file for the times at which events came to the event manager of pull building, warm-up included,
-    which `event.trace` can name; it has the first 1,000,000, and a warning reports if more came.
+    The result has `series.run_events` (`time_s`, `text`) and the series of
+    `daqloom.results.course`, in seconds since all units first built. Over `tcp` it also has
+    `series.connections`: the kernel's counters at the end for the connection of each pair of units.
+    With `timeline` it also has `series.phases`, in seconds since the start of the run control; see
+    `daqloom.results.timeline`. `trace` is a file with the same timeline for ui.perfetto.dev.
+    `arrivals` is a file for the times at which events reached the event manager of pull building,
+    with the warm-up; `event.trace` can name it. It has the first 1,000,000 times, with a warning if
+    there were more.
 
-    Raises ScenarioError where the scenario cannot be built or has no timeline or arrivals,
-    MeasureError where the run breaks, with the result of the time until then, and, when all units
-    have ended in good order after Ctrl-C or SIGTERM, `StoppedError` with the same."""
+    Raises ScenarioError if the scenario cannot be built or has no timeline or arrivals;
+    MeasureError if the run fails, with the result until then; after Ctrl-C or SIGTERM, when all
+    units have ended, StoppedError with the result until then."""
     traced = timeline or trace is not None
     plan = measurement_plan(
         scenario, seed=seed, launcher=launcher, traced=traced, arrivals=arrivals is not None
@@ -109,7 +110,7 @@ def measure(
 
 
 def _in_own_loop(course: Coroutine[Any, Any, T]) -> T:
-    """Run it in a loop of its own, in a thread where a loop runs already, as in a notebook."""
+    """Run `course` in a new loop; in a thread if a loop already runs, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -119,7 +120,7 @@ def _in_own_loop(course: Coroutine[Any, Any, T]) -> T:
 
 
 class _Run:
-    """A run under way, with the network or the device around it."""
+    """A running measurement, with its laboratory, namespaces or device."""
 
     def __init__(
         self,
@@ -134,8 +135,8 @@ class _Run:
         self._lab: Laboratory | None = None
 
     async def record(self) -> Record | None:
-        """Return the record of the run, which has ended; None if it was interrupted before the end
-        of the warm-up."""
+        """Return the record of the finished run; None if it was interrupted before the end of the
+        warm-up."""
         with stopped_by_signals() as self._stop, ExitStack() as stack:
             self._record = record = self._set_up(stack)
             async with record.control as control:
@@ -152,7 +153,7 @@ class _Run:
         return record
 
     def _set_up(self, stack: ExitStack) -> Record:
-        """Make the network and the device ready; return the record with the run control."""
+        """Set up the network and the device; return the record with the run control."""
         plan, measure, scenario = self._plan, self._measure, self._plan.scenario
         began = (time.perf_counter(), children_s())
         launcher, namespaces = plan.launcher, None
@@ -166,7 +167,7 @@ class _Run:
         device = stack.enter_context(DeviceUnderTest(scenario)) if measure.device else None
         socket_file = None
         if measure.is_apart:
-            # Paths of sockets are short: not in `folder`, which the user may have named.
+            # Paths of sockets must be short: `folder` is not used, as the user may have named it.
             socket_file = stack.enter_context(claimed_folder()) / "units"
         control = control_of(
             scenario,
@@ -190,7 +191,7 @@ class _Run:
         self._record.recorder.count(control.now_s(), unit, control.run.units[unit].tally.totals)
 
     async def _build(self) -> None:
-        """Let units build events. After the warm-up, a failure is noted in the record."""
+        """Let units build events. A failure after the warm-up is stored in the record."""
         record, measure = self._record, self._measure
         control = record.control
         try:
@@ -216,7 +217,7 @@ class _Run:
             await record.injector.end()
 
     async def _course(self, since_s: float, until_s: float) -> None:
-        """Wait for part of the run. Raises MeasureError if the run fails."""
+        """Wait until a part of the run is over. Raises MeasureError if the run fails."""
         control, readings = self._record.control, self._record.readings
         events, packing = self._measure.events, self._plan.scenario.packing
         begin_s, begin = time.monotonic(), control.totals()

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in an asyncio loop."""
+"""Handling of Ctrl-C and SIGTERM in an asyncio loop."""
 
 import asyncio
 import signal
@@ -8,14 +8,14 @@ from typing import Any
 
 
 class SignalledError(Exception):
-    """Ctrl-C or SIGTERM arrived within the loop."""
+    """Ctrl-C or SIGTERM arrived while the loop was running."""
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[asyncio.Event]:
-    """Yield the event that Ctrl-C or SIGTERM sets, within a loop of the main thread.
+    """Yield the event that Ctrl-C or SIGTERM sets, in a loop of the main thread.
 
-    A second signal is left to Python, which cancels the loop's task."""
+    A second signal has Python's default effect, which cancels the loop's task."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     before: dict[signal.Signals, Any] = {}
 
@@ -42,7 +42,7 @@ def stopped_by_signals() -> Iterator[asyncio.Event]:
 
 
 async def unless_stopped(waiting: Any, stop: asyncio.Event, timeout_s: float | None = None) -> None:
-    """Wait for `waiting`, for `timeout_s` at most. Raises SignalledError if `stop` is set first."""
+    """Wait for `waiting`, at most `timeout_s`. Raises SignalledError if `stop` is set first."""
     task = asyncio.ensure_future(waiting)
     stopped = asyncio.ensure_future(stop.wait())
     try:

@@ -1,4 +1,4 @@
-"""Timeline of a measured run, in the same spans as that of a simulated one."""
+"""Timeline of a measured run, as the spans that a simulated run also has."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,9 +15,9 @@ def measured_spans(
     system: FabricSystem,
     building: Building,
 ) -> list[Span]:
-    """Return the spans from the stages of readout units; times are seconds from `began_ns` (since
-    1970). The steps of an epoch continue those of the previous one, in whole rounds; steps that
-    not all units began before its end are left out."""
+    """Return the spans from the stages of readout units, in seconds since `began_ns` (ns since
+    1970). The steps of an epoch continue those of the previous epoch, in whole rounds; steps that
+    not all units began before the epoch's end are left out."""
     unit_of = {host: unit for unit, host in enumerate(system.hosts)}
     node_of = {unit_of[host]: node for node, host in enumerate(hosts_of(system.readouts))}
     rows = [(row, node_of[unit]) for unit in stages if unit in node_of for row in stages[unit]]
@@ -43,7 +43,7 @@ def measured_spans(
 
 
 def _begun_by_all(rows: list[tuple[StageRow, int]]) -> list[tuple[StageRow, int]]:
-    """Return the steps of an epoch that all nodes began, by node."""
+    """Return the steps of an epoch that all its nodes began."""
     begun = dict.fromkeys((node for _, node in rows), -1)
     for (_, _, step, _, what), node in rows:
         if what in ("sending", "idle"):

@@ -90,8 +90,7 @@ def _mark(line: str) -> str:
 
 def read(lines: CountedLines, log: LogContent, year: int, dates: str = "") -> None:
     """Add the failures of the table to `log`. `dates`: `DAY_FIRST`, `MONTH_FIRST`, or empty for the
-    only order that fits all dates. Raises FaultsError if columns are missing, or if both orders
-    fit."""
+    one order that fits all dates. Raises FaultsError if columns are missing or both orders fit."""
     head = next(line for line in lines if not _is_comment(line))
     lines.ignore(lines.number)
     names, mark = _meanings(head), _mark(head)
