@@ -1,1 +1,1 @@
-"""Adapters of switches and time-series databases: one module per adapter, and what they share."""
+"""Adapters of switches and time-series databases: one module per adapter, and shared modules."""

@@ -1,4 +1,4 @@
-"""The address of a device as its identity, where the device itself has none."""
+"""Network address as the identity of a device that reports no identity of its own."""
 
 import socket
 from contextlib import suppress
@@ -7,7 +7,7 @@ from daqloom_adapters.deadline import run_within
 
 
 def address_identity(host: str, port: int, timeout_s: float) -> str:
-    """Return the lowest address of a host name, with the port."""
+    """Return the lowest IP address of a host name, with the port, as an identity."""
     found = [host.lower()]
     with suppress(OSError, UnicodeError):  # names are looked up without a time limit
         rows = run_within(

@@ -1,4 +1,4 @@
-"""Tables of the configuration database of a SONiC, read and changed by gNMI."""
+"""Access to tables in the configuration database of a SONiC switch by gNMI."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ DATABASE = ("CONFIG_DB", "localhost")
 MOST_ROWS = 1 << 16
 
 Key = Annotated[str, Field(max_length=256, pattern=r"^[!-.0-}]+$")]
-"""Row key without "/" and "~", which the device would read as parts of a JSON pointer."""
+"""Key of a row, without "/" and "~", which the device would take as JSON pointer syntax."""
 Text = Annotated[str, Field(max_length=4096)]
 Row = dict[str, str | list[str]]
 Tables = dict[str, dict[str, Row]]
@@ -28,7 +28,7 @@ _TABLE: TypeAdapter[dict[str, Row]] = TypeAdapter(
 
 @dataclass(frozen=True)
 class Change:
-    """A step of a change: a path is deleted, or replaced or added (`update`) with a value."""
+    """A step of a change: delete a path, or replace or add (`update`) its value."""
 
     how: str
     path: tuple[str, ...]
@@ -40,7 +40,7 @@ class Change:
 
 
 def read_tables(session: Session, names: Iterable[str]) -> Tables:
-    """Return tables; a missing one is empty. Raises AdapterError."""
+    """Return the named tables; a missing table is empty. Raises AdapterError."""
     return {name: _table(session, name) for name in names}
 
 
@@ -56,12 +56,12 @@ def _table(session: Session, name: str) -> dict[str, Row]:
 
 
 def changes(now: Tables, then: Tables) -> list[Change]:
-    """Return the steps from some tables to others."""
+    """Return the steps that change the tables `now` into the tables `then`."""
     return [step for name, table in now.items() for step in _of_table(name, table, then[name])]
 
 
 def _of_table(name: str, now: dict[str, Row], then: dict[str, Row]) -> Iterator[Change]:
-    # Rows of a missing table, and tables without rows, are refused by the device.
+    # The device refuses rows of a missing table, and tables without rows.
     if now and not then:
         yield Change("delete", (name,))
     elif then and not now:
@@ -85,7 +85,7 @@ def _of_row(path: tuple[str, ...], now: Row, then: Row) -> Iterator[Change]:
 
 
 def make(session: Session, steps: Iterable[Change]) -> None:
-    """Make the steps, all or none. Raises AdapterError."""
+    """Make all steps, or none of them if one fails. Raises AdapterError."""
     request = gnmi.SetRequest()
     for step in steps:
         path = path_of(DATABASE + step.path, ORIGIN)

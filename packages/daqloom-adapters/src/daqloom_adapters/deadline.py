@@ -1,4 +1,4 @@
-"""Deadlines of requests to a device."""
+"""Deadlines for requests to a device."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -8,11 +8,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 STRIDE = 256
-"""Items between two readings of the clock."""
+"""Number of items between two readings of the clock."""
 
 
 class Deadline:
-    """Time until which a whole answer must be read and parsed."""
+    """Deadline by which a whole answer must be received and parsed."""
 
     def __init__(self, timeout_s: float) -> None:
         self._ends_s = time.monotonic() + timeout_s
@@ -25,7 +25,7 @@ class Deadline:
         return left_s
 
     def until_deadline(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items until the deadline. Raises TimeoutError."""
+        """Yield the items. Raises TimeoutError at the deadline."""
         for number, item in enumerate(items):
             if number % STRIDE == 0:
                 _ = self.left_s
@@ -34,7 +34,7 @@ class Deadline:
 
 def run_within(timeout_s: float, work: Callable[[], T]) -> T:
     """Return the result of `work`, or raise its exception. Raises TimeoutError after the timeout;
-    `work` then goes on in a daemon thread."""
+    `work` then continues in a daemon thread."""
     done: Future[T] = Future()
 
     def run() -> None:

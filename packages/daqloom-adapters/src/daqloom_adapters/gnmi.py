@@ -1,4 +1,4 @@
-"""Counters by gNMI, with the names of OpenConfig or of SONiC."""
+"""Counters read by gNMI, with the data model of OpenConfig or of SONiC."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
@@ -20,19 +20,19 @@ COUNTERS: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
         "dropped": (("SAI_PORT_STAT_IF_OUT_DISCARDS",),),
     },
 }
-"""Counters that are added up to each field: the first group that the device has."""
+"""Groups of counters to be added up for each field; the first group on the device is used."""
 TARGETS = {"openconfig": "", "sonic": "COUNTERS_DB"}
 
 
 class GnmiCountOptions(GnmiOptions):
-    """Keys of the adapter."""
+    """Options of the adapter that reads counters by gNMI."""
 
     model: Literal["openconfig", "sonic"] = "openconfig"
     """Data model of the counters: OpenConfig's, or the counter database of SONiC."""
 
 
 class Gnmi:
-    """A device without peaks: gNMI cannot reset the watermarks of SONiC."""
+    """A device without peaks, because gNMI cannot reset the watermarks of SONiC."""
 
     Options = GnmiCountOptions
 
@@ -53,10 +53,10 @@ class Gnmi:
         self._session.close()
 
     def begin(self) -> None:
-        """Do nothing: there is no peak."""
+        """Do nothing, because no peaks are read."""
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return what each port has sent and dropped since the device has started."""
+        """Return the packets that each port has sent and dropped since the device started."""
         return {port: self._count(port) for port in self._ports}
 
     def _count(self, port: str) -> PortCount:
@@ -88,7 +88,7 @@ class Gnmi:
         return ("interfaces", ("interface", "name", port), "state", "counters")
 
     def _leaves(self, path: Elements) -> dict[str, Any]:
-        """Return the leaves below a path by the last part of their names, without YANG modules."""
+        """Return the leaves below a path, by the last part of their name, without YANG module."""
         leaves = {}
         left = [
             (names[-1] if names else "", value)
@@ -111,7 +111,7 @@ class Gnmi:
         )
 
     def _port_names(self) -> set[str]:
-        """Return names of ports; none if the device lists no names."""
+        """Return the names of ports; empty if the device lists no names."""
         try:
             if self._model == "sonic":
                 return set(self._leaves(("COUNTERS_PORT_NAME_MAP",)))

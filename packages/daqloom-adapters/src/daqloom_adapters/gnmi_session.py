@@ -1,4 +1,4 @@
-"""A connection by gNMI: values below a path, and changes of them."""
+"""Session with a device by gNMI: reads and sets values below paths."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-# Log level of gRPC, read when it is imported: its errors contain what it would print.
+# Log level of gRPC, which is read at import; the errors that it raises contain the same text.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
@@ -32,11 +32,11 @@ from daqloom_adapters.address import address_identity
 LARGEST_FILE_BYTES = 1 << 20
 MOST_ANSWER_BYTES = 16 << 20
 ENCODINGS = ("JSON_IETF", "JSON", "PROTO")
-"""Supported encodings, the best first."""
+"""Supported encodings of values, in order of preference."""
 Elements = Sequence[str | tuple[str, str, str]]
-"""A path: names, or name, key and value of the key."""
+"""Elements of a path: a name, or a name with the name and value of its key."""
 Found = list[tuple[tuple[str, ...], Any]]
-"""Names from the root on, and a text, number or JSON."""
+"""Found values: names from the root of the path, and a text, number or JSON value."""
 
 _HOST = re.compile(r"[A-Za-z0-9._:*-]{1,253}")
 
@@ -48,7 +48,7 @@ def _address(address: str) -> str:
 
 
 class GnmiOptions(AdapterOptions):
-    """Keys of an adapter that uses gNMI, always with TLS."""
+    """Options of an adapter that uses gNMI, always over TLS."""
 
     address: Annotated[
         str,
@@ -70,20 +70,20 @@ class GnmiOptions(AdapterOptions):
 
     @property
     def host_and_port(self) -> tuple[str, int]:
-        """The address, in two parts."""
+        """Host and port of the device, from the address."""
         host, _, port = self.address.rpartition(":")
         return host.strip("[]"), int(port)
 
 
 class Session:
-    """A connection to a device."""
+    """Session with one device; `open` connects, `close` disconnects."""
 
     def __init__(self, options: GnmiOptions, credentials: Credentials | None) -> None:
         self._options, self._credentials = options, credentials or Credentials()
 
     def open(self, ask: Callable[[], object]) -> None:
-        """Connect, and call `ask` for a first request. Raises AdapterError if either fails, and
-        closes the connection."""
+        """Connect, and call `ask` for a first request. If either fails, closes the connection and
+        raises AdapterError."""
         self._metadata = _metadata(self._credentials)
         self._channel = self._connection()
         call = self._channel.unary_unary
@@ -110,7 +110,7 @@ class Session:
         self._channel.close()
 
     def get(self, path: Elements, *, origin: str = "", target: str = "") -> Found:
-        """Return the values below a path; none if the path does not exist."""
+        """Return the values below a path; empty if the path does not exist."""
         request = gnmi.GetRequest(
             prefix=gnmi.Path(target=target) if target else None,
             path=[path_of(path, origin)],
@@ -127,15 +127,15 @@ class Session:
         ]
 
     def set(self, request: Any) -> None:
-        """Apply a `SetRequest`, all of it or nothing."""
+        """Apply a `SetRequest`, either completely or not at all."""
         self._ask("Set", request)
 
     def address_identity(self) -> str:
-        """Return the identity of a device without a serial number or MAC address."""
+        """Return the address as the identity of a device without serial number or MAC address."""
         return address_identity(*self._options.host_and_port, self._options.timeout)
 
     def error(self, what: str) -> AdapterError:
-        """Return an error about the device: `what`, in one line, without secrets."""
+        """Return an error about the device, with `what` in one line and without secrets."""
         return AdapterError(f"{self._options.address} {self._clean(what, 900)}")
 
     def _ask(self, name: str, request: Any) -> Any:
@@ -209,8 +209,8 @@ class Session:
         return grpc.secure_channel(f"dns:///{self._options.address}", credentials, options)
 
     def _own_certificate(self) -> tuple[bytes | None, bytes | None]:
-        """Return the user's key and certificate, checked: gRPC aborts the process where they do not
-        match."""
+        """Return the user's key and certificate after a check, because gRPC aborts the process if
+        they do not match."""
         file, key_file = self._options.certificate, self._credentials.key_file
         if not file:
             return None, None
@@ -232,7 +232,7 @@ class Session:
         return key, chain
 
     def _shown_certificate(self) -> tuple[bytes, str]:
-        """Return the certificate that the device shows, as PEM, and a name in it."""
+        """Return the certificate that the device presents (PEM), and a name in it."""
         try:
             pem = ssl.get_server_certificate(
                 self._options.host_and_port, timeout=self._options.timeout
@@ -251,7 +251,7 @@ class Session:
 
 
 class _NotFoundError(AdapterError):
-    """The path does not exist."""
+    """The requested path does not exist on the device."""
 
 
 def path_of(path: Elements, origin: str = "") -> Any:
@@ -296,7 +296,7 @@ def _names_in(certificate: x509.Certificate) -> Iterator[str]:
 
 
 def _metadata(credentials: Credentials) -> tuple[tuple[str, str], ...]:
-    """Return credentials as metadata. SONiC reads a token as `access_token`, others as bearer."""
+    """Return credentials as metadata; SONiC expects a token as `access_token`, others as bearer."""
     found = []
     if credentials.user:
         found += [("username", credentials.user), ("password", credentials.password)]

@@ -1,4 +1,4 @@
-"""Pages over HTTP, bounded in size and in time."""
+"""HTTP pages, fetched with limits on size and time."""
 
 import base64
 import socket
@@ -33,7 +33,7 @@ def _url(value: str) -> str:
 
 
 class HttpOptions(AdapterOptions):
-    """Keys of an adapter that reads pages."""
+    """Options of an adapter that reads pages over HTTP."""
 
     address: Annotated[str, Field(max_length=2000), AfterValidator(_url)]
     """URL of the page. The server is verified with https, and not with http."""
@@ -49,7 +49,7 @@ class HttpOptions(AdapterOptions):
 
     @property
     def where(self) -> str:
-        """The address in messages: without its query, which may contain a secret."""
+        """Address for messages, without its query, which may contain a secret."""
         return self.address.partition("?")[0]
 
 
@@ -61,7 +61,7 @@ def get(
     path: str = "",
     query: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the page at `path` below the address; `scheme` names the kind of a token.
+    """Return the page at `path` below the address; `scheme` is the authorization scheme of a token.
     Redirections are not followed. Raises AdapterError, and TimeoutError at the deadline."""
     where, headers = options.where, _headers(credentials, scheme)
     if "@" in urlsplit(options.address).netloc:

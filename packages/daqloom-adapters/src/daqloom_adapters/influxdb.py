@@ -1,4 +1,4 @@
-"""Counters that a collector such as Telegraf has stored in InfluxDB, or lists in its line
+"""Counters that a collector such as Telegraf has stored in InfluxDB, or publishes in its line
 protocol."""
 
 import time
@@ -15,13 +15,13 @@ from daqloom_adapters.line_protocol import points
 from daqloom_adapters.series import Name, Sample, Series, SeriesOptions
 
 POLL_S = 1.0
-"""Time between two queries for newer values."""
+"""Time between two queries that wait for newer values (s)."""
 NANOSECONDS = 1_000_000_000
 
 
 class InfluxDbOptions(SeriesOptions):
-    """Keys of a database; the names of values are those of fields, the labels are tags. The
-    defaults are those of Telegraf's table of IF-MIB."""
+    """Options of a database; values are named by fields, labels are tags. The defaults fit
+    Telegraf's IF-MIB table."""
 
     format: Literal["query", "line-protocol"] = "query"
     """Type of the address: a server with /query, such as InfluxDB 1 and 2 (query), or a page in
@@ -44,7 +44,7 @@ class InfluxDbOptions(SeriesOptions):
 
 
 class _Series(BaseModel):
-    """Last value of a field in a series, in a row with its time."""
+    """Rows of a query's result for one series, with times and field values."""
 
     model_config = ConfigDict(strict=True)
 
@@ -54,7 +54,7 @@ class _Series(BaseModel):
 
 
 class _Result(BaseModel):
-    """Result of one query."""
+    """Result of one query of a request."""
 
     model_config = ConfigDict(strict=True)
 
@@ -64,7 +64,7 @@ class _Result(BaseModel):
 
 
 class _Answer(BaseModel):
-    """Answer to several queries."""
+    """Answer to a request with several queries."""
 
     model_config = ConfigDict(strict=True)
 
@@ -73,12 +73,12 @@ class _Answer(BaseModel):
 
 
 class InfluxDb(Series[InfluxDbOptions]):
-    """A database, queried at each reading."""
+    """A database, which is queried each time counters are read."""
 
     Options: ClassVar[type[InfluxDbOptions]] = InfluxDbOptions
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return values that were collected after the call; wait for them, up to `fresh`."""
+        """Return values that were collected after the call; wait for them, at most for `fresh`."""
         begin_s = time.time()
         while True:
             samples = self._matching(self._now())
@@ -124,7 +124,7 @@ class InfluxDb(Series[InfluxDbOptions]):
             raise AdapterError(
                 f"{options.where}: {str(error)[:100]!r} is not a line of line protocol with a time"
             ) from None
-        # Pages with several values of a series: the last one counts.
+        # If a page has several values of a series, the last one counts.
         last = {
             (name, frozenset(point.tags.items())): Sample(
                 name, point.tags, value, point.time_ns / NANOSECONDS
@@ -163,7 +163,7 @@ class InfluxDb(Series[InfluxDbOptions]):
 
 
 def _last(series: _Series) -> list[Sample]:
-    """Return the numbers of the newest row. Raises ValueError."""
+    """Return the numeric fields of the newest row. Raises ValueError for a row without time."""
     rows = [dict(zip(series.columns, row, strict=True)) for row in series.values]
     if not all(type(row.get("time")) is int and abs(row["time"]) < 1 << 63 for row in rows):
         raise ValueError("no time")
@@ -176,8 +176,8 @@ def _last(series: _Series) -> list[Sample]:
 
 
 def _statements(options: InfluxDbOptions) -> str:
-    """Return a query for each field: the last value of each series that is fresh by the server's
-    clock. One query for all would miss fields that a collector stores in separate points."""
+    """Return a query for each field: the last value of each series, if fresh by the server's clock.
+    A single query would miss fields that a collector stores in separate points."""
     conditions = [f"time > now() - {round(options.fresh * 1000) or 1}ms"]
     conditions += [f"{_identifier(tag)} = {_text(value)}" for tag, value in options.match.items()]
     return "; ".join(

@@ -1,5 +1,6 @@
-"""A switch with Junos and a shared memory, such as a QFX5120, by NETCONF over SSH: how much egress
-buffer its ports share, and the dynamic threshold of their queues. Both hold for all its ports."""
+"""A switch with Junos and a shared memory, such as a QFX5120, by NETCONF over SSH: size of the
+egress buffer that all its ports share, and dynamic threshold of their queues (one for all
+ports)."""
 
 import contextlib
 import math
@@ -19,14 +20,14 @@ from daqloom_adapters.netconf import Netconf, NetconfOptions, one_line
 EGRESS = "class-of-service shared-buffer egress"
 LOSSY = f"{EGRESS} buffer-partition lossy"
 ALPHAS = tuple(2.0**power for power in range(-7, 4))
-"""Alpha of each value of `dynamic-threshold`: 0 is 1/128, 10 is 8."""
+"""Alpha for each value of `dynamic-threshold`: 1/128 for 0, 8 for 10."""
 NEEDED = ("candidate", "confirmed-commit", "validate")
 _NUMBER = re.compile("[0-9]{1,3}")
 _PORT = re.compile(r"[A-Za-z0-9./:_-]{1,64}")
 
 
 class JunosOptions(NetconfOptions):
-    """Keys of a switch with Junos."""
+    """Options of the adapter for a switch with Junos."""
 
     buffer: PositiveBytes
     """Buffer shared by lossy traffic at `percent 100`: the lossy part of the egress buffer in `show
@@ -34,17 +35,17 @@ class JunosOptions(NetconfOptions):
 
 
 class _Statements(BaseModel):
-    """Statements of the configuration that are set here; None: absent."""
+    """Configuration statements that the adapter sets; None: absent."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
     percent: int | None = Field(ge=0, le=100)
     threshold: int | None = Field(ge=0, lt=len(ALPHAS))
     partition: bool
-    """Whether the lossy partition has a statement, even an empty one."""
+    """Whether the lossy partition has any statement, even an empty one."""
 
     def lines_to(self, then: "_Statements") -> list[str]:
-        """Return the lines that change these statements to `then`."""
+        """Return the configuration lines that change these statements into `then`."""
         lines = []
         if then.percent is None and self.percent is not None:
             lines.append(f"delete {EGRESS} percent")
@@ -59,7 +60,7 @@ class _Statements(BaseModel):
 
 
 class Junos:
-    """A switch, of which two statements about the shared buffer are changed. Each change stops the
+    """A switch with two adjustable statements about its shared buffer. Each change stops the
     traffic on all its ports for a moment."""
 
     Options = JunosOptions
@@ -84,7 +85,7 @@ class Junos:
         self._device.__exit__(*about)
 
     def identity(self) -> str:
-        """Return the serial number of the chassis, or the address if the user may not read it."""
+        """Return the serial number of the chassis, or the address if the number is not readable."""
         request = etree.Element("get-chassis-inventory")
         with contextlib.suppress(AdapterError):
             reply = self._device.ask("get-chassis-inventory", self._device.manager.rpc, request)
@@ -93,7 +94,7 @@ class Junos:
         return self._device.address_identity()
 
     def plan(self, desired: PortBuffer) -> list[str]:
-        """Return the lines of configuration and the commits; none if nothing changes."""
+        """Return the configuration lines and the commits; empty if nothing changes."""
         now = self._statements()
         lines = now.lines_to(self._target(now, desired))
         commits = [f"commit confirmed {self._confirm_minutes}", "commit"]
@@ -104,13 +105,13 @@ class Junos:
         return self._statements().model_dump()
 
     def apply(self, desired: PortBuffer) -> None:
-        """Set the statements, unless the switch has them."""
+        """Set the statements, unless the switch already has these values."""
         now = self._statements()
         self._change(now, self._target(now, desired))
 
     def applied(self) -> Mapping[str, PortBuffer]:
-        """Return the active configuration, with what it inherits from groups. Alpha is None if the
-        switch uses its default, or if schedulers have thresholds of their own."""
+        """Return the limits in the active configuration, including inherited groups. Alpha is None
+        if the switch uses its default, or if schedulers have separate thresholds."""
         active = self._configuration(inherit=True)
         found = self._statements_of(active)
         alpha = None
@@ -121,7 +122,7 @@ class Junos:
         return dict.fromkeys(self._ports, buffer)
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Set or delete the statements as they were."""
+        """Set or delete the statements, as they were saved."""
         try:
             then = _Statements.model_validate(saved)
         except ValidationError:
@@ -134,8 +135,8 @@ class Junos:
 
     @property
     def _confirm_minutes(self) -> int:
-        """Time until the switch reverts an unconfirmed commit: one timeout for reading back, one
-        for the second commit, and one to spare."""
+        """Minutes until the switch reverts an unconfirmed commit: one timeout to read the
+        configuration back, one for the second commit, and one in reserve."""
         return math.ceil(3 * self._options.timeout / 60)
 
     def _check_ports(self) -> None:
@@ -151,7 +152,7 @@ class Junos:
                 raise AdapterError(f"{self._where} has no port {port}; {hint}")
 
     def _configuration(self, inherit: bool = False) -> Any:
-        """Return an answer with the active class of service."""
+        """Return the reply with the active class-of-service configuration."""
         request = etree.Element("get-configuration", database="committed")
         if inherit:
             request.set("inherit", "inherit")
@@ -179,7 +180,7 @@ class Junos:
         )
 
     def _number(self, reply: Any, path: str, most: int) -> int | None:
-        """Return the value of a statement; None if it is absent."""
+        """Return the numeric value of a statement; None if the statement is absent."""
         found = reply.xpath(path)
         text = " ".join((each.text or "").strip() for each in found)
         if found and not (_NUMBER.fullmatch(text) and int(text) <= most):
@@ -190,7 +191,7 @@ class Junos:
         return int(text) if found else None
 
     def _target(self, now: _Statements, desired: PortBuffer) -> _Statements:
-        """Return the statements for the desired buffer; values not given stay."""
+        """Return the statements for the desired buffer; values that it does not give stay."""
         changed: dict[str, Any] = {}
         if desired.shared_bytes is not None:
             changed["percent"] = self._percent(desired.shared_bytes)
@@ -225,7 +226,7 @@ class Junos:
         return ALPHAS.index(alpha)
 
     def _change(self, now: _Statements, then: _Statements) -> None:
-        """Commit, read back and confirm; the switch reverts an unconfirmed commit by itself."""
+        """Commit, read back and confirm; the switch itself reverts an unconfirmed commit."""
         lines = now.lines_to(then)
         if not lines:
             return
@@ -251,6 +252,6 @@ class Junos:
 
 
 def _schedulers(reply: Any) -> list[str]:
-    """Return the names of schedulers with a threshold of their own."""
+    """Return the names of schedulers that have a separate threshold."""
     names = reply.xpath("//class-of-service/schedulers[buffer-dynamic-threshold]/name/text()")
     return [str(name).strip() for name in names]

@@ -1,4 +1,4 @@
-"""InfluxDB's line protocol: `measurement,tag=value field=1i,other=2.5 time`."""
+"""Parser for InfluxDB's line protocol: `measurement,tag=value field=1i,other=2.5 time`."""
 
 import re
 from collections.abc import Iterable
@@ -23,17 +23,17 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True)
 class Point:
-    """A line with its numeric fields."""
+    """Tags, numeric fields and time of one line."""
 
     tags: dict[str, str]
     fields: dict[str, float]
     time_ns: int
-    """Since 1970."""
+    """Nanoseconds since 1970."""
 
 
 def points(lines: Iterable[str], measurement: str) -> list[Point]:
-    """Return the points of a measurement from lines, with times in nanoseconds as they are by
-    default. Raises ValueError with a line that is none, or has no time."""
+    """Return the points of a measurement from lines with times in nanoseconds (the default). Raises
+    ValueError, with the line, for one that is malformed or has no time."""
     found = []
     for line in lines:
         line = line.lstrip(" ").rstrip("\r")

@@ -1,5 +1,5 @@
-"""NETCONF over SSH with an untrusted switch: every wait and every answer is bounded, and every
-failure is one sentence."""
+"""NETCONF over SSH to an untrusted switch: all waits and answers are bounded, and every failure is
+reported in one sentence."""
 
 import contextlib
 import logging
@@ -48,7 +48,7 @@ def _address(value: object) -> str:
 
 
 class NetconfOptions(AdapterOptions):
-    """Keys of a connection by NETCONF."""
+    """Options of a connection by NETCONF."""
 
     address: Annotated[str, BeforeValidator(_address)] = Field(max_length=300)
     """HOST:PORT of NETCONF over SSH; port 830 if none is given."""
@@ -61,7 +61,7 @@ class NetconfOptions(AdapterOptions):
 
 
 class _Session(SSHSession):  # type: ignore[misc]
-    """A session that reads a bounded answer, without a document type, and trusts the host keys of
+    """Session that limits the size of answers, refuses document types, and trusts the host keys in
     one file."""
 
     left_bytes = MOST_ANSWER_BYTES
@@ -87,10 +87,10 @@ class _Session(SSHSession):  # type: ignore[misc]
 
 
 class Netconf:
-    """A connection: a context. Raises AdapterError on entering where there is no answer."""
+    """A connection; a context. Entering raises AdapterError if the switch does not answer."""
 
     manager: Any
-    """Manager of ncclient, whose methods are the requests."""
+    """Manager of ncclient; its methods are the requests."""
 
     def __init__(self, options: NetconfOptions, credentials: Credentials) -> None:
         self._options, self._credentials = options, credentials
@@ -112,8 +112,8 @@ class Netconf:
         self._close()
 
     def ask(self, what: str, call: Callable[..., Any], *values: object, **named: object) -> Any:
-        """Return the answer to a request, without namespaces. Raises AdapterError, also if the
-        answer is an error. Without an answer the session is closed, so that the switch discards
+        """Return the answer to a request, without namespaces. Raises AdapterError, also for an
+        error in the answer. Without an answer the session is closed, so that the switch discards
         uncommitted changes."""
         where = self._options.address
         self._session.left_bytes = MOST_ANSWER_BYTES
@@ -138,7 +138,7 @@ class Netconf:
         return reply
 
     def do(self, what: str, call: Callable[..., Any], *values: object, **named: object) -> None:
-        """Make a request whose answer must be ok. Raises AdapterError."""
+        """Make a request that the switch must answer with ok. Raises AdapterError."""
         reply = self.ask(what, call, *values, **named)
         if not reply.xpath("//ok | //load-success | //commit-success"):
             raise AdapterError(
@@ -146,11 +146,11 @@ class Netconf:
             )
 
     def address_identity(self) -> str:
-        """Return the identity of a switch without a readable serial number."""
+        """Return the address as the identity of a switch without a readable serial number."""
         return address_identity(*_parts(self._options.address), self._options.timeout)
 
     def needs(self, capabilities: tuple[str, ...]) -> None:
-        """Raise AdapterError unless the switch has all these capabilities."""
+        """Raise AdapterError unless the switch offers all these NETCONF capabilities."""
         for name in capabilities:
             if f":{name}" not in self._session.server_capabilities:
                 raise AdapterError(
@@ -230,5 +230,5 @@ class Netconf:
 
 
 def one_line(text: str) -> str:
-    """Return a text of the device as one line of at most 200 printable characters."""
+    """Return a text from the device as one line of at most 200 printable characters."""
     return printable(" ".join(text[:2000].split()))[:200]

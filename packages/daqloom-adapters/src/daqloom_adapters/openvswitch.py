@@ -1,4 +1,4 @@
-"""Open vSwitch: the QoS of each port, by its database (ovs-vswitchd.conf.db(5))."""
+"""Open vSwitch: the QoS of each port, through its database (ovs-vswitchd.conf.db(5))."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self, TypeVar
@@ -19,20 +19,20 @@ from daqloom.device.credentials import Credentials
 from daqloom_adapters.ovsdb import SCHEMA, Ovsdb, OvsdbOptions
 
 MARK = "daqloom-port"
-"""Key of external_ids that marks the QoS created here; its value is the port."""
+"""Key in external_ids of each QoS that this adapter created; its value is the port."""
 NETEM, HTB = "linux-netem", "linux-htb"
 USUAL_LIMIT_PACKETS = 1000
-"""Default limit of linux-netem, also used for a limit of 0."""
+"""Default limit of linux-netem in packets, which also applies for a limit of 0."""
 MOST_PACKETS = (1 << 32) - 1
 STEP_BPS = 8
-"""Granularity of linux-htb: rates are whole bytes a second."""
+"""Granularity of linux-htb (b/s), whose rates are whole bytes per second."""
 MOST_BPS = STEP_BPS * ((1 << 32) - 1)
-"""Largest rate: Open vSwitch 3.1 drops the upper bits of a higher one."""
+"""Largest rate (b/s); Open vSwitch 3.1 truncates higher rates to their lower bits."""
 COUNTERS = ("tx_packets", "tx_bytes", "tx_dropped")
 
 
 class OpenVSwitchOptions(OvsdbOptions):
-    """Keys of the adapter."""
+    """Options of the adapter for Open vSwitch."""
 
     wait: bool = True
     """Whether to wait until ovs-vswitchd has applied a change; false for a database without an
@@ -40,7 +40,7 @@ class OpenVSwitchOptions(OvsdbOptions):
 
 
 def _members(value: object) -> object:
-    """Return the members of a set; a set of one is written as its member."""
+    """Return the members of an OVSDB set; a set of one member is encoded as the member."""
     match value:
         case ["set", list(members)]:
             return members
@@ -93,7 +93,7 @@ class _Qos(_Row):
 
     @property
     def buffer(self) -> PortBuffer:
-        """Limits of a port with this QoS, as far as they are known."""
+        """Limits that a port with this QoS has, as far as they are known."""
         match self.type:
             case "linux-netem":
                 limit = self._number("limit")
@@ -119,9 +119,9 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class OpenVSwitch:
-    """The switch. A port gets a QoS of its own in place of its present one, whose queues are then
+    """Open vSwitch. Each port gets a new QoS in place of its present one, whose queues are then
     unused: linux-netem with a limit, or linux-htb with a rate. The database does not show whether
-    the kernel has applied a QoS: it needs the modules of that name."""
+    the kernel has applied a QoS, which requires a kernel module for its type."""
 
     Options = OpenVSwitchOptions
     settable: ClassVar[frozenset[str]] = frozenset({"limit_packets", "pace_bps"})
@@ -144,13 +144,13 @@ class OpenVSwitch:
         pass
 
     def identity(self) -> str:
-        """Return the UUID of the switch in the database, or the address of a database without
-        one."""
+        """Return the UUID of the switch in the database, or the database's address if it has no
+        switch."""
         found = sorted(row.identity for row in self._select(_Row, "Open_vSwitch", "_uuid"))
         return f"database {' '.join(found)}" if found else self._database.address_identity()
 
     def plan(self, desired: PortBuffer) -> list[str]:
-        """Return the equivalent commands of `ovs-vsctl`."""
+        """Return equivalent commands of `ovs-vsctl`."""
         qos = _qos(desired)
         if qos is None:
             return [f"ovs-vsctl clear port {port} qos" for port in self._names]
@@ -162,11 +162,11 @@ class OpenVSwitch:
         ]
 
     def save(self) -> dict[str, Any]:
-        """Return the UUID of each port's QoS; empty if it has none."""
+        """Return the UUID of each port's QoS; empty for a port without one."""
         return {name: "".join(port.qos) for name, port in self._ports().items()}
 
     def apply(self, desired: PortBuffer) -> None:
-        """Give each port its QoS. QoS created earlier stay in the database until `restore`."""
+        """Give each port its QoS. QoS from earlier calls stay in the database until `restore`."""
         qos = _qos(desired)
         operations: list[dict[str, Any]] = []
         for number, port in enumerate(self._names):
@@ -186,7 +186,7 @@ class OpenVSwitch:
         self._change(operations)
 
     def applied(self) -> Mapping[str, PortBuffer]:
-        """Return the limits in the QoS of each port."""
+        """Return the limits that the QoS of each port has."""
         rows, found = self._qos_rows(), {}
         for name, port in self._ports().items():
             identity = "".join(port.qos)
@@ -196,7 +196,7 @@ class OpenVSwitch:
         return found
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Give each port its former QoS, and remove those created here."""
+        """Give each port its former QoS, and remove each QoS that this adapter created."""
         try:
             before = _Saved.validate_python(saved)
         except ValidationError:
@@ -220,12 +220,12 @@ class OpenVSwitch:
         self._change(operations)
 
     def begin(self) -> None:
-        """Do nothing: there are no peaks."""
+        """Do nothing, because Open vSwitch has no peaks."""
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return the counters of each port's interfaces as ovs-vswitchd last wrote them, by default
-        every 5 s (other_config:stats-update-interval). Packets dropped by a queueing discipline of
-        Linux are not counted."""
+        """Return the counters of each port's interfaces, which ovs-vswitchd writes every 5 s by
+        default (other_config:stats-update-interval). They exclude packets dropped by a queueing
+        discipline of Linux."""
         ports = self._ports()
         rows = self._select(_Interface, "Interface", "_uuid", "statistics")
         statistics = {row.identity: row.statistics for row in rows}
@@ -262,7 +262,7 @@ class OpenVSwitch:
             ) from None
 
     def _change(self, operations: list[dict[str, Any]]) -> None:
-        """Make one transaction, and wait until the switch has applied it."""
+        """Make one transaction, and wait until the switch has applied its changes."""
         if not self._options.wait:
             self._database.transact(*operations)
             return
@@ -287,7 +287,7 @@ class OpenVSwitch:
 
 
 def _count(port: str, interfaces: list[dict[str, int]]) -> PortCount:
-    """Return counters summed over the interfaces of a port. Raises AdapterError."""
+    """Return counters, summed over the interfaces of a port. Raises AdapterError."""
     sums = []
     for key in COUNTERS:
         values = [statistics.get(key, -1) for statistics in interfaces]
@@ -301,13 +301,13 @@ def _count(port: str, interfaces: list[dict[str, int]]) -> PortCount:
 
 
 def _assignment(port: str, qos: list[Any]) -> dict[str, Any]:
-    """Return the operation that gives a port a QoS."""
+    """Return the database operation that assigns a QoS to a port."""
     where = [["name", "==", port]]
     return {"op": "update", "table": "Port", "where": where, "row": {"qos": qos}}
 
 
 def _qos(desired: PortBuffer) -> tuple[str, str, int] | None:
-    """Return type of a QoS, key of its other_config and value; None: no QoS. Raises
+    """Return the type of a QoS, and the key and value of its other_config; None: no QoS. Raises
     AdapterError."""
     limit, pace_bps = desired.limit_packets, desired.pace_bps or 0
     if limit is None and desired.pace_bps is None:
@@ -330,7 +330,7 @@ def _qos(desired: PortBuffer) -> tuple[str, str, int] | None:
 
 
 def _rate(pace_bps: int) -> int:
-    """Return a rate that linux-htb supports. Raises AdapterError."""
+    """Return `pace_bps` if linux-htb supports this rate. Raises AdapterError."""
     below = min(max(pace_bps - pace_bps % STEP_BPS, STEP_BPS), MOST_BPS)
     if pace_bps != below:
         nearest = {below, min(max(below, pace_bps + -pace_bps % STEP_BPS), MOST_BPS)}

@@ -1,4 +1,4 @@
-"""A database server of Open vSwitch: transactions over JSON-RPC (RFC 7047)."""
+"""Client for an OVSDB server of Open vSwitch: transactions over JSON-RPC (RFC 7047)."""
 
 import codecs
 import os
@@ -35,7 +35,7 @@ def _remote(value: str) -> str:
 
 
 class OvsdbOptions(AdapterOptions):
-    """Keys of a connection to a database server."""
+    """Options of a connection to an OVSDB server."""
 
     remote: Annotated[str, AfterValidator(_remote)] = "unix:/var/run/openvswitch/db.sock"
     """Address of the server: unix:PATH, ssl:HOST:PORT, or without encryption tcp:HOST:PORT."""
@@ -50,14 +50,14 @@ class OvsdbOptions(AdapterOptions):
 
 
 class Ovsdb:
-    """A database server; each transaction opens a connection."""
+    """An OVSDB server; each transaction opens a new connection."""
 
     def __init__(self, options: OvsdbOptions, credentials: Credentials | None) -> None:
         self._options, self._credentials = options, credentials or Credentials()
 
     def transact(self, *operations: dict[str, Any], silent: str = "") -> list[Any]:
-        """Return the results of a transaction. `silent`: message if it times out. Raises
-        AdapterError."""
+        """Return the results of a transaction. `silent`: message of the error after a timeout.
+        Raises AdapterError."""
         request = Message.create_request("transact", [SCHEMA, *operations])
         try:
             reply = self._answer(request)
@@ -80,7 +80,7 @@ class Ovsdb:
         return self._results(reply, len(operations))
 
     def address_identity(self) -> str:
-        """Return the identity of a database without a switch."""
+        """Return the address of the server as the identity of a database without a switch."""
         at = _REMOTE.fullmatch(self._options.remote)
         assert at is not None
         if at["path"]:
@@ -93,7 +93,7 @@ class Ovsdb:
         return f"database {self._options.remote}"
 
     def _results(self, reply: Any, count: int) -> list[Any]:
-        """Return the results in a reply. Raises AdapterError."""
+        """Return the results in a reply. Raises AdapterError for errors."""
         results = reply.result if isinstance(reply.result, list) else [reply.error]
         for each in results:
             if isinstance(each, dict) and isinstance(each.get("error"), str):
@@ -158,13 +158,13 @@ class Ovsdb:
         return connection
 
     def _context(self) -> ssl.SSLContext:
-        """Return the TLS settings. Raises AdapterError."""
+        """Return the TLS settings of a connection. Raises AdapterError."""
         options, credentials = self._options, self._credentials
         try:
             check_regular(options.authority, options.certificate, credentials.key_file)
             context = ssl.create_default_context(cafile=options.authority or None)
             if options.certificate:
-                # A password, even an empty one, keeps OpenSSL from asking for one.
+                # With a password, even an empty one, OpenSSL does not prompt for one.
                 context.load_cert_chain(
                     options.certificate, credentials.key_file or None, credentials.password
                 )

@@ -1,4 +1,4 @@
-"""A page of metrics in the format of Prometheus: node_exporter on a switch, or snmp_exporter."""
+"""Metrics on a page in the format of Prometheus: node_exporter on a switch, or snmp_exporter."""
 
 import re
 from collections.abc import Iterable
@@ -17,8 +17,7 @@ _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,199}(?![a-zA-Z0-9_:])")
 
 
 class PrometheusOptions(SeriesOptions):
-    """Keys of a page of metrics; values are named by metrics. The defaults are those of
-    node_exporter."""
+    """Options of a page of metrics; values are named by metrics. The defaults fit node_exporter."""
 
     label: Name = "device"
     """Label that contains the name of the port."""
@@ -31,7 +30,7 @@ class PrometheusOptions(SeriesOptions):
 
 
 class Prometheus(Series[PrometheusOptions]):
-    """A page of metrics, fetched at each reading."""
+    """A page of metrics, which is fetched each time counters are read."""
 
     Options: ClassVar[type[PrometheusOptions]] = PrometheusOptions
 
@@ -48,7 +47,7 @@ class Prometheus(Series[PrometheusOptions]):
                 lines.append(line)
             elif match is not None:
                 others.add(match[0])
-        # Samples keep their names on the page if lines of types are left out.
+        # Without type lines, the parser keeps the names of samples as on the page.
         found = self._parse(ends.until_deadline(lines))
         for name in sorted(desired - {sample.name for sample in found}):
             hint = did_you_mean(name, sorted(others)[:1000], "expected a page of metrics with it")

@@ -1,4 +1,4 @@
-"""Counters that a service lists as named values with labels, one of which is the port."""
+"""Counters from a service that lists named values with labels, one of which names the port."""
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -21,8 +21,8 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class SeriesOptions(HttpOptions):
-    """Keys of an adapter that reads named values. Values of one port, such as those of its queues,
-    are added up."""
+    """Options of an adapter that reads named values. Several values of one port, such as those of
+    its queues, are added up."""
 
     label: Name
     """Label that contains the name of the port."""
@@ -40,13 +40,13 @@ class SeriesOptions(HttpOptions):
 
     @property
     def names(self) -> set[str]:
-        """Names of all values."""
+        """Names of all values that are read."""
         return {self.sent, self.sent_bytes, self.dropped, self.peak} - {""}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A value with its time (s since 1970; None: now)."""
+    """A named value with its labels and time (s since 1970; None: now)."""
 
     name: str
     labels: Mapping[str, str]
@@ -58,7 +58,7 @@ OptionsT = TypeVar("OptionsT", bound=SeriesOptions)
 
 
 class Series(ABC, Generic[OptionsT]):
-    """Counts from the samples that `_samples` returns; begin and read request new ones."""
+    """Adapter that counts with the samples of `_samples`; `begin` and `read` request new ones."""
 
     def __init__(
         self, options: OptionsT, ports: Sequence[str], credentials: Credentials | None = None
@@ -74,13 +74,13 @@ class Series(ABC, Generic[OptionsT]):
         pass
 
     def begin(self) -> None:
-        """Note the peaks so far."""
+        """Record the present peaks."""
         if self._options.peak:
             values = self._values(self._now())
             self._peaks = {port: max(values[port][self._options.peak]) for port in self._ports}
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return what each port has counted."""
+        """Return the counters of each port."""
         return self._counts(self._now())
 
     @property
@@ -88,7 +88,7 @@ class Series(ABC, Generic[OptionsT]):
         return f'no value has the label "{self._options.label}"'
 
     def _now(self) -> list[Sample]:
-        """Return the present samples, read within the timeout. Raises AdapterError."""
+        """Return present samples, received within the timeout. Raises AdapterError."""
         try:
             return self._samples(Deadline(self._options.timeout))
         except TimeoutError:
@@ -125,7 +125,7 @@ class Series(ABC, Generic[OptionsT]):
         return [sample for sample in named if sample.labels[label] in self._ports]
 
     def _values(self, samples: Iterable[Sample]) -> Mapping[str, Mapping[str, list[int]]]:
-        """Return the values of each port by name, at least one per name."""
+        """Return each port's values by name. Raises AdapterError for a name without values."""
         found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for sample in self._matching(samples):
             port = sample.labels[self._options.label]

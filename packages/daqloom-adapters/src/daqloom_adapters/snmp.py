@@ -1,4 +1,4 @@
-"""Counters of IF-MIB (RFC 2863) by SNMP."""
+"""Counters of IF-MIB (RFC 2863), read by SNMP."""
 
 import asyncio
 import socket
@@ -40,13 +40,13 @@ IF_NAME: Oid = (1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1)
 IF_OUT_DISCARDS: Oid = (1, 3, 6, 1, 2, 1, 2, 2, 1, 19)
 IF_HC_OUT_OCTETS: Oid = (1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 10)
 IF_HC_OUT_PACKETS: tuple[Oid, ...] = tuple((*IF_NAME[:-1], column) for column in (11, 12, 13))
-"""Unicast, multicast and broadcast packets."""
+"""Counters of unicast, multicast and broadcast packets."""
 COLUMNS = (IF_NAME, IF_OUT_DISCARDS, IF_HC_OUT_OCTETS, *IF_HC_OUT_PACKETS)
 MOST_INTERFACES = 16384
 REPETITIONS = 25
-"""Names per request."""
+"""Number of interface names per request."""
 PORTS_AT_ONCE = 4
-"""Ports per request, whose answer fits an Ethernet frame."""
+"""Number of ports per request, so that the answer fits into an Ethernet frame."""
 TRIES = 3
 
 
@@ -62,7 +62,7 @@ def _host_port(value: str) -> str:
 
 
 class SnmpOptions(AdapterOptions):
-    """Keys of an agent. `timeout` covers the reading of all ports."""
+    """Options of an agent. `timeout` covers the reading of all ports."""
 
     address: Annotated[str, Field(max_length=300), AfterValidator(_host_port)]
     """Host of the agent, with a port unless that is 161."""
@@ -73,17 +73,17 @@ class SnmpOptions(AdapterOptions):
 
 @dataclass(frozen=True)
 class _Raw:
-    """Counters as the agent has them."""
+    """Counters of a port as the agent reports them."""
 
     sent: int
     sent_bytes: int
     dropped: int
-    """Lower 32 bits."""
+    """Lower 32 bits of the number of dropped packets."""
 
 
 class Snmp:
-    """The agent. The 32-bit counter of drops is continued beyond 32 bits, as long as it wraps at
-    most once between two readings; the other counters have 64 bits."""
+    """An SNMP agent. The 32-bit counter of drops is extended beyond 32 bits, which works if it
+    wraps at most once between two readings; the other counters have 64 bits."""
 
     Options: ClassVar[type[SnmpOptions]] = SnmpOptions
 
@@ -103,10 +103,10 @@ class Snmp:
         pass
 
     def begin(self) -> None:
-        """Do nothing: IF-MIB has no peaks."""
+        """Do nothing, because IF-MIB has no peaks."""
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return what each port has counted."""
+        """Return the counters of each port."""
         raws = self._run(self._read)
         found = {port: self._drops(port, raw) for port, raw in raws.items()}
         self._last = {port: (raws[port], dropped) for port, dropped in found.items()}
@@ -126,7 +126,7 @@ class Snmp:
         return dropped + (raw.dropped - last.dropped) % (1 << 32)
 
     def _run(self, work: Callable[["_Agent"], Awaitable[T]]) -> T:
-        """Return the result of `work`, run in an event loop and with an engine of its own."""
+        """Return the result of `work`, run in a new event loop with a new SNMP engine."""
         options = self._options
         authority = _authority(options, self._credentials)
         try:
@@ -196,7 +196,7 @@ class Snmp:
 
 
 class _Agent:
-    """Requests to an agent, in a running loop."""
+    """Requests to an SNMP agent, within a running event loop."""
 
     def __init__(self, options: SnmpOptions, engine: Any, authority: Any, target: Any) -> None:
         self.where = options.address
@@ -204,7 +204,7 @@ class _Agent:
         self._to = engine, authority, target, ContextData()
 
     async def names(self) -> dict[int, str]:
-        """Return the ifName of each ifIndex."""
+        """Return the ifName for each ifIndex."""
         found: dict[int, str] = {}
         last = IF_NAME
         while len(found) <= MOST_INTERFACES:

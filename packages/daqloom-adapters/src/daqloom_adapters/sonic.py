@@ -16,10 +16,10 @@ from daqloom_adapters.config_db import Key, Row, Tables, Text, changes, make, re
 from daqloom_adapters.gnmi_session import GnmiOptions, Session
 
 OWN = "daqloom"
-"""Name, or prefix of the name, of each profile created here."""
+"""Name, or prefix of the name, of each profile that this adapter creates."""
 COLOURS = ("green", "yellow", "red")
 EXPONENTS = (-8, 7)
-"""Least and greatest dynamic_th: alpha is 2 to its power (sonic-buffer-profile.yang)."""
+"""Smallest and largest dynamic_th; alpha is 2 to this power (sonic-buffer-profile.yang)."""
 FIELDS = {
     "BUFFER_POOL": ("size",),
     "BUFFER_PROFILE": ("pool", "size", "dynamic_th", "static_th"),
@@ -33,7 +33,7 @@ FIELDS = {
         *(f"{colour}_drop_probability" for colour in COLOURS),
     ),
 }
-"""Fields that may be changed, by table."""
+"""Fields that this adapter may change, by table."""
 
 _MAC = re.compile(r"(?!(?:00:){5}00)[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _SAVED = TypeAdapter(
@@ -58,7 +58,7 @@ def _queues(queues: str) -> str:
 
 
 class SonicOptions(GnmiOptions):
-    """Keys of the adapter."""
+    """Options of the adapter for a switch with SONiC."""
 
     timeout: PositiveSeconds = 60.0
     """Time within which the device must answer; before an answer it validates its whole
@@ -72,9 +72,9 @@ class SonicOptions(GnmiOptions):
 
 
 class Sonic:
-    """The switch. Each queue gets a copy of its buffer profile with the desired values: thresholds
-    are per queue. Above the ECN threshold, packets without ECN are dropped. The device keeps each
-    change over a restart, until it is restored."""
+    """A switch with SONiC. Each queue gets a copy of its buffer profile with the desired values, as
+    thresholds are per queue. Above the ECN threshold, packets without ECN are dropped. The device
+    keeps a change over restarts, until it is restored."""
 
     Options = SonicOptions
     settable: ClassVar[frozenset[str]] = frozenset(
@@ -102,7 +102,7 @@ class Sonic:
         return f"mac {mac}" if _MAC.fullmatch(mac) else self._session.address_identity()
 
     def plan(self, desired: PortBuffer) -> list[str]:
-        """Return deletions, replacements and updates of gNMI."""
+        """Return the gNMI deletions, replacements and updates that `apply` would send."""
         now = self._read()
         return [str(step) for step in changes(now, self._tables_with(now, desired))]
 
@@ -123,17 +123,17 @@ class Sonic:
         }
 
     def apply(self, desired: PortBuffer) -> None:
-        """Make profiles and bind them to the queues, in one request."""
+        """Create profiles and assign them to the queues, in one request."""
         now = self._read()
         self._change(now, self._tables_with(now, desired))
 
     def applied(self) -> Mapping[str, PortBuffer]:
-        """Return the limits in the profiles of the queues; None if these differ within a port."""
+        """Return the limits in the profiles of the queues; None if they differ within a port."""
         now = self._read()
         return {port: self._buffer(now, port) for port in self._ports}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Restore fields, and remove rows that were absent."""
+        """Restore saved fields, and remove rows that were absent before."""
         try:
             tables = _SAVED.validate_python(saved)
         except ValidationError:
@@ -171,7 +171,7 @@ class Sonic:
             raise self._session.error(f'has no {what} "{name}"; {hint}')
 
     def _tables_with(self, now: Tables, desired: PortBuffer) -> Tables:
-        """Return the tables with the desired values."""
+        """Return a copy of the tables with the desired values."""
         then = deepcopy(now)
         if desired.shared_bytes is not None:
             then["BUFFER_POOL"][self._options.pool]["size"] = str(desired.shared_bytes)
@@ -194,7 +194,7 @@ class Sonic:
         return then
 
     def _profile_with(self, now: Tables, key: str, profile: str, desired: PortBuffer) -> Row:
-        """Return a copy of a row's profile with the desired values."""
+        """Return a copy of the profile of row `key`, with the desired values."""
         if profile and profile not in now["BUFFER_PROFILE"]:
             raise self._session.error(
                 f"has BUFFER_QUEUE|{key} with the profile {profile}, which is not in "
@@ -256,7 +256,7 @@ class Sonic:
         return 0 if marked == "ecn_none" else self._same([row], field) or 0
 
     def _same(self, rows: Iterable[Row], field: str) -> int | None:
-        """Return the number in a field, or None unless all rows have the same."""
+        """Return the number in a field if it is equal in all rows, else None."""
         texts = {str(row.get(field, "")) for row in rows}
         text = texts.pop() if len(texts) == 1 else ""
         if not text:
@@ -270,7 +270,7 @@ class Sonic:
         return [key for port in self._ports for key in self._rows(now, table, port)]
 
     def _own_rows(self, now: Tables, table: str) -> list[str]:
-        """Return the rows of the queues. Raises AdapterError for a row with other queues too."""
+        """Return the rows of the queues. Raises AdapterError for one that has other queues, too."""
         first, last = _ends(self._options.queues)
         found = self._all_rows(now, table)
         for key in found:
@@ -285,7 +285,7 @@ class Sonic:
         return found
 
     def _rows(self, now: Tables, table: str, port: str) -> list[str]:
-        """Return the rows of a port's queues, present and missing."""
+        """Return the row keys for a port's queues: existing rows, and rows to be created."""
         first, last = _ends(self._options.queues)
         found = self._holding(now, table, port)
         held = {queue for key in found for queue in _span(key)}
@@ -295,7 +295,7 @@ class Sonic:
         return found + [f"{port}|{queue}" for queue in free]
 
     def _holding(self, now: Tables, table: str, port: str) -> list[str]:
-        """Return the present rows with any of a port's queues."""
+        """Return the existing rows that cover any of a port's queues."""
         first, last = _ends(self._options.queues)
         return [
             key
@@ -310,7 +310,7 @@ _RANGE = f"a whole number from {EXPONENTS[0]} to {EXPONENTS[1]}"
 
 
 def _span(key: str) -> range:
-    """Return the queues of a row; none if its key does not end with queues."""
+    """Return the queues that a row covers; empty if its key does not end with queues."""
     try:
         first, last = _ends(key.partition("|")[2])
     except ValueError:
@@ -323,7 +323,7 @@ def _profile(now: Tables, key: str) -> str:
 
 
 def _own(profile: str) -> str:
-    """Return the name of the copy of a profile."""
+    """Return the name of this adapter's copy of a profile."""
     if profile.startswith(OWN):
         return profile
     return f"{OWN}_{profile}" if profile else OWN
@@ -334,7 +334,7 @@ def _saved(row: Row | None, fields: Sequence[str]) -> Mapping[str, object] | Non
 
 
 def _marking(threshold_bytes: int) -> Row:
-    """Return a WRED profile that marks each packet from a threshold on."""
+    """Return a WRED profile that marks each packet above a threshold."""
     row: Row = {"ecn": "ecn_all"}
     for colour in COLOURS:
         row |= {

@@ -1,1 +1,1 @@
-"""Controllers of the software switch: OpenFlow, OVSDB, and its intent for a real Open vSwitch."""
+"""Controllers of the software switch (OpenFlow, OVSDB), and export of its file to Open vSwitch."""

@@ -1,7 +1,7 @@
-"""The intent of a software switch, written to a real Open vSwitch: bridge, ports, queues, flows.
+"""Export of a software switch's file to a real Open vSwitch: bridge, ports, queues, flows.
 
-Open vSwitch's own programs write it: `ovs-vsctl` the bridge, its ports and the rates of their
-queues in one transaction, `ovs-ofctl` the flows in one bundle. An earlier configuration of the same
+Open vSwitch's own programs apply it: `ovs-vsctl` sets bridge, ports and queue rates in one
+transaction, and `ovs-ofctl` sets the flows in one bundle. An earlier configuration of the same
 bridge is replaced."""
 
 import ipaddress
@@ -18,29 +18,29 @@ from daqloom.softswitch.document import Matching, SwitchFile
 
 Datapath = Literal["system", "netdev"]
 MARK = "external_ids:daqloom"
-"""Key of rows of QoS and queues that this module writes; its value is the bridge."""
+"""Key in external_ids of QoS and queue rows that this module writes; its value is the bridge."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,15}")
-"""Names of bridges and of interfaces."""
+"""Pattern for names of bridges and interfaces."""
 HIGHEST = 65_535
 
 
 @dataclass(frozen=True)
 class OpenVSwitch:
-    """A running Open vSwitch: its database and the folder of its sockets; empty: the defaults."""
+    """A running Open vSwitch: its database, and the folder of its sockets; empty: the defaults."""
 
     bridge: str
     database: str = ""
     folder: str = ""
 
     def commands(self, switch: SwitchFile, datapath: Datapath) -> Iterator[str]:
-        """Yield the commands that would write a switch. Raises MeasureError."""
+        """Yield the commands that would apply a switch's file. Raises MeasureError."""
         words = transaction(switch, self.bridge, datapath)
         yield f"ovs-vsctl {shlex.join(words)}".replace(" -- ", " \\\n    -- ")
         for flow in flows_of(switch):
             yield f"ovs-ofctl --names add-flow {self.bridge} {shlex.quote(flow)}"
 
     def write(self, switch: SwitchFile, datapath: Datapath) -> None:
-        """Write a switch. Raises MeasureError."""
+        """Apply a switch's file to the bridge. Raises MeasureError."""
         for program in ("ovs-vsctl", "ovs-ofctl"):
             if shutil.which(program) is None:
                 raise MeasureError(
@@ -82,8 +82,8 @@ class OpenVSwitch:
 def transaction(
     switch: SwitchFile, bridge: str, datapath: Datapath, old: Sequence[tuple[str, str]] = ()
 ) -> list[str]:
-    """Return the arguments of `ovs-vsctl` that make a bridge the switch; `old`: table and UUID of
-    the rows of its earlier configuration. Raises MeasureError."""
+    """Return the arguments of `ovs-vsctl` that configure a bridge like the switch. `old`: table and
+    UUID of rows of its earlier configuration. Raises MeasureError."""
     if not _NAME.fullmatch(bridge):
         raise MeasureError(f'"{bridge[:40]}" is no name of a bridge; expected one such as br0')
     commands: list[list[str]] = [
@@ -105,7 +105,7 @@ def transaction(
 
 
 def _qos(switch: SwitchFile, name: str, mark: str) -> Iterator[list[str]]:
-    """Yield the commands that give a port its paced queues."""
+    """Yield the commands that create a port's paced queues."""
     label = name.replace(".", "-")
     paces = {number: switch.rings[ring].rate for number, ring in switch.queues(name).items()}
     queues = {number: rate for number, rate in paces.items() if rate}
@@ -118,7 +118,7 @@ def _qos(switch: SwitchFile, name: str, mark: str) -> Iterator[list[str]]:
 
 
 def flows_of(switch: SwitchFile) -> Iterator[str]:
-    """Yield the flows in the syntax of `ovs-ofctl`."""
+    """Yield the switch's flows in the syntax of `ovs-ofctl`."""
     numbers = {
         name: number for port in switch.ports for number, name in switch.queues(port).items()
     }
@@ -144,7 +144,7 @@ def _match(switch: SwitchFile, given: Matching) -> str:
         raise MeasureError(
             "Open vSwitch cannot match a port of TCP or UDP without protocol; give protocol"
         )
-    # Above the fixed addresses (1) and the learned ones (0).
+    # Priorities lie above those of fixed addresses (1) and learned addresses (0).
     parts = [f"priority={min(HIGHEST, given.priority + 2)}"]
     network = ipaddress.ip_network(given.to) if given.to else None
     family = "" if network is None or network.version == 4 else "6"
@@ -169,7 +169,7 @@ def _match(switch: SwitchFile, given: Matching) -> str:
 
 
 def interface(device: str) -> tuple[str, str]:
-    """Return the name of a port's interface, and for a network card of DPDK its PCI address. Raises
+    """Return the interface name of a port and, for a network card of DPDK, its PCI address. Raises
     MeasureError for a device that Open vSwitch does not support."""
     first, _, arguments = device.partition(",")
     if ":" in first and first[0] in "0123456789abcdefABCDEF":

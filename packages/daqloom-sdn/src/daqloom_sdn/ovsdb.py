@@ -1,11 +1,11 @@
-"""Client of an `ovsdb-server` in the place of `ovs-vswitchd`: a running switch takes the paces of
-rings from the database, and writes ports and their statistics there.
+"""Client of an `ovsdb-server` that replaces `ovs-vswitchd`: a running switch takes the paces of its
+rings from the database, and writes ports and statistics to it.
 
-Of the schema Open_vSwitch (ovs-vswitchd.conf.db(5)) it serves one bridge. A port of the bridge is
-the switch's port of the same name; the queues 1, 2, … of its QoS are the rings of that port in the
-order of the switch's file, and `other_config:max-rate` is their pace, which the database then owns.
+It serves one bridge of the schema Open_vSwitch (ovs-vswitchd.conf.db(5)). A port of the bridge is
+the switch's port of the same name. The queues 1, 2, … of its QoS are the port's rings in the order
+of the switch's file; `other_config:max-rate` is a ring's pace, which the database then owns.
 
-Every wait for the server has a limit, in a supervised thread."""
+The client runs in a supervised thread, with a limit on every wait for the server."""
 
 import errno
 import sys
@@ -44,27 +44,27 @@ COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
     "QoS": {"queues": ("integer", "uuid")},
     "Queue": {"other_config": ("string", "string")},
 }
-"""Columns that are used, by table, with the type of their values, or of their keys and values."""
+"""Used columns by table, with the type of their values, or of their keys and values."""
 LOCK = "ovs_vswitchd"
-"""Lock of the database that its only server holds, this switch or an `ovs-vswitchd`."""
+"""Database lock of the process that serves the switch: this one, or `ovs-vswitchd`."""
 ANSWER_S = 5.0
-"""Time limit for each answer of the server (s)."""
+"""Time limit for each answer from the server (s)."""
 ANSWERS = (ovs.jsonrpc.Message.T_REPLY, ovs.jsonrpc.Message.T_ERROR)
 TURN_S = 0.1
 STATISTICS_EVERY_S = 5.0
 LOCAL_PORT = 65_534
-"""Number of a bridge's own port in OpenFlow."""
+"""OpenFlow number of a bridge's local port."""
 LONGEST_RATE = 15
-"""Most digits of a rate."""
+"""Limit on the digits of a rate in the database."""
 MOST_REFUSALS = 20
-"""Refusals that the status shows."""
+"""Limit on refusals that the status shows."""
 
 
 class OvsdbClient:
-    """Follows the database of `control.ovsdb` until closed."""
+    """Client that follows the database in `control.ovsdb` until closed."""
 
     def __init__(self, running: RunningSwitch) -> None:
-        """Raises MeasureError where there is no such database."""
+        """Connect and start. Raises MeasureError if there is no such database."""
         self._running, self._remote = running, running.file.control.ovsdb
         self._follower: _Follower | None = None
         self._thread = Supervised(f"control.ovsdb = {self._remote}", self._follow)
@@ -74,7 +74,7 @@ class OvsdbClient:
         self._thread.close()
 
     def status(self) -> dict[str, Any]:
-        """Return fields of SwitchStatus; from any thread."""
+        """Return fields of SwitchStatus; may be called from any thread."""
         failure, follower = self._thread.failure, self._follower
         state = follower.state if follower else "connecting"
         refusals = list(follower.refused.values())[:MOST_REFUSALS] if follower else []
@@ -101,22 +101,22 @@ class OvsdbClient:
 
 
 class _Follower:
-    """The client of one connection."""
+    """Client for the lifetime of one connection."""
 
     def __init__(self, running: RunningSwitch, database: Any) -> None:
         self.state = "connecting"
         self.refused: dict[str, str] = {}
-        """Sentences about refused rates, by the names of ports."""
+        """Sentences about refused rates, by port name."""
         self._running, self._idl, self._bridge = running, database, running.file.control.bridge
         self._last_change: int | None = None
         self._writing: Any = None
-        """Transaction in progress, or None."""
+        """Transaction in progress; None without one."""
         self._begun_s = float("-inf")
         """Time at which the last transaction began (s)."""
         self._is_due = True
 
     def run(self, thread: Supervised, where: str) -> None:
-        """Follow until the end. Raises MeasureError where the server does not answer."""
+        """Follow until the thread ends. Raises MeasureError if the server does not answer."""
         answered_s = time.monotonic()
         while not thread.ends.is_set():
             self._idl.run()
@@ -153,14 +153,14 @@ class _Follower:
             )
 
     def _ports(self) -> Mapping[str, Any]:
-        """Return the ports of the bridge by their names."""
+        """Return the ports of the bridge, by name."""
         for bridge in self._idl.tables["Bridge"].rows.values():
             if bridge.name == self._bridge:
                 return {port.name: port for port in bridge.ports}
         return {}
 
     def _set_rates(self) -> bool:
-        """Set the paces of rings. Return whether the database must be updated."""
+        """Set the paces of rings from the database; return whether the database must be updated."""
         rates: dict[str, int] = {}
         owners: dict[str, str] = {}
         refused: dict[str, str] = {}
@@ -188,7 +188,7 @@ class _Follower:
         )
 
     def _paced(self, name: str, port: Any) -> Iterator[tuple[int, str, str]]:
-        """Yield the queues of a port that have a pace: number, ring and pace."""
+        """Yield number, ring and pace of the queues at a port that have a pace."""
         queues = port.qos[0].queues if port.qos else {}
         for number, ring in self._running.file.queues(name).items():
             rate = queues[number].other_config.get("max-rate") if number in queues else None
@@ -196,8 +196,8 @@ class _Follower:
                 yield number, ring, rate
 
     def _transaction(self) -> Any:
-        """Return a transaction that writes the statistics of ports and the number of the
-        configuration in effect."""
+        """Return a transaction that writes the statistics of ports, and the number of the applied
+        configuration."""
         by_name = {port.name: port for port in self._running.status().ports}
         numbers = {name: number for number, name in enumerate(by_name, 1)}
         transaction = idl.Transaction(self._idl)
@@ -224,7 +224,7 @@ class _Follower:
 
 
 def statistics_of(port: PortStatus) -> dict[str, int]:
-    """Return the counts of a port by the names of ovs-vswitchd.conf.db(5)."""
+    """Return the counters of a port with the names of ovs-vswitchd.conf.db(5)."""
     counts = port.device_counts
     return {
         "rx_packets": counts["received"],
@@ -237,7 +237,7 @@ def statistics_of(port: PortStatus) -> dict[str, int]:
 
 
 def _rate(text: str) -> int:
-    """Return a rate (b/s). Raises ValueError with the rest of a sentence about it."""
+    """Return a rate (b/s). Raises ValueError, whose text continues a sentence about the rate."""
     shown = text if len(text) <= LONGEST_RATE else f"{text[:LONGEST_RATE]}… of {len(text)} digits"
     if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_RATE):
         raise ValueError(f"= {shown} is not a rate; expected whole bits a second")
@@ -250,7 +250,7 @@ def _rate(text: str) -> int:
 
 
 def _schema(remote: str) -> Any:
-    """Return the schema of the database. Raises MeasureError where it lacks a column."""
+    """Return the schema of the database. Raises MeasureError if it lacks a column."""
     where = f"control.ovsdb = {remote}"
     failed, stream = ovs.stream.Stream.open_block(
         ovs.stream.Stream.open(remote), round(1000 * ANSWER_S)
@@ -288,7 +288,7 @@ def _schema(remote: str) -> Any:
 
 
 def _type_of(tables: Mapping[str, Any], table: str, column: str) -> tuple[str, ...]:
-    """Return the names of the types of a column; empty if there is no such column."""
+    """Return the type names of a column; empty if the column does not exist."""
     columns = tables[table].columns if table in tables else {}
     if column not in columns:
         return ()
@@ -297,7 +297,7 @@ def _type_of(tables: Mapping[str, Any], table: str, column: str) -> tuple[str, .
 
 
 def _answer(rpc: Any, request: Any) -> Any:
-    """Return the reply to a request, or None after the time limit or the end of the connection."""
+    """Return the reply to a request; None after the time limit, or if the connection ended."""
     deadline_s = time.monotonic() + ANSWER_S
     failed = rpc.send(request)
     while not failed and (left_s := deadline_s - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""A supervised thread: failed work begins again, and its state can be read."""
+"""Supervised thread: it restarts failed work, and its state can be read."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from daqloom.base.words import printable
 from daqloom.results.errors import MeasureError
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
-"""Pauses before failed work begins again, doubled with each failure before progress (s)."""
+"""Least and largest pause before failed work restarts; it doubles until there is progress (s)."""
 PATIENCE_S = 0.2
-"""Time limit for the end of the work, which a silent peer would delay (s)."""
+"""Time limit for the work to end, since a silent peer may delay it (s)."""
 
 
 class Supervised:
-    """Work in a thread until closed. `name` begins the sentences about failures. `work` ends when
-    `ends` is set, and calls `started` once and `goes_on` with each progress."""
+    """Work in a thread until closed. `name`: beginning of sentences about failures. `work` must end
+    when `ends` is set, and must call `started` once and `goes_on` after progress."""
 
     def __init__(self, name: str, work: Callable[[Supervised], None]) -> None:
-        """Wait until it has started. Raises MeasureError where it cannot."""
+        """Wait until the work has started. Raises MeasureError if it cannot start."""
         self.failure = ""
         """Sentence about the last failure; empty after progress."""
         self.restarts = 0
@@ -34,17 +34,17 @@ class Supervised:
         self._first.result()
 
     def started(self) -> None:
-        """Let the constructor return."""
+        """Report that the work has started, so that the constructor returns."""
         if not self._first.done():
             self._first.set_result(None)
 
     def goes_on(self) -> None:
-        """Forget the last failure."""
+        """Report progress, which clears the last failure."""
         self.failure = ""
         self._pause_s = SHORTEST_PAUSE_S
 
     def close(self) -> None:
-        """End the work."""
+        """Stop the work."""
         self.ends.set()
         self._thread.join(PATIENCE_S)
 

@@ -1,1 +1,1 @@
-"""The software switch as a switch of OpenFlow 1.3.5 (ONF TS-023), which controllers steer."""
+"""The software switch as an OpenFlow 1.3.5 switch (ONF TS-023), controlled by controllers."""

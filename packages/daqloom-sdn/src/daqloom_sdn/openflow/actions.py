@@ -1,4 +1,4 @@
-"""Instructions of an entry of the flow table: an output, a queue of its port, a meter."""
+"""Instructions of a flow entry: an output port, a queue of this port, a meter."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from daqloom_sdn.openflow.messages import PortNo
 
 @dataclass(frozen=True)
 class Treatment:
-    """Treatment of the frames that match an entry."""
+    """Treatment of frames that match a flow entry."""
 
     output: int | None
-    """Number of a port, or PortNo.NORMAL, FLOOD or ALL; None drops the frames."""
+    """Number of a port, or PortNo.NORMAL, FLOOD or ALL; None: drop the frames."""
     queue: int = 0
-    """Number of a queue of that port; 0 is the ring of frames without a ring."""
+    """Queue number at that port; 0: the port's ring for frames without a separate ring."""
     meter: int | None = None
-    """Number of the meter before the output."""
+    """Number of the meter that frames pass before the output."""
 
 
 def treatment_of(instructions: Iterable[Record]) -> Treatment:
@@ -43,7 +43,7 @@ def treatment_of(instructions: Iterable[Record]) -> Treatment:
 
 
 def _outputs(actions: Iterable[Record]) -> list[tuple[int, int]]:
-    """Return the outputs of a list of actions, each with the queue that was set before it."""
+    """Return the outputs in a list of actions, each with the queue that precedes it."""
     found, queue = [], 0
     for action in actions:
         if action.layout is messages.SET_QUEUE:
@@ -56,8 +56,8 @@ def _outputs(actions: Iterable[Record]) -> list[tuple[int, int]]:
 def engine_action(
     treatment: Treatment, ports: int, ring_of: Callable[[int, int], int | None]
 ) -> Action:
-    """Return the engine's action in a switch with `ports` ports. `ring_of`: number of the ring of a
-    port's queue. Raises RefusedError."""
+    """Return the engine's action for a switch with `ports` ports. `ring_of`: function from port and
+    queue to the number of a ring. Raises RefusedError."""
     match treatment.output:
         case None:
             return Action.drop()

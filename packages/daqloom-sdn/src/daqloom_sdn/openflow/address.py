@@ -1,7 +1,7 @@
-"""Addresses of controllers, written as those of Open vSwitch.
+"""Addresses of controllers, in the notation of Open vSwitch.
 
-tcp:HOST:PORT and ssl:HOST:PORT are controllers to which the switch connects; at pssl:PORT:HOST,
-ptcp:PORT:HOST and punix:PATH it listens for them.
+The switch connects to controllers at tcp:HOST:PORT and ssl:HOST:PORT; it listens for controllers at
+pssl:PORT:HOST, ptcp:PORT:HOST and punix:PATH.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from daqloom.softswitch.devices import locked_as
 
 DEFAULT_PORT = 6653
 PROBE_S = 2.0
-"""Time limit for a connection to another program's socket (s)."""
+"""Time limit for a test connection to another program's socket (s)."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Address of a controller, or at which the switch listens for some."""
+    """Address of a controller, or address at which the switch listens for controllers."""
 
     kind: str
     """tcp, ssl, pssl, ptcp or punix."""
@@ -56,8 +56,8 @@ def address_of(text: str) -> Address:
 
 
 def context_of(kind: str, folder: Path | None) -> ssl.SSLContext | None:
-    """Return the TLS context of a kind of address; None for kinds without TLS. `folder`: that of
-    the certificates. Raises MeasureError."""
+    """Return the TLS context for a kind of address; None for kinds without TLS. `folder`: folder
+    with the certificates. Raises MeasureError."""
     if kind not in ("ssl", "pssl"):
         return None
     if folder is None:
@@ -82,8 +82,8 @@ def context_of(kind: str, folder: Path | None) -> ssl.SSLContext | None:
 
 @contextmanager
 def listener_at(path: str) -> Iterator[socket.socket]:
-    """Yield a socket that only this user reaches, and remove it at the end. Raises MeasureError or
-    OSError where the path is in use."""
+    """Yield a listening socket that only this user can reach; it is removed at the end. Raises
+    MeasureError or OSError if the path is in use."""
     name = f'control.openflow = "punix:{path}"'
     with (
         locked_as(f"socket {os.path.realpath(path)}", name),
@@ -103,8 +103,7 @@ def listener_at(path: str) -> Iterator[socket.socket]:
 
 
 def _remove_abandoned(path: str) -> None:
-    """Remove the socket of a process that has ended. Raises OSError where a program
-    listens."""
+    """Remove the socket of a process that has ended. Raises OSError if a program still listens."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(PROBE_S)
         with suppress(ConnectionRefusedError):

@@ -1,7 +1,7 @@
 """Structures of a binary protocol, described by tables: one encoder and one bounded decoder.
 
-A structure has a head of numbers in network order, followed by its parts: structures, lists, and
-bytes that fill it. Malformed bytes raise RefusedError, and no other exception.
+A structure has a head of numbers in network byte order, followed by parts: structures, lists, and
+trailing bytes. Malformed bytes raise RefusedError and no other exception.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from daqloom_sdn.openflow.errors import Error, RefusedError
 
 
 class Record(SimpleNamespace):
-    """The values of a structure by their names, and its `layout`."""
+    """Values of a decoded structure by name, and its `layout`."""
 
     def replaced(self, **values: Any) -> Record:
-        """Return a copy with some other values."""
+        """Return a copy in which these values are replaced."""
         return Record(**(vars(self) | values))
 
 
 class Part(Protocol):
-    """Bytes behind the head of a structure."""
+    """Part of a structure after its head."""
 
     @property
     def default(self) -> Any:
-        """Value of a part that is left out."""
+        """Value of the part if it is not given."""
 
     def read(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
-        """Return the value that begins at `at` and ends at `end` or before, and where it ends.
-        Raises RefusedError."""
+        """Return the value that begins at `at` and ends at `end` or earlier, and its end. Raises
+        RefusedError."""
 
     def write(self, value: Any) -> bytes:
         """Return the bytes of a value."""
@@ -62,22 +62,22 @@ class Layout:
 
     @property
     def type(self) -> int:
-        """The default of the number `type`."""
+        """Default of the number `type` in the head."""
         return int(self._defaults["type"])
 
     @property
     def default(self) -> Record:
-        """The structure with all its defaults."""
+        """Structure with the default of each value."""
         return self()
 
     def __call__(self, **values: Any) -> Record:
-        """Return a structure with these values, and defaults for the others."""
+        """Return a structure with these values, and defaults for all others."""
         if unknown := values.keys() - self._defaults.keys():
             raise TypeError(f"structure with {', '.join(self.head)} has no {', '.join(unknown)}")
         return Record(layout=self, **(self._defaults | values))
 
     def decode(self, data: bytes) -> Record:
-        """Return the structure that fills `data`. Raises RefusedError."""
+        """Return the structure that occupies all of `data`. Raises RefusedError."""
         record, end = self.read(data, 0, len(data))
         if end != len(data):
             raise RefusedError(Error.OFPBRC_BAD_LEN)
@@ -113,8 +113,8 @@ class Layout:
 
 
 class Choice:
-    """One of the structures that begin with a type of 16 bits. Types in `refused` are refused by
-    their errors, further ones by `otherwise`."""
+    """Choice among structures that begin with a 16-bit type. Types in `refused` raise their errors,
+    other unknown types raise `otherwise`."""
 
     def __init__(
         self, *layouts: Layout, otherwise: Error, refused: Mapping[int, Error] | None = None
@@ -131,7 +131,7 @@ class Choice:
 
 
 class Several:
-    """Structures that fill the rest; more than `most` are refused by `excess`."""
+    """List of structures up to the end of the enclosing one; more than `most` raise `excess`."""
 
     default = ()
 
@@ -154,7 +154,7 @@ class Several:
 
 
 class Rest:
-    """Bytes up to the end of a structure."""
+    """Bytes up to the end of the enclosing structure."""
 
     default = b""
 

@@ -1,7 +1,7 @@
-"""Connections of a switch with its controllers.
+"""Connections between a switch and its OpenFlow controllers.
 
-No controller is trusted. Each is served in turns of a bounded time, while it reads its answers, and
-in a thread apart from operators; an idle one makes room for others.
+Controllers are not trusted. Each one is served in turns of bounded time, only while it reads its
+answers, and in a thread separate from operators. Idle ones are closed if others need their place.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ from daqloom_sdn.supervision import Supervised
 
 AT_ONCE_BYTES = 1 << 16
 TURN_S = 0.002
-"""Length of a controller's turn (s)."""
+"""Length of a turn that serves one controller (s)."""
 UNREAD_BYTES = 1 << 20
-"""Unread answers above which a controller is not served (B)."""
+"""Size of unread answers above which a controller is not served (B)."""
 MOST_UNREAD_BYTES = 8 << 20
-"""Unread messages of all kinds above which a connection is closed (B)."""
+"""Size of unread messages of all kinds above which a connection is closed (B)."""
 MOST_CONTROLLERS = 32
-"""Connections that are accepted at a time."""
+"""Limit on accepted connections that are open at the same time."""
 MOST_OF_PEER = 16
-"""Connections that are accepted at a time from one address, or from one user of this machine."""
+"""Limit on open accepted connections from one address, or from one user of this machine."""
 GREETING_S = 2.0
-"""Time limit for a controller's hello, after which its connection is closed (s)."""
+"""Time limit for a controller's hello; without it, the connection is closed (s)."""
 QUIET_S = 5.0
-"""Silence after which a controller is sent an echo request; three times as long closes the
-connection, and so does a controller that reads nothing for this long (s)."""
+"""Silence after which a controller is sent an echo request (s). A connection is closed after three
+times this silence, or if the controller reads nothing for this time."""
 SHORTEST_RETRY_S, LONGEST_RETRY_S = 0.5, 8.0
 CHECK_S = 1.0
-"""Interval of the checks for timeouts of entries and for links of ports (s)."""
+"""Interval at which timeouts of entries and links of ports are checked (s)."""
 END_CHECK_S = 0.05
-"""Interval at which the thread of controllers checks whether it has to end (s)."""
+"""Interval at which the controllers' thread checks whether it must end (s)."""
 
 
 class Controllers:
-    """Serves the controllers of a switch's file in a thread until closed."""
+    """Server for the controllers that a switch's file lists; it runs in a thread until closed."""
 
     def __init__(self, running: RunningSwitch) -> None:
-        """Raises MeasureError where the switch cannot listen."""
+        """Start the thread. Raises MeasureError if the switch cannot listen."""
         control = running.file.control
         self._datapath = Datapath(running)
         self._addresses = [address_of(text) for text in control.openflow]
@@ -64,7 +64,7 @@ class Controllers:
         )
 
     def status(self) -> dict[str, Any]:
-        """Return fields of SwitchStatus; from any thread."""
+        """Return fields of SwitchStatus; may be called from any thread."""
         return {"openflow": self._datapath.counts(), "openflow_failure": self._thread.failure}
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ async def controllers(
     datapath: Datapath, addresses: list[Address], certificates: Path | None
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve controllers until the context ends; yield the task that checks timeouts and links.
-    Raises MeasureError where the switch cannot listen."""
+    Raises MeasureError if the switch cannot listen."""
     tasks: list[asyncio.Task[Any]] = []
     accepted = _Accepted(datapath)
     async with AsyncExitStack() as stack:
@@ -112,7 +112,7 @@ async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:
 async def _listen(
     stack: AsyncExitStack, address: Address, context: ssl.SSLContext | None, accepted: _Accepted
 ) -> None:
-    """Listen until the stack ends. Raises MeasureError."""
+    """Listen for controllers until the stack is closed. Raises MeasureError."""
     try:
         if address.kind == "punix":
             listener = stack.enter_context(listener_at(address.path))
@@ -133,7 +133,7 @@ async def _listen(
 
 
 async def _connect(datapath: Datapath, address: Address, context: ssl.SSLContext | None) -> None:
-    """Connect to a controller, again and again, and serve it."""
+    """Connect to a controller repeatedly, and serve it while connected."""
     retry_s = SHORTEST_RETRY_S
     host, port = address.host, address.port
     while True:
@@ -152,20 +152,20 @@ async def _connect(datapath: Datapath, address: Address, context: ssl.SSLContext
 @dataclass(eq=False)
 class _Connection:
     peer: str
-    """Address of the controller, or its user on this machine."""
+    """Network address of the controller, or its user on this machine."""
     session: Session
     task: asyncio.Task[Any]
 
 
 class _Accepted:
-    """Accepted connections, the oldest first."""
+    """Accepted connections, ordered from the oldest to the newest."""
 
     def __init__(self, datapath: Datapath) -> None:
         self._datapath = datapath
         self._connections: list[_Connection] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a new connection, or close it where there is no room for it."""
+        """Serve a new connection, or close it if too many connections are open."""
         peer, task = _peer_of(writer), asyncio.current_task()
         if task is None or not _may_steer(writer) or not self._has_room(peer):
             writer.close()
@@ -181,12 +181,12 @@ class _Accepted:
                 self._connections.remove(connection)
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all accepted connections."""
         await _cancel([connection.task for connection in self._connections])
 
     def _has_room(self, peer: str) -> bool:
-        """Return whether there is room for one more. The oldest that has requested nothing makes
-        room, first among those without a hello."""
+        """Return whether one more connection is possible. If necessary, the oldest one without
+        requests is closed, preferably one without a hello."""
         rivals = [each for each in self._connections if each.peer == peer]
         if len(rivals) < MOST_OF_PEER:
             if len(self._connections) < MOST_CONTROLLERS:
@@ -209,7 +209,7 @@ def _peer_of(writer: asyncio.StreamWriter) -> str:
 
 
 def _may_steer(writer: asyncio.StreamWriter) -> bool:
-    """Return whether the controller has the certificate of a control, where one is needed."""
+    """Return whether the controller has a control certificate, if the connection uses TLS."""
     shown = writer.get_extra_info("peercert")
     subject = [] if shown is None else [pair for name in shown["subject"] for pair in name]
     return shown is None or ("commonName", CONTROL) in subject
@@ -231,7 +231,7 @@ def _session(datapath: Datapath, writer: asyncio.StreamWriter) -> Session:
 async def _converse(
     session: Session, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Serve one controller until either side ends the connection."""
+    """Serve one controller until it or the switch ends the connection."""
     greeted_by_s = time.monotonic() + GREETING_S
     quiet = 0
     try:
@@ -256,13 +256,13 @@ async def _converse(
     finally:
         session.close()
         writer.close()
-        # Unread answers would keep the transport for ever.
+        # The transport is aborted later, as unread answers would keep it open forever.
         asyncio.get_running_loop().call_later(GREETING_S, writer.transport.abort)
 
 
 async def _answer(session: Session, data: bytes, writer: asyncio.StreamWriter) -> None:
-    """Answer received bytes, in turns with other controllers, and no faster than the answers are
-    read. Raises HungUpError or OSError."""
+    """Answer received bytes in turns with other controllers, and no faster than the controller
+    reads the answers. Raises HungUpError or OSError."""
     until_s = time.monotonic() + TURN_S
     for _ in session.steps(data):
         if writer.transport.is_closing():
@@ -277,7 +277,7 @@ async def _answer(session: Session, data: bytes, writer: asyncio.StreamWriter) -
 
 
 async def _drain(writer: asyncio.StreamWriter) -> None:
-    """Wait until most answers have been read. Raises TimeoutError where none is for QUIET_S."""
+    """Wait until most answers are read. Raises TimeoutError if none is read for QUIET_S."""
     is_done = False
     while not is_done:
         before = writer.transport.get_write_buffer_size()
@@ -291,7 +291,7 @@ async def _drain(writer: asyncio.StreamWriter) -> None:
 
 
 async def _check(datapath: Datapath) -> None:
-    """Remove entries after their timeouts, and notify controllers of links, again and again."""
+    """Remove expired entries and notify controllers of link changes, periodically."""
     while True:
         await asyncio.sleep(CHECK_S)
         for _ in datapath.notify_removed(datapath.table.expire()):

@@ -1,4 +1,4 @@
-"""State that all controllers of a switch share: flow table, statistics, generation of masters."""
+"""State that all controllers of a switch share: flow table, statistics, master's generation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from daqloom_sdn.openflow.table import TABLE, FlowTable, Removed, duration
 
 
 class Controller(Protocol):
-    """A controller, as the others see it."""
+    """A controller, as seen by the datapath and other controllers."""
 
     role: Role
 
     def notify(self, message: Record) -> None:
-        """Send a message that answers no request."""
+        """Send a message that is not an answer to a request."""
 
 
 class Datapath:
@@ -32,12 +32,12 @@ class Datapath:
         self.statistics = Statistics(running, self.table)
         self._links, self._links_up = running.links, running.links()
         self.generation: int | None = None
-        """Generation of the newest master."""
+        """Generation of the newest master; None before the first one."""
         self.sessions: list[Controller] = []
 
     def notify_removed(self, removed: list[Removed]) -> Iterator[None]:
-        """Notify all controllers but slaves of removed entries, step by step: other work may run
-        between two steps."""
+        """Notify all controllers, except slaves, of removed entries. Other work may run between two
+        steps of the iterator."""
         for each in removed:
             if each.entry.message.flags & FlowFlag.SEND_FLOW_REM:
                 message = _flow_removed(each, self.table.clock())
@@ -47,7 +47,7 @@ class Datapath:
                 yield
 
     def notify_links(self) -> None:
-        """Notify all controllers of links that have come up or gone down since the last call."""
+        """Notify all controllers of links that went up or down since the last call."""
         before, self._links_up = self._links_up, self._links()
         if before != self._links_up:
             ports = self.statistics.port_descriptions()

@@ -1,10 +1,10 @@
-"""Errors of OpenFlow 1.3.5, by which a switch refuses requests of controllers."""
+"""Errors of OpenFlow 1.3.5 with which a switch refuses requests of controllers."""
 
 from enum import Enum
 
 
 class Error(Enum):
-    """Type and code of the errors that this switch sends (7.4.4)."""
+    """Type and code of each error that this switch sends (section 7.4.4)."""
 
     OFPHFC_INCOMPATIBLE = 0, 0
     OFPBRC_BAD_VERSION = 1, 0
@@ -59,7 +59,7 @@ class Error(Enum):
 
 
 class RefusedError(Exception):
-    """A request is answered by an error."""
+    """A request is refused; the switch answers it with `error`."""
 
     def __init__(self, error: Error) -> None:
         super().__init__(error.name)

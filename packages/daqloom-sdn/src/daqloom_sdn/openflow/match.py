@@ -1,7 +1,7 @@
-"""Matches of the flow table: the fields of OpenFlow that the switch looks at.
+"""Matches of the flow table: the OpenFlow fields that the switch supports.
 
-They are those of `Match` of the engine: ingress, Ethernet destination and type, VLAN, protocol,
-prefix of the destination in IPv4 or IPv6, ports of TCP and UDP.
+They correspond to the engine's `Match`: ingress, Ethernet destination and type, VLAN, protocol,
+destination prefix of IPv4 or IPv6, and TCP and UDP ports.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from daqloom_sdn.openflow.errors import Error, RefusedError
 IPV4, IPV6 = 0x0800, 0x86DD
 TCP, UDP = 6, 17
 BASIC_CLASS = 0x8000
-"""Class of the fields that the specification defines (OFPXMC_OPENFLOW_BASIC)."""
+"""Class of all fields in the specification (OFPXMC_OPENFLOW_BASIC)."""
 VLAN_PRESENT = 0x1000
-"""Bit of a VLAN's number that is set for frames with a tag (OFPVID_PRESENT)."""
+"""Bit in a VLAN number that is set for tagged frames (OFPVID_PRESENT)."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field that can be matched."""
+    """An OpenFlow field that a match may contain."""
 
     key: str
-    """Key of the engine's match."""
+    """Name of the field in the engine's match."""
     width: int
-    """Bytes of its value."""
+    """Size of the field's value (B)."""
     needs: tuple[str, tuple[int, ...]] | None = None
-    """Key of another field, and its values of which one must be matched (7.2.3.6)."""
+    """Key of another field, and the values of which a match must require one (7.2.3.6)."""
 
 
 FIELDS = {
@@ -45,19 +45,19 @@ FIELDS = {
     15: Field("from_port", 2, ("protocol", (UDP,))),
     16: Field("to_port", 2, ("protocol", (UDP,))),
 }
-"""Fields by their numbers in OpenFlow (OFPXMT_OFB_…)."""
+"""Supported fields by their OpenFlow numbers (OFPXMT_OFB_…)."""
 
 
 @dataclass(frozen=True)
 class FlowMatch:
-    """Fields that a frame must have."""
+    """Field values that a frame must have."""
 
     fields: frozenset[tuple[str, int, int]] = frozenset()
-    """Key of the engine's match, value, and mask of the bits that count. `to` has 128 bits, IPv4
-    behind ::ffff:0:0/96; ports are numbered from 0; VLAN 0 matches frames without a tag."""
+    """Key of the engine's match, value, and mask of the relevant bits. `to` has 128 bits, with IPv4
+    addresses in ::ffff:0:0/96; ports are numbered from 0; VLAN 0 matches untagged frames."""
 
     def covers(self, other: FlowMatch) -> bool:
-        """Return whether each frame that the other matches is matched by this one."""
+        """Return whether this match includes every frame that `other` matches."""
         theirs = {key: (value, mask) for key, value, mask in other.fields}
         return all(
             key in theirs and mask & ~theirs[key][1] == 0 == (value ^ theirs[key][0]) & mask
@@ -65,7 +65,7 @@ class FlowMatch:
         )
 
     def overlaps(self, other: FlowMatch) -> bool:
-        """Return whether both may match the same frame."""
+        """Return whether some frame can match both this match and `other`."""
         theirs = {key: (value, mask) for key, value, mask in other.fields}
         return all(
             key not in theirs or (value ^ theirs[key][0]) & mask & theirs[key][1] == 0
@@ -73,7 +73,7 @@ class FlowMatch:
         )
 
     def engine_match(self) -> Match:
-        """Return the engine's match."""
+        """Return this match in the engine's format."""
         match = Match()
         for key, value, mask in self.fields:
             if key == "to":
@@ -84,7 +84,7 @@ class FlowMatch:
 
 
 def match_of(record: Record, ports: int) -> FlowMatch:
-    """Return the match of a message, for a switch with `ports` ports. Raises RefusedError."""
+    """Return the match in a message, for a switch with `ports` ports. Raises RefusedError."""
     if record.type != record.layout.type:
         raise RefusedError(Error.OFPBMC_BAD_TYPE)
     found: dict[Field, tuple[int, int]] = {}
@@ -120,7 +120,7 @@ def _value_of(oxm: Record) -> tuple[Field, int, int]:
 
 
 def _engine_value(field: Field, value: int, mask: int, ports: int) -> tuple[int, int]:
-    """Return value and mask as FlowMatch has them. Raises RefusedError."""
+    """Return value and mask in the form of FlowMatch. Raises RefusedError."""
     match field.key:
         case "to":
             bits = 8 * field.width

@@ -1,4 +1,4 @@
-"""Messages of OpenFlow 1.3.5 (ONF TS-023) that the switch reads and writes, as tables."""
+"""Messages of OpenFlow 1.3.5 (ONF TS-023) that the switch reads and writes, as layouts."""
 
 from enum import IntEnum, IntFlag
 
@@ -6,15 +6,15 @@ from daqloom_sdn.openflow.codec import Choice, Layout, Part, Rest, Several
 from daqloom_sdn.openflow.errors import Error
 
 VERSION = 4
-"""OpenFlow 1.3 on the wire."""
+"""Version number of OpenFlow 1.3 on the wire."""
 NO_BUFFER = ALL_QUEUES = ALL_METERS = ANY_GROUP = 0xFFFF_FFFF
 ALL_TABLES = 0xFF
 LARGEST_METER = 0xFFFF_0000
 VERSION_BITMAP = 1
-"""Type of the element of a hello that lists versions."""
+"""Type of the hello element that lists versions."""
 
 
-# Numbers by the names that the specification gives them behind OFPP_, OFPPS_, OFPC_, …
+# Numbers by their names in the specification, without prefix (OFPP_, OFPPS_, OFPC_, …).
 PortNo = IntEnum(
     "PortNo", {"NORMAL": 0xFFFF_FFFA, "FLOOD": 0xFFFF_FFFB, "ALL": 0xFFFF_FFFC, "ANY": 0xFFFF_FFFF}
 )
@@ -55,7 +55,7 @@ def _message(kind: int, head: str = "", /, **parts: Part) -> Layout:
 
 
 def _list(item: Layout) -> Several:
-    """Return a list that only the size of its message bounds."""
+    """Return a list whose length only the size of the message limits."""
     return Several(item, 1 << 16, Error.OFPBRC_BAD_LEN)
 
 
@@ -87,7 +87,7 @@ PORT = Layout(
     "curr_speed:I max_speed:I"
 )
 
-# Requests and answers by the numbers of their types.
+# Requests and answers, in the order of their type numbers.
 HELLO = _message(0, elements=_list(_structure(VERSION_BITMAP, "", 8, data=Rest())))
 ERROR = _message(1, "error_type:H code:H", data=Rest())
 ECHO_REQUEST = _message(2, data=Rest())
@@ -132,7 +132,7 @@ REQUESTS: dict[int, Layout | Error] = {
     16: Error.OFPPMFC_EPERM,
     17: Error.OFPTMFC_EPERM,
 }
-"""Messages of a controller after its hello, by type; an error refuses all of its type."""
+"""Messages that a controller may send after its hello, by type; an error refuses the type."""
 
 # Bodies of multipart requests and answers.
 NOTHING = Layout("")
@@ -172,7 +172,7 @@ METER_STATS = Layout(
 METER_CONFIG = Layout("length:H flags:H meter_id:I", bands=BANDS)
 METER_FEATURES = Layout("max_meter:I band_types:I capabilities:I max_bands:B max_color:B 2x")
 ELEMENT_ID = _structure(0)
-"""Type of an instruction or an action, in a property of table features."""
+"""Identifier of an instruction or action in a property of table features."""
 FIELD_ID = Layout("oxm_class:H=0x8000 field_and_mask:B width:B")
 PROPERTY = _structure(0, "", 8, ids=Rest())
 TABLE_FEATURES = Layout(

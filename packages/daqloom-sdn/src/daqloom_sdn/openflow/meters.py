@@ -1,4 +1,4 @@
-"""The meters of a switch, by the numbers that controllers give them."""
+"""Meters of a switch, by the numbers that controllers assign to them."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ BOTH_UNITS = MeterFlag.KBPS | MeterFlag.PKTPS
 
 @dataclass(frozen=True)
 class Meter:
-    """A meter with one band, which drops what exceeds its rate."""
+    """A meter with one band, which drops packets above its rate."""
 
     message: Record
-    """The meter-mod of the last change."""
+    """Meter-mod message of the last change."""
     since_s: float
 
     def enter(self, changes: Changes) -> None:
-        """Add the change of the engine that sets the meter."""
+        """Add to `changes` the engine's step that sets the meter."""
         [band] = self.message.bands
         is_of_packets = bool(self.message.flags & MeterFlag.PKTPS)
         unit = 1 if is_of_packets else 1000
@@ -29,15 +29,14 @@ class Meter:
 
 
 class Meters:
-    """Meters by their numbers, from 1 to `most`."""
+    """Meters by number, from 1 to `most`."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.by_number: dict[int, Meter] = {}
 
     def modify(self, message: Record, changes: Changes, now_s: float) -> list[int]:
-        """Apply a meter-mod; return the numbers of the meters that it deletes. Raises
-        RefusedError."""
+        """Apply a meter-mod; return the numbers of meters that it deletes. Raises RefusedError."""
         number, command = message.meter_id, message.command
         if command == MeterCommand.DELETE:
             gone = [each for each in self.by_number if number in (ALL_METERS, each)]

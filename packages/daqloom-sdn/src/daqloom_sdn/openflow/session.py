@@ -1,4 +1,4 @@
-"""The conversation with one controller, sans I/O: bytes in, messages out."""
+"""Protocol session with one controller, without I/O: bytes in, messages out."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from daqloom_sdn.openflow.table import BATCH
 
 HEADER_BYTES = 8
 ERROR_BYTES = 1024
-"""Longest part of a request that an error contains."""
+"""Limit on the part of a request that an error message contains (B)."""
 LARGEST_BODY_BYTES = 60_000
 
 
 class HungUpError(Exception):
-    """The connection ends."""
+    """Raised to end the connection."""
 
 
 class Session:
-    """A conversation. `write`: sends bytes."""
+    """Protocol session with one controller. `write`: function that sends bytes."""
 
     def __init__(self, datapath: Datapath, write: Callable[[bytes], object]) -> None:
         self.role = Role.EQUAL
         self._datapath, self._write = datapath, write
         self.is_greeted = False
         self.has_requested = False
-        """Whether the controller has sent anything but hellos and echoes."""
+        """Whether the controller has sent any message except hellos and echoes."""
         self._received = b""
         self._miss_send_len = 128
         self._next_xid = 0
@@ -37,13 +37,13 @@ class Session:
         self.notify(messages.HELLO())
 
     def close(self) -> None:
-        """Leave the controllers of the switch."""
+        """Remove this session from the switch's controllers."""
         if self in self._datapath.sessions:
             self._datapath.sessions.remove(self)
 
     def steps(self, data: bytes) -> Iterator[None]:
-        """Answer received bytes, in pieces of any size, step by step: other work may run between
-        two steps. Raises HungUpError."""
+        """Answer received bytes, in pieces of any size. Other work may run between two steps of the
+        iterator. Raises HungUpError."""
         self._received += data
         for number, message in enumerate(self._messages(), 1):
             yield from self._answer(message)
@@ -53,11 +53,11 @@ class Session:
         self._datapath.table.settle()
 
     def request_echo(self) -> None:
-        """Request an answer of the controller."""
+        """Send an echo request, which the controller must answer."""
         self.notify(messages.ECHO_REQUEST())
 
     def notify(self, message: Record) -> None:
-        """Send a message that answers no request."""
+        """Send a message that is not an answer to a request."""
         self._next_xid = (self._next_xid + 1) % 2**32
         self._send(message, self._next_xid)
 
@@ -66,7 +66,7 @@ class Session:
         self._write(message.layout.write(message))
 
     def _messages(self) -> Iterator[bytes]:
-        """Yield whole messages."""
+        """Yield complete messages from the received bytes."""
         begin = 0
         try:
             while len(self._received) - begin >= HEADER_BYTES:
@@ -102,8 +102,8 @@ class Session:
         self._send(messages.ERROR(error_type=kind, code=code, data=message[:ERROR_BYTES]), xid)
 
     def _greet(self, version: int, message: bytes) -> None:
-        """Accept a controller with version 1.3: by the bitmap of its hello, or without one by its
-        highest version (7.5.1). Raises RefusedError."""
+        """Accept a controller that supports version 1.3, by the bitmap in its hello, or without a
+        bitmap by its highest version (7.5.1). Raises RefusedError."""
         versions = _versions_of(message)
         if version < VERSION or (versions is not None and not versions >> VERSION & 1):
             raise RefusedError(Error.OFPHFC_INCOMPATIBLE)
@@ -153,8 +153,8 @@ class Session:
         )
 
     def _take_role(self, message: Record) -> None:
-        """Change the role: a new master makes slaves of others, and an old one is refused
-        (6.3.6)."""
+        """Change the role. A new master turns other masters into slaves; an outdated master is
+        refused (6.3.6)."""
         if message.role == Role.NOCHANGE:
             return
         if message.role not in set(Role):
@@ -171,7 +171,7 @@ class Session:
         self.role = Role(message.role)
 
     def _send_parts(self, request: Record, xid: int) -> Iterator[None]:
-        """Send an answer in as many messages as it takes, part by part."""
+        """Send an answer in as many messages as necessary, part by part."""
         if request.flags != 0:  # no request of this switch has several parts
             raise RefusedError(Error.OFPBRC_MULTIPART_BUFFER_OVERFLOW)
         kind, body = request.multipart_type, b""

@@ -1,4 +1,4 @@
-"""Answers to multipart requests: descriptions and counts of the switch."""
+"""Answers to multipart requests: descriptions and counters of the switch."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from daqloom_sdn.openflow.meters import KNOWN_FLAGS
 from daqloom_sdn.openflow.table import TABLE, Entry, FlowTable, duration
 
 UNKNOWN = 2**64 - 1
-"""A count that the switch does not have."""
+"""Value of a counter that the switch does not have."""
 NAME_BYTES = 15
 
 Answer = Callable[[Record], Iterable[Record]]
 
 
 class Statistics:
-    """Answers of a switch."""
+    """Answers to multipart requests about one switch."""
 
     def __init__(self, running: RunningSwitch, table: FlowTable) -> None:
         self._table, self._status = table, running.status
@@ -50,10 +50,10 @@ class Statistics:
             12: (messages.ANYTHING, self._table_features),
             13: (messages.NOTHING, lambda _: self.port_descriptions()),
         }
-        """Body of the request and answer, by the type of the request (OFPMP_…)."""
+        """Layout of the request's body, and function for the answer, by request type (OFPMP_…)."""
 
     def parts(self, kind: int, body: bytes) -> Iterator[bytes]:
-        """Yield the parts of the body of an answer, which may be in different messages. Raises
+        """Yield the parts of an answer's body; parts may be split over messages. Raises
         RefusedError."""
         if kind not in self._answers:
             raise RefusedError(Error.OFPBRC_BAD_MULTIPART)
@@ -195,7 +195,7 @@ class Statistics:
         )
 
     def _meter_numbers(self, request: Record) -> list[int]:
-        """Return the numbers of the meters of a request. Raises RefusedError."""
+        """Return the numbers of the meters that a request selects. Raises RefusedError."""
         number, known = request.meter_id, self._table.meters.by_number
         if number == ALL_METERS:
             return sorted(known)

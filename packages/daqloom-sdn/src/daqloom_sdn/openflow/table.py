@@ -1,4 +1,4 @@
-"""The only flow table of a switch: entries of controllers, their counts and timeouts."""
+"""The single flow table of a switch: controllers' entries with counters and timeouts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from daqloom_sdn.openflow.messages import (
 from daqloom_sdn.openflow.meters import Meters
 
 TABLE = 0
-"""Number of the only table."""
+"""Number of the single table."""
 BATCH = 64
-"""Entries that the switch takes in, changes or removes between two of its turns."""
+"""Limit on entries that the switch adds, changes or removes between two of its turns."""
 _KNOWN_FLAGS = sum(FlowFlag)
 
 Refuse = Callable[[RefusedError], None]
-"""Called with the refusal of an entry whose message had been accepted."""
+"""Function called if an entry is refused after its message was accepted."""
 
 
 @dataclass(frozen=True)
@@ -40,28 +40,28 @@ class Entry:
     """An entry of the flow table."""
 
     index: int
-    """Place in the engine's table."""
+    """Index in the engine's table."""
     match: FlowMatch
     treatment: Treatment
     message: Record
-    """The flow-mod that added the entry, with the instructions of the last one that changed it."""
+    """Flow-mod that added the entry, with the instructions of the last flow-mod that changed it."""
     since_s: float
 
     @property
     def key(self) -> tuple[int, FlowMatch]:
-        """Priority and match, which no two entries share."""
+        """Priority and match, which are unique to an entry."""
         return self.message.priority, self.match
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Fields of the flow-mod that messages about the entry have, too."""
+        """Fields of the flow-mod that messages about the entry repeat."""
         names = ("cookie", "priority", "idle_timeout", "hard_timeout", "match")
         return {name: getattr(self.message, name) for name in names}
 
 
 @dataclass(frozen=True)
 class Removed:
-    """A removed entry and its last counts."""
+    """A removed entry, with its final counters."""
 
     entry: Entry
     reason: Removal
@@ -70,7 +70,7 @@ class Removed:
 
 
 class FlowTable:
-    """Entries by priority and match. `clock`: seconds that never decrease."""
+    """Flow entries by priority and match. `clock`: time in seconds that never decreases."""
 
     def __init__(self, running: RunningSwitch, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -79,16 +79,16 @@ class FlowTable:
         self._entries: dict[tuple[int, FlowMatch], Entry] = {}
         self._free = list(range(MOST_ENTRIES - 1, -1, -1))
         self._used: dict[int, tuple[int, float]] = {}
-        """Packets when an entry was last in use, and the time of that (s), by index."""
+        """By index: packets at the last use of an entry that was observed, and its time (s)."""
         self._staged: list[tuple[Entry, Refuse]] = []
-        """New entries that the engine does not have yet."""
+        """New entries that the engine has not received yet."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def modify(self, message: Record, refuse: Refuse) -> list[Removed]:
-        """Apply a flow-mod. Raises RefusedError; calls `refuse` where the engine has no place for a
-        new entry, which it gets together with others when they are settled."""
+        """Apply a flow-mod; return removed entries. Raises RefusedError. New entries reach the
+        engine when they are settled; `refuse` is called if the engine then has no space."""
         if message.buffer_id != NO_BUFFER:
             raise RefusedError(Error.OFPBRC_BUFFER_UNKNOWN)
         command = message.command
@@ -107,8 +107,8 @@ class FlowTable:
         return []
 
     def settle(self) -> None:
-        """Give the engine its new entries, all between the same two turns but those that it
-        refuses."""
+        """Send new entries to the engine, which adds all of them, except refused ones, between the
+        same two turns."""
         while self._staged:
             staged, self._staged = self._staged, []
             changes = Changes()
@@ -123,7 +123,7 @@ class FlowTable:
                 refuse(RefusedError(Error.OFPFMFC_TABLE_FULL))
 
     def modify_meter(self, message: Record) -> list[Removed]:
-        """Apply a meter-mod; the entries of a deleted meter are removed. Raises RefusedError."""
+        """Apply a meter-mod; remove the entries that use a deleted meter. Raises RefusedError."""
         changes = Changes()
         gone = self.meters.modify(message, changes, self.clock())
         self._engine.apply(changes)
@@ -131,7 +131,7 @@ class FlowTable:
         return self._remove(without, Removal.DELETE)
 
     def expire(self) -> list[Removed]:
-        """Remove the entries whose hard or idle timeout is over."""
+        """Remove entries whose hard or idle timeout has expired."""
         now_s = self.clock()
         timed = [
             entry
@@ -150,8 +150,8 @@ class FlowTable:
     def selected(
         self, message: Record, is_strict: bool = False, by_output: bool = True
     ) -> Iterator[Entry]:
-        """Yield the entries that a flow-mod or a request covers; `is_strict`: only that of the same
-        priority and match; `by_output`: only those with its output. Raises RefusedError."""
+        """Yield the entries that a flow-mod or request selects. `is_strict`: only the one with
+        equal priority and match; `by_output`: only those with its output. Raises RefusedError."""
         match = match_of(message.match, self._ports)
         if by_output and message.out_group != ANY_GROUP:
             return  # no entry has a group
@@ -169,7 +169,7 @@ class FlowTable:
         return list(self._entries.values())
 
     def counts(self, entries: Iterable[Entry]) -> list[tuple[Entry, tuple[int, int]]]:
-        """Return packets and bytes of entries."""
+        """Return packets and bytes of each entry."""
         self.settle()
         if not (counted := list(entries)):
             return []  # without a request to the engine
@@ -212,13 +212,13 @@ class FlowTable:
             self._entries[entry.key] = entry
 
     def _entry(self, message: Record) -> Entry:
-        """Return the entry of a message, without its index. Raises RefusedError."""
+        """Return the entry that a message describes, still without index. Raises RefusedError."""
         if message.flags & ~_KNOWN_FLAGS:
             raise RefusedError(Error.OFPFMFC_BAD_FLAGS)
         treatment = treatment_of(message.instructions)
         if treatment.meter is not None and treatment.meter not in self.meters.by_number:
             raise RefusedError(Error.OFPMMFC_INVALID_METER)
-        # An impossible action is refused before anything changes.
+        # An impossible action is refused before the table changes.
         engine_action(treatment, self._ports, self._engine.ring_of)
         return Entry(
             index=-1,
@@ -229,7 +229,7 @@ class FlowTable:
         )
 
     def _enter(self, entries: list[Entry], message: Record) -> None:
-        """Change entries as a message requests. Raises RefusedError."""
+        """Change entries in the engine as a message requests. Raises RefusedError."""
         for some in _batches(entries):
             changes = Changes()
             for entry in some:
@@ -268,10 +268,10 @@ class FlowTable:
 
 
 def _batches(entries: list[Entry]) -> Iterator[list[Entry]]:
-    """Yield entries in lists so short that frames hardly wait while the engine enters one."""
+    """Yield entries in short lists, so that frames hardly wait while the engine enters one list."""
     return (entries[at : at + BATCH] for at in range(0, len(entries), BATCH))
 
 
 def duration(seconds: float) -> dict[str, int]:
-    """Return a duration as the fields of messages."""
+    """Return a duration as the two fields that messages have for it."""
     return {"duration_sec": int(seconds), "duration_nsec": int(seconds % 1 * 1e9)}
