@@ -105,8 +105,8 @@ def _three_digits(value: float) -> str:
 
 
 def binary(unit: str, values: Iterable[float]) -> tuple[float, str] | None:
-    """Return `(1024, "KiB")` or larger for sizes that are round in that unit but not in kB; else
-    None."""
+    """Return the largest binary unit that divides all sizes, such as `(1024, "KiB")`. Return None
+    if all sizes are multiples of 1 kB, or if no unit divides them."""
     sizes = list(values)
     if unit != "B" or not any(sizes) or all(size % 1000 == 0 for size in sizes):
         return None
@@ -115,8 +115,8 @@ def binary(unit: str, values: Iterable[float]) -> tuple[float, str] | None:
 
 
 def prefixed(unit: str, largest: float) -> tuple[float, str]:
-    """Return divisor and unit, such as `(1e6, "MB")`, for numbers up to `largest`. Shares ("1")
-    become per cent, bit/s Gb/s; counts keep their unit."""
+    """Return divisor and unit for numbers up to `largest`, such as `(1e6, "MB")`. Shares (unit "1")
+    become per cent and bit/s become Gb/s; counts keep their unit."""
     if unit == "1":
         return 0.01, "%"
     unit = "b/s" if unit == "bit/s" else unit

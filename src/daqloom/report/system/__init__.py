@@ -1,1 +1,1 @@
-"""Figures and pages of one system and of its results."""
+"""Figures and pages of one scenario's network, and of the results of runs on it."""

@@ -1,4 +1,4 @@
-"""Figure and page of the buffer question."""
+"""Figure and page on how much buffer a top-of-rack switch needs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _panels(question: BufferQuestion) -> tuple[Panel, Panel, Panel]:
 
 
 def figure(question: BufferQuestion) -> Figure:
-    """Return three panels: triangles and simulation, the whole run, collection latency."""
+    """Return three panels: triangles and simulation, whole run, and collection latency."""
     title = f"{QUESTION}\n{question.title}"
     return Figure(_panels(question), (10, 7.4), title, 12.5, heights=(1.15, 1))
 
 
 def render(question: BufferQuestion) -> str:
-    """Return the page: verdict, table, three figures."""
+    """Return the page, in HTML, with verdict, table and three figures."""
     table = Section(
         sentences=list(comparison.verdict(question)),
         head=comparison.head(question),

@@ -1,4 +1,4 @@
-"""Results on the buffer that a top-of-rack switch needs."""
+"""Switches, simulations and other results on how much buffer a top-of-rack switch needs."""
 
 from dataclasses import dataclass, replace
 
@@ -13,8 +13,8 @@ from daqloom.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A top-of-rack switch under test; `buffer_bytes` and `cost` are None if unlimited. `transport`
-    has keys of the scenario to test the switch with another TCP."""
+    """A top-of-rack switch under test. If unlimited, `buffer_bytes` and `cost` are None.
+    `transport` has scenario keys that change the TCP of the hosts in the test."""
 
     model: str
     label: str
@@ -31,14 +31,14 @@ SHALLOW_PLAIN_TCP = replace(
     SHALLOW, label="QFX5120-48Y, no RACK", colour=PURPLE, transport=WITHOUT_RACK
 )
 DEEP = Switch("acx7100-48l", "ACX7100-48L", GREEN, 8_000_000_000, 2.5)
-"""The two switches of the ATLAS study, with their relative cost (ATLAS HL-LHC buffer
-benchmarking, section 3.1). The shallow one is also tested without RACK and tail-loss probes
-(RFC 8985), as in older servers, where retransmission often waits for a timeout."""
+"""The two switches of the ATLAS study, `SHALLOW` and `DEEP`, with their relative cost (ATLAS HL-LHC
+buffer benchmarking, section 3.1). `SHALLOW_PLAIN_TCP` lacks RACK and tail-loss probes (RFC 8985) as
+older servers do: retransmission often waits for a timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Simulation of a switch."""
+    """Result of the simulation with a switch."""
 
     switch: Switch
     result: Result
@@ -46,9 +46,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """Periodic events and, if simulated, the result. `event` is the triangle of one event,
-    `arrivals_s` are the times at which the first byte of each reaches the switch, `peak_bytes` is
-    the closed form, `until_s` the end of the figure."""
+    """Events at regular intervals. `event` is the triangle of one event; the first byte of each
+    event reaches the switch at `arrivals_s`. `peak_bytes` is the closed form; the figure ends at
+    `until_s`. `result` is a simulation of these events, if any."""
 
     event: Triangle
     arrivals_s: tuple[float, ...]
@@ -60,7 +60,7 @@ class Regular:
 @dataclass(frozen=True, slots=True)
 class BufferQuestion:
     """Results of all methods. `regular` is a short run with periodic events, for which the formula
-    is exact. `runs` have the scenario's own arrivals, the unlimited buffer first."""
+    is exact. `runs` have the scenario's own arrivals; the unlimited buffer is first."""
 
     scenario: Scenario
     analysis: Result
@@ -69,15 +69,15 @@ class BufferQuestion:
 
     @property
     def title(self) -> str:
-        """Operating point, as a heading."""
+        """Heading of the figure: scenario name, event size and event rate."""
         event = self.scenario.event
         size, rate = event.size / 1e6, event.rate / 1e3
         return f"{self.scenario.name}: events of {size:g} MB at {rate:g} kHz into one rack"
 
 
 def regular_events(scenario: Scenario, until_s: float, result: Result | None = None) -> Regular:
-    """Return the scenario's events as if they were periodic, at 1/f, 2/f, … as simulated. `result`
-    is a simulation of them, if any."""
+    """Return the scenario's events at regular intervals up to `until_s`: event k starts at k/f (f:
+    event rate), as in the simulation. `result` is that simulation, if any."""
     system = System(scenario)
     first = first_byte_s(system)
     count = int(until_s * system.rate_hz)
@@ -91,6 +91,6 @@ def regular_events(scenario: Scenario, until_s: float, result: Result | None = N
 
 
 def switch_of(scenario: Scenario) -> Switch:
-    """Return the scenario's own top-of-rack switch."""
+    """Return the top-of-rack switch of the scenario."""
     tor = scenario.network.switch.tor
     return Switch(tor.model, tor.model, BLUE, tor.buffer or None, tor.cost)

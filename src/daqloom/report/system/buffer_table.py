@@ -1,4 +1,4 @@
-"""Table of the buffer question: closed forms and simulated switches side by side."""
+"""Table on a top-of-rack switch's buffer: closed forms and simulated switches side by side."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ with lazy.imports():
 
 
 def head(question: BufferQuestion) -> list[str]:
-    """Return the names of the columns."""
+    """Return the column names: empty, "formula", one per simulated switch."""
     return ["", "formula", *(_column(run.switch) for run in question.runs)]
 
 
 def rows(question: BufferQuestion) -> list[list[str]]:
-    """Return name, formula and simulations as text, with short names for a terminal of 80 columns;
-    a dash stands for unknown numbers."""
+    """Return rows of text: name, formula and a cell for each simulation. Names are short for a
+    terminal of 80 columns; a dash stands for an unknown number."""
     analysis, runs = question.analysis, question.runs
     published = analysis.analysis["published"]["value_bytes"]
     worst = analysis.analysis["back_to_back"]["value_bytes"]
@@ -56,7 +56,7 @@ def rows(question: BufferQuestion) -> list[list[str]]:
 
 
 def table(question: BufferQuestion) -> rich_table.Table:
-    """Return the table for a terminal."""
+    """Return the table for printing on a terminal."""
     shown = rich_table.Table(
         title=question.title,
         title_style="bold",
@@ -74,7 +74,7 @@ def table(question: BufferQuestion) -> rich_table.Table:
 
 
 def verdict(question: BufferQuestion) -> Iterator[str]:
-    """Yield sentences on the meaning of the numbers."""
+    """Yield sentences that say what the table's numbers mean for each switch."""
     exact = question.regular.peak_bytes
     peak = question.runs[0].result.metric("buffer_peak_bytes.tor")
     if peak is not None:
@@ -110,7 +110,7 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
 
 
 def _column(switch: Switch) -> str:
-    """Return a narrow heading: the part behind a comma is a line of its own."""
+    """Return a narrow column heading: text after a comma starts a new line."""
     return "simulated\n" + switch.label.replace(", ", "\n")
 
 

@@ -1,4 +1,4 @@
-"""Figure of the course of a run: throughput, members and faults over time."""
+"""Figure of throughput, members and faults over the time of a run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from daqloom.results.result import Result
 
 MOST_NAMED = 24
-"""Limit on the faults whose names fit above the figure."""
+"""Limit on the number of faults for which names are written above the figure."""
 
 
 def figure(result: Result) -> Figure:
-    """Return the figure of the series of `daqloom.results.course`."""
+    """Return the figure of the series that `daqloom.results.course` writes into a result."""
     throughput, members = (result.series[name] for name in ("throughput", "members"))
     until_s = max([*throughput["end_s"], *members["time_s"], 0.0])
     faults = result.series.get("faults", {})
@@ -51,7 +51,7 @@ def _regroupings(members: Mapping[str, Sequence[Any]], until_s: float) -> Iterat
 
 
 def _faults(faults: Mapping[str, Sequence[Any]], until_s: float) -> Iterator[Mark]:
-    """Yield a line at each fault, and a band until its repair; a killed unit has no band."""
+    """Yield a line at each fault and a band from there to its repair. A killed unit has no band."""
     begun: dict[tuple[str, str], float] = {}
     columns = [faults.get(name, ()) for name in ("time_s", "name", "which", "change")]
     for time_s, name, which, change in zip(*columns, strict=True):

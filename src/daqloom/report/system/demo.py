@@ -1,8 +1,8 @@
 """Demonstration: the buffer that the ATLAS rack needs, by formula and by simulation.
 
-A few milliseconds of regular events, for which the formula is exact, and then the scenario itself
-with three switches, one of them also with an older TCP. Simulations run in parallel on threads, up
-to the number of cores, as the engine releases the interpreter's lock.
+A first simulation has a few milliseconds of regular events, for which the formula is exact. Others
+have the scenario's own arrivals with three switches, of which one is also run with an older TCP.
+They run in parallel threads, one per core at most, as the engine releases the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ SCENARIO = "atlas-lab"
 OPERATING_POINT = {
     "event.size": "5 MB",
     "event.rate": "12 kHz",
-    # 4 200 events after the warm-up reach the saturated peak many times. The warm-up is longer than
-    # the first timeouts of 200 ms.
+    # The run has 4 200 events after the warm-up, which reach the saturated peak many times. The
+    # warm-up is longer than the first timeouts of 200 ms.
     "run.duration": "0.6 s",
     "run.warmup": "0.25 s",
 }
 SWITCHES = (UNLIMITED, SHALLOW, SHALLOW_PLAIN_TCP, DEEP)
 PICTURE_S = 3e-3
-"""Length of the run with regular events (s), which are periodic after S/O = 1.7 ms."""
+"""Duration (s) of the regular run; its occupancy repeats after event size / link rate = 1.7 ms."""
 
 
 class StoppedError(Exception):
-    """Interruption of a simulation in its thread after Ctrl-C."""
+    """Signal to a simulation's thread to end, after Ctrl-C."""
 
 
 def run(
     output: Path, console: Console, overrides: Mapping[str, str] | None = None
 ) -> BufferQuestion:
-    """Analyse, simulate, print one table and write figures and results into `output`. `overrides`
-    change keys of the scenario, such as `{"run.duration": "1 s"}` for a quicker answer. Raises
-    `OutputError` where `output` cannot be written."""
+    """Run all methods, print a table, and write figures and results into the directory `output`.
+    `overrides` change scenario keys, such as `{"run.duration": "1 s"}` for a shorter run. Raise
+    `OutputError` if files cannot be written."""
     scenario = load(SCENARIO, OPERATING_POINT | dict(overrides or {}))
     analysis = methods.analyse(scenario)
     with _progress(console) as progress:
@@ -83,7 +83,7 @@ def run(
 
 
 def _regular(scenario: Scenario, progress: Progress) -> Regular:
-    """Simulate periodic events with windows of a whole reply, as the formula assumes."""
+    """Simulate periodic events with TCP windows of a whole reply, as the formula assumes."""
     system = System(scenario)
     reply = max(max(system.fragments_bytes), scenario.mss)
     periodic = override(
@@ -103,7 +103,7 @@ def _regular(scenario: Scenario, progress: Progress) -> Regular:
 def _simulate_all(
     scenario: Scenario, switches: tuple[Switch, ...], progress: Progress
 ) -> dict[Switch, Run]:
-    """Simulate all switches with the scenario's own arrivals, in parallel up to the cores."""
+    """Simulate all switches with the scenario's own arrivals, in parallel on several cores."""
     stop = threading.Event()
 
     def simulate(switch: Switch, report: Callable[[float], None]) -> Run:
@@ -146,7 +146,7 @@ def _progress(console: Console) -> Progress:
 
 
 def _bar(progress: Progress, name: str) -> Callable[[float], None]:
-    """Return a progress callback: a bar on a terminal, elsewhere a line at every quarter."""
+    """Return a progress callback: it moves a bar on a terminal, else prints a line per quarter."""
     if progress.console.is_terminal:
         bar = progress.add_task(name, total=1.0, start=False)
 

@@ -1,4 +1,4 @@
-"""Timeline of DAQPIPE: the events that each builder unit collects in parallel."""
+"""Timeline of DAQPIPE: the events that each builder unit collects at the same time."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from daqloom.report.system.phase_figure import Bar, Timeline, spread
 MOST_LANES = 64
 LANE = 7.5
 SMALL = 5.5
-"""Size of the letters in a lane (points)."""
+"""Size of the text in a lane (points); a lane is a line of bars of one builder unit."""
 GAP = 0.12
-"""Gap between builder units, as a share of the height of a unit."""
+"""Gap between builder units, as a share of the height of one."""
 EVENTS, FEWEST = 5.0, 2.0
-"""Length of the figure in mean event lengths, and its minimum within the warm-up."""
+"""Length of the timeline in mean event durations, and its length if it includes warm-up."""
 COLOURS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE)
-"""Colours of a builder's successive events, which repeat."""
+"""Colours of the successive events of a builder unit, which repeat."""
 UNFINISHED = 0.45
-"""Opacity of events that are incomplete at the end of the run."""
+"""Opacity of events that are incomplete when the run ends."""
 
 Events = Mapping[str, Sequence[Any]]
-"""`Result.series["events"]`."""
+"""The series "events" of a result: lists of equal length by column name."""
 
 
 class Event(NamedTuple):
-    """An event at its builder."""
+    """Event in the timeline of its builder unit."""
 
     begin_s: float
     end_s: float
     number: int
     is_whole: bool
-    """Whether the event was whole by the end of the run."""
+    """Whether all fragments had arrived when the run ended."""
 
 
 def panel(width: float, events: Events, warmup_s: float) -> Panel:
-    """Return the panel of the last events of some builder units."""
+    """Return the panel with the last events of a selection of builder units."""
     columns = ("builder", "assigned_s", "until_s", "event", "whole")
     by_builder: dict[str, list[Event]] = defaultdict(list)
     for builder, *rest in zip(*(events[name] for name in columns), strict=True):
@@ -81,7 +81,7 @@ def panel(width: float, events: Events, warmup_s: float) -> Panel:
 
 
 def lanes(events: Sequence[Event]) -> list[list[Event]]:
-    """Return the events in as few lanes as possible without overlap."""
+    """Return the events in as few lanes as possible, so that events of a lane do not overlap."""
     found: list[list[Event]] = []
     for event in sorted(events):
         free = next((lane for lane in found if lane[-1].end_s <= event.begin_s), None)
@@ -93,7 +93,7 @@ def lanes(events: Sequence[Event]) -> list[list[Event]]:
 
 
 def _window(events: Sequence[Event], warmup_s: float) -> tuple[float, float]:
-    """Return begin and end of the figure; within the warm-up it has `FEWEST` events only."""
+    """Return begin and end of the timeline. If it starts in the warm-up, it has `FEWEST` events."""
     end_s = max(each.end_s for each in events)
     mean_s = float(np.mean([each.end_s - each.begin_s for each in events]))
     earliest_s = min(warmup_s, end_s - FEWEST * mean_s)

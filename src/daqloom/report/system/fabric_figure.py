@@ -1,4 +1,4 @@
-"""Figure of a fabric: a row for each level, irregular cables in colour with their ports."""
+"""Figure of a fabric: a row for each switch level; irregular cables in colour with their ports."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ COLOURS = {
 REGULAR = "#c3ccd6"
 MARGIN = 24.0
 HEAD = 56.0
-"""Space above the highest row, for the title."""
+"""Height above the top row, for the title (points)."""
 FOOT = 50.0
-"""Space below the lowest row and its notes, for the legend."""
+"""Height below the bottom row and its notes, for the legend (points)."""
 BOW = 44.0
 MOST_TAGGED = 500
-"""Limit on the cables with port numbers, for legibility."""
+"""Limit on the number of cables with port numbers, so that these stay legible."""
 
 
 def figure(fabric: Fabric, *, each_host: bool = False) -> Figure:
-    """Return the figure. Hosts are a number below their leaf unless `each_host`. A grey line stands
-    for all regular cables between two nodes, with their number as width. Raises TopologyError for a
-    fabric that is too large."""
+    """Return the figure. Unless `each_host`, leaves show only their number of hosts. A grey line
+    stands for all regular cables between two nodes; its width shows how many. Raise TopologyError
+    if the fabric is too large."""
     found = anomalies(fabric)
     layout = lay_out(fabric, found, each_host=each_host)
     foot = FOOT + max((_note_height(box) for box in layout.boxes.values()), default=0)
@@ -87,12 +87,12 @@ def _regular(fabric: Fabric, found: Sequence[Anomaly], layout: Layout) -> Iterat
 
 
 def _middle(here: Box, there: Box) -> Touch:
-    """Return the end of the regular cables from a box to another."""
+    """Return the end at `here` of the regular cables from box `here` to box `there`."""
     return Touch(here.x, here.y + (0.5 if there.y >= here.y else -0.5) * here.height, 0)
 
 
 def _curves(cables: Sequence[Ends]) -> tuple[list[float], list[float]]:
-    """Return straight lines, or arcs upwards within a row, one after the other."""
+    """Return lines for the cables, or upward arcs within a row; NaN separates cables."""
     x: list[float] = []
     y: list[float] = []
     for one, other in cables:
@@ -104,8 +104,8 @@ def _curves(cables: Sequence[Ends]) -> tuple[list[float], list[float]]:
 
 
 def _irregular(layout: Layout) -> Iterator[Mark]:
-    """Yield a coloured line for each kind of irregularity, dashed if cables are missing, and the
-    port numbers."""
+    """Yield a coloured line for each kind of irregular cable, dashed for missing ones, and port
+    numbers."""
     for kind in dict.fromkeys(wire.kind for wire in layout.wires):
         dash: Dash = "dash" if kind == "missing link" else "solid"
         x, y = _curves([wire.ends for wire in layout.wires if wire.kind == kind])
@@ -120,7 +120,7 @@ def _irregular(layout: Layout) -> Iterator[Mark]:
 
 
 def _along(here: Touch, there: Touch) -> Iterator[tuple[float, float]]:
-    """Yield positions on a cable for its port number, at growing distance from the box."""
+    """Yield positions on a cable for its port number, ever further from the box."""
     for lines in (1.3, 2.5, 3.7, 4.9):
         up = lines * LINE if there.y >= here.y else -lines * LINE
         share = up / (there.y - here.y) if there.y != here.y else 0.0
@@ -151,5 +151,5 @@ def _boxes(boxes: Sequence[Box]) -> Iterator[Mark]:
 
 
 def _note_height(box: Box) -> float:
-    """Return the height of the notes below a box."""
+    """Return the height of the notes below a box (points)."""
     return LETTER * len(", ".join(box.notes)) if box.turned else LINE * len(box.notes)

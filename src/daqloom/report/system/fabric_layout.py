@@ -1,6 +1,6 @@
 """Layout of a fabric's figure: positions of switches and of the ends of irregular cables.
 
-All lengths are points (1/72 inch), y points upwards. Each level is a row of boxes.
+Lengths are in points (1/72 inch), and y points upwards. Each switch level is a row of boxes.
 """
 
 from collections import Counter, defaultdict
@@ -21,14 +21,14 @@ MOST_ROWS = 12
 MOST_IN_A_ROW = 1000
 NARROWEST, WIDEST = 540.0, 5000.0
 LINE = 1.35 * FONT
-"""Distance between lines of text, or between turned names."""
+"""Distance between lines of text, or between rotated names (points)."""
 PITCH = 14.0
-"""Distance between cables at the same box."""
+"""Distance between the ends of cables at a box (points)."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A switch or host: its centre, and its name if there is space for one."""
+    """Switch or host: its centre, size, and name, which is empty if there is no space for it."""
 
     x: float
     y: float
@@ -37,22 +37,22 @@ class Box:
     label: str
     turned: bool
     notes: tuple[str, ...]
-    """Numbers of hosts, of missing hosts, …"""
+    """Texts below the box, such as the numbers of hosts and missing hosts."""
     irregular: bool
-    """Whether the notes are about more than hosts."""
+    """Whether `notes` name an irregularity, not only a number of hosts."""
 
 
 class Touch(NamedTuple):
-    """An end of a cable in the picture."""
+    """Position where a cable meets a box in the figure."""
 
     x: float
     y: float
     port: int
-    """Number of the port; 0 if unknown."""
+    """Port number, or 0 if unknown."""
 
 
 class Wire(NamedTuple):
-    """An irregular cable."""
+    """Irregular cable between two boxes."""
 
     kind: str
     ends: tuple[Touch, Touch]
@@ -60,7 +60,7 @@ class Wire(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Boxes by node (index in `fabric.nodes`), irregular cables, and the total size."""
+    """Boxes by index in `fabric.nodes`, irregular cables, and size of the figure."""
 
     width: float
     height: float
@@ -69,8 +69,8 @@ class Layout:
 
 
 def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False) -> Layout:
-    """Place all switches, and all hosts if `each_host`. `found` are `anomalies(fabric)`. Raises
-    TopologyError for a fabric with too many levels or switches."""
+    """Return positions of all switches, and of hosts if `each_host`. `found` has the fabric's
+    `anomalies`. Raise TopologyError if the fabric has too many levels or switches."""
     rows = _rows(fabric, each_host)
     if len(rows) > MOST_ROWS or max(map(len, rows), default=0) > MOST_IN_A_ROW:
         raise TopologyError(
@@ -109,7 +109,7 @@ def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False
 
 
 def _rows(fabric: Fabric, each_host: bool) -> list[list[int]]:
-    """Return the nodes of each level, from below."""
+    """Return the nodes of each level, from the bottom level up."""
     rows: dict[int, list[int]] = defaultdict(list)
     for place, level in enumerate(tree_levels(fabric)):
         rows[level].append(len(fabric.hosts) + place)
@@ -121,14 +121,14 @@ def _rows(fabric: Fabric, each_host: bool) -> list[list[int]]:
 
 
 def shortened(name: str) -> str:
-    """Return a name of at most `LONGEST_LABEL` letters, without its beginning if it is longer."""
+    """Return the name, or only its last letters if it is longer than `LONGEST_LABEL`."""
     return name if len(name) <= LONGEST_LABEL else "…" + name[1 - LONGEST_LABEL :]
 
 
 def _notes(
     fabric: Fabric, found: Sequence[Anomaly], each_host: bool
 ) -> tuple[dict[int, list[str]], set[int]]:
-    """Return the notes below each switch, and the switches with irregular notes."""
+    """Return the notes below each switch, and the switches whose notes name an irregularity."""
     hosts = len(fabric.hosts)
     words = {
         "missing host": "missing",
@@ -152,14 +152,14 @@ def _notes(
 
 
 def _wires(found: Sequence[Anomaly], boxes: dict[int, Box], width: float) -> list[Wire]:
-    """Return the irregular cables between switches; those at one box are side by side."""
+    """Return the irregular cables between switches; ends at the same box are side by side."""
     cables = [
         (anomaly.kind, pair)
         for anomaly in found
         for pair in zip(anomaly.ends[::2], anomaly.ends[1::2], strict=False)
         if all(end.node in boxes for end in pair)
     ]
-    # By box and edge (upper or lower): position of the far end, index of the cable, its side.
+    # By (box, is upper edge): for each cable end, x of the far end, index of the cable, and side.
     edges: dict[tuple[int, bool], list[tuple[float, int, int]]] = defaultdict(list)
     for index, (_, pair) in enumerate(cables):
         for side in (0, 1):

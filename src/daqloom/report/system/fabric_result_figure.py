@@ -1,4 +1,4 @@
-"""Figure of a run on a fabric: timeline, latency of writes, load of each cable."""
+"""Figure of a run on a fabric: timeline, histogram of write latency, and load of each cable."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 WIDTH = 1040.0
 MARGIN = 24.0
 BESIDE = 270.0
-"""Width of the histogram at the right of the timeline, in units of the sheet."""
+"""Width of the histogram right of the timeline, in units of the sheet."""
 AXIS = 60.0
-"""Width of the axis at the left of the histogram, in units of the sheet."""
+"""Width of the axis left of the histogram, in units of the sheet."""
 LOW = 150.0
-"""Height of the histogram without a timeline, in units of the sheet."""
+"""Height of the histogram if there is no timeline, in units of the sheet."""
 BELOW = 52.0
-"""Height of a panel's legend and labels, in units of the sheet."""
+"""Height of the legend and axis labels of a panel, in units of the sheet."""
 
 NUMBERS = (
     "event_rate_hz",
@@ -41,14 +41,14 @@ NUMBERS = (
     "barrier_share",
     "collection_latency_s.mean",
 )
-"""Metrics of the subtitle."""
+"""Metrics in the subtitle of the figure."""
 WRITTEN = {"event_rate_hz": "written_event_rate_hz", "throughput_bps": "written_throughput_bps"}
-"""Metrics of written fragments, which replace these after a run of few rounds."""
+"""Metrics of written fragments, by the `NUMBERS` that they replace after a run of few rounds."""
 
 
 def figure(scenario: Scenario, result: Result) -> Figure:
-    """Return the panels for which `result` has the series, from the top. Raises OutputError for a
-    result of another scenario."""
+    """Return the figure, whose panels are those for which `result` has series. Raise OutputError if
+    `result` belongs to another scenario."""
     system = fabric_system(scenario)
     measured = result.method == "measure"  # has no loads of cables
     on_ethernet = scenario.network.technology == "ethernet"
@@ -75,13 +75,13 @@ def figure(scenario: Scenario, result: Result) -> Figure:
 
 
 def _line(text: str, y: float, size: float, **look: Any) -> Panel:
-    """Return a panel with a line of text."""
+    """Return a panel that has only a line of text."""
     words = Text(0, 1, [text], size=size, across="left", down="top", shares="xy", **look)
     return Panel([words], place=(0, y, WIDTH, size), blank=True)
 
 
 def _down(panels: Iterable[Panel], down: float, right: float = 0.0) -> list[Panel]:
-    """Return the panels, moved down and to the right."""
+    """Return copies of the panels, moved down and to the right."""
     found = []
     for panel in panels:
         x, y, width, height = panel.place or (0, 0, 0, 0)
@@ -90,7 +90,7 @@ def _down(panels: Iterable[Panel], down: float, right: float = 0.0) -> list[Pane
 
 
 def _times(scenario: Scenario, result: Result) -> tuple[list[Panel], float]:
-    """Return the timeline, the histogram beside it, and the height of both."""
+    """Return timeline and histogram, side by side, and the height of both."""
     phases, events, latency = (
         result.series.get(name, {}) for name in ("phases", "events", "write_latency")
     )
@@ -116,7 +116,7 @@ def _times(scenario: Scenario, result: Result) -> tuple[list[Panel], float]:
 
 
 def _about(scenario: Scenario, system: FabricSystem) -> str:
-    """Return the nodes, switches and rules of building in words."""
+    """Return a sentence part on nodes, switches, and rules of event building."""
     how = scenario.building.in_words
     if scenario.network.is_racks:
         switches = Counter(system.levels)
@@ -130,7 +130,7 @@ def _about(scenario: Scenario, system: FabricSystem) -> str:
 
 
 def _numbers(result: Result) -> str:
-    """Return the main metrics in words."""
+    """Return the metrics `NUMBERS` and the seed in words."""
     parts = []
     is_short = any(BUILT_AT_ONCE in warning for warning in result.warnings)
     for name in NUMBERS:

@@ -1,4 +1,4 @@
-"""Load of each cable of a simulated fabric, and its place in a table of cables."""
+"""Load of each cable of a simulated fabric, and tables with a cell for each cable."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from daqloom.topology.fabric.levels import HOST, level_name, node_levels
 from daqloom.topology.fabric.wiring import NONE
 
 DENSE = 0.5
-"""Least share of cells with a cable for columns that are ports or switches by name."""
+"""Least share of cells with a cable; below, columns only number the cables of each row."""
 
 
 @dataclass(frozen=True)
 class Loads:
-    """Load of each directed link over the run, 2·c along cable c and 2·c + 1 back; (links,)."""
+    """Loads of all directed links, shape (links,). Cable c has the links 2·c and 2·c + 1."""
 
     busy: NDArray[np.float64]
-    """Utilisation of the cable: bytes · 8 / (rate · duration)."""
+    """Utilisation of each link: bytes · 8 / (rate · duration)."""
     waiting: NDArray[np.float64]
-    """Share of the time in which a packet waited for credits."""
+    """Share of time in which a packet waited for credits at the link's port."""
     has_credits: bool = True
 
 
 @dataclass(frozen=True)
 class Group:
-    """Adjacent columns that lead to the same switch, or one port."""
+    """Adjacent columns whose cables lead to the same switch, or a column of one port."""
 
     label: str
     first: int
@@ -38,21 +38,21 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """Cables between two levels: a row for each switch of the lower level, or of the hosts' own
-    switches; columns are ports, or the upper switches with a column for each cable."""
+    """Cables between two levels. A row is a switch of the lower level, or of the upper level for
+    cables of hosts. A column is a port, or one of the cables to an upper switch."""
 
     lower: str
     upper: str
     columns: str
-    """Meaning of a column."""
+    """What a column stands for, in words."""
     groups: list[Group]
     up: NDArray[np.int32]
-    """(rows, columns): the link upwards, `NONE` without a cable; downwards it is `up` ^ 1."""
+    """Upward link of each (row, column), `NONE` if no cable. The downward link is `up` ^ 1."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Tables with the same rows."""
+    """Tables of cables that have the same rows."""
 
     level: str
     rows: list[str]
@@ -60,7 +60,7 @@ class Block:
 
 
 def loads(fabric: Fabric, result: Result, duration_s: float) -> Loads:
-    """Read the loads from `result.series["ports"]`. Raises OutputError for another fabric."""
+    """Return the loads from `result.series["ports"]`. Raise OutputError if a port is missing."""
     ports = result.series.get("ports", {})
     place = {name: row for row, name in enumerate(ports.get("name", ()))}
     ends = [fabric.end_name(end) for cable in fabric.cables for end in (cable.a, cable.b)]
@@ -78,7 +78,7 @@ def loads(fabric: Fabric, result: Result, duration_s: float) -> Loads:
 
 
 def blocks(fabric: Fabric) -> list[Block]:
-    """Return all cables at switches, from leaves upwards; each cable is in one table."""
+    """Return tables of all cables at switches, leaves first. Each cable is in one table."""
     level = node_levels(fabric)
     pairs: dict[tuple[int, int], list[int]] = defaultdict(list)
     for index, cable in enumerate(fabric.cables):
@@ -100,7 +100,7 @@ def blocks(fabric: Fabric) -> list[Block]:
 
 
 def _rows_of(pair: tuple[int, int]) -> int:
-    """Return the level whose switches are the rows."""
+    """Return the level of the switches that are rows of the table for a pair of levels."""
     return pair[1] if pair[0] == HOST else pair[0]
 
 
@@ -144,7 +144,7 @@ def _table(
 
 
 def _upwards(cable: Cable, index: int, level: tuple[int, ...]) -> tuple[End, End, int]:
-    """Return lower end, upper end, and the link upwards."""
+    """Return the lower end of the cable, its upper end, and its upward link."""
     if level[cable.a.node] <= level[cable.b.node]:
         return cable.a, cable.b, 2 * index
     return cable.b, cable.a, 2 * index + 1

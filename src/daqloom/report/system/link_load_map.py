@@ -1,4 +1,4 @@
-"""Map of a fabric's cables, coloured by their load, in the order of a packet's way."""
+"""Map of a fabric's cables, coloured by load, in the order in which a packet crosses them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from daqloom.topology.fabric.fabric import Fabric
 
 Grid = NDArray[np.int32]
-"""Links by row and column of a table."""
+"""Index of the link in each row and column of a table."""
 COLOURS, DARKEST = "Blues", 0.72
-"""Limit of the colours, on which black letters and orange dots are legible."""
+"""Colour map, and the share of it in use: black text and orange dots are legible on all colours."""
 NO_CABLE = "#e9e6e1"
 ROW = 11.0
 MOST_HEIGHT = 640.0
-"""Limit on the height of a block, in units of the sheet; rows become thinner."""
+"""Limit on the height of a table, in units of the sheet; with more rows, rows are thinner."""
 GAP = 16.0
-"""Space between tables, in units of the sheet."""
+"""Space between neighbouring tables, in units of the sheet."""
 BAR = 10.0
 FEWEST_ROWS = 6
-"""Limit on the rows of a table with names of hosts."""
+"""Limit on the number of rows of a table whose cells show names of hosts."""
 LEAST_WAITING = 1e-3
 TOPS = (0.25, 0.5, 0.75, 1.0)
 
 
 def panels(fabric: Fabric, loads: Loads, width: float) -> tuple[list[Panel], float]:
-    """Return a row of tables for each level of switches, a key of colours and dots, from 0 down,
-    and the total height."""
+    """Return a row of tables for each switch level, a key of colours and dots below, and the total
+    height. Positions start at y = 0 and grow downwards."""
     busiest = float(loads.busy.max(initial=0))
     top = next((top for top in TOPS if busiest <= top), busiest)
     scale = Scale(style.sequence(64, COLOURS, DARKEST), 0, 100 * top)
@@ -65,7 +65,7 @@ def panels(fabric: Fabric, loads: Loads, width: float) -> tuple[list[Panel], flo
 
 
 def _tables(block: Block) -> list[tuple[str, Grid, Table]]:
-    """Upwards, then downwards: title, links, and the table that they are from."""
+    """Return title, links and `Table` of each map of a block, first upwards, then downwards."""
     up = [(f"{plural(t.lower)} → {plural(t.upper)}", t.up, t) for t in block.tables]
     down = [
         (f"{plural(t.upper)} → {plural(t.lower)}", np.where(t.up == NONE, NONE, t.up ^ 1), t)
@@ -75,12 +75,12 @@ def _tables(block: Block) -> list[tuple[str, Grid, Table]]:
 
 
 def plural(level: str) -> str:
-    """Several switches of a level."""
+    """Return the plural of a level's name, such as "leaves"."""
     return "leaves" if level == "leaf" else f"{level}s"
 
 
 def _sizes(fabric: Fabric, block: Block, width: float) -> tuple[float, float, float]:
-    """Room for the names of rows, width of a cell, height of a row."""
+    """Return the width of row names, the width of a cell, and the height of a row."""
     label = 12 + LETTER * max(len(shortened(name)) for name in block.rows)
     columns = 2 * sum(table.up.shape[1] for table in block.tables)
     gaps = (2 * len(block.tables) - 1) * GAP
@@ -97,7 +97,7 @@ def _row_height(fabric: Fabric, block: Block) -> float:
 def _marks(
     grid: Grid, loads: Loads, scale: Scale, table: Table, sides: tuple[float, float], room: float
 ) -> list[Mark]:
-    """Cells, lines between groups of columns, and dots whose area is the share of waiting time."""
+    """Return cells, lines between column groups, and dots with the waiting share as area."""
     rows, columns = (np.arange(length + 1) for length in grid.shape)
     busy = np.where(grid == NONE, np.nan, 100 * loads.busy[grid])
     gap = 0.4 if min(sides) > 4 else 0.0
@@ -124,10 +124,10 @@ def _columns(table: Table, cell: float) -> Axis:
 
 
 class Labels(NamedTuple):
-    """Names of a table's columns."""
+    """How the columns of a table are named."""
 
     every: int
-    """Distance between columns with names."""
+    """Number n if every n-th group of columns has a name."""
     turned: bool
     height: float
 
@@ -148,12 +148,12 @@ def _rows(names: Sequence[str], row: float, *, named: bool) -> Axis:
 
 
 def _diameter(share: Any, room: float) -> Any:
-    """Return the diameter of a dot, which fills the smallest cell if the port always waits."""
+    """Return a dot's diameter; a dot fills the smallest cell if its port always waits."""
     return 0.9 * room * np.sqrt(share)
 
 
 def _hosts(grid: Grid, fabric: Fabric) -> list[Mark]:
-    """Return the names of hosts in the cells of their cables."""
+    """Return texts with host names in the cells of the hosts' cables."""
     rows, columns = np.nonzero(grid != NONE)
     cables = [fabric.cables[link // 2] for link in grid[rows, columns]]
     hosts = [fabric.nodes[min(cable.a.node, cable.b.node)].name for cable in cables]
@@ -162,7 +162,7 @@ def _hosts(grid: Grid, fabric: Fabric) -> list[Mark]:
 
 
 def _bar(scale: Scale, width: float, y: float) -> Panel:
-    """Return the colour scale."""
+    """Return the panel that explains the colours of loads."""
     edges = np.linspace(scale.low, scale.high, 257)
     middles = (edges[:-1] + edges[1:])[None, :] / 2
     x = Axis("cable utilisation (%)", (scale.low, scale.high), size=FONT + 0.5, grid=False)

@@ -1,4 +1,4 @@
-"""Figure and page of the methods side by side: rate, phase or latency, buffer, use of time."""
+"""Figure and page to compare the methods: rate, phase or latency, buffer, use of time."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ SHARES = {
     "waiting_share.network": style.GREEN,
     "idle_share": style.GREY,
 }
-"""Shares of a node's time, and their colours."""
+"""Metrics that are shares of a node's time, with their colours."""
 REST = "sending, building, rest"
 LIGHT = "#d9d9d9"
 BAR = 0.62
-"""Height of a bar, as a share of a row."""
+"""Height of a bar, as a share of the height of a row."""
 LEAST_SHARE = 5e-4
 WHOLE = 100.01
-"""End of the axis of shares (%), whose rounded sums may exceed 100."""
+"""Upper limit of the axis of shares (%), as rounded shares may sum to more than 100."""
 
 
 def write(path: Path, found: MethodResults) -> None:
-    """Write the figure as png, pdf or svg, or a page with figure, verdict and table. Raises
-    OutputError."""
+    """Write the figure to a png, pdf or svg file, or a page with figure, verdict and table. Raise
+    OutputError if that fails."""
     notes = [
         f"Note, {result.method}: {warning}"
         for result in found.results
@@ -58,7 +58,7 @@ def write(path: Path, found: MethodResults) -> None:
 
 
 def figure(found: MethodResults) -> Figure:
-    """Return a panel for each amount that some method gives, and one of shares."""
+    """Return a panel for each of the first metrics that a method gives, and one of shares."""
     amounts = [path for path in AMOUNTS if any(value_of(each, path) for each in found.results)]
     amounts = [*amounts[:MOST_AMOUNTS], *_fullest_buffer(found)]
     panels = [_amount(found.results, path) for path in amounts]
@@ -69,8 +69,8 @@ def figure(found: MethodResults) -> Figure:
 
 
 def _fullest_buffer(found: MethodResults) -> list[str]:
-    """Return the path of the largest buffer peak: the largest over all levels of switches and all
-    methods. The list is empty without buffers."""
+    """Return the path of the metric with the largest buffer peak over all switch levels and
+    methods. The list is empty if there are no buffers."""
     peaks = {
         path: max(value_of(each, path) or 0.0 for each in found.results)
         for path in (f"buffer_peak_bytes.{level}" for level in LEVELS)

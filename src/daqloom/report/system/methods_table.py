@@ -1,4 +1,4 @@
-"""Table of the methods side by side, and sentences on their differences."""
+"""Table to compare the methods, and sentences on their differences."""
 
 from collections.abc import Iterator
 
@@ -47,19 +47,19 @@ ROWS = (
     "host_pressure",
     "host_lateness",
 )
-"""Metrics with the same meaning in all methods."""
+"""Metrics in rows of the table, which mean the same in all methods."""
 FAULT_COUNTS = ("faults_begun", "faults_detected", "faults_recovered")
 FAULT_METRICS = ("fault_detection_s", "fault_recovery_s", "fault_events_lost")
-"""Metrics of each injected fault."""
+"""Metrics that each injected fault has."""
 
 
 def head(found: MethodResults) -> list[str]:
-    """Return the names of the columns."""
+    """Return the column names: empty, then the name of each method."""
     return ["", *(result.method for result in found.results)]
 
 
 def rows(found: MethodResults) -> list[list[str]]:
-    """Return cells as text; a dash where a method lacks the number."""
+    """Return rows of text. A dash stands for a metric that a method lacks."""
     table = [["time counted", *(_counted(found, result) for result in found.results)]]
     injected = found.scenario.faults.injected
     of_faults = (f"{metric}.{name}" for metric in FAULT_METRICS for name in injected)
@@ -74,7 +74,7 @@ def rows(found: MethodResults) -> list[list[str]]:
 
 
 def value_of(result: Result, path: str) -> float | None:
-    """Return a metric of the table; a barrier is the sum of its parts if only these are known."""
+    """Return a metric of the table. If only parts of the barrier are known, it is their sum."""
     value = result.metric(path)
     if value is not None or path != "barrier_s.whole":
         return value
@@ -83,13 +83,13 @@ def value_of(result: Result, path: str) -> float | None:
 
 
 def title(found: MethodResults) -> str:
-    """Return the title of the table, the figure and the page."""
+    """Return the title of the comparison, for table, figure and page."""
     scenario = found.scenario
     return scenario.title or scenario.name
 
 
 def verdict(found: MethodResults) -> Iterator[str]:
-    """Yield sentences on the meaning of the numbers."""
+    """Yield sentences on how the methods differ and how their rates compare."""
     system = fabric_system(found.scenario)
     analysed, simulated, measured = (
         found.result_of(name) for name in ("analyse", "simulate", "measure")
@@ -135,7 +135,7 @@ def verdict(found: MethodResults) -> Iterator[str]:
 
 
 def _rates(found: MethodResults) -> str:
-    """Return the rate of the links in words; empty for racks, whose links have several rates."""
+    """Return the link rate in words, or an empty text for racks, whose links have several rates."""
     rate = found.scenario.network.links.rate
     return f" at {RATE.format(rate)} each" if rate else ""
 
@@ -172,7 +172,7 @@ def _ratio(one: Result, named: str, other: Result, other_named: str) -> str:
 
 
 def _counted(found: MethodResults, result: Result) -> str:
-    """Return the time span of the counted events in words; a dash for closed forms."""
+    """Return the time span of the counted events in words, or a dash for closed forms."""
     run = found.scenario.run
     if result.method == "analyse":
         return NOTHING

@@ -1,4 +1,4 @@
-"""Panels of a rack's figures: triangles, occupancy, latency."""
+"""Panels of figures of a rack: triangles, occupancy, and latency."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 XY = tuple[NDArray[np.float64], NDArray[np.float64]]
 RTO_S = 0.2
-"""Smallest retransmission timeout of TCP in Linux."""
+"""Smallest TCP retransmission timeout of Linux (s)."""
 LAYERS = ("#d6e6f4", "#eaf2fa")
-"""Colours of alternate layers."""
+"""Colours of successive layers in turn; a layer is the bytes of one event."""
 LAYER = "one event: filled by all sources, drained by one link"
 HELD = "%{y:.2f} MB"
 
 
 def triangles(regular: Regular, switch: Switch | None) -> Panel:
-    """Return stacked triangles of periodic events, the simulation, and the peak by closed form."""
+    """Return a panel of periodic events: stacked triangles, simulation, and exact peak."""
     times, stack = stacked_events(regular.event, regular.arrivals_s, regular.until_s)
     times, stack = times * 1e3, stack / 1e6
     below = [np.zeros_like(times), *stack[:-1]]
@@ -59,7 +59,7 @@ def triangles(regular: Regular, switch: Switch | None) -> Panel:
 
 
 def whole_run(runs: Sequence[Run], switch: Switch | None) -> Panel:
-    """Return the peak occupancy in each bin of the runs."""
+    """Return a panel of the peak occupancy in each time bin of the runs."""
     found = ((x, held / 1e6) for x, held in (most_held(run.result) for run in runs))
     curves = _of_runs(runs, 0.8, found, step="post", is_peaks=True, hover=HELD)
     filled = [curve for curve in curves if curve.x.size]
@@ -78,7 +78,7 @@ def whole_run(runs: Sequence[Run], switch: Switch | None) -> Panel:
 
 
 def latency(runs: Sequence[Run]) -> Panel:
-    """Return the share of events with a longer latency, on two logarithmic axes."""
+    """Return a panel of the share of events with a longer latency, on two logarithmic axes."""
     hover = "%{y:.3g} % longer than %{x:.4g} ms"
     found = ((1e3 * x, 100 * share) for x, share in (share_slower(run.result) for run in runs))
     curves = _of_runs(runs, 1.8, found, hover=hover)
@@ -101,7 +101,7 @@ def latency(runs: Sequence[Run]) -> Panel:
 
 
 def comparison(found: Comparison) -> Panel:
-    """Return the occupancy by simulation and by formula for the same events."""
+    """Return a panel of a switch's occupancy by simulation and by formula for the same events."""
     instants, held = most_held(found.simulated)
     formula = found.times_s * 1e3, found.formula_bytes / 1e6
     marks: list[Mark] = [
@@ -115,7 +115,7 @@ def comparison(found: Comparison) -> Panel:
 
 
 def _of_runs(runs: Sequence[Run], width: float, found: Iterable[XY], **look: Any) -> list[Line]:
-    """Return a curve for each run; of several, the first is broad and pale, to show below."""
+    """Return a curve for each run; if several, the first is broad and pale, below others."""
     looks = [(3 * width, 0.4) if len(runs) > 1 else (width, 1.0)] + [(width, 1.0)] * len(runs)
     return [
         Line(x, y, run.switch.label, run.switch.colour, broad, opacity=opacity, **look)
@@ -135,8 +135,8 @@ def _buffer(switch: Switch | None) -> list[Mark]:
 
 
 def share_slower(result: Result) -> XY:
-    """Return latency (s) and share of events with a longer one, from the histogram; both have shape
-    (n,), and the share falls from 1 to 0. Empty without events."""
+    """Return latencies (s) and the share of events with a longer one, both of shape (n,), from a
+    histogram. The share falls from 1 to 0; without events, both are empty."""
     counts, lowest, width = _series(result, "collection_latency", "count", "lowest_s", "width_s")
     filled = counts > 0
     if not filled.any():
@@ -148,7 +148,7 @@ def share_slower(result: Result) -> XY:
 
 
 def most_held(result: Result) -> XY:
-    """Return begin (s) and largest occupancy of the ToR (B) of each bin, shape (n,)."""
+    """Return begin (s) and the ToR switch's peak occupancy (B) of each bin, shape (n,)."""
     times, held = _series(result, "tor_occupancy", "time_s", "max_bytes")
     return times, held
 
@@ -159,8 +159,8 @@ def _series(result: Result, series: str, *names: str) -> list[NDArray[np.float64
 
 
 def stacked_events(event: Triangle, arrivals_s: Sequence[float], until_s: float) -> XY:
-    """Return time (s) and bytes of the first, the first two, … all events, up to `until_s`; shapes
-    (n,) and (arrivals, n). The last row is the occupancy of the switch."""
+    """Return times (s), shape (n,), and bytes of the first k events for k = 1, 2, …, shape
+    (arrivals, n), up to `until_s`. The last row is the occupancy of the switch."""
     singles = [occupancy(event, [arrival]) for arrival in arrivals_s]
     corners = np.unique(np.concatenate([[0.0, until_s], *(times for times, _ in singles)]))
     corners = corners[corners <= until_s]

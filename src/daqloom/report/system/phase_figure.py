@@ -1,4 +1,4 @@
-"""Timeline of linear shifting: sender, receiver and waiting in each phase."""
+"""Timeline of linear shift: the receiver and the waiting of each sender, in each phase."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MOST_NODES = 32
 ROW = 12.0
 LEAST_HEIGHT = 110.0
 PHASES = 5
-"""Number of phases that are drawn."""
+"""Number of phases in the figure."""
 STEPS = (style.SKY, style.AMBER, style.GREEN, style.PURPLE, style.BLUE, style.ORANGE)
-"""Colours of successive phases, which repeat."""
+"""Colours of successive phases, in turn."""
 WAITS = {"asking": "#f6d9bd", "waiting": "#d8d8d8", "releasing": "#a3a3a3", "idle": "#eeeeee"}
 WORDS = {
     "asking": "waiting until its builder unit lets it write",
@@ -29,14 +29,14 @@ WORDS = {
     "idle": "no partner (dummy)",
 }
 MOST_NAMED = len(STEPS)
-"""Limit on the phases in the legend, as colours repeat."""
+"""Limit on the number of phases in the legend, as colours repeat."""
 
 Phases = Mapping[str, Sequence[Any]]
-"""`Result.series["phases"]`."""
+"""The series "phases" of a result: lists of equal length by column name."""
 
 
 def panel(width: float, phases: Phases, warmup_s: float) -> Panel:
-    """Return the panel of a few typical phases of up to `MOST_NODES` nodes."""
+    """Return the panel of a few phases of typical length, for up to `MOST_NODES` nodes."""
     every = sorted(set(phases["node"]), key=natural_key)
     nodes = spread(every, MOST_NODES)
     part = window(phases, warmup_s)
@@ -47,28 +47,28 @@ def panel(width: float, phases: Phases, warmup_s: float) -> Panel:
 
 
 def spread(names: Sequence[str], most: int) -> list[str]:
-    """Return at most `most` names, evenly chosen, including the first and the last."""
+    """Return at most `most` names at even distance, with the first and the last."""
     return [names[place] for place in evenly(len(names), most)]
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """A panel over the time of a run, with a row for each name."""
+    """Panel over a part of a run's time, with a row for each name."""
 
     names: Sequence[str]
     window_s: tuple[float, float]
     title: str
     width: float
-    """Width with the names (points)."""
+    """Width of the panel with the row names (points)."""
     height: float
 
     @property
     def label(self) -> float:
-        """Width of the names."""
+        """Width of the row names (points)."""
         return 10 + LETTER * max(len(shortened(name)) for name in self.names)
 
     def panel(self, marks: Sequence[Mark]) -> Panel:
-        """Return the panel, with its legend below."""
+        """Return the panel with the given marks and a legend below."""
         named = sum(bool(getattr(mark, "name", "")) for mark in marks)
         names = [shortened(name) for name in self.names]
         rows = [row + 0.5 for row in range(len(names))]
@@ -84,7 +84,7 @@ class Timeline:
         )
 
     def bars(self, bars: Sequence[Bar], thickness: float, size: float, **look: Any) -> Bars:
-        """Return bars, cut at the ends of the timeline, with the texts that fit into them."""
+        """Return bars, cut to the time span of the timeline, with the texts that fit into them."""
         begin_s, end_s = self.window_s
         rows, begins, ends = (np.array([bar[at] for bar in bars]) for at in range(3))
         first, last = np.maximum(begins, begin_s), np.minimum(ends, end_s)
@@ -99,7 +99,7 @@ class Timeline:
 
 
 class Bar(NamedTuple):
-    """A time span in a row of a timeline."""
+    """Time span in a row of a timeline."""
 
     row: float
     begin_s: float
@@ -108,17 +108,17 @@ class Bar(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The part of a run in the figure."""
+    """Part of a run that the figure shows."""
 
     begin_s: float
     end_s: float
     title: str
-    """Its phases, in words."""
+    """Phases of this part, in words."""
 
 
 def window(phases: Phases, warmup_s: float) -> Window:
-    """Return `PHASES` successive phases after the warm-up whose total length is the median of all
-    such spans; all of a run with fewer phases."""
+    """Return the span of `PHASES` successive phases after the warm-up whose length is the median of
+    all such spans. If there are too few, return all phases after the warm-up."""
     begun_s: dict[int, float] = {}
     for step, begin_s in zip(phases["step"], phases["begin_s"], strict=True):
         begun_s[step] = min(begin_s, begun_s.get(step, begin_s))
@@ -136,7 +136,7 @@ def window(phases: Phases, warmup_s: float) -> Window:
 
 
 def _bars(phases: Phases, nodes: Sequence[str], line: Timeline) -> list[Mark]:
-    """Return bars by colour, in the order of the legend."""
+    """Return the bars, one set of marks per colour, in the order of the legend."""
     row_of = {name: row for row, name in enumerate(nodes)}
     begin_s, end_s = line.window_s
     bars: dict[str, list[Bar]] = defaultdict(list)

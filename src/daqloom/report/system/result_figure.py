@@ -1,4 +1,4 @@
-"""Figure of one result, as a picture or a page."""
+"""Figure of a single result, as a picture or a page."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from daqloom.study.methods.same_events import Comparison
 
 PICTURED = 1.8
-"""Length of the figure of regular events, in lengths of one event: then they are periodic."""
+"""Length of the figure of regular events in event durations; by then, the occupancy is periodic."""
 RACK_ENDINGS = (".png", ".pdf", ".svg", ".html")
 FABRIC_ENDINGS = (".png", ".pdf", ".svg")
 FABRIC_DPI = 100
 
 
 def endings(scenario: Scenario) -> tuple[str, ...]:
-    """Return the possible endings of the name of a figure."""
+    """Return the file name extensions that a figure of the scenario may have."""
     return RACK_ENDINGS if Parts.INCAST in parts_of(scenario) else FABRIC_ENDINGS
 
 
 def write(path: Path, scenario: Scenario, result: Result) -> None:
-    """Write the figure of a rack: triangles of an analysis, occupancy and latency of a run; of a
-    fabric: timeline, latency of writes and load of each cable, not as a page; of a run with faults
-    or a measurement without phases: its course. Raises `OutputError` for another ending and where
-    `path` cannot be written."""
+    """Write the figure of a result. A rack has triangles of an analysis, or occupancy and latency
+    of a run. A fabric, not as a page, has timeline, write latency and cable loads. A run with
+    faults, or a measurement without phases, has its course. Raise `OutputError` if `path` cannot be
+    written or ends in another extension."""
     ending = path.suffix.lower()
     if ending not in endings(scenario):
         raise OutputError(
@@ -69,13 +69,13 @@ def write(path: Path, scenario: Scenario, result: Result) -> None:
 
 
 def write_comparison(path: Path, title: str, found: Comparison) -> None:
-    """Write the occupancies of a comparison as png, pdf or svg. Raises OutputError."""
+    """Write a comparison's occupancies to a png, pdf or svg file. Raise OutputError on failure."""
     panel = replace(comparison(found), title=title)
     matplotlib_renderer.save(Figure([panel], (10, 4.2)), path)
 
 
 def panel_sections(panels: Iterable[Panel]) -> list[Section]:
-    """Return a section of a page for each panel, with its title and description."""
+    """Return a page section for each panel, with the panel's title and description."""
     sections = []
     for panel in panels:
         figure = Figure([replace(panel, title="", cell=(0, 0, 1, 1))], (12, 4.6))

@@ -1,4 +1,4 @@
-"""Histogram of the latency of writes, or of the collection of events."""
+"""Histogram of write latency, or of the time to collect an event."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from daqloom.results.result import Number
 
 BINS = 60
 WIDE = 100.0
-"""Ratio of the longest to the shortest time above which their axis is logarithmic."""
+"""Ratio of longest to shortest time from which the axis of times is logarithmic."""
 
 Histogram = Mapping[str, Sequence[float]]
-"""Columns `lowest_s`, `width_s` and `count`, a row for each bucket."""
+"""Columns `lowest_s`, `width_s` and `count`, with a value for each bucket."""
 
 
 WRITES = "Latency of writes", "latency from post to completion"
 EVENTS = "Time to collect an event", "latency from assignment to completion"
-"""Title, and label of the axis of times."""
+"""Title of the panel, and label of its axis of times."""
 
 
 def panel(
@@ -31,8 +31,8 @@ def panel(
     titles: tuple[str, str] = WRITES,
     exact: Mapping[str, Number | None] | None = None,
 ) -> Panel:
-    """Return the share in each of equal bins, with median, 99 % and slowest in words: from `exact`
-    ("p50", "p99" and "max" of the result, s), else from the buckets."""
+    """Return the panel: the share of writes in each of `BINS` bins, and median, 99 % and slowest in
+    words. These come from `exact` (keys "p50", "p99", "max"; s), else from the buckets."""
     lowest, width, count = (
         np.asarray(histogram[name], float) for name in ("lowest_s", "width_s", "count")
     )
@@ -60,7 +60,7 @@ def panel(
 
 
 def reached(at: Any, lowest: Any, highest: Any, count: Any) -> NDArray[np.float64]:
-    """Return the number of writes completed by a time, evenly spread within a bucket."""
+    """Return how many writes completed up to time `at`, evenly spread in each bucket."""
     times = np.stack([lowest, highest], axis=1).ravel()
     total = np.cumsum(count)
     done = np.stack([total - count, total], axis=1).ravel()
