@@ -44,7 +44,7 @@ class Table:
     lower: str
     upper: str
     columns: str
-    """What a column stands for, in words."""
+    """Meaning of a column, in words."""
     groups: list[Group]
     up: NDArray[np.int32]
     """Upward link of each (row, column), `NONE` if no cable. The downward link is `up` ^ 1."""
