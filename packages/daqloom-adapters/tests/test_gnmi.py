@@ -1,4 +1,4 @@
-"""Counters by gNMI: of OpenConfig and of a SONiC."""
+"""Tests of counters by gNMI, from OpenConfig and from SONiC."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def device():
 
 @pytest.fixture
 def adapter(device, tmp_path):
-    """Make an adapter of the device."""
+    """Return a function that makes an adapter of the test device."""
     authority = trusted(tmp_path)
 
     def make(ports=PORTS, **keys):

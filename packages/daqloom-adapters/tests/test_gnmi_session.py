@@ -1,4 +1,4 @@
-"""Connections by gNMI: encodings, silence, credentials and certificates."""
+"""Tests of gNMI connections: encodings, silent devices, credentials and certificates."""
 
 import socket
 import threading
@@ -28,7 +28,7 @@ def device():
 
 @pytest.fixture
 def connect(device, tmp_path):
-    """Make a session with the device, which is open in a context."""
+    """Return a function that opens a session with the test device, as a context manager."""
     authority = trusted(tmp_path)
 
     @contextmanager

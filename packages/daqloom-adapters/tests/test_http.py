@@ -1,4 +1,4 @@
-"""Pages over HTTP: credentials, certificates, and servers that answer wrongly."""
+"""Tests of pages over HTTP: credentials, certificates, and servers that answer wrongly."""
 
 import socket
 import ssl

@@ -1,4 +1,4 @@
-"""Counters that a collector has stored."""
+"""Tests of counters from InfluxDB, where a collector stores them."""
 
 import json
 import time
@@ -35,7 +35,7 @@ def listed(url, ports=PORTS, **keys):
 
 
 def row(port, *values, age_s=0.0, **tags):
-    """The results of a port, one for each field, collected some time ago."""
+    """Return the query results of a port, one per field, as collected `age_s` ago."""
     at = time.time_ns() - round(age_s * SECOND)
     return [
         {

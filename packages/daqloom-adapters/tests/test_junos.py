@@ -1,4 +1,4 @@
-"""Buffers of a switch with Junos, against a server of NETCONF over SSH."""
+"""Tests of buffers of a Junos switch, with a test server for NETCONF over SSH."""
 
 import copy
 import json
@@ -30,7 +30,7 @@ SET = [
 
 
 def running(egress):
-    """A configuration, in which nothing else may change."""
+    """Return a configuration with the egress buffer and other statements, which must not change."""
     rest = {"ingress": {"percent": "70"}}
     cos = {"shared-buffer": rest | ({"egress": egress} if egress else {})}
     return {"class-of-service": cos, "system": {"host-name": "tor1"}}
@@ -38,7 +38,7 @@ def running(egress):
 
 @pytest.fixture(autouse=True)
 def _brisk(monkeypatch):
-    """The library looks for a request to send only so often."""
+    """Shorten the interval at which ncclient looks for a request to send."""
     monkeypatch.setattr("ncclient.transport.session.TICK", 0.005)
 
 
@@ -51,7 +51,7 @@ def switch():
 
 @pytest.fixture
 def junos(switch, tmp_path):
-    """Return the adapter, given keys of its table and credentials."""
+    """Return a function that makes an adapter from keys of its table and credentials."""
     hosts = tmp_path / "known_hosts"
     hosts.write_text(switch.known_host)
 
@@ -108,7 +108,7 @@ def test_what_the_switch_then_has(switch, junos, base_11):
 
 
 def test_defaults_and_groups(switch, junos):
-    """Without a statement all buffer is shared, and alpha is the switch's own."""
+    """Without statements, ports share the whole buffer, and alpha has the switch's default."""
     switch.running = running({})
     with junos() as adapter:
         assert adapter.applied()["xe-0/0/1"] == PortBuffer(shared_bytes=32_000_000)
@@ -332,7 +332,7 @@ def test_a_configuration_that_another_locks_or_changes_is_as_the_switch_has_it(s
 
 
 def test_unconfirmed_it_goes_back(switch, junos):
-    """A connection that ends between the two commits leaves nothing behind."""
+    """If a connection ends between the two commits, the earlier configuration returns."""
     before = copy.deepcopy(switch.running)
     commit = FakeNetconf.commit
 

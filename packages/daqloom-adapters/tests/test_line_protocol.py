@@ -1,4 +1,4 @@
-"""Lines of InfluxDB's line protocol."""
+"""Tests of the parser of InfluxDB's line protocol."""
 
 from hypothesis import given
 from hypothesis import strategies as st

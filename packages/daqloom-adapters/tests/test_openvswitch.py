@@ -1,5 +1,5 @@
-"""The adapter of Open vSwitch: with a real ovsdb-server, whose switch is played, with a real
-ovs-vswitchd that has no network, and with servers that do not do what they should."""
+"""Tests of the Open vSwitch adapter with a real ovsdb-server and a simulated switch, with a real
+ovs-vswitchd that has no network, and with faulty servers."""
 
 import contextlib
 import json
@@ -34,13 +34,13 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture
 def folder(tmp_path_factory) -> Path:
-    """One with a short name, as sockets need it."""
+    """Folder with a name that is short enough for Unix sockets."""
     return tmp_path_factory.mktemp("o")
 
 
 @pytest.fixture
 def served(folder: Path) -> Iterator[Path]:
-    """The folder of a database with a bridge of three ports, one of which has a QoS with a
+    """Yield the folder of a database that has a bridge with three ports; one port has a QoS with a
     queue."""
     with database(folder):
         vsctl(folder, "init", "--", "add-br", "br0")
@@ -56,7 +56,7 @@ def served(folder: Path) -> Iterator[Path]:
 
 
 def rows(folder: Path) -> list[dict]:
-    """All QoS of the database, in the order of their marks."""
+    """Return all QoS rows of the database, sorted by `external_ids`."""
     found = json.loads(vsctl(folder, "--format=json", "list", "qos"))
     made = [dict(zip(found["headings"], row, strict=True)) for row in found["data"]]
     return sorted(made, key=lambda row: str(row["external_ids"]))
@@ -78,7 +78,7 @@ def adapter(
 
 @contextmanager
 def played(folder: Path) -> Iterator[None]:
-    """Answer each rise of next_cfg as ovs-vswitchd does, as done, without doing anything."""
+    """Set `cur_cfg` to each new `next_cfg`, as ovs-vswitchd does, without any effect."""
     database = Ovsdb(
         build(OvsdbOptions, {"remote": f"unix:{folder}/db", "timeout": "60 s"}, ""), None
     )
@@ -159,7 +159,7 @@ def test_what_is_set_is_what_the_database_has(served):
         used.apply(PortBuffer(pace_bps=8))
         vsctl(served, "set", "qos", vsctl(served, "get", "port", "a", "qos"), "type=linux-codel")
         assert used.applied() == {"a": PortBuffer(), "b": PortBuffer(pace_bps=8)}
-    # Another process saves what the first one has left behind, and each sets back what it saved.
+    # A second process saves the configuration that the first one left; each restores what it saved.
     with adapter(served) as second:
         of_first = second.save()
         second.apply(PortBuffer(limit_packets=5))
@@ -294,7 +294,7 @@ def test_certificates_are_checked(folder):
         assert "certificate verify failed" in check_refuses_entry(others, "hidden")
         with at("127.0.0.1", f"{own}/unit", "others", verify="nothing") as used:
             assert used.save() == {"a": ""}
-        # A refusal of the client's certificate appears with the first request.
+        # If the client's certificate is refused, the error comes with the first request.
         unknown = at("127.0.0.1", f"{folder}/others/unit")
         assert f"database ssl:127.0.0.1:{found[1]}" in check_refuses_entry(unknown, "hidden")
         absent = at("127.0.0.1", f"{own}/absent")
@@ -303,8 +303,8 @@ def test_certificates_are_checked(folder):
 
 @contextmanager
 def answering(reply: Callable[[dict], bytes], beside: str = "") -> Iterator[str]:
-    """A server that answers each request by `reply` and then closes its connection; with TLS by the
-    certificates in a folder `beside`."""
+    """Yield the address of a server that answers a request with `reply(request)` and then closes.
+    It uses TLS if `beside` names a folder with certificates."""
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         ended = False
 
@@ -414,7 +414,7 @@ def test_a_name_that_is_not_the_hosts_is_refused(folder):
     make_certificates(folder / "own")
     with answering(result({"rows": [PORT]}), beside=f"{folder}/own") as remote:
         port, authority = remote.rpartition(":")[2], f"{folder}/own/ca.pem"
-        # The certificate is for 127.0.0.1, ::1 and localhost.
+        # The certificate is valid for 127.0.0.1, ::1 and localhost.
         strict = adapter(f"ssl:127.1:{port}", "a", authority=authority)
         assert "certificate verify failed" in check_refuses_entry(strict)
         with adapter(f"ssl:127.1:{port}", "a", authority=authority, verify="authority") as used:

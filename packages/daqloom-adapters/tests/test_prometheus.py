@@ -1,4 +1,4 @@
-"""Counters from a page of metrics."""
+"""Tests of counters from a page of Prometheus metrics."""
 
 import contextlib
 import itertools
@@ -165,7 +165,7 @@ def test_any_line_is_read_or_refused(text):
 
 
 def test_the_timeout_is_for_reading_the_page_too(monkeypatch):
-    # The clock goes on by a second with each look: the page comes in time, its lines do not.
+    # The clock advances by 1 s per call: the page arrives in time, but not all lines are parsed.
     clock = itertools.count()
     monkeypatch.setattr(deadline.time, "monotonic", lambda: float(next(clock)))
     samples = "".join(f'node_network_transmit_drop_total{{device="e{n}"}} 0\n' for n in range(9000))

@@ -1,4 +1,4 @@
-"""Counters by SNMP, from an agent on a loopback port."""
+"""Tests of counters by SNMP, from an agent on a loopback port."""
 
 import threading
 
@@ -206,7 +206,7 @@ def test_agent_that_falls_silent(device):
     address, objects = device
     with adapter(address) as found:
         objects.values = None
-        # Only now: a slow machine may take longer to get as far as this.
+        # The timeout is short only from here on, as a slow machine may take longer to connect.
         found._options = found._options.model_copy(update={"timeout": 0.1})
         check_refuses(found.read, COMMUNITY)
 

@@ -1,4 +1,4 @@
-"""A switch with SONiC: what its configuration database then holds, and what it may do wrong."""
+"""Tests of a SONiC switch: the contents of its configuration database, and its faults."""
 
 import copy
 import json
@@ -40,7 +40,7 @@ CONFIG = {
         }
     },
 }
-"""A short config_db.json."""
+"""Contents of a short config_db.json, the configuration file of SONiC."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def switch():
 
 @pytest.fixture
 def sonic(switch, tmp_path):
-    """Make an adapter of the switch."""
+    """Return a function that makes an adapter of the test switch."""
     authority = trusted(tmp_path)
 
     def make(ports=PORTS, **keys):

@@ -1,4 +1,4 @@
-"""Answers of the software switch to controllers of OpenFlow 1.3, refusals included."""
+"""Tests of the software switch's answers to OpenFlow 1.3 controllers, including refusals."""
 
 import random
 
@@ -44,7 +44,8 @@ def test_entries_are_added_replaced_changed_and_deleted():
     assert [(f.priority, f.cookie) for f in switch.statistics(FLOWS)] == [(n, n) for n in range(4)]
     assert switch.answers(flow(*ip("10.0.0.3"), priority=3, cookie=8)) == []  # in its place
     assert [(f.cookie, len(f.instructions)) for f in switch.statistics(FLOWS)][3] == (8, 0)
-    # A change reaches all that it covers, those with its cookie only if it asks for one.
+    # A change applies to all entries that it covers; a cookie mask limits it to those with the
+    # cookie.
     modify = {"command": OF.OFPFC_MODIFY, "actions": [output(1)]}
     switch.answers(flow(*ip("10.0.0.0", "255.255.255.254"), **modify))
     switch.answers(flow(cookie=8, cookie_mask=0xFF, **modify))
@@ -86,7 +87,7 @@ def test_entries_are_added_replaced_changed_and_deleted():
         (flow(*ip("10.0.0.1", "255.255.255.0")), Error.OFPBMC_BAD_WILDCARDS),
         (flow(*ip("10.0.0.0", "255.0.255.0")), Error.OFPBMC_BAD_NW_ADDR_MASK),
         (flow(("eth_src", MAC)), Error.OFPBMC_BAD_FIELD),
-        # An address of 5 bytes: a byte of the address is padding then.
+        # The address has only 5 bytes, so that a byte of it is read as padding.
         (
             packed(flow(("eth_dst", MAC)))
             .replace(b"\x06\6", b"\x06\5", 1)
@@ -146,7 +147,7 @@ def test_a_full_table_and_overlapping_entries_are_refused():
 
 
 def test_covering_and_overlapping_are_what_frames_say():
-    # In a small world of frames a match covers another if no frame is matched by the other alone.
+    # With few possible frames, a match covers another if it matches all frames of the other.
     rng = random.Random(5)
     addresses = range(8)
 

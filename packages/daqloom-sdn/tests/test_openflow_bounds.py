@@ -1,4 +1,4 @@
-"""Bounds of what one controller of OpenFlow can do to the switch and to others."""
+"""Tests of limits on what one OpenFlow controller can do to the switch and other controllers."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ from support.openflow_switch import (
 
 PATIENCE_S = 60.0
 GREETING = b"\x04\0\0\x08\0\0\0\1"
-"""The hello of the switch."""
+"""Hello message of the switch."""
 BARRIER = packed(MAKE.OFPBarrierRequest(CONTROLLER))
 
 
@@ -85,20 +85,20 @@ Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Clients:
-    """Controllers that come to a path."""
+    """Controllers that connect to the Unix socket at `path`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._writers: list[asyncio.StreamWriter] = []
 
     async def silent(self) -> Client:
-        """One that sends nothing."""
+        """Return a connected controller that has sent nothing."""
         reader, writer = await asyncio.open_unix_connection(str(self.path))
         self._writers.append(writer)
         return reader, writer
 
     async def greeted(self) -> Client:
-        """One that speaks the same version."""
+        """Return a controller that has exchanged hello messages."""
         reader, writer = await self.silent()
         writer.write(HELLO)
         assert await reader.readexactly(8) == GREETING
@@ -114,7 +114,7 @@ Scene = Callable[[Switch, Clients], Awaitable[None]]
 
 
 def played(path: Path, scene: Scene) -> None:
-    """Plays a scene with a switch that listens at a path."""
+    """Run `scene` with a switch that listens on the Unix socket at `path`."""
 
     async def play() -> None:
         switch, clients = Switch(), Clients(path)
@@ -146,7 +146,7 @@ def test_a_controller_that_reads_no_answers_holds_up_no_other_and_is_left(
         deaf, hearing = await clients.greeted(), await clients.greeted()
         hearing[1].write(b"".join(many(500)))
         await echoed(*hearing)
-        # Each answer has 40 kB: all of them 100 MB, and much work.
+        # Each answer has 40 kB; together they have 100 MB and take long to make.
         deaf[1].write(FLOWS * 2340)
         for _ in range(20):
             await echoed(*hearing)
@@ -170,7 +170,7 @@ def test_silent_controllers_make_room(tmp_path):
             busy.append(await clients.greeted())
             busy[-1][1].write(BARRIER)
             await busy[-1][0].readexactly(8)
-        # All places are taken by those with a request: the others made room.
+        # Controllers that sent a request have taken all places; the others were disconnected.
         for reader, _ in silent + idle:
             with suppress(ConnectionError):
                 await reader.read()
@@ -196,7 +196,7 @@ def test_a_controller_that_does_not_greet_is_left(tmp_path, monkeypatch):
 
 
 async def nothing(switch: Switch, clients: Clients) -> None:
-    """Leave the switch at once."""
+    """End the scene at once."""
 
 
 async def greets(switch: Switch, clients: Clients) -> None:
@@ -241,14 +241,14 @@ def test_a_path_that_is_another_ones_by_now_is_not_removed(tmp_path):
 
 @pytest.fixture
 def certificates(tmp_path: Path) -> Path:
-    """A folder with the certificates of an authority."""
+    """Return a folder with a certificate authority and certificates of it."""
     command = [*DAQLOOM, "control", "certificates", str(tmp_path)]
     assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
     return tmp_path
 
 
 def trust(certificates: Path, purpose: ssl.Purpose, owner: str = "") -> ssl.SSLContext:
-    """The TLS context of a peer with the certificate of `owner`, or without one."""
+    """Return a TLS context with the certificate of `owner`, or none if it is empty."""
     context = ssl.create_default_context(purpose, cafile=certificates / "ca.pem")
     context.check_hostname, context.verify_mode = False, ssl.CERT_REQUIRED
     if owner:

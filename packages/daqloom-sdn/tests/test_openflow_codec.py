@@ -1,4 +1,4 @@
-"""Tables of OpenFlow's structures: round trips, hostile bytes, and the numbers of os-ken."""
+"""Tests of OpenFlow's structures: round trips, hostile bytes, and the constants of os-ken."""
 
 from contextlib import suppress
 
@@ -29,7 +29,7 @@ from support.openflow_switch import (
 
 LAYOUTS = {name: each for name, each in vars(messages).items() if isinstance(each, Layout)}
 CHOSEN = {"length", "type", "version"}
-"""Numbers that the layout or the encoder chooses."""
+"""Fields that the layout or the encoder sets."""
 BITS = {"B": 8, "H": 16, "I": 32, "Q": 64}
 
 
@@ -41,7 +41,7 @@ def numbers(kind: str):
 
 
 def values(part):
-    """Values of a part; types and versions, which choose a layout, keep their defaults."""
+    """Return a strategy for records of `part`; types and versions have their defaults."""
     match part:
         case Rest():
             return st.binary(max_size=20)
@@ -90,7 +90,7 @@ MESSAGES = [
 
 @st.composite
 def damaged(draw) -> bytes:
-    """Bytes of a controller: whole messages of which some bytes differ, and more behind them."""
+    """Draw bytes of a controller: a message with some bytes changed, and more bytes after it."""
     message = bytearray(draw(st.sampled_from(MESSAGES)))
     places = st.integers(0, len(message) - 1)
     for place, byte in draw(st.lists(st.tuples(places, st.integers(0, 255)), max_size=5)):
@@ -112,7 +112,7 @@ def test_hostile_bytes_end_the_conversation_or_are_refused(pieces):
 
 
 def distinct(layout: Layout) -> dict[str, int | bytes]:
-    """A value of its own for each number and text of a structure."""
+    """Return a different value for each field of a structure."""
     names = [name for name in layout.head if name not in CHOSEN]
     kinds = [layout.head[name] for name in names]
     return {
@@ -214,6 +214,6 @@ def test_errors_are_those_of_os_ken():
     for error in Error:
         kind, code = error.value
         assert getattr(OF, error.name) == code
-        # OFPBRC_… are the codes of OFPET_BAD_REQUEST: initials, but for FAILED and CODE.
+        # The prefix OFPBRC_ has the initials of BAD_REQUEST (of OFPET_BAD_REQUEST) and C for code.
         words = types[kind].split("_")[1:]
         assert error.name.split("_")[0][3:-1] == "".join(word[0] for word in words), error

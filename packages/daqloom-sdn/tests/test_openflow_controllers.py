@@ -1,4 +1,4 @@
-"""The software switch under controllers of OpenFlow 1.3: ovs-ofctl and os-ken."""
+"""Tests of the software switch under OpenFlow 1.3 controllers: ovs-ofctl and os-ken."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ packets = 64
 
 @contextmanager
 def flooded(folder: Path, controller: str) -> Iterator[Running]:
-    """A switch at which frames to ports 5000, 5001 and 5002 come in without end."""
+    """Yield a switch that receives frames to UDP ports 5000, 5001 and 5002 without end."""
     write_pcap(folder / "in.pcap", [frame(to_port=port) for port in (5000, 5001, 5002)])
     path = folder / "switch.toml"
     path.write_text(f"""

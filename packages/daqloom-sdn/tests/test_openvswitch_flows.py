@@ -1,4 +1,4 @@
-"""The intent of a software switch, written to a real Open vSwitch."""
+"""Tests of a software switch's configuration, applied to a real Open vSwitch."""
 
 import os
 import shutil

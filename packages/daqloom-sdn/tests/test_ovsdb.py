@@ -1,4 +1,4 @@
-"""The software switch as a client of a real ovsdb-server."""
+"""Tests of the software switch as a client of a real ovsdb-server."""
 
 import subprocess
 from functools import partial
@@ -41,7 +41,7 @@ def test_plain_vsctl_sets_paces_and_sees_ports(tmp_path):
             plain("add-port", "daq", "left")
             error = plain("get", "interface", "left", "error")
             assert "the switch has no port left" in error
-            # Too slow to be a pace: the others stay, and the port has an error.
+            # The rate is too low: the port reports an error, and the earlier rate remains.
             plain("set", "queue", second, "other_config:max-rate=10")
             assert "must be" in plain("get", "interface", "down", "error")
             assert running.status()["rings"][3]["rate_bps"] == 9_000_000

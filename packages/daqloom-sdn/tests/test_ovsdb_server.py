@@ -1,4 +1,4 @@
-"""The client of Open vSwitch's database with servers that do not answer, or answer nonsense."""
+"""Tests of the OVSDB client with servers that do not answer, or answer nonsense."""
 
 import signal
 from contextlib import closing
@@ -26,7 +26,7 @@ RINGS = {
 
 
 class Stand:
-    """Stands for a running switch that follows a server."""
+    """Stand-in for a running switch, which records the rates that the OVSDB client sets."""
 
     def __init__(self, server: OvsdbServer) -> None:
         ports = {"up": {"device": "net_null0"}, "down": {"device": "net_null1"}}

@@ -1,4 +1,4 @@
-"""A device that speaks gNMI with TLS: databases of a SONiC and counters of OpenConfig."""
+"""Test server that acts as a device with gNMI over TLS: SONiC databases and OpenConfig counters."""
 
 import copy
 import datetime
@@ -29,12 +29,12 @@ LEAFREFS = (
 
 
 class RefusedError(Exception):
-    """A refusal of the device: a status of gRPC and a reason."""
+    """Refusal of a request, with a gRPC status and a reason."""
 
 
 @cache
 def certificate(common_name="tor1.daq", address="127.0.0.1", days=2):
-    """Return a self-signed certificate and its key, as PEM."""
+    """Return a self-signed certificate and its key, both in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -59,15 +59,15 @@ def certificate(common_name="tor1.daq", address="127.0.0.1", days=2):
 
 
 def trusted(folder):
-    """Return the name of a file with the certificate of the device."""
+    """Write the certificate of the device into `folder` and return the file's name."""
     (folder / "ca.pem").write_bytes(certificate()[0])
     return str(folder / "ca.pem")
 
 
 class FakeGnmi:
-    """A context. `databases`: by name, then table, key and field; `interfaces`: counters of
-    OpenConfig by port. `fault` says what it does wrong: "silent", "closes", "no-protobuf",
-    "no-json", "ignores" (it accepts changes and makes none), and of Get alone "closes-on-get"."""
+    """gNMI device, which serves inside a `with` block. `databases` are by name, table, key and
+    field; `interfaces` are OpenConfig counters by port. `fault` makes it misbehave: "silent",
+    "closes", "closes-on-get", "no-protobuf", "no-json", or "ignores" (changes have no effect)."""
 
     def __init__(self, databases=None, interfaces=None, *, served=None, client_ca=None):
         self.databases, self.interfaces = databases or {}, interfaces or {}
@@ -209,7 +209,7 @@ def _path(names):
 
 
 def _patch(tables, how, names, value):
-    """One step of a JSON patch (RFC 6902)."""
+    """Apply one operation of a JSON patch (RFC 6902) to `tables`."""
     *parents, last = names
     at = tables
     for name in parents:
@@ -225,7 +225,7 @@ def _patch(tables, how, names, value):
 
 
 def _validate(tables):
-    """Refuse what SONiC's YANG models and its updater of the configuration refuse."""
+    """Raise RefusedError if SONiC's YANG models or configuration updater refuse `tables`."""
     for name, table in tables.items():
         if not table or not all(table.values()):
             raise RefusedError(grpc.StatusCode.INTERNAL, f"empty tables are not allowed: {name}")

@@ -1,4 +1,4 @@
-"""An HTTP server on a loopback port, whose pages are what a test says."""
+"""HTTP server on a loopback port, whose answers a test chooses."""
 
 import socket
 import threading
@@ -11,13 +11,13 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        """Print nothing about clients that have gone."""
+        """Print nothing if a client has disconnected."""
 
 
 @contextmanager
 def serving(page, context=None):
-    """Yield the URL of a server whose answers are `page(path, query, headers)`: a text, or a
-    status and a text."""
+    """Yield the URL of a server. Its answers are `page(path, query, headers)`, which returns a
+    text, or a status and a text."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -52,7 +52,7 @@ def serving(page, context=None):
 
 @contextmanager
 def speaking(talk):
-    """Yield the URL of a server that does `talk(connection, ended)` with one client; `ended` is set
+    """Yield the URL of a server that calls `talk(connection, ended)` for a client; `ended` is set
     when the test is over."""
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -72,12 +72,12 @@ def speaking(talk):
 
 
 def silent(_connection, ended):
-    """Never answer."""
+    """Leave a request without an answer until the test ends."""
     ended.wait()
 
 
 def trickling(connection, ended):
-    """Answer a byte at a time, without end."""
+    """Answer one byte at a time, without end."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
     try:
         while not ended.wait(0.02):
@@ -87,7 +87,7 @@ def trickling(connection, ended):
 
 
 def saying(answer):
-    """Answer with these bytes and close the connection."""
+    """Return a function that sends `answer` to a client and closes the connection."""
 
     def talk(connection, _ended):
         connection.recv(65536)

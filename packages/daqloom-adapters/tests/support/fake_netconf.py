@@ -1,6 +1,5 @@
-"""A switch with Junos, as NETCONF over SSH shows it: a candidate and an active configuration of the
-statements that are set line by line. It can be configured to misbehave.
-"""
+"""Test server that acts as a Junos switch with NETCONF over SSH. It has a candidate and an active
+configuration, set line by line, and can misbehave."""
 
 import copy
 import re
@@ -28,12 +27,12 @@ Tree = dict[str, Any]
 
 
 class _EndedError(Exception):
-    """The session ends."""
+    """Signal to end a session."""
 
 
 class FakeNetconf:
-    """`misbehave`: what goes wrong, by the name of a request, or "connect" or "hello" before any:
-    "hang", "close", "ignore" (says ok and does nothing), or the raw XML that is the answer."""
+    """Junos switch for tests. `misbehave` has the fault of a request by name, or of "connect" or
+    "hello": "hang", "close", "ignore" (answers ok without effect), or raw XML as the answer."""
 
     user, password = "daq", "s3cret-of-daq"
 
@@ -64,12 +63,12 @@ class FakeNetconf:
 
     @property
     def known_host(self) -> str:
-        """The line of a file of known hosts."""
+        """Line on this switch in a file of known hosts."""
         key = self.host_key
         return f"[127.0.0.1]:{self.port} {key.get_name()} {key.get_base64()}\n"
 
     def commit(self, request: Any) -> None:
-        """Make the candidate configuration the active one."""
+        """Make the candidate configuration active."""
         self.before_confirm = None
         if request.find("{*}confirmed") is not None:
             self.before_confirm = self.running
@@ -77,7 +76,7 @@ class FakeNetconf:
         self.running = copy.deepcopy(self.candidate)
 
     def expire(self) -> None:
-        """Let the time for confirmation pass."""
+        """Undo an unconfirmed commit, as at the end of the time for its confirmation."""
         if self.before_confirm is not None:
             self.running, self.before_confirm = self.before_confirm, None
             self.candidate = copy.deepcopy(self.running)
@@ -119,7 +118,7 @@ class FakeNetconf:
                 transport.close()
 
     def _misbehaves(self, name: str, send: Any) -> bool:
-        """Apply the fault configured for this point, if any; return whether there is one."""
+        """Apply the fault for the step `name`, if any; return whether there is one."""
         fault = self.misbehave.get(name, "ignore")
         if fault == "hang":
             self._ending.wait()
@@ -129,7 +128,7 @@ class FakeNetconf:
 
 
 class _Door(paramiko.ServerInterface):
-    """Users and subsystems that are let in."""
+    """SSH server that accepts the switch's users and the subsystem "netconf"."""
 
     def __init__(self, switch: FakeNetconf) -> None:
         self.switch, self.requested = switch, threading.Event()
@@ -164,7 +163,7 @@ class _Door(paramiko.ServerInterface):
 
 
 class _Session:
-    """One client, from hello to close-session."""
+    """Conversation with a client, from hello to close-session."""
 
     def __init__(self, switch: FakeNetconf, channel: paramiko.Channel) -> None:
         self.switch, self.channel = switch, channel
@@ -282,7 +281,7 @@ REPLY = f'<rpc-reply xmlns="{BASE}" message-id="ID">{{}}</rpc-reply>'
 
 
 def refusal(message: str, severity: str = "error") -> str:
-    """Return an error, as within an answer."""
+    """Return the XML of an error for an answer."""
     return (
         f"<rpc-error><error-type>protocol</error-type><error-tag>operation-failed</error-tag>"
         f"<error-severity>{severity}</error-severity>"
@@ -295,7 +294,7 @@ def _filled(raw: bytes, rpc: Any) -> bytes:
 
 
 def paired(words: list[str]) -> list[str]:
-    """Return the steps of a path, with the name of a list beside that of its entry."""
+    """Return the steps of a path; the name of a list and that of its entry form a single step."""
     steps: list[str] = []
     for word in words:
         if steps and steps[-1] in LISTS:
@@ -306,7 +305,7 @@ def paired(words: list[str]) -> list[str]:
 
 
 def delete(tree: Tree, path: list[str]) -> None:
-    """Delete a statement, and what around it has become empty and is no entry of a list."""
+    """Delete a statement and parents that become empty, except entries of lists."""
     first, *rest = path
     if rest:
         delete(tree[first], rest)
@@ -315,7 +314,7 @@ def delete(tree: Tree, path: list[str]) -> None:
 
 
 def merged(tree: Tree, below: Tree) -> Tree:
-    """Return a configuration with what it inherits."""
+    """Return `tree` with the statements that it inherits from `below`."""
     found = copy.deepcopy(below)
     for name, value in tree.items():
         is_tree = isinstance(value, dict)
@@ -324,7 +323,7 @@ def merged(tree: Tree, below: Tree) -> Tree:
 
 
 def xml(tree: Tree) -> str:
-    """Return a configuration as Junos writes it."""
+    """Return a configuration in the XML of Junos."""
     elements = ""
     for key, value in tree.items():
         tag, _, entry = key.partition(" ")

@@ -1,4 +1,4 @@
-"""An SNMP agent on a loopback port: its protocol is pysnmp's, its objects are a dictionary."""
+"""SNMP agent on a loopback port, with the protocol of pysnmp and objects in a dictionary."""
 
 import asyncio
 import socket
@@ -25,16 +25,16 @@ NAME, OCTETS, UNICAST, MULTICAST, BROADCAST = 1, 10, 11, 12, 13
 
 
 class Objects(AbstractMibInstrumController):
-    """The values of the agent, by OID."""
+    """Values of the agent's objects, by OID."""
 
     def __init__(self):
         self.values = {}
         self.refuse = False
         self.stuck = False
-        """A walk stays where it is."""
+        """Whether a walk returns the same object again and again."""
 
     def interface(self, index, name, *, sent=0, more=(0, 0), octets=0, dropped=0):
-        """Set the counters of an interface."""
+        """Set the name and the counters of an interface."""
         for column, value in (
             (NAME, OctetString(name)),
             (OCTETS, Counter64(octets)),
@@ -68,7 +68,7 @@ class Objects(AbstractMibInstrumController):
 
 @contextmanager
 def agent():
-    """Yield the address of an agent, and its objects."""
+    """Yield the address of an agent and its `Objects`."""
     objects = Objects()
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.bind(("127.0.0.1", 0))
@@ -112,7 +112,7 @@ def agent():
 
 @contextmanager
 def answering(reply):
-    """Yield the address of a server that answers each datagram with `reply(it)`; None: not."""
+    """Yield the address of a server that answers a datagram with `reply(datagram)`, if not None."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         own = server.getsockname()

@@ -1,7 +1,7 @@
-"""A controller of os-ken, as a program: FILE OPTIONS... of os-ken.
+"""Controller with os-ken, as a program: FILE, then options of os-ken.
 
-It adds entries and a meter to a switch, requests their counts until all have been used, and writes
-these as JSON to FILE.
+It adds entries and a meter to a switch and requests their counts until frames have used all of
+them. Then it writes the counts to FILE as JSON.
 """
 
 import json
@@ -15,7 +15,7 @@ from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev
 from os_ken.ofproto import ofproto_v1_3
 
 PORTS = (5000, 5001, 5002)
-"""UDP ports whose frames go into a queue, through a meter, and nowhere."""
+"""UDP ports whose frames go into a queue, through a meter, and nowhere, in this order."""
 
 
 class Controller(OSKenApp):

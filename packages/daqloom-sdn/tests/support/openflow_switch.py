@@ -1,4 +1,4 @@
-"""A switch as a controller of os-ken sees it, over an engine that only counts."""
+"""Test switch for OpenFlow messages of os-ken, with an engine that only counts calls."""
 
 from os_ken.ofproto.ofproto_parser import msg as parse
 from os_ken.ofproto.ofproto_protocol import ProtocolDesc
@@ -15,7 +15,7 @@ MAKE, OF = CONTROLLER.ofproto_parser, CONTROLLER.ofproto
 
 
 def packed(message) -> bytes:
-    """The bytes of a message of os-ken, with the transaction 7."""
+    """Return the bytes of an os-ken message, with transaction number 7."""
     if isinstance(message, bytes):
         return message
     message.xid = 7
@@ -24,23 +24,23 @@ def packed(message) -> bytes:
 
 
 def unpacked(data: bytes):
-    """The message of os-ken in some bytes."""
+    """Return the os-ken message that `data` encodes."""
     return parse(CONTROLLER, *data[:2], len(data), int.from_bytes(data[4:8]), data)
 
 
 HELLO = packed(MAKE.OFPHello(CONTROLLER, elements=[]))
 FLOWS = packed(MAKE.OFPFlowStatsRequest(CONTROLLER))
-"""A request for all entries."""
+"""Request for the statistics of all entries."""
 
 
 def receive(session: Session, data: bytes) -> None:
-    """Answer some bytes of a controller."""
+    """Process bytes that a controller sent."""
     for _ in session.steps(data):
         pass
 
 
 class Engine:
-    """Stands for a running switch whose port b has two rings, and that only counts."""
+    """Stand-in for a running switch whose port b has two rings. It only counts changes."""
 
     def __init__(self, cores: list[int]) -> None:
         ports = {name: {"device": f"net_null{name}"} for name in NAMES}
@@ -71,7 +71,7 @@ class Engine:
 
 
 class Switch:
-    """A switch with a clock, and one controller."""
+    """Switch with an adjustable clock and a connection to one controller."""
 
     def __init__(self, *cores: int) -> None:
         self.now_s = 0.0
@@ -83,18 +83,18 @@ class Switch:
         self.receive(HELLO)
 
     def receive(self, data: bytes) -> None:
-        """Answer some bytes of the controller."""
+        """Process bytes that the controller sent."""
         receive(self.session, data)
 
     def answers(self, *messages):
-        """The answers to messages."""
+        """Return the answers to messages of the controller."""
         self.sent.clear()
         for message in messages:
             self.receive(packed(message))
         return [unpacked(each) for each in self.sent]
 
     def refusal(self, message) -> Error:
-        """The error that answers a message."""
+        """Return the error with which the switch answers a message."""
         [answer] = self.answers(message)
         assert answer.msg_type == OF.OFPT_ERROR
         assert answer.xid == 7
@@ -102,7 +102,7 @@ class Switch:
         return Error((answer.type, answer.code))
 
     def statistics(self, request):
-        """All parts of the answer to a multipart request."""
+        """Return the parts of the answers to a multipart request, as one list."""
         parts = []
         for answer in self.answers(request):
             parts += answer.body if isinstance(answer.body, list) else [answer.body]
@@ -110,7 +110,7 @@ class Switch:
 
 
 def ip(address="10.0.0.1", mask=None):
-    """Fields of a match, as os-ken writes them."""
+    """Return match fields for an IPv4 destination, as os-ken writes them."""
     return ("eth_type", 0x0800), ("ipv4_dst", address if mask is None else (address, mask))
 
 
@@ -119,7 +119,7 @@ def output(port=2):
 
 
 def flow(*fields, actions=(), instructions=None, **keys):
-    """A flow-mod, by default one that adds an entry."""
+    """Return a flow-mod message, which adds an entry by default."""
     if instructions is None:
         apply = MAKE.OFPInstructionActions(OF.OFPIT_APPLY_ACTIONS, list(actions))
         instructions = [apply] if actions else []

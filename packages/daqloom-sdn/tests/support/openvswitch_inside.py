@@ -1,6 +1,6 @@
-"""A real Open vSwitch in a network namespace of its own, configured by daqloom; prints as JSON what
-it has and which frames came out where. Run by `test_openvswitch_flows.py`:
-`python -m support.openvswitch_inside FOLDER SWITCH_FILE`."""
+"""Real Open vSwitch in its own network namespace, configured by daqloom. The program prints its
+configuration and the received frames as JSON. `test_openvswitch_flows.py` runs it as `python -m
+support.openvswitch_inside FOLDER SWITCH_FILE`."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def came() -> dict[str, list[int]]:
-    """The marks of the frames that each host got, of those that host b sent."""
+    """Send frames from host b and return the marks of the frames that each other host received."""
     sockets = {host: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0x0008) for host in HOSTS}
     for host, each in sockets.items():
         each.bind((f"h{host}", 0x0800))

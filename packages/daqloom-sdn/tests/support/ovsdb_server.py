@@ -1,4 +1,4 @@
-"""An ovsdb-server in a thread, as trustworthy as a test wants it to be: RFC 7047 over a socket."""
+"""Server for OVSDB (RFC 7047) in a thread, which tests can make silent or faulty."""
 
 import json
 import socket
@@ -15,7 +15,7 @@ BRIDGE, PORT, QOS, QUEUE, ROOT = (f"00000000-0000-4000-8000-00000000000{n}" for 
 
 
 def column(name: str, kinds: tuple[str, ...]) -> dict[str, Any]:
-    """The schema of a column."""
+    """Return the schema of a column whose key and value have the types `kinds`."""
     types: list[Any] = [
         {"type": "uuid", "refTable": REFERS.get(name, "Queue")} if kind == "uuid" else kind
         for kind in kinds
@@ -27,7 +27,7 @@ def column(name: str, kinds: tuple[str, ...]) -> dict[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """A schema with the columns that the switch uses."""
+    """Return a database schema with the columns that the software switch uses."""
     tables = {
         table: {"columns": {name: column(name, kinds) for name, kinds in columns.items()}}
         for table, columns in COLUMNS.items()
@@ -36,8 +36,8 @@ def schema() -> dict[str, Any]:
 
 
 class OvsdbServer:
-    """Has a bridge `daq` whose port `down` has queues with these rates. `silent`: methods that it
-    does not answer; `schemas`: by the names of databases."""
+    """Server with a bridge `daq` whose port `down` has a queue for each of `rates`. It does not
+    answer the methods `silent`. `schemas` are by database name."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class OvsdbServer:
             client.close()
 
     def set(self, number: int, rate: str) -> None:
-        """Change the rate of a queue, as `ovs-vsctl` does."""
+        """Change the rate of a queue, as `ovs-vsctl` does, and notify the clients."""
         row = {"other_config": ["map", [["max-rate", rate]]]}
         for client, watched in self._clients:
             if watched:
