@@ -1,4 +1,4 @@
-"""Buffers and counters of a device's ports, for display."""
+"""Buffers and counters of a device's ports, prepared for display."""
 
 from pathlib import Path
 from typing import Any

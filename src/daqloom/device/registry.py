@@ -1,4 +1,4 @@
-"""Adapters by name: entry points of the group `daqloom.adapters` in the installed packages."""
+"""Registry of adapters, from entry points of the group `daqloom.adapters`."""
 
 from collections.abc import Collection, Mapping, Set
 from importlib.metadata import EntryPoint
@@ -24,7 +24,7 @@ def names() -> list[str]:
 
 
 def adapter_type(name: str) -> type[Adapter]:
-    """Return the class of an adapter. Raises ScenarioError."""
+    """Return the adapter class with this name. Raises ScenarioError."""
     points = plugins.by_name(GROUP)
     if name not in points:
         known = sorted(points)

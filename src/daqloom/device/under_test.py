@@ -100,7 +100,7 @@ class DeviceUnderTest:
         return self._counts.read()
 
     def read(self) -> Mapping[str, PortCount]:
-        """Return the counters of the ports. Raises MeasureError."""
+        """Return the counters of the device's ports. Raises MeasureError."""
         return {} if self._counts is None else self._counts.read()
 
 

@@ -20,7 +20,7 @@ SOCKET_DROPS = (
     "RcvPruned",
     "TCPMinTTLDrop",
 )
-"""Kernel counters (TcpExt) of segments that a host received and dropped."""
+"""Names of kernel counters (TcpExt) that count segments which a host received and dropped."""
 
 
 @dataclass(frozen=True)

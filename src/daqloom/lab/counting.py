@@ -82,7 +82,7 @@ def request(device: int, handle: int) -> bytes:
 
 
 def _statistics(reply: bytes) -> tuple[bytes, bytes]:
-    """Return the counters of sent and of queued packets. Raises OSError for a kernel error."""
+    """Return encoded counters of sent and of queued packets. Raises OSError for a kernel error."""
     size, kind, _, _, _ = _HEADER.unpack_from(reply)
     if kind == NLMSG_ERROR:
         (code,) = struct.unpack_from("=i", reply, _HEADER.size)

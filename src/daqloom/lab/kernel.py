@@ -17,7 +17,7 @@ from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
 BURST_S = 50e-6
 """Content of a fast link's bucket, as transmission time: the usual lateness of timers."""
 UNSEEN_BYTES = CHECK_SEQUENCE_BYTES + WIRE_OVERHEAD_BYTES
-"""Bytes of a frame on the wire that the kernel does not count."""
+"""Bytes of a frame on the wire that the kernel's counters leave out."""
 UNLIMITED_BYTES = 1_000_000_000
 BUCKET, FIFO = 1, 0x10
 """Handles of a port's two queueing disciplines."""

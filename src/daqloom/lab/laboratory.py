@@ -102,7 +102,7 @@ class Laboratory:
         return Within(launcher, self.hosts)
 
     def begin(self) -> LabCount:
-        """Reset all peaks, and return the counters. Raises MeasureError."""
+        """Return the counters and reset all their peaks. Raises MeasureError."""
         for switch in self._software:
             switch.reset_peaks()
         return self._counters("begin")

@@ -100,7 +100,7 @@ class Evidence:
     lateness: float
     """Share of time in which timers were later than a port's token bucket lasts."""
     pressure: float | None = None
-    """Share of time in which some process waited for a core; None: unknown."""
+    """Share of time in which a process waited for a core; None if unknown."""
     excess: float | None = None
     """Share of a switch's peak that ports caused by sending below their rates; None: no port was
     watched."""

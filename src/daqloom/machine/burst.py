@@ -33,7 +33,7 @@ class Burst:
         """Packets dropped since the socket was opened, because its buffer was full."""
 
     def listen(self, network: str) -> dict[str, Any]:
-        """Open the socket at this host's address in a network. Raises MeasureError."""
+        """Open a socket at this host's address in `network`. Raises MeasureError."""
         address = own_address("", network)
         family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_DGRAM)

@@ -54,8 +54,7 @@ class Child:
         self.write_line(json.dumps(what))
 
     def answer(self) -> Any:
-        """Return the value of the next line of JSON. Raises MeasureError if the process has
-        ended."""
+        """Return the value of the next JSON line. Raises MeasureError if the process has ended."""
         return json.loads(self.read_line())
 
     def _ended(self) -> MeasureError:

@@ -61,7 +61,7 @@ class Needs:
 
     @property
     def registers(self) -> bool:
-        """Whether buffers are registered with a network card."""
+        """Whether buffers are registered with a network card before use."""
         return "verbs" in self.transport or "efa" in self.transport
 
 
@@ -83,7 +83,7 @@ def examine(
 
 
 def transports_here() -> list[str]:
-    """Return the values that measure.transport can have on this machine."""
+    """Return the possible values of `measure.transport` on this machine."""
     return list(_engine.transport_names())
 
 
@@ -314,7 +314,7 @@ def _transport(needs: Needs | None, transports: Sequence[str]) -> Verdict:
 
 
 def _is_there(transport: str, transports: Sequence[str]) -> bool:
-    """Return whether a transport is available; as in libfabric, a name includes its layers."""
+    """Return whether a transport is available. A name includes its layers, as in libfabric."""
     return any(name == transport or name.startswith(f"{transport};") for name in transports)
 
 

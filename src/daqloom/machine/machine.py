@@ -61,8 +61,8 @@ class Machine:
         return cores(found[1]) if found else []
 
     def load(self) -> tuple[float, int]:
-        """Return the mean number of programs that run or wait to run, over a minute (0.0 if
-        unknown), and the number of cores (at least 1)."""
+        """Return the mean number of programs that run or wait to run, over the last minute, and the
+        number of cores (at least 1). An unknown mean is 0.0."""
         first = self.text("proc/loadavg").partition(" ")[0]
         number = float(first) if re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", first) else 0.0
         return number, max(1, len(self.cores("sys/devices/system/cpu/online")))

@@ -41,7 +41,7 @@ class Processes:
         self.signal(unit, signal.SIGKILL)
 
     def signal(self, unit: int, number: signal.Signals) -> None:
-        """Send a signal to the unit's process and its descendants."""
+        """Send a signal to the process of a unit and to all its descendants."""
         for process, units in self._running.items():
             if units == (unit,):
                 _signal(process, number)

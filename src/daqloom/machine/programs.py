@@ -69,7 +69,7 @@ def end_session(process: "subprocess.Popen[bytes]", mark: str = "") -> None:
 
 
 def _session(leader: int, mark: str) -> set[int]:
-    """Return the live processes of a session, those with the mark, and the leader's descendants."""
+    """Return the session's live processes, those with the mark, and the leader's descendants."""
     parents: dict[int, int] = {}
     found = set()
     for path in Path("/proc").glob("[0-9]*/stat"):

@@ -67,7 +67,7 @@ class Record:
     """Time when all units first built events."""
     ended_s: float = 0.0
     readings: list[Reading] = field(default_factory=list)
-    """Counters at the end of the warm-up, in a laboratory now and then, and at the end."""
+    """Counters at the end of warm-up and of measurement, and in a laboratory also in between."""
     watch: Watch | DeviceWatch | None = None
     in_network: dict[str, Any] = field(default_factory=dict)
     """Metrics of the network, from counters of the laboratory or device."""

@@ -29,15 +29,15 @@ class Line:
     """0 for markers without a line."""
     dash: Dash = "solid"
     marker: str = ""
-    """matplotlib's name: "o", "s", "D", "P", ".", "|" or "_"."""
+    """Name of the marker in matplotlib: "o", "s", "D", "P", ".", "|" or "_"."""
     size: Any = 4.5
-    """Diameter of the markers: a number, or one for each point."""
+    """Diameter of all markers, or one for each point (points)."""
     hollow: bool = False
     step: Literal["", "pre", "post"] = ""
     """Side of a point on which the curve keeps the point's value."""
     opacity: float = 1.0
     error: Any = None
-    """Lengths of the error bars below and above the points, shape (2, n)."""
+    """Lengths of error bars below and above the points; shape (2, n)."""
     error_along: Literal["x", "y", "z"] = "y"
     is_peaks: bool = False
     """Whether a picture may show only the highest of several neighbouring points."""
@@ -64,7 +64,7 @@ class Area:
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """Rectangles: bars, stacks of bars, boxes and time spans."""
+    """Rectangles, used for bars, stacks of bars, boxes and time spans."""
 
     at: Any
     """Centres of the bars, along the axis across the bars."""
@@ -85,7 +85,7 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """A range of the axis x (`upright`) or y, across the panel."""
+    """Shaded range of the x axis, or of y if not `upright`, across the panel."""
 
     low: float
     high: float
@@ -97,7 +97,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A straight line across the panel, with a text at its end."""
+    """Straight line across the panel, with a text at its end."""
 
     at: float
     text: str = ""
@@ -122,7 +122,7 @@ class Text:
     turned: float = 0.0
     """Degrees."""
     offset: tuple[float, float] = (0.0, 0.0)
-    """Distance from the point to the text, to the right and upwards."""
+    """Distance from the point to the text, right and up (points)."""
     shares: Literal["", "x", "y", "xy"] = ""
     """Coordinates given as fractions of the panel instead of axis units."""
     bold: bool = False
@@ -189,7 +189,7 @@ class Axis:
     """Range; None takes an end from the data."""
     log: bool = False
     ticks: Any = None
-    """Positions of the ticks; None leaves them to the renderer."""
+    """Positions of the ticks; None: the renderer chooses them."""
     names: Sequence[str] | None = None
     """Texts of the ticks."""
     text: Callable[[float], str] | None = None
@@ -201,12 +201,12 @@ class Axis:
     """Whether ticks have no marks."""
     integer: bool = False
     margin: float | None = None
-    """Free space at both ends, as a share of the data's range."""
+    """Free space at each end of the axis, as a share of the data's range."""
 
 
 @dataclass(frozen=True, eq=False)
 class Legend:
-    """Position of a legend: matplotlib's name, or "below" the axes."""
+    """Position of a legend: a name in matplotlib, or "below" the axes."""
 
     where: str = "best"
     columns: int = 1
@@ -227,12 +227,12 @@ class Panel:
     z: Axis | None = None
     """Vertical axis of a three-dimensional panel."""
     cell: tuple[int, int, int, int] = (0, 0, 1, 1)
-    """Row, column, number of rows and columns in the figure's grid."""
+    """Row and column in the figure's grid, and number of rows and columns covered."""
     place: tuple[float, float, float, float] | None = None
     """Left, top, width and height (points); overrides `cell`."""
     title_size: float = 10.5
     title_left: float = 0.0
-    """Indent of the title to the left of the axes (points)."""
+    """Distance by which the title starts left of the axes (points)."""
     ground: str = ""
     frame: bool = True
     blank: bool = False
@@ -258,7 +258,7 @@ class ColourBar:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """Panels in a grid or at positions, with a title and a legend."""
+    """Panels, in a grid or at given positions, with a title and a legend."""
 
     panels: Sequence[Panel]
     size: tuple[float, float]
@@ -268,7 +268,7 @@ class Figure:
     legend: Legend | None = None
     legend_title: str = ""
     keys: Sequence[Mark] = ()
-    """Entries of the legend; by default the marks of the panels."""
+    """Marks in the legend; if empty, those of the panels."""
     x_label: str = ""
     y_label: str = ""
     shared: Literal["", "x", "y", "xy"] = ""
@@ -306,7 +306,7 @@ def row_names(names: Sequence[str], least: int = 1, **look: Any) -> Axis:
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """Return at most `most` of `count` places, evenly spread, including the first and the last."""
+    """Return at most `most` indices below `count`, evenly spread, with the first and the last."""
     if count <= most:
         return list(range(count))
     return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})

@@ -1,4 +1,4 @@
-"""Renderer of figures as PNG, PDF and SVG by matplotlib."""
+"""Renderer that draws figures with matplotlib, as PNG, PDF or SVG."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DASHES: dict[str, Any] = {
 MOST_PEAKS = 400
 """Limit on the steps of a curve of peaks (`is_peaks`)."""
 BELOW = -32.0
-"""Distance from the axes to a legend below them, clear of ticks and label (points)."""
+"""Distance between the axes and a legend below, which leaves space for ticks and label (points)."""
 
 
 def save(figure: Figure, path: Path, dpi: int = 130) -> None:

@@ -1,4 +1,4 @@
-"""HTML pages in one file that opens without a network."""
+"""HTML pages, each in a single file that a browser opens without a network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DPI = 110
 LEAST_CONTENTS = 3
-"""Least number of headings of a page with a table of contents."""
+"""Smallest number of headings for which a page has a table of contents."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Section:
     """Figure that the reader can zoom, turn, and inspect with the mouse."""
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
-    """Cells of a table whose first column names the rows."""
+    """Cells of a table; the first column has the names of the rows."""
     look: str = ""
     """CSS classes of the table: "scroll" (long), "words" (text in the last column), "pairs"."""
     name: str = ""

@@ -1,4 +1,4 @@
-"""Renderer of interactive figures by plotly: each panel becomes a plot of a page."""
+"""Renderer that makes interactive plots with plotly, one for each panel of a figure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Plot(NamedTuple):
     """A plot of a page."""
 
     json: str
-    """Argument of `Plotly.newPlot`, safe within a script element."""
+    """Argument for `Plotly.newPlot`, in JSON that is safe within a script element."""
     columns: int
     """Width in columns of the grid."""
     height: int
@@ -113,7 +113,7 @@ def _drawn(figure: Figure, number: int) -> Drawn:
 
 
 def _safe(text: str) -> str:
-    """Return a text without HTML, which plotly reads in labels."""
+    """Return the text with HTML escaped, as plotly reads HTML in labels."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("\n", "<br>")
 

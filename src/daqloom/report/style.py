@@ -70,13 +70,13 @@ def round_steps(low: float, high: float, most: int = 6, *, log: bool = False) ->
 
 
 def seconds(value: float) -> str:
-    """Return a duration with three digits: `1.71 ms`, `203 ms`, `4.20 s`."""
+    """Return a duration with three digits, such as `1.71 ms`, `203 ms` or `4.20 s`."""
     scale, unit = _unit_of_seconds(value)
     return f"{_three_digits(value / scale)} {unit}"
 
 
 def round_seconds(value: float) -> str:
-    """Return a duration for an axis: `1 ms`, `100 ms`, `10 s`."""
+    """Return a duration for an axis, such as `1 ms`, `100 ms` or `10 s`."""
     scale, unit = _unit_of_seconds(value)
     return f"{value / scale:g} {unit}"
 

@@ -1,4 +1,4 @@
-"""Simulated run of DAQPIPE: its configuration, metrics and timeline."""
+"""Simulation of DAQPIPE: configuration of the engine, metrics and timeline of a run."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -129,7 +129,7 @@ def _needed(system: FabricSystem, counted: _engine.RunReport) -> dict[str, Any]:
 
 
 def _by_class(classes: _engine.Classes) -> dict[str, dict[str, int]]:
-    """Return bytes and drops of each class; empty with a single class."""
+    """Return bytes and drops of each class; empty if there is a single class."""
     summed: dict[str, dict[str, int]] = {}
     columns = {"class_bytes": classes.wire_bytes, "class_drops": classes.drops}
     for name, column in columns.items():

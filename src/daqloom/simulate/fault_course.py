@@ -48,7 +48,7 @@ class RegroupingEngine(Protocol):
         """Return the times (s) at which units were declared lost, and their hosts."""
 
     def run_log(self) -> list[tuple[float, str]]:
-        """Return the log of the run control: times (s) and texts."""
+        """Return the run control's log, as times (s) and texts."""
 
 
 class _Counter:

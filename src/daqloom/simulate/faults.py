@@ -1,4 +1,4 @@
-"""Faults of a simulation: changes of links, tables and nodes in the engine's configuration."""
+"""Faults of a simulation, as changes of links, tables and nodes for the engine."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

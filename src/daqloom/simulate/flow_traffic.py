@@ -98,7 +98,7 @@ def _place(key: str, host: int | str, places: dict[str, int]) -> int:
 def flow_metrics(
     scenario: Scenario, counted: _engine.RunReport, window_s: float
 ) -> dict[str, dict[str, float]]:
-    """Return the metrics of each flow; empty without flows."""
+    """Return metrics of each flow; empty if the scenario has no flows."""
     if not scenario.flows:
         return {}
     flows = dict(zip(sorted(scenario.flows), counted.flows, strict=True))

@@ -1,4 +1,4 @@
-"""InfiniBand fabric of a simulation: its configuration in the engine, and its metrics."""
+"""InfiniBand fabric of a simulation: configuration of the engine, and metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +40,7 @@ def infiniband_config(
 def infiniband_metrics(
     scenario: Scenario, system: FabricSystem, counted: _engine.RunReport, end_s: float
 ) -> dict[str, Any]:
-    """Return the metrics of the fabric over the whole run, which ended at `end_s`."""
+    """Return metrics of the fabric over the whole run, up to its end at `end_s`."""
     ports = counted.ports
     busy = (
         8 * nbytes / (system.fabric.cables[index // 2].rate_bps * end_s)
@@ -60,7 +60,7 @@ def infiniband_metrics(
 
 
 def discarded(counted: _engine.RunReport) -> int:
-    """Return the number of packets discarded after the head-of-queue lifetime."""
+    """Return the number of packets discarded because their head-of-queue lifetime ended."""
     return sum(counted.ports.discards.tolist())
 
 

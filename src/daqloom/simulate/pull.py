@@ -1,4 +1,4 @@
-"""Simulated run of pull building: its configuration, metrics and timeline."""
+"""Simulation of pull building: configuration of the engine, metrics and timeline of a run."""
 
 from collections.abc import Mapping
 from contextlib import suppress

@@ -165,7 +165,7 @@ class Ran:
         return [f"interrupted after {end} of {duration}: the numbers cover only that time"]
 
     def whole(self, result: Result) -> Result:
-        """Return the result; raise StoppedError with it if the run was interrupted."""
+        """Return the result, or raise StoppedError with it if the run was interrupted."""
         if self.interrupted:
             raise StoppedError(self.warnings()[0], result)
         return result
@@ -230,7 +230,7 @@ def cost(started_s: float, ran: Ran, counted: _engine.RunReport) -> dict[str, An
 
 
 def _metrics(run: ProtocolRun, end_s: float) -> dict[str, Any]:
-    """Return the metrics of network, transport and flows."""
+    """Return the metrics of a run's network, transport and flows."""
     scenario, system, counted = run.scenario, run.system, run.counted
     if scenario.network.technology == "ethernet":
         metrics = ethernet_metrics(system, counted, counted.window_s)

@@ -9,7 +9,7 @@ from daqloom.scenario.schema.transport import Transport
 
 
 def tcp_config(scenario: Scenario) -> _engine.TcpConfig:
-    """Return the settings of TCP at both ends of every connection."""
+    """Return the engine's TCP settings, which apply to both ends of every connection."""
     return settings(
         _engine.TcpConfig,
         scenario.transport,

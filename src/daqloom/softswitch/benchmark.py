@@ -184,7 +184,7 @@ def soak(
 
 
 def _outcome(result: Any, load_hz: float) -> dict[str, Any]:
-    """Return the fields of `Outcome` from a result of the engine."""
+    """Return the values of `Outcome` fields that a result of the engine has."""
     names = ("duration_s", "offered", "missed", "forwarded", "away_s")
     found = {name: getattr(result, name) for name in names}
     return {"load_hz": load_hz, "rejected": _differs(result), **found}

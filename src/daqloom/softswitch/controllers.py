@@ -1,4 +1,4 @@
-"""Controllers of a switch by name: entry points of the group `daqloom.switch_controllers`."""
+"""Registry of switch controllers, from entry points of the group `daqloom.switch_controllers`."""
 
 from typing import Any, Protocol
 

@@ -51,7 +51,7 @@ class Costs:
 
 
 def fit(turn_times_s: NDArray[np.float64], idle_turn_s: float, buffers: int) -> Costs:
-    """Fit `2 × batch + n × packet` to the times of turns with n = 1, 2, … packets, shape (n,)."""
+    """Fit `2 × batch + n × packet` to durations of turns with n = 1, 2, … packets, shape (n,)."""
     packets = np.arange(1, len(turn_times_s) + 1)
     packet_s, both_batches_s = np.polyfit(packets, turn_times_s, 1)
     line = packets * packet_s + both_batches_s

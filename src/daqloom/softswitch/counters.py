@@ -66,7 +66,7 @@ class SwitchCollector:
 def _family(
     name: str, text: str, values: dict[Any, float], labels: tuple[str, ...] = ("port",)
 ) -> core.Metric:
-    """Return a metric with a value for each tuple of label values."""
+    """Return a metric whose values belong to tuples of label values."""
     kind = core.GaugeMetricFamily if name in GAUGES else core.CounterMetricFamily
     family = kind(f"daqloom_switch_{name}", text, labels=labels)
     for of_labels, value in values.items():

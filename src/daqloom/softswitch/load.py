@@ -38,7 +38,7 @@ def altered(switch: SwitchFile, keys: Mapping[str, Any]) -> SwitchFile:
 def build(
     document: Mapping[str, Any], overrides: Overrides = (), *, source: str = ""
 ) -> SwitchFile:
-    """Return the switch that a document describes. Raises ScenarioError."""
+    """Return the switch that the content of a file describes. Raises ScenarioError."""
     changes, document = parse(overrides, SwitchFile), copy_of(document)
     for path, value in changes.items():
         put(document, path, value)

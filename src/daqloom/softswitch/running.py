@@ -113,11 +113,11 @@ class RunningSwitch:
         return [(packets, size) for packets, size in self._switch.flow_counts(indices)]
 
     def meter_counts(self, indices: list[int]) -> list[tuple[int, int, int, int]]:
-        """Return packets, bytes, dropped packets and dropped bytes of meters."""
+        """Return packets, bytes, dropped packets and dropped bytes of each meter."""
         return [(p, b, dp, db) for p, b, dp, db in self._switch.meter_counts(indices)]
 
     def links(self) -> list[bool]:
-        """Return whether the link of each port is up, without delaying the switch."""
+        """Return whether each port's link is up. The call does not delay the switch."""
         return self._switch.links()
 
     def ring_of(self, port: int, queue: int) -> int | None:

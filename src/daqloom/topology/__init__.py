@@ -1,4 +1,4 @@
-"""Networks as they are cabled: fat trees, imported fabrics, routes, schedules."""
+"""Cabled networks: fat trees and fabrics imported from dumps, with their routes and schedules."""
 
 from daqloom.scenario.errors import ScenarioError
 

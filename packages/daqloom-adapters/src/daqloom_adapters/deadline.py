@@ -19,7 +19,7 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Remaining time (s). Raises TimeoutError when it is over."""
+        """Time that remains (s). Raises TimeoutError when none remains."""
         if (left_s := self._ends_s - time.monotonic()) <= 0:
             raise TimeoutError
         return left_s

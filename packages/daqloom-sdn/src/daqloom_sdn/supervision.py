@@ -23,7 +23,7 @@ class Supervised:
     def __init__(self, name: str, work: Callable[[Supervised], None]) -> None:
         """Wait until the work has started. Raises MeasureError if it cannot start."""
         self.failure = ""
-        """Sentence about the last failure; empty after progress."""
+        """Sentence on the last failure; empty if there was progress since."""
         self.restarts = 0
         self._name, self._work = name, work
         self._pause_s = SHORTEST_PAUSE_S

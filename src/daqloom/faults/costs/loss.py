@@ -119,12 +119,12 @@ class Cost:
 
     @property
     def most(self) -> int:
-        """The largest number of cables between switches that were down at once."""
+        """Largest number of cables between switches that were down at the same time."""
         return int(self.overlap.time_s.shape[1]) - 1
 
     @cached_property
     def at_once(self) -> list[Estimate]:
-        """Share of the time with 0, 1, 2, … cables between switches down."""
+        """Share of time in which 0, 1, 2, … cables between switches were down."""
         time_s = self.overlap.time_s
         drawn = self._drawn_days @ time_s
         drawn /= drawn.sum(axis=1, keepdims=True)

@@ -44,11 +44,11 @@ class Throughput:
         return np.stack([np.interp(broken, self.numbers, row) for row in unit], axis=1)
 
     def rates_bps(self, most: int) -> Array:
-        """Return the throughput with 0 to `most` broken cables (bit/s)."""
+        """Return the throughput for each number of broken cables from 0 to `most` (bit/s)."""
         return np.asarray(self.weights(most) @ self.means_bps)
 
     def origin(self, broken: int) -> Origin:
-        """Return the source of the throughput with a number of broken cables."""
+        """Return how the throughput with `broken` cables was found."""
         if broken in self.found_bps:
             return "simulated"
         return "clamped" if broken > self.numbers[-1] else "interpolated"

@@ -68,7 +68,7 @@ class LogContent:
     lines: Counter[str] = field(default_factory=Counter)
     """Lines by use (`daqloom.base.line_counts`), or `too long`, or behind a `clock step` back."""
     first_malformed: str = ""
-    """Number, text and expected form of the first malformed line."""
+    """Line number, text, and expected form of the first line that is malformed."""
     formats: Counter[str] = field(default_factory=Counter)
     """Number of files by format: `opensm`, `syslog`, `table`, `counters`."""
 

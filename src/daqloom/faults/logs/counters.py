@@ -1,4 +1,4 @@
-"""Reader of error counters of InfiniBand ports, as printed by `ibqueryerrors` and `perfquery`."""
+"""Reader of InfiniBand port error counters, as `ibqueryerrors` and `perfquery` print them."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def read_logs(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file, unpacked if it is a `.gz`. Raises FaultsError."""
+    """Yield the open file, decompressed if it is a `.gz`. Raises FaultsError."""
     name = printable(str(path))
     try:
         with open_regular(path) as file:

@@ -53,7 +53,7 @@ class Distribution:
 
 
 def distribution(failures: Sequence[Failure], end_s: float) -> Distribution:
-    """Return the distribution of the durations of failures in a log that ends at `end_s`."""
+    """Return the distribution of failure durations for a log that ends at `end_s`."""
     lasting = np.array([each.lasts_s(end_s) for each in failures], dtype=float)
     is_over = np.array([each.end_s is not None for each in failures], dtype=bool)
     ended, still = lasting[is_over], lasting[~is_over]

@@ -49,7 +49,7 @@ class Truth:
     """Mean duration of its failures except the last one (exponential)."""
     repair_median_s: float = 90.0
     repair_spread: float = 1.8
-    """Standard deviation of the logarithm of repair times."""
+    """Standard deviation of the natural logarithm of repair times."""
     test_s: float = 20.0
     """Mean duration of a failure in a test period (exponential)."""
 
@@ -135,7 +135,7 @@ def _apart(found: Sequence[Failure]) -> list[Failure]:
 
 
 def write_table(path: Path, failures: Sequence[Failure]) -> None:
-    """Write a table for `daqloom faults log`: begin, end (UTC), link, cause. Raises OutputError."""
+    """Write failures as a table for `daqloom faults log`, with UTC times. Raises OutputError."""
     with written_whole(path) as scratch, scratch.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("begin", "end", "link", "cause"))
@@ -145,7 +145,7 @@ def write_table(path: Path, failures: Sequence[Failure]) -> None:
 
 
 def write_periods(path: Path, periods: Sequence[Period]) -> None:
-    """Write test periods, one per line. Raises OutputError."""
+    """Write a file with a test period per line. Raises OutputError."""
     with written_whole(path) as scratch:
         lines = [f"{_time(each.begin_s)}/{_time(each.end_s)}\n" for each in periods]
         scratch.write_text("".join(lines))

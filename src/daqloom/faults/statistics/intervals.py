@@ -36,7 +36,7 @@ class Fit:
     shape: float
     """Shape of the Weibull distribution: below 1 for bursts; 1 for the exponential distribution."""
     distance: float
-    """Kolmogorov's distance: largest difference between the empirical and the fitted shares."""
+    """Kolmogorov distance: largest difference between the measured and the fitted distribution."""
     p_value: float
     """Share of samples of this distribution whose own fit has at least this distance."""
 
@@ -48,8 +48,8 @@ class Intervals:
     interval_s: Array
     """Ascending (s)."""
     fits: tuple[Fit, ...]
-    """Fits of the exponential and the Weibull distribution, in this order; empty if there are fewer
-    than `FEWEST` positive intervals."""
+    """Fits of the exponential and the Weibull distribution, in this order. The list is empty if
+    there are fewer than `FEWEST` positive intervals."""
     burst_p_value: float
     """p-value of the Weibull's gain in likelihood, if failures come at a constant rate."""
 

@@ -28,7 +28,7 @@ class Links:
     ) -> None:
         """`cables`, `names`: as in `LogContent`."""
         self.names: tuple[str, ...] = ()
-        """Links of the network, sorted by switch and port; empty without a network."""
+        """Links of the network, sorted by switch and port; empty if no network is given."""
         self.cables: dict[str, Cable] = {}
         """Cables of the network by link."""
         self._of: dict[Port, str] = {}
@@ -39,7 +39,7 @@ class Links:
             self._add(fabric)
 
     def name(self, port: Port) -> str | None:
-        """Return the name of a port's link; None for a port outside the network."""
+        """Return the link name of a port; None if the port is not in the network."""
         ends = sorted({port, self._cables.get(port, port)}, key=lambda end: end != port)
         if self._of:
             return next(filter(None, map(self._in_network, ends)), None)
@@ -83,6 +83,6 @@ def _rank(fabric: Fabric, end: End) -> tuple[bool, object, int]:
 
 
 def _plain(name: str) -> str:
-    """Return a name in lower case, a GUID without leading zeros."""
+    """Return the name in lower case; a GUID loses its leading zeros."""
     name = name.strip().lower()
     return f"0x{int(name, 16):x}" if _GUID.fullmatch(name) else name

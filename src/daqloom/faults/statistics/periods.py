@@ -14,7 +14,7 @@ LARGEST_BYTES = 8 << 20
 
 
 def period(text: str) -> Period:
-    """Read `BEGIN/END`, both ISO 8601 or seconds since 1970. Raises FaultsError."""
+    """Return the period `BEGIN/END`, two ISO 8601 or Unix times (s). Raises FaultsError."""
     begin, _, end = text.partition("/")
     begin_s, end_s = iso_s(begin), iso_s(end)
     if begin_s is None or end_s is None or end_s <= begin_s:
@@ -26,7 +26,7 @@ def period(text: str) -> Period:
 
 
 def read_periods(path: Path) -> list[Period]:
-    """Read a file with one period per line; `#` starts a comment. Raises FaultsError."""
+    """Return the periods of a file, one per line; `#` starts a comment. Raises FaultsError."""
     try:
         text = read_text(path, LARGEST_BYTES)
     except ValueError as error:

@@ -43,7 +43,7 @@ POINTS = 24
 
 
 def write(path: Path, name: str, cost: Cost) -> None:
-    """Write the figure as png, pdf or svg, or a page with it and tables. Raises OutputError."""
+    """Write the figure as png, pdf or svg, or a page of figure and tables. Raises OutputError."""
     ways = [
         (way_name, f"{way.full_bps / 1e12:.4g}", f"{way.mean_bps.value / 1e12:.4g}",
          _hours(way.hours_lost))

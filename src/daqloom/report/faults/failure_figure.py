@@ -1,4 +1,4 @@
-"""Figure and page of link failures: durations, days, links, and times between failures."""
+"""Figure and page of link failures: their durations, days, links, and intervals."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _durations(kinds: Mapping[str, Variant]) -> Panel:
 
 
 def duration_axis(label: str, times_s: Sequence[float]) -> Axis:
-    """Return a logarithmic axis of durations, with ticks in s, min, h and d."""
+    """Return a logarithmic axis for durations, with ticks in seconds, minutes, hours and days."""
     low, high = (min(times_s), max(times_s)) if len(times_s) else (1.0, 10.0)
     room = (high / low) ** 0.05 if high > low else 3.0
     ends = low / room, high * room
@@ -125,7 +125,7 @@ def _days(kinds: Mapping[str, Variant]) -> Panel:
 
 
 class _Days:
-    """Columns of a log: one day each, or several days in a long log."""
+    """Columns for the days of a log: a day each, or several days each for a long log."""
 
     def __init__(self, kind: Variant) -> None:
         self.first, last = (int(at // DAY_S) for at in kind.observed)
@@ -137,7 +137,7 @@ class _Days:
         return (int(failure.begin_s // DAY_S) - self.first) // self.step
 
     def counts(self, kind: Variant) -> NDArray[np.int64]:
-        """Return the number of failures that begin in each column."""
+        """Return the number of failures that begin in each column of days."""
         columns = [self.column(each) for each in kind.failures]
         return np.bincount(np.array(columns, dtype=np.int64), minlength=self.columns)
 

@@ -122,7 +122,7 @@ def _named(used: view.Roles, held: Mapping[str, int]) -> str | None:
 
 
 def _boxes(table: Any, offset: float, width: float, colour: str) -> Iterator[Mark]:
-    """Yield whiskers, boxes from quartile to quartile, medians and seeds."""
+    """Yield the marks of boxes: whiskers, boxes between quartiles, medians and seeds."""
     found = [(step + offset, row[np.isfinite(row)]) for step, row in enumerate(table)]
     found = [(place, row) for place, row in found if row.size]
     if not found:

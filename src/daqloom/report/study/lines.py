@@ -30,7 +30,7 @@ LEGEND = Legend("outside right upper")
 
 def lines(dataset: Dataset, variable: str | None = None) -> Figure:
     """Return means over seeds with error bars: a line for each method and step of a second axis; a
-    third axis becomes panels. Saturated points are hollow and not joined. Raises StudyError."""
+    third axis has panels. Saturated points are hollow and not joined. Raises StudyError."""
     return _Lines(dataset, points.shown_variable(dataset, variable)).figure()
 
 
@@ -146,7 +146,7 @@ class _Lines:
         return [WIDTH * (1 + 1.5 * above / count) for above in reversed(range(count))]
 
     def _error(self, method: str, where: dict[str, Any]) -> Any:
-        """Return the lengths of the error bars below and above the means, shape (2, n)."""
+        """Return the lengths of error bars below and above the means, shape (2, n)."""
         found = self.values
         mean, deviation = found.mean, found.deviation
         ends = (mean - found.lowest, found.highest - mean) if self.is_range else (deviation,) * 2
@@ -184,7 +184,7 @@ class _Lines:
         return [Rule(at / self.x.divisor, upright=True), *crossing]  # as in fig. 3
 
     def _colours(self) -> list[tuple[str | None, dict[str, int], str]]:
-        """Return colour, selection and name of each step of the colour axis."""
+        """Return colour, selection and name for each step of the axis that has colours."""
         axis = self.roles.colour
         if axis is None:
             return [(None, {}, "")]

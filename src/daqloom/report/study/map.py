@@ -27,7 +27,7 @@ LONGEST_LINE = 38
 
 @dataclass(frozen=True)
 class _Table:
-    """Values of a map and its saturated points, by the steps of y and x."""
+    """Values of a heat map and flags of saturated points, both in rows of y and columns of x."""
 
     title: str
     values: Any
@@ -156,7 +156,7 @@ def _has_room(edges: Any, centres: Any, share: float) -> bool:
 
 
 def _ratio(first: _Table, second: _Table) -> tuple[_Table, Scale]:
-    """Return the second table divided by the first, and a scale that is symmetric about 1."""
+    """Return the ratio of the second table to the first, and a colour scale symmetric about 1."""
     with np.errstate(divide="ignore", invalid="ignore"):
         share = second.values / first.values
     full = first.full | second.full

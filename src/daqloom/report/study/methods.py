@@ -1,4 +1,4 @@
-"""Comparison of two methods of a study: sentences, figure and table."""
+"""Comparison of two methods of a study, in sentences, a figure and a table."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _range(ratios: Sequence[float]) -> str:
 def table(
     dataset: Dataset, found: Agreement, variable: str | None = None
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the names of the columns, with units, and a row for each point."""
+    """Return the column names, with units, and a row for each point of the study."""
     quantity = view.variable_quantity(dataset, shown_variable(dataset, variable))
     unit = f" ({quantity.unit})" if quantity.unit else ""
     labels = [f"{view.LOOKS[method].label}{unit}" for method in found.methods]

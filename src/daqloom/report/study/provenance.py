@@ -25,7 +25,7 @@ class Origin:
 
 
 class WitnessedStore(Store):
-    """A store that records the origins of all results that it returns."""
+    """Store of results that records the origin of each result that it returns."""
 
     def __init__(self, path: Path, command: str | None = None) -> None:
         super().__init__(path, command)
@@ -47,7 +47,7 @@ class WitnessedStore(Store):
 
     @property
     def origins(self) -> list[Origin]:
-        """Return the origins of the results, the oldest first."""
+        """Return the origins of the returned results, with the oldest first."""
         return sorted(self._origins.values(), key=lambda origin: origin.first)
 
 
@@ -57,7 +57,7 @@ def witnessed(path: Path) -> WitnessedStore:
 
 
 def rows(origins: Iterable[Origin], damaged: Iterable[str] = ()) -> Rows:
-    """Return names and values for the end of a report; equal machines and commands are merged."""
+    """Return names and values for the end of a report. Equal machines and commands are merged."""
     found = list(origins)
     damage = [("damage", sentence) for sentence in damaged]
     if not found:

@@ -75,7 +75,7 @@ def write_reports(studies: Sequence[Reported], folder: str | PathLike[str]) -> l
 
 
 def pictures(dataset: Dataset, variable: str | None = None) -> list[Section]:
-    """Return a section for each figure that suits the study."""
+    """Return a report section for each kind of figure that can show the study."""
     variables = shown_variables(dataset, variable)
     variable = variables[0]
     axes = axes_of(dataset)

@@ -27,7 +27,7 @@ FINE = 60
 
 
 def section(dataset: Dataset, variable: str | None = None) -> Section | None:
-    """Return the section of a report; None without a surface over event rate and size."""
+    """Return the section on the surface; None if the study has none over event rate and size."""
     if fitted_axes(dataset) != EVENT_KEYS:
         return None
     try:
@@ -97,7 +97,7 @@ def called(dataset: Dataset, fit: Fit) -> str:
 
 
 def spread_text(quantity: view.Quantity, at: Predicted) -> str:
-    """Return a prediction with its interval: `79.7 MB (64.4 to 95.1 MB)`."""
+    """Return a prediction with its interval, such as `79.7 MB (64.4 to 95.1 MB)`."""
     value, low, high = (quantity.number(number) for number in (at.value, at.low, at.high))
     return f"{value} {quantity.unit} ({low} to {high} {quantity.unit})".replace("  ", " ")
 
@@ -137,7 +137,7 @@ def polynomial(dataset: Dataset, fit: Fit) -> str:
 
 
 def variables(dataset: Dataset, fit: Fit) -> str:
-    """Return the meaning of x and y: `x: event rate (kHz), y: event size (MB), in MB`."""
+    """Return what x and y mean, such as `x: event rate (kHz), y: event size (MB), in MB`."""
     x, y = (view.axis_quantity(dataset, axis) for axis in fit.axes)
     z = view.variable_quantity(dataset, fit.variable)
     return f"x: {x.label}, y: {y.label}" + (f", in {z.unit}" if z.unit else "")

@@ -105,7 +105,7 @@ def relative_cost(model: str) -> float | None:
 
 
 def _switches(dataset: Dataset) -> str | None:
-    """Return the axis along which the model of the top-of-rack switch varies."""
+    """Return the axis along which the top-of-rack switch's model varies."""
     return str(dataset[MODEL].dims[0]) if MODEL in dataset.coords else None
 
 

@@ -1,4 +1,4 @@
-"""Names, units, steps and axes of a study's dataset in its figures and tables."""
+"""Names, units, steps and axes with which figures and tables show a study's dataset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
 LOG_FROM = 60
-"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
+"""Ratio of largest to smallest value from which an axis is logarithmic."""
 
 
 class Look(NamedTuple):
@@ -118,7 +118,7 @@ class Quantity:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def place_text(self, place: float) -> str:
-        """Return the text of a position on the axis: `12`, `no limit`."""
+        """Return the text of a position on the axis, such as `12` or `no limit`."""
         return NO_LIMIT if self.is_unlimited_at_zero and place == 0 else f"{place:,.4g}"
 
     def text(self, value: float) -> str:
@@ -160,7 +160,7 @@ def variable_quantity(dataset: Dataset, variable: str) -> Quantity:
 
 
 def key_name(key: str) -> str:
-    """Return a key of the scenario in words: `event.rate` → `event rate`."""
+    """Return a scenario key in words: `event rate` for `event.rate`."""
     return _KEYS.get(key) or key_in_words(key)
 
 
@@ -188,7 +188,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def step_text(dataset: Dataset, axis: str, value: Any) -> str:
-    """Return one step of an axis: `5 MB`, `qfx5120-48y`, `no limit`."""
+    """Return a step of an axis in words, such as `5 MB`, `qfx5120-48y` or `no limit`."""
     if axis in NO_LIMIT_AT_ZERO and value == 0:
         return NO_LIMIT
     return axis_quantity(dataset, axis).text(value) if is_numeric(dataset, axis) else str(value)
@@ -255,7 +255,7 @@ def along(dataset: Dataset, axis: str) -> tuple[Any, list[int]]:
 
 
 def steps_text(dataset: Dataset, at: Mapping[str, int]) -> str:
-    """Return steps with the names of their axes: `event size 5 MB, pace of each ring 1 MB`."""
+    """Return steps with names of axes, such as `event size 5 MB, pace of each ring 1 MB`."""
     return ", ".join(
         f"{key_name(axis)} {step_text(dataset, axis, dataset[axis].values[step])}"
         for axis, step in at.items()
@@ -368,11 +368,11 @@ def panels_for(
 
 
 def point_text(dataset: Dataset) -> str:
-    """Return the operating point in words: `12 kHz × 5 MB`."""
+    """Return the operating point in words, such as `12 kHz × 5 MB`."""
     units = {"event.rate": "Hz", "event.size": "B"}
     return " × ".join(amount(v, units[key]) for key, v in operating_point(dataset).items())
 
 
 def counts_text(reasons: Mapping[str, int]) -> str:
-    """Return counts in words: `{"saturated": 2, "never": 1}` → "2 saturated, 1 never"."""
+    """Return counts in words: "2 saturated, 1 never" for `{"saturated": 2, "never": 1}`."""
     return ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()) if count)

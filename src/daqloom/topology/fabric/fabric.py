@@ -35,7 +35,7 @@ class Node:
     guid: int = 0
     lid: int = 0
     port_names: tuple[str, ...] = ()
-    """Names of ports 1, 2, …; empty for ports with numbers only."""
+    """Names of ports 1, 2, …; empty if ports have only numbers."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def natural_order(nodes: Sequence[Node]) -> list[int]:
 
 
 def with_rate(fabric: Fabric, rate_bps: int) -> Fabric:
-    """Return the fabric with all links at one rate (b/s)."""
+    """Return a copy of the fabric whose links all have the same rate (b/s)."""
     cables = tuple(replace(cable, rate_bps=rate_bps) for cable in fabric.cables)
     return checked(replace(fabric, cables=cables))
 

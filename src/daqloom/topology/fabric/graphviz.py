@@ -1,4 +1,4 @@
-"""A fabric as text for Graphviz's `dot`: levels as ranks, parallel links as a line with a count."""
+"""Text for Graphviz's `dot`: switch levels as ranks, parallel links as a line with a count."""
 
 import json
 from collections import Counter

@@ -45,7 +45,7 @@ class HostNames:
 
 
 def expanded(text: str, where: str) -> Iterator[str]:
-    """Yield the names of a Slurm list, `node[001-096,100],login1`; raises TopologyError."""
+    """Yield the names of a Slurm list, `node[001-096,100],login1`. Raises TopologyError."""
     if not set("[],").intersection(text):
         yield text
         return

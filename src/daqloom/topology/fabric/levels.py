@@ -10,7 +10,7 @@ from daqloom.topology.fabric.fabric import End, Fabric
 
 HOST = -1
 UNREACHED = 0
-"""The level of a switch that no cable connects to a host."""
+"""Level of a switch that has no path of cables to a host."""
 NAMES = {HOST: "host", UNREACHED: "unreached", 1: "leaf", 2: "spine", 3: "core"}
 
 MOST_LEVELS = 8
@@ -24,7 +24,7 @@ Links = Mapping[int, Mapping[int, End]]
 
 @dataclass(frozen=True)
 class Balance:
-    """Capacity of a switch towards hosts and upwards (b/s)."""
+    """Capacity of a switch towards its hosts, and towards the level above (b/s)."""
 
     switch: int
     """Place in `fabric.switches`."""
@@ -84,7 +84,7 @@ def _levels(fabric: Fabric, links: Links) -> dict[int, int]:
 
 
 def tree_levels(fabric: Fabric) -> tuple[int, ...]:
-    """The level of each switch, in the order of `fabric.switches`."""
+    """Return the level of each switch, in the order of `fabric.switches`."""
     return tuple(_levels(fabric, switch_links(fabric)).values())
 
 
@@ -208,7 +208,7 @@ def _weigh(fabric: Fabric, level: Mapping[int, int], links: Links) -> Tree:
 
 
 def _across(fabric: Fabric, level: Mapping[int, int]) -> Counter[int]:
-    """The rate of each switch's cables to switches of its own level (b/s)."""
+    """Return the sum of cable rates between switches of the same level, by level (b/s)."""
     found: Counter[int] = Counter()
     for cable in fabric.cables:
         ends = cable.a.node, cable.b.node

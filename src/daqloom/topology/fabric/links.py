@@ -57,7 +57,7 @@ def switch_levels(network: Network, fabric: Fabric) -> list[str]:
 
 
 def means_by_kind(links: Iterable[LinkName], values: Iterable[float]) -> dict[str, float]:
-    """Return the mean of the values of all links of a kind and direction."""
+    """Return the mean of `values` (one per link) for each kind and direction of links."""
     kinds: dict[str, list[float]] = {}
     for link, value in zip(links, values, strict=True):
         kinds.setdefault(link.kind, []).append(value)
@@ -76,7 +76,7 @@ SPINE = 2
 
 
 def with_rates(network: Network, fabric: Fabric) -> Fabric:
-    """Return the fabric with the rates of `network.links`; raises TopologyError."""
+    """Return the fabric with the rates of `network.links`. Raises TopologyError."""
     if network.is_racks or network.links.are_alike:
         return fabric
     cables = [

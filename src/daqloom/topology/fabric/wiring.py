@@ -24,7 +24,7 @@ class Wiring:
     tail_port: NDArray[np.int32]
     head: NDArray[np.int32]
     head_port: NDArray[np.int32]
-    """(links,): the node and port where a link begins (tail) and ends (head)."""
+    """(links,): node and port at the begin of a link (tail) and at its end (head)."""
     rate_bps: NDArray[np.int64]
     """(links,): the rate of its cable (b/s)."""
     uplink: NDArray[np.int32]

@@ -25,7 +25,7 @@ class Outage:
     end_s: float
     """Infinity: to the end of the run."""
     links: tuple[int, ...] = ()
-    """Directed links that break: 2c leads from end a of cable c to its end b, 2c + 1 back."""
+    """Broken directed links. Of cable c, link 2c leads from end a to end b, and 2c + 1 back."""
     node: int = -1
     """Index of the node whose units, network card or host fail; -1: none."""
 

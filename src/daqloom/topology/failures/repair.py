@@ -32,7 +32,7 @@ UNCHANGED = (
 
 
 class Mended(NamedTuple):
-    """Tables and schedule; as many slots of readout units as of builder units."""
+    """Forwarding tables, and a schedule with equally many slots of readout and builder units."""
 
     routes: Routes
     readouts: Slots
@@ -118,7 +118,7 @@ class _Ways:
     def __init__(self, tree: _Tree, frames: Frames, ports: NDArray[np.int16]) -> None:
         self._tree, self._frames, self._ports = tree, frames, ports
         self._up_taken, self._down_taken = np.zeros((2, *tree.capacity.shape), np.int64)
-        """(leaves, spines): cables that flows take for a whole round."""
+        """(leaves, spines): number of cables that flows use during a whole round."""
 
     def routes(self) -> Routes:
         """Return tables; leaves without a common spine keep the entries of the given tables."""

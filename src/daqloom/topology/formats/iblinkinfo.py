@@ -31,7 +31,7 @@ _LANE_GBPS = {
     "106.25": "NDR",
     "212.5": "XDR",
 }
-"""Signalling rates of a lane as iblinkinfo prints them; some versions cut the decimals."""
+"""Generation by lane signalling rate, as iblinkinfo prints it; some versions omit decimals."""
 _HEAD = re.compile(r"(CA|Switch|RT|Router): (?:(0x[0-9a-f]{1,16}) )?(.{0,200}):\s*", re.IGNORECASE)
 _LINK = re.compile(
     r'\s*(?:(?P<guid>0x[0-9a-fA-F]{1,16})\s+(?:"\s*(?P<name>.{0,200}?)\s*"\s+)?)?'

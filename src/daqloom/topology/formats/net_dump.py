@@ -1,4 +1,4 @@
-"""The `.net_dump` of ibdiagnet: a block for each switch.
+"""Reader of ibdiagnet's `.net_dump`, which has a block of lines for each switch:
 
 "MF0;leaf0:MQM9700/U1", Mellanox, 0x00000000000000b0, LID 3
 #  : IB# : Sta : PhysSta : MTU : LWA : LSA : FEC mode : Retran : Neighbor Guid : N# : NLID : …

@@ -11,7 +11,7 @@ from daqloom.topology.schedule.slots import Slots
 
 
 def in_order(scenario: Scenario) -> list[UnitPlace]:
-    """Return the units of `hosts.units` in the order of their numbers."""
+    """Return the units of the key `hosts.units`, in the order of their numbers."""
     return sorted(scenario.hosts.units, key=attrgetter("unit"))
 
 

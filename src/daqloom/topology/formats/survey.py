@@ -45,7 +45,7 @@ class Plug(NamedTuple):
 
 @dataclass(frozen=True)
 class Device:
-    """A switch, an adapter with all its ports, or a router."""
+    """Device in a dump: a switch, an adapter with all its ports, or a router."""
 
     kind: Kind
     guid: int
@@ -57,7 +57,7 @@ class Device:
 
 
 class PortNames(NamedTuple):
-    """GUID and LID of an adapter's port in the subnet; 0 where the dump lacks them."""
+    """GUID and LID of an adapter's port in the subnet; 0 if the dump does not have them."""
 
     guid: int
     lid: int
@@ -73,7 +73,7 @@ class Report(NamedTuple):
 
 @dataclass
 class Survey:
-    """Devices and cables as a file lists them; every error names file and line."""
+    """Devices and cables that a file lists. Each error names the file and the line."""
 
     path: Path
     lines: CountedLines
@@ -89,7 +89,7 @@ class Survey:
         raise TopologyError(f"{self.path}, line {line}: {sentence}")
 
     def add(self, device: Device) -> None:
-        """Add a device that the file lists for the first time."""
+        """Add a device; raise TopologyError if the file has listed it before."""
         what = f'{device.kind} "{device.name}"'
         if other := self.devices.get(device.guid):
             self.fail(
@@ -131,7 +131,7 @@ class Survey:
         self.add_report(here, Report(line, there, rate_bps or 0))
 
     def add_report(self, here: Plug, report: Report) -> None:
-        """Add a report of a cable at `here`, the port of a known device."""
+        """Add what a line reports about the cable at port `here` of a known device."""
         device = self.devices[here.guid]
         if not 1 <= here.port <= device.ports:
             self.fail(report.line, f"{self.name(here)}: it has ports 1 to {device.ports}")
@@ -161,7 +161,7 @@ class Survey:
         return f'{device.kind} "{device.name}" port {plug.port}'
 
     def fabric(self) -> Fabric:
-        """Return the fabric, named after the file's folder; raises TopologyError."""
+        """Return the fabric, with the name of the file's folder. Raises TopologyError."""
         self._check_both_ends()
         self._check_lids()
         self._leave_out()

@@ -26,7 +26,7 @@ KINDS = (
     "of class-of-service shared-buffer"
 )
 LOWEST_ALPHA = 2.0**-7
-"""Alpha of Junos' `dynamic-threshold` 0; each step doubles it."""
+"""Alpha of Junos for `dynamic-threshold` 0; alpha doubles with each step."""
 MOST_LEVEL = 10
 """The highest `dynamic-threshold` of Junos."""
 POWERS = range(-8, 8)
@@ -44,7 +44,7 @@ class BufferChoice:
     """0: no cells."""
     alpha: float | None = None
     queue: int = 0
-    """Queue of each port that carries the traffic (SONiC)."""
+    """Number of the queue, at each port, that carries the traffic (SONiC)."""
     profile: str = ""
     """Buffer profile of that queue (SONiC); by default its profile in BUFFER_QUEUE."""
 

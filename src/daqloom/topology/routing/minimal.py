@@ -85,7 +85,7 @@ def ways_to_leaf(wiring: Wiring) -> Callable[[int], NDArray[np.bool_]]:
 
 @dataclass(frozen=True)
 class EqualCost:
-    """Forwarding tables in which a route may be a group of ports."""
+    """Forwarding tables whose routes may be groups of ports with equal cost."""
 
     ports: NDArray[np.uint16]
     """(switches, hosts): port to a host; 0: no route; number of ports + n: n-th group, from 1."""

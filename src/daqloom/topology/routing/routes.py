@@ -45,7 +45,7 @@ class Defect:
 
     kind: Kind
     switch: int
-    """Place in `fabric.switches`; `NONE` for a host without cable."""
+    """Index in `fabric.switches`; `NONE` for a host without a cable."""
     port: int
     destinations: tuple[int, ...]
     pairs: int
@@ -55,11 +55,11 @@ class Defect:
 
 @dataclass(frozen=True)
 class Paths:
-    """The paths of all (source, destination) pairs, as links; see `links`."""
+    """Paths of all (source, destination) pairs as sequences of links; `links` returns one."""
 
     wiring: Wiring
     rest: NDArray[np.int32]
-    """(hops, switches, hosts): the links from a switch to a host, `NONE` after arrival or loss."""
+    """(hops, switches, hosts): links from a switch to a host, then `NONE` on arrival or loss."""
     arrives: NDArray[np.bool_]
     """(switches + 1, hosts): whether packets arrive; the last row, for no switch, is False."""
     defects: tuple[Defect, ...]
@@ -147,7 +147,7 @@ def trace(fabric: Fabric, routes: Routes) -> Paths:
 
 @dataclass(frozen=True)
 class _Step:
-    """One hop from every switch towards every host; arrays (switches, hosts)."""
+    """Next hop from every switch towards every host; arrays have the shape (switches, hosts)."""
 
     wiring: Wiring
     link: NDArray[np.int32]

@@ -29,7 +29,7 @@ COUNTERS = 1 << 22
 
 @dataclass(frozen=True)
 class ShiftCheck:
-    """Flows per directed link over the phases of a schedule."""
+    """Numbers of flows on each directed link in the phases of a schedule."""
 
     worst: NDArray[np.int32]
     """(phases,): the most flows on one link."""
@@ -42,7 +42,7 @@ class ShiftCheck:
     slowest_link: NDArray[np.int32]
     """(phases,): the link with the value in `transfers`; `NONE` in a phase without flows."""
     link_worst: NDArray[np.int32]
-    """(links,): the most flows that a link carries in any phase."""
+    """(links,): the largest number of flows on a link in any phase."""
     link_conflicts: NDArray[np.int32]
     """(links,): number of phases in which a link carries more than one flow."""
     lost: int

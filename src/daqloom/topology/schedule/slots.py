@@ -31,7 +31,7 @@ def slots_of(hosts: Iterable[int]) -> Slots:
 
 
 def hosts_of(slots: Slots) -> list[int]:
-    """Return the hosts of the slots in their order, without dummies."""
+    """Return the hosts in the order of their slots, without dummies."""
     hosts: list[int] = slots[slots != DUMMY].tolist()
     return hosts
 
@@ -177,6 +177,6 @@ def _order_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def order_text(fabric: Fabric, slots: Slots) -> str:
-    """Return an order of nodes as the text that `read_order` reads."""
+    """Return the text of a node order, which `read_order` can read."""
     names = ["dummy" if host == DUMMY else fabric.hosts[host].name for host in slots.tolist()]
     return "\n".join([*names, ""])

@@ -1,4 +1,4 @@
-"""The network of a scenario: racks, a regular tree, imported dumps, or a list of cables."""
+"""Network of a scenario: racks, a regular tree, imported dumps, or a list of cables."""
 
 from collections.abc import Mapping
 from dataclasses import replace

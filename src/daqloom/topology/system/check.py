@@ -40,7 +40,7 @@ WHOLE_PODS = "leaf after leaf, by port, dummies for whole pods"
 
 @dataclass(frozen=True)
 class Schedule:
-    """A node order, and the check of linear shift over it."""
+    """Node order, and the result of checking linear shift with it."""
 
     what: str
     slots: Slots

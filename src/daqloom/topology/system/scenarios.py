@@ -26,12 +26,12 @@ MOST_TIME_S = 1000.0
 
 
 def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
-    """Read a scenario by name or by path; raises ScenarioError."""
+    """Return a scenario, by name or path of its file. Raises ScenarioError."""
     return settled(read.load(scenario, overrides))
 
 
 def override(scenario: Scenario, overrides: Overrides) -> Scenario:
-    """Return the same system with some keys changed. `overrides` are `["event.size=2 MB"]` or
+    """Return a copy of the scenario with some keys changed by `overrides`: `["event.size=2 MB"]` or
     `{"event.size": "2 MB"}`. Raises ScenarioError."""
     return settled(read.override(scenario, overrides))
 

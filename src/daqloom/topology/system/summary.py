@@ -1,4 +1,4 @@
-"""Record of `daqloom topology show`: levels, rates, capacity, irregularities."""
+"""Record that `daqloom topology show` prints: levels, rates, capacity, and irregularities."""
 
 from collections import Counter
 from collections.abc import Sequence

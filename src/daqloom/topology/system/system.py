@@ -41,7 +41,7 @@ from daqloom.topology.shapes.shape import Cabled, cabled
 
 @dataclass(frozen=True)
 class FabricSystem:
-    """The system that a scenario describes: cabled, routed and scheduled."""
+    """System that a scenario describes, with its cables, routes and schedule."""
 
     network: Network
     """The scenario's table `network`."""
@@ -57,7 +57,7 @@ class FabricSystem:
     spares: Slots
     """Spare host in each slot, in place of dummies or after all nodes; empty without spares."""
     mfp_bytes: list[int]
-    """Mean size of an MFP by readout unit (by slot) and stream; empty for pull building."""
+    """Mean MFP size by readout unit (in slot order) and stream (bytes); empty for pull building."""
     barrier_groups: list[int]
     """Barrier group of each readout unit in linear shift, by slot; empty: one group for all."""
     warnings: list[str]
@@ -71,7 +71,7 @@ class FabricSystem:
 
     @cached_property
     def links(self) -> list[LinkName]:
-        """Names of the directed links, in the order of cables."""
+        """Names of the directed links, in the order of `fabric.cables`."""
         return link_names(self.network, self.fabric)
 
     @cached_property

@@ -23,7 +23,7 @@ class Treatment:
 
 
 def treatment_of(instructions: Iterable[Record]) -> Treatment:
-    """Return the treatment that instructions describe. Raises RefusedError."""
+    """Return how a frame is treated by the given instructions. Raises RefusedError."""
     by_layout: dict[Layout, Record] = {}
     for instruction in instructions:
         if instruction.layout in by_layout:

@@ -38,7 +38,7 @@ class Address:
 
 
 def address_of(text: str) -> Address:
-    """Return the address in an entry of `control.openflow`. Raises MeasureError."""
+    """Return the address that an entry of `control.openflow` gives. Raises MeasureError."""
     kind, _, rest = text.partition(":")
     if kind == "punix":
         return Address(kind, path=rest)

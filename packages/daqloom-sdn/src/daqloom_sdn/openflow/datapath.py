@@ -24,7 +24,7 @@ class Controller(Protocol):
 
 
 class Datapath:
-    """State that all controllers of a switch share. `clock`: seconds that never decrease."""
+    """State that all controllers of a switch share. `clock` returns seconds that never decrease."""
 
     def __init__(self, running: RunningSwitch, clock: Callable[[], float] = time.monotonic) -> None:
         self.number = running.file.control.datapath

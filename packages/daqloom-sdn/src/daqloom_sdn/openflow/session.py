@@ -185,7 +185,7 @@ class Session:
 
 
 def _versions_of(hello: bytes) -> int | None:
-    """Return the versions up to 31 that a hello lists, as bits; None: no list."""
+    """Return the versions up to 31 in a hello, as bits; None if the hello has no list."""
     try:
         elements = messages.HELLO.decode(hello).elements
     except RefusedError:
