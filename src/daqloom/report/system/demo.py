@@ -66,7 +66,7 @@ def run(
     output: Path, console: Console, overrides: Mapping[str, str] | None = None
 ) -> BufferQuestion:
     """Run all methods, print a table, and write figures and results into the directory `output`.
-    `overrides` change scenario keys, such as `{"run.duration": "1 s"}` for a shorter run. Raise
+    `overrides` change scenario keys, such as `{"run.duration": "1 s"}` for a shorter run. Raises
     `OutputError` if files cannot be written."""
     scenario = load(SCENARIO, OPERATING_POINT | dict(overrides or {}))
     analysis = methods.analyse(scenario)

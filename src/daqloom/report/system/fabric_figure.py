@@ -39,7 +39,7 @@ MOST_TAGGED = 500
 
 def figure(fabric: Fabric, *, each_host: bool = False) -> Figure:
     """Return the figure. Unless `each_host`, leaves show only their number of hosts. A grey line
-    stands for all regular cables between two nodes; its width shows how many. Raise TopologyError
+    stands for all regular cables between two nodes; its width shows how many. Raises TopologyError
     if the fabric is too large."""
     found = anomalies(fabric)
     layout = lay_out(fabric, found, each_host=each_host)

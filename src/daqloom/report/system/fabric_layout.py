@@ -70,7 +70,7 @@ class Layout:
 
 def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False) -> Layout:
     """Return positions of all switches, and of hosts if `each_host`. `found` has the fabric's
-    `anomalies`. Raise TopologyError if the fabric has too many levels or switches."""
+    `anomalies`. Raises TopologyError if the fabric has too many levels or switches."""
     rows = _rows(fabric, each_host)
     if len(rows) > MOST_ROWS or max(map(len, rows), default=0) > MOST_IN_A_ROW:
         raise TopologyError(

@@ -47,8 +47,8 @@ WRITTEN = {"event_rate_hz": "written_event_rate_hz", "throughput_bps": "written_
 
 
 def figure(scenario: Scenario, result: Result) -> Figure:
-    """Return the figure, whose panels are those for which `result` has series. Raise OutputError if
-    `result` belongs to another scenario."""
+    """Return the figure, whose panels are those for which `result` has series. Raises OutputError
+    if `result` belongs to another scenario."""
     system = fabric_system(scenario)
     measured = result.method == "measure"  # has no loads of cables
     on_ethernet = scenario.network.technology == "ethernet"

@@ -60,7 +60,7 @@ class Block:
 
 
 def loads(fabric: Fabric, result: Result, duration_s: float) -> Loads:
-    """Return the loads from `result.series["ports"]`. Raise OutputError if a port is missing."""
+    """Return the loads from `result.series["ports"]`. Raises OutputError if a port is missing."""
     ports = result.series.get("ports", {})
     place = {name: row for row, name in enumerate(ports.get("name", ()))}
     ends = [fabric.end_name(end) for cable in fabric.cables for end in (cable.a, cable.b)]

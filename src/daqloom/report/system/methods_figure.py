@@ -41,7 +41,7 @@ WHOLE = 100.01
 
 
 def write(path: Path, found: MethodResults) -> None:
-    """Write the figure to a png, pdf or svg file, or a page with figure, verdict and table. Raise
+    """Write the figure to a png, pdf or svg file, or a page with figure, verdict and table. Raises
     OutputError if that fails."""
     notes = [
         f"Note, {result.method}: {warning}"

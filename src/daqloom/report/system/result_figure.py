@@ -40,8 +40,8 @@ def endings(scenario: Scenario) -> tuple[str, ...]:
 def write(path: Path, scenario: Scenario, result: Result) -> None:
     """Write the figure of a result. A rack has triangles of an analysis, or occupancy and latency
     of a run. A fabric, not as a page, has timeline, write latency and cable loads. A run with
-    faults, or a measurement without phases, has its course. Raise `OutputError` if `path` cannot be
-    written or ends in another extension."""
+    faults, or a measurement without phases, has its course. Raises `OutputError` if `path` cannot
+    be written or ends in another extension."""
     ending = path.suffix.lower()
     if ending not in endings(scenario):
         raise OutputError(
@@ -69,7 +69,7 @@ def write(path: Path, scenario: Scenario, result: Result) -> None:
 
 
 def write_comparison(path: Path, title: str, found: Comparison) -> None:
-    """Write a comparison's occupancies to a png, pdf or svg file. Raise OutputError on failure."""
+    """Write a comparison's occupancies to a png, pdf or svg file. Raises OutputError on failure."""
     panel = replace(comparison(found), title=title)
     matplotlib_renderer.save(Figure([panel], (10, 4.2)), path)
 
