@@ -9,8 +9,8 @@
 
 namespace daqloom::protocol {
 
-/// Pieces are contiguous and allocated from front to back, then from the front again; a rest that
-/// is too small for the next piece is skipped. Pieces may be freed in any order, but space is
+/// Pieces are contiguous, and allocated from front to back, then from the front again. Space at the
+/// end that is too small for the next piece is skipped. Pieces may be freed in any order; space is
 /// reused in the order of its allocation.
 ///
 ///     |      free      | oldest | … | newest |  free  |
@@ -20,8 +20,8 @@ class ByteRing {
     /// `capacity` above 0.
     explicit ByteRing(base::Bytes capacity) : capacity_(capacity) {}
 
-    /// The offset of a new piece; none if there is no space. Tags increase from piece to piece; at
-    /// least 1 byte.
+    /// Allocates a piece of at least 1 byte. Returns its offset; none if there is no space. Tags
+    /// must increase from piece to piece.
     std::optional<base::Bytes> push(std::uint64_t tag, base::Bytes bytes) {
         const base::Bytes start = start_of_next(bytes);
         if (start < 0) {
@@ -32,7 +32,7 @@ class ByteRing {
         return start;
     }
 
-    /// False: there is no such piece, or it has been freed.
+    /// Frees the piece with this tag. False: there is no such piece, or it was freed before.
     bool free(std::uint64_t tag) {
         const std::uint32_t place = lower_bound(tag);
         if (place == pieces_.size() || pieces_[place].tag != tag || pieces_[place].freed) {

@@ -1,4 +1,4 @@
-// Rates of making and checking generated data: limits of a run with every event checked.
+// Rates of generating and checking data: upper limits for a run that checks every event.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace daqloom::protocol {
 namespace {
 
-/// Bytes per second of fragments of one size, all in the first-level cache.
+/// Bytes per second for fragments of one size, with all data in the first-level cache.
 void BM_FillPattern(benchmark::State& state) {
     std::vector<std::uint8_t> payload(static_cast<std::size_t>(state.range(0)));
     std::uint64_t event = 0;

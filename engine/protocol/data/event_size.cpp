@@ -15,9 +15,9 @@ using Kind = EventSizeConfig::Kind;
 
 constexpr Bytes largest_event = Bytes{1} << 40;
 constexpr std::size_t most_bins = 1'000'000;
-/// Limit for a gaussian: the part below zero then adds less than 0.02 % to the mean.
+/// Limit for `gaussian`: cutting sizes off below zero then adds less than 0.02 % to the mean.
 constexpr double largest_gaussian_spread = 1.0 / 3.0;
-/// Limit for a gamma: beyond, nearly every event would be empty and a rare one gigantic.
+/// Limit for `gamma`: above it, nearly all events are empty and a few are gigantic.
 constexpr double largest_gamma_spread = 10.0;
 
 base::expected<void> check_spread(const EventSizeConfig& config, double largest_share,

@@ -59,18 +59,18 @@ class EventSizes {
 };
 
 /// The part of an event that one readout unit holds. The parts of all readout units add up to the
-/// event and differ by at most one byte; those of an event with fewer bytes than readout units may
-/// be empty.
+/// event and differ by at most one byte. Some parts are empty if the event has fewer bytes than
+/// there are readout units.
 constexpr base::Bytes fragment_size(base::Bytes event_size, ReadoutIndex readout,
                                     std::uint32_t readouts) {
     return event_size / readouts + (readout.value() < event_size % readouts ? 1 : 0);
 }
 
 /// The size of each readout unit's fragment: its part of the event, by weight. The parts add up to
-/// the event; an empty part is raised to one byte, so that every readout unit answers.
+/// the event, except that an empty part is raised to one byte, so that every readout unit answers.
 class FragmentShares {
   public:
-    /// One weight above zero for each readout unit; none at all: equal parts.
+    /// `weights`: one weight above zero for each readout unit, or empty for equal parts.
     FragmentShares(std::uint32_t readouts, const std::vector<double>& weights);
 
     [[nodiscard]] base::Bytes fragment(base::Bytes event_size, ReadoutIndex readout) const {
@@ -87,7 +87,7 @@ class FragmentShares {
     }
 
     std::uint32_t readouts_;
-    /// Cumulative shares from 0 to 1, one more than there are readout units; or empty.
+    /// Cumulative shares from 0 to 1, one more than there are readout units; empty: equal parts.
     base::Table<ReadoutIndex, double> cumulative_;
 };
 

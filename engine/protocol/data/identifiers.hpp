@@ -16,14 +16,14 @@ using BuilderIndex = base::Index<struct BuilderTag>;
 /// A readout unit, 0 … readouts − 1. It sends the fragments of one or more streams.
 using ReadoutIndex = base::Index<struct ReadoutTag>;
 
-/// A stream of a readout unit. In a MEP, the streams of all readout units have numbers instead.
+/// A stream of a readout unit, counted within this readout unit.
 using StreamIndex = base::Index<struct StreamTag>;
 
 /// A unit of a run, 0 … units − 1: the process of a node, with its readout unit, its builder unit
 /// or both.
 using UnitIndex = base::Index<struct UnitTag>;
 
-/// A multi-event packet: the MFPs of all streams of all readout units with this number.
+/// A multi-event packet (MEP): the MFPs with this number from all streams of all readout units.
 enum class MepId : std::uint64_t {};
 
 }  // namespace daqloom::protocol

@@ -1,4 +1,4 @@
-// Numbers in packets: little-endian, at any place.
+// Little-endian numbers in packets, at any offset.
 #pragma once
 
 #include <bit>

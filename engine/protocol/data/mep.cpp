@@ -36,7 +36,7 @@ void put_entry(const MepEntry& entry, std::uint32_t stream, std::span<std::uint8
     put_number<std::uint16_t>(memory, at + 14, static_cast<std::uint16_t>(entry.state));
 }
 
-/// The entries of a table, one after the other: each within the MEP, behind the one before.
+/// Validates the entries of a table in order: each lies within the MEP, behind the previous one.
 class Places {
   public:
     Places(std::uint32_t streams, Bytes mep) : end_(mep_overhead(streams)), mep_(mep) {}

@@ -24,13 +24,13 @@ namespace daqloom::protocol {
 
 enum class MepState : std::uint16_t {
     complete = 0,
-    /// The readout unit was lost before it had written the MFP; the reserved place may be left.
+    /// The readout unit was lost before it wrote the MFP; the space reserved for it may remain.
     missing = 1,
     empty = 2,  ///< the stream had no MFP for these events: 0 bytes
 };
 
-/// The handling of a MEP that lacks MFPs of lost readout units. One that lacks all of them is
-/// dropped either way.
+/// The handling of a MEP that lacks MFPs of lost readout units. A MEP that lacks all MFPs is
+/// dropped in both cases.
 enum class WhenIncomplete { deliver, drop };
 
 struct MepEntry {
@@ -56,26 +56,26 @@ inline constexpr std::uint32_t largest_mep_streams = 65'536;
 /// The size of a MEP's header and table, in front of its MFPs.
 constexpr base::Bytes mep_overhead(std::uint32_t streams) { return 40 + base::Bytes{16} * streams; }
 
-/// Writes header and table in front of MFPs that are there already; `mep` is all of the MEP. Fails
-/// for what `MepView::decode` would refuse.
+/// Writes header and table in front of the MFPs, which `mep` (all of the MEP) already contains.
+/// Fails if `MepView::decode` would refuse the result.
 base::expected<void> encode_mep(const MepHeader& header, std::span<const MepEntry> entries,
                                 std::span<std::uint8_t> mep);
 
-/// The size in a MEP's header, from its first `mep_overhead(0)` bytes or more.
+/// Reads the size of a MEP from its header, the first `mep_overhead(0)` bytes (or more).
 base::expected<base::Bytes> mep_size(std::span<const std::uint8_t> front);
 
-/// Whether the header's flag reports missing MFPs; for memory that may hold no MEP.
+/// Whether the header flag reports missing MFPs. `front` may be any memory, even without a MEP.
 bool lacks_mfps(std::span<const std::uint8_t> front);
 
-/// A view of a MEP in memory, which must not change meanwhile.
+/// A view of a MEP in memory, which must not change while the view exists.
 class MepView {
   public:
     /// Validates arbitrary bytes: fails unless every MFP of the table lies within `memory`, after
     /// the table and without overlap, and the size is that of `memory`.
     static base::expected<MepView> decode(std::span<const std::uint8_t> memory);
-    /// Number of bytes of the front that `size_from` needs; from `mep_overhead(0)` of them.
+    /// Number of first bytes that `size_from` needs. `front`: at least `mep_overhead(0)` bytes.
     static base::Bytes bytes_for_size(std::span<const std::uint8_t> front);
-    /// The size, if header and table at the front agree; MFPs are not read.
+    /// The MEP's size if its header and table in `front` are consistent; MFPs are not read.
     static std::optional<base::Bytes> size_from(std::span<const std::uint8_t> front);
 
     [[nodiscard]] const MepHeader& header() const { return header_; }

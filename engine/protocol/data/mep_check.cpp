@@ -11,7 +11,7 @@ namespace {
 using base::Bytes;
 using Memory = std::span<const std::uint8_t>;
 
-/// The offset of the first byte in [from, to) that is not zero; `to` if all are.
+/// The offset of the first byte in [from, to) that is not zero; `to` if all bytes are zero.
 Bytes first_not_zero(Memory memory, Bytes from, Bytes to) {
     while (from < to && memory[static_cast<std::size_t>(from)] == 0) {
         ++from;

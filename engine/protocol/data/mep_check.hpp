@@ -42,12 +42,12 @@ struct DataCheck {
     std::uint32_t unknown = 0;  ///< MFPs without data to compare with
 };
 
-/// Compares the MFP that fills `memory` with the generator's for the events from `event` on. No
-/// allocation unless it is malformed.
+/// Compares the MFP that fills `memory` with the generated MFP of the events from `event` on.
+/// Allocates only if the MFP is malformed.
 DataCheck check_mfp(const MfpGenerator& stream, std::uint64_t event,
                     std::span<const std::uint8_t> memory);
 
-/// Traces of the pattern in an MFP of which only its own header is known.
+/// Result of a search for the pattern in an MFP whose generator is unknown.
 struct PatternScan {
     DataFault fault = DataFault::none;  ///< pattern, padding, or malformed_mfp: the first
     std::uint64_t event = 0;            ///< event of the fault
@@ -55,12 +55,12 @@ struct PatternScan {
     std::uint64_t recognised = 0;  ///< fragments of 8 bytes or more that consist of the pattern
 };
 
-/// Scans the MFP that fills `memory`, to its end. Sizes are not checked against a table, but a
-/// wrong one shows: there is no padding where pattern is expected, and no pattern where padding is.
+/// Scans the whole MFP that fills `memory`. A wrong fragment size is detected without a table of
+/// sizes, because padding then lies in place of the pattern, or the pattern in place of padding.
 PatternScan scan_pattern(std::span<const std::uint8_t> memory);
 
-/// Checks all MFPs of the MEP that fills `memory`, and its table; gaps may hold anything.
-/// `streams`: possible ones, by ascending source id. No allocation unless it is malformed.
+/// Checks the table and all MFPs of the MEP that fills `memory`, but not the gaps between MFPs.
+/// `streams`: possible streams, by ascending source id. Allocates only if the MEP is malformed.
 DataCheck check_mep(std::span<const MfpGenerator> streams, std::span<const std::uint8_t> memory);
 
 }  // namespace daqloom::protocol

@@ -1,6 +1,6 @@
-// libFuzzer: no bytes make decoding a MEP read beyond them, what it decodes has the same header and
-// table when it is encoded again, and checking it as generated data ends with a fault or with all
-// counted.
+// libFuzzer: decoding any bytes as a MEP never reads beyond them; a decoded MEP has the same header
+// and table when encoded again; checking a MEP as generated data ends with a fault or with all
+// streams counted.
 #include <memory>
 #include <vector>
 
@@ -14,7 +14,7 @@ using namespace daqloom::protocol;
 
 namespace {
 
-/// The streams of the corpus: two, with two fragments of 5 bytes.
+/// The streams of the corpus: two streams, with two fragments of 5 bytes in each MFP.
 std::vector<MfpGenerator> generated() {
     const auto sizes = std::make_shared<PatternSizes>(FragmentSizes::fixed, 5, 1);
     return {*MfpGenerator::make({.source_id = 1, .packing = 2, .sizes = sizes}),

@@ -23,9 +23,9 @@ constexpr base::Bytes aligned(base::Bytes bytes, base::Bytes alignment) {
     return (bytes + alignment - 1) & -alignment;
 }
 
-/// Lays the MFPs out one after the other, in the order of their streams: `offsets[i]` is the header
-/// and the aligned sizes of all streams before i. Returns the size of the MEP, including the last
-/// MFP's padding. Sizes from 0 to `largest_mfp_size`, as many offsets, up to 2^30 of them.
+/// Lays the MFPs out in the order of their streams: `offsets[i]` is the sum of the aligned sizes of
+/// the header and of all streams before i. Returns the size of the MEP with the last padding.
+/// Precondition: as many offsets as sizes, at most 2^30; sizes from 0 to `largest_mfp_size`.
 constexpr base::Bytes lay_out(MepLayout layout, std::span<const base::Bytes> sizes,
                               std::span<base::Bytes> offsets) {
     base::Bytes end = aligned(layout.header, layout.alignment);

@@ -1,7 +1,7 @@
 // The multi-fragment packet (MFP): fragments of successive events from one stream.
 //
-// Layout as in LHCb's document EDMS 2100937, derived from public code and not checked against it;
-// this file contains all that is known of it. Little-endian:
+// Layout of LHCb's document EDMS 2100937, derived from public code and not checked against the
+// document; this file contains all that is known of the layout. Little-endian:
 //
 //     0  magic 0x40ce u16 | count u16 | packet size u32
 //     8  event id u64, of the first fragment
@@ -53,7 +53,7 @@ constexpr base::Bytes mfp_overhead(std::uint16_t fragments) {
     return mfp_header_bytes + padded_to(fragments, 2) + padded_to(base::Bytes{2} * fragments, 2);
 }
 
-/// Whether memory begins with the header of an MFP that has the size of the memory; its fragments
+/// Whether `memory` begins with an MFP header whose packet size is the size of `memory`. Fragments
 /// are not checked (see MfpView).
 constexpr bool has_declared_length(std::span<const std::byte> memory) {
     const auto at = [&](std::size_t place) {
@@ -64,17 +64,17 @@ constexpr bool has_declared_length(std::span<const std::byte> memory) {
            (at(4) | at(5) << 8 | at(6) << 16 | at(7) << 24) == memory.size();
 }
 
-/// Bytes of the fragments of an MFP, without headers and padding: the sum of their sizes, as far as
-/// these lie within `memory`. Precondition: has_declared_length.
+/// Sum of the sizes of an MFP's fragments, without headers and padding; 0 if the table of sizes
+/// exceeds `memory`. Precondition: has_declared_length.
 std::uint64_t fragment_bytes(std::span<const std::byte> memory);
 
 /// Writes an MFP to the front of `out`, with padding of zeros, and returns its size. Fails if there
-/// are too many fragments, one is too long, or `out` is too short.
+/// are too many fragments, a fragment is too long, or `out` is too short.
 base::expected<base::Bytes> encode_mfp(const MfpHeader& header,
                                        std::span<const MfpFragment> fragments,
                                        std::span<std::uint8_t> out);
 
-/// The packet size in an MFP's header, from its first `mfp_header_bytes` or more.
+/// Reads the packet size from an MFP's header, the first `mfp_header_bytes` bytes (or more).
 base::expected<base::Bytes> mfp_size(std::span<const std::uint8_t> front);
 
 /// A view of an MFP in memory; a range of MfpFragment.
@@ -120,10 +120,10 @@ class MfpView {
     /// The MFP at the front of `memory`. Validates arbitrary bytes: fails unless all of the MFP
     /// lies within `memory` and its packet size agrees with its fragments.
     static base::expected<MfpView> decode(std::span<const std::uint8_t> memory);
-    /// Number of bytes of the front that `size_from` needs; from `mfp_header_bytes` of them.
+    /// Number of first bytes that `size_from` needs. `front`: at least `mfp_header_bytes` bytes.
     static base::Bytes bytes_for_size(std::span<const std::uint8_t> front);
-    /// The packet size, if header, types and sizes at the front agree; fragments are not read.
-    /// Other bytes agree by chance once in 2^48.
+    /// The packet size if header, types and sizes in `front` are consistent; fragments are not
+    /// read. Other data are consistent by chance once in 2^48.
     static std::optional<base::Bytes> size_from(std::span<const std::uint8_t> front);
 
     [[nodiscard]] const MfpHeader& header() const { return header_; }

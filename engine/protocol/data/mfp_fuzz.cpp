@@ -1,5 +1,5 @@
-// libFuzzer: no bytes make decoding an MFP read beyond them, and what it decodes encodes to the
-// same packet, padding aside.
+// libFuzzer: decoding any bytes as an MFP never reads beyond them, and a decoded MFP is encoded to
+// the same packet, except for padding.
 #include <algorithm>
 #include <vector>
 

@@ -17,7 +17,7 @@ std::span<std::uint8_t> part(std::span<std::uint8_t> memory, Bytes at, Bytes byt
     return memory.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(bytes));
 }
 
-/// Writes zeros up to `end`; perhaps a few more, into bytes that are written later.
+/// Writes zeros up to `end`, and possibly a few bytes beyond, which are overwritten later.
 void pad(std::span<std::uint8_t> memory, Bytes at, Bytes end) {
     constexpr Bytes word = sizeof(std::uint64_t);
     if (end - at <= word && at + word <= static_cast<Bytes>(memory.size())) {

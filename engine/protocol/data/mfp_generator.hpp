@@ -20,21 +20,21 @@ struct MfpGeneratorConfig {
     std::shared_ptr<const PatternSizes> sizes = nullptr;
 };
 
-/// The MFPs of one stream. Cheap to copy; streams with fragments of the same mean share a table.
+/// The MFPs of one stream. Cheap to copy: streams with the same mean share a table of sizes.
 class MfpGenerator {
   public:
     static constexpr std::uint8_t version = 3;
     static constexpr std::uint8_t type = 0;  ///< type of every fragment
 
-    /// Fails without sizes, or if an MFP could become larger than its packet size can express.
+    /// Fails without `sizes`, or if an MFP could exceed the range of its 32-bit packet size.
     static base::expected<MfpGenerator> make(MfpGeneratorConfig config);
 
-    /// The MFP of the events from `event` on.
+    /// Size of the MFP of the events from `event` on.
     [[nodiscard]] base::Bytes bytes_of(std::uint64_t event) const;
     /// Upper limit on the sizes of the MFPs.
     [[nodiscard]] base::Bytes largest() const { return largest_; }
     /// Writes the MFP of the events from `event` on to the front of `out`, and returns its size.
-    /// Fails if `out` is too short; what it contains then is undefined.
+    /// Fails if `out` is too short, and then leaves its content undefined.
     base::expected<base::Bytes> generate(std::uint64_t event, std::span<std::uint8_t> out) const;
 
     [[nodiscard]] std::uint16_t source_id() const { return config_.source_id; }

@@ -13,13 +13,13 @@ enum class FragmentSizes {
     poisson,  ///< each size is Poissonian about its mean, in bytes
 };
 
-/// Upper limit on MFPs of some mean size: Poissonian sizes are cut off more than ten standard
-/// deviations above the mean.
+/// Upper limit on the sizes of MFPs with this mean: Poissonian sizes are cut off more than ten
+/// standard deviations above the mean.
 base::Bytes largest_mfp(FragmentSizes kind, base::Bytes mean);
 
 /// The sizes of one stream's successive MFPs, at least 1 byte. The sum of independent Poissonian
-/// sizes is Poissonian about the sum of their means: an MFP takes one draw, however many fragments
-/// it packs.
+/// sizes is Poissonian about the sum of their means, so one random draw gives the size of an MFP
+/// with any number of fragments.
 class MfpSizes {
   public:
     /// `mean`: mean size of an MFP, 0 or more.

@@ -15,12 +15,12 @@ constexpr std::uint64_t step = pattern_step;
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 constexpr std::size_t sizes_in_table = std::size_t{1} << 16;
 
-/// Bytes before the first that differs: words are little-endian.
+/// Number of equal bytes before the first different one, from the XOR of two words.
 std::size_t equal_bytes(std::uint64_t difference) {
     return static_cast<std::size_t>(std::countr_zero(difference)) / 8;
 }
 
-/// The last 8 bytes of a payload that ends `rest` bytes, 1 to 7, into the word after `last`.
+/// The last 8 bytes of a payload whose end is `rest` bytes (1 to 7) into the word after `last`.
 std::uint64_t across(std::uint64_t last, std::size_t rest) {
     return last >> 8 * rest | (last + step) << (64 - 8 * rest);
 }

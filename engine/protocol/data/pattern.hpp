@@ -16,17 +16,17 @@ namespace daqloom::protocol {
 
 inline constexpr std::uint64_t pattern_step = 0x9e3779b97f4a7c15;  ///< 2^64 over the golden ratio
 
-/// Hash of source id and event: every bit of them changes about half of the result.
+/// Hash of source id and event: each input bit changes about half of the bits of the result.
 constexpr std::uint64_t pattern_hash(std::uint16_t source_id, std::uint64_t event) {
     return base::mixed(event + pattern_step * (std::uint64_t{source_id} + 1));
 }
 
-/// The bytes of a stream's fragment of one event: 64-bit little-endian words w, w + c, w + 2c, …
-/// cut off at its size, where w is `pattern_hash` and c is `pattern_step`. A different source id,
-/// event, offset or length is detected.
+/// Writes the content of a stream's fragment of one event: 64-bit little-endian words w, w + c, w +
+/// 2c, … cut off at the fragment size, where w is `pattern_hash` and c is `pattern_step`. A check
+/// detects a different source id, event, offset or length.
 void fill_pattern(std::uint16_t source_id, std::uint64_t event, std::span<std::uint8_t> payload);
 
-/// The offset of the first byte that differs from the pattern; the size if there is none.
+/// The offset of the first byte that differs from the pattern; the payload's size if none does.
 std::size_t check_pattern(std::uint16_t source_id, std::uint64_t event,
                           std::span<const std::uint8_t> payload);
 
@@ -37,13 +37,13 @@ class PatternSizes {
     static constexpr base::Bytes largest_fragment = 65'535;
 
     /// `mean`: mean size of a fragment, 0 to `largest_mean`. The constructor draws a table of 2^16
-    /// sizes; the first 16 bits of `pattern_hash` select a fragment's size in it. All processes
+    /// sizes, in which the first 16 bits of `pattern_hash` select a fragment's size. All processes
     /// have the same table for the same arguments.
     PatternSizes(FragmentSizes kind, base::Bytes mean, std::uint64_t seed);
 
-    /// Sizes of a readout unit's parts of events, each in `pieces` pieces: piece p of event k is
-    /// numbered k × pieces + p. The first 2^16 pieces belong to the events that a simulation with
-    /// this seed draws; then these repeat. Fails with one sentence where a piece is too large.
+    /// Sizes of a readout unit's parts of events, each split into `pieces` pieces: piece p of event
+    /// k has number k × pieces + p. The first 2^16 pieces have the event sizes that a simulation
+    /// with this seed draws; then the sizes repeat. Fails if a piece is too large.
     static base::expected<PatternSizes> of_events(const EventSizeConfig& events,
                                                   const FragmentShares& shares,
                                                   ReadoutIndex readout, std::uint32_t pieces,

@@ -1,17 +1,16 @@
-// DAQPIPE's event building: a few events in parallel per builder, a few fragments of each in
-// flight, in the order of a barrel shifter, without barriers.
+// DAQPIPE's event building: each builder unit collects a few events in parallel, with a few
+// fragments of each in flight, in the order of a barrel shifter, without barriers.
 //
-// The event manager (event_manager.hpp) gives a builder as many events at a time as it has credits:
-// EventManagerConfig::concurrent_events. For each fragment a message then gives its place in the
-// builder's memory, and the fragment is written there.
+// The event manager (event_manager.hpp) assigns a builder unit as many events at a time as it has
+// credits. For each fragment, a request message names a place in the builder unit's memory, to
+// which the readout unit writes the fragment.
 //
-// - Pull: the builder sends these messages one by one, as its fragments arrive.
-// - Push: it sends them all when it gets the event, and the readout units pace themselves.
-// - Timed: a fragment is sent only in its time slot, by a common clock: in slot n the readout unit
-//   n places beyond the builder sends. Pull or push alike.
+// - Pull: the builder unit sends the requests one by one, as fragments arrive.
+// - Push: it sends all requests of an event at once, and readout units limit their writes.
+// - Timed (pull or push): in slot n of a common clock, readout unit (b + n) mod readouts sends to
+//   builder unit b.
 //
-// All three use the same two machines with other limits: pull limits the builder unit
-// (`parallel_sends`), push limits the readout unit.
+// In pull, `parallel_sends` limits the builder unit's requests; in push, the readout unit's writes.
 #pragma once
 
 #include <algorithm>
@@ -42,15 +41,15 @@ struct DaqpipeBuilderConfig {
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
 };
 
-/// Untimed, the k-th request of an event goes to readout unit (self + k) mod readouts: builder
-/// units that are in step (which nothing enforces) never request from the same readout unit.
+/// The builder unit of DAQPIPE. Untimed, the k-th request of an event goes to readout unit (self +
+/// k) mod readouts: builder units in step (nothing enforces this) never use the same readout unit.
 ///
 /// Invariants: every fragment of an event is requested once, to memory that overlaps no other
 /// fragment; at most `parallel_sends` fragments of an event are in flight; an event is built once,
 /// when its last fragment has arrived. Invalid input is counted and otherwise ignored.
 ///
-/// An epoch ends with on_close: when is_drained, every assigned event has the fragments of all live
-/// readout units; on_end delivers those that lack fragments of lost units.
+/// on_close ends an epoch. Once is_drained, every assigned event has the fragments of all live
+/// readout units. on_end delivers or drops the events that lack fragments of lost units.
 class DaqpipeBuilder : public RequestingBuilder {
   public:
     using Config = DaqpipeBuilderConfig;
@@ -113,7 +112,7 @@ class DaqpipeBuilder : public RequestingBuilder {
         out.done(event);
     }
 
-    /// Timed: a time slot begins, counted from 0.
+    /// Timed: begins time slot `slot`, counted from 0.
     template <RequestingOut Out>
     void on_slot(std::uint64_t slot, Out& out) {
         if (!config_.is_timed || (now_ && slot <= *now_)) {
@@ -128,9 +127,9 @@ class DaqpipeBuilder : public RequestingBuilder {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The epoch is being closed: no events are taken beyond the number of on_last_assignment, and
-    /// nothing arrives from lost readout units any more. Called again when more are lost.
-    /// Precondition: these units exist.
+    /// Begins the end of the epoch: events are accepted up to the total of on_last_assignment, and
+    /// nothing more arrives from lost readout units. Called again when more are lost. Precondition:
+    /// the units in `lost` exist.
     template <RequestingOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
         for (const ReadoutIndex readout : lost) {
@@ -143,11 +142,11 @@ class DaqpipeBuilder : public RequestingBuilder {
         }
     }
 
-    /// After on_close: all fragments of assigned events that live readout units hold have arrived.
+    /// After on_close: whether all assigned events have the fragments of all live readout units.
     [[nodiscard]] bool is_drained() const;
 
-    /// The epoch is over: events that still lack fragments are delivered or dropped, in the order
-    /// of their assignment. Precondition: is_drained.
+    /// Ends the epoch: events that lack fragments are delivered or dropped (`when_incomplete`), in
+    /// the order of their assignment. Precondition: is_drained.
     template <RequestingOut Out>
     void on_end(Out& out) {
         for (std::uint32_t place = 0; place < in_turn_.size();) {
@@ -206,7 +205,7 @@ class DaqpipeBuilder : public RequestingBuilder {
         }
     }
 
-    /// Next readout unit to request from; none: all are requested, or it is not its turn.
+    /// Readout unit of the next request. Timed: none if the slot's fragment is requested or lost.
     [[nodiscard]] std::optional<ReadoutIndex> next_readout(SlotTable::Slot slot) {
         if (!config_.is_timed) {
             std::uint32_t& next = events_[slot].next;
@@ -254,8 +253,8 @@ struct DaqpipeReadoutConfig {
     ReadoutIndex self{};
     std::uint32_t builders = 1;
     std::uint32_t credits = 1;  ///< credits of a builder: limit on its waiting requests
-    /// Limit on fragments in flight; 0: none (pull). For the load of a pull: its credits × parallel
-    /// sends.
+    /// Limit on fragments in flight; 0: no limit (pull). A push with the pull's credits ×
+    /// `parallel_sends` here causes the same load.
     std::uint32_t parallel_sends = 0;
     bool is_timed = false;  ///< sends in time slots
 };
@@ -269,22 +268,22 @@ struct DaqpipeWrite {
     friend constexpr bool operator==(const DaqpipeWrite&, const DaqpipeWrite&) = default;
 };
 
-/// The outputs of a readout unit, which the driver implements. They must not call the unit back.
+/// The outputs of a readout unit, implemented by its driver. They must not call the unit back.
 template <class Out>
 concept DaqpipeReadoutOut = requires(Out& out, const DaqpipeWrite& write) {
-    /// Write, notify the builder when all bytes have arrived, and call on_write_done.
+    /// Write the fragment, notify the builder unit of its arrival, and call on_write_done.
     out.write(write);
 };
 
-/// Untimed, builder units are served in turn, from the unit's own number downwards, as they request
-/// in barrel order; a builder unit without a pending request is skipped. Requests of a builder unit
-/// are served in order of arrival. Timed, in slot n only builder unit (self − n) mod builders is
-/// served.
+/// The readout unit of DAQPIPE. Untimed, it serves builder units in turn, from its own number
+/// downwards (barrel order), and skips those without a pending request. Requests of one builder
+/// unit are served in order of arrival. Timed, only builder unit (self − n) mod builders is served
+/// in slot n.
 ///
-/// Invariants: a request is served once, while fragments in flight keep within their limit; invalid
-/// input is counted and otherwise ignored.
+/// Invariants: a request is served once; fragments in flight stay within their limit. Invalid input
+/// is counted and otherwise ignored.
 ///
-/// An epoch ends with on_close: when is_drained, all requests of live builders have been served.
+/// on_close ends an epoch. Once is_drained, all requests of live builder units have been served.
 class DaqpipeReadout {
   public:
     struct Counters {
@@ -331,7 +330,7 @@ class DaqpipeReadout {
         write_what_the_limits_permit(out);
     }
 
-    /// Timed: a time slot begins, counted from 0.
+    /// Timed: begins time slot `slot`, counted from 0.
     template <DaqpipeReadoutOut Out>
     void on_slot(std::uint64_t slot, Out& out) {
         if (!config_.is_timed || (now_ && slot <= *now_)) {
@@ -345,12 +344,12 @@ class DaqpipeReadout {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The total number of fragments that the builder requests. May come before on_close, and
-    /// before those requests.
+    /// Sets the total number of fragments that the builder unit requests in this epoch. May be
+    /// called before on_close and before the last requests arrive.
     void on_last_request(BuilderIndex builder, std::uint64_t requests);
 
-    /// The epoch is being closed: requests of lost builders are dropped, and writes to them are not
-    /// awaited. Called again when more are lost. Precondition: these builders exist.
+    /// Begins the end of the epoch: requests of lost builder units are dropped, and writes to them
+    /// are not awaited. Called again when more are lost. Precondition: the units in `lost` exist.
     template <DaqpipeReadoutOut Out>
     void on_close(std::span<const BuilderIndex> lost, Out& out) {
         is_closing_ = true;
@@ -360,11 +359,11 @@ class DaqpipeReadout {
         write_what_the_limits_permit(out);
     }
 
-    /// After on_close: all fragments requested by live builders have been written.
+    /// After on_close: whether all fragments requested by live builder units have been written.
     [[nodiscard]] bool is_drained() const;
 
-    /// One more than the last event number of which it has written a fragment: the next epoch
-    /// begins with the largest of all live units.
+    /// One more than the last event number whose fragment was written. The next epoch begins with
+    /// the largest value of all live units.
     [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -407,7 +406,7 @@ class DaqpipeReadout {
         }
     }
 
-    /// Sets `in_turn_` to the builder to be served. False: timed, and it has no request.
+    /// Sets `in_turn_` to the builder unit to serve. False: timed, and it has no request.
     bool find_who_is_next() {
         if (config_.is_timed) {
             return now_ && !builders_[in_turn_].waiting.empty();

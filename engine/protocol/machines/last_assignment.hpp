@@ -1,5 +1,5 @@
-// The last event of an epoch that a builder unit is assigned, and the time for reporting it to its
-// readout units.
+// The number of events assigned to a builder unit in an epoch, and when the builder unit reports
+// this total to its readout units.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace daqloom::protocol {
 
-/// Counts events assigned to the builder unit.
+/// Total of an epoch's assignments. The caller counts the assigned events.
 class LastAssignment {
   public:
     /// Whether all events of the epoch are assigned.
@@ -15,7 +15,7 @@ class LastAssignment {
 
     /// The epoch is being closed.
     void close() { is_closing_ = true; }
-    /// Sets the total number of events. False: it is set already, or more are assigned.
+    /// Sets the total number of events. False: it is set already, or below `assigned`.
     [[nodiscard]] bool set(std::uint64_t events, std::uint64_t assigned) {
         if (last_ != unknown || events < assigned) {
             return false;
@@ -26,7 +26,7 @@ class LastAssignment {
     /// Sets the total to the events assigned until now.
     void end_at(std::uint64_t assigned) { last_ = assigned; }
 
-    /// True once: the epoch is being closed, and all its events are assigned.
+    /// Whether to report the total: true once, when the epoch is closing and all is assigned.
     [[nodiscard]] bool is_due(std::uint64_t assigned) {
         if (!is_closing_ || is_reported_ || !is_reached(assigned)) {
             return false;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t most_readouts = 1'000'000;
 constexpr std::uint32_t most_concurrent_events = 1'000'000;
-/// Limit on the bits of arrived fragments: 128 MiB.
+/// Limit on the fragments of all concurrent events: one bit for each takes 128 MiB.
 constexpr std::uint64_t most_pull_fragments = std::uint64_t{1} << 30;
 
 }  // namespace

@@ -25,16 +25,16 @@ struct PullBuilderConfig {
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
 };
 
-/// Requests go out oldest event first, readout units in the order 0, 1, …, as many at once as the
-/// limit on outstanding fragments permits.
+/// The builder unit of the pull protocol. It requests the fragments of the oldest event first, from
+/// readout units 0, 1, …, as many at once as the limit on outstanding fragments permits.
 ///
 /// Invariants: every fragment of an assigned event is requested once; an event is built once, when
 /// its last fragment has arrived; outstanding fragments and held events stay within their limits.
 /// Invalid input (a duplicate event or fragment, a fragment that was not requested, …) is counted
 /// and otherwise ignored.
 ///
-/// An epoch ends with on_close: lost readout units are not awaited any more, and an event with all
-/// fragments of the others is delivered or dropped. When is_drained, no event is left.
+/// on_close ends an epoch: lost readout units are no longer awaited, and an event with the
+/// fragments of all live ones is delivered or dropped. Once is_drained, no event is left.
 class PullBuilder : public RequestingBuilder {
   public:
     using Config = PullBuilderConfig;
@@ -73,7 +73,7 @@ class PullBuilder : public RequestingBuilder {
         request_what_the_limit_permits(out);
     }
 
-    /// The readout unit has answered that it has no such fragment.
+    /// The readout unit has answered that it does not have the requested fragment.
     template <RequestingOut Out>
     void on_missing(EventId event, ReadoutIndex readout, Out& out) {
         const SlotTable::Slot slot = expected_in(event, readout);
@@ -98,9 +98,9 @@ class PullBuilder : public RequestingBuilder {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The epoch is being closed: no events are taken beyond the number of on_last_assignment, and
-    /// nothing arrives from lost readout units any more. Called again when more are lost.
-    /// Precondition: these units exist.
+    /// Begins the end of the epoch: events are accepted up to the total of on_last_assignment, and
+    /// nothing more arrives from lost readout units. Called again when more are lost. Precondition:
+    /// the units in `lost` exist.
     template <RequestingOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
         last_assignment_.close();
@@ -111,7 +111,7 @@ class PullBuilder : public RequestingBuilder {
         request_what_the_limit_permits(out);
     }
 
-    /// After on_close: all assigned events have been delivered or dropped.
+    /// After on_close: whether all assigned events have been delivered or dropped.
     [[nodiscard]] bool is_drained() const {
         return last_assignment_.is_reported() &&
                counters_.assigned == counters_.built + counters_.incomplete + counters_.dropped;
@@ -148,7 +148,7 @@ class PullBuilder : public RequestingBuilder {
         }
     }
 
-    /// Settles a fragment: it has arrived, or never will. Precondition: it is not settled.
+    /// Settles a fragment that has arrived or never will. Precondition: it is not yet settled.
     template <RequestingOut Out>
     void settle(SlotTable::Slot place, ReadoutIndex readout, Out& out) {
         settled_of(place)[readout.value() / 64] |= std::uint64_t{1} << (readout.value() % 64);
@@ -164,7 +164,7 @@ class PullBuilder : public RequestingBuilder {
         out.built(slot.event, place);
     }
 
-    /// Settles a fragment that will never arrive. Precondition: it is not settled.
+    /// Settles a fragment that will never arrive. Precondition: the fragment is not settled.
     template <RequestingOut Out>
     void lack(SlotTable::Slot place, ReadoutIndex readout, Out& out) {
         ++slots_[place].missing;
@@ -211,7 +211,7 @@ class PullBuilder : public RequestingBuilder {
         out.done(event);
     }
 
-    /// The slot of an event whose fragment was requested and has not arrived; otherwise `none`.
+    /// The event's slot if the fragment is requested and has not arrived; otherwise `none`.
     [[nodiscard]] SlotTable::Slot expected_in(EventId event, ReadoutIndex readout) const {
         const SlotTable::Slot slot = slot_of(event);
         const bool is_expected =

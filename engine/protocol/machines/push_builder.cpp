@@ -15,7 +15,7 @@ using base::Bytes;
 constexpr std::uint32_t most_units = 65'536;
 constexpr std::uint32_t most_streams = 1'024;
 constexpr std::uint32_t most_meps = 1'000'000;
-/// Limit on MFPs under construction: 512 MiB of sizes.
+/// Limit on MFPs under construction: their sizes take 512 MiB.
 constexpr std::uint64_t most_mfps = std::uint64_t{1} << 26;
 constexpr Bytes largest_output = Bytes{1} << 50;
 
@@ -107,8 +107,8 @@ bool PushBuilder::fits(ReadoutIndex readout, MepId mep, std::span<const Bytes> s
         sizes.size() != config_.streams[readout]) {
         return false;
     }
-    // A readout unit announces `announced_meps` beyond what was answered, and what was answered is
-    // at most `concurrent_meps` beyond the oldest: the slot is free.
+    // A readout unit announces at most `announced_meps` beyond the answered MEPs, and these are at
+    // most `concurrent_meps` beyond the oldest one, so the slot is free.
     const std::uint64_t turn = turn_of(mep, config_.builders);
     if (turn < next_to_answer_ || turn - next_to_answer_ >= config_.announced_meps ||
         announced_[slot_of(turn) * readouts() + readout.value()]) {

@@ -19,7 +19,7 @@
 
 namespace daqloom::protocol {
 
-/// Builder unit of a MEP: its number determines it, without a central scheduler.
+/// Builder unit of a MEP, given by the MEP number alone, without a central scheduler.
 constexpr BuilderIndex builder_of(MepId mep, std::uint32_t builders) {
     return BuilderIndex(static_cast<std::uint64_t>(mep) % builders);
 }
@@ -30,7 +30,7 @@ constexpr std::uint64_t turn_of(MepId mep, std::uint32_t builders) {
 constexpr MepId mep_of(BuilderIndex builder, std::uint64_t turn, std::uint32_t builders) {
     return MepId{turn * builders + builder.value()};
 }
-/// The first MEP number beyond the builder's turns before `turn`.
+/// One more than the builder unit's last MEP number before turn `turn`; 0 if there is none.
 constexpr std::uint64_t meps_before(BuilderIndex builder, std::uint64_t turn,
                                     std::uint32_t builders) {
     return turn == 0 ? 0 : static_cast<std::uint64_t>(mep_of(builder, turn - 1, builders)) + 1;
@@ -51,26 +51,26 @@ struct PushBuilderConfig {
     BuilderIndex self{};
     std::uint32_t builders = 1;
     base::Table<ReadoutIndex, std::uint32_t> streams = {1};
-    /// Limit on answered MEPs, counted from the oldest that is not built. At least as many as a
-    /// readout unit sends per phase.
+    /// Limit on answered MEPs, counted from the oldest one that is not yet built. At least the
+    /// number of MEPs that a readout unit sends per phase.
     std::uint32_t concurrent_meps = 2;
-    /// The value of the readout units.
+    /// Limit on MEPs announced and not yet answered, as in PushReadoutConfig.
     std::uint32_t announced_meps = 1;
     base::Bytes output_buffer = base::Bytes{1} << 30;
     /// Bytes of a usual MEP in the output buffer, padding included; 0: unknown.
     base::Bytes usual_mep = 0;
-    /// MEPs that fill the output buffer, however small they are.
+    /// Limit on MEPs in the output buffer, independent of their sizes.
     std::uint64_t output_meps = std::numeric_limits<std::uint64_t>::max();
     WhenFull when_full = WhenFull::discard;
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
     MepLayout layout = {};
 };
 
-/// An error if the output buffer is smaller than one MEP of `usual_mep` bytes: all MEPs would be
-/// discarded at once.
+/// Fails if the output buffer is smaller than one MEP of `usual_mep` bytes, because all MEPs would
+/// be discarded.
 base::expected<void> check_output(base::Bytes output_buffer, base::Bytes usual_mep);
 
-/// The outputs of a builder unit, which the driver implements. They must not call the unit back.
+/// The outputs of a builder unit, implemented by its driver. They must not call the unit back.
 template <class Out>
 concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, base::Bytes bytes,
                                   std::span<const base::Bytes> offsets, std::uint64_t turn) {
@@ -82,8 +82,7 @@ concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, bas
     /// The MEP lies at this offset of the output buffer: process it, then call on_processed.
     out.built(mep, bytes, bytes);
     // ---- when an epoch ends
-    /// Notify the readout unit that the turns before this one are answered, and that the epoch is
-    /// being closed.
+    /// Notify the readout unit that the epoch is closing and all turns before `turn` are answered.
     out.closing(readout, turn);
     /// Notify the readout unit that no MEP of this or a later turn will be answered.
     out.last_answer(readout, turn);
@@ -91,21 +90,21 @@ concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, bas
     out.incomplete(mep, bytes, bytes);
 };
 
-/// MEPs are answered in order, each when all readout units have announced its sizes. A MEP is
-/// granted if the output buffer has space for it, which it keeps until it has been processed.
+/// The builder unit of the push protocol. It answers MEPs in order, each when all readout units
+/// have announced its sizes: it grants the MEP if the output buffer has space. The MEP keeps the
+/// space until it has been processed.
 ///
 /// Invariants: a MEP is answered once, with the same answer to all readout units; no two MEPs
 /// overlap in the output buffer; a granted MEP is built once, when its last MFP has arrived; at
 /// most `concurrent_meps` are granted and not yet built. Messages may be reordered. Invalid input
 /// (duplicate sizes, an MFP that was not granted, …) is counted and otherwise ignored.
 ///
-/// An epoch ends with on_close: builder units send the last MEP that they have answered to all
-/// readout units, which announce all MEPs up to the furthest of these to the other builder units,
-/// so that no number is left out. When is_drained, every granted MEP has the MFPs of all live
-/// readout units, which write all that was granted; on_end delivers the MEPs that lack MFPs of lost
-/// units.
+/// on_close ends an epoch: builder units send the number of their last answered MEP to all readout
+/// units. Readout units announce all MEPs up to the largest of these numbers to the other builder
+/// units, so that no number is left out. Once is_drained, every granted MEP has the MFPs of all
+/// live readout units. on_end delivers or drops the MEPs that lack MFPs of lost units.
 ///
-/// In a MEP, the streams of all readout units are numbered through.
+/// In a MEP, streams are numbered consecutively over all readout units.
 class PushBuilder {
   public:
     struct Counters {
@@ -183,8 +182,8 @@ class PushBuilder {
         go_on(out);
     }
 
-    /// MEPs from this turn on may not be answered, until the next call; at first there is no limit.
-    /// Announcements meanwhile are kept.
+    /// Forbids answers to MEPs from turn `turn_end` on, until the next call. Their announcements
+    /// are kept. Before the first call there is no limit.
     template <PushBuilderOut Out>
     void on_lease(std::uint64_t turn_end, Out& out) {
         leased_until_ = turn_end;
@@ -193,9 +192,9 @@ class PushBuilder {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The epoch is being closed: MEPs are answered only up to the furthest of the other builder
-    /// units, and lost readout units send nothing more. Called again if more are lost, or if it
-    /// takes too long: from then on, no MEP waits for space. Precondition: these units exist.
+    /// Begins the end of the epoch: MEPs are answered up to the last one that any builder unit has
+    /// answered. Called again if more readout units are lost or the end takes too long: MEPs
+    /// without space are then discarded. Precondition: the units in `lost` exist.
     template <PushBuilderOut Out>
     void on_close(std::span<const ReadoutIndex> lost, Out& out) {
         for (const ReadoutIndex readout : lost) {
@@ -213,7 +212,7 @@ class PushBuilder {
         go_on(out);
     }
 
-    /// The readout unit announces all MEPs before this turn, and requires no further answers.
+    /// The readout unit announces all MEPs before turn `turn_end`, and needs no later answers.
     template <PushBuilderOut Out>
     void on_last_announcement(ReadoutIndex readout, std::uint64_t turn_end, Out& out) {
         if (!lost_.contains(readout) || !is_closing_ || lost_[readout] ||
@@ -225,11 +224,11 @@ class PushBuilder {
         go_on(out);
     }
 
-    /// After on_close: all turns are answered, and all granted MFPs of live readout units are here.
+    /// After on_close: whether all turns are answered and all granted MFPs of live units arrived.
     [[nodiscard]] bool is_drained() const { return has_answered_last_ && awaited_ == 0; }
 
-    /// The epoch is over: MEPs that still lack MFPs are delivered or dropped, in order. Delivered
-    /// MEPs keep their place until on_processed. Precondition: is_drained.
+    /// Ends the epoch: MEPs that lack MFPs are delivered or dropped, in order. Delivered MEPs keep
+    /// their place in the output buffer until on_processed. Precondition: is_drained.
     template <PushBuilderOut Out>
     void on_end(Out& out) {
         for (std::uint64_t turn = oldest_; turn < next_to_answer_; ++turn) {
@@ -259,7 +258,7 @@ class PushBuilder {
 
     // ---- contents of a MEP: during `built` and `incomplete` ------------------------------------
 
-    /// Sizes of the MEP's MFPs, per stream, 0 for an empty one. `lay_out` derives the offsets.
+    /// Sizes of the MEP's MFPs, one per stream, 0 for an empty MFP.
     [[nodiscard]] std::span<const base::Bytes> sizes_of(MepId mep) const {
         return std::span(sizes_).subspan(slot_of(turn_of(mep, config_.builders)) * streams(),
                                          streams());
@@ -284,7 +283,7 @@ class PushBuilder {
     }
     /// Stream with this number. Precondition: the number exists.
     [[nodiscard]] Stream stream_of(std::uint32_t number) const;
-    /// Lower limit on turns of MFPs being written; the upper one is `concurrent_meps` further.
+    /// Oldest turn that is not done. No MFP is being written `concurrent_meps` or more turns later.
     [[nodiscard]] std::uint64_t oldest_turn() const { return oldest_; }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -347,8 +346,8 @@ class PushBuilder {
         }
     }
 
-    /// Answers the last turns when all live readout units have announced their number. With a lost
-    /// readout unit, unanswered MEPs can never be answered.
+    /// Sends the last answer once all live readout units have made their last announcement. If a
+    /// readout unit is lost, unanswered MEPs are counted as discarded.
     template <PushBuilderOut Out>
     void answer_the_last(Out& out) {
         std::uint64_t first_end = no_end;
@@ -376,7 +375,7 @@ class PushBuilder {
             [&](ReadoutIndex readout) { out.last_answer(readout, next_to_answer_); });
     }
 
-    /// Answers a MEP. False: it has to wait for room.
+    /// Answers the next MEP. False: the MEP waits for space in the output buffer.
     template <PushBuilderOut Out>
     bool answer_next(Out& out) {
         const std::size_t slot = slot_of(next_to_answer_);
@@ -420,8 +419,8 @@ class PushBuilder {
         return true;
     }
 
-    /// Visits readout units in the order in which linear shifting lets them send here, so that
-    /// builders do not all begin with the same one.
+    /// Visits readout units in the order in which the linear shift lets them send to this builder
+    /// unit, so that not all builder units begin with the same readout unit.
     template <class Action>
     void for_each_readout(Action action) const {
         for (std::uint32_t i = 0; i < readouts(); ++i) {
@@ -446,8 +445,8 @@ class PushBuilder {
     [[nodiscard]] std::uint32_t readouts() const {
         return static_cast<std::uint32_t>(config_.streams.size());
     }
-    /// Slot of a turn: turns from `oldest_` on have one each, as many as can be granted or
-    /// announced.
+    /// Index of a turn in `meps_`: each turn from `oldest_` on that can be granted or announced has
+    /// its own slot.
     [[nodiscard]] std::size_t slot_of(std::uint64_t turn) const {
         return static_cast<std::size_t>(turn % meps_.size());
     }

@@ -1,5 +1,5 @@
 // The readout unit of the push protocol: holds multi-fragment packets (MFPs) of several streams,
-// announces their sizes, and writes each to its place when it is its builder's turn.
+// announces their sizes, and writes each MFP to its granted place in the turn of its builder unit.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace daqloom::protocol {
 struct PushReadoutConfig {
     std::uint32_t streams = 1;
     std::uint32_t builders = 1;
-    /// MFPs of a stream in its buffer at once.
+    /// Limit on MFPs in the buffer of one stream.
     std::uint32_t buffered_mfps = 1;
     base::Bytes stream_buffer = base::Bytes{1} << 30;
     base::Bytes largest_mfp = base::Bytes{1} << 24;
@@ -28,8 +28,8 @@ struct PushReadoutConfig {
     std::uint32_t announced_meps = 1;
     /// Limit on writes under way; 0: none.
     std::uint32_t parallel_writes = 0;
-    /// Expected rate of writes, one after the other, which determines how many fit into a time
-    /// window. Unused for turns without a deadline.
+    /// Expected rate of successive writes, which determines how many writes fit into a time window.
+    /// Unused for turns without a deadline.
     base::BitRate write_rate = base::gigabits_per_second(100);
 };
 
@@ -44,40 +44,41 @@ struct PushWrite {
     friend constexpr bool operator==(const PushWrite&, const PushWrite&) = default;
 };
 
-/// The outputs of a readout unit, which the driver implements. They must not call the unit back.
+/// The outputs of a readout unit, implemented by its driver. They must not call the unit back.
 template <class Out>
 concept PushReadoutOut =
     requires(Out& out, StreamIndex stream, BuilderIndex builder, MepId mep, base::Bytes bytes,
              std::span<const base::Bytes> sizes, const PushWrite& write, std::uint64_t turn) {
-        /// The stream's MFP with the number of this MEP has its place in the buffer, at this
-        /// offset: the next may be generated.
+        /// The stream's MFP of this MEP has a place in the buffer, at offset `bytes`, so the source
+        /// may generate the next MFP.
         out.admitted(stream, mep, bytes);
         /// Send the builder the sizes of a MEP's MFPs, one per stream. Valid during the call only.
         out.announce(builder, mep, sizes);
-        /// Write, notify the builder when all bytes have arrived, and call on_write_done.
+        /// Write the MFP, notify the builder unit of its arrival, and call on_write_done.
         out.write(write);
-        /// The buffer's oldest MFP is not needed any more: return its space to the source, and call
-        /// on_acknowledged when that is done.
+        /// The buffer's oldest MFP is no longer needed: return its space to the source, then call
+        /// on_acknowledged.
         out.acknowledge(stream, mep);
-        /// All writes of this turn are done, except those that may be left over.
+        /// The turn is over: at most `left_over` writes (see on_turn) are still under way.
         out.turn_done();
-        /// The epoch ends: request answers for the turns before this one, and for no others.
+        /// At the end of an epoch: notify the builder unit that no MEP from `turn` on is announced.
         out.last_announcement(builder, turn);
     };
 
-/// MFP m of each stream belongs to MEP m, which builder unit m mod builders builds. A builder
-/// unit's MEPs are announced in order, each when all streams have their MFP, and written in order,
-/// when it is the builder unit's turn. The schedule (see ShiftUnit) calls the turns.
+/// The readout unit of the push protocol. MFP m of each stream belongs to MEP m, which builder unit
+/// m mod builders builds. A builder unit's MEPs are announced in order, each when all streams have
+/// its MFP, and written in order, in the turns of the builder unit. The schedule (see ShiftUnit)
+/// calls the turns.
 ///
 /// Invariants: every MFP is written once, at the offset that the builder unit granted, or dropped
 /// if the builder unit discards the MEP; a stream's buffer never overflows: an MFP for which there
-/// is no space waits at the source (back-pressure, counted); no write begins that could not end
+/// is no space waits at the source (back-pressure, counted); a write begins only if it can end
 /// before the turn's deadline. Messages may be reordered. Invalid input is counted and otherwise
 /// ignored.
 ///
-/// An epoch ends with on_close, at the first MEP that no live builder had answered by then. When
-/// is_drained, all live builders have answered their MEPs before it, and these are written or
-/// discarded; on_end leaves later MEPs to the next epoch.
+/// on_close ends an epoch at the first MEP that no live builder unit had answered by then. Once
+/// is_drained, all earlier MEPs of live builder units are written or discarded. on_end leaves later
+/// MEPs to the next epoch.
 class PushReadout {
   public:
     struct Counters {
@@ -107,8 +108,8 @@ class PushReadout {
 
     static base::expected<PushReadout> make(PushReadoutConfig config);
 
-    /// The source has the stream's next MFP. It is admitted at once, or when there is space; until
-    /// then the source keeps it and must not offer another one.
+    /// The source offers the stream's next MFP, which is admitted as soon as the buffer has space.
+    /// Until then the source keeps the MFP and must not offer another one.
     template <PushReadoutOut Out>
     void on_generated(StreamIndex stream, base::Bytes bytes, Out& out) {
         if (!streams_.contains(stream) || streams_[stream].waiting != nothing || bytes < 0 ||
@@ -167,10 +168,10 @@ class PushReadout {
         go_on_after_answer(builder_of(mep, config_.builders), now, out);
     }
 
-    /// Writes to this builder from now on: its MEPs before number `until` (counted per builder), as
-    /// far as each write can end by the deadline. A turn ends with turn_done, when all these writes
-    /// have begun and no more than `left_over` writes, of this turn or earlier ones, are under way;
-    /// or with the next turn. Precondition: the builder exists.
+    /// Begins a turn: MEPs of this builder unit before number `until` (counted per builder unit)
+    /// are written as far as the deadline permits. The turn ends with turn_done, when all these
+    /// writes have begun and at most `left_over` writes of any turn are under way, or with the next
+    /// turn. Precondition: the builder unit exists.
     template <PushReadoutOut Out>
     void on_turn(BuilderIndex builder, std::uint64_t until, std::uint64_t left_over,
                  base::Time deadline, base::Time now, Out& out) {
@@ -207,8 +208,8 @@ class PushReadout {
 
     // ---- the end of an epoch ------------------------------------------------------------------
 
-    /// The builder is being closed, and has answered its turns before this one. May come before
-    /// on_close.
+    /// The builder unit is closing the epoch, and has answered its turns before `answered`. May
+    /// come before on_close.
     template <PushReadoutOut Out>
     void on_closing(BuilderIndex builder, std::uint64_t answered, Out& out) {
         if (!builders_.contains(builder)) {
@@ -225,14 +226,14 @@ class PushReadout {
         announce_the_last(out);
     }
 
-    /// The builder answers no MEPs from number `turn_end` (counted per builder) on. May come before
-    /// on_close, and before its last answers.
+    /// The builder unit answers no MEPs from number `turn_end` (counted per builder unit) on. May
+    /// come before on_close, and before the last answers.
     void on_last_answer(BuilderIndex builder, std::uint64_t turn_end);
 
-    /// The epoch is being closed: MEPs are announced only up to the furthest that some builder unit
-    /// has answered, and everything that the live builder units have granted is written,
-    /// independent of turns. Called again if more are lost. Writes to a lost builder unit are not
-    /// awaited, but their MFPs keep their space. Precondition: there are such builder units.
+    /// Begins the end of the epoch: MEPs are announced up to the last one that any builder unit has
+    /// answered, and all grants of live builder units are written, independent of turns. Called
+    /// again if more are lost. Writes to a lost builder unit are not awaited, but their MFPs keep
+    /// their space. Precondition: the units in `lost` exist.
     template <PushReadoutOut Out>
     void on_close(std::span<const BuilderIndex> lost, base::Time now, Out& out) {
         is_closing_ = true;
@@ -244,18 +245,18 @@ class PushReadout {
         write_what_is_permitted(now, out);
     }
 
-    /// After on_close: all grants of live builders have been written.
+    /// After on_close: whether all grants of live builder units have been written.
     [[nodiscard]] bool is_drained() const;
 
-    /// The first MEP that the next epoch may take, to this unit's knowledge: no live builder has
-    /// answered it or a later one, and no lost builder can have built them. Precondition:
+    /// The first MEP that the next epoch may take, as far as this unit knows: no live builder unit
+    /// has answered this or a later MEP, and no lost builder unit can have built one. Precondition:
     /// is_drained.
     [[nodiscard]] std::uint64_t next_mep() const;
 
-    /// The epoch is over: MFPs before `next_mep`, the largest of all live units, are acknowledged.
-    /// MFPs that were not written or discarded are dropped; those from `next_mep` on belong to the
-    /// next epoch. Precondition: is_drained, and no reads of the streams' buffers for a lost
-    /// builder.
+    /// Ends the epoch: MFPs before `next_mep`, the largest value of all live units, are
+    /// acknowledged. Of these, MFPs neither written nor discarded are dropped. MFPs from `next_mep`
+    /// on belong to the next epoch. Precondition: is_drained, and nothing reads the streams'
+    /// buffers for a lost builder unit.
     template <PushReadoutOut Out>
     void on_end(std::uint64_t next_mep, Out& out) {
         for (const StreamIndex stream : streams_.indices()) {
@@ -286,7 +287,7 @@ class PushReadout {
         base::Bytes bytes = 0;
     };
     [[nodiscard]] Granted granted(BuilderIndex builder, std::uint64_t until) const;
-    /// Number of its first MEP that has neither been granted nor discarded.
+    /// Number of the builder unit's first MEP that is neither granted nor discarded.
     [[nodiscard]] std::uint64_t answered(BuilderIndex builder) const {
         return builders_[builder].answered;
     }
@@ -304,7 +305,7 @@ class PushReadout {
     enum class Answer : std::uint8_t { pending, granted, discarded };
     enum class State : std::uint8_t { held, being_written, complete };
 
-    /// The life of MFPs in a buffer; each number is the end of a range of MFPs.
+    /// Progress of a stream's MFPs: how many were admitted, acknowledged and freed, in order.
     struct Stream {
         ByteRing buffer;
         std::uint64_t admitted = 0;
@@ -318,7 +319,7 @@ class PushReadout {
         base::Bytes to = 0;
         State state = State::held;
     };
-    /// The life of a builder's MEPs, counted per builder; each number is the end of a range.
+    /// Progress of a builder unit's MEPs: how many were announced, answered and written, in order.
     struct Builder {
         std::uint64_t announced = 0;
         std::uint64_t answered = 0;  ///< end of the answers without a gap
@@ -383,8 +384,8 @@ class PushReadout {
         }
     }
 
-    /// Announces MEPs up to the end of the epoch, so that no builder lacks one that others
-    /// answered.
+    /// Announces MEPs up to the end of the epoch, so that no builder unit lacks a MEP before one
+    /// that another builder unit has answered.
     template <PushReadoutOut Out>
     void announce_the_last(Out& out) {
         const auto has_closed = [](const Builder& builder) {
@@ -420,7 +421,7 @@ class PushReadout {
         write_what_is_permitted(now, out);
     }
 
-    /// Drops the next MEPs, as long as they are discarded.
+    /// Drops the builder unit's next MEPs, as long as they are discarded.
     template <PushReadoutOut Out>
     void drop_what_is_discarded(BuilderIndex index, Out& out) {
         Builder& builder = builders_[index];
@@ -443,7 +444,7 @@ class PushReadout {
         }
     }
 
-    /// Begins with the builder of the last turn, which is not the same for all readout units.
+    /// Begins with the builder unit of the last turn, which differs among readout units.
     template <PushReadoutOut Out>
     void write_what_is_granted(Out& out) {
         for (std::uint32_t i = 0; i < config_.builders; ++i) {
@@ -488,7 +489,7 @@ class PushReadout {
         out.write(PushWrite{mep, stream, index, next.from, next.to, next.bytes});
     }
 
-    /// Whether a write ends before the deadline; if so, reserves its time.
+    /// Whether a write ends before the deadline; if it does, reserves the time of the write.
     bool ends_in_time(base::Bytes bytes, base::Time now) {
         if (turn_.deadline == base::Time::never()) {
             return true;

@@ -1,5 +1,5 @@
-// The books of a builder unit that requests fragments, whatever the order of its requests: the
-// events that it collects, their slots, lost readout units, and the last event of an epoch.
+// Common state of builder units that request fragments (pull, DAQPIPE): the events that they
+// collect, their slots, lost readout units, and the last event of an epoch.
 #pragma once
 
 #include <algorithm>
@@ -16,20 +16,20 @@
 
 namespace daqloom::protocol {
 
-/// The outputs of such a unit, which the driver implements. They must not call the unit back.
+/// The outputs of these builder units, implemented by their driver, which they must not call back.
 template <class Out>
 concept RequestingOut = requires(Out& out, EventId event, SlotTable::Slot slot,
                                  ReadoutIndex readout, std::uint64_t requests) {
-    /// Order the readout unit to write its fragment to its place in this slot.
+    /// Order the readout unit to write its fragment of the event to its place in the slot.
     out.request(event, slot, readout);
     out.built(event, slot);  ///< all fragments have arrived: process it, then call on_processed
     out.incomplete(event, slot);  ///< like `built`, but some fragments never arrive
     out.done(event);              ///< notify the event manager of the free slot
-    /// Send the readout unit the total number of requests from this builder, as the epoch ends.
+    /// At the end of an epoch: send the readout unit the total number of requests.
     out.last_request(readout, requests);
 };
 
-/// Slots are below the number of events collected at a time; a slot has one event at a time.
+/// Base of builder units that request fragments. Each collected event has its own slot.
 class RequestingBuilder {
   public:
     struct Counters {
@@ -49,8 +49,8 @@ class RequestingBuilder {
         std::uint64_t unexpected_slots = 0;        ///< time slots: untimed, or in the past
     };
 
-    /// The total number of events assigned to this builder. May come before on_close, and before
-    /// the last events.
+    /// Sets the total number of events assigned to this builder unit in the epoch. May be called
+    /// before on_close and before the last events.
     template <RequestingOut Out>
     void on_last_assignment(std::uint64_t events, Out& out) {
         if (!last_assignment_.set(events, counters_.assigned)) {
@@ -82,7 +82,7 @@ class RequestingBuilder {
         std::iota(free_slots_.begin(), free_slots_.end(), SlotTable::Slot{0});
     }
 
-    /// Gives an assigned event a slot; `none`: it is refused, and counted.
+    /// Gives an assigned event a slot. `none`: the event is refused and counted.
     SlotTable::Slot take(EventId event) {
         if (last_assignment_.is_reached(counters_.assigned)) {
             ++counters_.late;
@@ -109,8 +109,8 @@ class RequestingBuilder {
     [[nodiscard]] bool is_lost(ReadoutIndex readout) const {
         return lost_.contains(readout) && lost_[readout];
     }
-    /// Sends the totals to all readout units, when the epoch is closing and all events are
-    /// assigned.
+    /// Sends the total number of requests to all live readout units, once the epoch is closing and
+    /// all events are assigned.
     template <RequestingOut Out>
     void report_last_assignment(Out& out) {
         if (!last_assignment_.is_due(counters_.assigned)) {

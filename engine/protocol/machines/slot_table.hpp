@@ -12,7 +12,7 @@
 namespace daqloom::protocol {
 
 /// A hash table of fixed capacity: open addressing, linear probing, at most half full, so that a
-/// look-up is a multiplication and a probe or two. Never allocates after construction.
+/// look-up takes a multiplication and one or two probes. Never allocates after construction.
 class SlotTable {
   public:
     using Slot = std::uint32_t;
@@ -26,11 +26,11 @@ class SlotTable {
     /// The slot of `event`, or `none`.
     [[nodiscard]] Slot find(EventId event) const { return entries_[position(event)].slot; }
 
-    /// Preconditions: the event is not in the table, and fewer than `capacity` are.
+    /// Preconditions: the event is not in the table, which has fewer than `capacity` events.
     void insert(EventId event, Slot slot) { entries_[position(event)] = {event, slot}; }
 
-    /// Precondition: the event is in the table. Later entries of its run move up, so that no
-    /// tombstone stays behind.
+    /// Moves later entries of the probe run up, so that no tombstone remains. Precondition: the
+    /// event is in the table.
     void erase(EventId event) {
         std::size_t hole = position(event);
         for (std::size_t i = next(hole); entries_[i].slot != none; i = next(i)) {

@@ -1,5 +1,5 @@
-// Order of writes to a builder unit: readout units send a request when they are ready, and the
-// builder unit permits a few of them to write at a time.
+// Order of writes to one builder unit: readout units send a request when they are ready to write,
+// and the builder unit permits a few of them to write at a time.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +21,13 @@ struct WritePacerConfig {
     WriteOrder order = WriteOrder::arrival;
 };
 
-/// Number of an MFP among all that a readout unit writes to one builder unit: numbers increase in
-/// the order of the writes, with gaps.
+/// Number of an MFP among all MFPs that a readout unit writes to one builder unit. Numbers increase
+/// in the order of the writes, with gaps.
 constexpr std::uint64_t write_number(std::uint64_t turn, StreamIndex stream) {
     return turn << 16 | stream.value();
 }
 
-/// Request of a readout unit that is ready to write. Its requests are successive, numbered from 1.
+/// Request of a readout unit that is ready to write. A readout unit numbers its requests from 1.
 struct WriteRequest {
     std::uint64_t number = 0;
     std::uint64_t step = 0;    ///< step of the schedule
@@ -35,12 +35,12 @@ struct WriteRequest {
     std::uint64_t end = 0;     ///< end of the numbers
     std::uint64_t writes = 0;  ///< number of writes
     base::Bytes bytes = 0;     ///< bytes of all writes
-    /// Time from its last request, to any builder unit, until the answer, without the time that the
-    /// builder unit held it; zero: no request yet.
+    /// Time from the readout unit's last request, to any builder unit, until the answer, minus the
+    /// time for which the builder unit held the request; zero: no request yet.
     base::Time round_trip = base::Time::zero();
 };
 
-/// The outputs of a pacer, which the driver implements. They must not call the pacer back.
+/// The outputs of a pacer, implemented by its driver. They must not call the pacer back.
 template <class Out>
 concept WritePacerOut =
     requires(Out& out, ReadoutIndex readout, std::uint64_t request, base::Time time) {
@@ -48,19 +48,19 @@ concept WritePacerOut =
         out.set_go_timer(time);          ///< call on_timer
     };
 
-/// A request is answered when fewer than `writers` readout units write; waiting requests are
-/// answered in the order of their arrival or of the schedule. A readout unit writes from its answer
-/// until all its writes have arrived, or it reports the end of its request.
+/// Permits at most `writers` readout units to write at a time. A request is answered when fewer are
+/// writing; waiting requests are answered in the order of arrival or of the schedule. A readout
+/// unit writes from the answer until all its writes have arrived, or until it reports the end of
+/// its request.
 ///
-/// A single writer is followed without a gap: the next request is answered ahead of time, by the
-/// time of an answer and of the first bytes of the write, which readout units measure: a round
-/// trip. The end of the current writes follows from their bytes and the rate of earlier ones. (With
-/// several writers the others fill the gap.)
+/// With a single writer, the next request is answered one round trip before the expected end of the
+/// current writes, so that no gap remains. Readout units measure the round trip: the answer and the
+/// first bytes of the write. The end follows from the bytes and the rate of earlier writes.
 ///
-/// Invariants: a request is answered once; at most `writers` are answered and not over, and one
-/// more in the last round trip before the expected end of a single writer; in the order of
-/// arrival no request is passed over, in that of the schedule only by earlier steps. Messages may
-/// be reordered. Invalid input is counted and otherwise ignored.
+/// Invariants: a request is answered once; at most `writers` requests are answered and not over,
+/// plus one in the last round trip before the expected end of a single writer. In arrival order no
+/// request is passed over; in schedule order only requests of earlier steps pass others. Messages
+/// may be reordered. Invalid input is counted and otherwise ignored.
 class WritePacer {
   public:
     struct Counters {
@@ -100,7 +100,7 @@ class WritePacer {
     /// The readout unit's MFP of this number has arrived.
     template <WritePacerOut Out>
     void on_written(ReadoutIndex readout, std::uint64_t number, base::Time now, Out& out) {
-        // The newest request with this number: the rest of a withdrawn one may be requested again.
+        // Newest request with this number: MFPs of a withdrawn request may be requested again.
         const auto writer =
             std::ranges::find_if(writing_.rbegin(), writing_.rend(), [&](const Request& it) {
                 return it.readout == readout && it.first <= number && number < it.end;
@@ -151,16 +151,16 @@ class WritePacer {
     [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
     /// Answered requests that are not over.
     [[nodiscard]] std::size_t writing() const { return writing_.size(); }
-    /// Time between an early answer and the end of the write before; zero: not yet known.
+    /// Time between an early answer and the end of the previous write; zero: not yet known.
     [[nodiscard]] base::Time lead() const { return lead_; }
 
   private:
     static constexpr std::uint64_t most_writes = std::uint64_t{1} << 32;
     static constexpr base::Bytes most_bytes = base::Bytes{1} << 48;
     static constexpr base::Time longest_trip = base::seconds(1'000);
-    /// Number of writes without a gap that determine the rate; at most twice as many are used.
+    /// The rate is averaged over the last `most_busy` to 2 · `most_busy` requests without a gap.
     static constexpr std::uint32_t most_busy = 8;
-    /// Round trips of which the shortest counts: the others include waiting times.
+    /// Number of round trips whose shortest counts, because longer ones include waiting times.
     static constexpr std::size_t round_trips = 8;
 
     struct Request : WriteRequest {
@@ -228,8 +228,8 @@ class WritePacer {
     std::vector<base::Time> trips_;           ///< the last round trips
     std::size_t next_trip_ = 0;
     base::Time lead_ = base::Time::zero();
-    /// First byte of the first of the writers that follow each other without a gap: begin of the
-    /// measurement of the rate, even if two writers overlap.
+    /// Start of the rate measurement: the first byte of the first of several writers that follow
+    /// each other without a gap or with an overlap.
     base::Time busy_since_;
     base::Bytes busy_bytes_ = 0;     ///< bytes of the writers that have ended
     std::uint32_t busy_writes_ = 0;  ///< writes of the writers that have ended

@@ -1,9 +1,9 @@
-// Leases of MEPs, as the run control counts them: they determine where the next epoch begins.
+// Leases of MEPs in the run control, which determine the first MEP of the next epoch.
 //
-// A unit may begin MEPs for the length of its lease without contact to the run control. It counts
-// from the time at which it sent the last report that was received (unit_lease.hpp). The run
-// control receives that report later, so it declares the unit lost later than the unit stops
-// beginning MEPs: no clocks are compared, and message delays cannot reverse the order.
+// A unit may begin MEPs for the length of its lease without contact to the run control. The lease
+// counts from the time at which the unit sent its last report that was received (unit_lease.hpp).
+// The run control receives this report later, so it declares the unit lost after the unit has
+// stopped beginning MEPs. This order needs no comparison of clocks and holds for any message delay.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace daqloom::protocol {
 /// The leases of a run.
 class Leases {
   public:
-    /// Length of a lease in fault timeouts, converted to MEPs at the pace of the run: enough not to
-    /// limit a run that becomes faster, and few enough to skip where that is necessary.
+    /// Length of a lease in fault timeouts, converted to MEPs at the pace of the run: long enough
+    /// not to limit a run that becomes faster, short enough that few MEPs are skipped after a loss.
     static constexpr std::int64_t leased_timeouts = 4;
     /// The largest number of a MEP: what messages can carry.
     static constexpr std::uint64_t last_mep = (std::uint64_t{1} << 63) - 1;
@@ -37,7 +37,7 @@ class Leases {
     };
     void begin(base::Time now, std::uint32_t epoch, std::uint64_t first_mep,
                const std::map<UnitIndex, Member>& members);
-    /// MEPs before this one have been answered: no later epoch has them again.
+    /// Records that MEPs before `mep_end` have been answered, so that no later epoch repeats them.
     void answered(std::uint64_t mep_end);
     /// The first MEP that a member of the epoch may not answer.
     [[nodiscard]] std::uint64_t mep_end(UnitIndex unit) const { return units_.at(unit).mep_end; }
@@ -45,20 +45,20 @@ class Leases {
     std::uint64_t renew(base::Time now, UnitIndex unit);
 
     // ---- processes that will answer no more
-    /// A process has prepared a new epoch: it has reported on the previous one.
+    /// A process has prepared a new epoch, and has thus reported its MEPs of the previous one.
     void prepared(UnitIndex unit, std::uint64_t session);
     /// A process last started in the epoch `ended` has sent its final report.
     void last_words(UnitIndex unit, std::uint32_t ended);
     /// The final counters of a process have been read from its memory.
     void read(UnitIndex unit);
-    /// These members finish the epoch without the others.
+    /// These members finish the epoch; all other units are left out.
     void left_out(const std::set<UnitIndex>& members);
     /// The first MEP that no unit has answered or can still answer.
     ///
-    /// A readout unit that has reported how far it wrote in the previous epoch settles this for all
-    /// others too, unless these went on without it: a MEP is built only when all have written it.
-    /// Without such a unit, units of unknown progress, which may still run, keep the MEPs that were
-    /// leased to them.
+    /// A MEP is built only when all readout units have written it. So if one readout unit has
+    /// reported how far it wrote in the previous epoch, this settles it for all units, unless other
+    /// units went on without this one. Otherwise the MEPs that are leased to units of unknown
+    /// progress are not free, because these units may still run.
     [[nodiscard]] std::uint64_t first_free() const;
 
   private:
@@ -67,9 +67,9 @@ class Leases {
         Member member;
         std::uint64_t mep_end = 0;  ///< it may have answered MEPs before this one
         bool is_settled = false;    ///< all MEPs that it answered are known
-        /// The unit itself has reported them, with the MEPs that it wrote, after its epoch.
+        /// The unit has reported, after its epoch, the MEPs that it answered and wrote.
         bool has_reported = false;
-        /// Other units went on with MEPs of that epoch without it.
+        /// Other units went on with MEPs of this epoch without this unit.
         bool was_left_out = false;
     };
 

@@ -17,7 +17,7 @@ namespace daqloom::protocol {
 
 namespace orders {
 
-/// Order to configure the unit; the system that it is part of does not pass through the run
+/// Order to configure the unit. The configuration of the system does not pass through the run
 /// control.
 struct Configure {
     DAQLOOM_FIELDS(Configure, (UnitIndex, unit, "Number of the unit."),
@@ -55,7 +55,7 @@ struct Start {
                    (std::uint64_t, last_report, "Number of the unit's last report."))
 };
 
-/// Order to finish what needs no lost unit, and to close the connections.
+/// Order to finish all work that needs no lost unit, and to close the connections.
 struct Halt {
     DAQLOOM_FIELDS(Halt, (std::vector<UnitIndex>, lost, "All units that are no members."),
                    (base::Time, timeout, "Time limit for the drain."))

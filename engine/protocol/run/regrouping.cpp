@@ -176,7 +176,7 @@ void Regrouping::order_halt(base::Time now) {
     if (!members_.empty()) {
         leases_.left_out(members_);
     }
-    // Longer than the unit takes by its own clock: it has to report which units did not drain.
+    // Longer than the unit's own time limit, so that it can report which units did not drain.
     order_members(now, order, plan_.fault_timeout * 2 + plan_.heartbeat * 2);
 }
 
@@ -212,7 +212,7 @@ bool Regrouping::prepare(base::Time now) {
     const Roles next = roles_.among(available()).in(slots_);
     const Members members = next.holders();
     if (!next.is_viable()) {
-        // After `waiting`, all units that could be waited for are present.
+        // After the phase `waiting`, no further units can be waited for.
         if (plan_.restart && was_ready_ && phase_ != RunPhase::waiting) {
             note(now,
                  fmt::format("too few units are left, {}: waiting for others", members.size()));

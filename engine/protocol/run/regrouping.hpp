@@ -1,4 +1,4 @@
-// The way of a run from phase to phase: members prepare, connect, start and halt.
+// Transitions of a run from phase to phase: members prepare, connect, start and halt.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@ namespace daqloom::protocol {
     return phase == RunPhase::starting || phase == RunPhase::running;
 }
 
-/// A run whose phases follow one another as far as the answers of its members allow.
+/// A run that enters the next phase when all members have answered the order of this phase.
 class Regrouping : public RunState {
   protected:
     using RunState::RunState;
 
-    /// Takes steps for as long as one is possible without waiting.
+    /// Takes all steps that are possible without waiting for members.
     void advance(base::Time now);
 
     /// Returns to the phase in which units join.
@@ -31,10 +31,10 @@ class Regrouping : public RunState {
     [[nodiscard]] std::vector<UnitView*> unanswered();
 
   private:
-    // ---- steps: each returns whether it took one, after which another may be possible at once
+    // ---- steps: each returns whether it took a step, after which another may be possible at once
     bool step(base::Time now);
     bool step_waiting(base::Time now);
-    /// Step of a settled phase: to another goal, or to take in units that are back.
+    /// Step in the phases `ready` and `running`: to a new goal, or to add units that are back.
     bool step_settled(base::Time now);
     bool step_ending(base::Time now);
 
@@ -53,7 +53,7 @@ class Regrouping : public RunState {
 
     void order_members(base::Time now, const Order& order, base::Time timeout);
     [[nodiscard]] Members available() const;
-    /// Units without a role in this epoch that would have one in the next.
+    /// Units without a role in this epoch that would have a role in the next epoch.
     [[nodiscard]] std::vector<std::uint32_t> newcomers() const;
 };
 

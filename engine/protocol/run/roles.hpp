@@ -1,7 +1,7 @@
-// Which units hold the readout units and the builder units of a run.
+// Assignment of the readout units and builder units of a run (roles) to units.
 //
-// A unit holds its own roles until it is lost and a spare is left: then its readout unit and its
-// builder unit move to spares and stay there. The lost unit, when it comes back, is a spare itself.
+// A unit holds its own roles. When it is lost and a spare is left, its readout unit and its builder
+// unit move to spares and stay there. When the lost unit comes back, it is a spare.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class Roles {
     /// Initial roles: each unit holds its own.
     explicit Roles(const RunPlan& plan);
 
-    /// The roles that follow when just these units are available. A unit that holds no role of
-    /// another takes back its own roles that are unheld. Other unheld roles move to units without
-    /// roles, readout units first, while such units are left. If the holders could not build
-    /// events, the assignment begins anew: all available units hold their own.
+    /// The roles if exactly these units are available. A unit that holds no role of another unit
+    /// takes back its own roles that no unit holds. Other roles without a holder move to units
+    /// without roles, readout units first, while such units are left. If the holders could not
+    /// build events, the assignment begins anew: all available units hold their own roles.
     [[nodiscard]] Roles among(const Members& available) const;
 
     /// A copy of the roles, with the units in other slots.
@@ -38,7 +38,7 @@ class Roles {
     [[nodiscard]] Members readouts() const;
     /// Holders with a builder unit, in the order of their turns.
     [[nodiscard]] std::vector<UnitIndex> builders() const;
-    /// Moved units in ascending order; lost units only where a role of theirs has moved.
+    /// Units with moved roles, ascending; a lost unit only if another unit holds one of its roles.
     [[nodiscard]] std::vector<Moved> moved() const;
     /// Whether the unit had a readout or a builder unit when the run began.
     [[nodiscard]] bool is_home(UnitIndex unit) const {
@@ -50,9 +50,8 @@ class Roles {
     [[nodiscard]] bool is_viable() const;
 
   private:
-    /// Holders of one kind of role, the readout units or the builder units. `exists`: whether a
-    /// unit had this role when the run began. `by`: the unit that has this role now; none if no
-    /// unit has.
+    /// Holders of one kind of role (readout units or builder units). `exists`: whether a unit had
+    /// this role when the run began. `by`: the unit that holds this role now, or none.
     struct Held {
         base::Table<UnitIndex, bool> exists;
         base::Table<UnitIndex, UnitIndex> by;

@@ -2,8 +2,8 @@
 //
 // Inputs are reports of units and processes, goals of the operator, and time; outputs (`take`) are
 // orders to units and actions on processes. A run is a sequence of epochs, each with a fixed set of
-// members. Every fault has the same consequence: the remaining members halt, and prepare, connect
-// and start with the next epoch.
+// members. Every fault has the same consequence: the remaining members halt, then prepare, connect
+// and start the next epoch.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@
 
 namespace daqloom::protocol {
 
-/// The state of a run. Each input has the time `now`, which begins at 0 with the run control. Units
-/// must be in the plan.
+/// The run control. Each input has the time `now`, which begins at 0 with the run control. Units
+/// passed to it must be in the plan.
 class RunControl : public Regrouping {
   public:
     /// Limit on consecutive regroupings without progress.
     static constexpr int most_fruitless = 3;
-    /// Fault timeouts without trouble after which new trouble is counted from 0.
+    /// Time without faults, in fault timeouts, after which the count of faults restarts at 0.
     static constexpr std::int64_t healthy_timeouts = 10;
 
     explicit RunControl(const RunPlan& plan, const Gauges& gauges = {})
         : Regrouping(plan, gauges) {}
 
-    /// Starts all processes, or awaits those of a run whose units are started by hand.
+    /// Starts all processes, or waits for them if the units are started by hand.
     void launch(base::Time now);
-    /// Whether a process may join as this unit: no process in use has joined as it.
+    /// Whether a process may join as this unit, because the unit has no process in use.
     [[nodiscard]] bool is_free(UnitIndex number) const;
     /// A process has joined as a unit that is free. Sessions are numbered from 1.
     void joined(base::Time now, UnitIndex number, std::uint64_t session);
@@ -46,15 +46,15 @@ class RunControl : public Regrouping {
     void exited(base::Time now, UnitIndex number, const std::string& how);
     /// The operator sets a goal.
     void want(base::Time now, RunGoal goal);
-    /// New slots of the schedule, from the next epoch on, which begins now.
+    /// Sets new slots of the schedule, and begins the next epoch with them.
     void reschedule(base::Time now, const RunSlots& slots, const std::string& why);
-    /// The operator wants a unit back, whatever its state.
+    /// The operator requests the return of a unit, in any state of the unit.
     void reset(base::Time now, UnitIndex number);
-    /// The host of a unit is taken down on purpose, or is back.
+    /// The host of a unit is down on purpose (`held`), or is back.
     void hold(UnitIndex number, bool held) { view(number).held = held; }
-    /// A fault is injected on purpose, or repaired: for the log.
+    /// Logs a fault that is injected on purpose, or the repair of such a fault.
     void injected(base::Time now, const std::string& text) { note(now, text, About::fault); }
-    /// Time has passed; to be called a few times per heartbeat.
+    /// Handles timeouts; to be called a few times per heartbeat interval.
     void tick(base::Time now);
 
   private:
@@ -70,7 +70,7 @@ class RunControl : public Regrouping {
     void watch_all(base::Time now);
     void watch_members(base::Time now);
     void on_suspicion(base::Time now);
-    /// A fault with all members alive: new connections first, then fewer members.
+    /// Handles a fault with all members alive: first with new connections, then fewer members.
     void on_trouble(base::Time now, const std::string& what, const Suspicions& suspicions);
     [[nodiscard]] Suspicions suspicions_of_members() const;
     void bring_back(base::Time now);

@@ -40,8 +40,8 @@ struct RunPlan {
          true),
         (std::uint32_t, fewest_members,
          "Fewest members that can build events; one of them has to read out and one to build.", 1))
-    /// Whether the only readout unit may have a builder unit beside it. Where copies take no time,
-    /// this pair would build any number of events in no time.
+    /// Whether the only readout unit may share its unit with a builder unit. In a simulation, where
+    /// copies take no time, this pair would build any number of events in no time.
     bool builds_alone = true;
 };
 

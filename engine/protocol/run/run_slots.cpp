@@ -20,7 +20,7 @@ struct Move {
 };
 
 /// Puts units of one kind into slots: first those that have not moved, then moved ones into a free
-/// slot of their holder, then the others.
+/// slot of their holder, then the remaining ones.
 template <class Put>
 void place(const RunSlots& run, const std::vector<UnitIndex>& own, std::span<const Move> moves,
            std::span<const UnitIndex> members, const Put& put) {

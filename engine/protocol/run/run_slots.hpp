@@ -43,7 +43,7 @@ struct RunSlots {
                                       std::vector<UnitIndex> builders) const;
 };
 
-/// A unit whose readout unit or builder unit is no longer where it was when the run began.
+/// A unit whose readout unit or builder unit has another holder than at the start of the run.
 struct Moved {
     DAQLOOM_FIELDS(Moved, (UnitIndex, unit, "Whose readout unit and builder unit."),
                    (UnitIndex, readout, "Unit that holds its readout unit, or none."),
@@ -57,8 +57,8 @@ struct EpochSlot {
     UnitIndex readout = UnitIndex::none();       ///< the unit that holds a readout unit here
     UnitIndex builder = UnitIndex::none();       ///< the unit that holds a builder unit here
     ReadoutIndex in_run = ReadoutIndex::none();  ///< the number of the readout unit in the run
-    /// The number of the readout unit in the epoch: in the order of those in the run, whatever its
-    /// slot is, so that the data of an event are in the same order in all epochs.
+    /// The number of the readout unit in the epoch. It follows the order of the numbers in the run,
+    /// not of the slots, so that the data of an event have the same order in all epochs.
     ReadoutIndex in_epoch = ReadoutIndex::none();
 
     [[nodiscard]] bool is_dummy() const {
@@ -66,8 +66,8 @@ struct EpochSlot {
     }
 };
 
-/// The slots of an epoch. A moved role takes its holder's slot, unless that slot is in use for this
-/// role: routes without conflicts to each slot remain so.
+/// The slots of an epoch. A moved role takes the slot of its holder, unless this slot already has
+/// such a role, so that routes between slots remain free of conflicts.
 std::vector<EpochSlot> slots_of(const RunSlots& run, std::span<const UnitIndex> members,
                                 std::span<const Moved> moved);
 

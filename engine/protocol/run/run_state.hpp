@@ -1,4 +1,4 @@
-// Units of a run as its run control sees them: how a unit is lost and brought back.
+// State of a run in its run control, and how units are lost and brought back.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace daqloom::protocol {
 /// The members, units and outputs of a run.
 class RunState {
   public:
-    /// Longest pause before a unit that is lost repeatedly comes back.
+    /// Longest pause before the return of a unit that is lost repeatedly.
     static constexpr base::Time longest_pause = base::seconds(60);
 
     RunState(const RunPlan& plan, const Gauges& gauges);
@@ -35,7 +35,7 @@ class RunState {
     [[nodiscard]] RunPhase phase() const { return phase_; }
     [[nodiscard]] RunGoal goal() const { return goal_; }
     [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
-    /// The first MEP of the last epoch that was started or, once that has halted, of the next one.
+    /// The first MEP of the last started epoch; once that epoch has halted, of the next one.
     [[nodiscard]] std::uint64_t first_mep() const { return first_mep_; }
     /// The first MEP not answered by a builder unit, according to the reports.
     [[nodiscard]] std::uint64_t next_mep() const { return leases_.next_mep(); }
@@ -48,7 +48,7 @@ class RunState {
     [[nodiscard]] const RunCounts& counts() const { return log_.counts; }
     /// The fates of the run's MEPs that no counter shows.
     [[nodiscard]] Balance balance() const;
-    /// The balance of the epochs that another has followed.
+    /// The balance of all epochs except the current one.
     [[nodiscard]] Balance balance_of_ended() const;
 
     /// The outputs since the last call, in order.
@@ -66,7 +66,7 @@ class RunState {
     /// The pause before a unit comes back, which doubles with each failure.
     base::Time pause(UnitView& unit);
     void launch_process(base::Time now, UnitView& unit);
-    /// Ends the process of a unit that does not answer, so that another can take its place.
+    /// Ends the process of a unit that does not answer, so that a new process can replace it.
     void end_process(base::Time now, UnitView& unit);
     void send_reset(base::Time now, UnitView& unit);
     void send_order(base::Time now, UnitView& unit, Order order, base::Time timeout);

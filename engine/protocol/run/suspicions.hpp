@@ -1,4 +1,4 @@
-// Reports of units that others are unreachable, and which of these reports to believe.
+// Reports of unreachable units, and which of these reports are credible.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace daqloom::protocol {
 
-/// For each unit that others cannot reach, the units that report so.
+/// Units that other units cannot reach, each with the units that report this.
 using Suspicions = std::map<UnitIndex, std::set<UnitIndex>>;
 
-/// Adds the units that a member cannot reach; only members count, and not the member itself.
+/// Adds the units that member `by` cannot reach, if they are members other than `by`.
 template <class Units>
 void add_suspicions(Suspicions& suspicions, UnitIndex by, const Units& suspects,
                     const std::set<UnitIndex>& members) {
@@ -25,13 +25,13 @@ void add_suspicions(Suspicions& suspicions, UnitIndex by, const Units& suspects,
     }
 }
 
-/// Whether a suspect is unreachable. A single reporter, or a minority of the `others`, may be
-/// the unreachable one itself.
+/// Whether a suspected unit is unreachable. A single reporter, or a minority of the other members,
+/// may itself be unreachable.
 [[nodiscard]] constexpr bool is_confirmed(std::size_t reporters, std::size_t others) {
     return reporters > 1 && 2 * reporters > others;
 }
 
-/// The unit that most others cannot reach; of several such, the last. There is one.
+/// The unit with the most reporters; the last one of several. Precondition: there is a suspect.
 [[nodiscard]] inline UnitIndex worst(const Suspicions& suspicions) {
     const auto found = std::ranges::max_element(suspicions, [](const auto& a, const auto& b) {
         return std::pair(a.second.size(), a.first) < std::pair(b.second.size(), b.first);

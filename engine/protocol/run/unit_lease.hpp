@@ -1,4 +1,4 @@
-// The lease of one unit, as the unit counts it: from the sending of a report that was received.
+// The lease of a unit, kept by the unit, from the sending of the last report that was received.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace daqloom::protocol {
 
-/// Times are those of the unit's own clock. See leases.hpp for the other side.
+/// All times are of the unit's own clock. The run control's part is in leases.hpp.
 class UnitLease {
   public:
-    /// Limit on reports whose times are kept; older leases are over.
+    /// Limit on reports whose sending times are kept; leases from older reports have expired.
     static constexpr std::size_t most_unconfirmed = 1000;
 
     struct Leased {
@@ -21,7 +21,7 @@ class UnitLease {
         base::Time until;           ///< end of the lease
     };
 
-    /// How long the unit may begin MEPs after a report that was received.
+    /// Sets how long the unit may begin MEPs after the sending of a report that was received.
     void set_length(base::Time length) { length_ = length; }
 
     /// A report is about to be sent; returns its number.
@@ -41,7 +41,7 @@ class UnitLease {
 
     [[nodiscard]] Leased leased() const { return {mep_end_, until_}; }
 
-    /// The new lease, once the run control has received a report.
+    /// Renews the lease after the run control has received report `report`. Returns the new lease.
     Leased renew(std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
         while (!sent_.empty() && sent_.front().number <= report) {
             if (sent_.front().number == report) {

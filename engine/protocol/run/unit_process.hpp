@@ -1,8 +1,8 @@
-// The process of a unit, sans I/O: orders of the run control in, calls of the unit's node and
-// reports out.
+// The process of a unit, without I/O: inputs are orders of the run control; outputs are calls of
+// the unit's node, and reports.
 //
-// A halt takes time: the node closes its epoch, and the driver calls `on_drain` when the epoch may
-// have drained, and at `hurries_at` and `gives_up_at`.
+// A halt takes time, because the node closes its epoch: the driver calls `on_drain` when the epoch
+// may have drained, and at `hurries_at` and `gives_up_at`.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace daqloom::protocol {
 
-/// Nodes of units, called by the units' processes. After a call that throws, the driver calls
+/// Nodes of units, as UnitProcess calls them. After a call that throws, the driver calls
 /// `on_failure`.
 class UnitNodes {
   public:
@@ -35,11 +35,11 @@ class UnitNodes {
     /// Builds from this MEP of the run on, within the lease.
     virtual void start(UnitIndex unit, std::uint64_t first_mep, UnitLease::Leased leased) = 0;
     virtual void lease(UnitIndex unit, UnitLease::Leased leased) = 0;
-    /// Begins to end the epoch without the lost units. The second call is without any: from then
-    /// on, the node waits for no consumer.
+    /// Begins the end of the epoch without the lost units. A second call lists no units: from then
+    /// on, the node does not wait for consumers.
     virtual void close(UnitIndex unit, std::span<const UnitIndex> lost) = 0;
-    /// The first MEP that the next epoch may take, once this one has drained. A node with threads
-    /// of its own waits for that until `wait_until`; at `until` the process gives up.
+    /// The first MEP that the next epoch may take; none: this epoch has not drained. A node with
+    /// threads of its own waits for the drain until `wait_until`; at `until` the process gives up.
     virtual std::optional<std::uint64_t> drain(UnitIndex unit, base::Time wait_until,
                                                base::Time until) = 0;
     /// Ends the node. Returns its final counters, unless the run control reads them itself.
@@ -49,23 +49,23 @@ class UnitNodes {
     [[nodiscard]] virtual NamedCounters counters(UnitIndex unit) const = 0;
 };
 
-/// Times are those of the unit's own clock; `nodes` is null while the unit has no node. Threads may
-/// share a process under one lock, which the nodes may release during a call.
+/// The state machine of a unit's process. Times are of the unit's own clock; `nodes` is null while
+/// the unit has no node. Threads may share it under one lock, which nodes may release in a call.
 class UnitProcess {
   public:
     using Answer = std::optional<reports::Answer>;
 
     explicit UnitProcess(UnitIndex unit = UnitIndex::none()) : unit_(unit) {}
 
-    /// Carries out an order. After `Configure` and `Reset` the driver makes a new node. No answer:
-    /// `Renew` has none, and `on_drain` returns the answer to `Halt`.
+    /// Carries out an order. After `Configure` and `Reset` the driver makes a new node. Returns no
+    /// answer for `Renew`, and for `Halt`, whose answer `on_drain` returns.
     Answer on_order(base::Time now, std::uint64_t number, const Order& order, UnitNodes* nodes);
-    /// The answer of a unit that halts, once its node has drained or its time is over.
+    /// The answer to `Halt`, once the node has drained or its time limit has passed; none before.
     Answer on_drain(base::Time now, UnitNodes* nodes);
     /// The unit cannot carry out an order: it is in error until a reset.
     reports::Answer on_failure(std::uint64_t order, std::string why);
-    /// Reports to send now: the final counters of each node that was shut, once, and then the
-    /// answer or else a heartbeat, with the counters until now.
+    /// Reports to send now: the final counters of each node that was shut (once), then `answer` or,
+    /// without an answer, a heartbeat with the current counters.
     std::vector<reports::Report> reports(base::Time now, Answer answer, const UnitNodes* nodes);
     void shut(UnitNodes* nodes);
 
@@ -74,7 +74,7 @@ class UnitProcess {
     [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
     [[nodiscard]] UnitLease::Leased leased() const { return lease_.leased(); }
     [[nodiscard]] bool is_halting() const { return halting_.has_value(); }
-    /// Time from which a unit that halts waits for no consumer, and time at which it gives up.
+    /// Time from which a halting unit no longer waits for consumers, and time at which it gives up.
     [[nodiscard]] base::Time hurries_at() const { return halting_->hurries_at; }
     [[nodiscard]] base::Time gives_up_at() const { return halting_->gives_up_at; }
 

@@ -12,8 +12,8 @@ namespace {
 
 using base::Time;
 
-// ---- limits that keep all sums below from overflowing: an interval, a dead time and an orbit are
-// each far shorter than the 53 days between the horizon and the end of the clock
+// ---- limits that keep sums of times from overflowing: an interval, a dead time and an orbit are
+// each far shorter than the 53 days between `horizon` and the end of the clock
 constexpr double lowest_rate_hz = 1e-3;
 constexpr double highest_rate_hz = 1e12;
 constexpr Time horizon{std::int64_t{1} << 62};

@@ -39,12 +39,12 @@ class Arrivals {
   public:
     static base::expected<Arrivals> make(ArrivalsConfig config, base::RandomStream random);
 
-    /// The next arrival, not before the last one; Time::never() after the end of a trace (and of
-    /// the clock, after 53 days).
+    /// Time of the next event, never before the previous one; Time::never() after the end of a
+    /// trace or of the clock (53 days).
     base::Time next();
 
-    /// The mean rate of `next`: the configured one, or less where the dead times of `lhc` do not
-    /// permit it; for a trace, its events over its last instant (0 if that is 0).
+    /// The mean rate of `next`: the configured rate, or less if the dead times of `lhc` do not
+    /// permit it. For a trace: its number of events divided by its last time (0 if that is 0).
     [[nodiscard]] double mean_rate_hz() const { return mean_rate_hz_; }
 
   private:

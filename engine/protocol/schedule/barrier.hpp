@@ -1,4 +1,4 @@
-// Barriers: no participant continues before all have entered, or before the next one has.
+// Barriers: no participant continues before all (neighbour barrier: the next one) have entered.
 #pragma once
 
 #include <bit>
@@ -14,18 +14,18 @@
 
 namespace daqloom::protocol {
 
-/// One participant's end of a barrier of any kind.
+/// A participant's part of a barrier of any kind.
 ///
-/// Invariants, for any delays and any order of messages (neighbour: in which fewer than 1024
-/// overtake another one): no participant is released from a generation before all (neighbour: it
-/// and the next one) have entered it; when all have entered, all are released. Invalid input (an
-/// entry out of turn, a duplicate message, a message of a wrong sender, …) is counted and otherwise
-/// ignored.
+/// Invariants, for any delays and any order of messages (neighbour: if fewer than 1024 messages
+/// overtake another one): no participant is released from a generation before all participants
+/// (neighbour: it and the next one) have entered this generation; when all have entered, all are
+/// released. Invalid input (an entry out of turn, a duplicate message, a message of a wrong sender,
+/// …) is counted and otherwise ignored.
 class Barrier {
   public:
     static base::expected<Barrier> make(BarrierConfig config);
 
-    /// Generations follow each other; enter the next when released from the one before.
+    /// Enters a generation. The next generation may be entered after the release from this one.
     template <BarrierOut Out>
     void enter(std::uint64_t generation, Out& out) {
         if (turn_.enter(generation)) {

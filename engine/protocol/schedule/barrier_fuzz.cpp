@@ -1,4 +1,4 @@
-// libFuzzer: no order of entries and deliveries makes a barrier break a promise.
+// libFuzzer: a barrier keeps its invariants for every order of entries and deliveries.
 #include "base/fuzz_test.hpp"
 #include "protocol/schedule/barrier_check_test.hpp"
 

@@ -21,21 +21,21 @@ struct BarrierConfig {
     std::uint32_t participants = 1;
     Participant self = 0;
     Participant master = 0;  ///< centralised only
-    /// Neighbour only: other means keep each participant behind the next one, and only the last
-    /// waits, for the first.
+    /// Neighbour only: each participant is kept behind the next one by other means, so that only
+    /// the last participant waits (for the first).
     bool closes_only = false;
 };
 
 /// A message of one generation: a barrier is entered repeatedly, in generations 0, 1, …
 struct BarrierMessage {
     std::uint64_t generation = 0;
-    /// Dissemination: 0 … ⌈log2 N⌉ − 1. The others: 0 to arrive, 1 to release.
+    /// Dissemination: round 0 … ⌈log2 N⌉ − 1. Other barriers: 0 for arrival, 1 for release.
     std::uint32_t round = 0;
 
     friend constexpr bool operator==(BarrierMessage, BarrierMessage) = default;
 };
 
-/// The outputs of a participant, which the driver implements. They must not call the participant
+/// The outputs of a participant, implemented by its driver. They must not call the participant
 /// back.
 template <class Out>
 concept BarrierOut =
@@ -54,7 +54,7 @@ struct BarrierCounters {
 /// The generation that a participant is in, or enters next.
 class BarrierTurn {
   public:
-    /// Enters a generation. False if out of turn, which is counted.
+    /// Enters a generation. False: the entry is out of turn, and is counted.
     bool enter(std::uint64_t generation) {
         if (entered_ || generation != generation_) {
             ignore();

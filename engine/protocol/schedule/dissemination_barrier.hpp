@@ -1,4 +1,4 @@
-// The dissemination barrier: messages reach twice as far in each round.
+// The dissemination barrier: in each round, messages go twice as far as in the previous round.
 #pragma once
 
 #include <bit>
@@ -9,8 +9,8 @@
 namespace daqloom::protocol {
 
 /// In round k participant i sends a message to (i + 2^k) mod N, and continues when it has the
-/// message of (i − 2^k) mod N. After the last round all have entered, as i has learned directly or
-/// indirectly (Hensgen, Finkel and Manber 1988).
+/// message of (i − 2^k) mod N. After the last round, i knows directly or indirectly that all
+/// participants have entered (Hensgen, Finkel and Manber 1988).
 class DisseminationBarrier {
   public:
     /// Precondition: the checks of Barrier::make.
@@ -29,9 +29,8 @@ class DisseminationBarrier {
 
     template <BarrierOut Out>
     void on_message(BarrierTurn& turn, Participant from, BarrierMessage message, Out& out) {
-        // A participant that has left this generation may be in the next one, but no further: that
-        // one ends for no participant before we have entered it. And no participant leaves before
-        // we have entered.
+        // Another participant is at most one generation ahead, and only after this one has entered:
+        // a generation ends for no participant before all have entered it.
         const std::uint64_t latest = turn.generation() + (turn.is_entered() ? 1 : 0);
         if (message.generation < turn.generation() || message.generation > latest ||
             message.round >= rounds_ || from != sender(message.round)) {
@@ -72,7 +71,7 @@ class DisseminationBarrier {
         }
     }
 
-    /// The sender to this participant in a round; 2^round is below N.
+    /// The participant that sends to this one in a round. Precondition: 2^round is below N.
     [[nodiscard]] Participant sender(std::uint32_t round) const {
         const Participant distance = Participant{1} << round;
         return config_.self >= distance ? config_.self - distance

@@ -26,8 +26,8 @@ struct EventManagerConfig {
     Assignment assignment = Assignment::round_robin;
 };
 
-/// The outputs of an event manager, which the driver implements. `assign` must not call the manager
-/// back.
+/// The outputs of an event manager, implemented by its driver. `assign` must not call the event
+/// manager back.
 template <class Out>
 concept EventManagerOut =
     requires(Out& out, EventId event, BuilderIndex builder) { out.assign(event, builder); };
@@ -39,9 +39,9 @@ concept EventManagerClosingOut = requires(Out& out, BuilderIndex builder, std::u
     out.last_assignment(builder, events);
 };
 
-/// Invariants: no builder has more than `concurrent_events`; events are assigned in the order they
-/// came; an event waits in the backlog only while every builder is full, while the lease does not
-/// reach it, or when the epoch is closed.
+/// Invariants: no builder unit has more than `concurrent_events` events; events are assigned in the
+/// order of arrival; an event waits in the backlog only while every builder unit is full, while the
+/// lease does not reach the event, or while the epoch is closing.
 class EventManager {
   public:
     struct Counters {
@@ -81,8 +81,8 @@ class EventManager {
         }
     }
 
-    /// Events from this one on may not be assigned, until the next call, and wait in the backlog;
-    /// at first there is no limit.
+    /// Forbids the assignment of events from `event_end` on, until the next call; they wait in the
+    /// backlog. Before the first call there is no limit.
     template <EventManagerOut Out>
     void on_lease(std::uint64_t event_end, Out& out) {
         leased_until_ = event_end;
@@ -141,7 +141,7 @@ class EventManager {
         out.assign(event, builder);
     }
 
-    /// Precondition of the four: a builder has a free slot.
+    /// Precondition, also of the three functions below: a builder unit has a free slot.
     BuilderIndex choose() {
         switch (config_.assignment) {
             case Assignment::least_busy:

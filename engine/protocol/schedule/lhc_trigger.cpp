@@ -36,9 +36,9 @@ std::int64_t LhcTrigger::next(base::RandomStream& random) {
     return last_crossing_;
 }
 
-/// The mean distance is the mean number of vetoed crossings plus 1/p of the geometric variable. It
-/// rises with 1/p, since every accepted crossing of a run is a non-decreasing function of the draws
-/// before it, and the pilot runs that measure it use the same random numbers: halving finds 1/p.
+/// Finds 1/p by bisection. The mean distance is 1/p (the mean of the geometric variable) plus the
+/// mean number of vetoed crossings. It rises with 1/p, because all pilot runs use the same random
+/// numbers and each accepted crossing is a non-decreasing function of earlier draws.
 double LhcTrigger::set_mean_distance(double filled_crossings) {
     double high = filled_crossings;
     if (simple_dead_time_ > 0 || !buckets_.empty()) {

@@ -16,33 +16,34 @@ struct LeakyBucket {
     std::uint32_t window_bx = 1;
 };
 
-/// A trigger that accepts each filled crossing with one probability, unless dead time vetoes it.
+/// A trigger that accepts all filled crossings with equal probability, unless dead time vetoes
+/// them.
 ///
-/// A veto does not depend on the triggers that it suppresses. Therefore vetoed crossings need not
-/// be simulated: the next accepted one is a geometric number of filled crossings after the first
-/// live one.
+/// Vetoed crossings need not be simulated, because a veto does not depend on the triggers that it
+/// suppresses: the next accepted crossing is a geometric number of filled crossings after the first
+/// one that is not vetoed.
 class LhcTrigger {
   public:
     /// A filled orbit of one crossing without dead time.
     LhcTrigger() = default;
 
-    /// `filling_scheme`: an entry per crossing of an orbit, non-zero if it is filled, at least one
-    /// of them; empty: all are filled. `simple_dead_time_bx`: number of vetoed crossings after an
-    /// accepted one.
+    /// `filling_scheme`: an entry per crossing of an orbit, non-zero if it is filled, with at least
+    /// one filled; empty: all crossings are filled. `simple_dead_time_bx`: number of vetoed
+    /// crossings after an accepted one.
     LhcTrigger(const std::vector<std::uint8_t>& filling_scheme, std::uint32_t simple_dead_time_bx,
                const std::vector<LeakyBucket>& complex_dead_time);
 
-    /// Makes accepted crossings `filled_crossings` (at least 1) filled ones apart in the mean, or
-    /// as close as the dead time permits. Returns the mean distance reached: exact without dead
-    /// time, otherwise measured, within 1e-4 where a few percent of the crossings are vetoed and
-    /// within one percent where most are.
+    /// Sets the probability such that accepted crossings are on average `filled_crossings` (at
+    /// least 1) filled crossings apart, or as close as the dead time permits. Returns the mean
+    /// distance reached: exact without dead time, otherwise measured, within 1e-4 if a few percent
+    /// of the crossings are vetoed and within one percent if most are.
     double set_mean_distance(double filled_crossings);
 
-    /// The number of the next accepted crossing, counted from the start of the run, filled or not.
+    /// Number of the next accepted crossing. All crossings, filled or not, are numbered from 0.
     std::int64_t next(base::RandomStream& random);
 
   private:
-    /// Counts in 1 / window_bx of a trigger, so that every level is a whole number.
+    /// Leaky bucket. Its unit is 1 / window_bx of a trigger, so that every level is an integer.
     struct Bucket {
         std::int64_t leak_per_bx;
         std::int64_t trigger;
@@ -56,7 +57,7 @@ class LhcTrigger {
 
     [[nodiscard]] double measured_mean_distance(double inverse_probability) const;
     [[nodiscard]] std::int64_t first_live_crossing() const;
-    /// Filled crossings have numbers of their own: 0 for the first of the run.
+    /// Number, among the filled crossings of the run, of the first one from `crossing` on.
     [[nodiscard]] std::int64_t first_filled_from(std::int64_t crossing) const;
     [[nodiscard]] std::int64_t crossing_of(std::int64_t filled) const;
 

@@ -13,7 +13,7 @@ namespace daqloom::protocol {
 /// A place in the schedule, 0 … slots − 1.
 using SlotIndex = base::Index<struct SlotTag>;
 
-/// The receiver of `sender` in a phase, 0 … slots − 1: the slot `phase` places further on.
+/// The slot to which `sender` sends in a phase (0 … slots − 1), `phase` places further on.
 constexpr SlotIndex receiver_of(SlotIndex sender, std::uint32_t phase, std::uint32_t slots) {
     const std::uint32_t left = slots - sender.value();
     return phase < left ? sender + phase : SlotIndex(phase - left);
@@ -24,12 +24,12 @@ constexpr SlotIndex sender_to(SlotIndex receiver, std::uint32_t phase, std::uint
     return receiver_of(receiver, phase == 0 ? 0 : slots - phase, slots);
 }
 
-/// The schedule: as many phases as slots, in phase n slot i sends to slot (i + n) mod slots. A slot
-/// holds a readout unit, a builder unit, one of each (folded), or no unit: then it is a dummy,
-/// which keeps the schedule aligned with the routing at the cost of one idle phase for each unit.
+/// The schedule: as many phases as slots; in phase n, slot i sends to slot (i + n) mod slots. A
+/// slot holds a readout unit, a builder unit, or one of each (folded). A slot without units is a
+/// dummy: it keeps the schedule aligned with the routing and costs each unit one idle phase.
 ///
-/// Units are numbered on their own, without gaps. In a round of all phases each readout unit meets
-/// each builder unit once; where both share a node that is phase 0, a local copy.
+/// Readout units and builder units are numbered separately, without gaps. In a round, each readout
+/// unit sends to each builder unit once, to the one on its own node in phase 0 (a local copy).
 class LinearShift {
   public:
     static constexpr std::uint32_t most_slots = 65'536;
@@ -39,23 +39,23 @@ class LinearShift {
         BuilderIndex builder;
     };
 
-    /// The units of a slot that take part; none: a dummy, or lost.
+    /// The units of a slot that take part. Without any, the slot is a dummy or its units are lost.
     struct Member {
         bool has_readout = true;
         bool has_builder = true;
     };
 
-    /// The schedule of an epoch: the units that take part, each kind numbered in the order of its
-    /// slots. Slots without any are dummies, or left out if these are not kept.
+    /// The schedule of an epoch. Units of each kind are numbered in the order of their slots. Slots
+    /// without units are dummies, or left out if `keeps_dummies` is false.
     static base::expected<LinearShift> of_members(std::span<const Member> slots,
                                                   bool keeps_dummies);
-    /// A schedule in which each slot but the dummies is a node with both units of the same number.
+    /// A folded schedule: each slot except the dummies is a node, whose units share one number.
     static base::expected<LinearShift> folded(std::uint32_t slots,
                                               std::span<const SlotIndex> dummies = {});
     /// Readout and builder units on different nodes, both from slot 0 on: max(readouts, builders)
     /// slots.
     static base::expected<LinearShift> unfolded(std::uint32_t readouts, std::uint32_t builders);
-    /// A schedule with any order of nodes, folded in part or not: the unit in each slot, or none.
+    /// A schedule with any order of nodes, fully or partly folded: the unit in each slot, or none.
     static base::expected<LinearShift> make(base::Table<SlotIndex, ReadoutIndex> readout_in_slot,
                                             base::Table<SlotIndex, BuilderIndex> builder_in_slot);
 
@@ -84,8 +84,8 @@ class LinearShift {
         return readout_in_[sender_to(slot_of_builder_[unit], phase, phases())];
     }
 
-    /// A readout unit's round: the phases in which it sends, and the receivers. Valid as long as
-    /// `this`.
+    /// Round of a readout unit: the phases in which it sends, with their receivers. Valid as long
+    /// as `this`.
     [[nodiscard]] auto turns_of(ReadoutIndex unit) const {
         return std::views::iota(std::uint32_t{0}, phases()) |
                std::views::transform([this, unit](std::uint32_t phase) {

@@ -9,9 +9,10 @@
 
 namespace daqloom::protocol {
 
-/// Participant i notifies participant i − 1 that it has entered (all mod N), and goes on when i + 1
-/// has. This is no barrier of all: a participant may be some generations behind the one that it
-/// waits for. In linear shifting, i + 1 writes to the builder unit that i needs next.
+/// Participant i notifies participant i − 1 (mod N) when it has entered, and continues when i + 1
+/// has entered. Other barriers keep all participants together; here, a participant may be some
+/// generations behind the next one. In linear shifting, readout unit i + 1 writes to the builder
+/// unit that readout unit i needs next.
 class NeighbourBarrier {
   public:
     /// Precondition: the checks of Barrier::make.
@@ -49,7 +50,7 @@ class NeighbourBarrier {
     }
 
   private:
-    /// Limit on messages that have overtaken one that is still on its way.
+    /// Limit on messages that overtake an earlier message.
     static constexpr std::uint64_t most_early = 1024;
 
     template <BarrierOut Out>

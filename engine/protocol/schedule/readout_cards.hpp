@@ -1,9 +1,9 @@
 // The readout cards of the streams, and the trigger that fills all of them at the same rate.
 //
 // A card has a small buffer. It writes its data to the host's memory as they arrive, and frees
-// their space when the write is acknowledged. The acknowledge at the end of a multi-fragment packet
-// (MFP) may be late: until it arrives, the card keeps all later data. A full card stops the trigger
-// for all streams, and the events of that time are lost.
+// their space when the write is acknowledged. The acknowledgement at the end of a multi-fragment
+// packet (MFP) may be late; until it arrives, the card keeps all later data. A full card stops the
+// trigger for all streams, and the events of that time are lost.
 #pragma once
 
 #include <algorithm>
@@ -17,30 +17,30 @@
 
 namespace daqloom::protocol {
 
-/// The outputs of the cards, which the driver implements.
+/// The outputs of the cards, implemented by the driver.
 template <class Out>
 concept ReadoutCardsOut = requires(Out& out, std::uint32_t stream, base::Time at) {
     /// Call on_timer at this time; several timers may be set for a stream.
     out.set_card_timer(stream, at);
 };
 
-/// MFP k of every stream is complete when the trigger has run for k intervals. Streams are numbered
-/// through all readout units.
+/// The cards of all streams, numbered through all readout units. MFP k of every stream is complete
+/// when the trigger has run for k intervals.
 ///
-/// Invariants: MFPs are handed over one by one, the next when the one before has been taken in; the
-/// trigger stands still exactly while some card is full. A card with room for τ of data is full
-/// when the trigger has run for τ since the end of the oldest MFP that is not acknowledged: an
-/// acknowledge that takes L > τ stops the trigger for L − τ.
+/// Invariants: MFPs are handed over one by one, the next when the host's buffer has accepted the
+/// previous one; the trigger is stopped exactly while some card is full. A card with space for τ of
+/// data is full when the trigger has run for τ since the end of the oldest unacknowledged MFP: an
+/// acknowledgement that takes L > τ stops the trigger for L − τ.
 class ReadoutCards {
   public:
-    /// Time for which the trigger stood still, by the cause: what the fullest cards waited for.
+    /// Time for which the trigger was stopped, by cause: what the full cards waited for.
     struct Stopped {
         base::Time acknowledge;
         base::Time memory;  ///< for the host's buffer to accept an MFP
     };
 
-    /// `room`: of each stream, as the time in which it fills; never: no limit. `interval`: between
-    /// two MFPs; zero: as fast as they are accepted, for rooms without limit.
+    /// `room`: buffer of each stream, as the time in which it fills; never: no limit. `interval`:
+    /// time between two MFPs; zero: as fast as the host accepts them, only for cards without limit.
     ReadoutCards(base::Time interval, const std::vector<base::Time>& room) : interval_(interval) {
         for (const base::Time each : room) {
             cards_.push_back({.room = each});
@@ -54,7 +54,7 @@ class ReadoutCards {
         set_all_timers(out);
     }
 
-    /// Whether the stream's next MFP is complete and has to be handed over now.
+    /// Handles a timer. Returns whether the stream's next MFP is complete, to be handed over now.
     template <ReadoutCardsOut Out>
     [[nodiscard]] bool on_timer(std::uint32_t stream, base::Time now, Out& out) {
         Card& card = cards_[stream];
@@ -74,7 +74,7 @@ class ReadoutCards {
         return complete;
     }
 
-    /// The MFP handed over is in the host's buffer.
+    /// The host's buffer has accepted the MFP that was handed over.
     template <ReadoutCardsOut Out>
     void on_taken(std::uint32_t stream, base::Time now, Out& out) {
         Card& card = cards_[stream];
@@ -84,7 +84,7 @@ class ReadoutCards {
         set_timer(stream, out);
     }
 
-    /// The card of the stream receives the acknowledge of its oldest MFP. Unused for a room without
+    /// The stream's card receives the acknowledgement of its oldest MFP. Unused for cards without
     /// limit.
     template <ReadoutCardsOut Out>
     void on_acknowledged(std::uint32_t stream, base::Time now, Out& out) {
@@ -137,7 +137,7 @@ class ReadoutCards {
         since_ = now;
     }
 
-    /// Sets the timer of the stream's next event, if the trigger runs on.
+    /// Sets the timer for the stream's next change of state, unless the trigger is stopped.
     template <ReadoutCardsOut Out>
     void set_timer(std::uint32_t stream, Out& out) {
         Card& card = cards_[stream];

@@ -8,7 +8,7 @@
 
 namespace daqloom::protocol {
 
-/// The time until a card's write is acknowledged over PCIe, with latency spikes that the card's
+/// Time until a readout card's PCIe write is acknowledged, with latency spikes that the card's
 /// buffer has to bridge (readout_cards.hpp).
 struct SpikyDelay {
     DAQLOOM_FIELDS(SpikyDelay, (base::DelayDistribution, usual, "Delay that is no spike."),

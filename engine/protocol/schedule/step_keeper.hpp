@@ -1,4 +1,4 @@
-// How far a unit leaves step: the lengths of its rounds in step and out of step decide.
+// Choice of the barriers at which a unit waits, by the measured lengths of its rounds.
 #pragma once
 
 #include <algorithm>
@@ -9,14 +9,15 @@
 namespace daqloom::protocol {
 
 /// A unit that may leave step waits at each barrier, at every fourth, every sixteenth, …, or only
-/// at the last one of a round, at which it always waits: all units begin a round together, so that
-/// its length is the same for all of them, and they decide alike without messages.
+/// at the last one of a round. All units always wait at this last barrier, so that they begin a
+/// round together, measure the same length, and decide alike without messages.
 ///
-/// The unit begins in step, and leaves it further as long as that makes rounds shorter by more than
-/// a 64th: `rounds_judged` rounds each, behind the first one, in which others may still be about to
-/// follow. Then the unit stays as far out of step as was best, until as many rounds in a row are
-/// longer or shorter than usual by more than an eighth: the network has changed. Then, and once in
-/// `rounds_between_trials` rounds, as another span may have become better, the unit begins anew.
+/// The unit begins with a wait at each barrier, and waits at fewer as long as that makes rounds
+/// shorter by more than a 64th. Each choice is judged by `rounds_judged` rounds, after one round in
+/// which other units may still change theirs. The unit keeps the best choice. It begins anew after
+/// `rounds_judged` successive rounds that are longer or shorter than usual by more than an eighth
+/// (the network has changed), and after `rounds_between_trials` rounds (another choice may have
+/// become better).
 class StepKeeper {
   public:
     static constexpr std::uint32_t rounds_judged = 2;
@@ -32,7 +33,7 @@ class StepKeeper {
     }
     /// Barriers from one wait to the next; 1: in step.
     [[nodiscard]] std::uint64_t span() const { return span_; }
-    /// Barriers from the last one of a round to that of the next.
+    /// Number of barriers in a round.
     [[nodiscard]] std::uint64_t barriers_of_round() const { return furthest_; }
 
     /// A round has ended.

@@ -10,9 +10,9 @@
 namespace daqloom::protocol {
 
 /// Each participant reports to its parent when it has entered and all its children have reported;
-/// the release travels down the same tree. Centralised is the tree in which all are children of the
-/// master. The bracket of a tournament, in which the even one of each pair wins, is the binomial
-/// tree: the parent of i is i without its lowest one-bit, the champion is 0.
+/// the release travels down the same tree. Centralised: all are children of the master. Tournament:
+/// the bracket, in which the even one of each pair wins, is the binomial tree: the parent of i is i
+/// without its lowest one-bit, and the champion is 0.
 class TreeBarrier {
   public:
     /// Precondition: the checks of Barrier::make.
@@ -25,8 +25,8 @@ class TreeBarrier {
 
     template <BarrierOut Out>
     void on_message(BarrierTurn& turn, Participant from, BarrierMessage message, Out& out) {
-        // A child is released before it can be in the next generation, and only by its parent: no
-        // message of another generation can be on its way.
+        // No valid message is of another generation: a child enters the next generation after the
+        // release, which only its parent sends.
         if (message.generation != turn.generation()) {
             turn.ignore();
         } else if (message.round == release && from == parent_ && reported_) {

@@ -1,4 +1,4 @@
-// libFuzzer: no delays and no losses make DAQPIPE break a promise when its epoch is closed.
+// libFuzzer: DAQPIPE keeps its invariants for all delays and losses while its epoch closes.
 #include "base/fuzz_test.hpp"
 #include "protocol/units/daqpipe_check_test.hpp"
 

@@ -1,5 +1,5 @@
-// DAQPIPE on a node. The source of readout unit 0 delivers the fragment of an event: then the event
-// manager assigns the event.
+// DAQPIPE on a node. The event manager assigns an event when the source of readout unit 0 has
+// delivered its fragment of the event.
 #pragma once
 
 #include <fmt/format.h>
@@ -73,12 +73,12 @@ class DaqpipeUnit : public RequestedUnit<DaqpipeUnit, DaqpipeRules, DaqpipeBuild
         return config_.rules.slot > base::Time::zero() &&
                (config_.rules.is_push ? readout_.has_value() : builder_.has_value());
     }
-    /// After on_close: requests of live builder units are written, and fragments of assigned events
-    /// that live readout units hold have arrived.
+    /// After on_close: whether the requests of live builder units are written, and the fragments
+    /// that live readout units hold for assigned events have arrived.
     [[nodiscard]] bool is_drained() const {
         return (!readout_ || readout_->is_drained()) && (!builder_ || builder_->is_drained());
     }
-    /// One more than the last event that this node has written a fragment of, or was assigned.
+    /// One more than the last event number that was assigned, or of which a fragment was written.
     [[nodiscard]] std::uint64_t next_event() const {
         return std::max(readout_ ? readout_->next_event() : 0,
                         builder_ ? builder_->next_event() : 0);
@@ -87,7 +87,7 @@ class DaqpipeUnit : public RequestedUnit<DaqpipeUnit, DaqpipeRules, DaqpipeBuild
     [[nodiscard]] bool waits_for_its_own() const {
         return waits_for_data() || waits_for_consumer();
     }
-    /// Whether the readout unit writes nothing because its source has not delivered.
+    /// Whether the readout unit writes nothing because its source has delivered no data.
     [[nodiscard]] bool waits_for_data() const {
         return readout_ && readout_->in_flight() == 0 &&
                (book_->waiting() > 0 || (manager_ && manager_->backlog() == 0));

@@ -1,4 +1,4 @@
-// libFuzzer: no delays, losses or strange messages make pull building break a promise.
+// libFuzzer: pull building keeps its invariants for all delays, losses and invalid messages.
 #include "base/fuzz_test.hpp"
 #include "protocol/units/pull_check_test.hpp"
 

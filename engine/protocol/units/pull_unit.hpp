@@ -1,5 +1,5 @@
-// Pull event building on a node. Events arrive at the event manager by the rules. A readout unit
-// writes a fragment after its response time.
+// Pull event building on a node. Events arrive at the event manager at the times of
+// `PullRules::arrivals`. A readout unit writes a fragment after its response time.
 #pragma once
 
 #include <algorithm>
@@ -37,15 +37,15 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
 
     // ---- inputs
 
-    /// Handles what is due by now: arrivals, responses, processed events, the end of a wait. False:
-    /// nothing was due.
+    /// Handles what is due by now: arrivals, responses, processed events, and the end of waiting
+    /// for data. False: nothing was due.
     template <RequestedWorld World>
     bool on_time(base::Time now, World& world) {
         if (now < due_at_) {
             return false;
         }
         give_up_waiting(now, world);
-        // Arrivals after a long absence are limited per call, so that other due work does not wait.
+        // Arrivals per call are limited, so that other due work does not wait for them.
         for (std::uint32_t left = most_arrivals; next_arrival_ <= now && left > 0; --left) {
             ManagerOut<World> out{world};
             world.arrived(now);
@@ -67,7 +67,7 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
         settle(event, builder, world);
     }
 
-    /// The consumer has taken the event, whose processing may take longer.
+    /// The consumer has received the event, whose processing (`PullRules`) may last longer.
     template <RequestedWorld World>
     void on_consumed(EventId event, base::Time now, World& world) {
         const auto slot = builder_->slot_of(event);
@@ -82,20 +82,20 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
 
     /// The next time at which on_time has work.
     [[nodiscard]] base::Time next_timer() const { return due_at_; }
-    /// After on_close: requests of live builder units are written, and fragments of assigned events
-    /// that live readout units hold are built.
+    /// After on_close: whether the requests of live builder units are written, and assigned events
+    /// are built from the fragments of live readout units.
     [[nodiscard]] bool is_drained() const;
-    /// One more than the last event that this node has written a fragment of, or was assigned.
+    /// One more than the last event number that was assigned, or of which a fragment was written.
     [[nodiscard]] std::uint64_t next_event() const {
         return std::max(next_event_, builder_ ? builder_->next_event() : 0);
     }
     /// Whether the unit waits only for arrivals, its own source, a response time or its consumer.
     [[nodiscard]] bool waits_for_its_own() const;
-    /// Requests for fragments that the source has not delivered.
+    /// Number of requests for fragments that the source has not yet delivered.
     [[nodiscard]] std::uint32_t waits_for_data() const { return book_ ? book_->waiting() : 0; }
     /// Fragments written, including empty ones that the source had not delivered.
     [[nodiscard]] std::uint64_t written() const { return written_; }
-    /// Fragments requested here and not written.
+    /// Fragments requested from this readout unit and not yet written.
     [[nodiscard]] std::uint64_t unanswered() const { return unanswered_; }
 
   private:
@@ -207,7 +207,7 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
         }
     }
 
-    /// Settles a request: it is answered, or its builder unit is lost.
+    /// Settles a request that is answered or whose builder unit is lost.
     template <class World>
     void settle(EventId event, BuilderIndex builder, World& world) {
         --requests_[builder].unanswered;

@@ -1,4 +1,4 @@
-// libFuzzer: no sizes, delays or repeated messages make push event building break a promise.
+// libFuzzer: push building keeps its invariants for all sizes, delays and repeated messages.
 #include "base/fuzz_test.hpp"
 #include "protocol/units/push_building_check_test.hpp"
 

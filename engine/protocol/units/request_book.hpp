@@ -1,5 +1,5 @@
-// The requests of builder units for the MFPs of a stream: MFPs may be requested out of order, and
-// before they arrive.
+// The requests of builder units for the MFPs of one stream. MFPs may be requested out of order, and
+// before the readout unit has taken them from the source.
 //
 //      given back            taken              taken + ahead
 //          v                   v                      v
@@ -20,8 +20,8 @@
 
 namespace daqloom::protocol {
 
-/// MFPs are numbered from 0 within their stream. Two bits for each MFP taken: a simulation has a
-/// book for each of hundreds of readout units, with ten thousands of MFPs.
+/// MFPs are numbered from 0 within their stream. A taken MFP needs two bits, because a simulation
+/// has hundreds of readout units with a book of ten thousands of MFPs each.
 class RequestBook {
   public:
     struct Request {
@@ -34,10 +34,10 @@ class RequestBook {
         refused,  ///< a second request for the MFP, or one for an MFP too far ahead
     };
 
-    /// `ahead`: MFPs behind those taken that may be requested; at least 1.
+    /// `ahead`: MFPs after the last taken one that may be requested; at least 1.
     explicit RequestBook(std::uint32_t ahead) : ahead_(ahead) { resize(1); }
 
-    /// No call allocates from now on while at most `window` MFPs are taken and not given back.
+    /// After this call, no call allocates while at most `window` MFPs are taken and not given back.
     void reserve(std::uint32_t window) {
         resize(std::bit_ceil(window / kPerWord + 2));
         coming_.reserve(ahead_);
@@ -66,7 +66,7 @@ class RequestBook {
         return Answer::later;
     }
 
-    /// The next MFP is taken. Returns its request, if one came earlier.
+    /// Takes the next MFP. Returns the request for this MFP if the request came earlier.
     std::optional<Request> on_taken() {
         const std::uint64_t mfp = taken_++;
         if (taken_ / kPerWord - given_back_ / kPerWord >= words_.size()) {
@@ -85,8 +85,8 @@ class RequestBook {
         return Request{page.builder, page.offset};
     }
 
-    /// A requested MFP is not needed any more. Returns how many of the oldest can be given back
-    /// now.
+    /// A requested MFP is no longer needed. Returns how many of the oldest MFPs can now be given
+    /// back.
     std::uint32_t on_written(std::uint64_t mfp) {
         if (mfp < taken_) {
             add(mfp, State::written);
@@ -117,7 +117,7 @@ class RequestBook {
     }
 
   private:
-    /// State bits of an MFP: requested, and then also written.
+    /// State bits of an MFP: the first is set by the request, the second by the write.
     enum class State : std::uint8_t { open = 0, requested = 1, written = 3 };
     struct Page {
         base::Bytes offset = 0;

@@ -1,9 +1,9 @@
-// Units of protocols in which builder units request fragments: on a node the readout unit, the
-// builder unit or both, and on that of readout unit 0 the event manager.
+// Units of protocols in which builder units request fragments (pull, DAQPIPE): the readout unit,
+// the builder unit or both of a node, and with readout unit 0 the event manager.
 //
 // The event manager assigns an event to a builder unit. The builder unit requests a fragment from
-// each readout unit and names its place in the builder unit's memory. The readout unit writes the
-// fragment there, once its source has delivered it.
+// each readout unit and names a place in its memory. The readout unit writes the fragment there
+// when its source has delivered it.
 #pragma once
 
 #include <algorithm>
@@ -40,14 +40,14 @@ struct RequestedUnitConfig {
     bool reserves = true;  ///< memory for all requests of an epoch: none is allocated later
 };
 
-/// Names of a protocol, and of its rule for the events that a builder unit collects at a time.
+/// Words for messages: the protocol, and its limit on events that a builder unit collects.
 struct RequestedWords {
     const char* protocol;
     const char* slots;
     const char* slots_of_events;  ///< before "of so many bytes"
 };
 
-/// The world of a unit. Its members must not call the unit back.
+/// The world of a unit (simulator, live node or test). Its members must not call the unit back.
 template <class World>
 concept RequestedWorld =
     requires(World& world, EventId event, ReadoutIndex readout, BuilderIndex builder,
@@ -56,16 +56,15 @@ concept RequestedWorld =
         world.send(readout, message);
         world.send(builder, message);
         // ---- readout unit
-        /// Bytes of the event's fragment, requested once; 0: the source has delivered none.
+        /// Bytes of the event's requested fragment; 0: the source has delivered none.
         { world.held(event) } -> std::convertible_to<base::Bytes>;
-        /// Write the fragment there, notify the builder unit, and call
-        /// on_write_done(event, builder).
+        /// Write the fragment to `offset` in the builder unit's memory, notify the builder unit,
+        /// and call on_write_done(event, builder).
         world.write(event, builder, offset, bytes);
-        /// The `count` oldest fragments are not needed any more.
+        /// The `count` oldest fragments are no longer needed.
         world.give_back(count);
         // ---- event manager
-        /// Arrivals by the rules: the next event has arrived at this time; it may be assigned
-        /// later.
+        /// An event of `PullRules::arrivals` has arrived at time `at`; it may be assigned later.
         world.arrived(at);
         world.assigned(event, builder);
         // ---- builder unit; slots are below the number of events collected at a time
@@ -74,23 +73,23 @@ concept RequestedWorld =
         world.deliver(event, slot);  ///< then call on_consumed
     };
 
-/// Common part of the units of these protocols. `Unit` derives from it and has
-/// - `limits_writes`: writes under way are limited, so that a completion may start another one;
-/// - `has_arrivals`: events arrive by the rules, else with the data of readout unit 0;
-/// - `takes_empty_fragments`: an empty fragment counts as received, else as missing;
+/// Common part of the units of these protocols (CRTP base). The derived class `Unit` has
+/// - `limits_writes`: writes under way are limited, so that a completion may start another write;
+/// - `has_arrivals`: events arrive by PullRules::arrivals; false: with the data of readout unit 0;
+/// - `takes_empty_fragments`: an empty fragment counts as received; false: as missing;
 /// - `slots(rules)`: events that a builder unit collects at a time;
-/// - `words`: its names;
-/// - `margin`: fragments that may be taken beyond those of the events that are collected;
-/// - `serve(event, request, now, world)`: the requested fragment is there, or never will be;
+/// - `words`: names for messages;
+/// - `margin`: fragments that may be taken from the source beyond those of collected events;
+/// - `serve(event, request, now, world)`: the requested fragment has arrived, or never will;
 /// - `lose(builders, world)`: the epoch is closing, and these builder units are lost.
 ///
 /// Invariants: those of its machines; a missing fragment is requested once and answered once, with
-/// no bytes if the epoch ends without it. Invalid input is counted and otherwise ignored.
+/// no bytes if the epoch ends without the fragment. Invalid input is counted and otherwise ignored.
 template <class Unit, class Rules, class Builder>
 class RequestedUnit {
   public:
     using Config = RequestedUnitConfig<Rules>;
-    /// Wait, while an epoch closes, for fragments that were requested and have not arrived.
+    /// Time to wait, while an epoch closes, for fragments that are requested and have not arrived.
     static constexpr base::Time patience = base::seconds(1);
 
     // ---- inputs
@@ -108,7 +107,7 @@ class RequestedUnit {
         }
     }
 
-    /// Message from the node of these units (or none). False: that node may not send it.
+    /// Message from the node of `readout` and `builder` (or none). False: not permitted from there.
     template <RequestedWorld World>
     bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& message,
                     base::Time now, World& world) {
@@ -137,7 +136,7 @@ class RequestedUnit {
         return true;
     }
 
-    /// The readout unit has written its fragment of the event; 0 bytes: it has none.
+    /// The readout unit has written its fragment of the event; 0 bytes: it has no such fragment.
     template <RequestedWorld World>
     void on_fragment(EventId event, ReadoutIndex readout, base::Bytes bytes, base::Time now,
                      World& world) {
@@ -166,7 +165,7 @@ class RequestedUnit {
         }
     }
 
-    /// The epoch is being closed, and these units are lost. Called again when more are lost.
+    /// Begins the end of the epoch, with these units lost. Called again when more are lost.
     template <RequestedWorld World>
     void on_close(std::span<const ReadoutIndex> readouts, std::span<const BuilderIndex> builders,
                   base::Time now, World& world) {
@@ -189,13 +188,13 @@ class RequestedUnit {
 
     // ---- inputs that some protocols ignore
 
-    /// Timed: a time slot begins, by a clock that all nodes have in common.
+    /// Timed: a time slot begins, by the common clock of all nodes.
     template <RequestedWorld World>
     void on_slot(std::uint64_t /*slot*/, base::Time /*now*/, World& /*world*/) {}
-    /// The epoch is over: incomplete events are delivered or dropped. Precondition: is_drained.
+    /// Ends the epoch: incomplete events are delivered or dropped. Precondition: is_drained.
     template <RequestedWorld World>
     void on_end(base::Time /*now*/, World& /*world*/) {}
-    /// Skips arrivals that were events of earlier epochs.
+    /// Skips arrivals that were already events of earlier epochs.
     void skip_arrivals(std::uint64_t /*events*/) {}
 
     // ---- observers
@@ -213,9 +212,9 @@ class RequestedUnit {
     /// The event manager; none: it is on another node.
     [[nodiscard]] const EventManager* manager() const { return manager_.get(); }
     [[nodiscard]] const Builder* builder() const { return builder_ ? &*builder_ : nullptr; }
-    /// Fragments that a readout unit may take from its source before it gives any back: as many as
-    /// events are collected, of which the oldest may complete last, as many again for the next, and
-    /// the unit's `margin`.
+    /// Limit on fragments that a readout unit takes from its source before it gives any back: those
+    /// of the events being collected (the oldest may complete last), as many for the events after
+    /// these, and `margin`.
     [[nodiscard]] std::uint32_t window() const { return 2 * collected() + Unit::margin; }
 
   protected:
@@ -286,7 +285,7 @@ class RequestedUnit {
     [[nodiscard]] bool is_lost(BuilderIndex /*builder*/) const { return false; }
     void count_request(BuilderIndex /*builder*/) {}
 
-    /// Ends a wait for data that is due by now. False: nothing was due.
+    /// Ends the wait for missing fragments if it is due by now. False: nothing was due.
     template <class World>
     bool give_up_waiting(base::Time now, World& world) {
         if (now < give_up_at_) {
@@ -309,14 +308,14 @@ class RequestedUnit {
     static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
     /// Events that are collected at a time.
     [[nodiscard]] std::uint32_t collected() const { return builders_ * slots_; }
-    /// Whether the consumer has all events that may be collected at a time.
+    /// Whether all events that this builder unit may collect at a time are with the consumer.
     [[nodiscard]] bool waits_for_consumer() const {
         return builder_ && builder_->counters().done + slots_ ==
                                builder_->counters().built + builder_->counters().incomplete;
     }
 
-    // ---- data that each request touches come first: a simulation of 600 readout units keeps all
-    // of them in its cache
+    // ---- data that each request touches come first, so that the data of 600 simulated readout
+    // units fit into the cache
     alignas(64) std::optional<RequestBook> book_;  ///< none: no readout unit
     base::Time give_up_at_ = base::Time::never();
     std::uint32_t builders_;

@@ -23,8 +23,8 @@ base::expected<void> check_count(const ShiftUnitConfig& config, const LinearShif
                       config.barrier_slack, most_slack);
     DAQLOOM_REFUSE_IF(config.rounds > most_rounds, "{} rounds; give at most {}", config.rounds,
                       most_rounds);
-    // In the first phase the last unit sends to the last builder: by then a round is in its
-    // buffers. A piece may leave out less than the largest one at the end of the buffer.
+    // In its first phase the last readout unit sends to the last builder unit, so its buffers hold
+    // a round by then. At the end of a buffer, less than one largest MFP may stay unused.
     const std::uint64_t round = std::uint64_t{config.meps_per_phase} * shift.builders();
     const auto& readout = config.readout;
     DAQLOOM_REFUSE_IF(

@@ -1,9 +1,9 @@
-// Linear shifting on a node: its readout unit, which goes from phase to phase, with or without
-// synchronisation, its builder unit, or both.
+// Linear shifting on a node: the readout unit, which passes from phase to phase with or without
+// synchronisation, the builder unit, or both.
 //
 // A readout unit announces the sizes of its MFPs to the builder unit of each MEP, which grants
-// offsets in its memory. In the phase of that builder unit the readout unit writes the MFPs there,
-// at once or when the builder unit sends `go`.
+// offsets in its memory. In the phase of that builder unit the readout unit writes the MFPs to
+// these offsets, at once or after the message `go` of the builder unit.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@
 
 namespace daqloom::protocol {
 
-/// Barriers in a round, rounded down, at least one; at the last, units that may leave step all
-/// wait.
+/// Number of barriers in a round, rounded down, at least 1. Units that may leave step (skip
+/// barriers) all wait at the last one.
 std::uint32_t barriers_of_round(const ShiftRules& rules, const LinearShift& shift);
 
 struct ShiftUnitConfig : ShiftRules {
@@ -38,11 +38,11 @@ struct ShiftUnitConfig : ShiftRules {
     PushReadoutConfig readout = {};
     PushBuilderConfig builder = {.self = BuilderIndex::none()};  ///< none: no builder unit
 
-    /// The configuration with buffers for the MEPs of two rounds, but without unit numbers and
-    /// sizes in bytes.
+    /// A configuration with buffers for the MEPs of two rounds; unit numbers and sizes in bytes are
+    /// still to be set.
     static ShiftUnitConfig sized(const ShiftRules& rules, const LinearShift& shift,
                                  std::uint32_t streams);
-    /// Keeps the barrier groups of an epoch whose readout units have these numbers in the run.
+    /// Selects the barrier groups of the epoch's readout units, given their numbers in the run.
     void keep_groups_of(const base::Table<ReadoutIndex, ReadoutIndex>& in_run);
 };
 
@@ -56,19 +56,19 @@ enum class ShiftStage {
     finished,
 };
 
-/// Stage of a readout unit, and since when: for worlds that count the time in stages.
+/// Stage of a readout unit and its start, for worlds that measure the time in each stage.
 struct StageClock {
     ShiftStage stage = ShiftStage::finished;
     base::Time since;
 
-    /// Begins a stage. Returns the time spent in the one before.
+    /// Begins a stage. Returns the time spent in the previous one.
     base::Time enter(ShiftStage next, base::Time now) {
         stage = next;
         return now - std::exchange(since, now);
     }
 };
 
-/// The world of a unit. Its members must not call the unit back.
+/// The world of a unit (simulator, live node or test). Its members must not call the unit back.
 template <class World>
 concept ShiftWorld =
     requires(World& world, ReadoutIndex readout, BuilderIndex builder, const UnitMessage& message,
@@ -76,49 +76,49 @@ concept ShiftWorld =
              std::uint64_t step, ShiftStage stage, base::Bytes bytes) {
         world.send(readout, message);
         world.send(builder, message);
-        /// Call on_timer: for the next phase at once or after some jitter, for a window at this
-        /// time of the node's own clock.
+        /// Call on_timer for this timer: for a phase at once or after some jitter, for a time
+        /// window at time `at` of the node's own clock.
         world.set_timer(at, timer);
         // ---- readout unit; see PushReadoutOut
         world.admitted(stream, mep, bytes);
         world.write(write);
         world.acknowledge(stream, mep);
-        /// ShiftBarrier::external: call on_released when all units have entered this generation.
+        /// ShiftBarrier::external: call on_released when all units have entered generation `step`.
         world.enter_barrier(step);
-        /// For records of stages: from now on, the unit is in this stage of this step.
+        /// For records of stages: from now on, the unit is in `stage` of step `step`.
         world.stage(step, stage);
         // ---- builder unit
         world.answered(mep, bool{});       ///< whether the MEP is granted; the answers go out now
         world.deliver(mep, bytes, bytes);  ///< the MEP's offset and bytes: call on_consumed
     };
 
-/// Steps are phases counted through all rounds: step s is phase s mod phases of round s / phases.
+/// A unit of linear shifting. Steps are phases counted through all rounds: step s is phase s mod
+/// phases of round s / phases.
 ///
-/// By count, the readout unit writes in round r its builder's MEPs from r · meps_per_phase on,
-/// meps_per_phase of them. It waits until they are written, or until no more writes are under way
-/// than earlier phases may leave over, and enters the barrier where one is due, after every
-/// `phases_per_barrier` steps. When the barrier releases it, the writes of all units are complete.
-/// With slack it goes on before that, until it is `barrier_slack` barriers ahead; it enters each
-/// barrier when the one before has released it. A unit that may leave step skips the wait at some
-/// barriers, but enters all of them, and waits at the last one of each round.
-/// A dummy's phase ends with a barrier or with the last write under way.
+/// By count, a phase in round r writes `meps_per_phase` MEPs of its builder unit, from MEP r ·
+/// meps_per_phase of this unit on. The phase ends when all writes have begun and no more are under
+/// way than phases may leave over. A barrier follows every `phases_per_barrier` steps; when it
+/// releases the unit, the writes of all units are complete. With slack the unit continues before
+/// the release, until it is `barrier_slack` barriers ahead; it enters a barrier after the release
+/// of the previous one. A unit that may leave step enters all barriers, but waits only at some and
+/// at the last of each round. A dummy's phase ends with a barrier or the last write under way.
 ///
-/// With a neighbour barrier a unit goes on when the unit before it in its group has finished with
-/// that builder unit; the first of a group follows the last, one phase ahead. On a leaf switch,
-/// D-mod-K gives a group the same uplink in turn. Builder units that permit one write at a time
-/// keep all others in order, and only the last waits: one message a phase for each group.
+/// With a neighbour barrier, a unit continues when the next unit of its group has finished with the
+/// builder unit that it needs; the last unit of a group waits for the first. With D-mod-K routing,
+/// a group on one leaf switch then uses the same uplink in turn. If builder units permit one writer
+/// at a time, this already keeps the order, and only the last unit waits.
 ///
 /// By time, step s is the window [start + s · window, start + (s + 1) · window) of the node's
-/// clock, and the unit writes what its builder has granted, as long as a write can end before the
-/// grace period. The world translates the times of timers, within the accuracy of its clocks.
+/// clock. The unit writes what the builder unit has granted, as long as a write can end before the
+/// grace period. The world translates timer times, within the accuracy of its clocks.
 ///
-/// Where the builder unit sets the pace, the readout unit sends a request when all that it writes
-/// in the phase is granted (in a window: what is granted by then), and writes after `go` (see
-/// WritePacer). Writes to its own node need no request. It measures the round trip of a request and
-/// reports it in the next one.
+/// If builder units set the pace, the readout unit sends a request when all writes of the phase are
+/// granted (in a window: those granted by then), and writes after `go` (see WritePacer). Writes
+/// within a node need no request. The unit measures the round trip of a request and reports it in
+/// the next one.
 ///
-/// Messages count only from a node with a unit that may send them; a builder unit answers for its
-/// own MEPs. Invalid input is counted and otherwise ignored.
+/// Messages count only from a node with a unit that may send them; a builder unit answers only for
+/// its own MEPs. Invalid input is counted and otherwise ignored.
 class ShiftUnit {
   public:
     struct Counters {
@@ -172,7 +172,7 @@ class ShiftUnit {
         }
     }
 
-    /// Message from the node of these units (or none). False: that node may not send it.
+    /// Message from the node of `readout` and `builder` (or none). False: not permitted from there.
     template <ShiftWorld World>
     bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& message,
                     base::Time now, World& world) {
@@ -244,7 +244,7 @@ class ShiftUnit {
         go_on(world);
     }
 
-    /// The source has the stream's next MFP; see PushReadout::takes_more.
+    /// The source offers the stream's next MFP; see PushReadout::takes_more.
     template <ShiftWorld World>
     void on_data(StreamIndex stream, base::Bytes bytes, World& world) {
         Out<World> out{*this, world};
@@ -264,7 +264,7 @@ class ShiftUnit {
         go_on(world);
     }
 
-    /// The readout unit has written its MFP of the stream.
+    /// The readout unit has written its MFP of this stream and MEP.
     template <ShiftWorld World>
     void on_written(ReadoutIndex readout, StreamIndex stream, MepId mep, base::Time now,
                     World& world) {
@@ -282,7 +282,7 @@ class ShiftUnit {
         Out<World> out{*this, world};
         builder_->on_processed(mep, out);
     }
-    /// MEPs from this one on may not be answered, until the next call.
+    /// Forbids answers to MEPs from `mep_end` on, until the next call.
     template <ShiftWorld World>
     void on_lease(std::uint64_t mep_end, World& world) {
         if (builder_) {
@@ -291,8 +291,8 @@ class ShiftUnit {
         }
     }
 
-    /// The epoch is being closed, and these units are lost: no more phases, barriers and windows;
-    /// the readout unit writes all that is granted. Called again when more are lost.
+    /// Begins the end of the epoch, with these units lost: phases, barriers and windows end, and
+    /// the readout unit writes all grants. Called again when more are lost.
     template <ShiftWorld World>
     void on_close(std::span<const ReadoutIndex> readouts, std::span<const BuilderIndex> builders,
                   base::Time now, World& world) {
@@ -310,8 +310,8 @@ class ShiftUnit {
         reached_ = entered_;  // no more barriers
         awaits_ = Awaits::nothing;
     }
-    /// The epoch is over: MEPs that lack MFPs are delivered or dropped; MFPs before `next_mep`, the
-    /// largest of all live units, are acknowledged. Precondition: is_drained.
+    /// Ends the epoch: MEPs that lack MFPs are delivered or dropped; MFPs before `next_mep`, the
+    /// largest value of all live units, are acknowledged. Precondition: is_drained.
     template <ShiftWorld World>
     void on_end(std::uint64_t next_mep, World& world) {
         Out<World> out{*this, world};
@@ -337,9 +337,9 @@ class ShiftUnit {
     [[nodiscard]] bool is_finished() const {
         return stage_ == Stage::finished || stage_ == Stage::closed;
     }
-    /// After on_close: all grants of live units are written, and the MEPs built as far as possible.
+    /// After on_close: whether all grants of live units are written, and MEPs built where possible.
     [[nodiscard]] bool is_drained() const;
-    /// The first MEP that the next epoch may take, to this node's knowledge. Precondition:
+    /// The first MEP that the next epoch may take, as far as this node knows. Precondition:
     /// is_drained.
     [[nodiscard]] std::uint64_t next_mep() const;
 
@@ -363,10 +363,10 @@ class ShiftUnit {
         closed
     };
 
-    /// Where the builder unit sets the pace: what the readout unit needs before it writes.
+    /// If the builder unit sets the pace: what the readout unit waits for before it writes.
     enum class Awaits : std::uint8_t { nothing, grants, go };
 
-    /// Outputs of the parts: forwarded to the world, except the ends of turns and barriers.
+    /// Outputs of the machines, forwarded to the world except the ends of turns and barriers.
     template <class World>
     struct Out {
         using Kind = UnitMessage::Kind;
@@ -442,8 +442,8 @@ class ShiftUnit {
         }
     }
 
-    /// Begins the turn of the phase's builder. A dummy gets nothing, and its turn ends when the
-    /// writes under way are within the limit left over.
+    /// Begins the turn of the phase's builder unit. A dummy receives nothing: its turn ends when
+    /// the writes under way are within the limit on writes left over.
     template <ShiftWorld World>
     void take_turn(World& world) {
         stage_ = Stage::sending;
@@ -467,8 +467,8 @@ class ShiftUnit {
 
     // ---- pace set by the builder unit
 
-    /// Requests the writes of the turn once they are granted; by count, a turn in which all MEPs
-    /// are discarded ends without a request.
+    /// Requests the writes of the turn once they are granted. By count, a turn whose MEPs are all
+    /// discarded ends without a request.
     template <ShiftWorld World>
     void request_write(World& world) {
         const BuilderIndex builder = partner();
@@ -520,7 +520,7 @@ class ShiftUnit {
         }
     }
 
-    /// Withdraws, at the end of a window, a request whose writes are not all made.
+    /// Withdraws, at the end of a window, a request whose writes have not all begun.
     template <ShiftWorld World>
     void withdraw(World& world) {
         if (awaits_ == Awaits::go || is_writing_) {
@@ -579,7 +579,7 @@ class ShiftUnit {
         world.stage(ended, ShiftStage::in_barrier);
     }
 
-    /// Enters the next barrier reached, and goes on if the unit may.
+    /// Enters the next barrier that the unit has reached, and continues if the unit may.
     template <ShiftWorld World>
     void synchronise(World& world) {
         while (entered_ == released_ && entered_ < reached_) {
@@ -647,7 +647,7 @@ class ShiftUnit {
             readout_->on_turn_over();
             awaits_ = Awaits::grants;
             request_write(world);
-            // No measurement: the window began by the node's clock, answers come by another.
+            // No measurement: the window began by the node's clock, answers come by another clock.
             requested_at_ = base::Time::never();
         } else {
             world.stage(step_, ShiftStage::sending);
@@ -657,7 +657,7 @@ class ShiftUnit {
         world.set_timer(end, {UnitTimer::What::window});
     }
 
-    /// Writes that may be left over after this step; 0 before a barrier and at the end.
+    /// Limit on writes left over after this step; 0 before a barrier and at the end.
     [[nodiscard]] std::uint64_t writes_left_over() const {
         const std::uint64_t next = step_ + 1;
         if (is_barrier_due(next) || next == config_.rounds * shift_.phases()) {
@@ -666,7 +666,7 @@ class ShiftUnit {
         return std::uint64_t{config_.phases_under_way - 1} * config_.meps_per_phase *
                config_.readout.streams;
     }
-    /// Whether a barrier comes before this step.
+    /// Whether a barrier precedes this step.
     [[nodiscard]] bool is_barrier_due(std::uint64_t step) const {
         return config_.barrier != ShiftBarrier::none && step % config_.phases_per_barrier == 0;
     }
@@ -677,7 +677,7 @@ class ShiftUnit {
     [[nodiscard]] bool waits_at(std::uint64_t barrier) const {
         return !keeper_ || keeper_->waits_at(barrier);
     }
-    /// Whether all units that wait for each other leave the next barrier together.
+    /// Whether all units that wait for each other leave the next barrier at the same time.
     [[nodiscard]] bool is_kept_in_step() const {
         return config_.barrier != ShiftBarrier::neighbour && config_.barrier_slack == 0 &&
                waits_at(reached_ + 1);
@@ -685,7 +685,7 @@ class ShiftUnit {
     /// The builder unit to which this phase sends, or none.
     [[nodiscard]] BuilderIndex partner() const { return shift_.builder_for(config_.self, phase()); }
     [[nodiscard]] bool is_paced() const { return config_.pace == Pace::builder; }
-    /// Whether writes need a request; copies within the node need none, as they use no link.
+    /// Whether writes need a request. Copies within the node need none, because they use no link.
     [[nodiscard]] bool requests_writes() const {
         return is_paced() && partner() != config_.builder.self;
     }

@@ -1,4 +1,4 @@
-// Timers of a unit: it sets them in its world, which calls the unit when they are due.
+// Timers of a unit: the unit sets them in its world, which calls the unit when they are due.
 #pragma once
 
 #include <algorithm>
@@ -28,14 +28,14 @@ struct UnitTimer {
     BuilderIndex builder{};  ///< response: the builder unit of the request
     base::Bytes offset = 0;  ///< response: place in the builder unit's memory
 
-    /// Shift: begins a phase or window, which nodes may do late by some jitter.
+    /// Shift: whether the timer begins a phase or window, which a node may do late by some jitter.
     [[nodiscard]] constexpr bool begins_phase() const {
         return what == What::phase || what == What::window;
     }
 };
 
-/// Pending timers, for worlds that poll: the earliest comes first; of two at the same time, the one
-/// set first.
+/// Pending timers, for worlds that poll. The earliest comes first; equal times come in the order of
+/// their setting.
 class Timers {
   public:
     /// No call of `set` allocates while fewer than `most` are pending.

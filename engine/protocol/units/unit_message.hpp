@@ -46,10 +46,10 @@ constexpr std::size_t encoded_bytes(const UnitMessage& message) {
     return 16 + 8 * message.values.size();
 }
 
-/// Encodes to the front of `out`. Precondition: room for `encoded_bytes`.
+/// Encodes to the front of `out`. Precondition: `out` has at least `encoded_bytes` bytes.
 void encode_message(const UnitMessage& message, std::span<std::byte> out);
 
-/// The decoded message, or none. Its values, none of them negative, are put into `values`.
+/// The decoded message, or none. Its values, which are not negative, are stored in `values`.
 std::optional<UnitMessage> decode_message(std::span<const std::byte> bytes,
                                           std::span<base::Bytes> values);
 

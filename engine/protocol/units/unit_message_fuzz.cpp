@@ -1,4 +1,4 @@
-// Any bytes: either no message, or one that is encoded to the same bytes.
+// libFuzzer: any bytes decode to no message, or to a message that encodes to the same bytes.
 #include <algorithm>
 #include <array>
 #include <vector>

@@ -111,7 +111,7 @@ Balance Ledger::balance_of(const Epoch& epoch, std::uint64_t next_mep,
     }
     const auto builders = static_cast<std::int64_t>(epoch.builders.size());
     for (std::size_t turn = 0; turn < epoch.builders.size(); ++turn) {
-        // Equal shares in turn; where `meps` is no multiple, the first builders take one more.
+        // Equal shares; if `meps` is no multiple, the first builder units take one more.
         const std::int64_t rest = builders - 1 - static_cast<std::int64_t>(turn);
         found +=
             held_against(saturating_sum(meps, rest) / builders, counted.at(epoch.builders[turn]));

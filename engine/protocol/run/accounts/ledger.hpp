@@ -1,10 +1,10 @@
 // Accounts for the fate of every MEP number of a run, epoch by epoch.
 //
-// A run assigns each number once: an epoch has those from its first MEP to that of the next epoch.
-// Builder units share them in turn; in DAQPIPE the event manager assigns them, and only all units
-// together have a share. The counters of an epoch are compared with that share: MEPs finished, MEPs
-// granted to units that were lost, and MEPs never begun. A sum above the share means that MEPs were
-// answered twice.
+// An epoch has the MEP numbers from its first MEP to the first MEP of the next epoch, so a run
+// assigns each number once. Builder units take the numbers in turn, each an equal share; or an
+// event manager assigns them (DAQPIPE), and only all units together have a share. The counters of
+// an epoch are compared with the share: MEPs finished, MEPs granted by units that were then lost,
+// and MEPs never begun. A sum above the share means that MEPs were answered twice.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct MepsCounted {
     std::int64_t finished = 0;
     std::int64_t begun = 0;  ///< granted and not finished
 
-    /// From the counters of the whole run; a unit that builds nothing has none.
+    /// From a unit's counters of the whole run; 0 for a unit that builds nothing.
     static MepsCounted of(const NamedCounters& totals);
     /// The difference to an earlier count.
     [[nodiscard]] MepsCounted since(const MepsCounted& before) const;
@@ -53,14 +53,14 @@ class Ledger {
     /// takes_turns: see RunPlan.
     explicit Ledger(bool takes_turns) : takes_turns_(takes_turns) {}
 
-    /// Begins an epoch with this MEP. Counts until now of its builder units, which are listed in
-    /// the order of their turns, belong to earlier epochs.
+    /// Begins an epoch at `first_mep`. `builders`: its builder units in the order of their turns;
+    /// their counts until now belong to earlier epochs.
     void begin(std::uint64_t first_mep, const std::vector<UnitIndex>& builders,
                const Totals& totals);
 
-    /// The balance up to a MEP, the first that no unit is known to have answered.
+    /// The balance up to `next_mep`, the first MEP that no unit is known to have answered.
     [[nodiscard]] Balance balance(std::uint64_t next_mep, const Totals& totals) const;
-    /// The balance of the epochs that another has followed.
+    /// The balance of all epochs except the current one.
     [[nodiscard]] Balance ended(const Totals& totals) const;
 
   private:
@@ -82,7 +82,7 @@ class Ledger {
                                      const ByUnit& counted) const;
 
     bool takes_turns_;
-    /// Epochs of which a unit may still report more; the last one has no end yet.
+    /// Epochs about which a unit may still report. The last of them has no end yet.
     std::vector<Epoch> epochs_;
     Balance closed_;
 };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int most_errors = 256;
 
-/// The number of a system error, by its name; most_errors if there is none.
+/// The number of the system error with this name; most_errors if there is none.
 int error_of(std::string_view name) {
     for (int error = 1; error < most_errors; ++error) {
         const char* const known = ::strerrorname_np(error);

@@ -9,16 +9,16 @@
 
 namespace daqloom::protocol {
 
-/// A reading of a unit's counters: whole numbers, and times in seconds (`…_s`). The run control
-/// interprets those of `counter_names` and only sums all others.
+/// A reading of a unit's counters: integers, and times in seconds (`…_s`). The run control
+/// interprets only the counters of `counter_names`, and sums all others.
 struct NamedCounters {
     using Value = std::variant<std::int64_t, double>;
 
     std::map<std::string, Value, std::less<>> by_name;
 
-    /// A counter as a whole number; 0 where the unit does not count that.
+    /// A counter as an integer; 0 if the unit does not have this counter.
     [[nodiscard]] std::int64_t count(std::string_view name) const;
-    /// A counter as a number; 0 where the unit does not count that.
+    /// A counter as a real number; 0 if the unit does not have this counter.
     [[nodiscard]] double number(std::string_view name) const;
 
     /// The causes for which packets were not written to files, in words, such as "No space left on

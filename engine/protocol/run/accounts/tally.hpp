@@ -1,4 +1,4 @@
-// Counters that continue when a unit's process is restarted or reset, or has ended.
+// Sums of a unit's counters that continue when its process is restarted, is reset or ends.
 #pragma once
 
 #include <map>
@@ -21,12 +21,12 @@ class Tally {
     /// The sums until now.
     [[nodiscard]] const NamedCounters& totals() const { return totals_; }
 
-    /// Whether a reading comes from another process, or from one that was reset.
+    /// Whether a reading comes from a new process, or from a process that was reset.
     [[nodiscard]] bool begins_anew(const NamedCounters& counters) const {
         return counters.number(counter_names::elapsed_s) < read_s_;
     }
 
-    /// Adds a new reading; a counter that has become smaller has begun anew at 0.
+    /// Adds a new reading. A counter that is smaller than before has restarted at 0.
     void read(const NamedCounters& counters);
 
   private:
