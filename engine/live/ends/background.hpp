@@ -1,4 +1,4 @@
-// The threads of a unit's sources and sinks, which can wait for the data thread.
+// Threads of a unit's sources and sinks, which give way to the data thread.
 #pragma once
 
 #include <pthread.h>
@@ -10,10 +10,10 @@
 
 namespace daqloom::live {
 
-/// A thread that, when woken, does not preempt others (SCHED_BATCH): on a machine with fewer
+/// A thread that, when woken, does not preempt other threads (SCHED_BATCH): on a machine with fewer
 /// processors than threads, a source or consumer then works in larger batches instead of
-/// interrupting a data thread for each packet. No effect on threads with another policy than the
-/// default one.
+/// interrupting a data thread for each packet. Threads with another policy than the default keep
+/// it.
 class Background {
   public:
     /// Calls run(stop token) in a new thread, after the earlier one has ended.

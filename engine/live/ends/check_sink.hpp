@@ -31,7 +31,7 @@ struct CheckCounters {
     std::array<Counter, data_faults> wrong{};
 };
 
-/// `streams`: all streams of the run, by ascending source id. `counters` outlive the consumer.
+/// `streams`: all streams of the run, by ascending source id. `counters` must outlive the consumer.
 std::unique_ptr<MepConsumer> check_meps(std::vector<protocol::MfpGenerator> streams,
                                         CheckCounters& counters);
 

@@ -9,8 +9,8 @@
 
 namespace daqloom::live {
 
-/// Rates of each thread, while all threads work, from and to memory beyond their caches (bytes per
-/// second).
+/// Rates of each thread while all threads work, in bytes per second, from and to memory larger than
+/// the caches.
 struct DataRates {
     DAQLOOM_FIELDS(DataRates,
                    (double, generated_bytes_per_s,
@@ -20,8 +20,8 @@ struct DataRates {
                    (double, checked_bytes_per_s, "MEPs checked, as the checking sink reads them."))
 };
 
-/// `threads` of 1 to 1024. For MFPs of `packing` fragments of `fragment_bytes` on average
-/// (Poisson). Fails where the generator does not support those.
+/// `threads`: 1 to 1024. The MFPs have `packing` fragments of `fragment_bytes` on average
+/// (Poisson). Fails if the generator does not support this.
 base::expected<DataRates> measure_data_rates(std::uint32_t threads, std::uint32_t packing,
                                              std::uint32_t fragment_bytes);
 

@@ -6,10 +6,10 @@
 
 namespace daqloom::live {
 
-/// The last 65 536 numbers: MEPs under way at the same time finish in any order.
+/// Remembers the last 65 536 MEP numbers, because concurrent MEPs finish in any order.
 class DuplicateFilter {
   public:
-    /// False: it is a duplicate, or too old to decide.
+    /// Adds a MEP number. False: the MEP is a duplicate, or too old to decide.
     bool add(std::uint64_t mep) {
         if (mep >= end_) {
             for (std::uint64_t number = mep - end_ < kWindow ? end_ : mep - kWindow + 1;

@@ -26,8 +26,8 @@ struct FileCounters {
     Counter files;         ///< complete files
     Counter packets;       ///< MFPs in complete files
     Counter failed_files;  ///< files that could not be made or finished
-    /// Packets that could not be written, by errno, at the write or when their file was finished.
-    /// Packets that arrive before the next attempt count for the previous error.
+    /// Packets that could not be written, by errno of the write or of the completion of their file.
+    /// Packets that arrive before the next attempt count under the previous error.
     std::array<Counter, errors> lost{};
 };
 
@@ -35,9 +35,9 @@ struct FileCounters {
 ///
 /// A file appears under its name when it is complete; existing files are kept. If a write fails (a
 /// full disk), the file ends with its last whole packet, later packets are dropped and counted, and
-/// the next file is tried a second later: the builder unit is never blocked. A MEP with an MFP of
-/// another size, source or event than in its table is not written (EBADMSG). `counters` and `unit`,
-/// which counts MEPs not written, must outlive the consumer.
+/// the next file is tried a second later, so that the builder unit is never blocked. A MEP is not
+/// written if the size, source or event of an MFP differs from the MEP's table (EBADMSG).
+/// `counters` and `unit`, which counts MEPs not written, must outlive the consumer.
 base::expected<std::unique_ptr<MepConsumer>> write_meps(FileSinkConfig config,
                                                         FileCounters& counters, NodeCounters& unit);
 

@@ -11,8 +11,8 @@ namespace daqloom::live {
 
 enum class Content {
     every,  ///< each MFP is generated, so that every byte of the built event can be checked
-    /// The buffer is filled with MFPs once at the beginning, and later only their event ids are
-    /// set, so that the source costs little when the transport is to be measured.
+    /// The buffer is filled with MFPs once at the beginning; later only event ids are set, so that
+    /// the source costs little when the transport is measured.
     once,
 };
 

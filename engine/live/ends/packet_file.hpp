@@ -20,7 +20,7 @@
 
 namespace daqloom::live {
 
-/// Functions that distinguish packets of a kind from other bytes.
+/// Functions that recognise packets of one kind among arbitrary bytes.
 struct PacketFormat {
     using Bytes = std::span<const std::uint8_t>;
 
@@ -28,31 +28,31 @@ struct PacketFormat {
     base::Bytes front = 0;  ///< bytes of the header
     /// Size of a packet, from its header.
     base::expected<base::Bytes> (*size_of)(Bytes) = nullptr;
-    /// Number of first bytes that `size_from` needs, from the header.
+    /// Number of first bytes that `size_from` needs, computed from the header.
     base::Bytes (*bytes_for_size)(Bytes) = nullptr;
-    /// Size of a packet, from its first bytes; none where header and table disagree.
+    /// Size of a packet, from its first bytes; none if header and table disagree.
     std::optional<base::Bytes> (*size_from)(Bytes) = nullptr;
     /// Whether a packet may come after another one in a file, from the headers of both.
     bool (*follows)(Bytes before, Bytes packet) = nullptr;
 };
 
-/// Reads the packets of a file one at a time into memory that is reused. The file is not mapped, so
-/// that the reader does not crash if the file is truncated meanwhile. Where the file has an index,
-/// packets are at its places and have its checksums.
+/// Reads the packets of a file one at a time into reused memory. The file is not mapped, so that
+/// the reader does not crash if the file is truncated meanwhile. If the file has an index, packets
+/// must be at its places and have its checksums.
 class PacketReader {
   public:
     static base::expected<PacketReader> open(std::string path, const PacketFormat& format);
 
-    /// The next packet, valid until the next call; empty: the file is at its end. Fails for a
-    /// packet that is cut off, longer than the file by its header, or has another checksum than in
-    /// the index; then every further call fails, until `skip`.
+    /// The next packet, valid until the next call; empty: the file is at its end. Fails if a packet
+    /// is cut off, longer than the file by its header, or has another checksum than in the index.
+    /// After a failure every call fails, until `skip`.
     base::expected<std::span<const std::uint8_t>> next();
     /// Skips the last packet, returned or failed, and all bytes up to the next whole packet or the
     /// end of the file. Returns how many bytes were skipped.
     base::expected<base::Bytes> skip();
     /// Returns to the first packet.
     base::expected<void> rewind();
-    /// Like `skip`, from this offset on, for a file without index.
+    /// Like `skip`, but from this offset on, for a file without an index.
     base::expected<base::Bytes> skip_from(base::Bytes offset);
 
     /// Offset of the last packet, returned or failed.
@@ -132,10 +132,10 @@ class PacketFile {
 using MfpFile = PacketFile<protocol::MfpView>;
 using MepFile = PacketFile<protocol::MepView>;
 
-/// A file of packets that appears under its name when it is complete and on the disk, or not at
-/// all; until then it is `path`.part, locked (flock) while it is written. A killed process leaves
-/// whole packets there, and at most one that is cut off. A file of MFPs gets an index, if there is
-/// room for it.
+/// Writes a file of packets that appears under its name only when it is complete and on the disk.
+/// Until then the file is `path`.part, locked (flock) while it is written. A killed process leaves
+/// whole packets there, and at most one that is cut off. A file of MFPs gets an index, if the disk
+/// has space for it.
 class PacketFileWriter {
   public:
     static constexpr const char* ending = ".part";
@@ -147,10 +147,10 @@ class PacketFileWriter {
     /// Removes the file unless it was committed.
     ~PacketFileWriter();
 
-    /// Appends one whole packet. False: the disk has no room for it, none of it is in the file, and
-    /// later packets are refused.
+    /// Appends one whole packet. False: the disk has no space for it, the file contains none of its
+    /// bytes, and later packets are refused.
     bool append(std::span<const std::uint8_t> packet);
-    /// Called once. If it fails, the file stays under the name ending in .part.
+    /// Completes the file. Called once. On failure, the file keeps its name ending in .part.
     [[nodiscard]] base::expected<void> commit();
 
     /// errno of the first failure; 0: no failure.

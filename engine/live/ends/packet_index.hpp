@@ -1,5 +1,5 @@
 // The index of a file of MFPs, NAME.mfp.index beside NAME.mfp: size, first event and checksum of
-// each packet, with which a reader detects damage and continues after it. An index is optional.
+// each packet. A reader uses it to detect damage and to continue behind it. An index is optional.
 // Little-endian:
 //
 //      0  magic u32 "DLIX" | version u32, 1
@@ -28,10 +28,10 @@ struct IndexEntry {
 
 inline constexpr const char* index_ending = ".index";
 
-/// Entries of the index of a file; none where the index is missing, damaged, or of a shorter file.
+/// Index entries of a file; none if the index is missing, damaged or shorter than the file.
 std::optional<std::vector<IndexEntry>> read_index(const std::string& path, base::Bytes file_bytes);
 
-/// Writes the index of a file, complete under its name; false, and no index, where that fails.
+/// Writes the complete index of a file. False: this failed, and there is no index.
 bool write_index(const std::string& path, std::span<const IndexEntry> entries);
 
 }  // namespace daqloom::live

@@ -14,18 +14,18 @@
 namespace daqloom::live {
 
 /// The checksums of a recording, from the indices of its files. A replay changes only the event ids
-/// of the recording, so that each number has one recorded MFP per stream. 16 bytes of memory per
+/// of the recording, so each number has one recorded MFP per stream. Takes 16 bytes of memory per
 /// recorded MFP.
 class RecordedChecksums {
   public:
     /// Without a recording: every MFP is unknown.
     explicit RecordedChecksums(std::uint16_t packing) : packing_(packing) {}
-    /// Files without an index are read, up to `most_read` bytes of all of them.
+    /// Also reads files without an index, up to `most_read` bytes in total.
     RecordedChecksums(const Recording& recording, std::uint16_t packing,
                       base::Bytes most_read = 250'000'000);
 
-    /// Compares all MFPs of the MEP that fills `memory`, of up to `streams`, with the recording.
-    /// MFPs of missing or unread files are unknown; only their structure is checked.
+    /// Compares all MFPs of the MEP that fills `memory`, up to `streams` of them, with the
+    /// recording. MFPs of missing or unread files are unknown; only their structure is checked.
     [[nodiscard]] protocol::DataCheck check_mep(std::uint32_t streams,
                                                 std::span<const std::uint8_t> memory) const;
 

@@ -10,7 +10,7 @@
 
 namespace daqloom::live {
 
-/// MFPs of one stream, by ascending number, which is their first event over the packing factor.
+/// MFPs of one stream, by ascending number (the first event id divided by the packing factor).
 struct RecordedFile {
     std::string path;
     std::uint16_t source_id = 0;
@@ -19,16 +19,16 @@ struct RecordedFile {
     base::Bytes largest = 0;  ///< largest MFP
 };
 
-/// Every builder unit of a run writes files of every stream, and begins new ones now and then: the
-/// MFPs of a stream are spread over many files.
+/// Files of a run. Every builder unit writes files for every stream, and begins new ones now and
+/// then, so the MFPs of a stream are spread over many files.
 struct Recording {
     std::vector<RecordedFile> files;  ///< by path
     std::uint64_t first = 0;          ///< first number, over all streams
     std::uint64_t count = 0;          ///< numbers from the first to the last
 
     /// Opens all files that end in .mfp; or `path` itself, if it is such a file. Reads indices, or
-    /// headers only. Fails without files, and for a file that does not hold ascending MFPs of this
-    /// packing factor and one stream; damaged places after its first MFP are skipped.
+    /// headers only. Fails without files, and for a file without ascending MFPs of this packing
+    /// factor and one stream. Damaged places after the first MFP are skipped.
     static base::expected<Recording> open(const std::string& path, std::uint32_t packing);
 };
 

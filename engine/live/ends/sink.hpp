@@ -23,12 +23,12 @@ class MepConsumer {
     virtual void finish() {}
 };
 
-/// A thread that sleeps until there is a MEP. Each MEP is counted and acknowledged when it has been
-/// consumed.
+/// A thread that passes MEPs to the consumer, and sleeps while there is none. Each MEP is counted
+/// and acknowledged when it has been consumed.
 class Sink {
   public:
-    /// The buffer outlives the sink, which is its only reader; so do `duplicates` and `counters`,
-    /// which continue with the next sink.
+    /// The sink must be the only reader of the buffer. Buffer, `duplicates` and `counters` must
+    /// outlive it; the next sink continues with both.
     Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer, DuplicateFilter& duplicates,
          NodeCounters& counters)
         : buffer_(&buffer),
@@ -41,7 +41,7 @@ class Sink {
     void start() {
         thread_.start([this](const std::stop_token& stop) { run(stop); });
     }
-    /// Returns when all MEPs committed before have been consumed.
+    /// Ends the thread when all MEPs committed before have been consumed.
     void stop() { thread_.stop(); }
 
   private:

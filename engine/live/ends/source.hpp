@@ -15,7 +15,7 @@
 
 namespace daqloom::live {
 
-/// The feed of a source's MFPs. MFP k holds `packing` events, beginning with event k × packing; k
+/// Provides the MFPs of a source. MFP k holds `packing` events, beginning with event k × packing; k
 /// is its tag.
 class MfpFeed {
   public:
@@ -46,12 +46,12 @@ struct SourceCounters {
     Counter late;     ///< MFPs more than an interval behind their time
 };
 
-/// A thread that sleeps until an MFP is due, or there is room for it. MFP n after the start is
-/// due n intervals after it. After a late wake-up all MFPs that are due are committed at once, so
-/// that the average rate is kept; time spent waiting for space is not made up for.
+/// A thread that sleeps until an MFP is due and the buffer has space. MFP n after the start is due
+/// n intervals after the start. After a late wake-up all due MFPs are committed at once to keep the
+/// average rate; time spent waiting for space is not made up for.
 class Source {
   public:
-    /// The buffer outlives the source, which is its only writer.
+    /// The source must be the only writer of the buffer, which must outlive it.
     Source(Buffer& buffer, std::unique_ptr<MfpFeed> feed, SourceConfig config)
         : buffer_(&buffer), feed_(std::move(feed)), config_(config) {}
     Source(const Source&) = delete;
@@ -74,7 +74,7 @@ class Source {
     /// Feeds one MFP, after waiting for room if necessary.
     MfpFeed::Fed feed(std::uint64_t mfp, BufferWriter& writer, const std::stop_token& stop);
 
-    /// Waits until more is acknowledged than `acknowledged`, or the stop.
+    /// Waits until more than `acknowledged` pieces are acknowledged, or until the stop.
     void wait_for_room(const BufferWriter& writer, std::uint64_t acknowledged,
                        const std::stop_token& stop) const;
     /// Sleeps until this time, or the stop.

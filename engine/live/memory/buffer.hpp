@@ -35,13 +35,13 @@ struct Piece {
 };
 
 /// The memory of a buffer: an area for pieces, a ring of their descriptors, and the doorbells of
-/// both sides. The side that makes it passes it to the other side (`descriptors`, by a Handover).
-/// The memory is freed when no process maps it any more. Values that the other side writes are
-/// checked before use.
+/// both sides. The side that creates the buffer passes it to the other side (`descriptors`, by a
+/// Handover). The memory is freed when no process maps it any more. Values that the other side
+/// writes are checked before use.
 class Buffer {
   public:
-    /// A side that has a doorbell already, such as a unit's data thread, passes it here; otherwise
-    /// the buffer makes one. The doorbells must outlive the buffer.
+    /// Creates a buffer. `reader`, `writer`: doorbell of a side that has one already, such as a
+    /// unit's data thread; null: the buffer makes one. The doorbells must outlive the buffer.
     static base::expected<Buffer> create(const BufferConfig& config,
                                          const Doorbell* reader = nullptr,
                                          const Doorbell* writer = nullptr);
@@ -69,34 +69,34 @@ class Buffer {
     std::unique_ptr<Parts> parts_;
 };
 
-/// The writing side; one at a time, and the buffer must outlive it. A new writer, in the same or
-/// another process, continues where the previous one stopped: a piece that was reserved and not
-/// committed is free again, and a closed buffer is open again.
+/// The writing side of a buffer, which must outlive it; only one at a time. A new writer, in the
+/// same or another process, continues where the previous one stopped: a piece that was reserved and
+/// not committed is free again, and a closed buffer is open again.
 class BufferWriter {
   public:
     explicit BufferWriter(Buffer& buffer);
 
-    /// Reserves space for a piece of up to this size, aligned to a cache line; none if there is no
-    /// space: retry when the reader has acknowledged more. Cancels an earlier reservation
+    /// Reserves space for a piece of up to `bytes` bytes, aligned to a cache line; none if there is
+    /// no space: retry when the reader has acknowledged more pieces. Cancels an earlier reservation
     /// that was not committed.
     [[nodiscard]] std::optional<std::span<std::byte>> reserve(base::Bytes bytes);
     /// Commits the first `bytes` of the reserved piece.
     void commit(std::uint64_t tag, base::Bytes bytes);
 
     /// Commits a piece anywhere in the area, for a writer that manages the area itself and does not
-    /// reserve. False: too many pieces are not acknowledged.
+    /// reserve. False: too many pieces are unacknowledged.
     [[nodiscard]] bool put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes);
 
-    /// Pieces ever committed, and of these ever acknowledged.
+    /// Total number of pieces committed, and of pieces acknowledged.
     [[nodiscard]] std::uint64_t committed() const;
     [[nodiscard]] std::uint64_t acknowledged() const;
 
-    /// Closes the buffer: no more pieces will be committed, and a reader that has read all is at
-    /// the end.
+    /// Closes the buffer: no more pieces will be committed, and a reader that has read all pieces
+    /// is at the end.
     void close();
-    /// The doorbell rings once when this count is acknowledged, not for each piece: fewer wake-ups.
+    /// Sets the number of acknowledged pieces at which the doorbell rings once, to save wake-ups.
     void ring_at(std::uint64_t acknowledged) const;
-    /// Sleeps until more is acknowledged than `since`, or `until`.
+    /// Sleeps until more than `since` pieces are acknowledged, or until `until`.
     void wait(std::uint64_t since, base::Time until) const;
 
   private:
@@ -106,23 +106,23 @@ class BufferWriter {
     base::Bytes reserved_ = 0;
 };
 
-/// The reading side; one at a time, and the buffer must outlive it. A new reader reads all pieces
-/// again that were not acknowledged.
+/// The reading side of a buffer, which must outlive it; only one at a time. A new reader reads all
+/// unacknowledged pieces again.
 class BufferReader {
   public:
     explicit BufferReader(Buffer& buffer);
 
-    /// The next piece, valid until it is acknowledged; none: no further piece is committed, or it
-    /// is malformed (then `is_broken`).
+    /// The next piece, valid until it is acknowledged; none: no further piece is committed, or the
+    /// next one is malformed (then `is_broken`).
     [[nodiscard]] std::optional<Piece> next();
-    /// Acknowledges the oldest piece read. False: all are acknowledged.
+    /// Acknowledges the oldest piece read. False: all pieces read are acknowledged.
     bool acknowledge();
 
     [[nodiscard]] bool has_next() const;              ///< a committed piece is unread
     [[nodiscard]] std::uint64_t outstanding() const;  ///< read and not acknowledged
     [[nodiscard]] bool is_at_end() const;             ///< closed, and all pieces are read
     [[nodiscard]] bool is_broken() const;             ///< the writer's descriptors are invalid
-    /// Sleeps until there is a piece to read, the end, or `until`.
+    /// Sleeps until there is a piece to read, the buffer is at its end, or `until`.
     void wait(base::Time until) const;
 
   private:

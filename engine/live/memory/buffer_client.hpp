@@ -25,7 +25,7 @@ class AttachedBuffer {
 
     /// The buffer for a BufferWriter or a BufferReader, as attached.
     [[nodiscard]] Buffer& buffer() { return buffer_; }
-    /// Whether the unit has ended, and with it the other side.
+    /// Whether the unit, which has the other side of the buffer, has ended.
     [[nodiscard]] bool is_abandoned() const { return unit_.is_closed(); }
 
   private:
@@ -33,10 +33,10 @@ class AttachedBuffer {
     Buffer buffer_;
 };
 
-/// `daqloom/<run>/<unit>/<what>`: `what` is `stream-0`, `stream-1`, … or `output`.
+/// Buffer name `daqloom/<run>/<unit>/<what>`; `what` is `stream-0`, `stream-1`, … or `output`.
 std::string buffer_name(const std::string& run, std::uint32_t unit, const std::string& what);
 
-/// Waits for the unit until `until`. Fails at once if another process has this side.
+/// Attaches when the unit offers the buffer, by `until`. Fails at once if the side is taken.
 base::expected<AttachedBuffer> attach_buffer(const std::string& name, BufferSide side,
                                              base::Time until);
 inline base::expected<AttachedBuffer> attach_writer(const std::string& name, base::Time until) {

@@ -22,9 +22,9 @@ struct BufferOffer {
     BufferSide side = BufferSide::writer;
 };
 
-/// Runs a thread of its own, which sleeps except when processes attach or detach, and touches no
-/// data. One process at a time has a side; when that process ends in any way, the side is free at
-/// once.
+/// Serves the offers by its own thread, which sleeps except when processes attach or detach, and
+/// touches no data. At most one process has a side; when this process ends in any way, the side is
+/// free at once.
 class BufferServer {
   public:
     struct Counters {
@@ -37,7 +37,7 @@ class BufferServer {
     static constexpr base::Time patience = base::seconds(1);  ///< wait for a hello
     static constexpr std::size_t most_visitors = 16;  ///< limit on connections without a hello
 
-    /// Offers with the same name are sides of the same buffer. The buffers outlive the server.
+    /// Offers with the same name are sides of the same buffer. The buffers must outlive the server.
     static base::expected<std::unique_ptr<BufferServer>> serve(std::vector<BufferOffer> offers);
 
     ~BufferServer();

@@ -23,8 +23,8 @@ inline base::Time processor_time() {
     return base::seconds(time.tv_sec) + base::nanoseconds(time.tv_nsec);
 }
 
-/// Timeout for ::poll to return at `until` (an hour at most, so poll in a loop): whole
-/// milliseconds, rounded up; -1 for never().
+/// Timeout in ms, rounded up, with which ::poll returns at `until`; -1 for never(). It is an hour
+/// at most, so callers poll in a loop.
 inline int poll_timeout(base::Time until) {
     if (until == base::Time::never()) {
         return -1;

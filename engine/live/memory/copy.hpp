@@ -7,16 +7,16 @@
 
 namespace daqloom::live {
 
-/// The size from which a copy uses non-temporal stores. An ordinary store first fetches the cache
-/// line that it overwrites: 6.2 against 8.4 GB/s for large pieces on one core of a Xeon of 2023.
-/// For smaller copies the fence costs more than it saves (copy_bench.cpp).
+/// The size (bytes) from which a copy uses non-temporal stores. An ordinary store first fetches the
+/// cache line that it overwrites: large copies reach 6.2 against 8.4 GB/s (one core of a Xeon of
+/// 2023). For smaller copies the fence costs more than it saves (copy_bench.cpp).
 inline constexpr std::size_t kStreamedFrom = 2048;
 
-/// Like memcpy; any alignment, no overlap. Call `fence_copies` before the bytes are announced to
-/// others.
+/// Copies like memcpy, for any alignment. Call `fence_copies` before the bytes are announced to
+/// other threads or processes.
 void copy(std::byte* to, const std::byte* from, std::size_t bytes);
 
-/// Orders all earlier copies before later stores, for all observers.
+/// Orders all earlier copies before later stores, as seen by all other threads.
 void fence_copies();
 
 /// The non-temporal copy functions of this processor, the best first; empty on processors other

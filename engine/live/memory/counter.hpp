@@ -12,7 +12,7 @@
 
 namespace daqloom::live {
 
-/// One thread writes, any thread reads; a single writer needs no locked instruction.
+/// A counter that one thread writes and any thread reads, without locked instructions.
 class Counter {
   public:
     Counter() = default;
@@ -44,8 +44,8 @@ class Counter {
 /// A counter of a current state: readings of several processes are not summed.
 class Gauge : public Counter {};
 
-/// Buckets of picoseconds, at most 1/16 of their value wide. Takes 7.7 KB, and a few nanoseconds
-/// per record. Counts only grow: a reader takes the difference of two readings.
+/// Histogram of durations (ps), with buckets of at most 1/16 of their value. It takes 7.7 KB, and a
+/// few nanoseconds per record. Counts only grow, so a reader can subtract two readings.
 class LatencyHistogram {
   public:
     using Buckets = base::LogBuckets<4>;

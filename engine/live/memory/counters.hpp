@@ -9,8 +9,8 @@
 
 namespace daqloom::live {
 
-/// Counters of the sink, written by its thread; all others are written by the data thread. Times
-/// are in picoseconds (`_ps`).
+/// Counters of the sink, written by the sink's thread. The data thread writes all other counters.
+/// Times are in picoseconds (`_ps`).
 struct ConsumerCounters {
     DAQLOOM_FIELDS(
         ConsumerCounters,
@@ -91,8 +91,8 @@ struct UnitCounters {
         (Counter, leases_over, "Leases expired: the run control was silent for too long."),
         (Gauge, next_mep, "Number of the first MEP not yet answered (a gauge)."))
 
-    /// MEPs of the run before this number are answered. Called before the answers are sent, so that
-    /// the counter is valid whenever the unit is killed.
+    /// Records that MEPs before `mep_end` are answered. Called before the answers are sent, so that
+    /// the counter is right whenever the unit is killed.
     void answered_to(std::uint64_t mep_end) {
         if (mep_end > next_mep) {
             next_mep.set(mep_end);
@@ -113,8 +113,8 @@ struct NodeCounters : ConsumerCounters,
                       BuilderCounters,
                       UnitCounters,
                       UnitHistograms {
-    /// Calls see(name, member, meaning) for each counter: the consumer's first, as it has processed
-    /// no more MEPs than are delivered by then, and last the number beyond all MEPs counted.
+    /// Calls see(name, member, meaning) for each counter: the consumer's first and `next_mep` last,
+    /// so that a reading has no more MEPs processed than delivered, or counted than answered.
     template <class See>
     static void each(See see) {
         ConsumerCounters::each(see);
@@ -130,7 +130,7 @@ struct CounterName {
     const char* meaning;
 };
 
-/// Names, outside of the engine, of counters without a list of fields.
+/// Names, as used outside of the engine, of counters that have no list of fields.
 namespace counter_names {
 
 inline constexpr CounterName kElapsed{"elapsed_ps",
@@ -180,7 +180,7 @@ inline constexpr CounterName kNotWritten{"not_written.",
                                          "Packets not written, by error, such as ENOSPC."};
 inline constexpr CounterName kRefused{"refused_",
                                       "Messages and writes refused by the unit's protocol."};
-/// Prefix of the names of TransportCounters, and of those for refused messages among them.
+/// Prefixes of the names of TransportCounters: of all, and of those that count refused messages.
 inline constexpr const char* kTransport = "transport.";
 inline constexpr CounterName kTransportRefused{
     "transport.refused_", "Messages and connections refused by the transport."};

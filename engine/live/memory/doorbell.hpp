@@ -11,11 +11,11 @@
 
 namespace daqloom::live {
 
-/// One thread sleeps on the doorbell, any number of threads and processes ring it. A ring costs a
-/// system call only while the owner sleeps.
+/// One thread, the owner, sleeps on the doorbell; any number of threads and processes ring it. A
+/// ring costs a system call only while the owner sleeps.
 ///
-/// The owner sleeps on a futex; or, if it has descriptors of its own to watch (a network's), in
-/// poll(2) with the bell's event descriptor among them.
+/// The owner sleeps on a futex. If it also watches descriptors (of a network), it sleeps in
+/// poll(2), on these and on the bell's event descriptor.
 class Doorbell {
   public:
     /// Creates the owner's end.
@@ -23,15 +23,15 @@ class Doorbell {
     /// A doorbell that another process owns: `page` and `event` are its `page_fd` and `event_fd`.
     static base::expected<Doorbell> attach(OwnedFd page, OwnedFd event);
 
-    /// Callable from any thread. The owner sees earlier writes to memory after it woke.
+    /// Callable from any thread. A woken owner sees all memory writes that precede the ring.
     void ring() const;
 
-    /// Owner: sleeps until the bell rings, or `until`; not at all if `is_quiet` returns that there
-    /// is work, or if the bell has rung since the end of the last sleep. The owner therefore misses
-    /// nothing that it checks between two sleeps.
+    /// Owner: sleeps until the bell rings, or `until`. Returns at once if `is_quiet` returns false
+    /// (there is work), or if the bell has rung since the last sleep. So the owner misses no input
+    /// that it checks between two sleeps.
     void sleep(base::Time until, const std::function<bool()>& is_quiet) const;
-    /// Owner: as `sleep`, and until `fd` can be read. `fd` below 0: none. False: it slept until
-    /// `until`.
+    /// Owner: like `sleep`, but also wakes when `fd` can be read (below 0: none). False: it slept
+    /// until `until`.
     bool sleep_with(int fd, base::Time until, const std::function<bool()>& is_quiet) const;
 
     /// Owner: whether the bell has rung since the end of the last sleep.

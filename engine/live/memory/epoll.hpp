@@ -7,7 +7,7 @@
 
 namespace daqloom::live {
 
-/// Reports `events` of `fd` with `who`, from now on. False: see errno.
+/// Makes `epoll` report `events` of `fd` as `who`. False: the call failed, see errno.
 inline bool watch(int epoll, int fd, std::uint32_t events, std::uint64_t who) {
     epoll_event event{};
     event.events = events;

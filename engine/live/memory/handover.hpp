@@ -53,12 +53,12 @@ class Handover {
     pid_t peer_;
 };
 
-/// Accepts connections of processes of the same user; others are refused and counted. A connection
-/// that cannot be accepted now, such as for lack of file descriptors, stays and keeps the socket
-/// readable: the listener then pauses, so that a loop that polls it sleeps meanwhile.
+/// Accepts connections from processes of the same user; refuses and counts others. A connection
+/// that cannot be accepted now, such as for lack of file descriptors, keeps the socket readable:
+/// the listener then pauses, so that a loop that polls the socket sleeps meanwhile.
 class HandoverListener {
   public:
-    /// `name`: the abstract socket's, up to 100 characters. Fails if it is in use.
+    /// Listens at an abstract socket, with a `name` of up to 100 characters that is not in use.
     static base::expected<HandoverListener> listen(const std::string& name);
 
     /// Fails if no process has connected by `until`.
@@ -67,7 +67,7 @@ class HandoverListener {
     [[nodiscard]] int fd() const { return socket_.get(); }
     /// Descriptor to poll for POLLIN; -1, which poll() skips, during a pause.
     [[nodiscard]] int fd_to_poll() const { return is_paused() ? -1 : socket_.get(); }
-    /// Latest time to poll: the end of the pause; never() if there is none.
+    /// Latest time to poll: the end of the pause; never() if there is no pause.
     [[nodiscard]] base::Time wake() const;
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
 

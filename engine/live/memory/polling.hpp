@@ -7,15 +7,15 @@
 
 namespace daqloom::live {
 
-/// Pauses between two polls, in favour of the core's other thread.
+/// Pauses between two polls, to leave the core to its other hardware thread.
 inline void pause_a_little() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
 }
 
-/// Polls as long as that pays, otherwise not at all: polling only delays the awaited threads if
-/// they need its processor. Polling is tried again from time to time.
+/// How long to poll before sleeping: not at all after several futile polls, because polling delays
+/// the awaited threads if they need this processor. Polling is tried again from time to time.
 class Polling {
   public:
     explicit Polling(base::Time most) : most_(most) {}

@@ -1,4 +1,4 @@
-// Memory that several processes map. It has no name, so that it is freed when all of them have
+// Memory that several processes map. It has no name, so it is freed when all these processes have
 // ended.
 #pragma once
 
@@ -42,15 +42,15 @@ class SharedMemory {
     SharedMemory& operator=(SharedMemory&& other) noexcept;
     ~SharedMemory();
 
-    /// Zeroed memory. `name`, up to 249 characters, is the descriptor's in /proc. `bytes` above 0;
-    /// fails without enough memory.
+    /// Creates zeroed memory; `bytes` above 0. `name`, up to 249 characters, is the descriptor's
+    /// name in /proc. Fails without enough memory.
     static base::expected<SharedMemory> create(const std::string& name, base::Bytes bytes);
-    /// Memory that another process made with `create` and passed on. Fails for any other file, or
-    /// one that is not sealed or larger than `most`.
+    /// Maps memory that another process made with `create` and passed on. Fails for any other file,
+    /// an unsealed one, or memory larger than `most`.
     static base::expected<SharedMemory> attach(OwnedFd fd, Access access, base::Bytes most);
 
-    /// Allocates and maps all pages, as far as the system allows, so that the first access to each
-    /// is as fast as later ones. Takes a second or more for a gigabyte.
+    /// Allocates and maps all pages, as far as the system allows, so that the first access to a
+    /// page is as fast as later ones. Takes a second or more for a gigabyte.
     void populate() const;
 
     /// Closes the descriptor: the memory stays mapped, and no other process can map it any more.

@@ -1,5 +1,5 @@
-// A unit's counters in shared memory: other processes can read them while it runs and after it has
-// been killed.
+// A unit's counters in shared memory: other processes can read them while the unit runs and after
+// it has been killed.
 #pragma once
 
 #include <cstdint>

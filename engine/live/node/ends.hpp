@@ -25,7 +25,7 @@ namespace daqloom::live {
 
 class Ends {
   public:
-    /// `counters`: the consumer counts in them; they outlive this object.
+    /// `counters` receive the consumer's counts, and must outlive this object.
     explicit Ends(NodeCounters& counters) : counters_(counters) {}
     ~Ends() { shut(); }
     Ends(const Ends&) = delete;
@@ -33,8 +33,8 @@ class Ends {
 
     /// A buffer for each stream of a readout unit.
     base::expected<void> make_streams(const NodeConfig& config, const Doorbell& unit);
-    /// Replaces the sources by those of this readout unit of the run, not yet running. Streams that
-    /// have been used are replaced, too.
+    /// Replaces the sources by sources for this readout unit of the run, without starting them.
+    /// Streams that have been used are also replaced.
     base::expected<void> make_sources(const NodeConfig& config, protocol::ReadoutIndex readout,
                                       const Doorbell& unit);
     /// The readout unit of the sources, or none.

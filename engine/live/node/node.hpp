@@ -19,7 +19,7 @@
 
 namespace daqloom::live {
 
-/// Called by one thread, the control thread; the data thread is the node's own. An epoch is
+/// One thread, the control thread, calls this class; the node has its own data thread. An epoch is
 ///
 ///     prepare → connect → start → close → drain
 ///
@@ -42,8 +42,8 @@ class Node {
     /// Starts the data flow. `first_mep`: number in the run of the epoch's first MEP.
     base::expected<void> start(std::uint64_t first_mep);
 
-    /// Begins to drain granted MEPs. May be called again, with more units lost, or without any:
-    /// from then on, nothing waits for a consumer.
+    /// Begins to drain granted MEPs. May be called again: with more units lost, or without any;
+    /// after that, nothing waits for a consumer.
     void close(std::span<const UnitIndex> lost);
     /// Waits until the epoch has drained, at most until `wait_until`. If it has, the epoch is over:
     /// returns the first MEP that the next epoch may take. At `until` no unit waits any more.
@@ -52,7 +52,7 @@ class Node {
     void shut();
 
     // ---- any thread, until `shut`
-    /// MEPs of the run before this number may be answered, until this time; see Lease.
+    /// Permits answers to MEPs of the run before `mep_end`, until time `until`; see Lease.
     void lease(std::uint64_t mep_end, base::Time until);
     /// Units that the transport could not reach in this epoch.
     [[nodiscard]] std::vector<UnitIndex> suspects() const;

@@ -24,7 +24,7 @@ namespace daqloom::live {
 
 enum class Protocol { shift, daqpipe, pull };
 
-/// The rules of all protocols, of which a unit uses those of its own.
+/// The rules of all protocols. A unit uses the rules of its own protocol.
 template <class... Rules>
 struct EachRules : Rules... {};
 using AllRules = EachRules<protocol::ShiftRules, protocol::DaqpipeRules, protocol::PullRules>;
@@ -42,8 +42,8 @@ enum class SinkKind {
     user,     ///< a process of the user, which attaches to the output buffer
 };
 
-/// Under pull building, a fragment is an MFP: its pieces are the MFP's fragments, `packing` of
-/// them, as `with_pieces` determines.
+/// Configuration of a node. In pull building, an MFP has one event's fragment, split into `packing`
+/// pieces, which are the fragments of the MFP (see `with_pieces`).
 struct NodeConfig : AllRules {
     DAQLOOM_FIELDS(
         NodeConfig, (std::string, run, "Part of the names under which buffers are served.", "run"),

@@ -1,11 +1,11 @@
-// Checksums from unit to unit, over a transport that has none of its own.
+// Checksums from unit to unit, over a transport without checksums.
 //
 //   write ─────────────────────────> its bytes, as the transport carries them
 //   message: place, CRC32C ────────> compared with the arrived bytes
 //         <─────────────────────── message: done, or send it again
 //
-// Every message ends with a checksum. Damage is counted and not passed on: a damaged write is sent
-// again; a unit whose message is damaged is unreachable, as messages are sent only once.
+// Every message ends with a checksum. Damaged data are counted and not passed on: a damaged write
+// is sent again; the sender of a damaged message is unreachable, as messages are sent only once.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class CheckedTransport final : public Transport, private TransportEvents {
                                                                  base::Time until) override {
         return inner_->connect(peers, until);
     }
-    /// Messages have 8 bytes less than over other transports.
+    /// Limit on messages: 8 bytes below that of other transports, for the checksum.
     [[nodiscard]] bool send(UnitIndex to, std::span<const std::byte> bytes) override;
     [[nodiscard]] bool write(const Write& write) override;
     bool poll(TransportEvents& events) override;

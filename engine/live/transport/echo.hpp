@@ -1,5 +1,5 @@
-// Messages from one unit to others and back, over any transport: measures their round trips and
-// their processor time.
+// Exchanges messages between one unit and others over any transport, to measure round trips and
+// processor time.
 #pragma once
 
 #include <cstddef>
@@ -40,19 +40,19 @@ struct RoundTrips {
                    (std::uint64_t, messages, "Messages sent and received here in these rounds."))
 };
 
-/// A unit that exchanges messages with the first one, or the first one itself.
+/// Unit 0 of the exchange, or a unit that exchanges messages with unit 0.
 class Echo final : private TransportEvents {
   public:
     /// Fails with one sentence.
     static base::expected<std::unique_ptr<Echo>> make(const EchoConfig& config);
 
     [[nodiscard]] std::vector<std::byte> address() const { return transport_->address(); }
-    /// Unit 0 connects to all others, each of these to unit 0; `others`: addresses in the order of
-    /// units. Fails where one does not answer by `until`.
+    /// Connects unit 0 to all others, and each other unit to unit 0; `others`: addresses in the
+    /// order of units. Fails if one of them does not answer by `until`.
     base::expected<void> connect(std::vector<std::vector<std::byte>> others, base::Time until);
-    /// Exchanges `rounds` messages of `bytes` bytes, whose first 8 contain the time of posting,
-    /// with a pause before each, in which processors fall asleep. All units use the same arguments.
-    /// Fails where that takes longer than until `until`, or another unit is gone.
+    /// Exchanges `rounds` messages of `bytes` bytes, whose first 8 bytes contain the time of
+    /// posting. A pause before each message lets processors fall asleep. All units use the same
+    /// arguments. Fails if this is not over by `until`, or another unit is gone.
     base::expected<RoundTrips> run(std::uint32_t rounds, std::size_t bytes, base::Time pause,
                                    base::Time until);
 

@@ -12,9 +12,8 @@
 
 namespace daqloom::live {
 
-/// The header, little-endian on the network. The seal covers the header before it, not the message
-/// itself: it keeps foreign senders out, but does not protect the message against changes on the
-/// network.
+/// The header, little-endian on the network. The seal covers the fields before it, not the message:
+/// it keeps foreign senders out, but does not protect the message against changes on the network.
 struct Envelope {
     enum class Kind : std::uint32_t { hello = 1, answer = 2, message = 3 };
     static constexpr std::uint32_t our_magic = 0x31'66'6c'64;  ///< "dlf1"
@@ -30,8 +29,8 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == 40);
 
-/// Seals the messages of one unit in one epoch, and checks whether received messages are meant for
-/// it.
+/// Seals the messages of one unit in one epoch, and checks whether received messages are for this
+/// unit and epoch.
 class Sealer {
   public:
     enum class Verdict { ours, stranger, other_epoch, malformed };

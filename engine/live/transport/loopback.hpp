@@ -1,5 +1,5 @@
 // A unit's messages and writes to itself, for transports over networks: a folded unit sends to
-// itself, as its readout unit and builder unit share a process.
+// itself, because its readout unit and builder unit share a process.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace daqloom::live {
 
-/// Copies at once and delivers at the next `poll`. It allocates only at the beginning.
+/// Copies data at once and delivers them at the next `poll`. Allocates only at construction.
 class Loopback {
   public:
     static constexpr std::size_t messages = 16;  ///< limit on queued messages

@@ -35,7 +35,7 @@ struct TransportConfig {
     Token token = {};         ///< secret of the run; peers without it are refused
     /// Counts up with every new set of members; messages of other epochs are refused.
     std::uint32_t epoch = 0;
-    /// Memory that the others write to; none: no writes to this unit. Outlives the transport.
+    /// Memory to which other units write; none: no writes to this unit. Outlives the transport.
     const SharedMemory* arena = nullptr;
     /// Memory from which writes are made. Outlives the transport.
     std::vector<std::span<const std::byte>> sources = {};
@@ -66,17 +66,17 @@ class TransportEvents {
     virtual ~TransportEvents() = default;
     /// A message, valid during the call only. Its content has to be validated.
     virtual void on_message(UnitIndex from, std::span<const std::byte> bytes) = 0;
-    /// All bytes of a write have arrived. `from` may be none, since networks do not report the
-    /// sender; then the immediate bits must identify it.
+    /// All bytes of a write have arrived. `from` may be none, because networks do not report the
+    /// sender; the immediate bits must then identify the write.
     virtual void on_written(UnitIndex from, std::uint32_t immediate) = 0;
-    /// Our write is complete: it is in the other side's memory (libfabric: if the provider reports
-    /// that), its source may be reused, and the other side has been notified or will be.
+    /// A write of this unit is complete: it is in the other unit's memory (libfabric: if the
+    /// provider reports that), its source may be reused, and the other unit is or will be notified.
     virtual void on_write_done(std::uint64_t context) = 0;
     /// This unit is unreachable (notified once). Writes to it will not complete.
     virtual void on_unreachable(UnitIndex unit) = 0;
 };
 
-/// Written by the thread that polls, read by any.
+/// Counters that the polling thread writes and any thread reads.
 struct TransportCounters {
     DAQLOOM_FIELDS(
         TransportCounters, (Counter, messages_sent, "Messages sent by the transport."),
@@ -114,8 +114,8 @@ struct ConnectionCounts {
                     "Rate at which it received most recently, as acknowledgements show (B/s)."))
 };
 
-/// One thread uses a transport, the one that calls `poll`. Every epoch has a new transport: late
-/// writes and messages of a lost unit go to a transport that no longer exists.
+/// A transport is used only by the thread that calls `poll`. Every epoch has a new transport, so
+/// that late writes and messages of a lost unit go to a transport that no longer exists.
 ///
 /// Between two units messages arrive in order, and each once. Writes and messages may be reordered.
 /// Nothing is lost silently: an unreachable unit is reported.
@@ -129,28 +129,28 @@ class Transport {
     [[nodiscard]] virtual std::vector<std::byte> address() const = 0;
 
     using Peer = protocol::orders::Member;
-    /// Connects to all others of the epoch (`peers` may contain this unit), which connect at the
-    /// same time; later sends and writes have no slow first time. Called once. Returns those that
-    /// did not answer by `until`. Fails if this unit itself cannot take part.
+    /// Connects to all other units of the epoch (`peers` may contain this unit), which connect at
+    /// the same time; first sends and writes are then as fast as later ones. Called once. Returns
+    /// the units that did not answer by `until`. Fails if this unit itself cannot take part.
     [[nodiscard]] virtual base::expected<std::vector<UnitIndex>> connect(
         std::span<const Peer> peers, base::Time until) = 0;
 
-    /// Sends a message. False: no space now, retry after a poll; or longer than `most_message`
-    /// bytes. To an unreachable unit: true, and the message is dropped.
+    /// Sends a message. False: no space now (retry after a poll), or longer than `most_message`
+    /// bytes. True for an unreachable unit: the message is dropped.
     [[nodiscard]] virtual bool send(UnitIndex to, std::span<const std::byte> bytes) = 0;
-    /// Writes to the other's arena; returns as `send`. Outside the arena: that unit is unreachable.
+    /// Writes to the other unit's arena; returns as `send`. Outside of it: the unit is unreachable.
     [[nodiscard]] virtual bool write(const Write& write) = 0;
 
-    /// Reports events and advances what is under way, by a bounded amount of work. False: no event
+    /// Reports events and advances pending operations, by a bounded amount of work. False: no event
     /// and no work.
     virtual bool poll(TransportEvents& events) = 0;
-    /// Waits, in the way of `waiting`, until a poll may have an event, the doorbell is rung, or
-    /// `until`; spurious returns occur.
+    /// Waits (see `Waiting`) until a poll may have an event, the doorbell is rung, or `until`. May
+    /// return spuriously.
     virtual void wait(base::Time until) = 0;
 
     [[nodiscard]] virtual const TransportCounters& counters() const = 0;
-    /// The kernel's counts of each connection at the last reading; none for other transports.
-    /// Callable from any thread.
+    /// The kernel's counts of each TCP connection at the last reading; empty for transports without
+    /// sockets. Callable from any thread.
     [[nodiscard]] virtual std::vector<ConnectionCounts> connections() const { return {}; }
 };
 

@@ -11,15 +11,15 @@
 
 namespace daqloom::live {
 
-/// The first `most` arrivals since the last `take`, in memory allocated beforehand. One thread
-/// adds, another begins and takes.
+/// Records the first `most` arrivals since the last `take`, in memory allocated beforehand. One
+/// thread adds, another begins and takes.
 class ArrivalRecord {
   public:
     explicit ArrivalRecord(std::size_t most) : most_(most) { times_.reserve(most); }
 
     [[nodiscard]] bool is_on() const { return most_ > 0; }
 
-    /// Begins an epoch. Arrivals of an earlier epoch that were not taken keep their begin.
+    /// Begins an epoch. While arrivals of an earlier epoch are not taken, its begin is kept.
     void begin(base::Time at) {
         const std::lock_guard lock(mutex_);
         if (times_.empty()) {

@@ -23,7 +23,7 @@
 
 namespace daqloom::live {
 
-/// The parts of a unit that an epoch uses. All of them outlive the epoch.
+/// The parts of a unit that an epoch uses. All of them must outlive the epoch.
 struct EpochParts {
     const NodeConfig* config = nullptr;
     Transport* transport = nullptr;
@@ -49,22 +49,22 @@ class Epoch : public TransportEvents {
     [[nodiscard]] virtual base::Time next_timer() const = 0;
     /// Units that the transport could not reach.
     [[nodiscard]] virtual std::span<const UnitIndex> suspects() const = 0;
-    /// MEPs of the run before this number may be answered, until the next call.
+    /// Permits answers to MEPs of the run before this number, until the next call.
     virtual void on_lease(std::uint64_t mep_end) = 0;
     /// The thread has slept for this time.
     virtual void on_slept(base::Time duration) = 0;
-    /// The epoch ends; these units are not waited for. Called again when more are lost.
+    /// Begins the end of the epoch; lost units are not waited for. Called again when more are lost.
     virtual void on_close(std::span<const UnitIndex> lost) = 0;
-    /// After on_close: all granted MFPs of the members are written, and their MEPs are built.
+    /// After on_close: whether the members' granted MFPs are written and their MEPs built.
     [[nodiscard]] virtual bool is_drained() const = 0;
-    /// Called once, when drained: MEPs that lack MFPs are delivered or dropped.
+    /// Ends the drained epoch, once: MEPs that lack MFPs are delivered or dropped.
     virtual void end() = 0;
-    /// Time before on_close in which MEPs came and none was answered, as units were lost.
+    /// Time before on_close in which MEPs arrived and none was answered, because units were lost.
     [[nodiscard]] virtual base::Time unanswered() const { return base::Time::zero(); }
     /// Whether the consumer has processed everything.
     [[nodiscard]] virtual bool is_consumed() const = 0;
-    /// The number in the run of the first MEP that the next epoch may take, to this unit's
-    /// knowledge. Precondition: is_drained.
+    /// The number in the run of the first MEP that the next epoch may take, as far as this unit
+    /// knows. Precondition: is_drained.
     [[nodiscard]] virtual std::uint64_t next_mep() const = 0;
 };
 
@@ -100,7 +100,7 @@ class Halt {
     void close(std::span<const UnitIndex> lost);
     /// The thread ends at once, drained or not.
     void abandon() { is_abandoned_.store(true, std::memory_order_release); }
-    /// The state when it is drained and, if requested, consumed; or the state at `until`.
+    /// Waits until drained (and consumed, if requested), or `until`. Returns the epoch's state.
     State wait(bool consumed, base::Time until);
     [[nodiscard]] State state() const {
         const std::lock_guard lock(mutex_);
@@ -126,7 +126,7 @@ class Halt {
     std::atomic<bool> is_abandoned_ = false;
 };
 
-/// The data thread's loop, until the epoch is abandoned: a drained unit still serves the others.
+/// Runs the data thread until the epoch is abandoned: a drained unit still serves other units.
 void run_epoch(Epoch& epoch, Transport& transport, NodeCounters& counters, const Lease& lease,
                Halt& halt);
 

@@ -1,4 +1,4 @@
-// The layout of MFPs and MEPs in the memory of a builder unit that requests fragments of some
+// The layout of MFPs and MEPs in the memory of a builder unit that requests fragments of several
 // events at a time.
 //
 //     | header | place of readout unit 0 | … | place of readout unit n − 1 |   an event, for each
@@ -27,8 +27,8 @@ struct EventMemory {
         std::uint32_t builders = 1;
         std::uint32_t readouts_in_run = 1;  ///< number in a MEP's table
     };
-    /// The layout for the largest MFPs of the configuration. Fails with one sentence where buffers
-    /// are too small for the events collected at a time, or their slots too many to number.
+    /// The layout for the largest MFPs of the configuration. Fails with one sentence if buffers are
+    /// too small for the events collected at a time, or if there are too many slots to number.
     template <class Unit>
     static base::expected<EventMemory> of(const NodeConfig& config, const Units& units) {
         return of(config, units, Unit::slots(config), Unit::words, Unit::has_arrivals);
@@ -47,7 +47,7 @@ struct EventMemory {
     }
 
   private:
-    /// `has_sizes`: the rules have the sizes of events, else the configuration those of fragments.
+    /// `has_sizes`: the rules contain event sizes; false: the configuration has fragment sizes.
     static base::expected<EventMemory> of(const NodeConfig& config, const Units& units,
                                           std::uint32_t slots,
                                           const protocol::RequestedWords& words, bool has_sizes);

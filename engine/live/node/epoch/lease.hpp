@@ -1,4 +1,4 @@
-// The lease of a unit: the MEPs that it may answer, and the time limit without a new message of its
+// The lease of a unit: the MEPs that it may answer, and until when, without a new message from the
 // run control.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace daqloom::live {
 
-/// MEPs before a number, until a time. A unit that has lost contact with the run control begins no
-/// more MEPs once its lease is over; the run control gives the MEPs that it leased to such a unit
-/// to no other unit. At first there is no limit, for a node without a run control.
+/// Permits MEPs before a number, until a time. A unit that has lost contact with the run control
+/// begins no more MEPs once its lease is over; the run control gives the MEPs leased to such a unit
+/// to no other unit. A node without a run control keeps the initial lease, which has no limit.
 class Lease {
   public:
     /// Callable from any thread. A `mep_end` of 0 permits no MEP.

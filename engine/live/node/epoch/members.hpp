@@ -12,13 +12,13 @@
 
 namespace daqloom::live {
 
-/// Readout and builder units are numbered without gaps in the order of the slots in the run: in an
-/// epoch those of its members, in the run all of them. Builder units are in the order of the
-/// epoch's slots, which is that of their turns.
+/// An epoch numbers the units of its members, and the run all units, without gaps and in the order
+/// of the slots in the run. The builder units of an epoch are numbered in the order of its slots,
+/// which is the order of their turns.
 struct Members {
     base::Table<protocol::ReadoutIndex, UnitIndex> readouts;  ///< members with a readout unit
     base::Table<protocol::BuilderIndex, UnitIndex> builders;
-    /// The unit's readout unit in the epoch; none: it has none, or is no member.
+    /// The unit's readout unit in the epoch; none: the unit has none, or is no member.
     base::Table<UnitIndex, protocol::ReadoutIndex> readout_of;
     base::Table<UnitIndex, protocol::BuilderIndex> builder_of;
     /// The number in the run of each readout unit of the epoch.
@@ -35,7 +35,7 @@ struct Members {
         return builder_of[unit] != protocol::BuilderIndex::none();
     }
 
-    /// Fails where there is no readout or no builder unit, or where `moved` is inconsistent.
+    /// Fails if there is no readout unit or no builder unit, or if `moved` is inconsistent.
     static base::expected<Members> of(const NodeConfig& config, std::span<const UnitIndex> members,
                                       std::span<const protocol::Moved> moved = {});
 };

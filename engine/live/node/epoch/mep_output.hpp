@@ -10,13 +10,13 @@
 
 namespace daqloom::live {
 
-/// The path in one epoch. MEPs leave and are consumed in the order in which they were built.
+/// Passes the MEPs of one epoch to the consumer, in the order in which they were built.
 class MepOutput {
   public:
     explicit MepOutput(Buffer& buffer)
         : writer_(buffer), consumed_(writer_.acknowledged()), before_(writer_.committed()) {}
 
-    /// Adds the MEP with this turn at its builder; `tag` is its number in the run.
+    /// Adds a MEP; `turn`: its turn at its builder unit, `tag`: its number in the run.
     void put(std::uint64_t turn, std::uint64_t tag, base::Bytes offset, base::Bytes bytes) {
         built_.push({turn, tag, offset, bytes});
         retry();

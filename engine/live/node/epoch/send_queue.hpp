@@ -14,7 +14,7 @@
 
 namespace daqloom::live {
 
-/// Limit on streams of a readout unit: a message has a value for each.
+/// Limit on streams of a readout unit, because a message has a value for each stream.
 inline constexpr std::uint32_t most_streams = 32;
 
 /// Queued messages and writes may be sent out of order: the protocol does not depend on the order.
@@ -49,7 +49,7 @@ class SendQueue {
         return messages_.size() + writes_.size() < before;
     }
 
-    /// Drops all that waits for these units, and all later messages: they may never make room.
+    /// Drops all data for these units, queued or later: the units may never accept them.
     void forget(std::span<const UnitIndex> units) {
         forgotten_.insert(forgotten_.end(), units.begin(), units.end());
         const auto may_go = [this](const auto& queued) { return !is_forgotten(queued.to); };

@@ -10,8 +10,8 @@
 
 namespace daqloom::live {
 
-/// Slots follow each other since 1970, so that units agree on their numbers without messages,
-/// within the accuracy of their clocks. Lengths are whole nanoseconds.
+/// Slots are counted from 1970, so that units agree on their numbers without messages, within the
+/// accuracy of their clocks. Lengths are whole nanoseconds.
 class SlotClock {
   public:
     /// `since_1970_ns`: the time since 1970 at `now`.
@@ -27,7 +27,7 @@ class SlotClock {
         return {length, now(), real.tv_sec * 1'000'000'000 + real.tv_nsec};
     }
 
-    /// The slot that contains `now`, which is not before the construction.
+    /// The slot that contains `now`. Precondition: `now` is not before the construction.
     [[nodiscard]] std::uint64_t slot_at(base::Time now) const {
         return first_ + static_cast<std::uint64_t>((now - begin_).ps / length_.ps);
     }

@@ -14,12 +14,12 @@
 
 namespace daqloom::live {
 
-/// One stream in one epoch. MFPs are numbered from 0, the one with number k has the tag `first` +
-/// k. A number that the source left out is an MFP of 0 bytes; MFPs that an earlier epoch has
-/// finished are freed at once.
+/// One stream in one epoch. MFPs are numbered from 0; MFP k has the tag `first` + k. A number that
+/// the source left out is an MFP of 0 bytes. MFPs that an earlier epoch has finished are freed at
+/// once.
 class StreamIntake {
   public:
-    /// At most `window` MFPs are taken and not given back.
+    /// `window`: limit on MFPs that are taken and not given back.
     StreamIntake(Buffer& buffer, std::uint64_t first, std::uint32_t window, NodeCounters& counters)
         : reader_(buffer), first_(first), held_(window), counters_(&counters) {}
 
@@ -80,8 +80,8 @@ class StreamIntake {
         std::uint32_t pieces = 0;  ///< pieces of the buffer, including useless ones before the MFP
     };
 
-    /// Checks that tags grow and that a piece is as long as its header states; consumers of events
-    /// check the rest.
+    /// Checks that tags grow and that a piece is as long as its header states. Consumers of events
+    /// check the rest of the MFP.
     [[nodiscard]] bool is_of_use(const Piece& piece) {
         if (piece.tag < first_ + taken_) {
             counters_->mfps_stale.add(1);

@@ -16,7 +16,7 @@
 
 namespace daqloom::live {
 
-/// MFPs start on cache lines: non-temporal stores fill them whole.
+/// MFPs start on cache lines, so that non-temporal stores fill whole lines.
 inline constexpr base::Bytes kMfpAlignment = 64;
 
 inline protocol::WhenIncomplete when_incomplete(const NodeConfig& config) {
@@ -24,7 +24,7 @@ inline protocol::WhenIncomplete when_incomplete(const NodeConfig& config) {
                                       : protocol::WhenIncomplete::drop;
 }
 
-/// `output_meps`: MEPs that fill the output buffer, however small they are.
+/// `output_meps`: limit on MEPs in the output buffer, independent of their sizes.
 inline protocol::ShiftUnitConfig shift_unit_config(const NodeConfig& config, const Members& members,
                                                    std::uint64_t output_meps) {
     auto unit = protocol::ShiftUnitConfig::sized(config, members.shift, config.streams);

@@ -48,7 +48,7 @@ class UnitEpoch : public Epoch {
         counters_.messages_sent.add(1);
         send_queue_.send(to, message);
     }
-    /// Passes a message to the protocol's unit, or refuses it. Values: valid until the next one.
+    /// Passes a message to the protocol's unit, or refuses it. Its values are valid until the next.
     template <class Unit, class World>
     void receive(Unit& unit, World world, UnitIndex from, std::span<const std::byte> bytes) {
         const auto message = protocol::decode_message(
@@ -63,14 +63,14 @@ class UnitEpoch : public Epoch {
     void refuse_write() { ++refused_writes_; }
     /// The decoded immediate of a write; none: it was refused. `from` may be none.
     std::optional<protocol::Immediate> immediate_of(UnitIndex from, std::uint32_t bits);
-    /// Adds inputs that the protocol's units have ignored in this epoch to those refused earlier.
+    /// Counts inputs that the protocol's units ignored in this epoch, beside those refused earlier.
     void count_refused(std::uint64_t messages, std::uint64_t writes);
 
     struct Lost {
         std::vector<protocol::ReadoutIndex> readouts;
         std::vector<protocol::BuilderIndex> builders;
     };
-    /// The roles of these units in the epoch. Nothing is sent to them any more.
+    /// Marks these units as lost: nothing is sent to them any more. Returns their roles.
     Lost lose(std::span<const UnitIndex> units);
 
     // ---- MEPs. `slot`: below `Immediate::slots`.

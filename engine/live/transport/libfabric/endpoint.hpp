@@ -17,8 +17,8 @@
 
 namespace daqloom::live::ofi {
 
-/// The purpose of an endpoint. Each has its own connections: a connection is in order, and a
-/// message that shared it with writes would wait until megabytes before it have left.
+/// The purpose of an endpoint. Each endpoint has its own connections, because a connection is in
+/// order: a message behind writes would wait until megabytes of writes have left.
 enum class Path : std::uint8_t { messages, writes };
 inline constexpr std::array paths = {Path::messages, Path::writes};
 template <class Value>
@@ -34,8 +34,8 @@ struct Destination {
     std::uint64_t bytes = 0;        ///< size of the arena
 };
 
-/// A reliable datagram endpoint for each path, with a domain and a completion queue of their own.
-/// Closing them revokes the arena's key first: writes into it that are still under way are refused.
+/// A reliable datagram endpoint for each path, with their own domain and completion queue. Closing
+/// revokes the arena's key first, so that writes still under way are refused.
 class Endpoints {
   public:
     /// `longest`: bytes of the longest write that will be made. `others`: number of other units.
@@ -45,7 +45,7 @@ class Endpoints {
     Endpoints& operator=(Endpoints&&) = delete;
     ~Endpoints();
 
-    /// Permits others to write to the arena; called once, valid until the endpoints are closed.
+    /// Permits other units to write to the arena until the endpoints are closed. Called once.
     base::expected<void> expose(std::span<std::byte> arena);
     /// Registers memory before its use, for providers that require registration.
     base::expected<void> use(std::span<const std::byte> memory, std::uint64_t access);

@@ -1,11 +1,11 @@
 // A transport over libfabric, with any provider that has reliable datagram endpoints, messages, and
 // RMA writes with 32 bits of immediate data.
 //
-// One domain and completion queue per transport, hence per progress thread, and two endpoints: one
-// for messages and one for writes, so that a message does not wait behind the data of a write. Any
-// process that can connect to an endpoint can send to it; therefore messages are sealed with the
-// run's token, and writes need the random key of the arena, if the provider lets us choose it.
-// Neither encrypts the data on the network.
+// Each transport, hence each progress thread, has one domain, one completion queue and two
+// endpoints: one for messages and one for writes, so that a message does not wait behind the data
+// of a write. Any process that can connect to an endpoint can send to it. Therefore messages are
+// sealed with the run's token, and writes need the random key of the arena, if the provider permits
+// a chosen key. Data on the network are not encrypted.
 #pragma once
 
 #include <memory>
@@ -29,12 +29,12 @@ std::vector<Provider> libfabric_providers();
 
 struct LibfabricConfig {
     std::string provider = "tcp;ofi_rxm";
-    /// Address, host name or interface that the endpoint is bound to, at which others reach this
-    /// unit; for providers that bind to one.
+    /// Address, host name or interface to which the endpoint is bound, and at which other units
+    /// reach this one. Unused by providers that do not bind.
     std::string node = "127.0.0.1";
-    /// Congestion control of TCP connections; empty: that of the route or the system.
+    /// Congestion control of TCP connections; empty: the default of the route or the system.
     std::string congestion_control = {};
-    /// Longer writes are made in parts. The limit is at most the provider's.
+    /// Limit on a write in one piece, at most the provider's. Longer writes are made in parts.
     base::Bytes most_per_write = base::Bytes{1} << 62;
 };
 

@@ -1,5 +1,5 @@
-// A unit's end of libfabric: its operations under way and its peers. Set-up, connecting and sending
-// are in libfabric.cpp; completions and waiting in completions.cpp.
+// The transport over libfabric: operations under way, and peers. Set-up, connecting and sending are
+// in libfabric.cpp; completions and waiting in completions.cpp.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -49,8 +49,8 @@ struct Greeting {
     bool has_our_answer = false;  ///< it has our answer to its hello
 
     [[nodiscard]] bool owes() const { return owes_hello || owes_answer; }
-    /// Both directions have been used: a unit that leaves `connect` owes no answer to those still
-    /// in it.
+    /// Whether both directions have been used: a unit that leaves `connect` then owes no answer to
+    /// this peer.
     [[nodiscard]] bool is_over() const { return has_answered && has_our_answer; }
 };
 

@@ -1,5 +1,5 @@
-// libfabric's entry points, resolved at their first use: loading libfabric takes 0.2 s, in which
-// libraries of network cards calibrate their clocks, and the other transports do without it.
+// libfabric's entry points, resolved at their first use: loading libfabric takes 0.2 s, because
+// libraries of network cards calibrate their clocks. The other transports do not need it.
 #pragma once
 
 #include <rdma/fabric.h>

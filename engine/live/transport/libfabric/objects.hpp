@@ -18,7 +18,7 @@
 
 namespace daqloom::live::ofi {
 
-/// Version of libfabric's interface: that of Debian 12; version 2 offers it as well.
+/// Version of libfabric's interface, as in Debian 12; libfabric 2 also supports it.
 inline constexpr std::uint32_t version = FI_VERSION(1, 17);
 
 struct Closed {
@@ -35,9 +35,9 @@ struct FreedInfo {
 };
 using Info = std::unique_ptr<fi_info, FreedInfo>;
 
-/// Properties that units need of a provider; null without libfabric.
+/// Properties that units require from a provider; null without libfabric.
 Info needs();
-/// All providers that meet `hints`, a list; null: none. `node`: address to bind to, or empty.
+/// List of all providers that meet `hints`; null: none. `node`: address to bind to, or empty.
 Info look_for(const fi_info& hints, const std::string& node = {});
 /// Whether the endpoints have addresses of the Internet protocol.
 bool is_internet(const fi_info& info);

@@ -4,8 +4,8 @@
 //     to each hello:   welcome  the same; with it a ring made for that unit, the doorbell and, if
 //                               there is one, the arena
 //
-// Each unit sends hello to all others before it waits for any, so that no order of the units can
-// cause a deadlock.
+// Each unit sends hello to all others before it waits for an answer, so that no order of the units
+// can cause a deadlock.
 #pragma once
 
 #include <optional>
@@ -39,8 +39,8 @@ struct ShmEndpoint {
     TransportCounters& counters;
 };
 
-/// Peers by unit, for all units of the run; none: not among `peers`, or no answer by `until`. Fails
-/// if this unit lacks a resource.
+/// Connects to `peers`. Returns an entry for each unit of the run; none: the unit is not among
+/// `peers`, or did not answer by `until`. Fails if this unit lacks a resource.
 base::expected<base::Table<UnitIndex, std::optional<ShmPeer>>> connect_peers(
     const ShmEndpoint& endpoint, std::span<const Transport::Peer> peers, base::Time until);
 

@@ -17,7 +17,7 @@
 
 namespace daqloom::live {
 
-/// At the beginning of the memory; the records follow.
+/// Header at the beginning of the ring's memory, before the records.
 struct MessageRingHeader {
     alignas(64) std::atomic<std::uint64_t> written;  ///< bytes since the creation
     alignas(64) std::atomic<std::uint64_t> read;     ///< bytes since the creation
@@ -39,8 +39,8 @@ class MessageRingWriter {
     /// Writes the whole record or nothing. The reader sees it at once.
     [[nodiscard]] Put put(std::uint32_t kind, std::span<const std::byte> bytes);
 
-    /// Whether a record that did not fit would fit now. If not, marks the writer as waiting: call
-    /// it before sleeping.
+    /// Whether the last record that did not fit would fit now. If not, marks the writer as waiting
+    /// for the reader's ring of its doorbell. Call it before sleeping.
     [[nodiscard]] bool has_room() const;
 
   private:
@@ -66,7 +66,7 @@ class MessageRingReader {
     };
     [[nodiscard]] Got next(Record& record);
 
-    /// Releases the room of all records read. True: the writer waits for it, ring its doorbell.
+    /// Releases the space of all records read. True: the writer waits for space; ring its doorbell.
     [[nodiscard]] bool release();
 
     [[nodiscard]] bool is_empty() const;

@@ -23,8 +23,8 @@ struct ShmConfig {
     std::uint32_t writes = 1024;      ///< limit on writes under way to one unit
 };
 
-/// Writes are copied by `poll`, in order for each unit. All connected units are handled in the same
-/// way, including this one. A unit that waits or polls detects a dead unit within some 20 ms.
+/// The transport over shared memory. `poll` copies writes, in order for each unit, to other units
+/// and to this one alike. A unit that waits or polls detects a dead unit within some 20 ms.
 class ShmTransport final : public Transport {
   public:
     /// Fails without a doorbell, for a ring too small for the largest message, or without a socket.

@@ -1,12 +1,12 @@
-// The connection of units over TCP at the beginning of an epoch: one for each pair.
+// TCP connections between units at the beginning of an epoch: one for each pair.
 //
 //   the unit with the higher number          the other one
 //     connects, hello  ───────────────────────> compares the address with the run control's
 //                      <─────────────────────── answer
 //
-// Both are sealed (see Envelope), and contain the size of their sender's arena. Connections without
-// a seal, or from another address than the run control's, are refused and counted; one of another
-// epoch receives our epoch, so that its end counts it too.
+// Hello and answer are sealed (see Envelope), and contain the size of their sender's arena.
+// Connections without a seal, or from another address than the run control's, are refused and
+// counted. A unit of another epoch is sent this unit's epoch, so that it counts the refusal, too.
 #pragma once
 
 #include <array>

@@ -40,8 +40,8 @@ struct TcpConfig {
 
 /// Fails for a configuration that is impossible for this number of units.
 base::expected<void> check(const TcpConfig& config, std::size_t units);
-/// Source port of the connection from one unit to another with a lower number: no other pair of the
-/// run uses it, so that units may share a machine. 0: the system chooses.
+/// Source port of the connection from unit `from` to unit `to`, which has a lower number. No other
+/// pair of the run uses this port, so that units may share a machine. 0: the system chooses.
 std::uint16_t source_port(const TcpConfig& config, UnitIndex from, UnitIndex to);
 
 /// An address of IPv4 or IPv6 with a port.
@@ -58,9 +58,9 @@ struct SocketAddress {
     void set_port(std::uint16_t port);
 };
 
-/// The first address of this family of an interface; port 0. None: no such interface.
+/// The first address of an interface in this family, with port 0; none: no such interface.
 std::optional<SocketAddress> address_of_interface(const std::string& name, int family);
-/// The first address of an interface, or else of a host's name or address; port 0.
+/// The first address of `node`: an interface, or else a host's name or address. Port 0.
 base::expected<SocketAddress> address_of_node(const std::string& node);
 
 /// Listens at a port that the system chooses; `address` is set to address and port.
@@ -71,8 +71,8 @@ OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
 /// A pending connection; none: nothing is pending.
 OwnedFd accept_one(int listener);
 
-/// Limits the bytes in flight from the other side. The kernel raises the clamp when packets show
-/// how much of its memory they use: clamp again before each receive.
+/// Limits the bytes in flight from the other side. The kernel raises this clamp as it learns how
+/// much of its memory packets use, so clamp again before each receive.
 bool clamp_window(int socket, base::Bytes window);
 /// Largest segment that a connection receives.
 base::Bytes segment_bytes(int socket);

@@ -1,11 +1,11 @@
-// Records between two units over one TCP connection, each a header and its bytes.
+// Records between two units over one TCP connection. A record is a header and its data.
 //
 // [ header | message ][ header | piece of a write ][ header: writes received ] …
 //
-// A long write is sent in pieces, so that a message waits for one piece at most, besides what the
-// kernel holds. A header has a number and a checksum, a message has a checksum, and a piece may
-// have one. A wrong header or message ends the connection; a write with a wrong piece is sent
-// again. Sans I/O.
+// A long write is sent in pieces, so that a message waits for at most one piece and for the data in
+// the kernel. A header has a number and a checksum, a message has a checksum, and a piece may have
+// one. A wrong header or message ends the connection; a write with a wrong piece is sent again.
+// This file does no I/O.
 #pragma once
 
 #include <sys/uio.h>
@@ -60,8 +60,8 @@ class OutgoingStream {
     static constexpr std::size_t kPiece = 256 << 10;  ///< bytes of a write in a record
     static constexpr std::size_t kParts = 64;         ///< limit on the parts that `gather` returns
 
-    /// Room for messages, a power of two of bytes, and for writes that are not done. Pieces have
-    /// checksums if both ends have them.
+    /// `message_bytes`: space for messages, a power of two. `writes`: limit on writes that are not
+    /// done. `has_checksums`: pieces have checksums; the same at both ends.
     OutgoingStream(std::size_t message_bytes, std::uint32_t writes, bool has_checksums)
         : copied_(message_bytes), has_checksums_(has_checksums), most_writes_(writes) {
         segments_.reserve(kMostSegments);
@@ -119,7 +119,7 @@ class OutgoingStream {
         given_.pop();
         return true;
     }
-    /// Queues the oldest write sent again, behind all others. False: there is none.
+    /// Queues the oldest sent write again, behind all other writes. False: there is none.
     [[nodiscard]] bool repeat_write() {
         if (given_.empty()) {
             return false;
@@ -168,7 +168,7 @@ class OutgoingStream {
     std::array<iovec, kParts> parts_{};
 };
 
-/// Stream of data from one unit: validates them and puts them into their places.
+/// Receives data from one unit, validates them and puts them into their places.
 class IncomingStream {
   public:
     /// Limit on damaged writes in a row, which ends the connection.
@@ -177,13 +177,13 @@ class IncomingStream {
     IncomingStream(std::span<std::byte> arena, bool has_checksums)
         : arena_(arena), has_checksums_(has_checksums), message_(Transport::most_message) {}
 
-    /// Destination of the next bytes, which saves a copy; empty: a header comes next.
+    /// Destination of the next received bytes, which saves a copy; empty: a header is next.
     [[nodiscard]] std::span<std::byte> place() const { return place_; }
 
-    /// Bytes have arrived: first those for `place`, which are already there, then `behind`. Calls
-    /// events.on_message(bytes), on_write(immediate), on_damaged_write(), and
-    /// on_acknowledged(writes) and on_refused_write(), which return whether as many writes were
-    /// under way. Stops when events.is_over(). False: the data are invalid or damaged.
+    /// Processes received bytes: first `in_place` bytes, which already lie in `place`, then
+    /// `behind`. Calls events.on_message(bytes), on_write(immediate), on_damaged_write(),
+    /// on_acknowledged(writes) and on_refused_write(). The last two return whether as many writes
+    /// were under way. Stops when events.is_over(). False: the data are invalid or damaged.
     template <class Events>
     [[nodiscard]] bool take(std::size_t in_place, std::span<const std::byte> behind,
                             Events& events) {
@@ -198,7 +198,7 @@ class IncomingStream {
         }
         return true;
     }
-    /// Whether `take` failed for a damaged header or message, or too many damaged writes.
+    /// Whether `take` failed by a damaged header or message, or by too many damaged writes.
     [[nodiscard]] bool is_damaged() const { return is_damaged_; }
 
   private:

@@ -23,7 +23,7 @@ namespace daqloom::live {
 
 class TcpTransport final : public Transport {
   public:
-    /// Fails where the node has no such address, or an option is refused.
+    /// Fails if the node has no such address, or if the kernel refuses a socket option.
     static base::expected<std::unique_ptr<TcpTransport>> create(const TransportConfig& config,
                                                                 const TcpConfig& tcp);
     ~TcpTransport() override;
