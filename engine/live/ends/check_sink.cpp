@@ -36,7 +36,7 @@ class Check final : public MepConsumer {
     }
 
   private:
-    /// Whether number and first event equal those that the builder gave with the descriptor.
+    /// Whether MEP number and first event in `bytes` match `mep`, the number from the builder unit.
     [[nodiscard]] bool is_mep(std::uint64_t mep, std::span<const std::uint8_t> bytes) const {
         const auto view = protocol::MepView::decode(bytes);
         return view && view->header().mep == protocol::MepId{mep} &&

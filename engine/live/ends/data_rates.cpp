@@ -30,7 +30,7 @@ constexpr std::size_t kRounds = 3;
 
 std::size_t size(Bytes bytes) { return static_cast<std::size_t>(bytes); }
 
-/// MEPs of one stream, and room for a copy of their MFPs.
+/// MEPs of one stream, and memory for a copy of their MFPs.
 class OneStream {
   public:
     explicit OneStream(const protocol::MfpGenerator& stream)
@@ -90,7 +90,7 @@ class OneStream {
     std::vector<std::span<std::uint8_t>> meps_;
 };
 
-/// Bytes per second over some rounds through all MEPs; 0: an operation failed.
+/// Bytes per second of `work`, in several rounds through all MEPs; 0: an operation failed.
 double rate_of(OneStream& meps, bool (OneStream::*work)(std::size_t)) {
     std::size_t bytes = 0;
     for (std::size_t number = 0; number < meps.meps(); ++number) {

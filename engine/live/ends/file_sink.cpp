@@ -31,13 +31,13 @@ struct Held {
     bool operator==(const Held&) const = default;
 };
 
-/// MFPs of a stream in files PREFIX-0001.mfp, PREFIX-0002.mfp, …
+/// Writes the MFPs of a stream to files PREFIX-0001.mfp, PREFIX-0002.mfp, …
 class FileSeries {
   public:
     FileSeries(std::string prefix, base::Bytes bytes_per_file, FileCounters& counters)
         : prefix_(std::move(prefix)), bytes_per_file_(bytes_per_file), counters_(&counters) {}
 
-    /// Appends a packet of this MEP. False: it is lost.
+    /// Appends an MFP of MEP `mep`. False: the MFP is lost.
     bool append(std::span<const std::uint8_t> packet, const Held& mep) {
         if (file_ && file_->bytes() >= bytes_per_file_) {
             finish();
@@ -79,7 +79,7 @@ class FileSeries {
         file_.reset();
     }
 
-    /// MEPs of files that could not be finished.
+    /// Returns, and removes, the MEPs of files that could not be finished.
     std::vector<Held> take_lost() { return std::exchange(lost_, {}); }
 
     /// Drops MEPs that are already counted as lost.
@@ -97,7 +97,7 @@ class FileSeries {
         if (now() < not_before_) {
             return false;
         }
-        // The name of an unfinished file is not used again.
+        // Skip the names of existing files, finished or not.
         std::error_code ignored;
         std::string path;
         do {
@@ -161,8 +161,8 @@ class WriteFiles final : public MepConsumer {
     }
 
   private:
-    /// Whether each MFP agrees with the table: its file can be read, and its events are those of
-    /// the MEP.
+    /// Whether each MFP agrees with the MEP's table: the MFP can be read from a file, and has the
+    /// events of the MEP.
     static bool is_readable(const protocol::MepView& mep) {
         for (std::uint32_t stream = 0; stream < mep.streams(); ++stream) {
             const auto mfp = mep.mfp(stream);
@@ -202,7 +202,7 @@ class WriteFiles final : public MepConsumer {
         unit_->meps_not_written.add(1);
         unit_->incomplete_meps_not_written.add(mep.is_complete ? 0U : 1U);
     }
-    /// Counts each MEP once: its packets are in the files of several streams.
+    /// Counts each MEP in unfinished files once: several streams' files have its MFPs.
     void count_unfinished() {
         std::unordered_set<std::uint64_t> meps;
         for (auto& [source_id, series] : series_) {

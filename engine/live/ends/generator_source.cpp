@@ -39,8 +39,8 @@ class EveryMfp final : public MfpFeed {
     protocol::MfpGenerator generator_;
 };
 
-/// Feed of prepared MFPs. The buffer's places are used in turn; a place is free again after as many
-/// acknowledgements as there are places.
+/// Feed of prepared MFPs. The buffer has a fixed number of places, used in turn; a place is free
+/// again after that number of acknowledgements.
 class PreparedMfps final : public MfpFeed {
   public:
     struct Place {

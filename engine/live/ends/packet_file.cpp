@@ -29,7 +29,7 @@ constexpr Bytes largest_packet = Bytes{1} << 33;  ///< a sparse file may have an
 constexpr std::array<std::uint8_t, 2> mfp_begins = {0xce, 0x40};
 constexpr std::array<std::uint8_t, 4> mep_begins = {'M', 'E', 'P', '1'};
 
-/// Whether an MFP is a later one of the same stream, with the same number of fragments.
+/// Whether `mfp` is a later MFP of the same stream, with the same number of fragments.
 bool mfp_follows(PacketFormat::Bytes before, PacketFormat::Bytes mfp) {
     using protocol::number_at;
     return number_at<std::uint16_t>(before, 2) == number_at<std::uint16_t>(mfp, 2) &&
@@ -60,7 +60,7 @@ tl::unexpected<base::Error> PacketReader::failure(const std::string& message) co
 }
 
 base::expected<PacketReader> PacketReader::open(std::string path, const PacketFormat& format) {
-    // Non-blocking: opening a pipe would wait for its writer.
+    // Non-blocking, because opening a pipe would otherwise wait for its writer.
     OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
     DAQLOOM_REFUSE_IF(!file || ::fstat(file.get(), &status) != 0, "cannot read {}: {}", path,
@@ -115,7 +115,7 @@ base::expected<Bytes> PacketReader::size_of_next() const {
     return *size;
 }
 
-/// Compares the packet of this size, which is in the buffer, with the index.
+/// Compares the next packet, whose `bytes` bytes are in the buffer, with the index.
 base::expected<void> PacketReader::check_next(Bytes bytes) const {
     if (!index_) {
         return {};
@@ -140,7 +140,7 @@ base::expected<Bytes> PacketReader::skip() {
         DAQLOOM_CHECK(go_to(from + std::min(size, left())));
         return offset_ - from;
     }
-    // If the size is undamaged, the next packet begins where this one ends by its header.
+    // If the size in the header is undamaged, the next packet begins where the damaged one ends.
     const auto front = bytes_at(from, format_->front);
     const auto size = front.empty() ? Bytes{0} : format_->size_of(front).value_or(0);
     if (size >= format_->front && size < left() && is_whole_at(from + size)) {
@@ -161,7 +161,7 @@ base::expected<Bytes> PacketReader::skip_from(Bytes offset) {
     return skip();
 }
 
-/// Advances to the first bytes that a packet may begin with; false: to the end of the file.
+/// Advances to the next bytes with which a packet may begin. False: reached the end of the file.
 base::expected<bool> PacketReader::find_magic() {
     const std::size_t length = format_->magic.size();
     while (true) {
@@ -182,7 +182,7 @@ base::expected<bool> PacketReader::find_magic() {
     }
 }
 
-/// Bytes of the file, read without the buffer; empty where the file has fewer.
+/// Reads bytes of the file without the buffer. Returns none if the file has fewer.
 std::vector<std::uint8_t> PacketReader::bytes_at(Bytes at, Bytes bytes) const {
     std::vector<std::uint8_t> found(static_cast<std::size_t>(bytes));
     const auto count = ::pread(file_.get(), found.data(), found.size(), at);
@@ -192,7 +192,7 @@ std::vector<std::uint8_t> PacketReader::bytes_at(Bytes at, Bytes bytes) const {
     return found;
 }
 
-/// The size of the packet at this offset of the file; 0: there is none.
+/// The size of the packet at this offset of the file; 0: there is no packet.
 Bytes PacketReader::size_at(Bytes at) const {
     const auto header = bytes_at(at, format_->front);
     if (header.empty() || !format_->size_of(header)) {
@@ -203,8 +203,8 @@ Bytes PacketReader::size_at(Bytes at) const {
     return size <= offset_ + left() - at ? size : 0;
 }
 
-/// Whether a packet is here that ends at the end of the file or at another packet, or follows the
-/// one before the damage: other bytes may look like a packet by chance, or as a copy of one.
+/// Whether a packet is at this offset. Other bytes may look like a packet by chance, so the packet
+/// must end at the end of the file or at another packet, or follow the packet before the damage.
 bool PacketReader::is_whole_at(Bytes at) const {
     const Bytes size = size_at(at);
     const auto front = size > 0 ? bytes_at(at, format_->front) : std::vector<std::uint8_t>();
@@ -223,7 +223,7 @@ base::expected<void> PacketReader::rewind() {
     return go_to(0);
 }
 
-/// Moves to an offset; bytes in the buffer from there on are kept.
+/// Moves to an offset. The buffer keeps its bytes from this offset on.
 base::expected<void> PacketReader::go_to(Bytes offset) {
     const Bytes further = offset - offset_;
     packet_ = 0;
@@ -304,7 +304,7 @@ base::expected<PacketFileWriter> PacketFileWriter::create(std::string path) {
     if (!file) {
         return base::system_failure(fmt::format("cannot write {}: {}", part, std::strerror(errno)));
     }
-    // A file system without locks cannot show that the file is being written.
+    // The lock shows that the file is being written; file systems without locks cannot show this.
     [[maybe_unused]] const int locked = ::flock(file.get(), LOCK_EX | LOCK_NB);
     return PacketFileWriter(std::move(path), std::move(file));
 }

@@ -28,7 +28,7 @@ std::string_view text_of(const Values& values) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// All bytes of a file; empty where it cannot be read.
+/// All bytes of a file; empty if the file cannot be read.
 std::vector<std::byte> contents(const std::string& path) {
     const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};

@@ -22,7 +22,7 @@ using Memory = std::span<const std::uint8_t>;
 constexpr std::size_t kEventIdFrom = 8;  ///< offset in an MFP
 constexpr std::size_t kEventIdTo = 16;
 
-/// The index entry of a replayed MFP at its recording, with this event id.
+/// The index entry that a replayed MFP had in the recording, where its event id was `event`.
 IndexEntry recorded_entry(Memory mfp, std::uint64_t event) {
     std::array<std::uint8_t, kEventIdTo - kEventIdFrom> event_id{};
     protocol::put_number<std::uint64_t>(event_id, 0, event);
@@ -34,7 +34,7 @@ IndexEntry recorded_entry(Memory mfp, std::uint64_t event) {
             .checksum = base::crc32c(bytes.subspan(kEventIdTo), with_event_id)};
 }
 
-/// The entries of a file's packets that a replay reads.
+/// The index entries of those packets of a file that a replay reads.
 std::vector<IndexEntry> read_all(const std::string& path) {
     std::vector<IndexEntry> entries;
     auto file = MfpFile::open(path);
@@ -127,7 +127,7 @@ void RecordedChecksums::check_mfp(std::uint16_t source_id, Memory mfp,
     }
 }
 
-/// Looks for an MFP. A number may be in several files; a replay sends either MFP.
+/// Whether the recording has this MFP. If several files have its number, a replay sends any one.
 bool RecordedChecksums::is_recorded(std::uint16_t source_id, const IndexEntry& mfp) const {
     const auto stream = streams_.find(source_id);
     return stream != streams_.end() &&

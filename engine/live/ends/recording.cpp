@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using base::Bytes;
 using protocol::number_at;
 
-/// Walk through a file from header to header, or from entry to entry of its index.
+/// Walk through the MFPs of a file, by their headers or by the entries of its index.
 class Walk {
   public:
     Walk(const std::string& path, OwnedFd file, Bytes bytes, std::uint32_t packing)
@@ -54,7 +54,7 @@ class Walk {
     }
 
   private:
-    /// Stream and packing factor come from the first MFP whose header agrees with the index.
+    /// Walks by the index. The first MFP that agrees with it gives stream and packing factor.
     base::expected<void> take_all(const std::vector<IndexEntry>& index) {
         for (const IndexEntry& entry : index) {
             const bool is_known = !is_first_;

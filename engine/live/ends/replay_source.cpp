@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::size_t kReplayedEventIdAt = 8;  ///< offset in an MFP
 
-/// One file of a stream, open while numbers of its range are requested.
+/// One file of a stream, open while MFPs with numbers in its range are requested.
 class Part {
   public:
     Part(RecordedFile file, std::uint16_t packing) : file_(std::move(file)), packing_(packing) {}
 
-    /// The MFP with this number, if the file has it; valid until the next call. For ascending
-    /// numbers; a lower number than before returns to the beginning.
+    /// The MFP with this number, valid until the next call; empty if the file lacks it. Made for
+    /// ascending numbers: a lower number than before restarts at the beginning of the file.
     std::span<const std::uint8_t> find(std::uint64_t number) {
         if (number < file_.first || number > file_.last) {
             open_.reset();

@@ -17,7 +17,7 @@ void Sink::run(const std::stop_token& stop) {
     BufferReader reader(*buffer_);
     const std::stop_callback wake(stop, [this] { buffer_->reader_bell().ring(); });
     while (true) {
-        // This order ensures that all MEPs committed before the stop are consumed.
+        // Check for the stop first, so that all MEPs committed before it are consumed.
         const bool is_last = stop.stop_requested();
         const auto mep = reader.next();
         if (mep) {

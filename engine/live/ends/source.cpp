@@ -10,7 +10,7 @@ namespace daqloom::live {
 
 namespace {
 
-/// Time to wait for room of a quarter of the buffer; then less is enough.
+/// Time to wait for free space of a quarter of the buffer; afterwards, any space is enough.
 constexpr base::Time kBatchWait = base::milliseconds(10);
 
 }  // namespace
@@ -18,7 +18,7 @@ constexpr base::Time kBatchWait = base::milliseconds(10);
 void Source::start(std::uint64_t first_mfp) {
     stop();
     at_end_ = false;
-    // The writer is made here, so that the buffer is open again when this returns.
+    // The writer is made here, so that the buffer is open again when `start` returns.
     thread_.start([this, first_mfp, writer = BufferWriter(*buffer_)](
                       const std::stop_token& stop) mutable { run(stop, first_mfp, writer); });
 }
@@ -77,8 +77,8 @@ MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::st
     return MfpFeed::Fed::no_room;
 }
 
-/// Waits for a quarter of the buffer, to wake less often; after a while for any room, as the reader
-/// may wait for more data.
+/// Waits until a quarter of the used space is free, to wake less often; after a while, until any
+/// space is free, because the reader may be waiting for more data.
 void Source::wait_for_room(const BufferWriter& writer, std::uint64_t acknowledged,
                            const std::stop_token& stop) const {
     const std::uint64_t some = std::max<std::uint64_t>((writer.committed() - acknowledged) / 4, 1);

@@ -16,14 +16,14 @@ constexpr base::Bytes kMostBytes = base::Bytes{1} << 40;
 constexpr std::uint32_t kMostPieces = 1U << 20;
 constexpr std::size_t kDescriptors = 6;  ///< control, area, and two of each doorbell
 
-/// Atomic, so that each is loaded once: the other side may change it between check and use.
+/// Descriptor of a piece. Each member is loaded once, because the other side may change it later.
 struct Descriptor {
     std::atomic<std::uint64_t> tag;
     std::atomic<base::Bytes> offset;
     std::atomic<base::Bytes> bytes;
 };
 
-/// Front of the control block; the ring of descriptors follows.
+/// Front of the control block in shared memory; the ring of descriptors follows.
 struct Control {
     alignas(kLine) std::atomic<std::uint64_t> committed;  ///< written by the writer
     std::atomic<std::uint32_t> closed;
@@ -43,7 +43,7 @@ constexpr bool is_before(std::uint64_t count, std::uint64_t other) {
     return static_cast<std::int64_t>(count - other) < 0;
 }
 
-/// Number of descriptors; 0: no control block has this size.
+/// Number of descriptors in a control block of this size; 0: no control block has this size.
 std::uint32_t pieces_of(std::size_t bytes) {
     const std::size_t ring = bytes < sizeof(Control) ? 0 : bytes - sizeof(Control);
     const std::size_t pieces = ring / sizeof(Descriptor);
@@ -52,7 +52,7 @@ std::uint32_t pieces_of(std::size_t bytes) {
                : 0;
 }
 
-/// End of a piece's last cache line; an empty piece has one as well.
+/// End of the piece's last cache line. An empty piece takes a cache line as well.
 constexpr base::Bytes end_of(base::Bytes offset, base::Bytes bytes) {
     return (offset + std::max<base::Bytes>(bytes, 1) + kLine - 1) / kLine * kLine;
 }
@@ -78,7 +78,7 @@ struct Buffer::Parts {
     [[nodiscard]] base::Bytes bytes() const {
         return static_cast<base::Bytes>(area.bytes().size());
     }
-    /// The piece with this number; none: a part of it is outside the area.
+    /// The piece with this number; none: the descriptor refers to bytes outside of the area.
     [[nodiscard]] std::optional<Piece> piece(std::uint64_t number) const {
         const Descriptor& there = descriptor(number);
         const base::Bytes at = there.offset.load(std::memory_order_relaxed);
@@ -94,7 +94,7 @@ struct Buffer::Parts {
     [[nodiscard]] base::Bytes offset_of(const Piece& piece) const {
         return piece.bytes.data() - area.bytes().data();
     }
-    /// Offset of room for a piece behind the newest of those in [acknowledged, committed).
+    /// Offset of free space behind the newest piece of [acknowledged, committed); none: no space.
     [[nodiscard]] std::optional<base::Bytes> room(std::uint64_t acknowledged,
                                                   std::uint64_t committed,
                                                   base::Bytes needed) const;
@@ -110,7 +110,7 @@ std::optional<base::Bytes> Buffer::Parts::room(std::uint64_t acknowledged, std::
         }
         head = end_of(offset_of(*newest), static_cast<base::Bytes>(newest->bytes.size()));
     }
-    // Room is behind the newest piece up to the end of the area, or before the oldest.
+    // Space is free behind the newest piece up to the end of the area, or before the oldest piece.
     const auto oldest = acknowledged == committed ? std::nullopt : piece(acknowledged);
     if (acknowledged != committed && !oldest) {
         return std::nullopt;
@@ -186,7 +186,7 @@ BufferWriter::BufferWriter(Buffer& buffer)
       committed_(buffer_->control().committed.load(std::memory_order_acquire)) {
     buffer_->control().closed.store(0, std::memory_order_relaxed);
     ring_at(0);
-    // The previous writer may have died between its commit and its ring.
+    // Ring for the previous writer, which may have died between its commit and its ring.
     buffer_->reader_bell->ring();
 }
 
@@ -226,7 +226,7 @@ bool BufferWriter::put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes)
 std::uint64_t BufferWriter::committed() const { return committed_; }
 
 std::uint64_t BufferWriter::acknowledged() const {
-    // An acknowledgement of pieces that were never committed is ignored: the buffer is full.
+    // If the reader acknowledges pieces that were never committed, the buffer counts as full.
     const std::uint64_t count = buffer_->control().acknowledged.load(std::memory_order_seq_cst);
     return committed_ - count <= buffer_->pieces ? count : committed_ - buffer_->pieces;
 }
@@ -250,7 +250,7 @@ BufferReader::BufferReader(Buffer& buffer)
     : buffer_(buffer.parts_.get()),
       acknowledged_(buffer_->control().acknowledged.load(std::memory_order_acquire)),
       read_(acknowledged_) {
-    // The previous reader may have died between its acknowledgement and its ring.
+    // Ring for the previous reader, which may have died between acknowledging and ringing.
     buffer_->writer_bell->ring();
 }
 
@@ -270,8 +270,8 @@ bool BufferReader::acknowledge() {
     if (acknowledged_ == read_) {
         return false;
     }
-    // Pairs with the writer's store of `ring_at` and load of `acknowledged`: at least one side sees
-    // the other's store.
+    // Pairs with the writer, which stores `ring_at` and then loads `acknowledged`: at least one
+    // side sees the other's store.
     Control& control = buffer_->control();
     control.acknowledged.store(++acknowledged_, std::memory_order_seq_cst);
     if (!is_before(acknowledged_, control.ring_at.load(std::memory_order_seq_cst))) {
@@ -287,7 +287,7 @@ bool BufferReader::has_next() const {
 std::uint64_t BufferReader::outstanding() const { return read_ - acknowledged_; }
 
 bool BufferReader::is_at_end() const {
-    // In this order: a reader that sees the end sees all commits before it.
+    // In this order, so that a reader that sees the close also sees all earlier commits.
     return buffer_->control().closed.load(std::memory_order_acquire) != 0 &&
            buffer_->control().committed.load(std::memory_order_acquire) == read_;
 }

@@ -138,7 +138,7 @@ void BufferServer::answer(Visitor& visitor, const Parcel& hello) {
                                  place->connection->peer())));
         return;
     }
-    // Before the answer: a process that has received it finds this state.
+    // Set before the answer, so that a process that has received the answer finds this state.
     const std::byte granted{1};
     const auto descriptors = place->offer.buffer->descriptors();
     place->connection = std::make_unique<Handover>(std::move(visitor.connection));

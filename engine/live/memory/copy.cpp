@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::size_t kCopiedLine = 64;
 
-/// Bytes before the first whole cache line of the target: these and the bytes after the last line
-/// go through the caches.
+/// Bytes before the first whole cache line of the target. They and the bytes after the last whole
+/// line are copied with ordinary stores.
 std::size_t before_line(const std::byte* to, std::size_t bytes) {
     return std::min(bytes, -reinterpret_cast<std::uintptr_t>(to) % kCopiedLine);
 }
 
-/// `Lines` copies whole cache lines to a target on a cache line.
+/// Copies with `Lines`, a function that copies whole cache lines to an aligned target.
 template <auto Lines>
 void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
     const std::size_t head = before_line(to, bytes);
@@ -87,7 +87,7 @@ void fence_copies() { _mm_sfence(); }
 
 std::span<const StreamingCopy> streaming_copies() { return {}; }
 
-/// No fence: the copies are ordinary stores, ordered by the publishing store.
+/// No fence is needed: these copies are ordinary stores, which the publishing store orders.
 void fence_copies() {}
 
 #endif

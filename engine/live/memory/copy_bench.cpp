@@ -1,5 +1,5 @@
-// Copies between two areas that are far larger than any cache's share, in pieces of one size: past
-// the caches against memcpy, by one thread and by two with areas of their own.
+// Copies in pieces of one size between two areas far larger than the caches: non-temporal stores
+// against memcpy, by one thread, and by two threads with their own areas.
 //
 // `copy` is the transport's function. Bytes per second count each byte copied once.
 #include <benchmark/benchmark.h>

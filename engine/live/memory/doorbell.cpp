@@ -49,14 +49,14 @@ base::expected<Doorbell> Doorbell::attach(OwnedFd page, OwnedFd event) {
 }
 
 void Doorbell::ring() const {
-    // Pairs with the owner's store of `sleeper` and load of `rings`: at least one side sees the
-    // other's store.
+    // Pairs with the owner, which stores `sleeper` and then loads `rings`: at least one side sees
+    // the other's store.
     page().rings.fetch_add(1, std::memory_order_seq_cst);
     if (page().sleeper.load(std::memory_order_seq_cst) == kAwake) {
         return;
     }
-    // A woken thread takes a while to mark itself awake: only the first of many rings makes a
-    // system call.
+    // A woken thread takes a while to mark itself awake. The exchange lets only the first of many
+    // rings make a system call.
     const std::uint32_t sleeper = page().sleeper.exchange(kAwake, std::memory_order_seq_cst);
     if (sleeper == kOnFutex) {
         ::syscall(SYS_futex, &page().rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
@@ -88,7 +88,7 @@ void Doorbell::sleep(base::Time until, const std::function<bool()>& is_quiet) co
 bool Doorbell::sleep_with(int fd, base::Time until, const std::function<bool()>& is_quiet) const {
     bool is_woken = true;
     page().sleeper.store(kInPoll, std::memory_order_seq_cst);
-    // A ring before that store wrote no event: was_rung sees it.
+    // A ring before the store of `sleeper` has written no event, but was_rung detects it.
     if (!was_rung() && is_quiet()) {
         pollfd watched[] = {{event_.get(), POLLIN, 0}, {fd, POLLIN, 0}};
         const timespec left = as_timespec(until == base::Time::never() ? until : until - now());

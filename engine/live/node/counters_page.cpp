@@ -17,7 +17,7 @@ namespace daqloom::live {
 
 namespace {
 
-/// Hash (FNV-1a) of the names of all counters and histograms in their order.
+/// Hash (FNV-1a) of the names of all counters and histograms, in order: the page's version.
 std::uint64_t layout() {
     std::uint64_t hash = 0xcbf29ce484222325;
     const auto add = [&](const char* name, auto, const char*) {
@@ -41,7 +41,7 @@ std::string name_of(const std::string& run, UnitIndex unit) {
     return buffer_name(run, unit.value(), "counters");
 }
 
-/// A memfd of another process, opened for reading; none if it has no such descriptor.
+/// Opens the memfd `name` of another process for reading; none if the process has none.
 OwnedFd descriptor_of(std::int64_t process, const std::string& name) {
     const std::string target = fmt::format("/memfd:{} (deleted)", name);
     std::error_code failed;

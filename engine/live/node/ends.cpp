@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint32_t kStreamPieces = 1U << 14;
 constexpr std::uint32_t kOutputPieces = 1U << 14;
 
-/// Errors of a full disk or file; counted by name even while they are zero.
+/// Errors of a full disk or file, whose counters are listed even while they are zero.
 constexpr std::array kUsualErrors = {ENOSPC, EDQUOT, EFBIG, EIO};
 
 base::expected<protocol::PatternSizes> sizes_of(const NodeConfig& config, std::uint32_t stream) {
@@ -149,7 +149,7 @@ base::expected<void> Ends::open_recording(const NodeConfig& config) {
     return {};
 }
 
-/// Ends the sources; their counts are kept.
+/// Ends the sources, and keeps their counts.
 void Ends::end_sources() {
     stop_sources();
     const std::lock_guard lock(mutex_);
@@ -218,8 +218,8 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
     return {};
 }
 
-/// Ends the output. The unit's own sink has processed everything when this returns; a user's
-/// consumer may keep the memory mapped.
+/// Ends the output. When this returns, the unit's own sink has processed everything; a user's
+/// consumer may still have the memory mapped.
 void Ends::end_output() {
     if (output_) {
         BufferWriter(*output_).close();

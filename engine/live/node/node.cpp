@@ -29,7 +29,7 @@ namespace daqloom::live {
 namespace {
 
 constexpr std::uint32_t kMostUnits = 65'536;
-/// Wait for the consumer after the epoch has drained; then the next epoch gets a new buffer.
+/// Wait for the consumer after the epoch has drained; afterwards the next epoch gets a new buffer.
 constexpr base::Time kHaltWait = base::seconds(1);
 
 }  // namespace
@@ -55,7 +55,7 @@ base::expected<void> Node::check(const NodeConfig& given) {
 }
 
 struct Node::Parts {
-    /// The data flow of one epoch; all that it refers to outlives it.
+    /// The data flow of one epoch. All objects that it refers to must outlive it.
     struct Flow {
         ~Flow() { end(); }
 
@@ -99,8 +99,8 @@ struct Node::Parts {
     std::uint32_t epoch = 0;
     base::Time unanswered;  ///< Epoch::unanswered of the last epoch
     std::optional<Members> members;
-    /// The next epoch needs a new output buffer: a member that did not drain may still write to
-    /// this one, or the consumer has not processed everything.
+    /// Whether the next epoch needs a new output buffer, because a member that did not drain may
+    /// still write to this one, or because the consumer has not processed everything.
     bool is_output_spoilt = false;
     mutable std::mutex mutex;   ///< guards the members below, which other threads read
     TransportCounters earlier;  ///< sums of the epochs before this one
@@ -134,7 +134,7 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
 Node::Node(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Node::~Node() { shut(); }
 
-/// Makes the missing sources and output; `reads_out`: number of the readout unit in the run.
+/// Makes sources for readout unit `reads_out` of the run and an output, unless they exist.
 base::expected<void> Node::Parts::make_ends(protocol::ReadoutIndex reads_out, bool builds) {
     if (reads_out != protocol::ReadoutIndex::none() && reads_out != ends.reads_out()) {
         DAQLOOM_CHECK(ends.make_sources(config, reads_out, doorbell));
@@ -172,8 +172,8 @@ TransportConfig Node::Parts::transport_config() {
     return made;
 }
 
-/// Start of the next round of phases by time. Rounds follow each other since 1970, so that units
-/// agree on the phase, within the accuracy of their clocks, though not on the first round.
+/// Start of the next round of phases by time. Rounds are counted from 1970, so that units agree on
+/// the phase within the accuracy of their clocks, but perhaps not on the first round.
 base::Time Node::Parts::next_round() const {
     const auto rounds = SlotClock::of_this_machine(config.window * members->shift.phases());
     return rounds.begin_of(rounds.slot_at(now()) + 1);

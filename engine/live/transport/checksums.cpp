@@ -52,7 +52,7 @@ std::span<const std::byte> CheckedTransport::sealed(Kind kind, std::span<const s
     return sealed_;
 }
 
-/// Messages to a unit arrive in order: waiting ones are sent first.
+/// Sends waiting messages first, because messages to a unit must arrive in order.
 bool CheckedTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
     if (is_lost_[to.value()]) {
         return true;
@@ -94,7 +94,7 @@ bool CheckedTransport::write(const Write& write) {
     return true;
 }
 
-/// Passes a write and its check to the transport. False: no room now.
+/// Passes a write and its check to the transport. False: the transport has no space now.
 bool CheckedTransport::give(std::uint64_t slot) {
     Slot& given = slots_[slot];
     Write write = given.write;

@@ -1,5 +1,5 @@
-// Messages from a network with a known seal: a holder of the token may send anything. The input is
-// an envelope, whose seal is corrected if the first byte demands it, and its message.
+// libFuzzer: messages from a network with a known token, whose holder may send anything. The input
+// is an envelope, whose seal is corrected if the first byte demands it, and its message.
 #include <vector>
 
 #include "base/fuzz_test.hpp"
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         require(opened.message.empty());
         return 0;
     }
-    // Accepted: then it equals what its sender would have sealed, byte for byte.
+    // An accepted envelope equals, byte for byte, what its sender would have sealed.
     const Sealer sender(token, opened.from, units, epoch, opened.incarnation);
     const Envelope again = sender.seal(opened.kind, self, opened.message.size());
     require(opened.from.value() < units && opened.from != self);

@@ -11,7 +11,7 @@ namespace daqloom::live {
 
 namespace {
 
-/// Limit on sleep: an idle data thread still counts beats.
+/// Limit on a sleep, so that an idle data thread still counts beats.
 constexpr base::Time kLongestSleep = base::milliseconds(100);
 
 /// The data thread's loop of one epoch.
@@ -60,7 +60,7 @@ class Loop {
         }
     }
 
-    /// Publishes changes for which the control thread waits.
+    /// Publishes changes of state for which the control thread may wait.
     void publish() {
         bool has_news = epoch_.suspects().size() != published_.suspects.size();
         if (requests_ > 0 && !published_.is_drained && epoch_.is_drained()) {

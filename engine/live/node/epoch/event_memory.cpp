@@ -19,7 +19,7 @@ using protocol::Immediate;
 
 constexpr Bytes kEventLine = 64;
 
-/// The sum of Poissonian sizes is Poissonian.
+/// The largest MFP. Sums of Poissonian fragment sizes are also Poissonian.
 base::expected<Bytes> largest_mfp(const NodeConfig& config, bool has_sizes) {
     const Bytes packing = config.packing;
     const Bytes padding = packing * ((Bytes{1} << config.align) - 1);

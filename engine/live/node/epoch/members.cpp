@@ -14,7 +14,7 @@ using protocol::LinearShift;
 using protocol::Moved;
 using protocol::RunSlots;
 
-/// Checks the holders in a message: each is a unit, holds one role of each kind, and is a member.
+/// Checks `moved`: each holder is a unit and a member, and holds one role of each kind at most.
 base::expected<void> check(const RunSlots& slots, std::span<const UnitIndex> members,
                            std::span<const Moved> moved) {
     const auto numbers = slots.readout_numbers();

@@ -1,9 +1,9 @@
-// An epoch in which an event manager assigns events to builder units, and builder units request
-// MFPs into their memory, one place for each readout unit: a unit between transport, source and
-// consumer.
+// An epoch of pull building or DAQPIPE: connects a unit with transport, source and consumer. An
+// event manager assigns events to builder units, which request MFPs into their memory, one place
+// for each readout unit.
 //
-// An event of these protocols is a multi-event packet: the MFPs with one number of all readout
-// units.
+// An event of these protocols is a multi-event packet: the MFPs of all readout units with one
+// number.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ using protocol::PullUnit;
 using protocol::ReadoutIndex;
 using protocol::UnitMessage;
 
-/// Bytes zeroed in each place: still zero if the MFP written there is empty, as no MFP begins so.
+/// Bytes zeroed in each place. They stay zero if an empty MFP is written, as MFPs begin otherwise.
 constexpr std::size_t kMark = 8;
 /// Mark in place of a size: the MFP is invalid.
 constexpr Bytes kUnusable = -1;
@@ -68,8 +68,8 @@ class RequestedEpoch final : public UnitEpoch {
         closed_at_ = closed_at_ == Time::zero() ? now() : closed_at_;
         unit_->on_close(gone.readouts, gone.builders, now(), world);
     }
-    /// Event manager: the time in which as many events arrive as wait there. Other units: the time
-    /// since they last had to do with an event.
+    /// Event manager: the backlog, as the time in which as many events arrive. Other units: the
+    /// time since the unit last handled an event.
     [[nodiscard]] Time unanswered() const override {
         if constexpr (Unit::has_arrivals) {
             const auto* manager = unit_->manager();
@@ -101,7 +101,7 @@ class RequestedEpoch final : public UnitEpoch {
     [[nodiscard]] bool waits_for_its_own() const override { return unit_->waits_for_its_own(); }
 
     // ---- readout unit
-    /// The bytes of an MFP; empty: it has not been taken, or is larger than any place.
+    /// The bytes of an MFP; empty: not yet taken from the source, or larger than any place.
     [[nodiscard]] std::span<const std::byte> mfp(std::uint64_t number) const;
     /// `context` of the write: number · builder units + builder unit.
     void write_mfp(std::uint64_t number, BuilderIndex to, Bytes offset);
@@ -110,7 +110,7 @@ class RequestedEpoch final : public UnitEpoch {
     /// Begins to collect the event in this slot.
     void collect(EventId event, std::uint32_t slot);
     [[nodiscard]] std::span<std::byte> place(std::uint32_t slot, ReadoutIndex readout);
-    /// The size in the MFP's header, which another unit wrote.
+    /// The size in the header of the MFP, which another unit has written.
     Bytes read_size(std::uint32_t slot, ReadoutIndex readout);
     void deliver(EventId event, std::uint32_t slot);
     [[nodiscard]] Bytes& size_of(std::uint32_t slot, ReadoutIndex readout) {
@@ -166,7 +166,7 @@ struct RequestedEpoch<Unit>::World {
         epoch.active_at_ = epoch.stepped_at_;
         epoch.collect(event, slot);
     }
-    /// Clears the rest of an earlier event in the place, which could be mistaken for an MFP.
+    /// Clears what is left of an earlier event in the place and could be mistaken for an MFP.
     [[nodiscard]] Bytes place(std::uint32_t slot, ReadoutIndex readout) {
         std::memset(epoch.place(slot, readout).data(), 0, kMark);
         return epoch.memory_.mfp_at(slot, readout);
@@ -181,8 +181,8 @@ base::expected<void> RequestedEpoch<Unit>::make_unit() {
     memory_ = memory;
     auto given = requested_unit_config<Unit>(config(), members_, memory_);
     if constexpr (Unit::has_arrivals) {
-        // Events that came before the loss of a unit was known are built without it. Traces begin
-        // anew: their times count from the begin of an epoch.
+        // The epoch begins earlier by the unanswered time, so that events of that time are built.
+        // Traces restart, because their times count from the begin of an epoch.
         if (config().arrivals.kind != protocol::ArrivalsConfig::Kind::trace) {
             given.begin = given.begin - parts_.unanswered;
         }
@@ -225,7 +225,7 @@ bool RequestedEpoch<Unit>::step(Time now) {
     return did;
 }
 
-/// Enters the current time slot; slots that were missed as a whole are skipped.
+/// Enters the current time slot. Slots that were missed completely are skipped.
 template <class Unit>
 bool RequestedEpoch<Unit>::keep_slots(Time now, World& world) {
     const std::uint64_t slot = clock_ ? clock_->slot_at(now) : 0;
@@ -285,7 +285,7 @@ void RequestedEpoch<Unit>::on_written(UnitIndex from, std::uint32_t bits) {
     }
     const std::uint32_t slot = immediate->slot;
     const ReadoutIndex readout(immediate->stream);
-    // A lost unit's write may belong to the event that was in the slot before.
+    // A write of a lost unit may belong to the slot's previous event.
     if (slot >= event_in_.size() || !event_in_[slot] ||
         send_queue_.is_forgotten(members_.readouts[readout])) {
         refuse_write();
@@ -368,7 +368,7 @@ Bytes RequestedEpoch<Unit>::read_size(std::uint32_t slot, ReadoutIndex readout) 
     return size;
 }
 
-/// Delivers the event with the MFPs received.
+/// Delivers the event with the MFPs that have been received.
 template <class Unit>
 void RequestedEpoch<Unit>::deliver(EventId event, std::uint32_t slot) {
     clear_table();
@@ -385,7 +385,7 @@ void RequestedEpoch<Unit>::deliver(EventId event, std::uint32_t slot) {
                .bytes = memory_.event_bytes()});
 }
 
-/// Calls `use` with the type of the unit of a protocol.
+/// Calls `use` with the type of the protocol's unit.
 template <class Use>
 auto with_unit(Protocol protocol, Use use) {
     return protocol == Protocol::pull ? use(std::type_identity<PullUnit>())
@@ -394,7 +394,7 @@ auto with_unit(Protocol protocol, Use use) {
 
 }  // namespace
 
-/// Checks protocols in which all data of a readout unit for an event travel together.
+/// Checks protocols in which a readout unit sends all its data of an event as one MFP.
 base::expected<void> check_requested(const NodeConfig& config) {
     return with_unit(
         config.protocol, [&]<class Unit>(std::type_identity<Unit>) -> base::expected<void> {

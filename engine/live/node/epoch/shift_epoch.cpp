@@ -1,4 +1,4 @@
-// An epoch under linear shifting: the unit of this node between transport, sources and consumer.
+// An epoch of linear shifting: connects this node's unit with transport, sources and consumer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class ShiftEpoch final : public UnitEpoch {
     bool give_back_acknowledged();
     void count();
     void enter(std::uint64_t step, ShiftStage stage, Time at);
-    /// The unit whose builder unit this unit sends to in this step.
+    /// The unit with the builder unit to which this unit sends in step `step`.
     [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override;
@@ -243,14 +243,14 @@ bool ShiftEpoch::waits_for_its_own() const {
            waits_for_consumer;
 }
 
-/// Whether a builder unit has not answered sizes that this readout unit has announced.
+/// Whether announced sizes of this readout unit still lack a builder unit's answer.
 bool ShiftEpoch::awaits_answer() const {
     const auto& counted = unit_->readout()->counters();
     return counted.announced > counted.granted + counted.discarded;
 }
 
-/// Counter of waiting time in the sending stage, by cause; otherwise null. A builder unit answers
-/// when all readout units have data: a readout unit without data waits for its own sources.
+/// Counter for waiting time in the sending stage, by cause; otherwise null. Builder units answer
+/// when all readout units have data, so one without data waits for its own sources.
 Counter* ShiftEpoch::cause_of_waiting() const {
     if (stage_.stage != ShiftStage::sending) {
         return nullptr;
@@ -353,7 +353,7 @@ void ShiftEpoch::on_close(std::span<const UnitIndex> lost) {
     unit_->on_close(gone.readouts, gone.builders, now(), world);
 }
 
-/// Gives back no MFP: the next epoch determines where the streams go on.
+/// Ends the epoch without giving back MFPs: the next epoch determines where the streams continue.
 void ShiftEpoch::end() {
     World world{*this};
     unit_->on_end(0, world);
@@ -364,8 +364,8 @@ void ShiftEpoch::end() {
 
 }  // namespace
 
-/// A stream's buffer must hold a round of all builder units, and an output buffer a MEP, computed
-/// with MFPs of average size, headers and padding included.
+/// Checks that a stream's buffer holds a round of all builder units, and an output buffer a MEP,
+/// for MFPs of average size with headers and padding.
 base::expected<void> check_shift(const NodeConfig& config) {
     const base::Bytes padding = base::Bytes{1} << config.align;
     base::Bytes largest = 0;

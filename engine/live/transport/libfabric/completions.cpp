@@ -19,8 +19,9 @@ namespace {
 constexpr std::size_t kCompletionsPerPoll = 32;
 /// Polling interval of an idle unit whose provider has no descriptor to wait on.
 constexpr base::Time kLook = base::milliseconds(1);
-/// Wake-ups in vain after which a unit polls as well: with `tcp` of 1.17 a stranger that connected
-/// and left (a port scan) wakes a unit for ever. Parts of a long write wake it in vain as well.
+/// Limit on futile wake-ups, after which a unit polls. With `tcp` of 1.17, a stranger that
+/// connected and left (a port scan) wakes a unit forever; parts of a long write also wake it in
+/// vain.
 constexpr int kMostInVain = 1000;
 
 }  // namespace
@@ -52,7 +53,7 @@ bool LibfabricTransport::work(TransportEvents& events) {
     return read_completions(events) || moved;
 }
 
-/// Retries what the provider did not take earlier.
+/// Retries operations that the provider did not accept earlier.
 bool LibfabricTransport::catch_up() {
     bool moved = false;
     if (!unposted_receives_.empty()) {
@@ -140,7 +141,7 @@ void LibfabricTransport::on_received(Operation& operation, std::size_t length,
             if (peer.state == Remote::State::lost) {
                 break;
             }
-            // The sender has a member's number, but another address than the run control's.
+            // A member's number, but not the address that the run control has for it.
             if (peer.state == Remote::State::absent ||
                 opened.incarnation != peer.where.incarnation) {
                 ++counters_.refused_strangers;
@@ -181,7 +182,7 @@ void LibfabricTransport::settle(Remote& peer) {
     }
 }
 
-/// Ends one part of a write; true: the whole write is done.
+/// Ends one part of a write. True: the whole write is done.
 bool LibfabricTransport::end_part(Operation& operation) {
     --operation.under_way;
     if (operation.waits || operation.under_way > 0) {
@@ -191,7 +192,7 @@ bool LibfabricTransport::end_part(Operation& operation) {
     return peers_[operation.peer].state != Remote::State::lost;
 }
 
-/// Reads an error. If the provider names the failed operation, its unit is lost.
+/// Reads an error completion. If it names the operation that failed, the operation's unit is lost.
 bool LibfabricTransport::read_error() {
     fi_cq_err_entry error{};
     if (::fi_cq_readerr(endpoints_.queue().cq.get(), &error, 0) != 1) {
@@ -216,7 +217,7 @@ bool LibfabricTransport::read_error() {
                 lose(operation->peer);
                 break;
             }
-            // The other unit may not listen yet.
+            // Repeat the hello or answer later, because the other unit may not listen yet.
             owe(operation->peer, operation->path,
                 kind_of(*operation) == Envelope::Kind::hello ? &Greeting::owes_hello
                                                              : &Greeting::owes_answer);

@@ -19,10 +19,10 @@ namespace daqloom::live::ofi {
 namespace {
 
 constexpr base::Time kPatience = base::milliseconds(1'000);
-/// Limit on nesting: providers wait for an epoll of epolls of sockets.
+/// Limit on nesting: providers wait on an epoll descriptor of epoll descriptors of sockets.
 constexpr int kDeepest = 4;
 
-/// Whether a descriptor is a connection, possibly shut down with unread data; not a listener.
+/// Whether a descriptor is a TCP connection (even shut down with unread data), not a listener.
 bool is_connection(int fd) {
     sockaddr_storage address;
     socklen_t length = sizeof address;
@@ -33,7 +33,7 @@ bool is_connection(int fd) {
            ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0;
 }
 
-/// Descriptors that `epoll` watches, from the kernel's lines "tfd: NUMBER events: …".
+/// Descriptors that `epoll` watches, from the kernel's lines "tfd: NUMBER events: …" in /proc.
 std::vector<int> watched_by(int epoll) {
     std::vector<int> watched;
     std::ifstream lines(fmt::format("/proc/self/fdinfo/{}", epoll));
@@ -56,7 +56,7 @@ void collect(int epoll, int depth, std::vector<int>& found) {
     }
 }
 
-/// Sockets that the queue's endpoints have connected and not closed; none where the provider has no
+/// Sockets that the queue's endpoints have connected and not closed; empty if the provider has no
 /// sockets, or no descriptor to wait on.
 std::vector<int> connections(const Queue& queue) {
     std::vector<int> found;

@@ -17,7 +17,7 @@ namespace daqloom::live::ofi {
 
 namespace {
 
-/// Head of an address, before the endpoints' names.
+/// Head of a unit's address; the names of its endpoints follow.
 struct AddressHead {
     static constexpr std::uint32_t our_magic = 0x32'61'6c'64;  ///< "dla2"
 
@@ -40,7 +40,7 @@ std::string list_of_providers() {
     return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// An interface's first address; `node` itself if there is no such interface.
+/// The first address of interface `node`; `node` itself if there is no such interface.
 std::string node_as_text(const std::string& node) {
     const auto found = address_of_interface(node, AF_INET);
     if (!found) {
@@ -108,8 +108,8 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
                       config.provider, config.node);
     part_ = std::min(info_->ep_attr->max_msg_size,
                      static_cast<std::size_t>(std::max<base::Bytes>(config.most_per_write, 1)));
-    // A write is done when it is in the other side's memory, where the provider reports that (over
-    // TCP otherwise when the socket has taken it, with data of some phases on their way).
+    // A write should be done when it is in the other unit's memory, if the provider supports that.
+    // Over TCP it is otherwise done when the socket has taken it, with much data still under way.
     hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
     if (auto delivering = look_for(*hints, node)) {
         info_ = std::move(delivering);
@@ -120,8 +120,8 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
     if (longest <= part_) {
         return {};
     }
-    // The last part notifies the other side. It is posted only when the others are in the other
-    // side's memory, or else by writes that stay in order.
+    // The last part notifies the other unit. It is posted only when all other parts are in that
+    // unit's memory; if the provider cannot report this, its writes must stay in order.
     hints->tx_attr->op_flags = 0;
     hints->tx_attr->msg_order |= FI_ORDER_WAW;
     hints->rx_attr->msg_order |= FI_ORDER_WAW;
@@ -167,7 +167,7 @@ base::expected<void> Endpoints::start(std::size_t others) {
     return {};
 }
 
-/// Registers memory, with a random key where the provider permits.
+/// Registers memory, with a random key if the provider permits one.
 base::expected<Owned<fid_mr>> Endpoints::register_memory(std::span<const std::byte> memory,
                                                          std::uint64_t access) const {
     DAQLOOM_TRY(key, random_bits());

@@ -21,7 +21,7 @@ namespace ofi {
 
 namespace {
 
-/// Interval of greetings to a unit that has not accepted one.
+/// Interval of repeated greetings to a unit that has not accepted one.
 constexpr base::Time kGreetAgain = base::milliseconds(2);
 
 }  // namespace
@@ -47,7 +47,7 @@ base::expected<void> LibfabricTransport::prepare() {
     return {};
 }
 
-/// Makes all operations. Each unit has a share of them, so that a stuck one does not block the
+/// Makes all operations. Each unit has a share of them, so that a stuck unit does not block the
 /// others.
 void LibfabricTransport::make_operations() {
     const std::size_t at_once = endpoints_.info().tx_attr->size;
@@ -178,7 +178,7 @@ bool LibfabricTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
     return true;
 }
 
-/// Posts a message. False: no room now.
+/// Posts a message. False: no operation of this unit is free, or the provider is busy.
 bool LibfabricTransport::post_message(UnitIndex to, Path path, Envelope::Kind kind,
                                       std::span<const std::byte> message) {
     Remote& peer = peers_[to];
@@ -234,7 +234,7 @@ bool LibfabricTransport::can_be_written(const Write& write) const {
     return peer.state == Remote::State::connected && write.is_inside(peer.where.bytes);
 }
 
-/// Posts a write. False: no room now.
+/// Posts a write. False: no operation is free for this unit.
 bool LibfabricTransport::post_write(const Write& write) {
     Remote& peer = peers_[write.to];
     if (free_writes_.empty() || peer.writes >= write_share_) {
@@ -261,7 +261,7 @@ bool LibfabricTransport::post_write(const Write& write) {
 }
 
 /// Posts as many parts as the provider takes now. The last part carries the immediate and is posted
-/// when the others are complete; its own completion only means that the source is free again.
+/// when all others are complete; its own completion only means that the source is free again.
 void LibfabricTransport::advance(Operation& operation) {
     const Write& write = operation.write;
     const Remote& peer = peers_[operation.peer];

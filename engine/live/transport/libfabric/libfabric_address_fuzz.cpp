@@ -1,5 +1,5 @@
-// The address of a unit's endpoints, as it passes through the run control: arbitrary bytes. The
-// input is the address, or overwrites a valid address.
+// libFuzzer: a unit's endpoint address, as received through the run control, with arbitrary bytes.
+// The input is the address, or overwrites a valid address.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 using daqloom::live::ofi::Endpoints;
 
-/// Endpoints, renewed now and then: an address vector keeps all addresses put into it.
+/// Endpoints, renewed now and then because their address vector keeps all addresses added to it.
 Endpoints& endpoints() {
     static std::optional<Endpoints> open;
     static int uses = 0;

@@ -13,7 +13,7 @@ bool resolve(void* handle, const char* name, Function& function) {
     return function != nullptr;
 }
 
-/// The loader's reason for the last failure, which names the library.
+/// The loader's reason for the last failure. The reason names the library.
 tl::unexpected<base::Error> load_failure() {
     const char* reason = ::dlerror();
     return base::failure(fmt::format("libfabric cannot be loaded: {}",

@@ -23,7 +23,7 @@ Info needs() {
     hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
     hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
     hints->ep_attr->type = FI_EP_RDM;
-    // FI_MR_HMEM concerns memory of accelerators, of which there is none here.
+    // FI_MR_HMEM concerns memory of accelerators, which is not used here.
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
                                   FI_MR_ENDPOINT | FI_MR_HMEM;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;

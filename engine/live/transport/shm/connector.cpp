@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x6d6f6f6c'71616431;
 constexpr base::Bytes kMostArena = base::Bytes{1} << 40;
-/// Limit on connections without a greeting; the oldest makes room for a new one.
+/// Limit on connections without a greeting. A new connection replaces the oldest one.
 constexpr std::size_t kMostUnidentified = 256;
 
 /// The format of both hello and welcome.
@@ -90,7 +90,7 @@ void PeerConnector::send_hello(std::span<const Transport::Peer> peers) {
     }
 }
 
-/// The greeting, if it is of our run and epoch; otherwise it is counted.
+/// The greeting in a message; none: it is not of this run and epoch, which is counted.
 std::optional<Greeting> PeerConnector::read(const Parcel& parcel) {
     Greeting greeting;
     if (parcel.bytes.size() == sizeof greeting) {
@@ -164,7 +164,7 @@ void PeerConnector::accept() {
     unidentified_.push_back(std::move(*connection));
 }
 
-/// Waits for the next connection and reads its greeting; false: none by then.
+/// Waits for the next connection and reads its greeting. False: none came before `until`.
 base::expected<bool> PeerConnector::receive_next(base::Time until) {
     std::vector<pollfd> watched = {{endpoint_.listener.fd_to_poll(), POLLIN, 0}};
     std::vector<UnitIndex> awaited;
@@ -251,7 +251,7 @@ base::expected<base::Table<UnitIndex, std::optional<ShmPeer>>> connect_peers(
     while (received && !connector.is_complete() && now() < until) {
         received = connector.receive_next(until);
     }
-    // Strangers that have connected by now are counted.
+    // Also count strangers that have connected until now.
     for (std::size_t i = 0; i < kMostUnidentified && received && *received; ++i) {
         received = connector.receive_next(now());
     }

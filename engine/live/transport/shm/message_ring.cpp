@@ -46,14 +46,14 @@ MessageRingWriter::Put MessageRingWriter::put(std::uint32_t kind,
 bool MessageRingWriter::has_room() const {
     const auto fits = [this] {
         const std::uint64_t used = written_ - header_->read.load(std::memory_order_seq_cst);
-        // Room is assumed for a reader with an invalid count: the next `put` detects it.
+        // An invalid count of the reader reports space, and the next `put` detects it.
         return used > records_.size() || records_.size() - used >= needed_;
     };
     if (fits()) {
         return true;
     }
-    // Pairs with the reader's store of `read` and load of `writer_waits`: at least one side sees
-    // the other's store.
+    // Pairs with the reader, which stores `read` and then loads `writer_waits`: at least one side
+    // sees the other's store.
     header_->writer_waits.store(1, std::memory_order_seq_cst);
     return fits();
 }

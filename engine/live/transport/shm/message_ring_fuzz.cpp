@@ -1,5 +1,5 @@
-// The reader of a ring whose memory another process fills arbitrarily: the input is that memory
-// again and again, each time after the reader has read as much as possible.
+// libFuzzer: a ring's reader, whose memory another process fills arbitrarily. The input is copied
+// to the memory repeatedly, each time after the reader has read as much as possible.
 #include <algorithm>
 #include <cstring>
 #include <memory>

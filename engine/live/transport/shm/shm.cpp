@@ -20,13 +20,13 @@ namespace {
 
 enum Kind : std::uint32_t { kMessage = 1, kWritten = 2 };
 
-/// Limits of one poll, so that messages wait for copies a few microseconds at most: an answer of a
-/// builder unit that sets the pace took twice as long with 256 KiB.
+/// Limits of one poll, so that messages wait a few microseconds at most for copies. With 256 KiB,
+/// the answer of a builder unit that sets the pace took twice as long.
 constexpr int kRecordsPerUnit = 64;
 constexpr base::Bytes kCopiedPerPoll = 64 << 10;
 constexpr base::Bytes kCostOfWrite = 4096;  ///< in bytes of copying, added to its size
 
-/// Polls between two checks of the sockets, each of which is a system call.
+/// Number of polls between two checks of the sockets, because each check is a system call.
 constexpr std::uint64_t kPollsPerLook = 1024;
 constexpr base::Time kTimePerLook = base::milliseconds(20);
 
@@ -43,7 +43,7 @@ base::expected<std::string> random_name() {
 
 }  // namespace
 
-/// A connected unit, including this one: to itself a unit is a peer with its own ring, doorbell and
+/// A connected unit. This unit is included: it is a peer of itself, with its own ring, doorbell and
 /// arena.
 struct ShmTransport::Unit {
     UnitIndex index;
@@ -149,7 +149,7 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
     return missing;
 }
 
-/// The connection to a unit; none: it cannot be reached, which was or will be reported.
+/// The connection to a unit; none: the unit is unreachable, which is or will be reported.
 ShmTransport::Unit* ShmTransport::reachable(UnitIndex unit) {
     Unit* found = by_index_.contains(unit) ? by_index_[unit] : nullptr;
     return found == nullptr || found->is_lost ? nullptr : found;
@@ -174,7 +174,7 @@ void ShmTransport::ring(Unit& unit) {
     bells_due_ = true;
 }
 
-/// Rings each due doorbell once, for all messages since the last time.
+/// Rings each due doorbell once, for all messages since the last ring.
 void ShmTransport::ring_due() {
     if (std::exchange(bells_due_, false)) {
         for (const auto& unit : units_) {
@@ -306,7 +306,7 @@ bool ShmTransport::copy_some(TransportEvents& events) {
     return something;
 }
 
-/// Copies from the unit's first write; false: all is copied, but the other side's ring is full.
+/// Copies from the unit's first write. False: all is copied, but the other unit's ring is full.
 bool ShmTransport::copy_some(Unit& unit, base::Bytes& budget, TransportEvents& events) {
     const Write write = unit.writes.front();
     const std::size_t piece =
@@ -331,8 +331,8 @@ bool ShmTransport::copy_some(Unit& unit, base::Bytes& budget, TransportEvents& e
     return true;
 }
 
-/// Detects peers that are gone. New connections are too late or a stranger's: they are closed and
-/// counted, one at a time, since nothing waits for them.
+/// Detects peers that are gone. Closes and counts new connections, which are late or a stranger's;
+/// only one per call, because nothing waits for them.
 void ShmTransport::look_at_sockets() {
     std::array<epoll_event, 16> ends{};
     const int count = ::epoll_wait(sockets_.get(), ends.data(), ends.size(), 0);

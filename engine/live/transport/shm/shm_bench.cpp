@@ -1,8 +1,8 @@
 // Two units in two processes on shared memory.
 //
-// `write`: from one into the other's arena, in pieces of one size, until each is reported done;
-// beside it `copy`, the same pieces copied past the caches by a plain loop: the limit.
-// `round_trip`: a small message there and back, by the units' way of waiting.
+// `write`: writes of one unit to the other's arena, in pieces, until each is reported done. `copy`:
+// the limit, the same pieces copied by a plain loop with non-temporal stores. `round_trip`: a small
+// message there and back, with the units' way of waiting.
 #include <benchmark/benchmark.h>
 #include <poll.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ SharedMemory touched_memory() {
     return memory;
 }
 
-/// One of the two units; it counts its notifications.
+/// One of the two units, which counts its notifications.
 class BenchUnit : public TransportEvents {
   public:
     /// `socket`: connected to the process of the other unit.
@@ -79,7 +79,7 @@ class BenchUnit : public TransportEvents {
     bool is_alone = false;
 };
 
-/// Runs `body` with unit 0; unit 1, in a process of its own, answers messages until it is alone.
+/// Runs `body` with unit 0. Unit 1, in its own process, answers messages until unit 0 is gone.
 void with_another(Waiting waiting, const std::function<void(BenchUnit&)>& body) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) {

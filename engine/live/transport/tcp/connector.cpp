@@ -16,7 +16,7 @@ namespace daqloom::live {
 
 namespace {
 
-/// A unit's address, as it passes through the run control.
+/// A unit's address, as passed on by the run control.
 struct AddressRecord {
     static constexpr std::uint32_t our_magic = 0x31'74'6c'64;  ///< "dlt1"
 
@@ -124,7 +124,7 @@ base::expected<std::vector<ConnectedUnit>> TcpConnector::connect(
     return std::exchange(connected_, {});
 }
 
-/// Waits for this time, as epoll_wait(2) does, and returns its result.
+/// Waits like epoll_wait(2), handles the events, and returns the result of epoll_wait.
 int TcpConnector::wait_and_handle(int timeout_ms, TransportCounters& counters) {
     std::array<epoll_event, 64> events{};
     const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
@@ -147,9 +147,9 @@ void TcpConnector::begin_connecting(ExpectedPeer& peer) {
         !socket || add_pending(std::move(socket), peer.unit, EPOLLOUT | EPOLLIN) == nullptr;
 }
 
-/// Without a free descriptor the listener stays readable: it is not watched until a connection is
-/// closed or, during `connect`, until the next turn. A stranger may stay connected until another
-/// connection needs its place.
+/// Accepts one connection. Without a free file descriptor the listener would stay readable, so it
+/// is not watched until a connection is closed or, during `connect`, until the next turn. A
+/// stranger may stay connected until another connection needs its place.
 void TcpConnector::accept_connection(TransportCounters& counters) {
     OwnedFd socket = accept_one(listener_.get());
     if (!socket) {
@@ -192,7 +192,7 @@ void TcpConnector::watch_listener(bool is_watched) {
     is_listener_paused_ = !is_watched;
 }
 
-/// Closes a connection; its peer, if not connected, is unreachable.
+/// Closes a connection. The unit to which it was to connect is marked as unreachable.
 void TcpConnector::close(PendingConnection& connection) {
     if (ExpectedPeer* const unit = connection.peer ? expected_peer(*connection.peer) : nullptr) {
         unit->is_unreachable = true;
@@ -214,7 +214,7 @@ bool TcpConnector::identify(const PendingConnection& connection, Envelope::Kind 
     const Envelope envelope = sealer_.seal(kind, to, sizeof arena_);
     std::memcpy(bytes.data(), &envelope, sizeof envelope);
     std::memcpy(bytes.data() + sizeof envelope, &arena_, sizeof arena_);
-    // The send buffer of a new connection has room for this.
+    // The send buffer of a new connection has space for this message.
     return ::send(connection.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size());
 }
@@ -240,7 +240,7 @@ void TcpConnector::on_event(PendingConnection& connection, TransportCounters& co
         return;
     }
     if (count <= 0) {
-        // The peer has refused this unit, and counts that; or it is gone.
+        // The peer has refused this unit and counted the refusal, or is gone.
         counters.refused_strangers += connection.peer ? 0 : 1;
         return close(connection);
     }
@@ -250,7 +250,7 @@ void TcpConnector::on_event(PendingConnection& connection, TransportCounters& co
     }
 }
 
-/// Handles a complete identification.
+/// Handles a hello or answer that has arrived completely.
 void TcpConnector::on_identification(PendingConnection& connection, TransportCounters& counters) {
     const Sealer::Opened opened = sealer_.open(connection.received);
     ExpectedPeer* unit =

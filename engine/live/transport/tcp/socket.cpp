@@ -26,8 +26,8 @@ bool set(int socket, int level, int option, const Value& value) {
 
 int as_int(base::Bytes bytes) { return static_cast<int>(std::min<base::Bytes>(bytes, INT_MAX)); }
 
-/// Clamps the window. The kernel lifts a clamp where it tunes the receive buffer itself: a lasting
-/// window needs a fixed buffer of twice its size; the kernel doubles the number set here.
+/// Clamps the receive window. The kernel lifts a clamp if it tunes the receive buffer itself, so a
+/// lasting window needs a fixed buffer of twice its size (the kernel doubles the number set here).
 bool hold_window(int socket, const TcpConfig& config) {
     if (config.window == 0) {
         return true;
@@ -39,7 +39,7 @@ bool hold_window(int socket, const TcpConfig& config) {
     return has_buffer && clamp_window(socket, config.window);
 }
 
-/// Sets options before a connection exists, as windows and buffers demand. False: see errno.
+/// Sets options that windows and buffers require before a connection exists. False: see errno.
 bool set_options(int socket, int family, const TcpConfig& config) {
     const int on = 1;
     const int tos = config.dscp << 2;
@@ -184,7 +184,7 @@ base::Bytes segment_bytes(int socket) {
 }
 
 ConnectionCounts counts_of(int socket) {
-    // The kernel's structure grows at its end, and Debian's header lacks the timeouts (Linux 6.7):
+    // The kernel's structure grows at its end. Debian's header lacks the timeouts (Linux 6.7):
     // tcpi_total_rto, 16 bits, behind tcpi_rehash.
     constexpr std::size_t timeouts_at = 240;
     std::array<std::byte, 512> all{};

@@ -20,7 +20,7 @@ void OutgoingStream::copy_in(std::span<const std::byte> bytes) {
     }
 }
 
-/// Queues as many pieces as may go together: one of full size, or many short ones.
+/// Queues pieces for one system call: one piece of full size, or many short ones.
 void OutgoingStream::take_up_writes() {
     while (!waiting_.empty() && pieces_ < kMostPieces && piece_bytes_ < kPiece &&
            room() >= sizeof(RecordHeader)) {
@@ -64,7 +64,7 @@ std::span<iovec> OutgoingStream::gather() {
     std::size_t place = begin_;
     std::size_t skip = sent_;
     const auto add = [&](const std::byte* bytes, std::size_t length) {
-        // sendmsg(2) does not write to it.
+        // The const is cast away for iovec; sendmsg(2) does not write to the bytes.
         parts_[count++] = {const_cast<std::byte*>(bytes), length};
     };
     for (std::uint32_t i = 0; i < segments_.size() && count + 2 <= kParts; ++i) {

@@ -17,14 +17,14 @@ namespace daqloom::live {
 
 namespace {
 
-/// Limit on the bytes of one poll, received and sent over all connections, except for the excess of
-/// one system call: a core is busy with them for some 400 µs. With less, a unit of two on two cores
-/// spends more time on system calls.
+/// Limit on the bytes that one poll sends and receives over all connections, except for the excess
+/// of one system call. A core is busy with this amount for some 400 µs. With less, two units on two
+/// cores spend more time on system calls.
 constexpr std::size_t kBytesPerPoll = 2 << 20;
-/// Part of that limit for a single message, or the destructor.
+/// Part of `kBytesPerPoll` for a single message, or for the destructor.
 constexpr std::size_t kBytesAtOnce = 256 << 10;
 constexpr std::size_t kWritesToSelf = 256;
-/// Interval of reading the kernel's counts, one system call for each connection.
+/// Interval of reading the kernel's counts, which takes one system call per connection.
 constexpr base::Time kTimePerCounts = base::milliseconds(50);
 constexpr std::uint64_t kTcpPollsPerLook = 256;  ///< polls between two readings of the clock
 constexpr std::uint64_t kConnector = ~std::uint64_t{0};
@@ -98,7 +98,7 @@ TcpTransport::TcpTransport(const TransportConfig& config, const TcpConfig& tcp,
       behind_(kBehind),
       polling_(config.polling) {}
 
-/// Data that the kernel has taken still arrive.
+/// Sends queued data; data that the kernel has already taken still arrive.
 TcpTransport::~TcpTransport() {
     for (const auto& connection : connections_) {
         if (!connection->is_lost) {
@@ -113,7 +113,7 @@ base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Pee
     DAQLOOM_TRY(connected, connector_.connect(peers, until, counters_));
     const auto arena = config_.arena != nullptr ? config_.arena->bytes() : std::span<std::byte>();
     for (ConnectedUnit& unit : connected) {
-        // Windows below two segments are often closed, and opened by a timer.
+        // Windows below two segments are not clamped: they close often, and a timer reopens them.
         const bool holds = window_ >= 2 * segment_bytes(unit.socket.get());
         connections_.push_back(std::make_unique<Connection>(
             Connection{.unit = unit.unit,
@@ -140,7 +140,7 @@ base::expected<std::vector<UnitIndex>> TcpTransport::connect(std::span<const Pee
     return missing;
 }
 
-/// The connection to a unit; none: it cannot be reached, which was or will be reported.
+/// The connection to a unit; none: the unit is unreachable, which is or will be reported.
 TcpTransport::Connection* TcpTransport::reachable(UnitIndex unit) {
     Connection* const found = by_index_.contains(unit) ? by_index_[unit] : nullptr;
     return found == nullptr || found->is_lost ? nullptr : found;

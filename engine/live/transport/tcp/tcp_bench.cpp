@@ -1,9 +1,9 @@
-// One-way writes of one unit into another's arena, each in a thread of its own, over TCP, by `tcp`
-// and by libfabric, against the same bytes through a raw connection: the limit, in the same run.
+// One-way writes of one unit into another's arena over TCP, by `tcp` and by libfabric, each unit in
+// its own thread. The limit is measured in the same run: the same bytes through a raw connection.
 //
-// Raw sockets and `tcp` are measured with the system's congestion control and with each other one
-// that it has. libfabric's sockets use the system's, or that of the route: compare like with like
-// in a network namespace of your own,
+// Raw sockets and `tcp` are measured with each congestion control of the system. libfabric's
+// sockets use the default of the system or the route. For a fair comparison, set the default in
+// your own network namespace:
 //
 //     unshare -n sh -c 'ip link set lo up; sysctl -q net.ipv4.tcp_congestion_control=cubic; BENCH'
 #include <arpa/inet.h>
@@ -128,7 +128,7 @@ std::pair<OwnedFd, OwnedFd> connection(const std::string& congestion_control) {
 void raw_sockets(benchmark::State& state, const std::string& congestion_control) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
     const auto [sender, receiver] = connection(congestion_control);
-    // Memory of the same kind as the arena, with small pages.
+    // Memory like the arena's, with small pages.
     const auto source_memory = base::value_of(SharedMemory::create("bench-source", kArena));
     const auto arena_memory = base::value_of(SharedMemory::create("bench-arena", kArena));
     const auto source = source_memory.bytes();

@@ -1,5 +1,5 @@
-// Data of another process over a connection: records with any headers, cut into parts by the input.
-// Every other header gets its checksum and number, so that its content is validated.
+// libFuzzer: data of another process over a connection: records with any headers, cut into parts by
+// the input. Every other header gets its checksum and number, so that its content is validated.
 
 #include "base/fuzz_test.hpp"
 #include "live/transport/tcp/stream.hpp"
@@ -22,7 +22,7 @@ struct Notifications {
     unsigned sum = 0;
 };
 
-/// The input as records in succession: those with an odd first byte are left as they are.
+/// The input as successive records. Records with an odd first byte keep their header.
 std::vector<std::byte> records(std::span<const std::byte> input) {
     using daqloom::live::RecordHeader;
     std::vector<std::byte> made;
