@@ -1,5 +1,5 @@
-// Buffers of running units, for Python. Invalid arguments raise ValueError, failures of the other
-// side ConnectionError, with one sentence.
+// Buffers of running units, for Python. Invalid arguments raise ValueError, and failures of the
+// process at the other side of a buffer raise ConnectionError, with one sentence.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,7 @@ using live::AttachedBuffer;
 
 namespace {
 
-/// Length of a slice of a wait, between which Ctrl-C is handled.
+/// Length of one slice of a wait. Ctrl-C is handled between two slices.
 constexpr base::Time kSlice = base::milliseconds(100);
 
 base::Time until(double timeout_s) {
@@ -46,7 +46,7 @@ AttachedBuffer attached(const std::string& name, live::BufferSide side, double t
     return std::move(*made);
 }
 
-/// Sleeps in slices until `is_done`; returns false after `timeout_s`.
+/// Calls `sleep` in slices until `is_done`. Returns false after `timeout_s`.
 template <class Sleep, class Done>
 bool wait(double timeout_s, const Sleep& sleep, const Done& is_done) {
     const base::Time deadline = until(timeout_s);

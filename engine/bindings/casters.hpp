@@ -1,5 +1,5 @@
-// Type casters: types of the standard library, and small ones of the engine. In Python a time is a
-// float (s), a rate a number (bits per second), an index a number from 0, or -1 for none, an entry
+// Type casters for types of the standard library and small types of the engine. In Python a time is
+// a float (s), a rate a number (bits per second), an index a number from 0 (-1 for none), an entry
 // of a table a tuple, and a table of routes an array.
 #pragma once
 

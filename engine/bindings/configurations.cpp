@@ -24,7 +24,7 @@ using base::Time;
 
 namespace {
 
-/// Measured values with their counts; all at least 0, both sums above 0.
+/// Sets a measured distribution: values with their counts, all at least 0, both sums above 0.
 void set_measured(DelayDistribution& delay, const std::vector<Time>& values,
                   const std::vector<double>& counts) {
     if (values.size() != counts.size()) {

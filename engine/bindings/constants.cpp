@@ -1,4 +1,4 @@
-// Numbers that both sides need, for Python: sizes of headers, and limits.
+// Numbers that both Python and the engine need: sizes of headers, and limits.
 #include "bindings/casters.hpp"
 #include "bindings/subjects.hpp"
 #include "ethernet/frame.hpp"

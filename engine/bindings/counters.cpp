@@ -49,7 +49,7 @@ struct KnownCounter {
                    (bool, is_gauge, "Whether it is a gauge, of which readings are not summed."))
 };
 
-/// Calls see(counter, attribute, whether it is a time) for all that have one name each.
+/// Calls see(counter, attribute, whether it is a time) for all counters with one name each.
 template <class See>
 void each_known(See see) {
     const auto all_of = [&]<class Of>(const std::string& prefix, const std::string& of_attributes) {
@@ -79,7 +79,7 @@ std::vector<KnownCounter> known_counters() {
     return all;
 }
 
-/// A counter by its name; None where the unit does not count that.
+/// Binds a counter as an attribute; None if the unit does not have this counter.
 template <class Number>
 void bind_number(nb::class_<Counters>& cls, const std::string& attribute, const KnownCounter& known,
                  Number (Counters::*read)(std::string_view name) const) {
@@ -106,7 +106,7 @@ void bind_causes(nb::class_<Counters>& cls, const char* attribute, const Counter
         cause.meaning);
 }
 
-/// Number of the bucket in the name of a counter of a histogram.
+/// The bucket's number, from the name of a histogram's counter; none: a counter of another name.
 std::optional<std::size_t> bucket_of(std::string_view histogram, std::string_view name) {
     const std::string_view between = counter_names::kBucket;
     if (!name.starts_with(histogram) || !name.substr(histogram.size()).starts_with(between)) {
@@ -139,7 +139,7 @@ void bind_histogram(nb::class_<Counters>& cls, const char* histogram, const char
             .c_str());
 }
 
-/// Counters by name without those of histograms and, if `causes`, without those of causes.
+/// Counters by name, without those of histograms and, if `causes`, without those per cause.
 std::map<std::string, CounterValue> without(const Counters& all, bool causes) {
     std::map<std::string, CounterValue> found;
     for (const auto& [name, value] : all.by_name) {

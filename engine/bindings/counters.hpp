@@ -12,13 +12,13 @@
 
 namespace daqloom::bindings {
 
-/// A reading of a unit's counters: by name, and in Python by an attribute for each counter of the
-/// engine. Times, counted in picoseconds (`_ps`), are in seconds (`_s`).
+/// A reading of a unit's counters: by name, and in Python also by an attribute for each counter of
+/// the engine. Times that the engine counts in picoseconds (`_ps`) are in seconds (`_s`).
 using Counters = protocol::NamedCounters;
 
 using SeeCounter = std::function<void(const std::string& name, std::uint64_t value)>;
 
-/// A reading of the counters for which each(see) calls see(name, value).
+/// A reading of all counters that `each` visits.
 Counters counted(const std::function<void(const SeeCounter& see)>& each);
 
 /// The names of all gauges.

@@ -35,7 +35,7 @@ class Buffer : public nb::object {
     NB_OBJECT(Buffer, nb::object, "typing_extensions.Buffer", PyObject_CheckBuffer)
 };
 
-/// The bytes of a buffer, while this lives.
+/// The bytes of a Python buffer, which stays locked while this object lives.
 class BytesOf {
   public:
     explicit BytesOf(const Buffer& object) {
@@ -58,7 +58,7 @@ class BytesOf {
     Py_buffer view_{};
 };
 
-/// Bytes object of this size, filled by `write`.
+/// Makes a bytes object of `size` bytes, which `write` fills.
 template <class Write>
 nb::bytes new_bytes(Bytes size, const Write& write) {
     auto object = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, size));
@@ -126,7 +126,7 @@ MepFront decode_mep_of(const Buffer& data) {
     return front;
 }
 
-/// `given`: (source id, state, MFP) each.
+/// Encodes a MEP. `given`: a tuple of source id, state and MFP for each stream.
 nb::bytes encode_mep_of(std::uint64_t mep, std::uint64_t event_id, std::uint32_t events,
                         const std::vector<std::tuple<std::uint16_t, MepState, Buffer>>& given) {
     std::vector<BytesOf> mfps;

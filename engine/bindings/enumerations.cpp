@@ -1,5 +1,5 @@
-// The enumerations of the engine, for Python. Where a scenario has a word for a value, the value
-// has that word as its name, with `_` for `-`.
+// The enumerations of the engine, for Python. If a scenario has a word for a value, this word is
+// the value's name in Python, with `_` for `-`.
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
@@ -31,7 +31,7 @@ namespace daqloom::bindings {
 
 namespace {
 
-/// The name of an enumerator, which compilers print; empty where the enumeration ends.
+/// The name of an enumerator, taken from the compiler's text; empty after the last enumerator.
 template <auto value>
 constexpr std::string_view enumerator() {
     std::string_view text = __PRETTY_FUNCTION__;  // "… value = daqloom::Kind::fixed; …]"
@@ -48,7 +48,7 @@ struct Word {
     const char* meaning = nullptr;
 };
 
-/// An enumeration whose values have their names in C++ as words, unless `words` has others.
+/// Binds an enumeration. The values have their C++ names as words, unless `words` has another.
 template <class Value>
 void words(nanobind::module_& module, const char* name, const char* meaning,
            std::map<Value, Word> words = {}) {
@@ -72,7 +72,7 @@ struct Named {
     const char* meaning = nullptr;
 };
 
-/// Binds an enumeration of strings: a value is its name.
+/// Binds an enumeration whose values are strings: their names.
 template <class Value>
 void names(nanobind::module_& module, const char* name, const char* meaning,
            std::initializer_list<Named<Value>> values) {

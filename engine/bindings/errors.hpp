@@ -10,8 +10,8 @@
 
 namespace daqloom::bindings {
 
-/// ValueError for input that cannot be used, OSError for what the system refuses, RuntimeError for
-/// a defect of the engine.
+/// Raises ValueError for unusable input, OSError for a refusal of the system, RuntimeError for a
+/// defect of the engine.
 [[noreturn]] inline void raise(const base::Error& error) {
     switch (error.cause) {
         case base::Cause::input:
@@ -38,7 +38,7 @@ T value_of(base::expected<T>&& result) {
     }
 }
 
-/// Calls without the interpreter lock; returns the value, or raises.
+/// Makes a call without the interpreter lock. Returns its value, or raises its error.
 template <class Call>
 auto without_lock(const Call& call) {
     return value_of([&] {

@@ -1,5 +1,5 @@
-// A unit of a real event builder, for Python. Its data thread never enters Python: calls only pass
-// commands to the thread, and release the interpreter lock while they wait.
+// A unit of a real event builder, for Python. Its data thread never enters Python: calls from
+// Python only pass commands to the thread, and release the interpreter lock while they wait.
 #include <cstdint>
 #include <cstring>
 #include <ctime>
@@ -84,7 +84,7 @@ std::int64_t since_1970_ns() {
     return real.tv_sec * 1'000'000'000 + real.tv_nsec - now().ps / 1'000;
 }
 
-/// Begin (ns since 1970), epoch, step, unit of the partner or -1, stage.
+/// A stage: begin (ns since 1970), epoch, step, unit of the partner or -1, stage.
 using StageRow =
     std::tuple<std::int64_t, std::uint32_t, std::uint64_t, UnitIndex, protocol::ShiftStage>;
 
@@ -98,7 +98,7 @@ std::vector<StageRow> take_stages(Node& node) {
     return arrivals;
 }
 
-/// Begin (ns since 1970), times of arrivals since then (ns), number of arrivals not kept.
+/// Arrivals: begin (ns since 1970), times since then (ns), number of arrivals not kept.
 using ArrivalRows = std::tuple<std::int64_t, std::vector<std::int64_t>, std::uint64_t>;
 
 ArrivalRows take_arrivals(Node& node) {

@@ -1,4 +1,4 @@
-// The Python module daqloom._engine: the only place where the engine meets Python.
+// The Python module daqloom._engine. It registers the bindings of all files in this folder.
 #include <nanobind/nanobind.h>
 
 #include "bindings/subjects.hpp"

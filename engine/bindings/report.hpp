@@ -1,6 +1,6 @@
-// Reports for Python, bound by the list that each struct gives of its fields: `each` calls
-// see(name, member, meaning). A report is a class of read-only attributes; a list of rows is one
-// numpy array per field. Times are floats in seconds (`_s`), rates in bits per second (`_bps`).
+// Reports for Python, bound by the list of fields of each struct: its `each` calls see(name,
+// member, meaning). A report is a class of read-only attributes; a list of rows is one numpy array
+// per field. Times are floats in seconds (`_s`), rates in bits per second (`_bps`).
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace daqloom::bindings {
 
-/// Rows that Python gets as columns. With two dimensions: a table of `width` columns, row by row.
+/// Rows that become columns in Python. Two dimensions: a table of `width` columns, row by row.
 template <class Row, std::size_t dimensions = 1>
 struct Columns {
     std::vector<Row> rows;
@@ -46,7 +46,7 @@ std::string name_in_python(const char* name) {
     return std::string(name) + (is_time ? "_s" : is_rate ? "_bps" : "");
 }
 
-/// Adds the fields of `Part`: of the class, or of a struct from which it derives.
+/// Adds the fields of `Part`, which is the class itself or a base class of it.
 template <class Part, class Class, class... Base>
 void bind_fields(nanobind::class_<Class, Base...>& cls) {
     Part::each(
@@ -84,7 +84,7 @@ auto column(const Columns<Row, dimensions>& columns, Value Owner::*member) {
         data, dimensions, shape.data(), owner);
 }
 
-/// A class with a column for each field of `Row`. `Class` derives from Columns<Row, dimensions>.
+/// Binds a class with a column for each field of `Row`; it derives from Columns<Row, dimensions>.
 template <class Row, std::size_t dimensions = 1, class Class = Columns<Row, dimensions>>
 nanobind::class_<Class> bind_columns(nanobind::module_& module, const char* columns,
                                      const char* of_all) {

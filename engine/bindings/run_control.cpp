@@ -1,4 +1,4 @@
-// The run control, for Python, which connects it to processes, connections and the clock.
+// The run control, for Python code that connects it to processes, connections and the clock.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -94,7 +94,7 @@ UnitIndex known(const RunControl& run, UnitIndex unit) {
     return unit;
 }
 
-/// An input about a unit of the run.
+/// Wraps an input about one unit, so that an unknown unit raises IndexError.
 template <class Result, class... More>
 auto of_unit(Result (RunControl::*input)(base::Time, UnitIndex, More...)) {
     return [input](RunControl& run, base::Time now, UnitIndex unit, More... more) {

@@ -1,6 +1,6 @@
-// Configurations for Python, bound by the list that each struct gives of its fields, as reports
-// are: constructed by keywords, with defaults. Times are in seconds (`_s`), rates in bits per
-// second (`_bps`).
+// Configurations for Python, bound by the list of fields of each struct, like reports. Python
+// constructs them by keywords, with defaults. Times are in seconds (`_s`), rates in bits per second
+// (`_bps`).
 #pragma once
 
 #include <optional>
@@ -41,7 +41,7 @@ void bind_constructor(nanobind::class_<Class>& cls, base::Field<Owner, Value>...
         (nanobind::arg(name_in_python<Value>(field.name).c_str()) = nanobind::none())...);
 }
 
-/// A class with the fields of `Config`, and of `Parts` from which it derives.
+/// Binds a class with the fields of `Config`, and of `Parts` from which `Config` derives.
 template <class Config, class... Parts>
 nanobind::class_<Config> bind_config(nanobind::module_& module, const char* name,
                                      const char* meaning) {
@@ -66,7 +66,7 @@ nanobind::class_<Record> bind_record(nanobind::module_& module, const char* name
     return cls;
 }
 
-/// Binds the rules of a protocol, from which a configuration derives, as an attribute.
+/// Binds a protocol's rules, a base class of the configuration, as an attribute.
 template <class Rules, class Config>
 void bind_rules(nanobind::class_<Config>& cls) {
     cls.def_prop_rw(

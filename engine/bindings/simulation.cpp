@@ -67,8 +67,8 @@ Columns<Row> shown(const std::vector<Row>& rows) {
     return {rows};
 }
 
-/// Binds a field of a part of the network's report, zero or empty if the part is absent; rows
-/// become columns.
+/// Binds a field of a part of the network's report. The value is zero or empty if the network lacks
+/// the part; rows become columns.
 template <class Part, class Value>
 void bind_network_part(nb::class_<RunReport>& cls, const char* name,
                        std::optional<Part> transport::Report::*part, Value Part::*member,

@@ -24,9 +24,9 @@ namespace daqloom::bindings {
 
 using Progress = std::function<void(double)>;
 
-/// Simulates until `until`, by default to the end of the run. Holds the interpreter lock only
-/// between slices of about a tenth of a second: there it checks for Ctrl-C, after which the system
-/// is in the state after its last slice, and reports its progress in virtual seconds.
+/// Simulates until `until`, by default to the end of the run. Works without the interpreter lock,
+/// in slices of about a tenth of a second. Between slices it checks for Ctrl-C, which leaves the
+/// system in the state after the last slice, and reports the progress in virtual seconds.
 template <class System>
 void run_in_slices(System& system, const Progress& progress, std::optional<base::Time> until) {
     const nanobind::gil_scoped_release unlocked;
@@ -47,7 +47,7 @@ void run_in_slices(System& system, const Progress& progress, std::optional<base:
     }
 }
 
-/// The reports of a run and of its protocol, one object in Python.
+/// The reports of a run and of its protocol, as one object in Python.
 template <class Counted>
 struct SystemReport : systems::RunReport, Counted {};
 
@@ -83,7 +83,7 @@ inline Columns<OccupancyBin> columns(const sim::TimeSeries& series) {
     return bins;
 }
 
-/// Series of a switch; empty if there is no such switch or series.
+/// Series of a switch; empty if the network has no such switch, or the switch no such series.
 template <auto series, class System>
 Columns<OccupancyBin> series_of(const System& system, network::SwitchIndex at) {
     const ethernet::Network* const network = system.transport().ethernet();

@@ -1,4 +1,4 @@
-// Registration of the parts of the Python module: each file registers its own.
+// Registration of the parts of the Python module: each file registers its own part.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,12 +15,12 @@ inline std::vector<Bind>& subjects() {
     return all;
 }
 
-/// Registers the function of a file, in any order: `const Subject flows(bind_flows);`.
+/// Registers the bind function of a file, in any order: `const Subject flows(bind_flows);`.
 struct Subject {
     explicit Subject(Bind bind) { subjects().push_back(bind); }
 };
 
-/// The classes from which those of systems derive, before all others.
+/// Binds the base classes of the simulated systems. Called before all other bind functions.
 void bind_simulated(nanobind::module_& module);
 
 }  // namespace daqloom::bindings

@@ -26,7 +26,7 @@ using namespace systems;
 
 namespace {
 
-/// The configuration of a system: `Own` and the parts that every system has.
+/// Binds a system's configuration: `Own` and the parts that every system has.
 template <class Config, class... Own>
 nb::class_<Config> bind_system_config(nb::module_& module, const char* name) {
     return bind_config<Config, Own..., hosts::NodesConfig, FlowsConfig>(module, name,
@@ -35,7 +35,7 @@ nb::class_<Config> bind_system_config(nb::module_& module, const char* name) {
 
 // ---- pull building
 
-/// The object in Python: a system and its recorder, which refers to it and is destroyed first.
+/// A system of Python with its recorder, which refers to the system and is destroyed first.
 struct Recorded {
     std::unique_ptr<PullSystem> system;
     std::unique_ptr<Recorder> recorder;
@@ -75,7 +75,7 @@ void run(Recorded& self, const Progress& progress, std::optional<base::Time> unt
         run_in_slices(*self.system, progress, until);
     } catch (const nb::python_error& error) {
         if (!error.matches(PyExc_KeyboardInterrupt)) {
-            // An exception keeps the system alive; incomplete files are removed now.
+            // An exception keeps the system alive, so incomplete files are removed now.
             self.recorder.reset();
         }
         throw;

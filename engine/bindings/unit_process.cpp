@@ -1,4 +1,4 @@
-// The process of a unit, for Python, which connects it to the run control, the clock and its node.
+// The process of a unit, for Python code that connects it to run control, clock and node.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,8 +15,8 @@ namespace daqloom::bindings {
 namespace nb = nanobind;
 using namespace protocol;
 
-/// Calls of a node of Python. Python's lock is the lock of a unit's threads; long calls of the node
-/// release it. Exceptions go on to the caller of the process.
+/// Calls the methods of a Python node. Python's lock serialises the threads of a unit; long calls
+/// of the node release it. Exceptions of the node are passed on to the caller of the process.
 class NodeCalls final : public UnitNodes {
   public:
     explicit NodeCalls(nb::object node) : node_(std::move(node)) {}
@@ -65,7 +65,7 @@ class NodeCalls final : public UnitNodes {
 
 namespace nanobind::detail {
 
-/// The node of a unit, or an object with the same methods; null for None.
+/// Caster for the node of a unit, or an object with the same methods; null for None.
 template <>
 struct type_caster<daqloom::protocol::UnitNodes> {
     NB_TYPE_CASTER(std::optional<daqloom::bindings::NodeCalls>, const_name("LiveNode"))

@@ -1,5 +1,5 @@
-// The Python module daqloom._switch: the software switch over DPDK's devices. A separate module,
-// built where DPDK is installed; the rest of daqloom works without it.
+// The Python module daqloom._switch: the software switch over DPDK's devices. It is a separate
+// module, because it is built only where DPDK is installed; the rest of daqloom works without it.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -101,8 +101,8 @@ void bind_trials(nb::module_& module) {
             "the middle half of `turns` turns. Frames cycle through `among` buffers.");
 }
 
-/// Changes between two turns, in order. A step returns false if a table is full; the later steps
-/// are skipped.
+/// Changes of the switch between two turns, in order. A step returns false if a table is full; the
+/// later steps are then skipped.
 struct Changes {
     using Step = std::function<bool(Forwarder&)>;
 
@@ -128,7 +128,7 @@ struct Changes {
     std::vector<Step> steps;
 };
 
-/// A method that adds a step of these arguments.
+/// Wraps a change of the forwarder as a method that adds this change as a step.
 template <class Result, class... Argument>
 auto step(Result (*change)(Forwarder&, Argument...)) {
     return [change](Changes& self, std::decay_t<Argument>... argument) {
@@ -206,8 +206,8 @@ void bind_changes(nb::module_& module) {
              "address"_a, "vlan"_a);
 }
 
-/// Counters summed over all cores for each index: `read` returns those of an index in a core, which
-/// has indices below `many`; others count 0.
+/// Counters summed over all cores for each index. `read` returns the counters of an index in one
+/// core, which has indices below `many`; other indices count 0.
 template <std::size_t numbers, class Index, class Many, class Read>
 std::vector<std::array<std::uint64_t, numbers>> counted(Switch& self,
                                                         const std::vector<Index>& indices,
