@@ -15,7 +15,7 @@ using base::Bytes;
 constexpr std::uint32_t most_push_builders = 65'536;
 constexpr std::uint32_t most_streams_of_readout = 1'024;
 constexpr std::uint32_t most_announced = 1'000'000;
-/// Limit on buffered MFPs: 2 GiB of records.
+/// Limit on buffered MFPs, whose records then take 2 GiB.
 constexpr std::uint64_t most_buffered_mfps = std::uint64_t{1} << 26;
 constexpr Bytes largest_buffer = Bytes{1} << 50;
 constexpr std::int64_t slowest_rate_bps = 1'000'000;
