@@ -37,7 +37,7 @@ TEST(EventSizes, FixedAreTheMean) {
     }
 }
 
-/// Gamma with a spread of the mean are exponential.
+/// A gamma distribution whose spread equals its mean is exponential.
 TEST(EventSizes, GaussianAndGammaHaveTheirDistributions) {
     base::expect_distribution(
         sizes({.kind = Kind::gaussian, .mean = 5'000'000, .spread_bytes = 5e5}),
@@ -60,14 +60,14 @@ TEST(EventSizes, PoissonAreMultiplesOfTheQuantumWithThatVariance) {
     for (const double size : values) {
         ASSERT_EQ(std::fmod(size, 50'000), 0) << size;
     }
-    // 100 quanta in the mean: variance 100 quanta².
+    // The mean is 100 quanta, so the variance is 100 quanta².
     const base::Moments m = base::moments_of(values);
     EXPECT_NEAR(m.mean, 5e6, 5 * m.error);
     EXPECT_NEAR(m.variance / (100 * 50'000.0 * 50'000.0), 1, 5 * std::sqrt(2.01 / 100'000));
 }
 
 TEST(EventSizes, AnEmptyPoissonEventCountsOneByte) {
-    // Mean of one quantum: a share 1/e of the events has none.
+    // The mean is one quantum, so a share 1/e of the events has no quantum (size 1).
     double ones = 0;
     for (const double size : sizes({.kind = Kind::poisson, .mean = 1000, .quantum = 1000})) {
         ones += size == 1 ? 1 : 0;
@@ -155,7 +155,7 @@ TEST(FragmentShares, AreAsTheWeightsAndAddUpToTheEvent) {
 
 TEST(FragmentShares, WithoutWeightsAreEqual) {
     const FragmentShares shares(48, {});
-    // 5 MB over 48 readout units: 104166 bytes and 32 left over.
+    // 5 MB over 48 readout units: 104 166 bytes each, with 32 bytes left over.
     for (const auto& [readout, bytes] : {std::pair{0U, 104'167}, {31U, 104'167}, {32U, 104'166}}) {
         EXPECT_EQ(shares.fragment(5'000'000, ReadoutIndex(readout)), bytes);
         EXPECT_EQ(fragment_size(5'000'000, ReadoutIndex(readout), 48), bytes);

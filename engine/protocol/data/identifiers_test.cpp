@@ -7,7 +7,7 @@
 namespace daqloom::protocol {
 namespace {
 
-/// The number of a unit is unique within its kind alone; its slot is where the unit is.
+/// Numbers of units of different kinds, and of slots, are different types.
 template <class A, class B>
 concept Different = !std::convertible_to<A, B> && !std::convertible_to<B, A> &&
                     !std::constructible_from<A, B> && !std::equality_comparable_with<A, B>;

@@ -16,7 +16,7 @@ using Memory = std::vector<std::uint8_t>;
 
 constexpr std::uint64_t first_event = 9000;
 
-/// MEPs of three streams, 3, 4 and 8, with 10 events each.
+/// MEPs of the three streams 3, 4 and 8, with 10 events in each MEP.
 class MepCheck : public testing::Test {
   protected:
     MepCheck() {
@@ -28,7 +28,7 @@ class MepCheck : public testing::Test {
         mep_ = built();
     }
 
-    /// The MEP that a builder unit would build; gaps hold earlier bytes.
+    /// The MEP that a builder unit would build. Gaps between MFPs hold earlier bytes.
     Memory built() {
         std::vector<Bytes> sizes;
         for (const MfpGenerator& stream : streams_) {
@@ -109,7 +109,7 @@ TEST_F(MepCheck, NamesTheFaultItsPlaceSourceIdAndEvent) {
     expect(19, 1, DataFault::layout, 19, first_event);
     expect(20 + 6, 1, DataFault::layout, 20 + 6, first_event + 6);
     expect(30, 1, DataFault::padding, 30, first_event);  // types are padded from 10 to 12 bytes
-    // 20 + 12 + 20 bytes in front of the fragments, each padded to 4.
+    // 20 + 12 + 20 bytes (header, types, sizes) precede the fragments, each padded to 4 bytes.
     std::size_t third = 52;
     for (const std::uint64_t i : {0, 1}) {
         third += (streams_[1].size(first_event + i) + 3u) & ~3u;
@@ -118,7 +118,7 @@ TEST_F(MepCheck, NamesTheFaultItsPlaceSourceIdAndEvent) {
 }
 
 TEST_F(MepCheck, FindsSizesThatAreExchangedWithinTheirPadding) {
-    // One byte more, with as much padding: the MFP is well-formed, and its bytes are zero.
+    // A size one byte larger, with less padding: the MFP is well-formed, but the byte is zero.
     std::size_t event = 0;
     while (streams_[0].size(first_event + event) % 4 == 0) {
         ++event;

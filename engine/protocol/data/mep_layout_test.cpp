@@ -19,7 +19,7 @@ TEST(MepLayout, PutsMfpsOneAfterTheOther) {
 TEST(MepLayout, AlignsEveryMfp) {
     constexpr std::array<Bytes, 4> sizes = {100, 64, 0, 65};
     std::array<Bytes, 4> offsets{};
-    // The header of 20 B takes one unit of 64 B, 100 B take two, 64 B one, 65 B two.
+    // The header of 20 B takes one unit of 64 B; MFPs of 100, 64 and 65 B take 2, 1 and 2 units.
     EXPECT_EQ(lay_out({.header = 20, .alignment = 64}, sizes, offsets), 384);
     EXPECT_EQ(offsets, (std::array<Bytes, 4>{64, 192, 256, 256}));
 }

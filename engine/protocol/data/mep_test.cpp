@@ -17,8 +17,8 @@ namespace {
 using base::Bytes;
 using Memory = std::vector<std::uint8_t>;
 
-/// MEP 7 of three events from 0x1000 on: source 0x2801 with `ABCDE` at 88, source 0x2802 lost, with
-/// 8 bytes kept for it at 96, source 0x2803 with nothing.
+/// MEP 7 of three events from 0x1000 on: source 0x2801 with `ABCDE` at offset 88, source 0x2802
+/// missing, with 8 bytes reserved for it at 96, source 0x2803 empty.
 const Memory example_mep = {
     0x4d, 0x45, 0x50, 0x31, 0x03, 0x00, 0x00, 0x00,  // "MEP1", 3 streams
     0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // number 7

@@ -77,7 +77,7 @@ TEST(MfpGenerator, RefusesWhatAnMfpCannotSay) {
               "to 65535");
     EXPECT_EQ(message({.align = 17, .sizes = sizes}), "MFP align 17; give 0 to 16");
     EXPECT_EQ(message({}), "MFPs of generated fragments without sizes; give a table of sizes");
-    // 65 536 B each, padded, and 3 B in front of each: 20 + 65 536 + 131 072 − 2 + 65 535 · 65 536.
+    // Padded to 65 536 B, and 3 B of tables each: 20 + 65 536 + 131 072 − 2 + 65 535 · 65 536.
     EXPECT_EQ(message({.packing = 65'535, .align = 16, .sizes = sizes}),
               "MFPs of 65535 fragments of up to 60000 bytes can take 4295098388 bytes, and an MFP "
               "at most 4294967295; give a smaller packing or smaller fragments");

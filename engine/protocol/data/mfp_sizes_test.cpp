@@ -31,7 +31,7 @@ TEST(MfpSizes, OfPackedFragmentsHaveThePoissonianMeanAndVariance) {
 }
 
 TEST(MfpSizes, OfOneDrawAreDistributedAsASumOfDraws) {
-    // Three fragments of mean 2/3 B each, added up, against one draw: P(0) = exp(−2).
+    // Sums of three fragments of mean 2/3 B against one draw of mean 2 B: P(0) = exp(−2).
     MfpSizes packed = poissonian(2);
     base::RandomStream random(1, "one by one");
     constexpr int n = 40'000;
@@ -66,7 +66,7 @@ TEST(MfpSizes, AreTheSameForTheSameSeed) {
 
 TEST(MfpSizes, HaveALimitToWhichPlacesAreCutAndAreAByteAtLeast) {
     EXPECT_EQ(poissonian(0).next(), 1);
-    // 30 000 fragments of 160 B, all the same: three such MFPs fill 0.576 ms at 200 Gb/s.
+    // 30 000 equal fragments of 160 B; three such MFPs fill 0.576 ms at 200 Gb/s.
     MfpSizes stream(FragmentSizes::fixed, 30'000 * 160, base::RandomStream(1, "sizes"));
     EXPECT_EQ(stream.next(), 4'800'000);
     EXPECT_EQ(stream.next(), 4'800'000);

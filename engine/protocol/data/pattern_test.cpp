@@ -89,8 +89,8 @@ TEST(PatternSizes, HaveThePoissonianMeanAndVariance) {
         ASSERT_LE(drawn.back(), sizes.largest());
     }
     const base::Moments moments = base::moments_of(drawn);
-    // Standard errors of 2^16 sizes in the table: σ/√2^16 and σ² √(2/2^16); and of the draws from
-    // it.
+    // Standard errors: σ/√n and σ² √(2/n), for the 2^16 sizes in the table and for the draws from
+    // the table.
     const double one_by = 1.0 / n + 1.0 / 65'536;
     EXPECT_NEAR(moments.mean, mean, 4 * std::sqrt(mean * one_by));
     EXPECT_NEAR(moments.variance / mean, 1, 4 * std::sqrt(2 * one_by));

@@ -1,4 +1,4 @@
-// For tests: a builder unit that requests fragments, and what it asked for since the last look, in
+// For tests: a builder unit that requests fragments, and its outputs since the last check, in
 // words.
 #pragma once
 

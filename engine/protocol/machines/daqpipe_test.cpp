@@ -80,12 +80,12 @@ TEST(DaqpipeBuilder, CountsAndIgnoresWhatDoesNotFit) {
 }
 
 TEST(DaqpipeBuilder, CollectsWhatItWasAssignedWhenTheEpochIsClosed) {
-    // Events 3 and 5, in turn from readout unit 0, one by one. The last slots are taken first.
+    // Events 3 and 5 are requested in turn from readout unit 0 on, one fragment at a time.
     DaqpipeScene scene({.readouts = 3, .credits = 3, .parallel_sends = 1, .largest_fragment = 9});
     scene.assigned(3);
     scene.fragment(3, 0);
     EXPECT_EQ(scene.assigned(5), Outputs{"request 5 from 0"});
-    // Readout unit 1 was being waited for: readout unit 2 comes next.
+    // Readout unit 1, whose fragment was in flight, is lost: readout unit 2 is next.
     EXPECT_EQ(scene.close({1}), Outputs{"request 3 from 2"});
     EXPECT_EQ(scene.last_assignment(1), Outputs{});  // there were more
     EXPECT_EQ(scene.last_assignment(2), (Outputs{"last 2 to 0", "last 2 to 2"}));
@@ -172,7 +172,7 @@ TEST(DaqpipeBuilder, TimedAsksInTheSlotsThatFollowWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.builder.events_held(), 0U);
 }
 
-/// A readout unit and what it wrote since the last look: event and builder.
+/// A readout unit and its writes since the last check: event and builder unit.
 class ReadoutScene : public base::Transcript {
   public:
     explicit ReadoutScene(DaqpipeReadoutConfig config) : readout(*DaqpipeReadout::make(config)) {}

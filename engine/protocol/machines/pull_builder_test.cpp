@@ -39,7 +39,7 @@ TEST(PullBuilder, KeepsOutstandingFragmentsWithinTheirLimitOverAllEvents) {
     EXPECT_EQ(scene.assigned(1).size(), 3U);
     EXPECT_EQ(scene.assigned(2), Outputs{"request 2 from 0"});
     EXPECT_EQ(scene.assigned(3), Outputs{});
-    // One comes, one goes; the older event first.
+    // Each arrived fragment permits one more request, for the oldest event first.
     EXPECT_EQ(scene.fragment(2, 0), Outputs{"request 2 from 1"});
     EXPECT_EQ(scene.fragment(1, 1), Outputs{"request 2 from 2"});
     EXPECT_EQ(scene.fragment(1, 0), Outputs{"request 3 from 0"});

@@ -17,7 +17,7 @@ using base::Bytes;
 using base::Outputs;
 using Sizes = std::vector<Bytes>;
 
-/// A builder unit and what it asked for since the last look, in words.
+/// A builder unit and its outputs since the last check, in words.
 class PushBuilderScene : public base::Transcript {
   public:
     explicit PushBuilderScene(PushBuilderConfig config)
@@ -80,8 +80,8 @@ TEST(PushBuilder, GivesEveryMfpItsPlaceWhenAllSizesAreKnown) {
                             .output_buffer = 1'000,
                             .layout = {.header = 10, .alignment = 8}});
     EXPECT_EQ(scene.sizes(1, 1, {30}), Outputs{});
-    // Header 16; 20 → 24, 5 → 8, 30 → 32. In the order of the shift: unit 1 sends to builder 1
-    // first.
+    // Header of 16 B; sizes 20, 5 and 30 are padded to 24, 8 and 32. In the linear shift, unit 1
+    // sends to builder unit 1 first.
     EXPECT_EQ(scene.sizes(0, 1, {20, 5}), (Outputs{"1 of 1 to 48", "1 of 0 to 16 40"}));
     EXPECT_EQ(scene.builder.under_construction(), 1U);
     EXPECT_EQ(scene.written(0, 1, 1), Outputs{});

@@ -20,7 +20,7 @@ using Offsets = std::vector<Bytes>;
 
 constexpr std::uint64_t without_end = PushReadout::without_end;
 
-/// A readout unit and what it asked for since the last look, in words.
+/// A readout unit and its outputs since the last check, in words.
 class PushReadoutScene : public base::Transcript {
   public:
     explicit PushReadoutScene(PushReadoutConfig config)
@@ -45,7 +45,7 @@ class PushReadoutScene : public base::Transcript {
     Outputs generated(std::uint32_t stream, Bytes bytes) {
         return after([&] { readout.on_generated(StreamIndex(stream), bytes, *this); });
     }
-    /// MFPs of one size of each stream.
+    /// Generates MFPs of one size for each stream.
     void generate(int meps, Bytes bytes = 10) {
         for (int mep = 0; mep < meps; ++mep) {
             for (std::uint32_t stream = 0; stream < streams_; ++stream) {
@@ -177,7 +177,7 @@ TEST(PushReadout, BeginsNoWriteThatCannotEndBeforeTheDeadline) {
         scene.generated(0, 40);
         scene.granted(mep, {static_cast<Bytes>(40 * mep)});
     }
-    // 40 and 80 ns fit, 120 do not.
+    // Writes that end at 40 and 80 ns fit before the deadline, one that ends at 120 ns does not.
     EXPECT_EQ(scene.turn(0, without_end, base::nanoseconds(100)).size(), 2U);
     scene.now = base::nanoseconds(60);
     EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
@@ -239,7 +239,7 @@ TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.close(),
               (Outputs{"write 1.0 from 10 to 1:10, 10 B", "write 3.0 from 30 to 1:30, 10 B"}));
     scene.readout.on_last_answer(BuilderIndex(1), 2);
-    // The answer for MEP 0 comes last. MEP 4 is not announced any more.
+    // MEP 0 is answered last, which permits the write of MEP 2. MEP 4 is no longer announced.
     EXPECT_EQ(scene.granted(0, {0}),
               (Outputs{"write 0.0 from 0 to 0:0, 10 B", "write 2.0 from 20 to 0:20, 10 B"}));
     EXPECT_EQ(scene.written(3, 0), Outputs{});
@@ -273,7 +273,7 @@ TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
 }
 
 TEST(PushReadout, HasAllBuildersAnswerAsFarAsTheFurthestWhenTheEpochIsClosed) {
-    // Builder 0 has answered MEP 0, builder 1 none, builder 2 MEPs 2 and 5.
+    // Builder unit 0 has answered MEP 0, builder unit 1 none, builder unit 2 MEPs 2 and 5.
     PushReadoutScene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 1});
     scene.generate(7);
     EXPECT_EQ(scene.discarded(2), Outputs{"announce 5 to 2: 10"});
@@ -315,7 +315,7 @@ TEST(PushReadout, DoesNotWaitForALostBuilderToSayHowFarItIs) {
 }
 
 TEST(PushReadout, LeavesUnansweredMfpsToTheNextEpoch) {
-    // Builder 0 has answered MEP 0, builder 1 none, builder 2 MEPs 2 and 5.
+    // Builder unit 0 has answered MEP 0, builder unit 1 none, builder unit 2 MEPs 2 and 5.
     PushReadoutScene scene({.builders = 3, .buffered_mfps = 9, .announced_meps = 2});
     for (int mep = 0; mep < 7; ++mep) {
         scene.generated(0, 10 + mep);
@@ -353,7 +353,7 @@ TEST(PushReadout, DoesNotWaitForALostBuilder) {
     scene.readout.on_last_answer(BuilderIndex(1), 2);
     EXPECT_EQ(scene.readout.counters().from_lost, 2U);
     EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
-    // MFP 1 is still being read; builder 1 may even have built it. MEPs 3 and 5 come again.
+    // MFP 1 is still being read; builder unit 1 may have built it. MEPs 3 and 5 are repeated.
     ASSERT_TRUE(scene.readout.is_drained());
     EXPECT_EQ(scene.readout.next_mep(), 2U);
     EXPECT_EQ(scene.end(2), Outputs{"acknowledge 1.0"});

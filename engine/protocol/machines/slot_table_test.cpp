@@ -14,7 +14,7 @@ TEST(SlotTable, AgreesWithAMapUnderRandomInsertionAndErasure) {
         base::RandomStream random(capacity, "slot table");
         SlotTable table(capacity);
         std::unordered_map<std::uint64_t, SlotTable::Slot> expected;
-        // Few different events, so that most are met again; they lie wide apart or side by side.
+        // Few different events, so that most repeat; half of them are far apart, half side by side.
         const auto event_of = [&](std::uint64_t i) { return i % 2 == 0 ? i << 58 | i : i; };
         for (SlotTable::Slot step = 0; step < 20'000; ++step) {
             const std::uint64_t event = event_of(random.uniform_int(3 * capacity + 1));

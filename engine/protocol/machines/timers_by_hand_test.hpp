@@ -1,4 +1,4 @@
-// For tests: virtual time, and what is to be done when.
+// For tests: virtual time, and actions that are due at given times.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace daqloom::protocol {
 
-/// Timers in order of time; of two at the same time, the one set first comes first.
+/// Timers in order of time; timers of the same time in the order of their setting.
 class TimersByHand {
   public:
     using Action = std::function<void()>;
@@ -20,7 +20,7 @@ class TimersByHand {
     void after(base::Time delay, Action action) { at(now_ + delay, std::move(action)); }
     [[nodiscard]] base::Time now() const { return now_; }
 
-    /// Until nothing is left to be done, or `enough()`.
+    /// Runs actions until none is left, or until `enough()`.
     template <class Enough>
     void run(Enough enough) {
         while (!timers_.empty() && !enough()) {

@@ -1,4 +1,4 @@
-// For checks: which units of a kind are lost, when an epoch is closed, and what the others know.
+// For checks: the lost units of each kind when an epoch is closed, and what other units know.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace daqloom::protocol {
 
-/// Loss of a unit, and its knowledge of lost units of the other kind.
+/// Loss of a unit, and which lost units of the other kind it knows.
 template <class Other>
 struct Fate {
     std::uint32_t wave = 0;              ///< wave of losses, 1 or 2; 0: none
@@ -32,7 +32,7 @@ struct Fate {
 template <class Unit, class Other>
 using Fates = base::Table<Unit, Fate<Other>>;
 
-/// One in four is lost, sooner or later.
+/// Chooses losses: one unit in four is lost in one of the two waves.
 template <class Unit, class Other>
 Fates<Unit, Other> choose_fates(std::uint32_t units, std::uint32_t others,
                                 base::ByteSource& input) {

@@ -17,7 +17,7 @@ using base::nanoseconds;
 using base::Outputs;
 using base::Time;
 
-/// A pacer and what it asked for since the last look, in words; times in nanoseconds.
+/// A pacer and its outputs since the last check, in words; times in nanoseconds.
 class WritePacerScene : public base::Transcript {
   public:
     explicit WritePacerScene(WritePacerConfig config) : pacer(*WritePacer::make(config)) {}
@@ -95,10 +95,10 @@ TEST(WritePacer, WaitsForAllWritesOfARequest) {
     EXPECT_EQ(scene.written(0, 3, 6), (Outputs{"go 1 to 1, held 3"}));
 }
 
-/// A write of 1 000 B is here 1 000 ns after its first byte, which is here a round trip of 40 ns
-/// after the answer. So the first is through at 1 040, its 1 000 B took 1 ns each, and the second,
-/// answered then, is expected to end at 1 040 + 40 + 1 000 = 2 080: the third is answered 40 ns
-/// before, and its first byte follows the second's last.
+/// The last byte of a write of 1 000 B arrives 1 000 ns after its first byte, which arrives a round
+/// trip of 40 ns after the answer. The first write ends at 1 040 ns, so a byte takes 1 ns. The
+/// second write, answered then, should end at 1 040 + 40 + 1 000 = 2 080 ns: the third is answered
+/// 40 ns earlier, so that its first byte follows the second's last byte.
 TEST(WritePacer, AnswersTheNextARoundTripBeforeTheWriterIsExpectedToBeThrough) {
     WritePacerScene scene({.readouts = 4});
     const auto request = [](std::uint64_t step) {
@@ -116,7 +116,7 @@ TEST(WritePacer, AnswersTheNextARoundTripBeforeTheWriterIsExpectedToBeThrough) {
     EXPECT_EQ(scene.ready(3, 1'200, request(3)), Outputs{}) << "the timer is set";
     EXPECT_EQ(scene.timer(2'040), (Outputs{"go 1 to 2, held 940"}));
     EXPECT_EQ(scene.timer(2'070), Outputs{}) << "one only is ahead of its time";
-    // The third follows the second without a gap and ends at 3 080; the fourth is due at 3 040.
+    // The third write follows without a gap and ends at 3 080 ns, so the fourth is due at 3 040 ns.
     EXPECT_EQ(scene.written(1, 2'080), (Outputs{"timer 3040"}));
     EXPECT_EQ(scene.timer(3'040), (Outputs{"go 1 to 3, held 1840"}));
     EXPECT_EQ(scene.pacer.counters().ahead, 2U);
@@ -148,7 +148,7 @@ TEST(WritePacer, ForgetsAWithdrawnRequest) {
     EXPECT_EQ(scene.pacer.counters().late, 1U);
 }
 
-/// The readout unit withdraws a request, whose message is late, requests the rest, and writes it.
+/// The readout unit withdraws a request (by a late message), requests the rest, and writes it.
 TEST(WritePacer, KnowsToWhichRequestAWriteBelongs) {
     WritePacerScene scene({.readouts = 1, .writers = 2});
     EXPECT_EQ(scene.ready(0, 0, {.number = 1, .end = 3, .writes = 3, .bytes = 30}).size(), 1U);
@@ -190,7 +190,7 @@ TEST(WritePacer, CountsInvalidRequestsAndIgnoresThem) {
     EXPECT_FALSE(WritePacer::make({.readouts = 1, .writers = 0}));
 }
 
-/// In the order of arrival nobody is passed over; in that of the schedule only by earlier phases.
+/// In arrival order no request is passed over; in schedule order only by those of earlier phases.
 TEST(WritePacer, PassesNobodyOverButForEarlierPhases) {
     for (const WriteOrder order : {WriteOrder::arrival, WriteOrder::schedule}) {
         base::RandomStream random(7, "pacer");

@@ -20,7 +20,7 @@ RunPlan plan(std::uint32_t units = 3) {
             .leased_meps = 100};
 }
 
-/// An epoch with units 0 to 2 by connections 10 to 12, from MEP 1000 on.
+/// An epoch from MEP 1000 on with units 0 to 2, whose connections are numbered 10 to 12.
 Leases begun() {
     Leases leases(plan());
     leases.begin(seconds(1), 1, 1000, {{unit_at(0), {10}}, {unit_at(1), {11}}, {unit_at(2), {12}}});
@@ -33,7 +33,7 @@ TEST(Leases, AtFirstNoMoreThanTheFewestAreLeased) {
     EXPECT_EQ(leases.mep_end(unit_at(2)), 1100U);
 }
 
-/// 2000 MEPs in a second: four timeouts bring 8000.
+/// At 2000 MEPs per second, four fault timeouts of a second add 8000 MEPs to the lease.
 TEST(Leases, ALeaseIsAsLongAsTheRunIsFast) {
     Leases leases = begun();
     leases.answered(3000);
@@ -41,7 +41,7 @@ TEST(Leases, ALeaseIsAsLongAsTheRunIsFast) {
     EXPECT_EQ(leases.mep_end(unit_at(1)), 1100U) << "it has not reported";
 }
 
-/// The pace is known anew each heartbeat, and falls by half at most.
+/// The pace is measured in each heartbeat interval, and falls by half at most.
 TEST(Leases, ARunThatStandsStillForAMomentKeepsHalfItsPace) {
     Leases leases = begun();
     leases.answered(3000);
@@ -93,7 +93,7 @@ TEST(Leases, WhoWasLeftOutOrReadsNothingOutDoesNotSettleItForOthers) {
     EXPECT_EQ(others.first_free(), 1000U);
 }
 
-/// Whatever a unit reports, numbers of MEPs are such that messages can carry.
+/// MEP numbers stay in the range that messages can carry, whatever a unit reports.
 TEST(Leases, NoNumberIsBeyondTheLast) {
     Leases leases = begun();
     leases.answered(std::numeric_limits<std::uint64_t>::max());

@@ -1,4 +1,4 @@
-// The way of a run from phase to phase.
+// Transitions of a run from phase to phase.
 #include "protocol/run/regrouping.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using base::milliseconds;
 using base::seconds;
 
-/// The orders of a unit, by name, those without an answer aside.
+/// Names of the orders to a unit, except orders without an answer.
 std::vector<std::string> orders_to(const UnitsByHand& run, std::uint32_t unit) {
     std::vector<std::string> names;
     for (const SendOrder& order : run.orders) {
@@ -89,7 +89,7 @@ TEST(Regrouping, MembersConnectToTheAddressesThatTheyHaveTold) {
     EXPECT_EQ(order.timeout, seconds(5)) << "half of what the run control waits for";
 }
 
-/// A MEP each millisecond, for a second.
+/// The run builds one MEP per millisecond, for a second.
 TEST(Regrouping, ARunGoesOnWhereItStopped) {
     UnitsByHand run = just_running({.units = 2});
     run.pass(seconds(1));
@@ -155,7 +155,7 @@ TEST(Regrouping, WhoCannotBeReachedTwiceIsLeftOut) {
     EXPECT_EQ(run.control.epoch(), 3U);
 }
 
-/// Two of three others report it; one alone might be the one that did not drain.
+/// Two of three other members report a unit that did not drain; a single one would not suffice.
 TEST(Regrouping, WhoDidNotDrainIsLost) {
     UnitsByHand run = just_running({.units = 4, .restart = false});
     for (std::uint32_t unit = 0; unit < 4; ++unit) {
@@ -187,7 +187,7 @@ TEST(Regrouping, AUnitThatDoesNotAnswerAtTheEndIsKilled) {
     EXPECT_FALSE(run.units[1].has_process);
 }
 
-/// The unit may take its 5 s as long as it reports, but no longer than a timeout without reports.
+/// The unit may take its 5 s as long as it reports, but at most a timeout without reports.
 TEST(Regrouping, AUnitThatStillReportsMayFinishItsFiles) {
     UnitsByHand run({.units = 1, .finish_timeout = seconds(5)});
     run.units[0].fails = "exit";  // it goes on with its files

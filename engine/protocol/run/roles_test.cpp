@@ -13,7 +13,7 @@ namespace daqloom::protocol {
 
 namespace {
 
-/// Folded units, and behind them spares, each in a slot of its own.
+/// Folded units, and spares in slots of their own behind them.
 RunPlan with_spares(std::uint32_t folded, std::uint32_t spares) {
     RunPlan plan{.units = folded + spares, .slots = RunSlots::folded(folded)};
     plan.slots.spares.assign(folded, no_unit);
@@ -81,7 +81,7 @@ TEST(Roles, WhatALostUnitDidMovesToASpareAndStaysThere) {
     EXPECT_EQ(moved.holders(), members_of({0, 2, 3}));
     EXPECT_EQ(moved.moved(), (std::vector{Moved{unit_at(1), unit_at(3), unit_at(3)}}));
     EXPECT_TRUE(moved.is_complete());
-    // Unit 1 comes back and holds nothing: it is a spare, for unit 2.
+    // Unit 1 comes back without roles, so it is a spare that takes the roles of unit 2.
     const Roles back = moved.among(members_of({0, 1, 2, 3, 4}));
     EXPECT_EQ(back.moved(), moved.moved());
     const Roles next = back.among(members_of({0, 1, 3, 4}));
@@ -95,7 +95,7 @@ TEST(Roles, ASpareThatIsLostItselfIsReplacedLikeAnyOther) {
     const Roles first = roles_of(plan, {0, 2, 3});
     const Roles second = first.among(members_of({0, 3}));
     EXPECT_EQ(second.moved(), (std::vector{Moved{unit_at(1), unit_at(3), unit_at(3)}}));
-    // With no spare left, the lost unit takes back what is its own.
+    // When no spare is left, the lost unit takes back its own roles.
     const Roles third = second.among(members_of({0, 1}));
     EXPECT_TRUE(third.moved().empty());
     EXPECT_EQ(third.holders(), members_of({0, 1}));
@@ -109,7 +109,7 @@ TEST(Roles, ApartTheReadoutUnitsComeFirst) {
                                           Moved{unit_at(3), unit_at(5), no_unit}}));
     EXPECT_EQ(moved.readouts(), members_of({0, 1, 4, 5}));
     EXPECT_EQ(moved.builders(), (std::vector{unit_at(0), unit_at(1), unit_at(6)}));
-    // A lost unit that comes back takes what nobody holds.
+    // A lost unit that comes back takes its own roles that no unit holds.
     const Roles back = moved.among(members_of({0, 1, 3, 4, 5, 6}));
     EXPECT_EQ(back.moved(), (std::vector{Moved{unit_at(2), unit_at(4), unit_at(6)},
                                          Moved{unit_at(3), unit_at(5), unit_at(3)}}));
@@ -131,13 +131,13 @@ TEST(Roles, ApartOrUnfoldedASpareTakesWhatThereIs) {
 TEST(Roles, AUnitTakesBackItsReadoutUnitBesideItsBuilderUnit) {
     RunPlan plan = with_spares(2, 1);
     plan.moves_apart = true;
-    // The spare took the readout unit of unit 0, which came back to its builder unit.
+    // The spare holds the readout unit of unit 0, which came back to its own builder unit.
     const Roles apart = Roles(plan).among(members_of({1, 2})).among(members_of({0, 1, 2}));
     ASSERT_EQ(apart.moved(), (std::vector{Moved{unit_at(0), unit_at(2), unit_at(0)}}));
     EXPECT_TRUE(apart.among(members_of({0, 1})).moved().empty());
 }
 
-/// Spares 2, 3 and 4 held both readout units, and have gone; each unit builds for the other.
+/// Spares 2, 3 and 4, which held both readout units, are gone; each unit builds for the other one.
 TEST(Roles, UnitsThatCouldNotBuildEventsBeginAnew) {
     RunPlan plan = with_spares(2, 3);
     plan.moves_apart = true;
@@ -179,7 +179,7 @@ TEST(Roles, WhoeverComesAndGoesEachReadoutAndBuilderUnitIsHeldOnceIfThereIsSomeb
             if (std::ranges::includes(available, Roles(plan).holders())) {
                 EXPECT_TRUE(roles.is_viable()) << "all that began are there";
             }
-            // Each has one holder, and all of them hold something as long as one is lacking.
+            // Each role has one holder, and all available units have a role while a role lacks one.
             if (!plan.moves_apart) {
                 EXPECT_EQ(roles.readouts().size(), std::min<std::size_t>(homes, available.size()));
             }

@@ -1,4 +1,4 @@
-// Whatever is said to a run control, in whatever order: what always holds.
+// Invariants of a run control under any inputs, in any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ using base::seconds;
 
 constexpr std::uint32_t number_of_units = 4;
 
-/// Reports and commands of units, processes, the operator and the clock by chance, true or not, and
-/// checks of what the run control does.
+/// Random reports and commands of units, processes, the operator and the clock, true or not, and
+/// checks of the run control's outputs.
 class Chance {
   public:
     explicit Chance(std::uint64_t seed)
@@ -35,7 +35,7 @@ class Chance {
         look();
     }
 
-    /// One input; false: a law has been broken.
+    /// Makes one random input.
     void say() {
         const UnitIndex unit(below(number_of_units));
         Unit& here = units_[unit.value()];
@@ -74,7 +74,7 @@ class Chance {
         look();
     }
 
-    /// The operator ends the run; processes end when they are killed, and else do nothing.
+    /// The operator ends the run. Processes end when they are killed, and do nothing else.
     void finish() {
         control_.want(now_, RunGoal::ended);
         look();
@@ -189,7 +189,7 @@ class Chance {
         control_.exited(now_, unit, "SIGKILL");
     }
 
-    /// Carries out what the run control wants, and looks at it.
+    /// Executes the outputs of the run control, and checks its state.
     void look() {
         for (std::vector<RunOutput> out = control_.take(); !out.empty(); out = control_.take()) {
             for (const RunOutput& each : out) {
@@ -203,7 +203,7 @@ class Chance {
             EXPECT_FALSE(control_.members().empty());
         }
         for (const UnitView& unit : control_.units()) {
-            // At most one order is outstanding: the last one.
+            // At most one order of a unit is outstanding: the last one.
             if (unit.pending) {
                 EXPECT_EQ(unit.pending->number, units_[unit.number.value()].last_order);
             }
@@ -236,7 +236,7 @@ class Chance {
         first_mep_ = start.first_mep;
         starts_ += is_new ? 1 : 0;
         if (std::ranges::count(control_.roles().builders(), unit) > 0) {
-            // Nothing is read between the start of an epoch and here.
+            // No counters are read between the start of an epoch and this call.
             Unit& here = units_[unit.value()];
             here.built_before = here.built_before.value_or(finished(unit));
         }
@@ -305,7 +305,7 @@ TEST(RunByChance, WhateverIsSaidTheLawsHoldAndTheRunEnds) {
         run.finish();
         ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << run.log();
     }
-    // Runs make progress: epochs and starts are many.
+    // Runs must make progress: there are many epochs and starts.
     EXPECT_GT(epochs, 1500U);
     EXPECT_GT(starts, 300U);
 }

@@ -1,4 +1,4 @@
-// Faults of units with their known ends.
+// Faults of units, and the expected reaction of the run control.
 #include "protocol/run/run_control.hpp"
 
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST(RunControl, AnOrderThatFailsOrIsNotAnsweredCostsTheUnitItsPlace) {
     EXPECT_EQ(run.control.members(), members_of({2}));
 }
 
-/// The unit reports: only the answer to its halt is missing, for 2 timeouts and 2 heartbeats.
+/// The unit still reports, but does not answer its halt for 2 timeouts and 2 heartbeats.
 TEST(RunControl, AMemberThatDoesNotHaltIsLostAndItsProcessEnds) {
     UnitsByHand run = running({.units = 2, .fault_timeout = seconds(1)});
     const std::uint64_t session = run.units[1].session;
@@ -137,7 +137,7 @@ TEST(RunControl, ThreeRegroupingsInARowWithoutAnyMepAreAnError) {
     EXPECT_TRUE(run.pass_to(RunPhase::error, seconds(60)));
     EXPECT_EQ(run.control.failure(),
               "event building has stalled, and regrouping 3 times did not help");
-    // In the first epoch something was built.
+    // Only the first epoch built events; each of the later ones counts as fruitless.
     EXPECT_EQ(run.log_entries("halting: event building has stalled"), 3U);
     EXPECT_EQ(run.control.epoch(), 4U);
     EXPECT_EQ(run.control.counts().units_lost, 0U);
@@ -162,7 +162,7 @@ TEST(RunControl, WhoWaitsForItsOwnSourceDoesNotStandStill) {
     EXPECT_EQ(run.control.epoch(), 1U);
 }
 
-/// 1 s, 2 s, 4 s … 60 s, from one timeout on.
+/// Pauses of 1 s, 2 s, 4 s … 60 s, beginning with one timeout.
 TEST(RunControl, APauseBeforeARestartDoublesUpToAMinute) {
     UnitsByHand run = running({.units = 2, .fault_timeout = seconds(1)});
     std::vector<std::int64_t> pauses_s;
@@ -292,12 +292,12 @@ TEST(RunControl, EachReportOfAMemberRenewsItsLease) {
         EXPECT_EQ(order.number, 0U);
         EXPECT_EQ(renew.epoch, 1U);
         EXPECT_EQ(renew.last_report, run.units[order.unit.value()].reports);
-        // A MEP each millisecond: four timeouts of one second bring 4000.
+        // At one MEP per millisecond, four timeouts of a second add 4000 MEPs.
         EXPECT_EQ(renew.mep_end, run.built + 100 + 4000);
     }
 }
 
-/// All processes have ended, and nobody knows what they answered up to their leases' ends.
+/// All processes have ended, so which of the leased MEPs they answered is unknown.
 TEST(RunControl, WhatWasLeasedToUnitsOfWhichNothingIsKnownIsSkipped) {
     UnitsByHand run = running({.units = 2, .leased_meps = 100});
     const std::uint64_t known = run.control.next_mep();
@@ -346,7 +346,7 @@ TEST(RunControl, AUnitThatCannotWriteIsToldOncePerGoal) {
         1U);
 }
 
-/// MEPs 0 to 9 of two units in turns: one has built 5 and the other 2 of 3 granted.
+/// MEPs 0 to 9 of two units in turn: one unit has built 5, the other has granted 3 and built 2.
 TEST(RunControl, TheBalanceHoldsWhatUnitsCountedAgainstTheirShares) {
     UnitsByHand run({.units = 2});
     run.want(RunGoal::running);

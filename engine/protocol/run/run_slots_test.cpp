@@ -21,8 +21,8 @@ std::vector<UnitIndex> units(std::initializer_list<int> numbers) {
     return found;
 }
 
-/// Such as "0 - 2(1)/3": folded unit 0, a dummy, and unit 2 with readout unit 1 of the run, beside
-/// the builder unit of unit 3. What is in brackets is left out where it is the number of the unit.
+/// Text of slots, such as "0 - 2(1)/3": folded unit 0; a dummy; unit 2 with the run's readout unit
+/// 1 (left out if equal to the unit's number), and the builder unit of unit 3.
 std::string as_text(const std::vector<EpochSlot>& slots) {
     std::string all;
     const auto name = [](UnitIndex unit) {
@@ -65,15 +65,15 @@ TEST(RunSlots, WhatHasMovedIsInTheSlotOfItsHolder) {
     EXPECT_EQ(as_text(slots_of(run, units({0, 2}), std::vector{together})), "0 2(1)");
 }
 
-/// Readout units of units 0 and 1 and builder units of units 2 and 3 share slots. Unit 2, back
-/// again, takes over the builder unit of unit 3 and finds spare 4 at its own in its own slot.
+/// Unit 2 comes back and takes over the builder unit of unit 3, in its own slot. Its own builder
+/// unit stays with spare 4, in the slot of the spare.
 TEST(RunSlots, WhereTheHoldersSlotIsTakenWhatHasMovedIsWhereItWas) {
     const RunSlots run{
         .readouts = units({0, 1, -1}), .builders = units({2, 3, -1}), .spares = units({-1, -1, 4})};
     const std::vector moved{Moved{UnitIndex(2), no_unit, UnitIndex(4)},
                             Moved{UnitIndex(3), no_unit, UnitIndex(2)}};
     EXPECT_EQ(as_text(slots_of(run, units({0, 1, 2, 4}), moved)), "0/2 1/- -/4");
-    // A readout unit of unit 0 with unit 2, whose slot has that of unit 1's neighbour: its own.
+    // Unit 2 holds the readout unit of unit 1, which stays in slot 1: slot 0 has readout unit 0.
     const std::vector reads{Moved{UnitIndex(1), UnitIndex(2), no_unit},
                             Moved{UnitIndex(2), no_unit, UnitIndex(4)}};
     EXPECT_EQ(as_text(slots_of(run, units({0, 2, 3, 4}), reads)), "0/- 2(1)/3 -/4");

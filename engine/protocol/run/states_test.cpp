@@ -29,7 +29,7 @@ TEST(States, AUnitMayFailAndBeResetAtAnyTimeAndHaltUnlessItHasFailed) {
     }
 }
 
-/// 1 to connect, 1 to start, 3 to halt, 4 to fail, 4 to reset; of 20.
+/// Allowed of 20 transitions: 1 to connect, 1 to start, 3 to halt, 4 to fail, 4 to reset.
 TEST(States, AllOtherTransitionsAreRefused) {
     std::size_t allowed = 0;
     for (const UnitState state : states) {

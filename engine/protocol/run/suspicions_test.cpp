@@ -19,7 +19,7 @@ TEST(Suspicions, OnlyOtherMembersCanBeAccused) {
               (Suspicions{{unit_at(1), members_of({0})}, {unit_at(2), members_of({0, 1})}}));
 }
 
-/// Two of three others are a majority; two of four are not.
+/// Two of three other members are a majority; two of four are not.
 TEST(Suspicions, OneAccuserOrAMinorityConvictsNobody) {
     EXPECT_FALSE(is_confirmed(1, 1));
     EXPECT_TRUE(is_confirmed(2, 2));

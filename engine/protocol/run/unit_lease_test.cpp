@@ -18,7 +18,7 @@ TEST(UnitLease, ItCountsFromWhenTheReportWasSentThatWasReceived) {
     const auto second = lease.renew(1, 2, 500);
     EXPECT_EQ(second.mep_end, 500U);
     EXPECT_EQ(second.until, seconds(13));
-    // The first report comes to be known late, and does not shorten the lease.
+    // The first report is confirmed late, which does not shorten the lease.
     EXPECT_EQ(lease.renew(1, 1, 400).until, seconds(13));
     EXPECT_EQ(lease.renew(1, 3, 400).until, seconds(14));
     EXPECT_EQ(lease.renew(1, 3, 400).mep_end, 500U);

@@ -1,4 +1,4 @@
-// The process of a unit, with a node that a test plays.
+// The process of a unit, with a node simulated by the test.
 #include "protocol/run/unit_process.hpp"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ class UnitProcesses : public testing::Test {
     UnitProcess::Answer gets(const Order& order) {
         return process.on_order(now, ++number, order, &node);
     }
-    /// Brings the unit to a state by the orders for it.
+    /// Brings the unit to a state, by the orders that lead to it.
     void bring_to(UnitState state, std::uint32_t epoch = 1) {
         gets(orders::Configure{.lease = seconds(2)});
         if (state == UnitState::error) {
@@ -122,7 +122,7 @@ TEST_F(UnitProcesses, OrdersBecomeCallsAndAnswers) {
     expect_calls({"prepare", "connect", "start 9", "close", "shut"});
 }
 
-/// State after each order to a unit in each state; error: refused.
+/// The state after each order, for a unit in each state; `error`: the order is refused.
 TEST_F(UnitProcesses, AnOrderThatTheStateDoesNotAllowMakesNoCallAndLeavesTheUnitInError) {
     using enum UnitState;
     struct Case {

@@ -1,4 +1,4 @@
-// A run control with units that obey at once, in virtual time, and a test that breaks them.
+// A run control in virtual time, with units that obey at once unless a test makes them fail.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ inline Members members_of(std::initializer_list<std::uint32_t> numbers) {
     return found;
 }
 
-/// Units report every heartbeat; the run control gets the time twice as often. While all
-/// members run and none is broken, they build a MEP every millisecond.
+/// Units report once per heartbeat interval, and the run control gets the time twice per interval.
+/// While all members run and none is broken, they build a MEP every millisecond.
 class UnitsByHand {
   public:
     struct Unit {
@@ -66,7 +66,7 @@ class UnitsByHand {
         act();
     }
 
-    /// Lets time pass, in half heartbeats, at most until that is so; returns whether it is.
+    /// Lets up to `span` pass in half heartbeat intervals, until `until()`. Returns its last value.
     bool pass(
         base::Time span, const std::function<bool()>& until = [] { return false; }) {
         const base::Time half = control.plan().heartbeat / 2;
@@ -137,7 +137,7 @@ class UnitsByHand {
         act();
     }
 
-    /// The texts of the log, those from an entry on.
+    /// The texts of the log from entry `first` on.
     [[nodiscard]] std::vector<std::string> log(std::size_t first = 0) const {
         std::vector<std::string> texts;
         for (std::size_t entry = first; entry < control.events().size(); ++entry) {
@@ -177,7 +177,7 @@ class UnitsByHand {
         }
     }
 
-    /// Carries out what the run control wants. A report within it comes back here.
+    /// Executes the outputs of the run control. A report may call this function again.
     void act() {
         if (is_acting_) {
             return;

@@ -34,8 +34,8 @@ std::vector<double> intervals_us(Arrivals process, std::size_t count) {
     return intervals;
 }
 
-/// A step of 25 ns and a dead time of 100 ns of the LHC move the distribution of intervals of 83 µs
-/// by less than 0.0015, which 100'000 intervals do not resolve (limit 2.7/√n = 0.0085).
+/// The LHC's steps of 25 ns and its dead time of 100 ns change the distribution of intervals (mean
+/// 83 µs) by less than 0.0015, which 100'000 intervals do not resolve (limit 2.7/√n = 0.0085).
 TEST(PoissonArrivals, AndThoseOfTheLhcHaveExponentialIntervalsOfTheConfiguredRate) {
     for (const Kind kind : {Kind::poisson, Kind::lhc}) {
         base::expect_distribution(
@@ -90,8 +90,8 @@ TEST(LhcArrivals, LieOnTheGridOfFilledCrossings) {
 }
 
 TEST(LhcArrivals, AcceptTheConfiguredRateDespiteGapsAndDeadTime) {
-    // 40 MHz, three quarters of it filled; 100 kHz within a dead time of 4 and 8 per 3000 crossings
-    // (107 kHz at most, so that the bucket is often full).
+    // 40 MHz, three quarters of it filled. The dead times of 4 crossings and of 8 triggers per 3000
+    // crossings permit at most 107 kHz, so the bucket is often full at 100 kHz.
     ArrivalsConfig config{.kind = Kind::lhc, .rate_hz = 100e3};
     config.filling_scheme = {1, 1, 1, 1, 1, 1, 0, 0};
     config.simple_dead_time_bx = 4;
@@ -114,7 +114,7 @@ TEST(LhcArrivals, AtTheCrossingRateTakeEveryFilledCrossing) {
 }
 
 TEST(LhcArrivals, ReportTheRateThatDeadTimePermits) {
-    // One in ten crossings of 40 MHz at most.
+    // The dead time permits at most one in ten crossings of 40 MHz.
     const Arrivals process =
         arrivals({.kind = Kind::lhc, .rate_hz = 8e6, .simple_dead_time_bx = 9});
     EXPECT_NEAR(process.mean_rate_hz(), 4e6, 1e3);

@@ -1,5 +1,5 @@
-// For tests and fuzzing: all participants of a barrier under any order of entries and deliveries,
-// with every promise of the header checked against a plain model after each step.
+// For tests and fuzzing: all participants of a barrier under any order of entries and deliveries.
+// All invariants are checked against a plain model after each step.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace daqloom::protocol {
 
 class BarrierCheck {
   public:
-    /// Plays `input`, then lets what is on its way arrive and everybody enter until all are through
-    /// the same number of generations. Returns the first broken promise, or nothing. The first
-    /// bytes choose the configuration, each later one or two a step.
+    /// Plays `input`. Then messages on their way arrive, and participants enter until all have
+    /// passed the same number of generations. Returns the first broken invariant, or nothing. The
+    /// first bytes select the configuration; each later step takes one or two bytes.
     static std::string broken_promise(std::span<const std::uint8_t> input) {
         BarrierCheck check(input);
         while (check.problem_.empty() && !check.input_.empty()) {
@@ -102,8 +102,8 @@ class BarrierCheck {
         return config_.participants > 1 && (!config_.closes_only || next_to(who) == 0);
     }
 
-    /// Inputs that must be ignored: an entry out of turn, a message of the past or the far future
-    /// or from the wrong one, or one that came before.
+    /// Makes an input that must be ignored: an entry out of turn, or a message of the past, of the
+    /// far future, of a wrong sender, or received before.
     void disturb() {
         const Participant who = input_.byte() % config_.participants;
         const Member& member = members_[who];

@@ -10,7 +10,7 @@ namespace {
 
 using base::Outputs;
 
-/// One participant and what it asked for since the last look, in words.
+/// One participant and its outputs since the last check, in words.
 class BarrierScene : public base::Transcript {
   public:
     explicit BarrierScene(BarrierConfig config) : barrier(*Barrier::make(config)) {}
@@ -46,7 +46,7 @@ TEST(Barrier, CentralisedReleasesOneAfterTheOtherWhenAllHaveArrived) {
 }
 
 TEST(Barrier, TournamentIsABracketInWhichTheEvenOneWins) {
-    // Six participants: 1 loses to 0, 3 to 2, 5 to 4; then 2 to 0, and 4 has a bye; then 4 to 0.
+    // Bracket of six: 1 loses to 0, 3 to 2, 5 to 4; then 2 to 0, and 4 has a bye; then 4 to 0.
     const auto scene = [](Participant self) {
         return BarrierScene({.kind = BarrierKind::tournament, .participants = 6, .self = self});
     };
@@ -63,7 +63,7 @@ TEST(Barrier, TournamentIsABracketInWhichTheEvenOneWins) {
     EXPECT_EQ(champion.enter(0), Outputs{});
     EXPECT_EQ(champion.message(4, 0, 0), Outputs{});
     EXPECT_EQ(champion.message(1, 0, 0), Outputs{});
-    // The farthest first: its subtree is the deepest.
+    // The farthest participant is released first, because its subtree is the deepest.
     EXPECT_EQ(champion.message(2, 0, 0),
               (Outputs{"0.1 to 4", "0.1 to 2", "0.1 to 1", "released 0"}));
 }
@@ -140,8 +140,8 @@ TEST(Barrier, KeepsItsPromisesUnderRandomDeliveryOrders) {
     }
 }
 
-/// How many message times a barrier takes if all enter at once, everyone sends and receives one
-/// message at a time, each of which takes one unit of time at either end and none on the way.
+/// Duration of a barrier that all enter at once. Each participant sends and receives one message at
+/// a time; sending and receiving take one unit of time each, and the way none.
 std::uint64_t duration_with_serial_messages(BarrierKind kind, std::uint32_t n) {
     struct Out {
         std::vector<std::pair<Participant, BarrierMessage>> sent;
@@ -192,13 +192,13 @@ std::uint64_t duration_with_serial_messages(BarrierKind kind, std::uint32_t n) {
 TEST(Barrier, TakesTimeThatGrowsWithTheNumberOrWithItsLogarithm) {
     for (const std::uint32_t log2_n : {1U, 3U, 5U, 8U}) {
         const std::uint32_t n = 1U << log2_n;
-        // The master receives N − 1 messages, the first of which took one unit to send, then sends
-        // as many; the last of them takes one more to receive.
+        // The master receives N − 1 messages, the first of which took one unit to send, and then
+        // sends N − 1; receiving the last of these takes one more unit.
         EXPECT_EQ(duration_with_serial_messages(BarrierKind::centralised, n), 2 * (n - 1) + 2);
         // Each round is a message sent and one received.
         EXPECT_EQ(duration_with_serial_messages(BarrierKind::dissemination, n), 2 * log2_n);
-        // Up, each round is a message sent and one received, and the champion receives in all of
-        // them. Down, the same: the farthest is released first.
+        // Up the tree, each round is a message sent and one received, and the champion receives in
+        // all. Down the tree is the same: the farthest participant is released first.
         EXPECT_EQ(duration_with_serial_messages(BarrierKind::tournament, n), 4 * log2_n);
         EXPECT_EQ(duration_with_serial_messages(BarrierKind::neighbour, n), 2);
     }

@@ -11,7 +11,7 @@ namespace {
 /// Events and builders.
 using Assignments = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
 
-/// An event manager, the events it gets (0, 1, 2, …), and what it assigned since the last look.
+/// An event manager that gets events 0, 1, 2, …, and its assignments since the last check.
 class EventManagerScene {
   public:
     explicit EventManagerScene(EventManagerConfig config)
@@ -41,7 +41,7 @@ class EventManagerScene {
         return std::exchange(assigned_, {});
     }
 
-    /// How many each builder gets in all.
+    /// Closes the epoch. Returns the total number of events of each builder unit.
     Assignments close() {
         manager.on_close(*this);
         return std::exchange(assigned_, {});
@@ -69,7 +69,7 @@ TEST(EventManager, RoundRobinSkipsAFullBuilder) {
     scene.events(3);
     scene.done(2);
     scene.done(0);
-    // Last was 2, so 0 is next, then 1 (full) is skipped.
+    // Builder unit 2 was last, so 0 is next; then 1, which is full, is skipped.
     EXPECT_EQ(scene.events(2), (Assignments{{3, 0}, {4, 2}}));
 }
 
@@ -85,7 +85,7 @@ TEST(EventManager, LeastBusyTakesTheBuilderWithTheFewestEventsAndEqualOnesInTurn
     scene.done(1);
     scene.done(1);
     scene.done(2);
-    // In flight 3, 1, 2: builder 1 first, then 1 and 2 draw level and 2 is next in turn.
+    // With 3, 1 and 2 events in flight, 1 is first; then 1 and 2 are equal, and 2 is next in turn.
     EXPECT_EQ(scene.events(3), (Assignments{{11, 1}, {12, 2}, {13, 1}}));
 }
 

@@ -23,7 +23,7 @@ double mean_distance(const Crossings& crossings) {
            static_cast<double>(crossings.size() - 1);
 }
 
-/// 3564 crossings: 39 trains of 72 filled and 8 empty ones, then the abort gap.
+/// 3564 crossings: 39 trains of 72 filled and 8 empty crossings, then the abort gap.
 std::vector<std::uint8_t> lhc_filling_scheme() {
     std::vector<std::uint8_t> scheme(3564, 0);
     for (std::size_t train = 0; train < 39; ++train) {
@@ -61,7 +61,7 @@ TEST(LhcTrigger, AcceptsOnlyFilledCrossingsAndEachOfThemAlike) {
     for (const std::int64_t crossing : accepted(trigger, n)) {
         ++counts[static_cast<std::size_t>(crossing) % scheme.size()];
     }
-    // 39 · 72 filled crossings: Poisson counts of mean 356; six deviations for 2808 of them.
+    // 39 · 72 = 2808 filled crossings with Poisson counts of mean 356; limit: six deviations.
     const double mean = n / (39.0 * 72.0);
     for (std::size_t i = 0; i < scheme.size(); ++i) {
         if (scheme[i] == 0) {
@@ -79,13 +79,14 @@ TEST(LhcTrigger, ACertainTriggerTakesEveryFilledCrossing) {
 
 TEST(LhcTrigger, SimpleDeadTimeVetoesThatManyCrossings) {
     const std::vector<std::uint8_t> scheme{0, 1, 1, 0, 1};
-    // After 1: 2 and 3 are vetoed; after 4: 5 and 6; after 7: 8 and 9; …
+    // After an accepted 1, 2 and 3 are vetoed; after 4, 5 and 6; after 7, 8 and 9; …
     EXPECT_EQ(accepted(LhcTrigger(scheme, 2, {}), 5), (Crossings{1, 4, 7, 11, 14}));
 }
 
 TEST(LhcTrigger, ALeakyBucketVetoesWhileItHasNoRoomForATrigger) {
-    // Two triggers, one leaks every 5 crossings. Levels after 0: 1; after 1: 0.8 + 1; room again
-    // when 1.8 has fallen to 1, 4 crossings later; from then on full after each trigger.
+    // Two triggers fill it; one leaks in 5 crossings. Levels: 1 after crossing 0, 0.8 + 1 after 1.
+    // It has space when 1.8 has fallen to 1, 4 crossings later, and is then full after each
+    // trigger.
     EXPECT_EQ(accepted(LhcTrigger({}, 0, {{.triggers = 2, .window_bx = 10}}), 6),
               (Crossings{0, 1, 5, 10, 15, 20}));
     // 3 triggers per 10: the fractional leaks add up. Levels in tenths, 30 is full, 3 leak per
@@ -96,7 +97,7 @@ TEST(LhcTrigger, ALeakyBucketVetoesWhileItHasNoRoomForATrigger) {
 }
 
 TEST(LhcTrigger, TriggersNeverExceedWhatTheDeadTimesAllow) {
-    // A bucket of X that leaks X per W admits at most X + X · L / W triggers in any L crossings.
+    // A bucket of X triggers that leaks X per W admits at most X + X · L / W in any L crossings.
     const std::vector<LeakyBucket> buckets{{.triggers = 4, .window_bx = 120},
                                            {.triggers = 9, .window_bx = 450}};
     constexpr std::int64_t simple = 3;
@@ -121,15 +122,15 @@ TEST(LhcTrigger, TriggersNeverExceedWhatTheDeadTimesAllow) {
 TEST(LhcTrigger, ReachesTheSetDistanceDespiteSimpleDeadTime) {
     LhcTrigger trigger({}, 4, {});
     const double distance = 10;
-    // The measurement has no noise on a full orbit: exactly 4 crossings are vetoed each time.
+    // On a full orbit the measurement has no noise: exactly 4 crossings are vetoed each time.
     EXPECT_NEAR(trigger.set_mean_distance(distance), distance, 1e-4);
     constexpr std::size_t n = 200'000;
-    // distance = 5 + geometric of mean 5 and variance 5 · 6.
+    // The distance is 5 plus a geometric number of mean 5 and variance 5 · 6.
     EXPECT_NEAR(mean_distance(accepted(trigger, n)), distance, 5 * std::sqrt(30.0 / n));
 }
 
 TEST(LhcTrigger, ReachesTheSetDistanceDespiteComplexDeadTime) {
-    // ATLAS-like: 7/415 and 15/370; 100 kHz of 40 MHz is close to the second one's 108 kHz.
+    // Buckets like ATLAS: 7/350 and 15/370. 100 kHz of 40 MHz is close to the second one's 108 kHz.
     const std::vector<LeakyBucket> buckets{{.triggers = 7, .window_bx = 7 * 350},
                                            {.triggers = 15, .window_bx = 15 * 370}};
     LhcTrigger trigger({}, 4, buckets);
@@ -143,9 +144,9 @@ TEST(LhcTrigger, ReportsTheDistanceThatDeadTimePermitsWhenLessIsSet) {
                 0.01);
 }
 
-/// With simple dead time d, an accepted crossing excludes the d next ones. So the chance A of a
-/// crossing to be accepted is p · filled · (1 − the sum of A over the d crossings before it): those
-/// events exclude each other. The recurrence settles after a few orbits.
+/// Probability A that a crossing is accepted. With simple dead time d, an accepted crossing
+/// excludes the next d. So A = p · filled · (1 − the sum of A over the previous d crossings),
+/// because these acceptances exclude each other. The recurrence settles after a few orbits.
 std::vector<double> acceptance(const std::vector<std::uint8_t>& scheme, std::size_t dead,
                                double p) {
     std::vector<double> a(200 * scheme.size(), 0);
@@ -172,7 +173,7 @@ TEST(LhcTrigger, SharesTriggersAmongTheCrossingsOfATrainAsTheRecurrenceSays) {
     EXPECT_NEAR(trigger.set_mean_distance(distance), distance, 1e-3);
     constexpr std::size_t n = 1'000'000;
     const Crossings crossings = accepted(trigger, n);
-    // Measured calibration: the standard error of 32768 vetoed numbers of 0 … 3 is below 0.3 %.
+    // For a measured distance, the standard error of 32768 counts of 0 … 3 vetoes is below 0.3 %.
     EXPECT_NEAR(mean_distance(crossings), 11 / per_orbit, 0.01 * 11 / per_orbit);
     std::vector<double> counts(scheme.size(), 0);
     for (const std::int64_t crossing : crossings) {

@@ -47,7 +47,7 @@ TEST(LinearShift, OfFiveNodesIsTheOneOfThePaper) {
     }
 }
 
-/// In each phase a unit has at most one partner, whose partner it is; in a round, each once.
+/// Expects at most one partner per unit and phase, mutual, and each partner once in a round.
 void expect_each_pair_once(const LinearShift& shift) {
     std::set<std::pair<ReadoutIndex, BuilderIndex>> met;
     for (std::uint32_t phase = 0; phase < shift.phases(); ++phase) {
@@ -76,7 +76,7 @@ TEST(LinearShift, LetsEachPairMeetOnceInARound) {
     expect_each_pair_once(*LinearShift::folded(7, dummies));
     expect_each_pair_once(*LinearShift::unfolded(3, 8));
     expect_each_pair_once(*LinearShift::unfolded(8, 3));
-    // Folded in part, and not in the order of the slots.
+    // A partly folded schedule, whose units are not in the order of the slots.
     expect_each_pair_once(*make({2, no_unit, 0, 1}, {no_unit, 1, 0, 2}));
 }
 
@@ -113,7 +113,7 @@ TEST(LinearShift, WalksThroughAReadoutUnitsRound) {
 }
 
 TEST(LinearShift, OfTheMembersOfAnEpochNumbersThemInTheOrderOfTheirSlots) {
-    // Both, a readout unit, nobody, a builder unit, both.
+    // Slots with both units, a readout unit, no unit, a builder unit, and both units.
     const std::array<LinearShift::Member, 5> slots = {
         {{true, true}, {true, false}, {false, false}, {false, true}, {true, true}}};
     const LinearShift kept = *LinearShift::of_members(slots, true);

@@ -10,7 +10,7 @@ namespace {
 using base::microseconds;
 using base::Time;
 
-/// Cards of streams with an MFP every 10 µs, and when each of these was complete, in µs.
+/// Cards of streams with an MFP every 10 µs, and the times (µs) at which each MFP was complete.
 class ReadoutCardsScene {
   public:
     explicit ReadoutCardsScene(const std::vector<Time>& room)
@@ -20,7 +20,7 @@ class ReadoutCardsScene {
 
     void set_card_timer(std::uint32_t stream, Time at) { timers_.emplace(at, stream); }
 
-    /// Deals with all timers up to and at `us`. MFPs are taken in at once, but by who is busy.
+    /// Handles all timers up to time `us`. MFPs are accepted at once, except by busy streams.
     void run(std::int64_t us) {
         while (!timers_.empty() && timers_.begin()->first <= microseconds(us)) {
             const auto [at, stream] = *timers_.begin();

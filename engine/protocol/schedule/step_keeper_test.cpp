@@ -10,10 +10,10 @@ namespace {
 
 using Spans = std::vector<std::uint64_t>;
 
-/// Length of rounds in a network, by the span that the unit keeps.
+/// Length of rounds in a network, as a function of the unit's span.
 using LengthOf = std::function<std::int64_t(std::uint64_t)>;
 
-/// The spans of so many rounds.
+/// Plays a number of rounds, and returns their spans.
 Spans play(StepKeeper& keeper, std::uint32_t rounds, const LengthOf& length_us) {
     Spans spans;
     for (std::uint32_t round = 0; round < rounds; ++round) {
@@ -42,7 +42,7 @@ TEST(StepKeeper, WaitsAtEveryBarrierInStepAndAtTheLastOneOfARoundAlways) {
     }
 }
 
-/// Three rounds in step and three behind every fourth barrier, of which two each are judged.
+/// Three rounds with a wait at each barrier, three at every fourth; two of each three are judged.
 TEST(StepKeeper, TriesToLeaveStepAndComesBackWhereThatIsNotBetter) {
     for (const std::int64_t out_of_step : {985, 1000, 2000}) {  // a 64th of 1000 is 15.6
         StepKeeper keeper(100);
@@ -65,7 +65,7 @@ TEST(StepKeeper, LeavesStepAsFarAsRoundsGetShorter) {
               (Spans{1, 1, 1, 4, 4, 4, 16, 16, 16, 40, 40, 40, 40, 40}));
 }
 
-/// In the first one others may still keep another span, and at the start no sizes are known yet.
+/// In the first round other units may still have another span, and initially no sizes are known.
 TEST(StepKeeper, DoesNotJudgeTheFirstRoundOfASpan) {
     StepKeeper keeper(100);
     std::uint32_t round = 0;
@@ -73,7 +73,7 @@ TEST(StepKeeper, DoesNotJudgeTheFirstRoundOfASpan) {
               (Spans{1, 1, 1, 4, 4, 4, 1, 1}));
 }
 
-/// A failure makes all rounds longer, and those behind each barrier most.
+/// A failure makes all rounds longer, most of all those with a wait at each barrier.
 TEST(StepKeeper, BeginsAnewWhenTheLengthOfItsRoundsChangesAndComesBackWhenItIsAsItWas) {
     StepKeeper keeper(100);
     std::int64_t in_step = 1000;

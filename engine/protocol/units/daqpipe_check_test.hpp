@@ -1,4 +1,4 @@
-// For tests and fuzzing: what DAQPIPE's units promise, in any order of messages and with lost
+// For tests and fuzzing: invariants of DAQPIPE's units, for any order of messages and with lost
 // nodes.
 #pragma once
 
@@ -24,7 +24,7 @@ class CheckedDaqpipe : public CheckedProtocol<DaqpipeUnit> {
 
     [[nodiscard]] base::Time slot() const { return rules_.slot; }
     [[nodiscard]] bool is_push() const { return rules_.is_push; }
-    /// Whether the pair meets in the slot: each unit of the side of `units` has one partner.
+    /// Whether the two units are partners in the slot; each unit of one side then has one partner.
     [[nodiscard]] bool is_turn(ReadoutIndex readout, BuilderIndex builder, std::uint64_t slot,
                                std::uint32_t units) const {
         return rules_.slot == base::Time::zero() ||

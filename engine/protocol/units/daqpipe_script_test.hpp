@@ -1,4 +1,4 @@
-// For tests: a short run of a unit of DAQPIPE, by pulls in time slots.
+// For tests: a short run of a DAQPIPE unit that pulls in time slots.
 #pragma once
 
 #include "protocol/units/daqpipe_unit.hpp"
@@ -11,9 +11,9 @@ class DaqpipeScript : public RequestedScript<DaqpipeScript, DaqpipeUnit> {
     static constexpr DaqpipeRules rules = {
         .credits = 2, .parallel_sends = 1, .slot = base::microseconds(1)};
 
-    /// Inputs, and what the unit asks for. In an even slot it is readout unit 0's turn, in an odd
-    /// one readout unit 1's. An event has ten places; the last memory is taken first. The source
-    /// never delivers event 4, and event 2 lacks what node 1 has of it.
+    /// Inputs and outputs of the unit. Even slots are turns of readout unit 0, odd slots of readout
+    /// unit 1. An event has ten places, and the last memory is used first. The source never
+    /// delivers event 4, and event 2 lacks the fragment of node 1.
     static constexpr const char* expected = R"(
 > data | assigned 0 to 0 | assign 0 to builder 0
 > data | assigned 1 to 1 | assign 1 to builder 1

@@ -1,5 +1,5 @@
-// For tests and fuzzing: what pull building's units promise, in any order of messages, with lost
-// nodes and with messages that no unit has sent.
+// For tests and fuzzing: invariants of pull building's units, for any order of messages, with lost
+// nodes and with messages that no unit sends.
 #pragma once
 
 #include "protocol/units/pull_unit.hpp"

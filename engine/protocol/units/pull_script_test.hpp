@@ -1,4 +1,4 @@
-// For tests: a short run of a unit of pull building, for any configuration of its rules.
+// For tests: a short run of a unit of pull building, with rules that a test may change.
 #pragma once
 
 #include "protocol/units/pull_unit.hpp"
@@ -8,7 +8,7 @@ namespace daqloom::protocol {
 
 class PullScript : public RequestedScript<PullScript, PullUnit> {
   public:
-    /// An event each microsecond; an answer takes 100 ns, processing 250 ns.
+    /// One event per microsecond; an answer takes 100 ns, processing 250 ns.
     static PullRules rules() {
         PullRules rules;
         rules.arrivals = {.kind = ArrivalsConfig::Kind::deterministic, .rate_hz = 1e6};
@@ -19,9 +19,9 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
         return rules;
     }
 
-    /// Inputs, and what the unit asks for. Three fragments may be outstanding: of the second event
-    /// that is collected, the last is asked for when one of the first is here. The last memory
-    /// is taken first. Event 3 lacks what node 1 has of it.
+    /// Inputs and outputs of the unit. Three fragments may be outstanding, so the last fragment of
+    /// the second event is requested when one of the first event has arrived. The last memory is
+    /// used first. Event 3 lacks the fragment of node 1.
     static constexpr const char* expected = R"(
 > data
 > data
@@ -98,7 +98,7 @@ class PullScript : public RequestedScript<PullScript, PullUnit> {
         return outputs();
     }
 
-    /// Handles what is due at this time; an earlier timer is an error.
+    /// Handles what is due at this time. Records an error if the next timer is another time.
     void until(std::int64_t ns) {
         input("{} ns", ns);
         if (unit_.next_timer() != base::nanoseconds(ns)) {

@@ -1,6 +1,6 @@
 // For tests and fuzzing: a whole push event builder in virtual time. Messages take any time and
-// overtake each other, some come twice; in some runs units are lost, and the epoch is closed. Every
-// promise of the headers is checked against the plain model.
+// overtake each other, and some arrive twice. In some runs units are lost and the epoch is closed.
+// All invariants are checked against the plain model.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ class PushBuildingCheck : private PushBuildingModel {
   public:
     using PushBuildingModel::Summary;
 
-    /// The first bytes choose the configuration, each later one the size of an MFP, a delay or a
-    /// disturbance; when they are used up there are none of these any more.
+    /// Plays a run. The first bytes select the configuration; each later byte is the size of an
+    /// MFP, a delay or a disturbance. After the last byte, delays and disturbances end.
     static Summary play(std::span<const std::uint8_t> input) {
         PushBuildingCheck check(input);
         check.run();
@@ -129,7 +129,7 @@ class PushBuildingCheck : private PushBuildingModel {
     }
 
     [[nodiscard]] Time now() const { return timers_.now(); }
-    /// Delays go up to some windows.
+    /// Runs an action after a delay, which may be longer than a window.
     void later(std::function<void()> action) {
         at(now() + base::nanoseconds(input_.byte()), action);
     }
@@ -149,8 +149,8 @@ class PushBuildingCheck : private PushBuildingModel {
             action(node.unit, world);
         }
     }
-    /// A message that comes, and in some cases comes once more, which must have no effect. Unless
-    /// it is local it needs the epoch's transport.
+    /// Delivers a message, in some cases a second time, which must have no effect. Messages within
+    /// a node need no transport.
     template <class Action>
     void message(Node& node, Action action, bool is_local = false) {
         const bool twice = input_.byte() % 8 == 1;
@@ -254,7 +254,7 @@ class PushBuildingCheck : private PushBuildingModel {
                              unit_config_.phases_per_barrier == 1 &&
                              unit_config_.barrier_slack == 0 && !unit_config_.leaves_step;
         if (!is_closing_ && (by_time() || in_step)) {
-            // A write that ends now is over, whether its completion has come or not.
+            // A write that ends now counts as over, whether its completion has arrived or not.
             promise(std::ranges::none_of(writers_[w.builder],
                                          [=, this](const auto& other) {
                                              return other.first != r && other.second > now();
@@ -290,8 +290,8 @@ class PushBuildingCheck : private PushBuildingModel {
             promise(here.is_built == (here.landed == streams()),
                     "a MEP is built when its last MFP is there");
         });
-        // The completion comes at once, so that the check knows what is under way; later when that
-        // does not matter any more.
+        // The completion is immediate, so that the check knows the writes under way; after on_close
+        // it is delayed, because this knowledge is no longer needed.
         if (readout_fates_[r].is_closed) {
             later([this, r, w] { write_done(r, w); });
         } else {
@@ -392,8 +392,8 @@ class PushBuildingCheck : private PushBuildingModel {
                     "there is slack, or where it has left step");
         }
     }
-    /// Last barrier, up to this one and counted from 1, at which the unit waits: units out of step
-    /// wait at one per span, and at the last one of a round.
+    /// Last barrier (up to `reached`, counted from 1) at which the unit waits: units out of step
+    /// wait at one barrier per span, and at the last one of a round.
     [[nodiscard]] std::uint64_t last_awaited(ReadoutIndex r, std::uint64_t reached) const {
         const StepKeeper* keeper = unit_of(r).keeper();
         if (keeper == nullptr) {
@@ -405,7 +405,7 @@ class PushBuildingCheck : private PushBuildingModel {
 
     // ---- outputs of builder units -------------------------------------------------------------
 
-    /// The writes that a builder unit has let a readout unit make.
+    /// The writes that a builder unit has permitted a readout unit.
     struct LetGo {
         std::int64_t writes = 0;    ///< not begun
         std::int64_t not_here = 0;  ///< not here
@@ -415,7 +415,7 @@ class PushBuildingCheck : private PushBuildingModel {
         ++outputs_;
         const auto writing = std::ranges::count_if(
             let_go_[b], [](const auto& each) { return each.second.not_here > 0; });
-        // A single writer is followed ahead of time.
+        // The next writer after a single one is permitted ahead of time, so there may be two.
         promise(writing < std::max<std::int64_t>(unit_config_.writers, 2),
                 "a builder unit lets so many write at a time");
         const auto asked = asked_[{r, b}].extract(request);
@@ -427,7 +427,7 @@ class PushBuildingCheck : private PushBuildingModel {
             gone_[{r, b, request}] = writes;
         }
     }
-    /// The builder unit hears that a readout unit makes fewer writes than it has asked for.
+    /// The builder unit is notified that a readout unit makes fewer writes than requested.
     void withdrawn(ReadoutIndex r, BuilderIndex b, const UnitMessage& message) {
         asked_[{r, b}].erase(message.number);
         if (const auto gone = gone_.extract({r, b, message.number}); !gone.empty()) {
@@ -499,7 +499,7 @@ class PushBuildingCheck : private PushBuildingModel {
 
     // ---- the end of the epoch -----------------------------------------------------------------
 
-    /// Units are lost, which each of the others learns at some time.
+    /// Loses the units of a wave. Each of the other units learns this at some later time.
     void close(std::uint32_t wave) {
         if (next_mep_) {
             return;
@@ -599,9 +599,9 @@ class PushBuildingCheck : private PushBuildingModel {
     base::WireClock write_time_{write_rate};
     std::map<BuilderIndex, std::map<ReadoutIndex, Time>> writers_;  ///< until when
     std::map<BuilderIndex, std::uint64_t> answered_at_close_;       ///< turns
-    /// Units, by the first of their group and generation.
+    /// Number of units that have entered, by the first unit of their group and the generation.
     std::map<std::pair<ReadoutIndex, std::uint64_t>, std::ptrdiff_t> entered_;
-    /// Writes, by request, that have not been let go; and of those that have.
+    /// Writes by request: in `asked_` not yet permitted, in `gone_` permitted.
     std::map<std::pair<ReadoutIndex, BuilderIndex>, std::map<std::uint64_t, std::uint64_t>> asked_;
     std::map<std::tuple<ReadoutIndex, BuilderIndex, std::uint64_t>, std::int64_t> gone_;
     std::map<BuilderIndex, std::map<ReadoutIndex, LetGo>> let_go_;

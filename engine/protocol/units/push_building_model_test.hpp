@@ -1,5 +1,5 @@
-// For tests and fuzzing: what a plain model knows of a push event builder, and what it promises of
-// a MEP and of a whole run.
+// For tests and fuzzing: a plain model of a push event builder, with invariants of each MEP and of
+// a whole run.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class PushBuildingModel : protected PushBuildingSystem {
     };
 
   protected:
-    /// Half-open, in a buffer.
+    /// A half-open range of bytes in a buffer.
     struct Region {
         Bytes from = 0;
         Bytes to = 0;
@@ -96,7 +96,7 @@ class PushBuildingModel : protected PushBuildingSystem {
     // ---- a MEP --------------------------------------------------------------------------------
 
     Mep& mep(MepId id) { return meps_.at(static_cast<std::size_t>(id)); }
-    /// From the start of the MEP, by adding up.
+    /// Offset of an MFP from the start of the MEP, as a sum of sizes.
     [[nodiscard]] Bytes offset(MepId id, ReadoutIndex r, StreamIndex s) {
         const auto [header, alignment] = builder_config_.layout;
         Bytes sum = rounded(header, alignment);
@@ -119,7 +119,7 @@ class PushBuildingModel : protected PushBuildingSystem {
     }
     [[nodiscard]] static bool overlap(Region a, Region b) { return a.from < b.to && b.from < a.to; }
 
-    /// Compares a MEP while it is delivered, when the driver may ask for its contents.
+    /// Compares the contents of a MEP during its delivery, when the driver may read them.
     void compare_contents(BuilderIndex b, MepId id) {
         const PushBuilder& builder = this->builder(b);
         promise(builder.streams() == streams(), "it has the streams of all readout units");
@@ -139,8 +139,8 @@ class PushBuildingModel : protected PushBuildingSystem {
 
     // ---- the end of the epoch -----------------------------------------------------------------
 
-    /// Also when the epoch is closed: a MEP that every readout unit wants answered, as none is
-    /// lost.
+    /// Whether the MEP may be answered. After on_close: only if every readout unit requires an
+    /// answer, as none is lost.
     [[nodiscard]] bool may_answer(BuilderIndex b, MepId id) const {
         const Fate<ReadoutIndex>& fate = builder_fates_[b];
         if (!fate.is_closed) {

@@ -1,5 +1,5 @@
-// For tests and fuzzing: a whole push event builder as arbitrary bytes choose it, units of linear
-// shifting on nodes, and which of them are lost.
+// For tests and fuzzing: a push event builder of linear-shift units on nodes, configured by
+// arbitrary bytes, which also select the lost units.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class PushBuildingSystem {
     explicit PushBuildingSystem(std::span<const std::uint8_t> input)
         : input_(input), shift_(choose_shift()) {
         choose_units();
-        // Units leave step in the fourth round at the earliest.
+        // Units that may leave step do so in the fourth round at the earliest.
         unit_config_.rounds = 1 + input_.byte() % (unit_config_.leaves_step ? 12 : 4);
         builder_config_.builders = shift_.builders();
         for (const ReadoutIndex r : base::IndexRange<ReadoutIndex>(shift_.readouts())) {
@@ -152,7 +152,7 @@ class PushBuildingSystem {
         return *LinearShift::folded(slots, dummies);
     }
 
-    /// Builder units of folded systems are on the nodes of readout units.
+    /// Places units on nodes; in folded systems, builder units are on the nodes of readout units.
     void place_units() {
         const auto put = [this](ReadoutIndex r, BuilderIndex b) {
             ShiftUnitConfig config = unit_config_;
@@ -192,7 +192,7 @@ class PushBuildingSystem {
         unit_config_.leaves_step = (barriers >> 4 & 1) != 0;
         unit_config_.phases_under_way = 1U + input_.byte() % 3;
         unit_config_.keeps_dummies = input_.byte() % 2 == 0;
-        // 64 B take 64 ns: between one and three of the largest MFPs fit into a window.
+        // A write of 64 B takes 64 ns: a window has time for one to three of the largest MFPs.
         unit_config_.grace = base::nanoseconds(input_.byte() % 20);
         unit_config_.window = unit_config_.grace + base::nanoseconds(64 + input_.byte() % 128);
         unit_config_.readout.announced_meps = 1U + input_.byte() % 3;
@@ -205,7 +205,7 @@ class PushBuildingSystem {
         builder_config_.when_full = static_cast<WhenFull>(input_.byte() % 2);
         closes_ = input_.byte() % 2 == 1;
         builder_config_.when_incomplete = static_cast<WhenIncomplete>(input_.byte() % 2);
-        // From too small for most to never full.
+        // Buffers from too small for most MEPs to never full.
         builder_config_.output_buffer = builder_config_.when_full == WhenFull::wait
                                             ? Bytes{3'000}
                                             : 1 + Bytes{input_.byte()} * input_.byte() / 8;

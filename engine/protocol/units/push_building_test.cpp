@@ -1,4 +1,4 @@
-// The machines of push event building together, in virtual time.
+// The machines of push event building in one system, in virtual time.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -34,7 +34,7 @@ TEST(PushBuilding, KeepsItsPromisesUnderRandomSizesAndDelays) {
         all.unanswered += run.unanswered;
         all.lost += run.lost;
     }
-    // All that can happen has happened, and more than once.
+    // All kinds of runs must have occurred, more than once.
     EXPECT_GT(built[PhaseChange::by_count], 1'000U);
     EXPECT_GT(built[PhaseChange::by_time], 500U);
     for (const auto& [barrier, meps] : built_with) {

@@ -1,7 +1,7 @@
 // For tests and fuzzing: units whose builder units request fragments, on nodes in virtual time,
-// until nodes are lost and the epoch is closed. Messages, which travel encoded, and writes take any
-// time; sources may stop; a message or a fragment may come that no unit has sent. Every promise of
-// the units is checked against a plain model.
+// until nodes are lost and the epoch is closed. Encoded messages and writes take any time; sources
+// may stop; messages and fragments may arrive that no unit has sent. All invariants of the units
+// are checked against a plain model.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@
 
 namespace daqloom::protocol {
 
-/// Rules of a protocol (`daqpipe_check_test.hpp`, `pull_check_test.hpp`), drawn from bytes, and
-/// what its units promise where the protocol promises more than this.
+/// Rules of a protocol (`daqpipe_check_test.hpp`, `pull_check_test.hpp`), drawn from bytes, and its
+/// additional invariants beyond those checked here.
 template <class U>
 class CheckedProtocol {
   public:
@@ -75,7 +75,7 @@ class RequestedCheck {
                                   &Summary::lost_requests, &Summary::from_lost,  &Summary::late,
                                   &Summary::absent,        &Summary::strange};
 
-    /// Sums of so many random runs, up to the first that breaks a promise.
+    /// Sums over `runs` random runs, up to the first run that breaks an invariant.
     static Summary play_random(std::uint64_t runs) {
         Summary all;
         for (std::uint64_t seed = 0; seed < runs && all.broken_promise.empty(); ++seed) {
@@ -90,7 +90,7 @@ class RequestedCheck {
         return all;
     }
 
-    /// The first bytes choose the configuration, each later one a delay.
+    /// Plays a run. The first bytes select the configuration; each later byte is a delay.
     static Summary play(std::span<const std::uint8_t> input) {
         RequestedCheck check(input);
         check.run();
@@ -105,7 +105,7 @@ class RequestedCheck {
     using NodeFate = Fate<NodeIndex>;
 
     static constexpr std::uint64_t events = Protocol::events;
-    /// Slots are longer when the epoch should long be over, as nodes have patience.
+    /// Slots become longer when the epoch should be over, because nodes wait for data for a second.
     static constexpr Time long_slot = base::milliseconds(10);
     static constexpr std::uint64_t short_slots = 1'000;
     static constexpr std::uint64_t most_slots = 2'000;
@@ -256,7 +256,7 @@ class RequestedCheck {
         compare_at_the_end();
     }
 
-    /// An input of the node's unit: `input(unit, world)`.
+    /// Gives an input to the node's unit, by a call of `input(unit, world)`.
     template <class Input>
     void give(NodeIndex n, Input input) {
         World world{*this, n};
@@ -265,7 +265,7 @@ class RequestedCheck {
         await_timer(n);
     }
 
-    /// The source delivers as long as it has something and is given back what it needs.
+    /// The source delivers while it has fragments and the unit has given back enough memory.
     void feed(NodeIndex n) {
         Node& node = nodes_[n];
         if (std::exchange(node.is_fed, true)) {
@@ -368,8 +368,8 @@ class RequestedCheck {
         }
     }
 
-    /// Delivers a message to a node, unless the node is dead or the epoch has ended; lost nodes
-    /// still receive it.
+    /// Delivers a message to a node, unless the node is dead or the epoch has ended. Lost nodes
+    /// receive messages after the end, too.
     void message(NodeIndex to, std::function<void()> action) {
         later([this, to, action = std::move(action)] {
             if (!fates_[to].is_dead() && (!next_event_ || fates_[to].is_lost)) {
@@ -532,7 +532,7 @@ class RequestedCheck {
             "fragments of a builder unit in flight keep within their limit");
     }
 
-    /// The event needs no memory any more.
+    /// Releases the event's memory.
     void release(NodeIndex b, EventId id) {
         for (const auto& [readout, place] : event(id).places) {
             taken_.erase({b, place});
@@ -613,7 +613,7 @@ class RequestedCheck {
 
     // ---- model --------------------------------------------------------------------------------
 
-    /// Fragments of the event that the builder unit has asked for and waits for.
+    /// Fragments of the event that the builder unit has requested and that have not arrived.
     [[nodiscard]] std::uint64_t in_flight(NodeIndex b, EventId id) {
         const Event& asked = event(id);
         return static_cast<std::uint64_t>(std::ranges::count_if(asked.places, [&](const auto& of) {
@@ -673,7 +673,7 @@ class RequestedCheck {
         }
         for (const NodeIndex n : nodes_.indices()) {
             const Node& node = nodes_[n];
-            // A lost event manager may have sent messages that the unit does not wait for any more.
+            // A lost event manager may have sent messages that the unit no longer expects.
             promise(fates_[n].sees_lost[readout_node_[ReadoutIndex()]] ||
                         node.unit.unexpected_messages() == node.strange_messages,
                     "a unit meets nothing unexpected");

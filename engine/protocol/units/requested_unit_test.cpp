@@ -1,5 +1,5 @@
 // Units whose builder units request fragments, in a world that delays and reorders messages and
-// writes, loses nodes, and sends messages that no unit sends.
+// writes, loses nodes, and also delivers messages that no unit sends.
 #include "protocol/units/requested_unit.hpp"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,7 @@ namespace {
 
 using base::Time;
 
-/// Expects that all promises are kept, and that all that can happen has happened, and more than
-/// once.
+/// Expects that all invariants hold, and that all kinds of inputs have occurred, more than once.
 template <class Check>
 void expect_promises_kept(std::uint64_t lost_requests, std::uint64_t strange) {
     const auto all = Check::play_random(3'000);
@@ -36,7 +35,7 @@ TEST(PullUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
     expect_promises_kept<PullCheck>(0, 5'001);
 }
 
-/// A world in which nothing happens but arrivals at the event manager.
+/// A world that only records arrivals at the event manager.
 struct Quiet {
     std::vector<Time> arrivals;
 
@@ -60,7 +59,7 @@ TEST(PullUnit, TellsWhenAnEventWasTakenNotWhenItWasPlanned) {
     ASSERT_TRUE(unit);
     Quiet world;
     const auto at = [](std::int64_t ns) { return base::seconds(5) + base::nanoseconds(ns); };
-    // One is planned each microsecond; from the third on, they wait for a builder unit.
+    // One event arrives each microsecond. From the third one on, events wait for a builder unit.
     for (const std::int64_t ns : {999, 1'000, 3'700, 3'900, 4'001}) {
         unit->on_time(at(ns), world);
     }

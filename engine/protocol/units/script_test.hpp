@@ -1,4 +1,4 @@
-// For tests: inputs and outputs of a unit, in words, one line for each input.
+// For tests: inputs and outputs of a unit, in words, with one line per input.
 #pragma once
 
 #include <fmt/format.h>
@@ -37,9 +37,9 @@ class Script {
     std::string outputs_;
 };
 
-/// Script of a unit whose builder unit requests fragments, on node 0 of two nodes that read out and
+/// Script of a unit on node 0, whose builder unit requests fragments. Both nodes read out and
 /// build; node 1 is lost. The builder unit's memory has ten places per event, and a fragment has
-/// seven bytes. `Self` is the script, and the unit's world.
+/// seven bytes. `Self` is the derived script, which is also the unit's world.
 template <class Self, class PlayedUnit>
 class RequestedScript : public Script {
   public:

@@ -1,5 +1,5 @@
-// For tests: a short run of the unit on node 0 of two. Both nodes read out two streams and build;
-// phases change behind a tournament; node 1 is lost in round 1.
+// For tests: a short run of the unit on node 0 of two. Both nodes read out two streams and build.
+// Phases change after a tournament barrier. Node 1 is lost in round 1.
 #pragma once
 
 #include <fmt/ranges.h>
@@ -18,7 +18,7 @@ class ShiftScript : public Script {
   public:
     static constexpr std::uint32_t nodes = 2;
     static constexpr std::uint32_t streams = 2;
-    /// Multiples of any alignment, so that a MEP looks alike whatever the alignment.
+    /// Multiples of any alignment, so that a MEP has the same layout for all alignments.
     static constexpr std::array<base::Bytes, streams> sizes = {64, 128};
 
     static std::string play(const ShiftUnitConfig& config) {
@@ -29,9 +29,9 @@ class ShiftScript : public Script {
         return ShiftScript(config, std::move(*unit)).run();
     }
 
-    /// Inputs, and what the unit asks for. Two rounds are buffered, so that the fifth MFP of a
-    /// stream waits; announcements to a builder unit go one MEP at a time. In a tournament of two,
-    /// unit 0 releases unit 1. What node 1 was to write to MEP 2 never comes.
+    /// Inputs and outputs of the unit. Two rounds are buffered, so that the fifth MFP of a stream
+    /// waits; one MEP at a time is announced to a builder unit. In a tournament of two, unit 0
+    /// releases unit 1. Node 1 never writes its MFPs of MEP 2.
     static constexpr const char* expected = R"(
 > start | stage 0: entering | timer 0 at 1 ns
 > data | admitted 0.0 | admitted 0.1 | announce 0 to builder 0: [64, 128]
@@ -148,7 +148,7 @@ class ShiftScript : public Script {
         return outputs_ + "\n";
     }
 
-    /// Both announce it, and its readout unit hears of the grant.
+    /// Both nodes announce the MEP, and its readout unit receives the grant.
     void build(std::uint64_t mep) {
         for (std::uint32_t node = 0; node < nodes; ++node) {
             input("announce {} by {}", mep, node);

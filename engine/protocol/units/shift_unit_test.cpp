@@ -16,12 +16,12 @@ using base::Bytes;
 using base::Outputs;
 using base::Time;
 
-/// A unit and what it asked for since the last look, in words; buffers and announcements aside.
+/// A unit and its outputs since the last check, in words, without buffers and announcements.
 class Scene : public base::Transcript {
   public:
     Scene(ShiftUnitConfig config, const LinearShift& shift)
         : unit(*ShiftUnit::make(config, shift)), builders_(shift.builders()) {}
-    /// A unit that has started with so many MFPs that it may write.
+    /// A unit that has started, with `mfps` granted MFPs.
     Scene(const ShiftUnitConfig& config, const LinearShift& shift, std::uint64_t mfps)
         : Scene(config, shift) {
         granted(0, mfps);
@@ -69,7 +69,7 @@ class Scene : public base::Transcript {
     Outputs start(Time at = Time::zero()) {
         return after([&] { unit.on_start(at, now, *this); });
     }
-    /// MFPs of 10 B, and the builders have room for them.
+    /// Generates `count` MFPs of 10 B, which the builder units grant.
     void granted(std::uint64_t first, std::uint64_t count) {
         for (std::uint64_t mep = first; mep < first + count; ++mep) {
             unit.on_data(StreamIndex(0), 10, *this);
@@ -116,7 +116,7 @@ class Scene : public base::Transcript {
         });
     }
 
-    /// A builder unit answers all its turns before this one.
+    /// A builder unit reports that it answers only its turns before `turn`.
     void last_answer(std::uint32_t builder, std::uint64_t turn) {
         receive(ReadoutIndex::none(), BuilderIndex(builder),
                 {UnitMessage::Kind::last_answer, 0, turn, {}});
@@ -191,7 +191,7 @@ TEST(ShiftUnit, EntersABarrierWithNothingUnderWay) {
     auto config = by_count(0, 2, ShiftBarrier::external);
     config.phases_under_way = 3;
     config.phases_per_barrier = 3;
-    // Slot 2 is a dummy: the last phase before the barrier is idle.
+    // The last phase before the barrier is idle, because slot 2 is a dummy.
     Scene scene(config, two_of_three_slots(), 2);
     EXPECT_EQ(scene.phase(), (Outputs{"write 0 to 0", "ready 1"}));
     EXPECT_EQ(scene.phase(), (Outputs{"write 1 to 1", "ready 2"}));
@@ -223,8 +223,8 @@ TEST(ShiftUnit, ADummysPhaseLastsAsLongAsTheOneBefore) {
     }
 }
 
-/// Its copy to itself and the time for which a builder unit let it wait are not of a phase's
-/// length: with them, nodes lose their places in the ring at the end of a round.
+/// The measured length of a phase excludes the copy within the node and the wait for the builder
+/// unit. Otherwise nodes would lose their places in the ring at the end of a round.
 TEST(ShiftUnit, ADummysPhaseLastsAsLongAsTheLastWriteToAnotherNodeThatItsBuilderUnitLet) {
     const LinearShift shift = two_of_three_slots();
     auto config =
@@ -282,8 +282,8 @@ TEST(ShiftUnit, GoesOnWithSlackUntilItIsSoManyBarriersAhead) {
     EXPECT_EQ(scene.unit.counters().unexpected, 1U);
 }
 
-/// Unit 1 of two, whose turns are those of builder 1, of a dummy and of builder 0. Three rounds in
-/// step take 40 ns each, as the other one is late; out of step they take 30 ns, until a failure.
+/// Unit 1 of two has turns with builder unit 1, a dummy and builder unit 0. Three rounds in step
+/// take 40 ns each, because the other unit is late; out of step they take 30 ns, until a failure.
 TEST(ShiftUnit, LeavesStepWhileThatMakesRoundsShorterAndWaitsAtTheEndOfEach) {
     auto config = by_count(1, 2, ShiftBarrier::external);
     config.leaves_step = true;
@@ -343,8 +343,8 @@ TEST(ShiftUnit, LeavesStepWhileThatMakesRoundsShorterAndWaitsAtTheEndOfEach) {
     EXPECT_EQ(scene.unit.counters().unexpected, 0U);
 }
 
-/// Three units: each waits for the next one; with builder units that let one write at a time, only
-/// the last waits, for the first.
+/// Of three units, each waits for the next one. If builder units permit one writer at a time, only
+/// the last unit waits, for the first.
 TEST(ShiftUnit, WaitsForItsNeighbourOnly) {
     const LinearShift shift = *LinearShift::folded(3);
     Scene scene(by_count(1, 3, ShiftBarrier::neighbour), shift, 3);
@@ -377,7 +377,7 @@ TEST(ShiftUnit, EntersABarrierEveryFewPhases) {
     config.phases_per_barrier = 2;
     config.rounds = 2;
     Scene scene(config, *LinearShift::folded(3), 6);
-    // Six phases, a barrier after the second, the fourth and the last.
+    // Six phases, with a barrier after the second, the fourth and the last.
     EXPECT_EQ(scene.phase(), Outputs{"write 0 to 0"});
     EXPECT_EQ(scene.written(0), Outputs{"ready 1"});
     EXPECT_EQ(scene.phase(), Outputs{"write 1 to 1"});
@@ -424,7 +424,7 @@ TEST(ShiftUnit, SpendsADummysPhaseInTheBarrier) {
 }
 
 TEST(ShiftUnit, ShiftsByTimeWindowsWithAGracePeriod) {
-    // Windows of 100 ns, the last 25 of which are grace; 10 B take 10 ns at 8 Gb/s.
+    // Windows of 100 ns, including a grace period of 25 ns; 10 B take 10 ns at 8 Gb/s.
     ShiftUnitConfig config{{.change = PhaseChange::by_time,
                             .window = base::nanoseconds(100),
                             .grace = base::nanoseconds(25)},
@@ -438,14 +438,14 @@ TEST(ShiftUnit, ShiftsByTimeWindowsWithAGracePeriod) {
     Scene scene(config, *LinearShift::folded(2));
     scene.granted(0, 40);
     EXPECT_EQ(scene.start(base::nanoseconds(1'000)), Outputs{"timer 1000"});
-    // From 1000 to 1075 ns seven writes of 10 ns fit.
+    // Seven writes of 10 ns fit between 1000 and 1075 ns.
     const Outputs first = scene.timer(1'000);
     EXPECT_EQ(first, (Outputs{"write 0 to 0", "write 2 to 0", "write 4 to 0", "write 6 to 0",
                               "write 8 to 0", "write 10 to 0", "write 12 to 0", "timer 1100"}));
     EXPECT_EQ(scene.timer(1'050), Outputs{"timer 1100"});     // too early
     EXPECT_EQ(scene.timer(1'145).size(), 4U);                 // late: three writes until 1175
     EXPECT_EQ(scene.unit.readout()->counters().overran, 7U);  // none has been completed
-    // A whole window late: phase 2, to builder 0, was missed.
+    // The timer is a whole window late, so phase 2, with builder unit 0, was missed.
     EXPECT_EQ(scene.timer(1'365), (Outputs{"write 7 to 1", "timer 1400"}));
     EXPECT_EQ(scene.unit.step(), 3U);
     EXPECT_EQ(scene.unit.counters().skipped_steps, 1U);
@@ -463,7 +463,7 @@ TEST(ShiftUnit, SaysHowLongTheLastAnswerTookWithoutTheTimeForWhichItWasHeld) {
     EXPECT_EQ(scene.phase(), Outputs{"request 2 to 1, round trip 70000 ps"});
 }
 
-/// Its window begins at 1 000 ns by its own clock, at 10 ns by the one that answers go by.
+/// The window begins at 1 000 ns of the node's clock, or 10 ns of the clock that times answers.
 TEST(ShiftUnit, TakesNoTimeBetweenTwoClocksForARoundTrip) {
     ShiftUnitConfig config{
         {.change = PhaseChange::by_time, .pace = Pace::builder, .window = base::nanoseconds(100)},

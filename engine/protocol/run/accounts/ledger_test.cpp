@@ -1,4 +1,4 @@
-// Fates of a run's MEPs, from invented counters, by hand.
+// Fates of a run's MEPs, derived from invented counters.
 #include "protocol/run/accounts/ledger.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class Books {
     std::map<UnitIndex, NamedCounters> counters_;
 };
 
-/// MEPs 0 to 6 of three units that take turns: 3, 2 and 2 of them.
+/// MEPs 0 to 6 of three units that take turns: their shares are 3, 2 and 2 MEPs.
 TEST(Ledger, UnitsThatBuiltTheirShareLeaveNothing) {
     Books books;
     Ledger ledger(true);
@@ -47,7 +47,7 @@ TEST(Ledger, UnitsThatBuiltTheirShareLeaveNothing) {
     EXPECT_EQ(ledger.balance(7, books.totals()), Balance());
 }
 
-/// Unit 1 was granted 2 of its 5 MEPs and built 1; in the next epoch another 2 are under way.
+/// Unit 1 granted 2 of its 5 MEPs and built 1. In the next epoch another 2 MEPs are in flight.
 TEST(Ledger, TheBalanceOfEndedEpochsLeavesOutWhatIsInFlight) {
     Books books;
     Ledger ledger(true);
@@ -61,7 +61,7 @@ TEST(Ledger, TheBalanceOfEndedEpochsLeavesOutWhatIsInFlight) {
     EXPECT_EQ(ledger.balance(15, books.totals()), (Balance{.unfinished = 3, .skipped = 3}));
 }
 
-/// MEPs 0 to 11, six of them of unit 1: it was granted 4, built 2, dropped 1 and was killed.
+/// MEPs 0 to 11, six of them of unit 1, which granted 4, built 2, dropped 1 and was then killed.
 TEST(Ledger, GrantedAndNotBuiltIsUnfinishedAndNeverGrantedIsSkipped) {
     Books books;
     Ledger ledger(true);
@@ -91,7 +91,7 @@ TEST(Ledger, WhereNoTurnsAreTakenOnlyAllUnitsTogetherHaveAShare) {
     EXPECT_EQ(ledger.balance(12, books.totals()), Balance({.twice = 2}));
 }
 
-/// Epoch of MEPs 0 to 9 with units 0 and 1; unit 1 is lost, and epochs without it follow.
+/// Unit 1 is lost after an epoch of MEPs 0 to 9 with units 0 and 1; epochs without it follow.
 TEST(Ledger, WhatALostUnitTellsLateBelongsToTheEpochInWhichItWas) {
     Books books;
     Ledger ledger(true);
@@ -109,7 +109,7 @@ TEST(Ledger, WhatALostUnitTellsLateBelongsToTheEpochInWhichItWas) {
     EXPECT_EQ(ledger.balance(22, books.totals()), Balance({.skipped = 1}));
 }
 
-/// Each MEP of each epoch gets a fate, by chance; the ledger finds those that no counter has.
+/// Gives each MEP of each epoch a random fate. The ledger must find those that no counter shows.
 TEST(Ledger, AllThatWasBegunHasAFate) {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
         base::RandomStream random(seed, "fates");

@@ -24,7 +24,7 @@ TEST(Tally, AReadingOfAnotherProcessIsKnownByItsShorterLife) {
     tally.read({{{"elapsed_s", 5.0}, {"meps_built", 10}, {"phases", 1}}});
     EXPECT_TRUE(tally.begins_anew({{{"elapsed_s", 4.0}}}));
     EXPECT_FALSE(tally.begins_anew({{{"elapsed_s", 5.0}}}));
-    // Nothing of the 12 and 7 has been counted before, though neither is less than it was.
+    // Counts 12 and 7 of the new process are all new, though not below the previous ones.
     tally.read({{{"elapsed_s", 4.0}, {"meps_built", 12}, {"phases", 7}}});
     EXPECT_EQ(tally.totals().number("elapsed_s"), 9.0);
     EXPECT_EQ(tally.totals().count("meps_built"), 22);
