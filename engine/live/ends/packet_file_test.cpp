@@ -19,7 +19,7 @@ class PacketFiles : public FolderTest {
         return path(name);
     }
 
-    /// Writes packets without an index, like older files.
+    /// Writes packets to a file without an index, like files of earlier versions.
     std::string write_plain(const std::vector<Packet>& packets, const std::string& name = "a.mfp") {
         const auto whole = write(packets, name);
         std::filesystem::remove(whole + index_ending);
@@ -37,7 +37,7 @@ std::vector<Packet> mfps(std::uint32_t count, std::uint32_t packing, Bytes fragm
     return packets;
 }
 
-/// The packets of a file, and why there are no more.
+/// The packets of a file, and the reason why reading ended.
 template <class File>
 std::pair<std::vector<Packet>, std::string> read(File& file) {
     std::vector<Packet> packets;
@@ -59,7 +59,7 @@ std::pair<std::vector<Packet>, std::string> contents(const std::string& path) {
 }
 
 TEST_F(PacketFiles, GiveBackWhatWasWritten) {
-    // Packets of about 700 bytes, and of 2 MB and more, which the reader's memory has to grow for.
+    // Packets of about 700 bytes, and of 2 MB and more, for which the reader's memory must grow.
     auto packets = mfps(3000, 10, 65);
     for (Packet& packet : mfps(3, 1000, 2500)) {
         packets.push_back(std::move(packet));
@@ -120,7 +120,7 @@ TEST_F(PacketFiles, FailAgainAfterTheyFailed) {
     EXPECT_EQ(read(*file), std::pair(std::vector<Packet>(), why));
 }
 
-/// Packets of a file that are read behind each damage, and the places where it was skipped.
+/// Packets of a file that are read, also behind damage, and the offsets of the damaged places.
 std::pair<std::vector<Packet>, std::vector<Bytes>> read_on(const std::string& path) {
     auto file = base::value_of(MfpFile::open(path));
     std::vector<Packet> packets;
@@ -147,7 +147,7 @@ void overwrite(const std::string& path, std::size_t at, std::uint8_t mask) {
     file.put(static_cast<char>(before ^ mask));
 }
 
-/// Any byte of a packet may be damaged with an index; without, one of those that give its size.
+/// With an index any byte of a packet may be damaged; without, one of the bytes for its size.
 TEST_F(PacketFiles, GoOnBehindWhatIsDamaged) {
     constexpr std::uint32_t kPackets = 12;
     const auto packets = mfps(kPackets, 6, 40);
@@ -196,7 +196,7 @@ TEST_F(PacketFiles, GiveTheWholePacketBetweenTwoDamagedOnes) {
     }
 }
 
-/// A fragment may hold anything, also what looks like the next packet.
+/// Fragments may contain any bytes, even bytes that look like a packet.
 TEST_F(PacketFiles, TakeNoPacketOutOfADamagedOne) {
     const auto inner = mfps(4, 1, 40);
     std::vector<Packet> packets;

@@ -1,4 +1,4 @@
-// For tests: MFPs of a generator, MEPs of MFPs, and files of packets in a folder of their own.
+// For tests: generated MFPs, MEPs of MFPs, and files of packets in a temporary folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ inline Packet mfp_of(const protocol::MfpGenerator& generator, std::uint64_t numb
     return mfp;
 }
 
-/// The MEP of MFPs of the sources 0, 1, …; those that are empty are missing.
+/// The MEP of MFPs from sources 0, 1, …; an empty MFP stands for a missing one.
 inline Packet mep_of(std::uint64_t number, std::uint32_t events, const std::vector<Packet>& mfps) {
     auto at = protocol::mep_overhead(static_cast<std::uint32_t>(mfps.size()));
     std::vector<protocol::MepEntry> entries;
@@ -61,7 +61,7 @@ inline Packet mep_of(std::uint64_t number, std::uint32_t events, const std::vect
     return mep;
 }
 
-/// Has a folder, which is removed at the end of the test.
+/// A test with a temporary folder, which is removed at the end of the test.
 class FolderTest : public testing::Test {
   protected:
     FolderTest() {

@@ -11,7 +11,7 @@ using protocol::DataFault;
 
 constexpr std::uint16_t kFragments = 3;
 
-/// An MFP of any bytes, which no generator has made.
+/// An MFP of arbitrary bytes, which is not generated data.
 Packet any_mfp(std::uint16_t source_id, std::uint64_t number) {
     const Packet payload(5 + number % 7, static_cast<std::uint8_t>(number * 31 + source_id));
     const std::vector<protocol::MfpFragment> fragments(kFragments, {.type = 9, .payload = payload});
@@ -23,13 +23,13 @@ Packet any_mfp(std::uint16_t source_id, std::uint64_t number) {
     return mfp;
 }
 
-/// The MFP as a replay sends it under another number.
+/// The MFP as a replay sends it, with a new number.
 Packet replayed(Packet mfp, std::uint64_t number) {
     protocol::put_number<std::uint64_t>(mfp, 8, number * kFragments);
     return mfp;
 }
 
-/// Numbers 4 to 8 of two streams; the first is in two files, and lacks number 7.
+/// Recording of MFPs 4 to 8 of two streams. The first stream has two files and lacks MFP 7.
 class RecordedChecksumsTest : public FolderTest {
   protected:
     void SetUp() override {
@@ -49,7 +49,7 @@ class RecordedChecksumsTest : public FolderTest {
     [[nodiscard]] RecordedChecksums checksums(base::Bytes most_read = 1'000'000) const {
         return {base::value_of(Recording::open(folder_, kFragments)), kFragments, most_read};
     }
-    /// The MEP with this number of a replay in a loop of 4 to 8.
+    /// The MEP with this number, in a replay that repeats MFPs 4 to 8.
     static Packet replayed_mep(std::uint64_t number) {
         const std::uint64_t recorded = 4 + number % 5;
         return mep_of(number, kFragments,

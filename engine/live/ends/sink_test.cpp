@@ -33,7 +33,7 @@ std::vector<protocol::MfpGenerator> streams_of(std::uint16_t count) {
     return streams;
 }
 
-/// A MEP of all streams but one that is missing.
+/// A MEP of all streams, one of which may be missing.
 Packet mep_of(const std::vector<protocol::MfpGenerator>& streams, std::uint64_t number,
               std::size_t missing = ~std::size_t{0}) {
     std::vector<Packet> mfps;
@@ -67,7 +67,7 @@ class SinkTest : public FolderTest {
         }
         FAIL() << "the sink takes nothing";
     }
-    /// Gives a sink MEPs 0, 1, …, one of which lacks a stream, from its start to its end.
+    /// Passes MEPs 0, 1, … to a sink and stops it. One of the MEPs may lack a stream.
     void play(Sink& sink, const std::vector<protocol::MfpGenerator>& streams, std::uint64_t meps,
               std::uint64_t incomplete = ~std::uint64_t{0}) {
         sink.start();
@@ -76,7 +76,7 @@ class SinkTest : public FolderTest {
         }
         sink.stop();
     }
-    /// Writes MEPs to files with the prefix "run".
+    /// Makes a consumer that writes MEPs to files with the prefix "run".
     [[nodiscard]] std::unique_ptr<MepConsumer> file_consumer(
         base::Bytes bytes_per_file = FileSinkConfig().bytes_per_file) {
         return base::value_of(write_meps({.prefix = path("run"), .bytes_per_file = bytes_per_file},
@@ -128,7 +128,7 @@ TEST_F(SinkTest, TakesAllThatWasCommittedBeforeItIsStopped) {
     EXPECT_EQ(unit_.meps_repeated, 1U);
 }
 
-/// Reports its end.
+/// A consumer that reports its call of `finish`.
 class Finished final : public MepConsumer {
   public:
     void consume(std::uint64_t /*mep*/, std::span<const std::uint8_t> /*bytes*/) override {}
@@ -149,7 +149,7 @@ TEST_F(SinkTest, EndsWhenTheBufferIsBroken) {
     EXPECT_EQ(unit_.meps_processed, 0U);
 }
 
-/// Consumes some MEPs, reports the next one by a byte, and never returns from it.
+/// A consumer that takes some MEPs, reports the next one by a byte, and never returns from it.
 class Stuck final : public MepConsumer {
   public:
     Stuck(std::uint64_t consumes, int fd) : left_(consumes), fd_(fd) {}
@@ -164,7 +164,7 @@ class Stuck final : public MepConsumer {
     int fd_;
 };
 
-/// The counters that outlive a killed unit contain what its sink had processed, and no more.
+/// Counters survive a killed unit: they contain exactly the MEPs that its sink had processed.
 TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
     const std::string run = fmt::format("sink-{}", ::getpid());
     std::array<int, 2> stuck{};
@@ -222,7 +222,7 @@ TEST_F(SinkTest, ChecksEveryByteAndCountsByCause) {
     auto damaged = mep_of(streams, 50);
     const auto view = protocol::MepView::decode(damaged);
     ASSERT_TRUE(view);
-    // The first byte of the first fragment of the second stream.
+    // Flips a bit in the first byte of the first fragment of the second stream.
     damaged[static_cast<std::size_t>(view->entry(1).offset +
                                      protocol::mfp_overhead(std::uint16_t{kEventsPerMep}))] ^= 1;
     give(50, damaged);
@@ -253,15 +253,15 @@ TEST_F(SinkTest, WritesMfpsToFilesOfALimitedSize) {
         }
     }
     EXPECT_EQ(next, 50U);
-    // A second run with the same prefix leaves the files of the first.
+    // A second run with the same prefix must keep the files of the first run.
     sink.start();
     give(50, mep_of(streams, 50));
     sink.stop();
     EXPECT_EQ(files().size(), names.size() + 1);
 }
 
-/// Damage by a transport without checksums or by a source: a byte of a header or of the sizes of
-/// one MFP in every other MEP.
+/// Damage by a source or by a transport without checksums: in every other MEP, one byte of an MFP's
+/// header or table of sizes is wrong.
 TEST_F(SinkTest, WritesNoMepWithAnMfpThatIsNotWhatItsTableSays) {
     const auto streams = streams_of(2);
     Sink sink = sink_to(file_consumer());
@@ -323,7 +323,7 @@ TEST_F(SinkTest, WritesWhatAReplayReads) {
     EXPECT_EQ(mfp, 20U);
 }
 
-/// While it lives, no file may grow beyond the limit: the same to a writer as a disk that is full.
+/// While this object lives, files cannot grow beyond a limit, which has the effect of a full disk.
 class FileSizeLimit {
   public:
     explicit FileSizeLimit(std::uint64_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
@@ -390,7 +390,7 @@ TEST_F(SinkTest, CountsAMepOnceOfWhichSeveralMfpsAreLost) {
 }
 
 TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
-    // Two of three files cannot get their names: folders have them.
+    // Two of three files cannot be renamed, because folders have their names.
     const auto streams = streams_of(3);
     const auto consumer = file_consumer();
     consumer->consume(0, mep_of(streams, 0));
@@ -405,7 +405,7 @@ TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
     EXPECT_EQ(counters_.lost[EISDIR], 3U);
     EXPECT_EQ(unit_.meps_not_written, 2U);
     EXPECT_EQ(unit_.incomplete_meps_not_written, 1U);
-    // Packets of the unfinished file remain for recovery.
+    // Packets of the unfinished file stay on the disk for recovery.
     EXPECT_TRUE(std::filesystem::exists(path("run-source-0-0001.mfp.part")));
 }
 

@@ -21,7 +21,7 @@ std::unique_ptr<MfpFeed> generated(std::uint16_t source_id, Content content, Buf
     return base::value_of(generate_mfps(generator_of(source_id), content, buffer));
 }
 
-/// A source that generates stream 3 into a buffer, and its reader.
+/// A buffer with a source that generates stream 3, and a reader.
 struct Generated {
     explicit Generated(const SourceConfig& config = {}, Content content = Content::every,
                        base::Bytes bytes = 20'000)
@@ -32,7 +32,7 @@ struct Generated {
     Source source;
 };
 
-/// Reads nothing until the source has waited for room.
+/// Waits, without reading, until the source is blocked by a full buffer.
 void wait_for_block(const Source& source) {
     const base::Time deadline = now() + kHung;
     while (source.counters().blocked == 0 && now() < deadline) {
@@ -40,7 +40,7 @@ void wait_for_block(const Source& source) {
     }
 }
 
-/// Takes so many MFPs of a generator and checks every byte of them.
+/// Takes MFPs `from` to `to` of a generator, and checks every byte of them.
 void expect_generated(BufferReader& reader, std::uint16_t source_id, std::uint64_t from,
                       std::uint64_t to) {
     const auto generator = generator_of(source_id);
@@ -71,7 +71,7 @@ TEST(Source, StopsWhileItWaitsForRoomAndCountsThatItDid) {
     EXPECT_EQ(source.counters().blocked, 1U);
     const std::uint64_t first_life = source.counters().mfps;
     EXPECT_GT(first_life, 0U);
-    // MFPs in the buffer stay, followed by those of the new start.
+    // MFPs in the buffer stay; those from the new start follow them.
     source.start(1'000);
     expect_generated(reader, 3, 0, first_life);
     expect_generated(reader, 3, 1'000, 1'100);
@@ -98,7 +98,7 @@ TEST(Source, NeverGoesFasterThanItsRate) {
 }
 
 TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
-    // A feed that comes back once when 300 MFPs are due: these come at once.
+    // A feed that returns late once, when 300 MFPs are due: all of these are then fed at once.
     class SlowOnce final : public MfpFeed {
       public:
         Fed feed(std::uint64_t mfp, BufferWriter& writer) override {
@@ -130,7 +130,7 @@ TEST(Source, CatchesUpAfterAPauseOfItsThreadButNotAfterOneOfItsReader) {
         source.start(100);
         ASSERT_TRUE(take(reader));
         wait_for_block(source);
-        // Two intervals begin at the acknowledgement: nothing of the pause is made up for.
+        // Two intervals begin at the acknowledgement: the time of the pause is not made up for.
         const base::Time freed = now();
         reader.acknowledge();
         for (int i = 0; i < 3; ++i) {
@@ -191,7 +191,7 @@ class Replay : public FolderTest {
         return replay_mfps(*recording, {.source_id = 3, .packing = kPacking, .loop = loop},
                            buffer_);
     }
-    /// The next MFP has this number; the payload has the recorded number.
+    /// Expects that the next MFP has number `number` and the payload of number `recorded`.
     void expect_replayed(std::uint64_t number, std::uint64_t recorded) {
         const auto piece = take(reader_);
         ASSERT_TRUE(piece);
@@ -247,7 +247,7 @@ TEST_F(Replay, GoesOnCountingWhenItBeginsAnew) {
 }
 
 TEST_F(Replay, TakesASourceFromAllItsFilesInTheOrderOfNumbers) {
-    // Two builder units, each with every other MEP and a new file now and then.
+    // Files of two builder units, each with every other MEP, which begin new files now and then.
     record("unit-0-source-3-0001.mfp", {4, 6});
     record("unit-0-source-3-0002.mfp", {8});
     record("unit-1-source-3-0001.mfp", {5, 7, 9});
@@ -295,7 +295,7 @@ TEST_F(Replay, RefusesWhatItCannotReplay) {
     expect_refused("cut off");
 }
 
-/// Bytes that this process has read, from files too (proc(5), rchar).
+/// Bytes that this process has read, including bytes from files (proc(5), rchar).
 std::uint64_t bytes_read() {
     std::ifstream io("/proc/self/io");
     std::string word;
@@ -304,8 +304,8 @@ std::uint64_t bytes_read() {
     return bytes;
 }
 
-/// Builder units in turn write every sixth MFP of a source: each file has numbers that the others
-/// lack, and is read once for all that.
+/// Each of six files has every sixth MFP of a source, as builder units take turns. The replay must
+/// read each file only once.
 TEST_F(Replay, ReadsEachFileOnceInALap) {
     constexpr std::uint64_t kFiles = 6;
     constexpr std::uint64_t kMfps = 12'000;

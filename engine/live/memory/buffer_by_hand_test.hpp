@@ -1,4 +1,4 @@
-// For tests: buffers, and what a reader finds in them.
+// For tests: buffers, and helpers for their readers and for hostile processes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ inline Buffer buffer_of(base::Bytes bytes, std::uint32_t pieces = 64) {
     return base::value_of(Buffer::create({.name = "test", .bytes = bytes, .pieces = pieces}));
 }
 
-/// A buffer and both of its sides.
+/// A buffer with its writer and its reader.
 struct TwoSides {
     explicit TwoSides(base::Bytes bytes, std::uint32_t pieces = 64)
         : buffer(buffer_of(bytes, pieces)) {}
@@ -31,7 +31,7 @@ struct TwoSides {
     BufferReader reader{buffer};
 };
 
-/// Copies of the buffer's descriptors, as another process would have them.
+/// Duplicates of the buffer's descriptors, as another process would receive them.
 inline std::vector<OwnedFd> copied_descriptors(const Buffer& buffer) {
     std::vector<OwnedFd> fds;
     for (const int fd : buffer.descriptors()) {
@@ -40,7 +40,7 @@ inline std::vector<OwnedFd> copied_descriptors(const Buffer& buffer) {
     return fds;
 }
 
-/// The next piece; none: the end, or nothing came.
+/// The next piece; none: the buffer is at its end or broken, or no piece came in time.
 inline std::optional<Piece> take(BufferReader& reader) {
     const base::Time deadline = now() + kHung;
     auto piece = reader.next();
@@ -52,7 +52,7 @@ inline std::optional<Piece> take(BufferReader& reader) {
     return piece;
 }
 
-/// The words of a buffer's control block, for a hostile process.
+/// The words of a buffer's control block, which a hostile process may change.
 class HostileControl {
   public:
     explicit HostileControl(const Buffer& buffer)
@@ -74,7 +74,7 @@ inline std::span<const std::uint8_t> octets(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-/// Whether a process has ended by itself, without a failure.
+/// Whether a process has ended by itself, with exit status 0.
 inline bool has_succeeded(pid_t process) {
     int status = 0;
     ::waitpid(process, &status, 0);

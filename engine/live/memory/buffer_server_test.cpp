@@ -29,7 +29,7 @@ class ServedBuffer : public testing::Test {
     [[nodiscard]] auto attach(BufferSide side = BufferSide::writer) const {
         return attach_buffer(name_, side, now() + kHung);
     }
-    /// Answer to a message that `attach_*` would not send; empty: the server hung up.
+    /// Answer to a raw message, such as attach_* never sends; empty: the server hung up.
     std::string answer_to(std::string_view message) {
         const auto unit = Handover::connect(name_);
         EXPECT_TRUE(unit);
@@ -85,7 +85,7 @@ TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
         pid_t process;
         OwnedFd end;
     };
-    // They are there before the server's thread: it might have a lock when they are forked.
+    // Fork before the server's thread exists, because that thread might hold a lock at the fork.
     std::vector<User> users;
     for (int life = 0; life < 10; ++life) {
         int ends[2];
@@ -113,7 +113,7 @@ TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
         EXPECT_EQ(did, 'y');
         ::kill(process, SIGKILL);
         ::waitpid(process, nullptr, 0);
-        // A refused process does not retry: the next one attaches at its first try.
+        // A refused process does not retry, so the next one attaches at its first attempt.
         EXPECT_TRUE(attach().has_value());
     }
 }

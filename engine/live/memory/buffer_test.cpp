@@ -14,7 +14,7 @@
 namespace daqloom::live {
 namespace {
 
-/// A buffer, as another process would map it.
+/// The buffer, attached from its descriptors like in another process.
 Buffer attached_again(const Buffer& buffer) {
     return base::value_of(Buffer::attach(copied_descriptors(buffer)));
 }
@@ -39,7 +39,7 @@ bool is_filled(std::uint64_t tag, std::span<const std::byte> bytes) {
     return true;
 }
 
-/// Writes pieces with these tags, waiting for room. False: there was none for too long.
+/// Writes pieces with these tags, and waits for space. False: no space became free in time.
 bool write_pieces(BufferWriter& writer, std::uint64_t from, std::uint64_t to) {
     const base::Time deadline = now() + kHung;
     for (std::uint64_t tag = from; tag < to;) {
@@ -200,7 +200,7 @@ TEST(Buffer, CarriesEveryByteFromOneThreadToAnotherWhateverTheSizes) {
     std::uint64_t oldest = 0;
     for (std::uint64_t tag = 0; tag < pieces; ++tag) {
         ASSERT_TRUE(is_piece(take(reader), tag)) << tag;
-        // Several are outstanding most of the time, but never so many that the writer is stuck.
+        // Several pieces are outstanding most of the time, but too few to block the writer.
         while (reader.outstanding() > 4 || (oldest <= tag && random.uniform() < 0.5)) {
             ASSERT_TRUE(reader.acknowledge());
             ++oldest;
@@ -241,7 +241,7 @@ TEST(Buffer, AttachesOnlyToWhatIsABuffer) {
         EXPECT_FALSE(without(place)) << place;
     }
 
-    // A sealed memory of a size that no control block has.
+    // Sealed memory of a size that is not valid for a control block.
     const Buffer buffer = buffer_of(1000, 4);
     auto odd = SharedMemory::create("odd", 1000);
     ASSERT_TRUE(odd);
@@ -250,8 +250,8 @@ TEST(Buffer, AttachesOnlyToWhatIsABuffer) {
     EXPECT_FALSE(Buffer::attach(std::move(fds)));
 }
 
-/// A writer in a process of its own, which gets the buffer by a Handover, says so, and then writes
-/// on from where the one before it was killed: one end of the story is `to`.
+/// Starts a writer process, which receives the buffer by a Handover and confirms it. It then
+/// continues where the killed writer before it stopped, up to `to`.
 pid_t writing_process(const std::string& name, std::uint64_t to) {
     const pid_t child = ::fork();
     if (child != 0) {
@@ -279,7 +279,7 @@ TEST(Buffer, LosesAndDamagesNothingWhenItsWriterIsKilledAndAnotherOneGoesOn) {
     BufferReader reader(buffer);
     std::uint64_t tag = 0;
     for (bool is_last = false; !is_last;) {
-        // The last life goes to the end, others are ended after some pieces more.
+        // The last writer process writes to the end; all others are killed after some more pieces.
         const std::uint64_t kill_at = tag + 1 + static_cast<std::uint64_t>(random.uniform() * 300);
         is_last = kill_at + 16 > pieces;  // the buffer may hold all that is left
         const pid_t child = writing_process(name, pieces);
@@ -308,7 +308,7 @@ TEST(Buffer, LosesAndDamagesNothingWhenItsWriterIsKilledAndAnotherOneGoesOn) {
 TEST(Buffer, LetsANewReaderGoOnWhereAKilledOneStopped) {
     constexpr std::uint64_t pieces = 3'000;
     Buffer buffer = buffer_of(3000, 8);
-    // In a process, as the readers: a thread might have a lock when they are forked.
+    // The writer is a process, too, because a thread might hold a lock when readers are forked.
     const pid_t writing = ::fork();
     if (writing == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -317,7 +317,7 @@ TEST(Buffer, LetsANewReaderGoOnWhereAKilledOneStopped) {
         writer.close();
         ::_exit(done ? 0 : 1);
     }
-    // Each life records what it has acknowledged; the next must begin right behind it.
+    // Each reader records its acknowledgements; the next reader must begin right behind them.
     auto shared = SharedMemory::create("acknowledged", 64);
     ASSERT_TRUE(shared);
     auto& acknowledged = *reinterpret_cast<std::atomic<std::uint64_t>*>(shared->bytes().data());

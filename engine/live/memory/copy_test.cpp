@@ -17,7 +17,7 @@ std::vector<std::byte> random_bytes(std::size_t count, base::RandomStream& rando
     return bytes;
 }
 
-/// Copies with bytes around the target that must stay as they are.
+/// Checks a copy, and that the bytes around its target do not change.
 void check(const StreamingCopy& way, std::size_t bytes, std::size_t from_offset,
            std::size_t to_offset, base::RandomStream& random) {
     SCOPED_TRACE(std::string(way.name) + ", " + std::to_string(bytes) + " bytes, from offset " +

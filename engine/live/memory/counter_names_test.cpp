@@ -1,4 +1,4 @@
-// The run control knows some counters of units by name: units count these.
+// Checks that units have all counters that the run control interprets by name.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -34,12 +34,12 @@ void sleep(const Doorbell& bell, Way way, base::Time until, const std::function<
     }
 }
 
-/// Two sides taking turns: each waits for the other's count, then counts on.
+/// Two threads take turns: each waits for the other one's count and then increments it.
 struct Rally {
     static constexpr std::uint64_t rounds = 20'000;
     std::atomic<std::uint64_t> count{0};
 
-    /// Plays one side. False: it slept to the deadline, a wake-up was lost.
+    /// Plays one side. False: it slept until the deadline, because a wake-up was lost.
     bool play(std::uint64_t parity, const Doorbell& mine, const Doorbell& others, Way way) {
         base::RandomStream random(parity, "rally");
         const base::Time deadline = now() + kHung;
@@ -51,7 +51,7 @@ struct Rally {
                     return false;
                 }
             }
-            // The ring comes before, while and after the other falls asleep.
+            // Random delay: the ring comes before, during or after the other thread's sleep.
             for (auto spins = static_cast<int>(random.uniform() * 2000); spins > 0; --spins) {
                 std::atomic_signal_fence(std::memory_order_seq_cst);
             }

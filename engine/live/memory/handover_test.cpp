@@ -39,7 +39,7 @@ Pair connected(const std::string& what) {
     return {base::value_of(listener.accept(now() + kHung)), std::move(theirs)};
 }
 
-/// One packet sent without any of the checks of `send`.
+/// Sends one packet without the checks of `Handover::send`.
 void send_raw(int socket, std::size_t bytes, std::size_t fds) {
     std::vector<std::byte> data(bytes);
     iovec part{.iov_base = data.data(), .iov_len = data.size()};

@@ -1,4 +1,4 @@
-// For tests: how long they wait for what ought to happen at once.
+// For tests: time limit for waits that should end at once.
 #pragma once
 
 #include "base/units.hpp"

@@ -1,4 +1,4 @@
-// For tests of what runs out of file descriptors.
+// For tests of processes that run out of file descriptors.
 #pragma once
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 namespace daqloom::live {
 
-/// No descriptor can be made while it lives.
+/// While this object lives, the process can make no file descriptor.
 class NoDescriptors {
   public:
     NoDescriptors() {
@@ -41,7 +41,7 @@ class NoDescriptors {
     rlimit before_{};
 };
 
-/// The one thread that a server starts, watched from outside.
+/// The single thread that a server starts, observed through /proc.
 class ServingThread {
   public:
     explicit ServingThread(const std::function<void()>& start) {
@@ -56,7 +56,7 @@ class ServingThread {
         }
     }
 
-    /// Whether it is asleep before `until`: it has done what it was asked for.
+    /// Whether the thread falls asleep before `until`, and so has done its work.
     bool is_done(base::Time until) const {
         while (of("State") != "S" && now() < until) {
             std::this_thread::yield();
@@ -64,7 +64,7 @@ class ServingThread {
         return of("State") == "S";
     }
 
-    /// Whether it goes to sleep `times` times more before `until`; a thread that spins does not.
+    /// Whether the thread sleeps `times` more times before `until`; a spinning thread does not.
     bool sleeps(int times, base::Time until) const {
         const long before = slept();
         while (slept() < before + times && now() < until) {
@@ -82,7 +82,7 @@ class ServingThread {
         return found;
     }
     long slept() const { return std::stol(of("voluntary_ctxt_switches")); }
-    /// The first word of a line of its status.
+    /// The first word of a line of the thread's status in /proc.
     std::string of(const std::string& key) const {
         std::string text(8192, '\0');
         EXPECT_GT(::pread(status_.get(), text.data(), text.size(), 0), 0);
@@ -95,7 +95,7 @@ class ServingThread {
     OwnedFd status_;
 };
 
-/// Makes its descriptor at once and connects later, when there may be none left.
+/// A client that makes its descriptor at once, and connects later, when none may be left.
 class LateVisitor {
   public:
     LateVisitor() : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {}

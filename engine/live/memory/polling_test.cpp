@@ -7,7 +7,7 @@ namespace {
 
 constexpr base::Time kMost = base::microseconds(20);
 
-/// Waits in a row of which the first so many were polled in vain.
+/// Number of waits in a row, all of them futile, that began with polling.
 int polls_in(Polling& polling, int waits) {
     int polled = 0;
     for (int i = 0; i < waits; ++i) {

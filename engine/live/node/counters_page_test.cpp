@@ -51,7 +51,7 @@ TEST(CountersPage, OutlivesTheUnitThatCounted) {
     const pid_t unit = ::fork();
     ASSERT_GE(unit, 0);
     if (unit == 0) {
-        // In a network namespace of its own, where the system allows it.
+        // The process is in its own network namespace, if the system permits this.
         [[maybe_unused]] const int apart = ::unshare(CLONE_NEWNET);
         auto page = CountersPage::create(run, UnitIndex(0));
         page->counters().meps_built.add(41);

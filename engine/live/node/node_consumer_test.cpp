@@ -1,4 +1,4 @@
-// Whole nodes: MEPs as a consumer in another process or thread has them.
+// Whole nodes: MEPs as they arrive at a consumer in another process or thread.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ protocol::MfpGenerator generator_of(const NodeConfig& config, std::uint32_t stre
              config.fragment_sizes, config.fragment_bytes[stream], config.seed)}));
 }
 
-/// A user's consumer of a unit's events, which checks them and remembers what each lacks.
+/// A user's consumer of a unit's events, which checks them and records their missing MFPs.
 class Consumer {
   public:
     Consumer(const NodeConfig& config, UnitIndex unit)
@@ -40,7 +40,7 @@ class Consumer {
     std::atomic<std::uint64_t> wrong = 0;
     std::atomic<std::uint64_t> repeated = 0;
 
-    /// By MEP number, the streams whose MFPs are missing, and those that are empty.
+    /// Per MEP number: the streams whose MFPs are missing, and those whose MFPs are empty.
     struct Lacks {
         std::set<std::uint32_t> missing;
         std::set<std::uint32_t> empty;
@@ -98,7 +98,7 @@ class Consumer {
     std::jthread thread_;
 };
 
-/// Two units whose consumers are users', and have little room.
+/// Two units with users' consumers and small output buffers.
 NodeConfig with_small_output(const std::string& transport, protocol::WhenFull when_full) {
     NodeConfig config = folded(2, transport);
     config.sink = SinkKind::user;
@@ -192,7 +192,7 @@ TEST_P(NodesOver, ABuilderThatWaitsForRoomLosesNothing) {
     EXPECT_EQ(slow.wrong + quick.wrong + slow.repeated + quick.repeated, 0U);
 }
 
-/// The end of an epoch gives it half of its time, and then does without its room.
+/// An epoch's end waits for consumers for half of its time limit, then discards MEPs without space.
 TEST_P(NodesOver, AStuckConsumerDoesNotKeepAnEpochFromItsEnd) {
     const NodeConfig config = with_small_output(GetParam(), protocol::WhenFull::wait);
     NodesUnderTest run(config);

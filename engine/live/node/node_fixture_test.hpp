@@ -1,4 +1,4 @@
-// Whole nodes of a run in one process, for tests: each with its data thread, sources and consumer.
+// For tests: whole nodes of a run in one process, each with its data thread, sources and consumer.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ namespace daqloom::live {
 inline constexpr base::Time kNodesHung = base::seconds(120);  ///< ends a test that would hang
 inline constexpr Token kToken = {std::byte{1}, std::byte{2}};
 
-/// Looks again and again; false: it never was so.
+/// Polls `is_so`. False: it was never true within the time limit.
 inline bool until(const std::function<bool()>& is_so) {
     const base::Time deadline = now() + kNodesHung;
     while (!is_so()) {
@@ -68,7 +68,7 @@ inline NodeConfig folded(std::uint32_t units, const std::string& transport = "sh
     return config;
 }
 
-/// Halts a node as its process does; returns the first MEP for the next epoch, if it has drained.
+/// Halts a node like its process does. Returns the next epoch's first MEP if it has drained.
 inline std::optional<std::uint64_t> halt(Node& node, const Units& lost, base::Time timeout) {
     const base::Time begin = now();
     node.close(lost);
@@ -79,7 +79,7 @@ inline std::optional<std::uint64_t> halt(Node& node, const Units& lost, base::Ti
     return node.drain(begin + timeout, begin + timeout);
 }
 
-/// 0: not counted, such as what only units that build do.
+/// A counter by name; 0: the node does not have it, as for counters of builder units only.
 inline std::uint64_t count_of(const Node& node, const std::string& name) {
     std::uint64_t found = 0;
     node.each_counter([&](const std::string& each, std::uint64_t value) {
@@ -88,16 +88,16 @@ inline std::uint64_t count_of(const Node& node, const std::string& name) {
     return found;
 }
 
-/// Unit 1 has a source that a user provides; for those who adapt configurations.
+/// Adapts a configuration so that a user provides the source of unit 1.
 inline void has_user_source_at_unit_1(NodeConfig& config) {
     config.source = config.self == UnitIndex(1) ? SourceKind::user : SourceKind::generator;
 }
 
-/// The units of a run in this process, which it controls.
+/// Units of a run in this process, which a test controls.
 class NodesUnderTest {
   public:
     explicit NodesUnderTest(const NodeConfig& config) : NodesUnderTest(config, all_of(config)) {}
-    /// Only these are here. `adapt`: called with the configuration of each.
+    /// Makes only the nodes of `here`. `adapt` is called with the configuration of each node.
     NodesUnderTest(
         const NodeConfig& config, const Units& here,
         const std::function<void(NodeConfig&)>& adapt = [](NodeConfig&) {})
@@ -116,7 +116,7 @@ class NodesUnderTest {
     /// Removes a node, like a kill.
     void kill(UnitIndex unit) { nodes_.erase(unit); }
 
-    /// The next epoch. Addresses of members that are not here come from elsewhere.
+    /// Begins the next epoch. Members that are not in this process have addresses in `elsewhere`.
     void begin(const Units& members, std::vector<Transport::Peer> elsewhere = {}) {
         std::vector<Transport::Peer> peers = std::move(elsewhere);
         for (const UnitIndex unit : here(members)) {
@@ -149,7 +149,7 @@ class NodesUnderTest {
         });
     }
 
-    /// An epoch until each member that builds has had so many MEPs checked; then some are lost.
+    /// Plays an epoch until each building member has checked `meps` MEPs; `lost` are then lost.
     void play(const Units& members, const Units& lost = {}, std::uint64_t meps = 20) {
         begin(members);
         Units building;
@@ -169,11 +169,11 @@ class NodesUnderTest {
         }
         return all;
     }
-    /// Each of these has had so many more MEPs checked.
+    /// Whether each of these units checks `meps` more MEPs within the time limit.
     bool builds(const Units& units, std::uint64_t meps = 20) {
         return counts(units, "meps_checked", meps);
     }
-    /// Each of these has counted so many more.
+    /// Whether each of these units counts `more` more within the time limit.
     bool counts(const Units& units, const std::string& name, std::uint64_t more) {
         std::map<UnitIndex, std::uint64_t> before;
         for (const UnitIndex unit : units) {
@@ -184,7 +184,7 @@ class NodesUnderTest {
                 units, [&](UnitIndex unit) { return count(unit, name) >= before[unit] + more; });
         });
     }
-    /// MEPs with a known fate, of those that any unit had until now.
+    /// Number of MEPs with a known fate, over all units until now.
     [[nodiscard]] std::uint64_t accounted() {
         return sum("meps_built") + sum("meps_incomplete") + sum("meps_dropped") +
                sum("meps_discarded");
@@ -200,7 +200,7 @@ class NodesUnderTest {
         EXPECT_EQ(sum("mfps_malformed"), 0U);
         EXPECT_TRUE(until([&] { return sum("meps_checked") == sum("meps_delivered"); }));
     }
-    /// Expects that all built MEPs are right and complete.
+    /// Expects that all built MEPs are correct and complete.
     void expect_all_whole() {
         expect_all_checked();
         EXPECT_EQ(sum("mfps_absent"), 0);
@@ -237,11 +237,11 @@ class NodesUnderTest {
     std::uint32_t epoch_ = 0;
 };
 
-/// By the name of a transport.
+/// Tests with the name of a transport as parameter.
 class NodesOver : public testing::TestWithParam<std::string> {
   protected:
-    /// Until each builder has built a number of MEPs, then an orderly stop. Builders wait for room:
-    /// else a consumer that is kept from its processor would make them discard.
+    /// Runs until each builder unit has built some MEPs, then stops. Builder units wait for space,
+    /// because they would otherwise discard MEPs of a delayed consumer.
     static void expect_right(NodeConfig config, const Units& builders) {
         config.when_full = protocol::WhenFull::wait;
         NodesUnderTest run(config);
@@ -256,7 +256,7 @@ class NodesOver : public testing::TestWithParam<std::string> {
     }
 };
 
-/// With which whole nodes are tested.
+/// Transports with which whole nodes are tested.
 inline std::vector<std::string> transports() {
     std::vector<std::string> found = {"shm"};
     for (const std::string& name : transport_names()) {

@@ -1,4 +1,4 @@
-// Whole nodes: a unit that is stopped, and goes on after its epoch has ended.
+// Whole nodes: a unit that is stopped (SIGSTOP) and continues after its epoch has ended.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -10,7 +10,7 @@
 namespace daqloom::live {
 namespace {
 
-/// Unit 2 of 3 in a process of its own.
+/// Unit 2 of 3 in its own process.
 class StoppedUnit : public testing::TestWithParam<std::string> {
   protected:
     static NodeConfig config(const std::string& transport) {
@@ -50,8 +50,8 @@ class StoppedUnit : public testing::TestWithParam<std::string> {
         }
     };
 
-    /// Epoch 0 with all three; then it answers each byte that it gets by the number of MFPs that
-    /// it has written.
+    /// Plays epoch 0 with all three units. Then answers each received byte with the number of MFPs
+    /// that unit 2 has written.
     static void be_unit_2(NodeConfig config, const Pipe& in, const Pipe& out) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         config.self = UnitIndex(2);
@@ -108,7 +108,7 @@ TEST_P(StoppedUnit, DamagesNoEventWhenItGoesOn) {
             ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
             ASSERT_TRUE(WIFSTOPPED(status));
             run.halt({0, 1}, {2});
-            // Epochs in the same memory.
+            // Further epochs use the same memory.
             for (int epoch = 0; epoch < 3; ++epoch) {
                 run.begin({0, 1});
                 EXPECT_TRUE(run.builds({0, 1}, 200));

@@ -1,4 +1,4 @@
-// Whole nodes: a unit that sends what no unit sends.
+// Whole nodes: a unit whose messages and writes no correct unit sends.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace daqloom::live {
 namespace {
 
-/// Unit 1 of 2, which knows the token and does whatever the test does. Unit 0 is ours.
+/// Unit 1 of 2, which knows the token and is controlled by the test. Unit 0 is a node under test.
 class BadUnit : public TransportEvents {
   public:
     explicit BadUnit(const std::string& transport) : name_(transport) {

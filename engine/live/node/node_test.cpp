@@ -1,4 +1,4 @@
-// Whole nodes: all is well, and units come and go.
+// Whole nodes: runs without faults, and with units that are lost and return.
 #include "live/node/node.hpp"
 
 #include <gtest/gtest.h>
@@ -109,7 +109,7 @@ TEST_P(NodesOver, TwoUnitsAreLostAtOnceOrOneAfterTheOther) {
     run.play(first(4), {1, 2});
     run.begin(first(4));
     EXPECT_TRUE(run.builds(first(4)));
-    // The first list, with 1 lost, is not complete: 2 is lost as well.
+    // The first list, with unit 1 lost, is not complete, because unit 2 is also lost.
     for (const UnitIndex unit : Units{0, 3}) {
         static_cast<void>(halt(run[unit], Units{1}, base::milliseconds(1)));
     }

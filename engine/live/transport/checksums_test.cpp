@@ -1,4 +1,4 @@
-// Transports that change bytes on their way, under checksums from unit to unit.
+// Checksums from unit to unit, over transports that change bytes under way.
 #include "live/transport/checksums.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPlace = 512;  ///< bytes of the arena for each write, by its immediate bits
 
-/// Flips a bit of some writes and messages of a transport when they have come.
+/// A transport that flips a bit in some received writes and messages of an inner transport.
 class Damaging final : public Transport, private TransportEvents {
   public:
     struct Rules {
@@ -77,7 +77,7 @@ class Damaging final : public Transport, private TransportEvents {
     TransportEvents* events_ = nullptr;
 };
 
-/// Every transport of this machine that needs no other checksums.
+/// All transports of this machine that need no checksums of their own.
 std::vector<std::string> names() {
     std::vector<std::string> found = {"shm", "tcp"};
     for (const std::string& name : transport_names()) {
@@ -105,8 +105,8 @@ class CheckedTransportOver : public testing::TestWithParam<std::string> {
     std::uint64_t damaged_ = 0;
 };
 
-/// MFPs of a stream from unit 0 to places of unit 1's memory, each checked byte for byte when the
-/// transport reports the write.
+/// MFPs of a stream are written from unit 0 to unit 1, and checked byte for byte when the transport
+/// reports each write.
 TEST_P(CheckedTransportOver, NoWrongMfpIsUsedAndEachDamageIsCounted) {
     constexpr std::uint32_t kPlaces = 64;
     constexpr std::uint64_t kMfps = 5'000;

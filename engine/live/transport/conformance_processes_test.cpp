@@ -1,4 +1,4 @@
-// Tests of every transport: units in processes of their own, which are killed or stopped.
+// Tests of every transport: units in their own processes, which are killed or stopped.
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -14,10 +14,10 @@
 namespace daqloom::live {
 namespace {
 
-/// A process of its own, made before this one has any transport, and the way to talk to it.
+/// A child process, forked before this process has any transport, and a socket to it.
 class Child {
   public:
-    /// The other end, in the process.
+    /// The child's end of the socket.
     class Parent {
       public:
         explicit Parent(int fd) : fd_(fd) {}
@@ -83,7 +83,7 @@ class Child {
     pid_t pid_ = 0;
 };
 
-/// In a child: a unit that connects when it has the addresses of all units, in their order.
+/// In a child: makes a unit, which connects when it has received the addresses of all units.
 std::unique_ptr<TestUnit> join_run(const Child::Parent& parent, const TransportUnderTest& transport,
                                    std::uint32_t self, std::uint32_t units,
                                    const TestUnit::Options& options = {}) {
@@ -102,7 +102,7 @@ std::unique_ptr<TestUnit> join_run(const Child::Parent& parent, const TransportU
     return unit;
 }
 
-/// Here: unit 0, whose peers 1, 2, … are the children.
+/// In the parent: makes unit 0, which connects to the children as units 1, 2, ….
 std::unique_ptr<TestUnit> join_children(const TransportUnderTest& transport,
                                         std::span<Child* const> children,
                                         const TestUnit::Options& options = {}) {
@@ -177,8 +177,8 @@ TEST_P(TransportConformance, AUnitStoppedInsideACopyDoesNotTouchTheNextEpoch) {
     const TestUnit::Options first{.arena = 8 << 20, .source = 8 << 20, .epoch = 1};
     const TestUnit::Options second{.arena = 8 << 20, .source = 8 << 20, .epoch = 2};
     constexpr std::size_t kHalf = 4 << 20;
-    // Writes one half of its source over the other, again and again; when it was stopped and goes
-    // on, for some more.
+    // Child that writes the halves of its source in turn to the same place, again and again. After
+    // a stop it continues for some more writes.
     Child stopped([&](const Child::Parent& parent) {
         const auto unit = join_run(parent, transport, 1, 2, first);
         fill_pattern(unit->source().first(kHalf), 1);

@@ -1,4 +1,4 @@
-// Tests of every transport: strangers to the run are refused, and do no harm.
+// Tests of every transport: processes that are not part of the run are refused and do no harm.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -10,7 +10,7 @@
 namespace daqloom::live {
 namespace {
 
-/// Two units of a run and a third one that is not as they are: all three connect.
+/// Two units of a run, and a third one with a different configuration. All three connect.
 struct WithAnOddOne {
     std::unique_ptr<TestUnit> unit[3];
     std::vector<TestUnit*> all;
@@ -35,7 +35,7 @@ struct WithAnOddOne {
         EXPECT_EQ(unit[1]->messages[0].from, UnitIndex(0));
         EXPECT_TRUE(unit[2]->messages.empty());
     }
-    /// Whether that unit counts a refusal, if all are polled.
+    /// Whether unit `i` counts this refusal while all units are polled.
     [[nodiscard]] bool refuses(int i, Counter TransportCounters::*why) const {
         return poll_until(all, [&] { return unit[i]->transport().counters().*why > 0; });
     }
@@ -112,7 +112,7 @@ TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
     for (auto& thread : threads) {
         thread.join();
     }
-    // The one whose address comes from the run control is let in.
+    // The unit whose address comes from the run control is accepted.
     EXPECT_TRUE(missing[0].empty());
     EXPECT_TRUE(missing[1].empty());
     EXPECT_EQ(missing[2], Units{0});

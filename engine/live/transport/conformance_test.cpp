@@ -11,7 +11,7 @@
 #include "base/random.hpp"
 #include "live/memory/clock.hpp"
 
-// The thread sanitizer brings its own operators and does not let us count.
+// The thread sanitizer has its own operators new and delete, so allocations cannot be counted.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define DAQLOOM_UNCOUNTED_ALLOCATIONS
@@ -176,7 +176,7 @@ bool run_until(TestUnit& unit, const std::function<bool()>& is_so) {
 }
 
 void TestRun::settle() {
-    // Quiet for so many turns: a network's bytes may be on their way.
+    // Requires a number of quiet turns, because a network may still deliver bytes.
     for (int quiet = 0; quiet < 100;) {
         bool something = false;
         for (const auto& unit : units_) {
@@ -290,7 +290,7 @@ TEST_P(TransportConformance, WritesOfEverySizeArriveWholeAndTouchNothingElse) {
     }
 }
 
-/// Over TCP a socket takes megabytes before the other side has read a byte.
+/// Over TCP, a socket takes megabytes before the other side has read a byte.
 TEST_P(TransportConformance, AWriteThatIsDoneIsInTheOthersMemory) {
     constexpr std::size_t kSize = 1'000'000;
     TestRun run(GetParam(), 2, {.arena = 2 << 20, .source = 2 << 20});
@@ -307,9 +307,9 @@ TEST_P(TransportConformance, AWriteThatIsDoneIsInTheOthersMemory) {
     }
 }
 
-/// Unit 0 has begun to write all of its source to 1 and sent it a message, and is not polled: what
-/// a connection cannot hold of the write stays with it. Then it is gone, and much of what it sent
-/// waits unread.
+/// Unit 0 begins to write all of its source to unit 1, sends unit 1 a message, and is not polled
+/// any more. The part of the write that the connection cannot hold stays at unit 0. Then unit 0 is
+/// gone, while much of what it sent is still unread.
 TEST_P(TransportConformance, AMessageDoesNotWaitBehindAWriteNorAUnitThatClosesForOneToIt) {
     constexpr base::Bytes kSize = 64 << 20;
     TestRun run(GetParam(), 2, {.arena = kSize, .source = kSize});
@@ -465,7 +465,7 @@ TEST_P(TransportConformance, SendsAndWritesMayBeMadeFromWithinATransportsEvents)
            .bytes = run[0].source().first(10),
            .immediate = kRounds,
            .context = 1});
-    // The chain of immediates 1 … kRounds, and the chain of contexts 1 … kRounds.
+    // Both chains must be complete: of immediates 1 … kRounds, and of contexts 1 … kRounds.
     EXPECT_TRUE(run.poll_until([&] { return messages == kRounds && writes == 2 * kRounds; }));
 }
 

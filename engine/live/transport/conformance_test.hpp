@@ -1,8 +1,8 @@
-// Requirements on every transport: a suite of tests that a transport joins with one line,
+// Requirements on every transport: a suite of tests, to which one line adds a transport,
 //
 //     INSTANTIATE_TEST_SUITE_P(Shm, TransportConformance, testing::Values(TransportUnderTest{…}));
 //
-// Most tests drive units by turns in one thread: then what happens is the same each time.
+// Most tests poll the units in turn in one thread, so that runs are reproducible.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,14 +26,14 @@ namespace daqloom::live {
 struct TransportUnderTest {
     std::string name;
     std::function<base::expected<std::unique_ptr<Transport>>(const TransportConfig&)> make;
-    /// Sends bytes to what `address` names, as a process that is not part of the run would.
+    /// Sends bytes to a unit's address from outside of the run.
     std::function<void(std::span<const std::byte> address, std::span<const std::byte> bytes)>
         disturb;
-    /// Tells that a unit was killed; else that is left to the unit's own deadlines.
+    /// Whether the transport reports a killed unit; otherwise units need their own deadlines.
     bool tells_of_death = true;
-    /// Limit on waits of an idle unit, in a tenth of a second.
+    /// Limit on the number of waits of an idle unit within a tenth of a second.
     int most_waits = 50;
-    /// Rounds in which all units send to all, as fast as they can.
+    /// Rounds in which each unit sends to all units, as fast as possible.
     std::uint32_t rounds = 200;
 };
 inline std::ostream& operator<<(std::ostream& out, const TransportUnderTest& transport) {
@@ -42,7 +42,7 @@ inline std::ostream& operator<<(std::ostream& out, const TransportUnderTest& tra
 
 class TransportConformance : public testing::TestWithParam<TransportUnderTest> {};
 
-/// The end of a test that hangs.
+/// Deadline after which a test counts as hung.
 base::Time test_deadline();
 
 struct Received {
@@ -54,7 +54,7 @@ struct Written {
     std::uint32_t immediate = 0;
 };
 
-/// A unit of a run: its memory, its transport, and all its events.
+/// A unit of a run: its memory, its transport, and a record of all its events.
 class TestUnit : public TransportEvents {
   public:
     struct Options {
@@ -100,12 +100,12 @@ class TestUnit : public TransportEvents {
     std::unique_ptr<Transport> transport_;
 };
 
-/// Polls all by turns until it is so; false: it never was.
+/// Polls all units in turn until `is_so`. False: it was never true before the deadline.
 bool poll_until(std::span<TestUnit* const> units, const std::function<bool()>& is_so);
-/// A unit's own loop until it is so: polls, and waits when there is nothing to do.
+/// Runs a unit's loop until `is_so`: polls, and waits when there is no work.
 bool run_until(TestUnit& unit, const std::function<bool()>& is_so);
 
-/// Units 0 … n − 1 of a run, connected, in this process.
+/// Connected units 0 … n − 1 of a run, in this process.
 class TestRun {
   public:
     TestRun(const TransportUnderTest& transport, std::uint32_t units,
@@ -117,7 +117,7 @@ class TestRun {
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(units_.size()); }
 
     bool poll_until(const std::function<bool()>& is_so) { return live::poll_until(all(), is_so); }
-    /// Polls all until nothing happens any more.
+    /// Polls all units until no events occur any more.
     void settle();
 
   private:
@@ -132,10 +132,10 @@ class TestRun {
     std::vector<std::unique_ptr<TestUnit>> units_;
 };
 
-/// Each of `units` to all of `units`, at the same time; what `connect` returned, by unit.
+/// Connects all `units` to each other at the same time. Returns the results of `connect`, by unit.
 std::vector<std::vector<UnitIndex>> connect_all(std::span<TestUnit* const> units, base::Time until);
 
-/// Bytes that show where they belong: different for each `seed` and place.
+/// Fills with bytes that differ for each `seed` and position, so that misplaced bytes show.
 void fill_pattern(std::span<std::byte> bytes, std::uint64_t seed);
 bool has_pattern(std::span<const std::byte> bytes, std::uint64_t seed);
 std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed);
@@ -144,7 +144,7 @@ std::span<const std::byte> as_message(const T& value) {
     return std::as_bytes(std::span(&value, 1));
 }
 
-/// Poll all while there is no room.
+/// Sends; polls all units while there is no space.
 void send(TestRun& run, std::uint32_t from, std::uint32_t to, std::span<const std::byte> bytes);
 void write(TestRun& run, std::uint32_t from, const Write& write);
 

@@ -1,4 +1,4 @@
-// Tests of every transport: an idle unit sleeps, and is woken.
+// Tests of every transport: an idle unit sleeps and can be woken.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -40,7 +40,7 @@ TEST_P(TransportConformance, AUnitThatSleepsIsWokenByAMessageAWriteAndItsDoorbel
         std::atomic<std::size_t> rung = 0;
         std::atomic<std::size_t> received = 0;
         std::atomic<bool> is_over = false;
-        // 0 sends, 1 writes, 0 sends, … : each can go on only when it is woken.
+        // Unit 0 sends, unit 1 writes, unit 0 sends, …: each can continue only if it is woken.
         std::thread writer([&] {
             for (std::size_t i = 0; i < kRounds; ++i) {
                 EXPECT_TRUE(run_until(run[1], [&] { return run[1].messages.size() == i + 1; }));
@@ -111,7 +111,7 @@ TEST_P(TransportConformance, UnitsInThreadsOfTheirOwnExchangeAllWithAll) {
         while (finished < kUnits && now() < deadline) {
             bool something = unit.poll();
             for (std::uint32_t to = 0; to < kUnits; ++to) {
-                // One message and one write a round, each to a place of its own.
+                // One message and one write per round; each unit writes to its own place.
                 if (rounds[to] < rounds_each &&
                     unit.transport().write({.to = UnitIndex(to),
                                             .bytes = unit.source().first(kBytes),

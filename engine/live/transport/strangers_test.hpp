@@ -13,7 +13,7 @@
 
 namespace daqloom::live {
 
-/// The socket address that stands in a unit's address from here on.
+/// The socket address at the beginning of `address`, a part of a unit's address.
 inline sockaddr_in socket_address(std::span<const std::byte> address) {
     sockaddr_in internet{};
     std::memcpy(&internet, address.data(), sizeof internet);

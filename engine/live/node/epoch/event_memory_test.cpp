@@ -17,8 +17,8 @@ TEST(EventMemory, HasAHeaderAndAPlaceForEachSourceOfAnEvent) {
     EXPECT_EQ(memory.slot_at(memory.event_at(1) - 1), 0);
 }
 
-/// 10 fragments of 100 B: 20 B of header, 12 B of types and 20 B of sizes, and in front of each
-/// fragment up to 3 B of padding.
+/// Ten fragments of 100 B: 20 B of header, 12 B of types, 20 B of sizes, and up to 3 B of padding
+/// per fragment.
 NodeConfig ten_fragments() {
     NodeConfig config;
     config.credits = 2;

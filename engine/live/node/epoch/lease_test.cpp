@@ -21,7 +21,7 @@ TEST(Lease, IsUnlimitedUntilItIsSetAndThenEndsAtItsTime) {
     EXPECT_EQ(lease.mep_end(base::seconds(10)), 0U);
 }
 
-/// Nodes that have a lease, by protocol.
+/// Nodes with a lease, for each building protocol.
 class NodesWithLease : public testing::TestWithParam<Protocol> {
   protected:
     NodesWithLease() : run(config()) {}
@@ -38,7 +38,7 @@ class NodesWithLease : public testing::TestWithParam<Protocol> {
             run[unit].lease(mep_end, until);
         }
     }
-    /// Without a limit, all members build, and leave nothing out.
+    /// Removes the limit. Then all members build, and no MEP is left out.
     void finish() {
         lease(kUnlimited);
         EXPECT_TRUE(run.builds(members));
@@ -46,7 +46,7 @@ class NodesWithLease : public testing::TestWithParam<Protocol> {
         run.expect_all_checked();
         EXPECT_EQ(run.accounted(), run.next_mep) << "none was left out";
     }
-    /// Every data thread has gone round, and looked at everything.
+    /// Waits until every data thread has completed a few loops, and so has seen all its inputs.
     bool goes_round() { return run.counts(members, "beats", 3); }
 
     const Units members = first(3);

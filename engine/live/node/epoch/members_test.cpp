@@ -23,7 +23,7 @@ Numbers numbers(const Table& table) {
     return all;
 }
 
-/// A unit of the run is not the readout unit, or the builder unit, that it has in an epoch.
+/// Numbers of units in a run, and of readout and builder units in an epoch, are different types.
 template <class A, class B>
 concept Different = !std::convertible_to<A, B> && !std::convertible_to<B, A> &&
                     !std::constructible_from<A, B> && !std::equality_comparable_with<A, B>;
@@ -100,7 +100,7 @@ TEST(Members, ASpareReadsOutAndBuildsInThePlaceOfALostUnit) {
     EXPECT_EQ(members->reads_out(UnitIndex(1)), protocol::ReadoutIndex::none());
 }
 
-/// The list of moved units comes from the network.
+/// The list of moved units comes from the network, so it is validated.
 TEST(Members, WhatCannotHaveMovedIsRefused) {
     NodeConfig config;
     config.slots = {.readouts = Units{0, no_unit},

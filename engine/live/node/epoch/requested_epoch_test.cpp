@@ -1,4 +1,4 @@
-// Nodes whose builder units request MFPs, in threads: DAQPIPE and pull building.
+// Whole nodes in threads, for protocols in which builder units request MFPs (DAQPIPE, pull).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ NodeConfig daqpipe(std::uint32_t units, bool is_push) {
     return config;
 }
 
-/// Readout units 0 …, then builder units; events of 1 kB, more than can be built.
+/// Readout units come first, then builder units. Events of 1 kB arrive faster than they are built.
 NodeConfig pull(std::uint32_t readouts, std::uint32_t builders,
                 const std::string& transport = "shm") {
     const std::uint32_t units = readouts + builders;
@@ -40,7 +40,7 @@ NodeConfig pull(std::uint32_t readouts, std::uint32_t builders,
 Units members_of(const NodeConfig& config) {
     return first(static_cast<std::uint32_t>(config.slots.readouts.size()));
 }
-/// Units that build, but for the lost ones.
+/// Units with a builder unit, except the lost ones.
 Units builders_of(const NodeConfig& config, const Units& lost = {}) {
     Units found(config.slots.builders.begin(), config.slots.builders.end());
     std::erase(found, UnitIndex::none());
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// 3 readout units, of which one is lost.
 class RequestedEpochsWithLosses : public testing::TestWithParam<Variant> {
   protected:
-    /// An epoch in which each of the builder units delivers so many events.
+    /// Plays an epoch in which each builder unit delivers at least `events` events.
     void deliver(NodesUnderTest& nodes, const Units& members, std::uint64_t events) const {
         nodes.begin(members);
         const Units lost = without(all_, members);
@@ -224,8 +224,8 @@ TEST(DaqpipeEpoch, ASourceThatStopsKeepsNobodyFromEnding) {
     EXPECT_EQ(nodes.sum("meps_delivered"), 0);
 }
 
-/// Builder units collect as many events as they may at a time, and get the fragments of unit 0: no
-/// more. In DAQPIPE those that never come count as empty.
+/// Builder units collect as many events as they may, and receive only the fragments of unit 0. In
+/// DAQPIPE the missing fragments count as empty.
 TEST(RequestedEpoch, WhatASourceDoesNotDeliverIsEmptyOrMissingWhenItEnds) {
     for (const NodeConfig& config : {daqpipe(2, true), pull(2, 1)}) {
         const bool is_pull = config.protocol == Protocol::pull;
@@ -244,8 +244,8 @@ TEST(RequestedEpoch, WhatASourceDoesNotDeliverIsEmptyOrMissingWhenItEnds) {
     }
 }
 
-/// A readout unit delivers nothing, so that its builder unit takes no more events. Those that wait
-/// in the event manager when the unit is declared lost come again, all at once, in the next epoch.
+/// A readout unit delivers nothing, so its builder unit stops accepting events. Events that wait in
+/// the event manager when the unit is declared lost arrive again, all at once, in the next epoch.
 TEST(PullEpoch, EventsThatCameBeforeALossWasKnownAreBuiltAfterwards) {
     NodeConfig config = pull(2, 1);
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::deterministic;

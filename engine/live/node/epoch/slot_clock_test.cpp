@@ -9,7 +9,7 @@ using base::microseconds;
 using base::nanoseconds;
 
 TEST(SlotClock, CountsSlotsSince1970) {
-    // 12 345 µs after 1970 is 345 µs into slot 12 of 1 ms.
+    // 12 345 µs after 1970 lies in slot 12 of 1 ms, 345 µs after its begin.
     const SlotClock clock(base::milliseconds(1), microseconds(5'000), 12'345'000);
     EXPECT_EQ(clock.slot_at(microseconds(5'000)), 12);
     EXPECT_EQ(clock.slot_at(microseconds(5'654)), 12);

@@ -11,7 +11,7 @@
 namespace daqloom::live {
 namespace {
 
-/// A stream's buffer, and MFPs of one fragment put into it.
+/// A stream's buffer, into which tests put MFPs of one fragment.
 class StreamIntakeTest : public ::testing::Test {
   protected:
     void put(std::uint64_t tag, std::vector<std::uint8_t> payload) {
@@ -34,7 +34,7 @@ class StreamIntakeTest : public ::testing::Test {
         EXPECT_TRUE(intake.has_next());
         return intake.take();
     }
-    /// Sizes of all that is there.
+    /// Takes all MFPs that have arrived, and returns their sizes.
     static std::vector<base::Bytes> take_all(StreamIntake& intake) {
         std::vector<base::Bytes> sizes;
         while (intake.has_next()) {
@@ -47,7 +47,7 @@ class StreamIntakeTest : public ::testing::Test {
     NodeCounters counters_;
 };
 
-/// Header of 20 B, one type and one size of 4 B each with their padding, then the fragment.
+/// Header of 20 B, then one type, one size and one fragment, each padded to 4 B.
 constexpr base::Bytes kMfp = 20 + 4 + 4 + 4;
 
 TEST_F(StreamIntakeTest, TakesMfpsInOrderAndGivesThemBackInOrder) {

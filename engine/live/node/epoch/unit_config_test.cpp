@@ -1,4 +1,4 @@
-// Units as a node configures them. systems/unit_config_test.cpp plays the same scripts.
+// Protocol units with a node's configuration. systems/unit_config_test.cpp has the same scripts.
 #include "live/node/epoch/unit_config.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST(ShiftUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     EXPECT_EQ(ShiftScript::play(shift_unit_config(config, *members, 100)), ShiftScript::expected);
 }
 
-/// Outputs of a unit of the script, as a node configures it.
+/// Outputs of the script, for a unit that a node configures.
 template <class Script>
 std::string play_live(NodeConfig config) {
     config.slots.readouts = config.slots.builders = Units{0, 1};

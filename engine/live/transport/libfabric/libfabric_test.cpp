@@ -18,8 +18,8 @@
 namespace daqloom::live {
 namespace {
 
-/// A process that is not part of the run and has a unit's address. It needs that unit to poll, so
-/// it does what it does beside us.
+/// Sends raw bytes from a process outside of the run that has a unit's address. It needs the unit
+/// to poll, so it runs in its own thread.
 void send_raw(const std::string& provider, std::span<const std::byte> address,
               std::span<const std::byte> bytes) {
     static std::vector<std::jthread> strangers;
@@ -49,7 +49,7 @@ std::string as_test_name(std::string name) {
     return name;
 }
 
-/// Limit on waits of an idle unit, in a tenth of a second.
+/// Limit on the number of waits of an idle unit within a tenth of a second.
 int most_waits(const Provider& provider) {
     if (provider.name.starts_with("net") &&
         FI_VERSION_LT(ofi::library()->version(), FI_VERSION(1, 18))) {
@@ -71,20 +71,19 @@ TransportUnderTest over(const Provider& provider, base::Bytes most_per_write,
                            std::span<const std::byte> bytes) { send_raw(name, address, bytes); },
             .tells_of_death = false,
             .most_waits = most_waits(provider),
-            // Datagrams are lost in such a load, and each is sent again after a longer while.
+            // Under this load, datagrams are lost, and each is sent again after a longer delay.
             .rounds = provider.name.starts_with("udp") ? 20U : 200U};
 }
 
-/// Suitable providers that are not tested; they are offered all the same. `sockets`,
-/// deprecated since 1.11, misses that there is room again. `net` of 1.17 leaks, and now and then
-/// ends a process whose connections have all ended. `shm` leaves files in /dev/shm when it is
-/// killed, as tests do.
+/// Suitable providers that are offered but not tested. `sockets` (deprecated since 1.11) does not
+/// report free space. `net` of 1.17 leaks, and sometimes ends a process whose connections have all
+/// ended. `shm` leaves files in /dev/shm when it is killed, as tests do.
 bool is_left_out(const std::string& provider) {
     return provider == "sockets" || provider == "net" || provider == "net;ofi_rxm" ||
            provider == "shm";
 }
 
-/// Each provider of this machine, and one of them with writes in parts.
+/// All tested providers of this machine, and one of them again with writes in parts.
 std::vector<TransportUnderTest> transports() {
     std::vector<TransportUnderTest> all;
     for (const auto& provider : libfabric_providers()) {
@@ -113,7 +112,7 @@ TransportUnderTest over_tcp() {
     return over(tcp, base::Bytes{1} << 62, "");
 }
 
-/// At the end of a unit's address.
+/// The TCP port of a unit, which is at the end of the unit's address.
 sockaddr_in port_of(TestUnit& unit) {
     const std::vector<std::byte> address = unit.transport().address();
     return socket_address(std::span(address).last(sizeof(sockaddr_in)));
@@ -126,8 +125,8 @@ bool works(TestRun& run) {
            run.poll_until([&] { return run[1].messages.size() > before; });
 }
 
-/// In a process of its own, which ends here: `tcp` of 1.17 leaks strangers whose messages are not
-/// complete when it is closed.
+/// Runs a test in its own process, which then exits: `tcp` of 1.17 leaks strangers whose messages
+/// are incomplete when it is closed.
 template <class Body>
 void expect_alone(Body body) {
     EXPECT_EXIT(
@@ -168,8 +167,8 @@ TEST(LibfabricStranger, WhoComesAndGoesWithoutAWordKeepsNoUnitAwake) {
         TestRun run(over_tcp(), 2);
         connect_to(port_of(run[1]));
         run.settle();
-        // The unit may be woken a thousand times for nothing; then it looks every millisecond. What
-        // is left of the beginning may come between.
+        // The unit may be woken a thousand times in vain; after that it polls every millisecond.
+        // Some wake-ups may still come from the beginning of the test.
         const auto start = now();
         for (int i = 0; i < 1'200; ++i) {
             run[1].poll();
@@ -209,7 +208,7 @@ TEST(LibfabricStranger, AWriteWithAnotherKeyTouchesNothing) {
         ::fi_cq_read(stranger.queue().cq.get(), &done, 1);
         return write() == 0;
     }));
-    // Refused at the other side: the report to this side is the provider's choice.
+    // The other unit refuses the write; the provider decides whether this side gets a report.
     for (int i = 0; i < 1'000; ++i) {
         ::fi_cq_read(stranger.queue().cq.get(), &done, 1);
         run[1].poll();

@@ -26,7 +26,7 @@ class AMessageRing : public testing::Test {
     MessageRingReader::Record record;
 
     MessageRingHeader& header() { return *reinterpret_cast<MessageRingHeader*>(memory.bytes); }
-    /// Result of reading a record that a foreign writer could have put there.
+    /// Result of reading a record that a hostile writer could have put there.
     Got read_forged(std::uint32_t length, std::uint64_t written) {
         std::memcpy(memory.bytes + sizeof(MessageRingHeader), &length, sizeof length);
         header().written = written;

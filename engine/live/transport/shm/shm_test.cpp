@@ -37,7 +37,7 @@ const TransportUnderTest kShm{.name = "shm", .make = make_shm, .disturb = distur
 INSTANTIATE_TEST_SUITE_P(Shm, TransportConformance, testing::Values(kShm),
                          testing::PrintToStringParamName());
 
-/// Unit 1 of 2, which knows the token and does as the test wants; unit 0 is ours.
+/// Unit 1 of 2, which knows the token and is controlled by the test; unit 0 is under test.
 class AHostileUnit : public testing::Test {
   protected:
     /// Layout on the socket.
@@ -53,7 +53,7 @@ class AHostileUnit : public testing::Test {
         std::ranges::copy(std::as_bytes(std::span(name)), greeting.address.begin());
     }
 
-    /// Our unit connects; in the meantime this one says hello and answers with `fds`.
+    /// Unit 0 connects while the hostile unit sends hello and answers with `fds`.
     std::vector<UnitIndex> connect_with(std::span<const int> fds) {
         std::vector<UnitIndex> missing;
         std::thread ours([&] {

@@ -33,7 +33,7 @@ struct Notifications {
     std::size_t most_messages = std::numeric_limits<std::size_t>::max();
 };
 
-/// Bytes that go next, up to so many.
+/// The next bytes to send, up to `most`.
 std::vector<std::byte> take(OutgoingStream& out, std::size_t most) {
     std::vector<std::byte> taken;
     for (const iovec& part : out.gather()) {
@@ -45,7 +45,7 @@ std::vector<std::byte> take(OutgoingStream& out, std::size_t most) {
     return taken;
 }
 
-/// Delivers like a socket: bytes go to `place` first, and the rest is behind it, `most_behind` at a
+/// Delivers bytes like a socket: first to `place`, the rest as `behind`, at most `most_behind` at a
 /// time.
 template <class Events>
 bool give(IncomingStream& in, std::span<const std::byte> bytes, std::size_t most_behind,
@@ -65,7 +65,7 @@ bool give(IncomingStream& in, std::span<const std::byte> bytes, std::size_t most
     return true;
 }
 
-/// The record with this number, with the checksums that it needs.
+/// A record with this number, and with valid checksums.
 std::vector<std::byte> record(RecordHeader header, std::span<const std::byte> bytes = {},
                               std::uint64_t number = 0) {
     header.number = number;
@@ -77,8 +77,8 @@ std::vector<std::byte> record(RecordHeader header, std::span<const std::byte> by
     return all;
 }
 
-/// Messages and writes of all sizes, cut anywhere: each arrives once, messages in order, and bytes
-/// of writes only where they belong.
+/// Messages and writes of all sizes, cut at any byte: each arrives once, messages in order, and
+/// bytes of writes only at their offsets.
 TEST(TcpStream, WhateverTheNetworkCutsItIntoTheSameArrives) {
     base::RandomStream random(7, "streams");
     for (std::uint64_t round = 0; round < 60; ++round) {
@@ -122,7 +122,7 @@ TEST(TcpStream, WhateverTheNetworkCutsItIntoTheSameArrives) {
             }
             const auto taken = take(out, 1 + random.uniform_int(most));
             ASSERT_TRUE(give(in, taken, 1 + random.uniform_int(most), notifications));
-            // The other side acknowledges what has come.
+            // Acknowledges the writes that the receiver has reported.
             for (OutgoingStream::Done was; done < notifications.writes.size(); ++done) {
                 ASSERT_TRUE(out.pop_done(was));
                 EXPECT_EQ(was.context, writes[done]);
@@ -197,7 +197,7 @@ TEST(TcpStream, WhatMakesNoSenseIsRefused) {
     EXPECT_TRUE(std::ranges::all_of(arena, [](std::byte b) { return b == std::byte{}; }));
 }
 
-/// A unit may become unreachable during `take`.
+/// A unit may become unreachable while `take` runs.
 TEST(TcpStream, NothingIsReportedOnceItIsOver) {
     IncomingStream in({}, true);
     Notifications notifications;
@@ -211,7 +211,7 @@ TEST(TcpStream, NothingIsReportedOnceItIsOver) {
     EXPECT_EQ(notifications.messages.size(), 2U);
 }
 
-/// Records that are left out, repeated or exchanged have the wrong numbers.
+/// Records that are left out, repeated or exchanged are detected by their numbers.
 TEST(TcpStream, ARecordOutOfTurnIsDamage) {
     const auto message = [](std::uint64_t number) {
         return record({.kind = Kind::message, .length = 3}, pattern(3, number), number);
@@ -226,8 +226,8 @@ TEST(TcpStream, ARecordOutOfTurnIsDamage) {
     }
 }
 
-/// Both directions of a connection between two units, whose records a bad network changes: writes
-/// arrive right in the end, or the connection ends.
+/// Both directions of a connection between two units, with a network that changes records. In the
+/// end all writes are correct, or the connection has ended.
 struct DamagedConnection {
     static constexpr std::size_t kArena = 1 << 14;
 
@@ -278,8 +278,8 @@ std::uint64_t records_of(std::span<const std::byte> bytes) {
     return count;
 }
 
-/// A million records of which one in some 20 has a flipped bit: nothing wrong is used, and all that
-/// was damaged is counted.
+/// A million records, one in some 20 of them with a flipped bit: no wrong data are used, and all
+/// damage is counted.
 TEST(TcpStream, OfAMillionRecordsWithFlippedBitsNothingWrongIsUsed) {
     constexpr std::uint64_t kRecords = 1'000'000;
     base::RandomStream random(11, "flipped bits");

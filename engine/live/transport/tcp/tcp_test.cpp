@@ -41,9 +41,8 @@ void disturb(std::span<const std::byte> address, std::span<const std::byte> byte
 }
 
 const TransportUnderTest kTcp{.name = "tcp", .make = over({}), .disturb = disturb};
-/// The kernel would tune the receive buffer of a connection that is read as fast as it comes, and
-/// lift the clamp with it; and it lifts the clamp when packets of an Ethernet use less memory than
-/// it has reckoned with.
+/// The kernel lifts the clamp in two cases: when it tunes the receive buffer of a connection that
+/// is read at full speed, and when packets of an Ethernet use less memory than it has assumed.
 TEST(TcpSocket, AWindowHoldsHoweverFastTheOtherSideReadsAndWhateverPacketsBring) {
     constexpr base::Bytes kWindow = 32 << 10;
     constexpr int kOfEthernet = 1448;
@@ -97,10 +96,10 @@ struct Connectors {
     std::array<TransportCounters, 3> counters;
 };
 
-/// Networks with several paths choose one by the ports.
+/// Networks with several paths select a path by the ports.
 TEST(TcpConnector, EachPairConnectsFromItsPort) {
     constexpr std::uint32_t kUnits = 3;
-    // The system gives none of these by itself, and other tests have other processes.
+    // Ports that the system does not assign by itself, different for each test process.
     const TcpConfig tcp{.first_source_port =
                             static_cast<std::uint16_t>(61'000 + 4 * (::getpid() % 1'000))};
     Connectors connectors(kUnits, tcp);
@@ -127,13 +126,13 @@ TEST(TcpConnector, EachPairConnectsFromItsPort) {
     EXPECT_EQ(ports, (std::vector{0, 1, 2}));
 }
 
-/// Whether it would be woken at once.
+/// Whether the descriptor is readable now, so that a wait would return at once.
 bool is_readable(int fd) {
     pollfd watched{fd, POLLIN, 0};
     return ::poll(&watched, 1, 0) == 1;
 }
 
-/// A unit of an epoch that runs: strangers wait at its door while it has no free descriptor.
+/// A unit in a running epoch without free descriptors, while strangers wait to be accepted.
 TEST(TcpConnector, AStrangerThatCannotBeLetInWakesTheUnitOnce) {
     Connectors one(1);
     TcpConnector& connector = one.all[0];
@@ -150,7 +149,7 @@ TEST(TcpConnector, AStrangerThatCannotBeLetInWakesTheUnitOnce) {
         }
         EXPECT_EQ(turns, 1);
     }
-    // The first one leaves: there is a free descriptor for the next.
+    // The first stranger leaves, which frees a descriptor for the next one.
     ::shutdown(first.get(), SHUT_RDWR);
     int turns = 0;
     for (; is_readable(connector.fd()) && turns < 100; ++turns) {
@@ -166,7 +165,7 @@ TEST(TcpConnector, AStrangerThatCannotBeLetInWakesTheUnitOnce) {
     EXPECT_EQ(counters.refused_strangers, 3U);
 }
 
-/// Descriptors may come back while units are connecting.
+/// Descriptors may become free while units are connecting.
 TEST(TcpConnector, UnitsConnectAsSoonAsThereIsADescriptorAgain) {
     Connectors connectors(2);
     TcpConnector& first = connectors.all[0];
@@ -192,10 +191,10 @@ TEST(TcpConnector, PortsThatDoNotSufficeAreRefused) {
                                  TcpTransport::create(config, {.first_source_port = 40'000})));
 }
 
-/// Stands between units, as an address that they take for another's, and flips bits of what passes.
+/// A proxy whose address units take for another unit's, and which flips bits of the data.
 class FlippingProxy {
   public:
-    /// One bit in some `bytes_per_flip`.
+    /// Flips one bit in some `bytes_per_flip` bytes.
     FlippingProxy(std::span<const std::byte> address, std::uint64_t bytes_per_flip)
         : address_(address.begin(), address.end()),
           to_(socket_address(address.subspan(16))),
@@ -237,7 +236,7 @@ class FlippingProxy {
         }
     }
 
-    /// The hello of a connection is let through as it is.
+    /// Forwards bytes. The hello of a connection is not changed.
     bool pass(const OwnedFd& from, const OwnedFd& to, std::uint64_t& passed) {
         std::array<std::byte, 4'096> bytes;
         const auto count = ::recv(from.get(), bytes.data(), bytes.size(), 0);
@@ -262,7 +261,7 @@ class FlippingProxy {
     std::jthread thread_;
 };
 
-/// Each round writes until a header or a message is hit and the connection ends.
+/// Each round writes until a flipped header or message ends the connection.
 TEST(TcpTransport, NothingWrongIsUsedOfWhatAProxyHasChanged) {
     const TransportUnderTest checked{
         .name = "checked_tcp", .make = over({.checksums = true}), .disturb = disturb};
@@ -317,7 +316,7 @@ TEST(TcpTransport, NothingWrongIsUsedOfWhatAProxyHasChanged) {
     EXPECT_LE(damaged + ended, flips);
 }
 
-/// Small buffers and a static window, so that records come in many parts.
+/// Small buffers and a small static window, so that records arrive in many parts.
 const TransportUnderTest kNarrow{
     .name = "narrow_tcp",
     .make = over({.send_buffer = 8'192, .receive_buffer = 8'192, .window = 4'096}),
