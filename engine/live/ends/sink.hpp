@@ -27,8 +27,8 @@ class MepConsumer {
 /// and acknowledged when it has been consumed.
 class Sink {
   public:
-    /// The sink must be the only reader of the buffer. Buffer, `duplicates` and `counters` must
-    /// outlive it; the next sink continues with both.
+    /// The sink must be the only reader of the buffer. The buffer, `duplicates` and `counters` must
+    /// outlive it; the next sink continues with `duplicates` and `counters`.
     Sink(Buffer& buffer, std::unique_ptr<MepConsumer> consumer, DuplicateFilter& duplicates,
          NodeCounters& counters)
         : buffer_(&buffer),

@@ -343,7 +343,7 @@ TEST(ShiftUnit, LeavesStepWhileThatMakesRoundsShorterAndWaitsAtTheEndOfEach) {
     EXPECT_EQ(scene.unit.counters().unexpected, 0U);
 }
 
-/// Of three units, each waits for the next one. If builder units permit one writer at a time, only
+/// Each of three units waits for the next one. If builder units permit one writer at a time, only
 /// the last unit waits, for the first.
 TEST(ShiftUnit, WaitsForItsNeighbourOnly) {
     const LinearShift shift = *LinearShift::folded(3);

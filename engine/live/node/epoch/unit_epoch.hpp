@@ -48,7 +48,7 @@ class UnitEpoch : public Epoch {
         counters_.messages_sent.add(1);
         send_queue_.send(to, message);
     }
-    /// Passes a message to the protocol's unit, or refuses it. Its values are valid until the next.
+    /// Passes a message to the protocol's unit or refuses it. Values are valid until the next call.
     template <class Unit, class World>
     void receive(Unit& unit, World world, UnitIndex from, std::span<const std::byte> bytes) {
         const auto message = protocol::decode_message(
