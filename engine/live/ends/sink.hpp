@@ -17,7 +17,7 @@ namespace daqloom::live {
 class MepConsumer {
   public:
     virtual ~MepConsumer() = default;
-    /// Consumes a MEP, valid during the call only. `mep`: its number, according to the builder.
+    /// Consumes a MEP, valid during the call only. `mep`: its number, from the builder unit.
     virtual void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) = 0;
     /// Called when no more MEPs come for now.
     virtual void finish() {}

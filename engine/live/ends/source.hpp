@@ -27,7 +27,7 @@ class MfpFeed {
     };
 
     virtual ~MfpFeed() = default;
-    /// Commits the MFP with this number. Called with successive numbers, from any number on.
+    /// Commits the MFP with this number. Called with successive numbers, starting at any number.
     virtual Fed feed(std::uint64_t mfp, BufferWriter& writer) = 0;
     /// Damaged places in its data that were skipped.
     [[nodiscard]] virtual std::uint64_t skipped() const { return 0; }
@@ -57,15 +57,15 @@ class Source {
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;
 
-    /// Starts with this MFP. MFPs committed before stay in the buffer.
+    /// Starts the source with this MFP. MFPs committed earlier stay in the buffer.
     void start(std::uint64_t first_mfp);
-    /// Returns when the thread has ended. The buffer is not closed.
+    /// Stops the source and waits for its thread. The buffer is not closed.
     void stop() { thread_.stop(); }
 
     /// The first MFP that has never been committed. Not callable while the source runs.
     [[nodiscard]] std::uint64_t next_mfp() const { return next_mfp_; }
 
-    /// Whether the feed is at its end, and the buffer closed.
+    /// Whether the feed has ended and the source has closed the buffer.
     [[nodiscard]] bool is_at_end() const { return at_end_.load(std::memory_order_acquire); }
     [[nodiscard]] const SourceCounters& counters() const { return counters_; }
 

@@ -23,7 +23,7 @@ class AttachedBuffer {
     AttachedBuffer(Handover unit, Buffer buffer)
         : unit_(std::move(unit)), buffer_(std::move(buffer)) {}
 
-    /// The buffer for a BufferWriter or a BufferReader, as attached.
+    /// The buffer, for a BufferWriter or a BufferReader depending on the attached side.
     [[nodiscard]] Buffer& buffer() { return buffer_; }
     /// Whether the unit, which has the other side of the buffer, has ended.
     [[nodiscard]] bool is_abandoned() const { return unit_.is_closed(); }

@@ -40,7 +40,7 @@ class Handover {
     /// Sends up to `most_bytes` and `most_fds`.
     [[nodiscard]] base::expected<void> send(std::span<const std::byte> bytes,
                                             std::span<const int> fds = {}) const;
-    /// Fails if no message arrives before `until`, or the other side is gone.
+    /// Receives a message. Fails if none arrives before `until`, or if the peer is gone.
     [[nodiscard]] base::expected<Parcel> receive(base::Time until) const;
     /// Whether the other side is gone.
     [[nodiscard]] bool is_closed() const;

@@ -36,7 +36,7 @@ class Node {
     base::expected<std::vector<std::byte>> prepare(std::uint32_t epoch,
                                                    std::span<const UnitIndex> members,
                                                    std::span<const protocol::Moved> moved = {});
-    /// Connects to all others. Returns those that did not answer in time.
+    /// Connects to all other members. Returns those that did not answer in time.
     base::expected<std::vector<UnitIndex>> connect(std::span<const Transport::Peer> peers,
                                                    base::Time timeout);
     /// Starts the data flow. `first_mep`: number in the run of the epoch's first MEP.
@@ -56,10 +56,9 @@ class Node {
     void lease(std::uint64_t mep_end, base::Time until);
     /// Units that the transport could not reach in this epoch.
     [[nodiscard]] std::vector<UnitIndex> suspects() const;
-    /// The stages recorded since the last call, as far as the configuration keeps them.
+    /// The stages recorded since the last call, at most NodeConfig::trace_stages of them.
     std::vector<StageRecord> take_stages();
-    /// The arrivals at the unit's event manager since the last call, as far as the configuration
-    /// keeps them.
+    /// The arrivals at the unit's event manager since the last call, at most `trace_arrivals`.
     ArrivalRecord::Arrivals take_arrivals();
     /// Kernel counters of this epoch's connections to other units; empty without such connections.
     [[nodiscard]] std::vector<ConnectionCounts> connections() const;

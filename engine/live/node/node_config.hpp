@@ -82,7 +82,7 @@ struct NodeConfig : AllRules {
     UnitIndex self{};
     Token token = {};
     base::Time polling = base::microseconds(20);
-    /// Linear shifting by time: the rate that determines how much fits into a window.
+    /// Linear shifting by time: expected rate, from which the writes that fit into a window follow.
     base::BitRate write_rate = base::gigabits_per_second(100);
     std::uint8_t align = 2;  ///< log2, of fragments in an MFP
     bool replay_loops = true;

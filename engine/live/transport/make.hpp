@@ -1,4 +1,4 @@
-// A transport by its name, as scenarios and command lines give it.
+// Makes a transport from its name in scenarios and command lines.
 #pragma once
 
 #include <memory>

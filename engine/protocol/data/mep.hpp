@@ -5,7 +5,7 @@
 //      8  MEP number u64
 //     16  first event id u64
 //     24  events u32 | flags u32 (bit 0: incomplete)
-//     32  bytes u64, of all of it, header and padding included
+//     32  bytes u64 of the whole MEP, header and padding included
 //     40  per stream: offset u64 | bytes u32 | source id u16 | state u16
 //         the MFPs, each at its offset, in the order of the table; gaps between them may hold
 //         anything

@@ -228,7 +228,7 @@ TEST(PushReadout, CountsAndIgnoresWhatDoesNotFit) {
 }
 
 TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
-    // MEPs 0 and 2 are builder 0's, 1 and 3 are builder 1's.
+    // MEPs 0 and 2 belong to builder unit 0, MEPs 1 and 3 to builder unit 1.
     PushReadoutScene scene({.builders = 2, .buffered_mfps = 9, .announced_meps = 2});
     scene.generate(5);
     scene.granted(2, {20});
@@ -338,7 +338,7 @@ TEST(PushReadout, LeavesUnansweredMfpsToTheNextEpoch) {
 }
 
 TEST(PushReadout, DoesNotWaitForALostBuilder) {
-    // Builder 1 gets MEPs 1 and 3, builder 0 gets MEP 0 and may not be written to before.
+    // Builder unit 1 gets MEPs 1 and 3. Builder unit 0 gets MEP 0, but its turn has not come.
     PushReadoutScene scene(
         {.builders = 2, .buffered_mfps = 9, .announced_meps = 3, .parallel_writes = 1});
     scene.generate(6);

@@ -59,7 +59,7 @@ class RequestingBuilder {
         }
         report_last_assignment(out);
     }
-    /// Ends the epoch's assignments at the events assigned until now.
+    /// The event manager is lost: the events assigned until now are the last of the epoch.
     template <RequestingOut Out>
     void on_event_manager_lost(Out& out) {
         last_assignment_.end_at(counters_.assigned);

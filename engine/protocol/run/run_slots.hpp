@@ -1,4 +1,4 @@
-// The slots of the schedule of a run, and the units in them in an epoch.
+// The slots of a run's schedule, and the units that they contain in an epoch.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 4> run_goals = {"idle", "ready", "running
 constexpr std::array allowed = {
     Transition{UnitState::not_ready, UnitStep::connected, UnitState::ready},
     Transition{UnitState::ready, UnitStep::started, UnitState::running},
-    // A halted unit has released its epoch's connections: an epoch is never started twice.
+    // A halted unit has released its epoch's connections, so an epoch is never started twice.
     Transition{UnitState::not_ready, UnitStep::halted, UnitState::not_ready},
     Transition{UnitState::ready, UnitStep::halted, UnitState::not_ready},
     Transition{UnitState::running, UnitStep::halted, UnitState::not_ready},

@@ -32,7 +32,7 @@ class UnitNodes {
     virtual std::vector<UnitIndex> connect(UnitIndex /*unit*/, const orders::Connect& /*order*/) {
         return {};
     }
-    /// Builds from this MEP of the run on, within the lease.
+    /// Starts building from this MEP of the run on, within the lease.
     virtual void start(UnitIndex unit, std::uint64_t first_mep, UnitLease::Leased leased) = 0;
     virtual void lease(UnitIndex unit, UnitLease::Leased leased) = 0;
     /// Begins the end of the epoch without the lost units. A second call lists no units: from then

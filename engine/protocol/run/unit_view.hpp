@@ -48,7 +48,7 @@ struct UnitView {
     bool held = false;
     bool reset_by_operator = false;  ///< the operator has asked to bring it back
     std::int64_t not_written = 0;    ///< MEPs that it reports as not written to files
-    /// Whether lost MEPs have been logged since the operator last set a goal.
+    /// Whether MEPs not written to files have been logged since the operator last set a goal.
     bool reported_not_written = false;
 };
 

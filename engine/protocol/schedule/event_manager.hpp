@@ -89,7 +89,7 @@ class EventManager {
         assign_backlog(out);
     }
 
-    /// The epoch is being closed: unassigned events stay in the backlog.
+    /// Ends the epoch's assignments: unassigned events stay in the backlog.
     template <EventManagerClosingOut Out>
     void on_close(Out& out) {
         if (std::exchange(is_closing_, true)) {

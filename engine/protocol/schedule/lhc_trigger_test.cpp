@@ -89,9 +89,9 @@ TEST(LhcTrigger, ALeakyBucketVetoesWhileItHasNoRoomForATrigger) {
     // trigger.
     EXPECT_EQ(accepted(LhcTrigger({}, 0, {{.triggers = 2, .window_bx = 10}}), 6),
               (Crossings{0, 1, 5, 10, 15, 20}));
-    // 3 triggers per 10: the fractional leaks add up. Levels in tenths, 30 is full, 3 leak per
-    // crossing: 0→10, 1→17, 2→24, then 20 is reached after 2 (18) → 4: 28; 8 to fall: 3 (19) → 7:
-    // 29; 3 (20) → 10: 30; 10 to fall: 4 (18) → 14: 28.
+    // 3 triggers per 10: in tenths of a trigger, 30 is full and 3 leak per crossing, and a trigger
+    // needs a level of at most 20. Levels after triggers: 10 at crossing 0, 17 at 1, 24 at 2, 28 at
+    // 4 (from 18), 29 at 7 (from 19), 30 at 10 (from 20), 28 at 14 (from 18).
     EXPECT_EQ(accepted(LhcTrigger({}, 0, {{.triggers = 3, .window_bx = 10}}), 7),
               (Crossings{0, 1, 2, 4, 7, 10, 14}));
 }

@@ -52,8 +52,8 @@ class LinearShift {
     /// A folded schedule: each slot except the dummies is a node, whose units share one number.
     static base::expected<LinearShift> folded(std::uint32_t slots,
                                               std::span<const SlotIndex> dummies = {});
-    /// Readout and builder units on different nodes, both from slot 0 on: max(readouts, builders)
-    /// slots.
+    /// A schedule of readout and builder units on different nodes, both in the slots from 0 on:
+    /// max(readouts, builders) slots.
     static base::expected<LinearShift> unfolded(std::uint32_t readouts, std::uint32_t builders);
     /// A schedule with any order of nodes, fully or partly folded: the unit in each slot, or none.
     static base::expected<LinearShift> make(base::Table<SlotIndex, ReadoutIndex> readout_in_slot,

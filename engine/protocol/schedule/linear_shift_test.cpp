@@ -26,7 +26,7 @@ base::expected<LinearShift> make(const std::vector<std::uint32_t>& readouts,
                                  const std::vector<std::uint32_t>& builders) {
     return LinearShift::make(in_slots<ReadoutIndex>(readouts), in_slots<BuilderIndex>(builders));
 }
-/// To which builder unit a readout unit sends, and the reverse.
+/// Number of the builder unit to which a readout unit sends, and the reverse function.
 std::uint32_t builder_for(const LinearShift& shift, std::uint32_t unit, std::uint32_t phase) {
     return shift.builder_for(ReadoutIndex(unit), phase).value();
 }

@@ -36,7 +36,7 @@ class CheckedProtocol {
     using Unit = U;
     using Rules = decltype(typename Unit::Config().rules);
     static constexpr bool has_slots = false;
-    /// Requests go out oldest event first, readout unit by readout unit.
+    /// Whether requests go out for the oldest event first, in the order of readout units.
     static constexpr bool requests_in_order = false;
     static constexpr bool gives_out_at_the_end = false;  ///< what lacks fragments
 

@@ -261,7 +261,7 @@ class RequestedUnit {
           slots_(Unit::slots(config.rules)),
           config_(std::move(config)) {}
 
-    /// Makes the event manager and the book of requests, where the node has them.
+    /// Makes the event manager (for readout unit 0) and the book of requests (for a readout unit).
     base::expected<void> prepare(Assignment assignment) {
         if (config_.readout == ReadoutIndex()) {
             DAQLOOM_TRY(manager,

@@ -673,7 +673,7 @@ class ShiftUnit {
     [[nodiscard]] std::uint32_t phase() const {
         return static_cast<std::uint32_t>(step_ % shift_.phases());
     }
-    /// `barrier`: counted from 1, among the barriers reached.
+    /// Whether the unit waits at barrier `barrier`, counted from 1 since the unit's start.
     [[nodiscard]] bool waits_at(std::uint64_t barrier) const {
         return !keeper_ || keeper_->waits_at(barrier);
     }

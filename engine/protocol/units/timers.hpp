@@ -38,7 +38,7 @@ struct UnitTimer {
 /// their setting.
 class Timers {
   public:
-    /// No call of `set` allocates while fewer than `most` are pending.
+    /// No call of `set` allocates while fewer than `most` timers are pending.
     explicit Timers(std::size_t most = 0) { pending_.reserve(most); }
 
     void set(base::Time at, UnitTimer timer) {

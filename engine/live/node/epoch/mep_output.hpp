@@ -53,7 +53,7 @@ class MepOutput {
         base::Bytes bytes;
     };
 
-    /// Passes MEPs on while the ring of descriptors has room.
+    /// Passes MEPs to the buffer while its ring of descriptors has space.
     void retry() {
         while (!built_.empty() &&
                writer_.put(built_.front().tag, built_.front().offset, built_.front().bytes)) {

@@ -103,7 +103,7 @@ class RequestedEpoch final : public UnitEpoch {
     // ---- readout unit
     /// The bytes of an MFP; empty: not yet taken from the source, or larger than any place.
     [[nodiscard]] std::span<const std::byte> mfp(std::uint64_t number) const;
-    /// `context` of the write: number · builder units + builder unit.
+    /// `context` of the write: MFP number · number of builder units + builder unit.
     void write_mfp(std::uint64_t number, BuilderIndex to, Bytes offset);
 
     // ---- builder unit

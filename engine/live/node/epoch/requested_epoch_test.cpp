@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
                             }},
                     Variant{"in_pieces", pull(2, 1),
                             [](NodeConfig& config) {
-                                // three pieces of 50 kB from each
+                                // three pieces of 50 kB from each readout unit
                                 config.event_size.mean = 300'000;
                                 config.stream_buffer = config.output_buffer = base::Bytes{4} << 20;
                             }},

@@ -19,7 +19,7 @@ struct StageRecord {
     base::Time at;           ///< see `now`
     std::uint64_t step = 0;  ///< step of the epoch
     std::uint32_t epoch = 0;
-    /// Partner of this step, by its builder unit; none: a dummy.
+    /// The unit whose builder unit is the partner of this step; none: a dummy.
     UnitIndex to = UnitIndex::none();
     protocol::ShiftStage stage = protocol::ShiftStage::entering;
 };

@@ -32,7 +32,7 @@ inline protocol::ShiftUnitConfig shift_unit_config(const NodeConfig& config, con
     unit.keep_groups_of(members.readout_in_run);
     protocol::PushReadoutConfig& readout = unit.readout;
     readout.largest_mfp = std::min(config.stream_buffer, protocol::largest_mfp_size);
-    // The stream's buffer limits the MFPs; this is only an upper bound.
+    // The real limit is the stream's buffer; this value is only an upper bound.
     readout.stream_buffer = readout.largest_mfp * (base::Bytes{readout.buffered_mfps} + 2);
     readout.write_rate = config.write_rate;
     unit.builder.self = members.builder_of[config.self];

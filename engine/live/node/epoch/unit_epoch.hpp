@@ -38,7 +38,7 @@ class UnitEpoch : public Epoch {
     /// Makes the output of a builder unit.
     void make_mep_output();
 
-    /// Counter of waiting time, if the wait is caused by the data flow.
+    /// Counter for the present waiting time, if the data flow causes the wait; otherwise null.
     [[nodiscard]] virtual Counter* cause_of_waiting() const = 0;
     /// Whether the unit waits only for its own source or consumer, so that no progress is expected.
     [[nodiscard]] virtual bool waits_for_its_own() const = 0;
@@ -116,7 +116,7 @@ class UnitEpoch : public Epoch {
         return members_.builder_of[config().self];
     }
     [[nodiscard]] std::uint64_t in_run(std::uint64_t mep) const { return parts_.first_mep + mep; }
-    /// The number in the epoch; 0 for MEPs before the epoch.
+    /// Number in the epoch of a MEP of the run; 0 for MEPs before the epoch.
     [[nodiscard]] std::uint64_t in_epoch(std::uint64_t mep_end) const {
         return mep_end - std::min(mep_end, parts_.first_mep);
     }

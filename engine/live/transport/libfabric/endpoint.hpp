@@ -54,7 +54,7 @@ class Endpoints {
 
     /// The address for `add_address` of others; up to 1 KiB.
     [[nodiscard]] base::expected<std::vector<std::byte>> address() const;
-    /// Adds another unit's address; none: it is invalid, or of another provider.
+    /// Adds another unit's address; none: the address is invalid, or of another provider.
     [[nodiscard]] std::optional<Destination> add_address(std::span<const std::byte> address) const;
 
     [[nodiscard]] fid_ep* get(Path path) const { return endpoints_[index_of(path)].get(); }
@@ -63,8 +63,8 @@ class Endpoints {
     [[nodiscard]] std::uint64_t incarnation() const { return incarnation_; }
     /// Limit on the bytes of a write in one piece.
     [[nodiscard]] std::size_t part() const { return part_; }
-    /// Flags of a write: its completion means that it is in the other's memory, where the provider
-    /// reports that; if not, and writes have parts, later parts arrive later.
+    /// Flags of a write. If the provider supports this, completion means that the write is in the
+    /// other unit's memory. Otherwise the parts of a write stay in order.
     [[nodiscard]] std::uint64_t write_flags() const { return write_flags_; }
 
   private:

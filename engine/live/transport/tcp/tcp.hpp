@@ -41,7 +41,7 @@ class TcpTransport final : public Transport {
   private:
     static constexpr std::size_t kMessageRoom = 128 << 10;  ///< bytes for each unit
     static constexpr std::uint32_t kWrites = 1024;  ///< limit on writes under way to one unit
-    /// Bytes that are read together with a piece of a write, and copied.
+    /// Limit on bytes that one system call reads behind a piece of a write; these are copied.
     static constexpr std::size_t kBehind = 8 << 10;
 
     struct Connection {

@@ -21,7 +21,7 @@ struct NamedCounters {
     /// A counter as a real number; 0 if the unit does not have this counter.
     [[nodiscard]] double number(std::string_view name) const;
 
-    /// The causes for which packets were not written to files, in words, such as "No space left on
+    /// Text of the causes for which packets were not written to files, such as "No space left on
     /// device".
     [[nodiscard]] std::string causes_of_loss() const;
 };

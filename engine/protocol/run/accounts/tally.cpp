@@ -15,7 +15,7 @@ double number(const Value& value) {
     return std::visit([](auto number) { return static_cast<double>(number); }, value);
 }
 
-/// The increase since the last reading; the whole value if the counter has begun anew.
+/// The increase since the last reading; the whole value if the counter has restarted.
 Value since(const Value& value, const Value& last) {
     const auto* const now = std::get_if<std::int64_t>(&value);
     const auto* const before = std::get_if<std::int64_t>(&last);
