@@ -68,7 +68,7 @@ inline NodeConfig folded(std::uint32_t units, const std::string& transport = "sh
     return config;
 }
 
-/// Halts a node like its process does. Returns the next epoch's first MEP if it has drained.
+/// Halts a node like its process does. Returns the next epoch's first MEP if the node has drained.
 inline std::optional<std::uint64_t> halt(Node& node, const Units& lost, base::Time timeout) {
     const base::Time begin = now();
     node.close(lost);

@@ -41,7 +41,7 @@ class Loopback {
     [[nodiscard]] bool is_inside(const Write& write) const {
         return write.is_inside(arena_.size());
     }
-    /// The write must be inside the arena. False: no room now.
+    /// Copies a write, which must be inside the arena. False: no space now.
     [[nodiscard]] bool write(const Write& write) {
         if (written_ - delivered_writes_ == writes_.size()) {
             return false;

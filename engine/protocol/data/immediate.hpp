@@ -30,7 +30,7 @@ struct Immediate {
     friend constexpr bool operator==(const Immediate&, const Immediate&) = default;
 };
 
-/// The turn (in [oldest, oldest + slots)) of the MEP in a slot.
+/// The turn of the MEP in this slot, among the turns in [oldest, oldest + slots).
 constexpr std::uint64_t turn_in_slot(std::uint32_t slot, std::uint64_t oldest) {
     const auto ahead = (slot + Immediate::slots - oldest % Immediate::slots) % Immediate::slots;
     return oldest + ahead;

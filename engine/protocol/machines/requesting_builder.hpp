@@ -68,7 +68,7 @@ class RequestingBuilder {
 
     /// One more than the last event number that this builder has taken.
     [[nodiscard]] std::uint64_t next_event() const { return next_event_; }
-    /// The slot of a held event; otherwise `SlotTable::none`.
+    /// The slot of an event that the builder unit holds; otherwise `SlotTable::none`.
     [[nodiscard]] SlotTable::Slot slot_of(EventId event) const { return slot_of_.find(event); }
 
     [[nodiscard]] const Counters& counters() const { return counters_; }

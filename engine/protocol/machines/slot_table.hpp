@@ -29,8 +29,8 @@ class SlotTable {
     /// Preconditions: the event is not in the table, which has fewer than `capacity` events.
     void insert(EventId event, Slot slot) { entries_[position(event)] = {event, slot}; }
 
-    /// Moves later entries of the probe run up, so that no tombstone remains. Precondition: the
-    /// event is in the table.
+    /// Removes the event and moves later entries of the probe run up, so that no tombstone remains.
+    /// Precondition: the event is in the table.
     void erase(EventId event) {
         std::size_t hole = position(event);
         for (std::size_t i = next(hole); entries_[i].slot != none; i = next(i)) {

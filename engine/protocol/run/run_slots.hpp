@@ -14,7 +14,7 @@ namespace daqloom::protocol {
 using Members = std::set<UnitIndex>;
 
 /// Units in each slot of the schedule when the run begins. A slot beyond the end of a list has no
-/// unit of that kind.
+/// unit of the kind that the list contains.
 struct RunSlots {
     DAQLOOM_FIELDS(
         RunSlots,

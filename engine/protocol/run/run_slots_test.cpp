@@ -73,7 +73,7 @@ TEST(RunSlots, WhereTheHoldersSlotIsTakenWhatHasMovedIsWhereItWas) {
     const std::vector moved{Moved{UnitIndex(2), no_unit, UnitIndex(4)},
                             Moved{UnitIndex(3), no_unit, UnitIndex(2)}};
     EXPECT_EQ(as_text(slots_of(run, units({0, 1, 2, 4}), moved)), "0/2 1/- -/4");
-    // Unit 2 holds the readout unit of unit 1, which stays in slot 1: slot 0 has readout unit 0.
+    // Unit 2 holds the readout unit of unit 1 in slot 1, because its own slot has readout unit 0.
     const std::vector reads{Moved{UnitIndex(1), UnitIndex(2), no_unit},
                             Moved{UnitIndex(2), no_unit, UnitIndex(4)}};
     EXPECT_EQ(as_text(slots_of(run, units({0, 2, 3, 4}), reads)), "0/- 2(1)/3 -/4");

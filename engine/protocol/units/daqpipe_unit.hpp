@@ -83,7 +83,7 @@ class DaqpipeUnit : public RequestedUnit<DaqpipeUnit, DaqpipeRules, DaqpipeBuild
         return std::max(readout_ ? readout_->next_event() : 0,
                         builder_ ? builder_->next_event() : 0);
     }
-    /// Whether the unit waits only for its own source or consumer.
+    /// Whether the unit only waits for its own source or consumer, so that no progress is expected.
     [[nodiscard]] bool waits_for_its_own() const {
         return waits_for_data() || waits_for_consumer();
     }

@@ -89,7 +89,7 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
     [[nodiscard]] std::uint64_t next_event() const {
         return std::max(next_event_, builder_ ? builder_->next_event() : 0);
     }
-    /// Whether the unit waits only for arrivals, its own source, a response time or its consumer.
+    /// Whether the unit only waits for arrivals, its own source, a response time or its consumer.
     [[nodiscard]] bool waits_for_its_own() const;
     /// Number of requests for fragments that the source has not yet delivered.
     [[nodiscard]] std::uint32_t waits_for_data() const { return book_ ? book_->waiting() : 0; }

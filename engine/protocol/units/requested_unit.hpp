@@ -107,7 +107,7 @@ class RequestedUnit {
         }
     }
 
-    /// Message from the node of `readout` and `builder` (or none). False: not permitted from there.
+    /// Handles a message of the node with these units (or none). False: this node may not send it.
     template <RequestedWorld World>
     bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& message,
                     base::Time now, World& world) {

@@ -172,7 +172,7 @@ class ShiftUnit {
         }
     }
 
-    /// Message from the node of `readout` and `builder` (or none). False: not permitted from there.
+    /// Handles a message of the node with these units (or none). False: this node may not send it.
     template <ShiftWorld World>
     bool on_message(ReadoutIndex readout, BuilderIndex builder, const UnitMessage& message,
                     base::Time now, World& world) {

@@ -63,7 +63,8 @@ class UnitEpoch : public Epoch {
     void refuse_write() { ++refused_writes_; }
     /// The decoded immediate of a write; none: it was refused. `from` may be none.
     std::optional<protocol::Immediate> immediate_of(UnitIndex from, std::uint32_t bits);
-    /// Counts inputs that the protocol's units ignored in this epoch, beside those refused earlier.
+    /// Counts the inputs refused earlier, and those that the protocol's units ignored in this
+    /// epoch.
     void count_refused(std::uint64_t messages, std::uint64_t writes);
 
     struct Lost {

@@ -137,7 +137,7 @@ class OutgoingStream {
     };
     static constexpr std::size_t kMostSegments = 2 * kParts;
     static constexpr std::size_t kMostPieces = kParts / 2 - 2;
-    /// Reserve for headers of pieces, so that messages do not block writes.
+    /// Space reserved for headers of pieces, so that messages do not block writes.
     static constexpr std::size_t kReserve = (kMostPieces + 2) * sizeof(RecordHeader);
 
     [[nodiscard]] std::size_t room() const { return copied_.size() - (end_ - begin_); }
