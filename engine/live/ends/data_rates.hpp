@@ -9,8 +9,7 @@
 
 namespace daqloom::live {
 
-/// Rates of each thread while all threads work, in bytes per second, from and to memory larger than
-/// the caches.
+/// Rates of each thread while all threads work, in bytes per second, on memory beyond the caches.
 struct DataRates {
     DAQLOOM_FIELDS(DataRates,
                    (double, generated_bytes_per_s,

@@ -15,8 +15,8 @@
 
 namespace daqloom::live {
 
-/// Provides the MFPs of a source. MFP k holds `packing` events, beginning with event k × packing; k
-/// is its tag.
+/// Provides the MFPs of a source. MFP k holds `packing` events from event k × packing on, with tag
+/// k.
 class MfpFeed {
   public:
     enum class Fed {

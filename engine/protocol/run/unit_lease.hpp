@@ -1,4 +1,4 @@
-// The lease of a unit, kept by the unit, from the sending of the last report that was received.
+// The lease of a unit, kept by the unit. It counts from the sending of the last received report.
 #pragma once
 
 #include <algorithm>

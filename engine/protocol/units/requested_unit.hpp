@@ -212,9 +212,8 @@ class RequestedUnit {
     /// The event manager; none: it is on another node.
     [[nodiscard]] const EventManager* manager() const { return manager_.get(); }
     [[nodiscard]] const Builder* builder() const { return builder_ ? &*builder_ : nullptr; }
-    /// Limit on fragments that a readout unit takes from its source before it gives any back: those
-    /// of the events being collected (the oldest may complete last), as many for the events after
-    /// these, and `margin`.
+    /// Limit on fragments taken from the source and not given back: those of the events being
+    /// collected (the oldest may complete last), as many for the events after these, and `margin`.
     [[nodiscard]] std::uint32_t window() const { return 2 * collected() + Unit::margin; }
 
   protected:

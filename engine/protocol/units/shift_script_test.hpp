@@ -148,7 +148,7 @@ class ShiftScript : public Script {
         return outputs_ + "\n";
     }
 
-    /// Both nodes announce the MEP, and its readout unit receives the grant.
+    /// Both nodes announce the MEP, and the readout unit of node 0 receives the grant.
     void build(std::uint64_t mep) {
         for (std::uint32_t node = 0; node < nodes; ++node) {
             input("announce {} by {}", mep, node);

@@ -63,8 +63,7 @@ class UnitEpoch : public Epoch {
     void refuse_write() { ++refused_writes_; }
     /// The decoded immediate of a write; none: it was refused. `from` may be none.
     std::optional<protocol::Immediate> immediate_of(UnitIndex from, std::uint32_t bits);
-    /// Counts the inputs refused earlier, and those that the protocol's units ignored in this
-    /// epoch.
+    /// Counts the inputs refused earlier and those that the protocol's units ignored here.
     void count_refused(std::uint64_t messages, std::uint64_t writes);
 
     struct Lost {
