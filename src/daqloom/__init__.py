@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Libraries of network cards that libfabric loads would else take Ctrl-C and crashes for themselves,
-# and leave a report in the working folder. Before anything loads the engine.
+# Vendor libraries that libfabric loads for network cards would otherwise install handlers for
+# Ctrl-C and crashes, and write reports into the working folder. The engine loads libfabric, so the
+# variables are set before it is imported.
 for _kept_from in ("IPATH_NO_BACKTRACE", "HFI_NO_BACKTRACE"):
     os.environ.setdefault(_kept_from, "1")
 
@@ -36,11 +37,11 @@ def load(
 ) -> System:
     """Read a scenario by name (`daqloom scenarios` lists them) or by the path of its TOML file.
 
-    `overrides` are `"dotted.path=value"` strings, or a mapping of dotted path to value; they win
-    over the file.
+    `overrides`, which replace values of the file, are `"dotted.path=value"` strings or a mapping
+    from dotted path to value.
 
-    Raises `daqloom.scenario.ScenarioError`, whose text is one sentence for a person; those on
-    other mistakes of the file are its notes.
+    Raises `daqloom.scenario.ScenarioError`, whose text is one readable sentence on the first
+    mistake. Sentences on further mistakes are its notes.
     """
     from daqloom.system import System
     from daqloom.topology.system.scenarios import load
@@ -49,12 +50,10 @@ def load(
 
 
 def write_figure(system: System, result: Result, path: str | PathLike[str]) -> None:
-    """Write the figure of one result of `system`, as `--figure` does; the ending says what kind.
-
-    Of a fabric it draws the series that the result has: simulate with `timeline=True` to see what
-    each node did when. Raises `daqloom.base.output.OutputError`, whose text is one sentence for a
-    person.
-    """
+    """Write the figure of one result of `system`, like `--figure`; the file ending is the format.
+    For a fabric, the figure contains the time series in the result. Simulate with `timeline=True`
+    to include the activity of each node over time. Raises `daqloom.base.output.OutputError` with a
+    readable sentence."""
     from pathlib import Path
 
     from daqloom.report.system.result_figure import write
@@ -67,9 +66,9 @@ _ELSEWHERE = {
     "sweep": "daqloom.study.run.sweep",
     "write_report": "daqloom.report.study.report",
 }
-"""Where functions are that are imported when they are first asked for, with what they need."""
+"""Modules of functions that are imported on first use, as their dependencies load slowly."""
 
-if not TYPE_CHECKING:  # a type checker would take any name of this module to exist
+if not TYPE_CHECKING:  # else a type checker accepts any name of this module
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":

@@ -1,12 +1,12 @@
-"""Where the `daqloom` command and `python -m daqloom` begin."""
+"""Entry point of the `daqloom` command and of `python -m daqloom`."""
 
 import signal
 import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C is one sentence even while modules are still being read. A batch
-    system that ends a job sends SIGTERM: that is no other interruption."""
+    """Run the command line. Ctrl-C prints one sentence, even while modules are still being
+    imported. SIGTERM, which a batch system sends to end a job, is handled like Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from daqloom.cli.app import narrow
@@ -20,7 +20,7 @@ def main() -> None:
     except KeyboardInterrupt:
         print("daqloom: interrupted; nothing was saved", file=sys.stderr)
         sys.exit(130)
-    except OSError as error:  # a command's own are handled by it; this is one of its help
+    except OSError as error:  # from printing help; commands handle their own errors
         from daqloom.cli.console.terminal import unwritable
 
         unwritable(error)

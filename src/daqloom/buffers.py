@@ -1,9 +1,9 @@
-"""Buffers of a running unit, for another source or sink.
+"""Buffers of a running unit, for processes that write its input or read its output.
 
-A unit serves each of its streams as ``daqloom/RUN/UNIT/stream-N``, for one process that writes
-multi-fragment packets (MFPs) with a `BufferWriter`, and its built events as
-``daqloom/RUN/UNIT/output``, for one process that reads multi-event packets (MEPs) with a
-`BufferReader`. A side is taken until its object is deleted or the process ends.
+The buffer of stream N is named ``daqloom/RUN/UNIT/stream-N``; one process writes multi-fragment
+packets (MFPs) into it with a `BufferWriter`. The buffer of built events is named
+``daqloom/RUN/UNIT/output``; one process reads multi-event packets (MEPs) from it with a
+`BufferReader`. Each side is occupied until its object is deleted or the process ends.
 
 >>> served = ServedBuffer("daqloom/docs/0/stream-0", bytes=4096, pieces=8)
 >>> writer = BufferWriter("daqloom/docs/0/stream-0")
@@ -31,10 +31,8 @@ __all__ = ["BufferReader", "BufferWriter", "ServedBuffer"]
 
 
 class ServedBuffer(_engine.ServedBuffer):
-    """A buffer of one's own, with both sides free: to try a source against a sink without a unit.
-
-    ValueError if the name is taken, or the sizes make no sense.
-    """
+    """A buffer of this process that needs no unit, for tests of a writer against a reader. Raises
+    ValueError if the name is in use or a size is invalid."""
 
     def __init__(self, name: str, bytes: int, pieces: int = 1024) -> None:
         super().__init__(name, bytes, pieces)

@@ -1,4 +1,4 @@
-"""A system with every method, as `daqloom.load` returns it and the command line takes it."""
+"""An event-building system with methods analyse, simulate and measure; see `daqloom.load`."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ with lazy.imports():
     from daqloom.study.methods import all_methods, same_events
 
 COMPARED_S = 0.02
-"""Virtual time for which formula and simulation of a rack are compared (s)."""
+"""Default simulated time over which formula and simulation of a rack are compared (s)."""
 
 
 @dataclass(frozen=True, repr=False)
 class System:
     """An event-building system, to be analysed, simulated, measured and compared. `scenario` is its
-    description, as validated: every key with its value in SI units."""
+    validated description: every key with its value in SI units."""
 
     scenario: Scenario
 
     @property
     def name(self) -> str:
-        """Short name in results; by default that of the file."""
+        """Short name in results; by default the name of the scenario file."""
         return self.scenario.name
 
     def show(self) -> str:
-        """Return the text of the scenario with all defaults, headed by comments on assumptions."""
+        """Return the scenario as TOML with all defaults, after comments on assumed values."""
         return assumed_comment(self.scenario) + to_toml(self.scenario)
 
     def with_overrides(self, overrides: Iterable[str] | Mapping[str, Any]) -> System:
@@ -50,7 +50,7 @@ class System:
         return System(override(self.scenario, overrides))
 
     def analyse(self) -> Result:
-        """Evaluate the closed forms. Raises ScenarioError where none applies."""
+        """Evaluate the closed forms. Raises ScenarioError if none applies."""
         return methods.analyse(self.scenario)
 
     def simulate(
@@ -62,12 +62,10 @@ class System:
         timeline: bool = False,
         progress: Callable[[float], None] | None = None,
     ) -> Result:
-        """Simulate packet by packet for `run.duration` virtual seconds.
-
-        `seed` replaces `run.seed`, `trace` is a file for ui.perfetto.dev, `progress` is called with
-        the share done. `pcap` maps links of racks to files for Wireshark; `timeline` adds the
-        series of a fabric's figures.
-        """
+        """Simulate packet by packet for `run.duration` virtual seconds. `seed` replaces `run.seed`,
+        `trace` is an output file for ui.perfetto.dev, and `progress` is called with the completed
+        share of the run. `pcap` maps links of a rack to output files for Wireshark. `timeline` adds
+        the time series that figures of a fabric draw."""
         return methods.simulate(
             self.scenario, seed=seed, pcap=pcap, trace=trace, timeline=timeline, progress=progress
         )
@@ -84,7 +82,7 @@ class System:
         on_event: Callable[[RunEvent], None] | None = None,
     ) -> Result:
         """Build events with real processes for `measure.duration` seconds. See
-        `daqloom.measure.run.measure` for the arguments and for what is raised."""
+        `daqloom.measure.run.measure` for the arguments and exceptions."""
         return methods.measure(
             self.scenario,
             seed=seed,
@@ -97,7 +95,7 @@ class System:
         )
 
     def compare(self, *, seed: int | None = None) -> MethodResults | Comparison:
-        """Compare methods as `daqloom compare`: racks `on_same_events`, fabrics `run_methods`."""
+        """Compare methods: `on_same_events` for incast in racks, `run_methods` for others."""
         system = self if seed is None else self.with_overrides({"run.seed": seed})
         is_incast = Parts.INCAST in parts_of(system.scenario)
         return system.on_same_events() if is_incast else system.run_methods()
@@ -109,10 +107,10 @@ class System:
         simulated: Callable[[float], None] | None = None,
         measured: Callable[[Progress], None] | None = None,
     ) -> MethodResults:
-        """Apply several methods, by default all that this machine can be asked for. `simulated` and
-        `measured` are called with the progress of their runs. A measurement that fails leaves the
-        results of the others, and its reason (`failure`). Raises what the methods raise, a
-        MeasureError only if no other method has a result; StoppedError after Ctrl-C."""
+        """Apply several methods, by default all that this machine supports. `simulated` and
+        `measured` are called with the progress of the simulation and the measurement. If the
+        measurement fails, the results of other methods are returned with its reason (`failure`);
+        MeasureError is raised only without other results, StoppedError after Ctrl-C."""
         chosen = all_methods.usual_methods(self.scenario) if methods is None else methods
         return all_methods.run_methods(
             self.scenario, chosen, simulated=simulated, measured=measured
@@ -126,7 +124,8 @@ class System:
         progress: Callable[[float], None] | None = None,
     ) -> Comparison:
         """Compare formula and simulation of a rack on the same events, for `duration_s` of virtual
-        time from an empty network on. Raises StudyError for too few events, or undrawable ones."""
+        time. The network is empty at first. Raises StudyError for too few events, or if only the
+        simulator can draw them."""
         drawn = self.scenario.run.seed if seed is None else seed
         return same_events.compare(self.scenario, duration_s, seed=drawn, progress=progress)
 
@@ -134,7 +133,7 @@ class System:
         return f"<System {self.name}>"
 
     def _repr_html_(self) -> str:
-        """Return the keys that are set; all keys with their defaults are folded away."""
+        """Return a table of the keys that are set, and a collapsed list of all keys."""
         given = self.scenario.model_dump(
             mode="json", exclude_unset=True, exclude={"name", "title", "description"}
         )
