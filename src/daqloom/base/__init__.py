@@ -1,1 +1,1 @@
-"""Sentences, files, locks and versions: used by every other room."""
+"""Helpers for sentences, files, locks and versions, which every other package of daqloom uses."""

@@ -1,7 +1,6 @@
-"""Files and folders of a process: locked (flock) while it lives, and removed at its end.
-
-The kernel frees the locks of ended processes; the next claim removes their files and folders.
-"""
+"""Files and folders that a process locks (flock) while it runs, and removes at its end. The kernel
+frees the locks of a killed process. The next process to claim a folder removes the abandoned files
+and folders."""
 
 import fcntl
 import os
@@ -13,16 +12,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LIVE = "daqloom-live-"
-"""Beginning of the names of folders in TMPDIR."""
+"""Prefix of the names of claimed folders in TMPDIR."""
 
 
 @contextmanager
 def claimed_folder(
     parent: Path | None = None, prefix: str = LIVE, *, least_age_s: float = 0.0
 ) -> Iterator[Path]:
-    """Yield a new folder in `parent` (TMPDIR by default) that only this user reaches, and remove it
-    at the end, unless it was renamed. Abandoned ones beside it are removed if they are at least so
-    old: where several machines share `parent`, their locks may not be seen here. Raises OSError."""
+    """Yield a new folder in `parent` (TMPDIR by default) that only this user can access. It is
+    removed at the end, unless it was renamed. Unlocked folders with the prefix are removed first,
+    if older than `least_age_s`: locks of other machines may be invisible here. Raises OSError."""
     parent = Path(tempfile.gettempdir()) if parent is None else parent
     remove_abandoned(parent.glob(f"{prefix}*"), least_age_s=least_age_s)
     path, lock = _new_folder(parent, prefix)
@@ -35,7 +34,7 @@ def claimed_folder(
 
 @contextmanager
 def claimed_file(path: Path, text: str) -> Iterator[None]:
-    """Have a file with a text that only this user reads, until the end. Raises OSError."""
+    """Create a file that only this user can read, and remove it at the end. Raises OSError."""
     lock = _new_file(path)
     try:
         os.write(lock, text.encode())
@@ -48,7 +47,7 @@ def claimed_file(path: Path, text: str) -> Iterator[None]:
 
 
 def remove_abandoned(paths: Iterable[Path], *, least_age_s: float = 0.0) -> None:
-    """Remove those of this user's files and folders that no process holds, if they are so old."""
+    """Remove this user's files and folders that no process locks, if at least `least_age_s` old."""
     with suppress(OSError):
         for path in paths:
             with suppress(OSError):
@@ -72,7 +71,7 @@ def is_claimed(path: Path) -> bool:
 
 
 def _remove_if_abandoned(path: Path) -> None:
-    """Remove what a path names. Raises OSError if foreign, in use, or not lockable."""
+    """Remove a file or folder of this user that no process locks. Raises OSError if in use."""
     lock = _opened(path)
     try:
         found = os.fstat(lock)
@@ -105,8 +104,8 @@ def _new_file(path: Path) -> int:
 
 
 def _is_ours(path: Path, lock: int) -> bool:
-    """Lock a new file; return False, with it closed, if another start has removed it."""
-    with suppress(OSError):  # of a file system without locks: there, nothing is removed
+    """Lock a new file or folder. Return False and close it if another process has removed it."""
+    with suppress(OSError):  # file systems without locks: nothing is removed there
         fcntl.flock(lock, fcntl.LOCK_EX)
     with suppress(OSError):
         if os.path.samestat(os.fstat(lock), path.lstat()):
@@ -116,5 +115,5 @@ def _is_ours(path: Path, lock: int) -> bool:
 
 
 def _opened(path: Path) -> int:
-    """Open a file or folder, never the target of a link, and without waiting."""
+    """Open a file or folder without following a symbolic link and without blocking."""
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

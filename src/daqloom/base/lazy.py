@@ -1,4 +1,4 @@
-"""Deferred imports: a module is read at its first use, so that commands start quickly.
+"""Deferred imports: a module is imported at its first use, so that commands start quickly.
 
 >>> with imports():
 ...     import decimal
@@ -17,11 +17,11 @@ from typing import Any
 _IMPORT = builtins.__import__
 _LOCK = Lock()
 _DEFERRING: set[int] = set()
-"""Threads in a block; the imports of others are not deferred."""
+"""Threads inside an `imports` block; imports in other threads are not deferred."""
 
 
 class _Deferred:
-    """Stands for a module, and imports it when an attribute is used."""
+    """Placeholder for a module, which is imported on the first access to an attribute."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -38,8 +38,8 @@ def _deferred(name: str, *scope: Any) -> Any:
 
 @contextmanager
 def imports() -> Iterator[None]:
-    """Defer the imports in this block: `import module`, `from package import module`. A missing
-    module is an ImportError at its first use."""
+    """Defer imports in a `with` block: `import module` and `from package import module`. A missing
+    module raises ImportError at its first use."""
     with _LOCK:
         _DEFERRING.add(get_ident())
         builtins.__import__ = _deferred  # type: ignore[assignment]
@@ -53,7 +53,7 @@ def imports() -> Iterator[None]:
 
 
 def names_of(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return `__getattr__` of a package that offers names of its modules: name → module."""
+    """Return a package's `__getattr__` that imports names on demand, as name → module."""
 
     def find(name: str) -> Any:
         if name not in modules:

@@ -1,8 +1,6 @@
-"""Line counts of a text file: used, ignored, malformed; a file that was not understood is refused.
-
-Every reader of a foreign text file iterates over `CountedLines` and assigns each line one fate.
-`CountedLines.check` then refuses a file of which nothing, or less than half, was understood.
-"""
+"""Counts of used, ignored and malformed lines in a text file; mostly malformed files are refused.
+Readers of text files from other programs iterate over `CountedLines` and count each line once.
+`CountedLines.check` then refuses a file if the reader understood none or less than half of it."""
 
 from __future__ import annotations
 
@@ -13,23 +11,23 @@ from daqloom.base.words import counted, printable
 
 USED, IGNORED, MALFORMED = "used", "ignored", "malformed"
 LONGEST_QUOTE = 100
-"""Characters of a line in a message."""
+"""Maximum characters that a message quotes from a line."""
 
 
 FileCounts = Mapping[str, Mapping[str, int]]
-"""By the name of a file: its lines, or the entries of a file without lines, by fate."""
+"""For each file name, the number of used, ignored and malformed lines or entries."""
 
 
 class NotUnderstoodError(ValueError):
-    """Error for a file that no reader understood, in one sentence."""
+    """Error for a file that a reader does not understand; the message is one sentence."""
 
 
 class CountedLines(Iterator[str]):
-    """Lines of one file, numbered from 1, and the number of lines by fate."""
+    """Lines of one file, numbered from 1, with counts of used, ignored and malformed lines."""
 
     def __init__(self, where: str, lines: Iterable[str], subject: str, kinds: str) -> None:
-        """`where`: the file's name. `subject`: what the reader looks for, such as "link changes".
-        `kinds`: the formats that are known. Both appear in the message of a refusal."""
+        """`where`: the file's name. `subject`: the data that the reader extracts, such as "link
+        changes". `kinds`: the supported formats. All three appear in the error message."""
         self.number = 0
         self.counts: Counter[str] = Counter()
         self._where, self._subject, self._kinds = where, subject, kinds
@@ -52,11 +50,12 @@ class CountedLines(Iterator[str]):
         self.counts[USED] += number
 
     def ignore(self, number: int = 1) -> None:
-        """Count lines that the format contains in normal operation and the reader does not need."""
+        """Count valid lines of the format that the reader does not need."""
         self.counts[IGNORED] += number
 
     def malformed(self, line: str, expected: str = "", number: int | None = None) -> None:
-        """Count a line about the subject that was not understood; `number`: of an earlier one."""
+        """Count a malformed line about the subject; `number`: of its line, if not the current
+        one."""
         self.counts[MALFORMED] += 1
         if not self.first_malformed:
             quote = printable(line.strip()[:LONGEST_QUOTE])
@@ -64,7 +63,7 @@ class CountedLines(Iterator[str]):
             self.first_malformed = f'line {number or self.number}: "{quote}"{end}'
 
     def outside(self, line: str, expected: str = "") -> None:
-        """Count a line that is not of the format; blank lines are ignored."""
+        """Count a line that does not have the file's format; a blank line counts as ignored."""
         if not line.strip():
             self._blank += 1
             return self.ignore()
@@ -72,7 +71,7 @@ class CountedLines(Iterator[str]):
         self._outside += 1
 
     def check(self) -> None:
-        """Raise NotUnderstoodError where less than half of the lines, or none, was understood."""
+        """Raise NotUnderstoodError if none or less than half of the lines were understood."""
         used, ignored, malformed = (self.counts[fate] for fate in (USED, IGNORED, MALFORMED))
         inside, understood = malformed - self._outside, used + ignored - self._blank
         if understood and inside <= used and self._outside <= understood:

@@ -1,4 +1,4 @@
-"""Parts of systems and results in a notebook, as HTML."""
+"""HTML elements that display systems and results in a notebook."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writes: a file appears complete or not at all."""
 
 import os
 from collections.abc import Iterator
@@ -10,22 +10,19 @@ from daqloom.base.words import reason_of
 
 SCRATCH = ".daqloom-"
 LONGEST_WRITE_S = 3600.0
-"""Time after which a write has ended, also on another machine (s)."""
+"""Time (s) after which any write has ended. Older scratch folders may be removed."""
 
 
 class OutputError(OSError):
-    """A file or folder that cannot be written. The message is one sentence for a person."""
+    """Error for a file or folder that cannot be written; the message is one readable sentence."""
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Yield a path in a new folder beside `path` that is the user's alone; rename it to `path` when
-    the body is done.
-
-    When the body raises, nothing is left behind and an older file stays; a later write removes the
-    rest of a killed process. Raises `OutputError` where the folder cannot be written or the disk
-    fills.
-    """
+    """Yield a scratch path beside `path`, in a folder that only this user can access. Rename it to
+    `path` at the end of the `with` block. If the block raises, the scratch file is removed and an
+    existing `path` is unchanged. A later write removes scratch files of killed processes. Raises
+    `OutputError` if the folder cannot be written or the disk is full."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with claimed_folder(path.parent, SCRATCH, least_age_s=LONGEST_WRITE_S) as folder:
@@ -37,6 +34,6 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file of text, whole or not at all. Raises `OutputError`."""
+    """Write a text file completely or not at all. Raises `OutputError`."""
     with written_whole(path) as scratch:
         scratch.write_text(text, encoding="utf-8")

@@ -1,14 +1,12 @@
-"""Entry points of installed packages by name.
-
-A broken foreign package costs its own entry alone, and none replaces an entry of daqloom.
-"""
+"""Entry points of installed packages by name. A broken package of another author affects only its
+own entries, and no package can replace an entry of daqloom."""
 
 from importlib.metadata import EntryPoint, entry_points
 
 from daqloom.base.words import printable
 
 OWN = ("daqloom.", "daqloom_")
-"""Beginnings of the modules of daqloom, in its core and in its packages."""
+"""Prefixes of modules that belong to daqloom, in its core and its packages."""
 
 
 class LoadError(Exception):
@@ -20,7 +18,7 @@ class LoadError(Exception):
 
 
 def installed(group: str) -> list[EntryPoint]:
-    """Return all entry points of a group; of several with one name, daqloom's own comes first."""
+    """Return all entry points of a group. Those of daqloom come before those of other packages."""
     return sorted(entry_points(group=group), key=_rank)
 
 
@@ -30,7 +28,7 @@ def by_name(group: str) -> dict[str, EntryPoint]:
 
 
 def load(point: EntryPoint) -> object:
-    """Return what an entry point names. Raises LoadError."""
+    """Import and return the object that an entry point names. Raises LoadError."""
     try:
         return point.load()
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ with lazy.imports():
 
 @functools.cache
 def installed() -> str:
-    """Return the version; "0+unknown" where daqloom runs from a source tree never installed."""
+    """Return the installed version; "0+unknown" in a source tree that is not installed."""
     try:
         return metadata.version("daqloom")
     except metadata.PackageNotFoundError:

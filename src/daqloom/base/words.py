@@ -9,11 +9,12 @@ with lazy.imports():
     import difflib
 
 TIMES_S = {"d": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
-"""Units of long times, the longest first (s)."""
+"""Lengths of time units in seconds, the longest unit first."""
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """`1 cable`, `2,000 cables`, `3 switches`; `many` where it is none of these."""
+    """Return a number and noun: `1 cable`, `2,000 cables`, `3 switches`; `many`: irregular
+    plural."""
     many = many or f"{one}{'es' if one.endswith('ch') else 's'}"
     return f"{number:,} {one if number == 1 else many}"
 
@@ -25,7 +26,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Return the known name most like an unknown one: the only longer one, or similar; or ""."""
+    """Return the known name that an unknown one may mean: the only one that begins with it, or the
+    most similar one; "" if there is none."""
     names = list(known)
     longer = [each for each in names if name and each.startswith(name)]
     if len(longer) == 1:
@@ -35,20 +37,20 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The end of a sentence about an unknown name: the known one that it may mean, or what else."""
+    """Return the end of a message on an unknown name: a similar known name, or `otherwise`."""
     close = closest(name, known)
     return f'did you mean "{close}"?' if close else otherwise
 
 
 def printable(text: str) -> str:
-    """The text with control characters, which a terminal would obey, escaped as in `\\x1b`."""
+    """Return the text with control characters escaped, as in `\\x1b`, for output to a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def reason_of(error: OSError) -> str:
-    """The system's reason as the end of a sentence."""
+    """Return the operating system's reason as the end of a sentence."""
     return (error.strerror or str(error)).lower()
 
 
@@ -58,19 +60,19 @@ def key_in_words(key: str) -> str:
 
 
 def natural_key(name: str) -> tuple[str | int, ...]:
-    """A key that sorts `leaf2` before `leaf10`: digits by value, as a person expects."""
+    """Return a sort key that compares digits by value, so that `leaf2` sorts before `leaf10`."""
     parts = re.split("([0-9]{1,18})", name)
     return tuple(int(part) if odd % 2 else part for odd, part in enumerate(parts))
 
 
 def unit_of_time(value_s: float) -> tuple[float, str]:
-    """The longest of `TIMES_S` that a time is not shorter than, in seconds, and its name."""
+    """Return the longest unit of `TIMES_S` that does not exceed a time: (seconds, name)."""
     name = next((name for name, length in TIMES_S.items() if value_s >= length), "s")
     return TIMES_S[name], name
 
 
 def duration(value_s: float) -> str:
-    """A time for people: `12 s`, `3.5 min`, `2.1 h`, `4.2 d`."""
+    """Return a readable duration, such as `12 s`, `3.5 min`, `2.1 h` or `4.2 d`."""
     if 0 < value_s < 1:
         return f"{1e3 * value_s:.3g} ms"
     length, name = unit_of_time(value_s)
