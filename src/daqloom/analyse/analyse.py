@@ -1,4 +1,4 @@
-"""All closed forms of one rack, as a result."""
+"""Closed forms for one rack, evaluated as a result."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from daqloom.scenario import Scenario
 
 
 def analyse(scenario: Scenario) -> Result:
-    """Evaluate all closed forms of `scenario`, in milliseconds and without random numbers. A
-    formula outside its conditions gives its value, marked in `analysis` and `warnings`."""
+    """Evaluate all closed forms for a rack, in milliseconds and without random numbers. A formula
+    whose conditions fail still gives a value, which `analysis` and `warnings` mark."""
     return evaluated(scenario, _answer)
 
 

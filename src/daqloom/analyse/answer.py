@@ -1,4 +1,4 @@
-"""Answers of closed forms: numbers, the conditions under which they hold, and the result."""
+"""Answers of closed forms: values, the conditions for their validity, and the result."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from daqloom.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition of a formula: a name, whether it holds, and a sentence with the two numbers."""
+    """A condition of a formula: a name, whether it holds, and a sentence with its numbers."""
 
     name: str
     holds: bool
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
     metrics: dict[str, Any]
     analysis: dict[str, dict[str, Any]]
     conditions: Mapping[str, Sequence[Condition]]
-    """Conditions, by the entry of `analysis` that they belong to."""
+    """Conditions of formulas, keyed by the name of the formula's entry in `analysis`."""
     warnings: list[str]
 
 
@@ -34,8 +34,8 @@ def first_failing(conditions: Sequence[Condition]) -> Condition | None:
 
 
 def evaluated(scenario: Scenario, forms: Callable[[Scenario], Answer]) -> Result:
-    """Return the result of closed forms. A formula outside its conditions still gives its value,
-    marked in `analysis` with the first condition that fails."""
+    """Return the result of closed forms. A formula whose conditions do not hold still gives a
+    value, which is marked in `analysis` with the first condition that fails."""
     wall, cpu = time.perf_counter(), time.process_time()
     answer = forms(scenario)
     return Result(

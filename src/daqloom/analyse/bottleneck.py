@@ -1,4 +1,4 @@
-"""Two rules on the buffer of a bottleneck: the bandwidth-delay product, and that of incast."""
+"""Two rules for a bottleneck's buffer size: the bandwidth-delay product and the incast rule."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from daqloom.analyse.answer import Condition
 
 @dataclass(frozen=True, slots=True)
 class BandwidthDelay:
-    """Buffer by the rule, for one port and for all ports of the switch."""
+    """Buffer size by the bandwidth-delay rule, for one port and for all ports of the switch."""
 
     per_port_bytes: float
     switch_bytes: float
@@ -18,15 +18,15 @@ class BandwidthDelay:
 def bandwidth_delay(
     rtt_s: float, port_bps: float, ports: int, first_windows_bytes: float
 ) -> BandwidthDelay:
-    """B = RTT·C for every port of rate C.
+    """Return the buffer by the rule B = RTT·C for every port with rate C.
 
     Source: Villamizar and Song, "High performance TCP in ANSNET", ACM CCR 24 (1994) 45-60; named
     as the usual rule in ATLAS HL-LHC buffer benchmarking.
 
-    The rule keeps a link busy while the window of long flows halves. It is not about a burst that
-    is there before congestion control has seen one round trip, so it holds only where
-    `first_windows_bytes`, what all senders to one port send at once and unasked, fit into the pipe
-    and the buffer that the rule gives. `rtt_s` is the round trip of a full frame without queues.
+    With this buffer a link stays busy while long flows halve their windows. The rule does not cover
+    a burst that arrives before congestion control has seen one round trip. It is valid only if
+    `first_windows_bytes`, the sum of the initial windows of all senders to one port, fits into the
+    pipe and the buffer. `rtt_s` is the round trip of a full frame without queues.
     """
     per_port = rtt_s * port_bps / 8
     fits = first_windows_bytes <= 2 * per_port
@@ -47,19 +47,20 @@ def bandwidth_delay(
 
 @dataclass(frozen=True, slots=True)
 class Incast:
-    """The three terms of the rule for one bottleneck, and the buffer that it asks for."""
+    """The terms of the incast rule for one bottleneck, and the buffer that the rule requires."""
 
     windows_bytes: float
     bdp_bytes: float
     burst_bytes: float
-    """Occupancy after all windows have come in at once: Σ windows·(I − O)/I, or 0."""
+    """Occupancy after all windows arrive at once: Σ windows·(1 − output rate / input rate), or
+    0."""
     conditions: tuple[Condition, ...]
 
     @property
     def peak_bytes(self) -> float:
-        """Most that the port can hold, whatever the events: all windows but for what has left. That
-        is the bandwidth-delay product, as new data follows acknowledgements, or less if all windows
-        have come in before the first acknowledgement is back."""
+        """Highest possible occupancy of the port for any events: all windows minus the data that
+        has left. New data follows acknowledgements, so the departed data is the bandwidth-delay
+        product. It is less if all windows arrive before the first acknowledgement returns."""
         return max(self.needed_bytes, self.burst_bytes) if self.burst_bytes else 0.0
 
     @property
@@ -75,13 +76,13 @@ class Incast:
 def incast(
     windows_bytes: Iterable[float], input_bps: float, output_bps: float, rtt_s: float
 ) -> Incast:
-    """BDP + buffer ≥ Σ window_i: condition for a bottleneck without loss.
+    """Return the rule BDP + buffer ≥ Σ window_i: a bottleneck without loss.
 
     Source: slides on the lossless software switch, under "TCP incast".
 
-    `windows_bytes`: limit on the bytes in flight from each sender to the bottleneck, as counted in
-    the buffer. `input_bps`: sum of the senders' rates. `output_bps`: rate out of the bottleneck.
-    `rtt_s`: round trip without queues. The condition is valid only for `input_bps` > `output_bps`.
+    `windows_bytes`: limit on the bytes in flight for each sender, as the buffer counts them.
+    `input_bps`: sum of the senders' rates. `output_bps`: rate out of the bottleneck. `rtt_s`: round
+    trip without queues. The condition is valid only for `input_bps` > `output_bps`.
     """
     windows = sum(windows_bytes)
     return Incast(

@@ -1,17 +1,15 @@
-"""Bounds that hold for any buffer: the highest event rate and the lowest latency."""
+"""Bounds that are independent of the buffer size: the highest event rate and the lowest latency."""
 
 from daqloom.analyse.system import System
 from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 
 
 def event_rate_bounds_hz(system: System) -> dict[str, float]:
-    """Return the event rate at which each part of the system saturates.
-
-    Links: rate over the bytes of an event on the wire, preamble and gap included; the source link
-    is that of the largest fragment. Hosts, where messages cost time: a builder sends a request and
-    receives a reply for every source. Concurrency, by Little's law: the events that the builders
-    hold at a time, over the least time that one is held.
-    """
+    """Return the event rate at which each part of the system saturates. A link saturates at its
+    rate divided by the bytes of an event on the wire, with preamble and gap; the source link is
+    that of the largest fragment. A host saturates if messages cost CPU time: a builder sends a
+    request and receives a reply for every source. By Little's law, the limit on concurrent events
+    divided by the shortest time to build an event also bounds the rate."""
     scenario, links = system.scenario, system.scenario.network.links
     builders = scenario.builders
     event_bits = 8 * system.event.frame_bytes / system.event.wire_share
@@ -33,16 +31,16 @@ def event_rate_bounds_hz(system: System) -> dict[str, float]:
 
 
 def unloaded_latency_s(system: System) -> float:
-    """Return the latency of an event alone in the network, with open windows and hosts of no cost.
-    The first request travels to a source, the first frame of the reply to the ToR; from then on the
-    builder's link, or the input if that is slower, is busy until the last byte."""
+    """Return the latency of an event alone in the network, if TCP windows and hosts cause no delay.
+    The first request travels to a source, and the first frame of the reply to the ToR switch. From
+    then on the slower of the builder's link and the ToR's input is busy until the last byte."""
     busy_bps = min(system.input_bps, system.output_bps)
     drain = 8 * system.event.frame_bytes / system.event.wire_share / busy_bps
     return first_byte_s(system) + drain + system.scenario.network.links.access.delay
 
 
 def first_byte_s(system: System) -> float:
-    """Return the time from the first request of an event until its first frame is in the ToR."""
+    """Return the time from an event's first request until its first frame is in the ToR switch."""
     scenario, links = system.scenario, system.scenario.network.links
     request = scenario.building.request_size + scenario.transport.header_bytes
     frame_bits = 8 * (system.event.mean_frame_bytes + WIRE_OVERHEAD_BYTES)

@@ -1,4 +1,5 @@
-"""Sentences on the features of a scenario that the triangles ignore."""
+"""Warnings about features of a scenario that the formulas ignore. The formulas draw the buffer
+occupancy of an event over time as a triangle."""
 
 from collections.abc import Iterator
 
@@ -6,7 +7,7 @@ from daqloom.analyse.system import System
 
 
 def departures(system: System) -> Iterator[str]:
-    """Return one sentence per departure of the system from periodic, equal triangles."""
+    """Yield a sentence for each feature that violates the assumption of periodic, equal events."""
     yield from _events(system)
     yield from _replies(system)
     yield from _network(system)

@@ -1,4 +1,4 @@
-"""Whether the switches of a rack hold what events bring, or drop some of it."""
+"""Conditions for switches of a rack to buffer the frames of events without drops."""
 
 import math
 from collections.abc import Iterator
@@ -13,11 +13,12 @@ from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
 from daqloom.scenario.schema.switches import Switch
 
 BATCH = 32
-"""Most frames that a core of a software switch takes from an input, or gives to an output."""
+"""Maximum frames that a software switch's core takes from an input, or sends, per turn."""
 
 
 def regular_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
-    """Yield whether periodic events stay below each limit of the ToR and the core switch."""
+    """Yield conditions for periodic events to stay below all memory limits of ToR and core
+    switch."""
     switches, sources = system.scenario.network.switch, system.scenario.readout.units
     links, builders = system.scenario.network.links, system.scenario.builders.units
     regular = stacked(system.triangle, system.rate_hz, windows.peak_bytes)
@@ -26,7 +27,7 @@ def regular_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
     events = BOUND if is_bound else REGULAR  # see the cap in `peak.exact`
     yield _fits("tor", switches.tor, system.tor_memory(links.uplink.count), ports, events)
     yield _taken_in(system)
-    # An event is over in the core switch before the next one, and all uplinks hold the same.
+    # The core switch has forwarded an event before the next begins; all uplinks queue the same.
     waiting = min(system.event.frame_bytes, windows.windows_bytes)
     waiting *= _waiting_share(system, links.uplink.count)
     alike = _Ports(waiting / links.uplink.count, links.uplink.count)
@@ -34,12 +35,13 @@ def regular_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
 
 
 def any_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
-    """Yield whether the ToR and the core switch hold all that windows and requests allow."""
+    """Yield conditions for the ToR and core switch to hold all data that TCP windows and
+    outstanding requests allow in flight."""
     scenario = system.scenario
     switches, builders = scenario.network.switch, scenario.builders.units
     ports = _Ports(windows.peak_bytes, builders)
     if system.is_in_turn and system.input_bps <= builders * system.output_bps:
-        # Triangles that follow each other as fast as the input allows: see `peak.back_to_back`.
+        # Events follow each other as fast as the input allows: see `peak.back_to_back`.
         rate_hz = system.triangle.input_bps / (8 * system.triangle.size_bytes)
         loaded = stacked(system.triangle, rate_hz, windows.peak_bytes)
         ports = _Ports(loaded.height_bytes, builders, loaded)
@@ -54,14 +56,15 @@ ANY = "events that are not regular, or uplinks that ECMP loads unequally, bring 
 
 
 class _Ports(NamedTuple):
-    """The fullest of `ports` ports; the others hold the same, or less by a stack."""
+    """Occupancy (B) of the fullest port. Other ports hold the same, or less according to
+    `stack`."""
 
     own_bytes: float
     ports: int
     stack: Stack | None = None
 
     def others_bytes(self, level_bytes: float) -> float:
-        """Return what the others hold beyond a level each (B)."""
+        """Return the occupancy of the other ports, counted above a level in each (B)."""
         own = max(0.0, self.own_bytes - level_bytes)
         most = (self.ports - 1) * own
         return min(most, self.stack.above(level_bytes)[0] - own) if self.stack else most
@@ -83,8 +86,8 @@ def _fits(level: str, switch: Switch, memory: Memory, ports: _Ports, events: str
 
 
 def _taken_in(system: System) -> Condition:
-    """Whether the busiest core of a software switch takes an event from its descriptors in time,
-    beside acknowledgements (one for two segments) and what it gives to outputs."""
+    """Return whether the busiest core of a software switch empties its input descriptors in time.
+    The core also forwards acknowledgements (one for two segments) and serves outputs."""
     scenario, event, triangle = system.scenario, system.event, system.triangle
     switch, uplinks = scenario.network.switch.tor, scenario.network.links.uplink.count
     inputs = math.ceil(uplinks / switch.cores)
@@ -97,7 +100,7 @@ def _taken_in(system: System) -> Condition:
     batches_hz = inputs * turns_hz + min(turns_hz, leaving_hz / 2)
     batches_hz += sum(min(busy * turns_hz, hz) for hz in (leaving_hz, leaving_hz / 2))
     load = (coming_hz + leaving_hz / 2) * switch.packet_cost + batches_hz * switch.batch_cost
-    if switch.memory_bandwidth:  # which each byte crosses twice
+    if switch.memory_bandwidth:  # each byte crosses memory twice
         load = max(load, 2 * system.input_bps * event.wire_share / switch.memory_bandwidth)
     piled = event.packets * inputs / uplinks * max(0.0, 1 - 1 / load) if load else 0.0
     return Condition(
@@ -110,6 +113,6 @@ def _taken_in(system: System) -> Condition:
 
 
 def _waiting_share(system: System, uplinks: int) -> float:
-    """Share of a simultaneous burst of all sources that waits for `uplinks` uplinks."""
+    """Return the share of a simultaneous burst of all sources that queues before the uplinks."""
     links, sources = system.scenario.network.links, system.scenario.readout.units
     return 1 - min(1.0, links.uplink.rate * uplinks / (sources * links.source.rate))

@@ -8,7 +8,8 @@ from daqloom.scenario.schema.switches import Switch
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Limits of a port: its `dedicated_bytes`, then alpha times the free pool; `port_bytes`."""
+    """Memory limits of a port. A port uses its `dedicated_bytes` first, then at most alpha times
+    the free part of the shared pool, and never more than `port_bytes` in all."""
 
     port_bytes: float
     dedicated_bytes: float
@@ -16,11 +17,9 @@ class Memory:
     alpha: float
 
     def most_bytes(self, used_bytes: float) -> float:
-        """Return what one port may hold while the others hold `used_bytes` of the pool.
-
-        A port that takes u of a pool P grows while u < alpha·(P − used − u), so up to
-        u = (P − used)·alpha/(1 + alpha). Of n equal ports each gets alpha·P/(1 + n·alpha).
-        """
+        """Return the bytes that one port may hold while the others hold `used_bytes` of the pool. A
+        port that holds u of a pool P may grow while u < alpha·(P − used − u), so up to u = (P −
+        used)·alpha/(1 + alpha). Each of n equal ports gets alpha·P/(1 + n·alpha)."""
         free_bytes = max(0.0, self.pool_bytes - used_bytes)
         return min(self.port_bytes, self.dedicated_bytes + free_bytes / (1 + 1 / self.alpha))
 
@@ -28,12 +27,10 @@ class Memory:
 def memory_of(
     switch: Switch, ports: int, inputs: int, frame_bytes: float, is_paced: bool
 ) -> Memory:
-    """Return the memory of a switch with `ports` connected ports for frames of a mean length (B),
-    less the unused parts of cells.
-
-    voq: an output has a queue for each of `inputs`. software: a ring of frames, at most its pause
-    threshold, and unless the ring is paced the descriptors of the output.
-    """
+    """Return the memory limits of a switch with `ports` connected ports for frames of a mean length
+    (B). Unused parts of memory cells are subtracted. With architecture "voq", an output has a queue
+    for each of `inputs`. With "software", it has a ring of frames, filled at most to the pause
+    threshold. An unpaced ring adds the descriptors of the output."""
     of_a_queue = switch.port_limit * (inputs if switch.architecture == "voq" else 1)
     frames = switch.pause_at or switch.queue_packets
     if switch.architecture == "software" and not is_paced:

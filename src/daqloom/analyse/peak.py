@@ -1,4 +1,4 @@
-"""The buffer's peak: exact for periodic events, as published, and for events back to back."""
+"""Peak occupancy of a switch buffer: exact for periodic events, as published, and back to back."""
 
 import math
 from dataclasses import dataclass, replace
@@ -7,12 +7,12 @@ from daqloom.analyse.answer import Condition
 from daqloom.analyse.triangles import Triangle
 
 PUBLISHED_TOLERANCE = 0.05
-"""Largest relative difference from the exact peak with which the published formula applies."""
+"""Largest relative difference from the exact peak up to which the published formula is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """`peak_bytes` with the number of events that add to it."""
+    """Peak occupancy of the buffer, and the number of events that contribute to it."""
 
     peak_bytes: float
     events: int
@@ -21,15 +21,16 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Triangles when the youngest event has just come in: its port holds `height_bytes`, and that
-    of the j-th before it the lower of `height_bytes` and `fall_bytes` − j·`drained_bytes`."""
+    """Occupancies of the ports when the last byte of the youngest event arrives: its port then
+    holds `height_bytes`. The port of the j-th event before it holds the lower of `height_bytes` and
+    `fall_bytes` − j·`drained_bytes`."""
 
     height_bytes: float
     fall_bytes: float
     drained_bytes: float
 
     def above(self, level_bytes: float) -> tuple[float, int]:
-        """Return what the ports hold beyond a level each (B), and the events that add to it."""
+        """Return the occupancy above a level (B), summed over ports, and the number of events."""
         height, fall = self.height_bytes - level_bytes, self.fall_bytes - level_bytes
         if height <= 0:
             return 0.0, 1
@@ -39,7 +40,7 @@ class Stack:
 
 
 def stacked(event: Triangle, rate_hz: float, port_cap_bytes: float = math.inf) -> Stack:
-    """Return triangles that start every 1/f, each no higher than a cap: see `exact`."""
+    """Return the ports for events every 1/f, each capped at `port_cap_bytes`: see `exact`."""
     height = min(event.height_bytes, port_cap_bytes)
     rise_bps = event.input_bps - event.output_bps  # above 0 if the height is
     fall = event.size_bytes - event.output_bps * (height / rise_bps) if height else 0.0
@@ -47,26 +48,26 @@ def stacked(event: Triangle, rate_hz: float, port_cap_bytes: float = math.inf) -
 
 
 def exact(event: Triangle, rate_hz: float, builders: int, port_cap_bytes: float = math.inf) -> Peak:
-    """Peak of the sum of triangles that start every 1/f. Windows or credits let the port of one
-    builder hold at most `port_cap_bytes` (`bottleneck.Incast.peak_bytes`), at least 0.
+    """Return the peak of the summed occupancies of events that start every 1/f. `port_cap_bytes` is
+    the most that windows let one port hold (`bottleneck.Incast.peak_bytes`), at least 0.
 
-    The sum is highest when the youngest event has just come in. The j-th before it has been
-    draining for j/f longer, so it still holds h − j·O/f, with h = S·(I − O)/I. Adding the terms
-    that are not negative,
+    S is the size of an event, I and O the input and output rate. The sum is highest when the last
+    byte of the youngest event arrives. The j-th event before it has drained for j/f longer, so it
+    still holds h − j·O/f, with h = S·(I − O)/I. Adding the terms that are not negative,
 
         B = N·h − N·(N − 1)/2·O/f    with N = ⌊h·f/O⌋ + 1 = ⌊S·f/O·(I − O)/I⌋ + 1.
 
-    Derived here from the triangles of ATLAS HL-LHC buffer benchmarking, section 3.3; the printed
-    formula (`published`) differs in N only.
+    Derived here from the triangular occupancy in ATLAS HL-LHC buffer benchmarking, section 3.3,
+    whose printed formula (`published`) differs only in N.
 
-    Exact if every event fills as its triangle does: no two come in at once (f·S < I), and no two
-    leave on one link, which asks for as many builders as events at once (f·S ≤ builders·O) and
-    events given to them in turn. `rate_hz` is f, positive.
+    Exact if no two events arrive at the same time (f·S < I) and no two leave on one link. The
+    latter requires f·S ≤ builders·O and events assigned in turn. `rate_hz` is f, positive.
 
-    A cap c < h cuts the top off each triangle: it rises to c in c/(I − O), stays while its senders
-    send at O, and still ends after S/O. When the youngest has reached c, the j-th before it holds
-    the lower of c and S − c·O/(I − O) − j·O/f, which is h − j·O/f for c = h. Exact for one event at
-    a time; ports of several need not be full together, and the sum is an upper bound.
+    With a cap c < h, an event rises to c in c/(I − O), stays there while its senders send at O, and
+    still ends after S/O. When the youngest event reaches c, the j-th event before it holds the
+    lower of c and S − c·O/(I − O) − j·O/f, which is h − j·O/f for c = h. The value is exact for one
+    event at a time. The ports of several events need not be full at once, so their sum is an upper
+    bound.
     """
     peak_bytes, n = stacked(event, rate_hz, port_cap_bytes).above(0.0)
     load_bps, at_once = 8 * event.size_bytes * rate_hz, event.length_s * rate_hz
@@ -102,12 +103,13 @@ def published(event: Triangle, rate_hz: float, exact_bytes: float) -> Peak:
 
     Source: ATLAS HL-LHC buffer benchmarking, section 3.3, the displayed equation.
 
-    Caveat: this N counts one event too many or two, those that no longer add to the sum at the
-    instant of the peak. Their terms are negative, so the value is never above the exact peak, and
-    it is far below at low load: 1 MB at 1 kHz gives −1.19 MB (exact: +0.97 MB, see `exact`).
+    S is the size of an event, I and O the input and output rate. This N is one or two too large: it
+    includes events that have already left at the instant of the peak. Their terms are negative, so
+    the value never exceeds the exact peak. At low load it is far below: 1 MB at 1 kHz gives −1.19
+    MB (exact: +0.97 MB, see `exact`).
 
-    `rate_hz` is f, positive; `exact_bytes` is the exact peak. The value is returned as printed,
-    even where it is negative. It applies where it is within 5 % of the exact peak.
+    `rate_hz` is f, positive; `exact_bytes` is the exact peak. A negative value is returned
+    unchanged. The formula counts as valid within 5 % of the exact peak.
     """
     busy = 8 * event.size_bytes * rate_hz / event.output_bps
     n = math.ceil(busy) + 1
@@ -139,15 +141,16 @@ def published(event: Triangle, rate_hz: float, exact_bytes: float) -> Peak:
 def back_to_back(
     event: Triangle, builders: int, in_turn: bool, port_cap_bytes: float = math.inf
 ) -> Peak:
-    """Peak of triangles that follow each other as fast as the input allows, every S/I.
+    """Return the peak for events that follow each other as fast as the input allows, every S/I
+    (size over input rate).
 
-    However events arrive, the input carries them one after the other, so their triangles start at
-    least S/I apart, and a triangle holds the less the older it is: no arrivals give a higher sum
-    than `exact` at f = I/S. Where I/O is a whole number this is S/2·(I/O − 1).
+    The input carries events one after the other, so they start at least S/I apart, and the
+    occupancy of an event falls with its age. Therefore no arrivals give a higher sum than `exact`
+    at f = I/S. If I/O is a whole number (O: output rate), the peak is S/2·(I/O − 1).
 
-    Derived here. Holds if the builders together drain what the input brings (I ≤ builders·O) and
-    events are given to them in turn, so that no two leave on one link; and without conditions where
-    all ports are at `port_cap_bytes`, as no port holds more.
+    Derived here. Valid if builders together drain the input (I ≤ builders·O) and receive events in
+    turn, so that no two events leave on one link. If all ports are at `port_cap_bytes`, the peak is
+    valid without conditions, because no port holds more.
     """
     rate_hz = event.input_bps / (8 * event.size_bytes)
     answer = exact(event, rate_hz, builders, port_cap_bytes)

@@ -1,4 +1,4 @@
-"""Warnings of simulated runs: timeouts that resonate with events, rates above their bounds."""
+"""Warnings on simulations: timeouts that resonate with events, and event rates above bounds."""
 
 import math
 from typing import NamedTuple
@@ -10,20 +10,21 @@ from daqloom.scenario.schema.models import Scenario
 
 
 class Resonance(NamedTuple):
-    """The number of periods of a builder's events that coincides with a retransmission timeout."""
+    """Number of a builder's event periods after which a retransmission timeout meets an event."""
 
     period_s: float
     periods: int
 
 
 def resonance(scenario: Scenario) -> Resonance | None:
-    """Return whether timeouts retransmit into a later event of the same builder; None if not.
+    """Return the resonance if timeouts retransmit into a later event of the same builder, else
+    None.
 
-    An event keeps its builder's link busy for D. A timer is set at a ≤ D after an event came, and
-    strikes `rto_min` and a smoothed round trip r ≤ D later. It strikes within the n-th event from
-    there, P apart, if 0 ≤ a + rto_min + r - n·P ≤ D, so that -D ≤ n·P - rto_min ≤ 2·D. Events less
-    than 3·D apart fulfil this in any case: then it is load. Timers on ticks, and random events,
-    resonate with nothing.
+    An event keeps its builder's link busy for D, and a builder's events arrive at intervals P. A
+    timer starts at a ≤ D after the beginning of an event, and expires `rto_min` plus a smoothed
+    round trip r ≤ D later. It expires within the n-th later event if 0 ≤ a + rto_min + r - n·P ≤ D,
+    which implies -D ≤ n·P - rto_min ≤ 2·D. Intervals below 3·D always fulfil this because of the
+    load, so they are no resonance. Timers with ticks and random arrivals do not resonate.
     """
     if scenario.event.arrivals != "deterministic" or scenario.transport.timer_tick:
         return None
@@ -37,7 +38,7 @@ def resonance(scenario: Scenario) -> Resonance | None:
 
 
 def resonating(scenario: Scenario, result: Result) -> list[str]:
-    """Return a warning where a simulation of `scenario` had such timeouts."""
+    """Return a warning if a simulation of `scenario` had timeouts that may resonate with events."""
     if not result.metrics.get("retransmission_timeouts") or not (found := resonance(scenario)):
         return []
     times = [found.period_s, found.periods * found.period_s, scenario.transport.rto_min]
@@ -51,12 +52,13 @@ def resonating(scenario: Scenario, result: Result) -> list[str]:
 
 
 TOLERANCE = 0.05
-"""Tolerance of a rate above its bound: sizes are random, and a window cuts events at its ends."""
+"""Relative excess of a rate over its bound that needs no warning. It covers random sizes and events
+that the ends of the counted time cut."""
 RATES = ("event_rate_hz", "written_event_rate_hz")
 
 
 def beyond(result: Result, bound_hz: float | None) -> list[str]:
-    """Return a warning for each rate of a simulation above its closed-form bound, where known."""
+    """Return a warning for each simulated event rate above its closed-form bound, if known."""
     found = {name: result.metric(name) for name in RATES}
     return [
         f"{name} = {for_people(name, rate)} exceeds {for_people(name, bound_hz)}, the long-term "

@@ -13,7 +13,7 @@ from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BY
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """Frames of one message: payload, number of packets, bytes that a buffer holds."""
+    """Frames of one message: payload, packets, bytes in a switch buffer, gap per frame."""
 
     payload_bytes: int
     packets: int
@@ -32,9 +32,9 @@ class Framing:
 
 
 def framing(payload_bytes: int, segment_bytes: int, header_bytes: int, overhead: bool) -> Framing:
-    """Cuts a message into segments of at most `segment_bytes` of payload. `header_bytes` are the
+    """Cut a message into segments with at most `segment_bytes` of payload. `header_bytes` are the
     IPv4 and TCP headers of a segment: 40, or 52 with timestamps. Without `overhead` the frames are
-    bare payload, as the published numbers take them."""
+    bare payload, as the published numbers assume."""
     packets = max(1, -(-payload_bytes // segment_bytes))
     if not overhead:
         return Framing(payload_bytes, packets, payload_bytes, 0)
@@ -44,7 +44,8 @@ def framing(payload_bytes: int, segment_bytes: int, header_bytes: int, overhead:
 
 @dataclass(frozen=True)
 class System:
-    """Rates and sizes of one rack. Link rates are of the wire, in `triangle` of buffered bytes."""
+    """Rates and sizes of one rack. Link rates count bytes on the wire; those in `triangle` count
+    buffered bytes, without preamble and gap."""
 
     scenario: Scenario
 
@@ -68,7 +69,7 @@ class System:
         return Framing(
             self.scenario.event.size,
             sum(reply.packets for reply in replies),
-            # A fragment is a whole number of bytes, a mean event is not their sum.
+            # Fragments are rounded up to whole bytes, so their sum exceeds the mean event.
             self.scenario.event.size + sum(r.frame_bytes - r.payload_bytes for r in replies),
             replies[0].gap_bytes,
         )
@@ -80,13 +81,13 @@ class System:
 
     @property
     def input_bps(self) -> float:
-        """Wire rate into the ToR: that of the uplinks, or of all sources if these are slower."""
+        """Wire rate into the ToR switch: the lower total rate of uplinks and sources."""
         links, sources = self.scenario.network.links, self.scenario.readout.units
         return min(links.uplink.rate * links.uplink.count, links.source.rate * sources)
 
     @property
     def sent_at_once_bps(self) -> float:
-        """Wire rate of the senders of `under_way_bytes` to one builder, at most `input_bps`."""
+        """Wire rate at which `under_way_bytes` are sent to one builder, at most `input_bps`."""
         senders = min(len(self.under_way_bytes), self.scenario.readout.units)
         return min(self.input_bps, senders * self.scenario.network.links.source.rate)
 
@@ -105,7 +106,8 @@ class System:
 
     @cached_property
     def triangle(self) -> Triangle:
-        """The event in the ToR's buffer: S in buffered bytes, I and O as buffered bytes pass."""
+        """The event in the buffer of the ToR switch: size S in buffered bytes, input rate I and
+        output rate O in buffered bytes per time."""
         share = self.event.wire_share
         return Triangle(self.event.frame_bytes, self.input_bps * share, self.output_bps * share)
 
@@ -118,7 +120,7 @@ class System:
         )
 
     def way_s(self, wire_bytes: int) -> float:
-        """One frame from source to builder or back, stored and forwarded twice, empty queues."""
+        """Return the latency of a frame between source and builder through two idle switches."""
         links = self.scenario.network.links
         path = links.source, links.uplink, links.access
         return sum(link.delay + 8 * wire_bytes / link.rate for link in path)
@@ -132,9 +134,9 @@ class System:
 
     @cached_property
     def under_way_bytes(self) -> list[int]:
-        """Largest data in flight to one builder, as frames, in parts. One for each connection: its
-        window, or the fragments of the events that are collected at a time; or one for each
-        fragment that may be requested at a time, where these are less."""
+        """Most data in flight to one builder, in bytes of frames, as a list of parts. A part
+        belongs to a connection: its window or, if smaller, its fragments of concurrent events. If
+        the limit on outstanding fragments is lower in total, a part is a requested fragment."""
         most, building = self.window_bytes, self.scenario.building
         events = building.concurrent_events
         windows = [self.reply(min(most, size * events)) for size in self.fragments_bytes]
@@ -164,20 +166,21 @@ class System:
 
     @cached_property
     def port_buffer_bytes(self) -> float | None:
-        """Most that a port of the ToR may hold while the others are empty; None if unlimited."""
+        """Maximum occupancy of a ToR switch's port if all others are empty; None if unlimited."""
         most = self.tor_memory(self.scenario.network.links.uplink.count).most_bytes(0.0)
         return None if math.isinf(most) else most
 
     def tor_memory(self, inputs: int) -> Memory:
-        """Return the memory of the ToR for events that arrive evenly by `inputs` uplinks."""
+        """Return memory limits of the ToR switch for events that arrive evenly by `inputs`
+        uplinks."""
         network = self.scenario.network
         ports = self.scenario.builders.units + network.links.uplink.count
         frame, is_paced = self.event.mean_frame_bytes, self.output_bps < network.links.access.rate
         return memory_of(network.switch.tor, ports, inputs, frame, is_paced)
 
     def core_memory(self, inputs: int) -> Memory:
-        """Return the memory of the core switch for events from `inputs` sources with equal
-        shares."""
+        """Return the memory limits of the core switch for events from `inputs` sources of equal
+        size."""
         network = self.scenario.network
         ports = self.scenario.readout.units + network.links.uplink.count
         return memory_of(network.switch.core, ports, inputs, self.event.mean_frame_bytes, False)

@@ -56,14 +56,15 @@ class Triangle:
 def occupancy(
     event: Triangle, arrivals_s: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Corners (time in s, occupancy in bytes) of the summed triangles that start at `arrivals_s`.
+    """Return corners (time in s, occupancy in bytes) of the sum of triangles that start at
+    `arrivals_s`.
 
-    The sum is linear between two corners, so `numpy.interp` of them is exact. Three corners for
-    each arrival, in order of time; `arrivals_s` has shape (n,), any order, and both arrays shape
-    (3·n,). The occupancy is 0 before the first corner and after the last.
+    The sum is linear between two corners, so `numpy.interp` is exact. Each arrival has three
+    corners, which are sorted by time. `arrivals_s` has shape (n,) in any order, both returned
+    arrays have shape (3·n,). The occupancy is 0 before the first corner and after the last.
 
-    The triangles ignore each other, as in ATLAS HL-LHC buffer benchmarking, section 3.3: arrivals
-    closer than S/I would come in faster than the input can carry. `in_turn` delays them.
+    The triangles are independent, as in ATLAS HL-LHC buffer benchmarking, section 3.3. Events less
+    than S/I apart (size over input rate) would exceed the input rate; `in_turn` delays them.
     """
     arrivals = np.asarray(arrivals_s, dtype=np.float64).ravel()
     rise, fall = event.rise_s, event.length_s
@@ -84,9 +85,9 @@ def periodic(event: Triangle, rate_hz: float, until_s: float) -> NDArray[np.floa
 
 
 def in_turn(event: Triangle, arrivals_s: ArrayLike) -> NDArray[np.float64]:
-    """The times at which events start to come in if the input carries one after the other.
-    `arrivals_s` has shape (n,) and is sorted; so has the result. Each start is the later of its
-    arrival and the end of the event before it (Lindley's recursion)."""
+    """Return the times at which events begin to arrive if the input carries one after the other.
+    `arrivals_s` and the result have shape (n,) and are sorted. An event starts at the later of its
+    arrival and the end of the previous event (Lindley's recursion)."""
     arrivals = np.asarray(arrivals_s, dtype=np.float64)
     busy = np.arange(arrivals.size) * event.rise_s
     starts: NDArray[np.float64] = np.maximum.accumulate(arrivals - busy) + busy

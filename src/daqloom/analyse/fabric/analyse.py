@@ -15,17 +15,15 @@ from daqloom.topology.shapes.shape import cables
 from daqloom.topology.system.scenarios import override
 
 FORMS: dict[str, Callable[[Scenario], Answer]] = {"shift": shift, "daqpipe": daqpipe}
-"""Closed forms by the protocol that they are of."""
+"""Functions that evaluate closed forms, keyed by building protocol."""
 
 
 def analyse_fabric(scenario: Scenario) -> Result:
-    """Evaluate all closed forms of `scenario`; this takes milliseconds and no random numbers. Where
-    phases begin with jitter, or builder units set their pace without a barrier, nodes on a ring are
-    played for half a second at most, always with the same random numbers.
-
-    A formula outside its conditions gives a bound, marked in `analysis` and `warnings`. Raises
-    ScenarioError where fabric, nodes and routes do not fit together.
-    """
+    """Evaluate all closed forms of `scenario`; this takes milliseconds and no random numbers. Two
+    cases have no formula: phases with jitter, and builder-paced phases without a barrier. For these
+    a ring of nodes is simulated, in at most half a second and always with the same seed. A formula
+    whose conditions do not hold gives a bound, marked in `analysis` and `warnings`. Raises
+    ScenarioError if fabric, nodes and routes do not match."""
     return evaluated(scenario, _answer)
 
 
@@ -43,7 +41,7 @@ def _answer(scenario: Scenario) -> Answer:
 
 
 def _with_one_rate(scenario: Scenario) -> Scenario:
-    """Return the scenario with the one rate of its cables. Raises ScenarioError."""
+    """Return the scenario with the rate of its cables. Raises ScenarioError if rates differ."""
     if not scenario.network.links.are_alike:
         raise ScenarioError(
             f"{scenario.name}: network.links has cables that differ from the others, and closed "

@@ -1,16 +1,18 @@
 """The cost of a barrier, from its messages.
 
-When steps follow each other, a node that is released late enters the next barrier late. So a step
-lasts as long as the longest path from one release by the champion to the next: down the tree to a
-node, its writes, and its report up again (the cycle mean of a max-plus system with one node on all
-cycles). For N equal nodes, N a power of two, that gives
+The champion is the root of the tree of barrier messages. A node that is released late enters the
+next barrier late. So a step lasts as long as the longest path from one release by the champion to
+the next: down the tree to a node, its writes, and its report up again (the cycle mean of a max-plus
+system with one node on all cycles). With m the latency and o the processor time of a message, a
+barrier of N equal nodes, N a power of two, costs
 
     centralised    2·m + (N − 2)·o
     tournament     2·m·⌈log₂ N⌉
     dissemination  m·⌈log₂ N⌉
     ideal          0
 
-Nodes that wait for neighbours only (`neighbour`) have no common step: only messages count.
+With the barrier `neighbour`, nodes wait for neighbours only and have no common step, so the
+formulas count only the processor time of messages.
 
 See `docs/explanation/infiniband-model.md` and `engine/protocol/schedule/barrier.hpp`.
 """
@@ -29,21 +31,22 @@ Switches = Callable[[int, int], int]
 
 
 CLOSING = "closing"
-"""`neighbour` if builder units keep the order: a message from the first of a group to its last."""
+"""Barrier `neighbour` for builder-paced phases: one message, from a group's first node to its
+last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Times (s) by node, shape (nodes,), in the order of the slots."""
+    """Cost of a barrier: times (s) in arrays of shape (nodes,), in the order of the slots."""
 
     released_s: Times
-    """Time from the champion's release until a node learns of its own."""
+    """Time from the champion's release until the release reaches a node."""
     begins_s: Times
-    """Time until its processor has forwarded releases and begins the next phase."""
+    """Time from the champion's release until a node has forwarded it and begins the next phase."""
     report_s: Times
-    """Time from a node's entry, if it is the last one, until the champion can release."""
+    """Time from the entry of the last node into the barrier until the champion can release."""
     messages: NDArray[np.int64]
-    """Messages that a node sends and receives."""
+    """Messages that a node sends and receives in a barrier."""
 
     @property
     def cost_s(self) -> float:
@@ -54,7 +57,7 @@ class Barrier:
 def barriers_of(
     kind: str, groups: Sequence[NDArray[np.intp]], messages: Messages, switches: Switches
 ) -> Barrier:
-    """Return the barriers of groups of nodes, which together are all nodes, each on its own."""
+    """Return the costs of separate barriers of disjoint groups, as arrays over all nodes."""
     nodes = sum(map(len, groups))
     released_s, begins_s, report_s = np.zeros((3, nodes))
     whole = Barrier(released_s, begins_s, report_s, np.zeros(nodes, np.int64))
@@ -86,8 +89,9 @@ def barrier(kind: str, nodes: int, messages: Messages, switches: Switches) -> Ba
 
 
 def _tree(star: bool, nodes: int, messages: Messages, switches: Switches) -> Barrier:
-    """Reports go up, the release comes down; a node with several below releases the largest subtree
-    first, o apart. Reports do not wait for each other: releases are as far apart as they."""
+    """Return the cost of a tree barrier: reports go up, the release comes down. A node releases its
+    children one after the other, the largest subtree first, at intervals of the message cost o. The
+    next reports arrive at the same intervals, so they do not wait for each other."""
     cost_s = messages.cost_s
     parents = [0 if star else node & (node - 1) for node in range(nodes)]
     children: list[list[int]] = [[] for _ in range(nodes)]
@@ -107,8 +111,8 @@ def _tree(star: bool, nodes: int, messages: Messages, switches: Switches) -> Bar
 
 
 def _dissemination(nodes: int, messages: Messages, switches: Switches) -> Barrier:
-    """⌈log₂ N⌉ rounds, in each of which a node sends and receives; as nodes wait for each other in
-    turn, a round takes what its messages take on average."""
+    """Return the cost of ⌈log₂ N⌉ rounds, in each of which a node sends and receives a message. All
+    nodes wait for each other in turn, so a round takes the mean latency of its messages."""
     rounds = (nodes - 1).bit_length()
     ways_s = [
         messages.sent_s(messages.control, switches(node, (node + (1 << k)) % nodes))

@@ -1,9 +1,7 @@
-"""DAQPIPE: the rate at which the first of its parts saturates.
-
-Builders are not kept in step, so they contend for readout units, for which there is no closed
-form: these are bounds. With one credit and one parallel send, the latency of an event is the sum
-of its messages (`DaqpipeSystem.OneCredit…`), as long as there is no contention.
-"""
+"""Closed forms of DAQPIPE: the event rate at which the first resource saturates. Builder units are
+not synchronised, so they contend for readout units. Contention has no closed form, so the results
+are bounds. With one credit and one parallel send and without contention, the latency of an event is
+the sum of the latencies of its messages (test `DaqpipeSystem.OneCredit…`)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,12 +22,12 @@ from daqloom.topology.system.system import mfp_bytes, unit_slots
 
 @dataclass(frozen=True)
 class Pipe(View):
-    """Terms of the closed forms of DAQPIPE. An event is a fragment of each readout unit: `packing`
-    collisions; rates are per second, of all builder units. c: credits, s: parallel sends."""
+    """Terms of the closed forms of DAQPIPE. An event is one packet of `packing` collisions from
+    each readout unit. Rates count all builder units. c: credits, s: parallel sends."""
 
     @cached_property
     def readouts(self) -> NDArray[np.int32]:
-        """Hosts of the readout units; the event manager is with the first."""
+        """Hosts of the readout units; the first host also runs the event manager."""
         return self._units[0]
 
     @cached_property
@@ -73,12 +71,10 @@ class Pipe(View):
 
     @cached_property
     def wire_s(self) -> Times:
-        """(readouts,): time of a fragment on its readout unit's link, other packets for it
-        included.
-
-        The acknowledge of the request, and updates for request and acknowledge; on a node with both
-        units also the acknowledge of a fragment, a request, and updates for what comes of these.
-        """
+        """(readouts,): time of a fragment on its readout unit's link, including control packets.
+        The control packets are the acknowledge of the request, and credit updates for the request
+        and the fragment's acknowledge. On a node with both units, the packets of a fragment that
+        its builder unit receives are added."""
         other = self.link.acknowledge.bytes + 2 * self.link.update
         if not self.scenario.folded:
             bare = np.array([float(fragment.bytes) for fragment in self.on_wire])
@@ -89,20 +85,18 @@ class Pipe(View):
 
     @cached_property
     def managed_s(self) -> Times:
-        """(builders,): time of an assignment or a report between a builder unit and the manager."""
+        """(builders,): latency of a message between a builder unit and the event manager."""
         switches = self._switches(self.readouts[:1])[:, 0]
         message_s = self.messages.sent_s(self.messages.control, switches)
         return np.where(self.remote[:, 0], message_s, 0.0)
 
     @cached_property
     def collected_s(self) -> Times:
-        """(builders,): the least time from the request for the first fragment of an event until
-        the last one is there.
-
-        Each fragment takes a request and its own way, s of them at a time. All take their time of
-        the builder unit's link, one after the other, besides what one takes before and behind it.
-        Pushed, all requests go at once, o apart. What stays within a node takes the time of a copy.
-        """
+        """(builders,): the least time from the first request of an event until its last fragment
+        arrives. Each fragment takes a request and a transfer, and s fragments (`parallel_sends`)
+        are in flight at a time. All fragments pass the builder unit's link one after the other; the
+        rest of one trip is added. If readout units push, all requests leave at once, one message
+        cost o apart. A fragment within a node takes the time of a copy."""
         rate = self.scenario.hosts.local_rate
         alone_s = self.link.bytes_s(1) * np.array([float(each.bytes) for each in self.on_wire])
         switches = self._switches(self.readouts)
@@ -123,13 +117,14 @@ class Pipe(View):
         return longest_s
 
     def busy_s(self) -> dict[str, float]:
-        """Busy time of each part per event; the longest bounds the rate.
+        """Return the busy time of each resource per event; the longest bounds the event rate.
 
-        `parallel_events` is Little's law: c events at a time of each builder unit, each for as long
-        as it takes at least; pushed, readout units have c · s fragments on their way at most. In
-        time slots an event takes R − 1 of them, the last fragment of one and the first of the next
-        share one. `fabric_link` takes all builder units to build as many events; where links are
-        not loaded alike, the event manager gives more to those that are faster.
+        `parallel_events` is Little's law: each builder unit collects c events at a time, each for
+        at least its shortest time. In push mode, readout units have at most c · s fragments in
+        flight. With time slots, an event takes R − 1 slots for R readout units, because the last
+        fragment of an event and the first of the next share a slot. `fabric_link` assumes that all
+        builder units build equally many events. With unequally loaded links, the event manager
+        assigns more events to faster builder units.
         """
         link, building, hosts = self.link, self.scenario.building, self.scenario.hosts
         rate, credits_s = self.scenario.event.rate, [*map(link.credits_s, self.on_wire)]
@@ -165,27 +160,27 @@ class Pipe(View):
         return float(2 * self.remote[:, 0].mean() + 2 * self.remote.mean(axis=0).sum())
 
     def _switches(self, hosts: NDArray[np.int32]) -> Times:
-        """(builders, hosts): switches on the path between a builder unit's node and others."""
+        """(builders, hosts): switches on the path between a builder unit's node and each host."""
         leaf = self.traffic.paths.wiring.leaf[self.builders]
         return self.traffic.switches[leaf[:, None], hosts[None, :]].astype(np.float64)
 
     def _of_busiest_link(self, fragment_s: Times) -> float:
-        """Time per event of the most loaded host's cable, either direction."""
+        """Return the busy time per event of the busiest direction of any host's cable."""
         return max(float(way_s.max()) for way_s in self._ways(fragment_s))
 
     def _of_hosts(self, fragment_s: Times) -> Times:
-        """(hosts): time per event of each host, both directions together."""
+        """Return the time per event of each host, shape (hosts,), both directions together."""
         up_s, down_s = self._ways(fragment_s)
         return up_s + down_s if self.scenario.folded else np.concatenate([up_s, down_s])
 
     def _ways(self, fragment_s: Times) -> tuple[Times, Times]:
-        """Return the time of fragments from readout units to builder units in an event."""
+        """Return fragments' time per event on links out of readout units and into builder units."""
         up_s: Times = self.remote.mean(axis=0) * fragment_s
         down_s: Times = self.remote @ fragment_s / len(self.builders)
         return up_s, down_s
 
     def _of_busiest_node(self) -> float:
-        """Messages per event of the node with most of them; those to itself do not count."""
+        """Return the messages per event of the busiest node, without those within the node."""
         readout = 2 * self.remote.mean(axis=0)  # requests taken in, fragments sent
         readout[0] += 2 * self.remote[:, 0].mean()  # assignments sent, reports taken in
         builder = 2 * (self.remote.sum(axis=1) + self.remote[:, 0]) / len(self.builders)
@@ -194,7 +189,7 @@ class Pipe(View):
         return float((readout + builder).max())
 
     def _in_flight_s(self) -> Times:
-        """(readouts,): least time from a write to its completion at the sender."""
+        """Return the least time from a write to its completion at the sender, shape (readouts,)."""
         near = np.where(self.remote, self._switches(self.readouts), np.inf).min(axis=0)
         near = np.where(np.isfinite(near), near, 0.0)
         known_s = self.messages.known_s(self.on_wire[0], near) + self.messages.latency_s

@@ -1,8 +1,7 @@
-"""The payload rate of a link of InfiniBand or RoCE: headers, credits, the time of a message.
-
-Sources: InfiniBand Architecture Specification, volume 1, chapters 5, 7.9 and 9;
-`docs/explanation/infiniband-model.md` for what the simulated hosts and switches do.
-"""
+"""The payload rate of an InfiniBand or RoCE link: headers, credits, the time of a message. Sources:
+InfiniBand Architecture Specification, volume 1, chapters 5, 7.9 and 9;
+`docs/explanation/infiniband-model.md` describes the behaviour of the simulated hosts and
+switches."""
 
 from dataclasses import dataclass
 from typing import Self, TypeVar
@@ -44,15 +43,16 @@ class Link:
     delay_s: float
     mtu: int
     headers: int
-    """Header bytes of each packet; on Ethernet with the gap behind it."""
+    """Header bytes of each packet; on Ethernet the preamble and the gap are included."""
     switch_s: float = 0.0
     """Time from a flit's arrival at a switch until it can leave."""
     cut: int = 0
-    """Bytes of a packet with which a switch forwards it; 0: whole packets."""
+    """Bytes of a packet that must arrive before a switch forwards it; 0: the whole packet."""
     blocks: int = 0
-    """Blocks in the input buffer of a lane; 0: no credits."""
+    """Blocks of 64 B in the input buffer of a virtual lane; 0: no credits."""
     per_block: bool = False
-    """Whether a block is freed as soon as it has left, else with its packet's tail."""
+    """Whether a block is freed when it has left. If false, it is freed when the packet's tail
+    leaves."""
     update: int = 0
     """Size of a credit update (bytes)."""
     update_s: float = 0.0
@@ -103,25 +103,26 @@ class Link:
         return OnWire(payload, packets, size, min(size, self.cut or self.packet))
 
     def way_s(self, message: OnWire, switches: Count) -> Count:
-        """Return the time from a message's first byte until all of it has come, but for the first
-        wire: in each switch its first block (Ethernet: packet) once more, and the cables."""
+        """Return the latency of a message without its time on the first wire: cable delays, and in
+        each idle switch the latency and the first block (Ethernet: packet) once more."""
         each_s = self.switch_s + self.bytes_s(message.head)
         return (switches + 1) * self.delay_s + switches * each_s
 
     def wire_s(self, message: OnWire) -> float:
-        """Return the time of a message on the wire, with a credit update per packet received."""
+        """Return the time of a message on the wire, with credit updates for equal received
+        traffic."""
         return self.bytes_s(message.bytes + message.packets * self.updates * self.update)
 
     def credits_s(self, message: OnWire) -> float:
         """Return the least time for which credits keep a message on the wire.
 
-        A packet leaves when its blocks are free at the other end. They are free again when it has
-        left the switch there, behind its own head, and known to be so an update and a cable later:
-        loop = packet + 2·delay + switch + (64 B + update)/rate. The buffer holds q =
+        A packet leaves when the buffer at the other end has free blocks for it. The blocks are
+        freed when the packet has left the switch there; the sender knows after a credit update and
+        a cable delay: loop = packet + 2·delay + switch + (64 B + update)/rate. The buffer holds q =
         ⌊blocks/⌈packet/64⌉⌉ packets, which gives min(line rate, q·packet/loop)
-        (`KnownAnswers.CreditsLimit…` in the engine's tests). Freed block by block, the blocks that
-        q packets leave over let a packet go earlier. An update at intervals frees q packets at
-        most.
+        (`KnownAnswers.CreditsLimit…` in the engine's tests). If blocks are freed one by one, the
+        blocks beyond q packets let the next packet leave earlier. With credit updates at intervals,
+        one update frees at most q packets.
         """
         if not self.blocks:
             return 0.0

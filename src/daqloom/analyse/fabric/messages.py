@@ -1,9 +1,8 @@
-"""The cost of a message between two nodes: processors, wires, and the polling delay.
-
-With o a processor's time for a message, w its way through an idle network and p the polling delay,
-it has been taken in m = 2·o + w + p after it was asked for (LogP's o and L: Culler et al., PPoPP
-1993). It is o that decides over barriers: at the master of a centralised one it counts N times.
-"""
+"""The cost of a message between two nodes: processors, wires, and the polling delay. Let o be a
+processor's time to send or receive a message, w the latency of an idle network and p the polling
+delay. The receiver has processed the message m = 2·o + w + p after the send call (LogP's o and L:
+Culler et al., PPoPP 1993). The cost of barriers depends on o, which counts N times at the master of
+a centralised barrier."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -26,7 +25,7 @@ class Messages:
     polling_s: float
     """p: mean wait until a polling processor sees a message (s)."""
     latency_s: float
-    """Mean latency of software and adapter before a message's first packet."""
+    """Mean latency of software and adapter before the first packet of a message (s)."""
     control: OnWire
     """An empty message."""
 
@@ -39,13 +38,13 @@ class Messages:
         return cls(link, hosts.message_cost, hosts.polling_delay, latency_s, control)
 
     def sent_s(self, message: OnWire, switches: Count) -> Count:
-        """m: latency of a message, from the post until its receiver's processor has it."""
+        """Return m, the latency from the send call until the receiver has processed the message."""
         way_s = self.link.bytes_s(message.bytes) + self.link.way_s(message, switches)
         return 2 * self.cost_s + self.latency_s + way_s + self.polling_s
 
     def known_s(self, message: OnWire, switches: Count) -> Count:
-        """Return the time, besides that on the wire and random latency, until the sender has the
-        acknowledge of a write from the adapter of the other side."""
+        """Return the time until the sender has the acknowledge of a write from the receiver's
+        adapter, without the write's time on the wire and without random latency."""
         there_s = self.cost_s + self.link.way_s(message, switches)
         answer = self.link.acknowledge
         back_s = self.link.way_s(answer, switches) + self.link.bytes_s(answer.bytes)

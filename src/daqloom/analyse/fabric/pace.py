@@ -1,16 +1,16 @@
-"""Linear shifting where builder units set the pace: what a phase lasts.
+"""Duration of a phase of linear shifting where builder units set the pace.
 
-A node that is ready asks its builder unit and writes when that lets it. If the builder unit is
-idle, the request and the answer pass before the first byte; if it is busy, the answer comes ahead
-of time, so that the node's data follow those before them without a gap. So with T the time of a
-transfer, c what passes between two transfers of a node that never waits (its acknowledge, the
-request, the answer) and d its random delays, transfer n of node i ends at
+A node that is ready sends a request to its builder unit and writes after the answer. An idle
+builder unit receives the first byte after the request and the answer. A busy one answers ahead of
+time, so that the data follow those of the previous node without a gap. Let T be the time of a
+transfer and d the random delays of a node. Let c be the time between two transfers of a node that
+never waits (acknowledge, request, answer). Transfer n of node i ends at
 
     D(i, n) = T + max( D(i, n - 1) + c + d,  D(i + 1, n - 1) )
 
-as long as no node overtakes: nodes on a ring (`ring.py`) with c added to their delays. A node waits
-only for one that is more than c + d late. If nothing is random, the slowest node decides: no cycle
-of the recursion has a larger mean than its T + c.
+as long as no node overtakes another. This is the ring of nodes of `ring.py` with c added to the
+delays. A node waits only for a neighbour that is more than c + d late. Without random delays the
+slowest node determines the phase: its T + c is the largest cycle mean of the recursion.
 """
 
 import numpy as np
@@ -21,9 +21,10 @@ from daqloom.analyse.fabric.slowest import Times, delay_of
 
 
 def paced_round_s(push: Push, own_s: Times) -> float:
-    """A round without barriers on the ring, settled; `own_s` (nodes,) is what a node's phases take
-    by themselves, without what is random. In its own phase a node copies, and a dummy's lasts as
-    long as the one before it, or no time but jitter."""
+    """Return the duration of a round without barriers in the steady state of the ring. `own_s`,
+    shape (nodes,), is the time of a node's phases if it never waits, without random delays. In one
+    phase a node sends to itself by a copy. A phase with an empty slot lasts as long as other phases
+    (`dummy_phases` "kept") or only for the jitter."""
     building, others = push.scenario.building, push.nodes - 1
     jitter_s = delay_of(building.jitter).mean_s
     idle = push.slots - push.nodes
@@ -33,7 +34,8 @@ def paced_round_s(push: Push, own_s: Times) -> float:
 
 
 def _phase_s(push: Push, alone_s: Times) -> float:
-    """Return a phase with a transfer; `alone_s` (nodes,): with all before it but random delays."""
+    """Return the duration of a phase with a transfer. `alone_s`, shape (nodes,), is the duration
+    for a node that never waits, without random delays."""
     building, latency = push.scenario.building, push.scenario.hosts.latency
     certain_s, jitter = float((alone_s - push.alone_s).mean()), building.jitter
     ring = Ring(push.alone_s, push.deviation_s, jitter, latency, push.posts, certain_s)

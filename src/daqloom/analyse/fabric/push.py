@@ -15,22 +15,22 @@ from daqloom.analyse.fabric.view import View
 from daqloom.topology.system.system import barrier_groups, mfp_bytes
 
 EXCHANGES = 4
-"""Control messages of a node per multi-event packet: sizes and grants, sent and received."""
+"""Control messages of a node per multi-event packet: sizes and memory grants, sent and received."""
 READY_BYTES = 6 * OFFSET_BYTES
-"""Size of the values in a request to write, …"""
+"""Payload size of a request to write to a builder unit (bytes)."""
 GO_BYTES = OFFSET_BYTES
-"""… and of that in the answer."""
+"""Payload size of the answer to a request to write (bytes)."""
 REQUEST_MESSAGES = 4
 """Messages of a node per builder-paced phase: ready and go, sent and received."""
 
 
 @dataclass(frozen=True)
 class Push(View):
-    """A scenario of linear shifting as the closed forms see it; arrays by node, in slot order."""
+    """Inputs for the closed forms of linear shifting, as arrays over the nodes in slot order."""
 
     @property
     def slots(self) -> int:
-        """S: number of phases of a round, dummies included."""
+        """S: number of phases in a round, including those of empty slots."""
         return len(self.traffic.slots)
 
     @property
@@ -40,7 +40,7 @@ class Push(View):
 
     @cached_property
     def mfps(self) -> NDArray[np.int64]:
-        """(nodes, streams): mean bytes of an MFP."""
+        """Mean bytes of a multi-fragment packet (MFP), shape (nodes, streams)."""
         sizes = np.array(mfp_bytes(self.scenario, self.nodes), np.int64)
         return sizes.reshape(self.nodes, self.scenario.readout.streams)
 
@@ -56,44 +56,45 @@ class Push(View):
 
     @cached_property
     def wire_s(self) -> Times:
-        """Time of a node's MFPs of one phase on a link of their own, while as many come the other
-        way. Of all of them but the last the acknowledges go there, too, and credits for these."""
+        """Time that a node's MFPs of one phase take on a link without other flows, while equally
+        many arrive in the other direction. Acknowledges and credit updates are included for all but
+        one."""
         others = (self.writes - 1) * (self.link.acknowledge.bytes + self.link.update)
         return self._sum(self.link.wire_s) + self.link.bytes_s(others)
 
     @cached_property
     def credits_s(self) -> Times:
-        """Least time of these MFPs on the link that credits allow."""
+        """Least time of a node's MFPs of one phase on the link, as limited by credits."""
         return self._sum(self.link.credits_s)
 
     @cached_property
     def pcie_s(self) -> Times:
-        """Time of these MFPs on PCIe, with equal traffic in the other direction; 0: no limit."""
+        """Time of a node's MFPs of one phase on PCIe, which is full duplex; 0 without limit."""
         return self._time_s(self.scenario.hosts.pcie_rate, self.meps * self.mfps.sum(axis=1))
 
     @cached_property
     def memory_s(self) -> Times:
-        """Time in which a node's memory has them and, of the mean size, those that come meanwhile,
-        each as often as it crosses memory; 0 without limit."""
+        """Time that a node's memory takes for the MFPs sent in a phase and for those received,
+        which have the mean size. Each MFP crosses memory `memory_passes` times. 0 without limit."""
         sent = self.meps * self.mfps.sum(axis=1)
         hosts = self.scenario.hosts
         return hosts.memory_passes * self._time_s(hosts.memory_rate, sent + sent.mean())
 
     @property
     def alone_s(self) -> Times:
-        """Time of a flow that shares no link."""
+        """Time of a node's flow in a phase if no link is shared."""
         times_s: Times = np.max([self.wire_s, self.credits_s, self.pcie_s, self.memory_s], axis=0)
         return times_s
 
     @cached_property
     def copy_s(self) -> Times:
-        """Time of the copies within a node, all at once."""
+        """Time of the copies that a node makes to itself, all streams in parallel."""
         return self._time_s(self.scenario.hosts.local_rate, self.mfps.max(axis=1))
 
     def transfer_s(self, flow_s: Times, switches: NDArray[np.int32]) -> Times:
-        """From a node's turn until it knows that all is written: its processor posts a write, the
-        flow takes its time of the wires, the acknowledge comes back and is noticed. What is random
-        about it, latency and jitter, is not in it: see `chance`."""
+        """Return the time from a node's turn until all its writes are acknowledged: the processor
+        posts a write, the data cross the wires, the acknowledge returns and the node polls it.
+        Random latency and jitter are not included: see `chance`."""
         largest = self.link.message(int(self.mfps.max()))
         ways_s = self.messages.known_s(largest, switches.astype(np.float64))
         posts_s = (self.writes - 1) * self.messages.cost_s + self.wire_s / self.writes
@@ -107,20 +108,20 @@ class Push(View):
 
     @property
     def parts_lanes(self) -> bool:
-        """Whether messages and data have own service levels and lanes (Ethernet: classes)."""
+        """Whether control messages and data use different lanes (Ethernet: classes)."""
         transport, network = self.scenario.transport, self.scenario.network
         has_lanes = network.technology == "ethernet" or network.lanes.count > 1
         return has_lanes and transport.control_service_level != transport.data_service_level
 
     @property
     def posts(self) -> int:
-        """Posts in a row before a node's data leave, each with a latency of its own: its request to
-        write, the answer, and the first write; or that one alone."""
+        """Successive posts before a node's data leave, each with a random latency: the request to
+        write, the answer and the first write. Without builder pacing there is only the write."""
         return 3 if self.is_paced else 1
 
     def asking_s(self, switches: NDArray[np.int32]) -> Times:
-        """Return the time of a request to write to an idle builder unit and the answer, without
-        latency (see `chance`); 0 where the schedule sets the pace, and within a node."""
+        """Return the time of a request to write and of the answer from an idle builder unit,
+        without random latency (see `chance`). It is 0 if the schedule sets the pace."""
         count = switches.astype(np.float64)
         time_s = np.zeros(count.shape)
         if self.is_paced:
@@ -130,8 +131,8 @@ class Push(View):
         return time_s
 
     def chance(self, phases: int, remote: bool = True) -> Chance:
-        """Random part of a node's time for `phases`: jitter and, if data leave the node, the
-        latency of posts and the sizes of MFPs."""
+        """Return the random part of a node's time for a number of phases: jitter and, if data leave
+        the node, the latency of posts and the sizes of MFPs."""
         jitter = delay_of(self.scenario.building.jitter, phases)
         latency = delay_of(self.scenario.hosts.latency, self.posts * phases)
         if not remote:
@@ -140,8 +141,8 @@ class Push(View):
 
     @property
     def deviation_s(self) -> float:
-        """Standard deviation of the time on the wire of the largest node: its MFPs are sums of
-        Poissonian sizes, so Poissonian themselves, with the variance of their mean in bytes."""
+        """Standard deviation of the wire time for the node with most data (s). Its MFPs are sums of
+        Poissonian sizes, so their variance in bytes² equals their mean in bytes."""
         if self.scenario.event.fragment_sizes == "fixed":
             return 0.0
         return self.link.bytes_s(float(np.sqrt(self.meps * self.mfps.sum(axis=1).max())))
@@ -160,13 +161,13 @@ class Push(View):
 
     @property
     def has_barrier_each_phase(self) -> bool:
-        """Whether nodes wait at a barrier after each phase, of all or of groups."""
+        """Whether nodes wait at a barrier after each phase, for all nodes or for their group."""
         return self.waits_at_barriers and self.scenario.building.phases_per_barrier == 1
 
     @property
     def waits_at_barriers(self) -> bool:
-        """Whether nodes wait at barriers at all; with slack, for their neighbours only, or where
-        they may leave step, they go on, and how often they wait nevertheless has no closed form."""
+        """Whether nodes always wait at barriers. They do not with barrier slack, if they wait for
+        neighbours only, or if they may leave step; how often they wait then has no closed form."""
         building = self.scenario.building
         is_strict = building.barrier_slack == 0 and building.synchronise == "always"
         return self.barrier not in ("none", "neighbour") and is_strict
@@ -178,7 +179,7 @@ class Push(View):
 
     @cached_property
     def groups(self) -> list[NDArray[np.intp]]:
-        """The nodes that each barrier keeps in step, by their numbers."""
+        """Groups of nodes that share a barrier, as arrays of node numbers."""
         building, wiring = self.scenario.building, self.traffic.paths.wiring
         found = barrier_groups(building.barrier_group, self.traffic.hosts.tolist(), wiring)
         if not found:
@@ -187,31 +188,32 @@ class Push(View):
 
     @property
     def events(self) -> int:
-        """Events per round: each node builds as many multi-event packets as a phase has."""
+        """Events per round: each node builds the multi-event packets of one phase."""
         return self.scenario.event.packing * self.nodes * self.meps
 
     @property
     def bytes_a_round(self) -> int:
-        """Payload that all nodes send per round: each its MFPs to each node, itself included."""
+        """Payload (bytes) that all nodes send per round, each its MFPs to every node and to
+        itself."""
         return int(self.mfps.sum()) * self.nodes * self.meps
 
     @property
     def processor_s(self) -> float:
-        """CPU time of a node per round without barriers: writes, exchanges, and requests to write
-        where builder units set the pace, sent and received."""
+        """CPU time of a node per round, without barriers: messages for writes and memory grants
+        and, if builder-paced, for requests to write. Sent and received messages count."""
         messages = (
             2 * self.writes + EXCHANGES * self.meps + (REQUEST_MESSAGES if self.is_paced else 0)
         )
         return float(messages * (self.nodes - 1) * self.messages.cost_s)
 
     def _sum(self, time_s: Callable[[OnWire], float]) -> Times:
-        """Sum over the writes of each node in a phase."""
+        """Return the sum of `time_s` over the writes of each node in a phase."""
         sizes, where = np.unique(self.mfps, return_inverse=True)
         each = np.array([time_s(self.link.message(int(size))) for size in sizes])
         total: Times = self.meps * each[where.reshape(self.mfps.shape)].sum(axis=1)
         return total
 
     def _time_s(self, rate_bps: int, count: NDArray[np.int64] | Times) -> Times:
-        """Return the time of `count` bytes at a rate; 0 where it has no limit."""
+        """Return the time of `count` bytes at a rate; 0 if the rate is unlimited (0)."""
         time_s: Times = 8 * count / rate_bps if rate_bps else np.zeros(self.nodes)
         return time_s

@@ -1,9 +1,8 @@
-"""Nodes on a ring: what linear shifting loses in step, out of step and paced by its builders.
-
-In step n node i writes to builder (i + n) mod N, after a random delay. There is no network: a
-builder receives at the rate of one link, whether from one node or from several. Shares are of the
-full rate, at which every builder receives all the time. See `docs/explanation/nodes-on-a-ring.md`.
-"""
+"""Nodes on a ring: the loss of linear shifting in step, out of step and paced by builder units. In
+step n, node i writes to builder (i + n) mod N after a random delay. The model has no network: a
+builder receives at the rate of one link, from one node or from several. A share is the fraction of
+the full rate, at which every builder receives all the time. See
+`docs/explanation/nodes-on-a-ring.md`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,32 +20,32 @@ with lazy.imports():
     from daqloom.analyse.fabric import ring_engine
 
 TRANSFERS = 1_000_000
-"""Transfers that are played for a share that has settled: some 0.1 s."""
+"""Transfers that are simulated for the share in the steady state; they take about 0.1 s."""
 MOST_TRANSFERS = 3_000_000
-"""The most that are played to the end of a run."""
+"""Maximum transfers that are simulated for the share at the end of a run."""
 DELAYS = (1e-3, 1e2)
-"""Mean delays between which ways to shift are compared, in transfers."""
+"""Range of mean delays in which ways to shift are compared, in units of the transfer time."""
 HALVINGS = 12
-"""Steps of that range, on a logarithmic scale: a crossing is known within 0.3 %."""
+"""Bisection steps of `DELAYS` on a logarithmic scale, which locate a crossing within 0.3 %."""
 
 EQUAL_SHARES = 0
-"""Writers that a builder serves at a time if nothing limits them."""
+"""Value for the number of concurrent writers per builder without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A ring of nodes. `stretch` is a factor of the jitter, for all that takes it."""
+    """A ring of nodes. The parameter `stretch` of its functions is a factor on the jitter."""
 
     work_s: Times
     """(nodes,): mean time of a node's transfer to a builder that serves no other."""
     deviation_s: float
-    """Its standard deviation."""
+    """Standard deviation of a node's transfer time."""
     jitter: Distribution
     latency: Distribution
     posts: int = 1
     """Latencies drawn before each transfer."""
     certain_s: float = 0.0
-    """Time that always passes before it as well."""
+    """Constant part of the delay before each transfer (s)."""
 
     @property
     def transfer_s(self) -> float:
@@ -54,21 +53,21 @@ class Ring:
         return float(self.work_s.mean())
 
     def in_step_share(self, stretch: float = 1.0) -> float:
-        """Return the share in step: all wait for the slowest; the barrier itself costs nothing."""
+        """Return the share in step: all nodes wait for the slowest at a barrier without cost."""
         jitter = delay_of(self.jitter)
         jitter = replace(jitter, mean_s=stretch * jitter.mean_s, spread_s=stretch * jitter.spread_s)
         chance = Chance([jitter, delay_of(self.latency)], self.deviation_s)
         return self.transfer_s / chance.slowest_s(self.work_s)
 
     def out_of_step_share(self, stretch: float = 1.0) -> float:
-        """Out of step, builders with equal shares, settled: the product form of a closed network of
-        stations with equal shares (Baskett et al., J. ACM 22, 1975), in which neither the
-        distribution of transfers nor that of delays matters.
+        """Return the steady-state share out of step if a builder serves its writers at equal rates.
+        This is the product form of a closed network of processor-sharing stations (Baskett et al.,
+        J. ACM 22, 1975), in which only the means of transfers and delays matter.
 
-        A node that arrives at a builder unit meets each of the others with a probability: the
-        other's share of time at builder units, divided by N. Its transfer takes longer by the sum
-        of these. The shares are those with N nodes on the ring; exact are those with N - 1 nodes,
-        which differ by 1/N of themselves.
+        A node that arrives at a builder meets each other node with a probability: that node's
+        fraction of time at builders, divided by N. The transfer takes longer by the sum of these
+        probabilities. The fractions are computed for N nodes; the exact ones, for N - 1 nodes,
+        differ by a relative 1/N.
         """
         waits_s = self._waits_s(stretch)
         takes_s = 2 * self.work_s
@@ -80,22 +79,24 @@ class Ring:
         return float((self.work_s / (takes_s + waits_s)).mean())
 
     def paced_share(self, writers: int, stretch: float = 1.0) -> float:
-        """Return the settled share out of step, with `writers` writers in order of arrival."""
+        """Return the steady-state share if a builder admits `writers` at a time, in order of
+        arrival."""
         nodes = len(self.work_s)
         steps = max(TRANSFERS // nodes, 100)
         length_s = steps * (self.transfer_s + self._waits_s(stretch))
         return float(np.mean(self._played(writers, length_s, stretch)[2:]))
 
     def share_at(self, time_s: float) -> float | None:
-        """Return the share out of step, with equal shares at builder units, in the last fifth of
-        `time_s` from the first step on; None where that is too long to compute."""
+        """Return the share out of step in the last fifth of a run of `time_s`, if a builder serves
+        its writers at equal rates. None if the run is too long to simulate."""
         if len(self.work_s) * time_s > MOST_TRANSFERS * self.transfer_s:
             return None
         return self._played(EQUAL_SHARES, time_s)[-1]
 
     def wins_from_s(self, share_of: Callable[[float], float]) -> float | None:
-        """The mean jitter (s) from which on shifting in another way, whose share is a function of
-        the stretch, is faster than in step; 0: at any, None: at none of `DELAYS`."""
+        """Return the mean jitter (s) above which another way to shift, with share
+        `share_of(stretch)`, is faster than in step. 0: for any jitter in `DELAYS`; None: for
+        none."""
         unit = self.transfer_s / self.jitter.mean_s
         low, high = (delay * unit for delay in DELAYS)
 
@@ -116,14 +117,14 @@ class Ring:
         return stretch * self.jitter.mean_s + self.posts * self.latency.mean_s + self.certain_s
 
     def _played(self, writers: int, time_s: float, stretch: float = 1.0) -> list[float]:
-        """The shares in each fifth of the time."""
+        """Return the simulated share in each fifth of the time."""
         delays = [(self.jitter, stretch)] + self.posts * [(self.latency, 1.0)]
         work = self.work_s, self.deviation_s
         return ring_engine.shares_by_fifth(*work, delays, self.certain_s, writers, time_s)
 
 
 def ring_of(push: Push) -> Ring | None:
-    """The ring of a scenario; None where jitter drives no nodes apart."""
+    """Return the ring of a scenario; None if it has fewer than two nodes or constant jitter."""
     jitter = push.scenario.building.jitter
     if push.nodes < 2 or not delay_of(jitter).deviation_s:
         return None
@@ -132,17 +133,18 @@ def ring_of(push: Push) -> Ring | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Ways to shift on a ring: their shares of the full rate, and when they beat being in step."""
+    """Ways to shift on a ring: shares of the full rate, and jitter above which they beat in
+    step."""
 
     ring: Ring
     shares: dict[str, float]
     at_end: float | None
-    """Out of step at the end of the run."""
+    """Share out of step at the end of the run; None if too long to simulate."""
     wins_from_s: dict[str, float | None]
 
     @classmethod
     def from_ring(cls, ring: Ring, run_s: float) -> "Comparison":
-        """Compare the ways, with one writer at a time where builders pace."""
+        """Compare the ways to shift; paced builders admit one writer at a time."""
 
         def paced(stretch: float = 1.0) -> float:
             return ring.paced_share(1, stretch)
@@ -166,7 +168,7 @@ class Comparison:
         return {"best_share": self.shares[best], "best": best} | crossings
 
     def sentence(self) -> str:
-        """Return which way wins, by how much, and where they cross."""
+        """Return a sentence on the fastest way to shift, its gain, and the jitter at crossings."""
         reached = [f"{with_unit(share, '1')} {_WORDS[way]}" for way, share in self.shares.items()]
         if self.at_end is not None:
             reached[1] += f" ({with_unit(self.at_end, '1')} at the end of the run)"

@@ -1,4 +1,4 @@
-"""Nodes on a ring, played by the engine; apart, as no closed form loads that."""
+"""Ring of nodes simulated by the engine, which other closed forms do not load."""
 
 from daqloom import _engine
 from daqloom.analyse.fabric.slowest import Times
@@ -17,11 +17,10 @@ def shares_by_fifth(
     writers: int,
     time_s: float,
 ) -> list[float]:
-    """Return the share of the full rate in each fifth of `time_s`, from all in step on.
-
-    `work_s` (nodes,) and its standard deviation: a transfer alone at a builder; `delays`, with a
-    factor, and `certain_s` before each; `writers` that a builder serves at a time, 0: all.
-    """
+    """Return the share of the full rate in each fifth of `time_s`; all nodes begin in step.
+    `work_s`, shape (nodes,), is the mean time of a transfer alone at a builder, `deviation_s` its
+    standard deviation. `delays`, each with a factor, and `certain_s` pass before each transfer.
+    `writers` limits the writers that a builder serves at a time; 0: no limit."""
     config = settings(
         _engine.NodeRingConfig,
         work=[_around(mean_s, deviation_s) for mean_s in work_s.tolist()],

@@ -1,4 +1,4 @@
-"""Linear shifting: the time of a round, what bounds its rate, and the time spent in barriers."""
+"""Closed forms of linear shifting: time of a round, bounds of the event rate, time in barriers."""
 
 import math
 from dataclasses import dataclass
@@ -22,38 +22,40 @@ from daqloom.topology.routing.max_flow import least_time
 from daqloom.topology.schedule.slots import DUMMY
 
 TOLERANCE = 0.05
-"""Largest relative error with which the closed form of a phase is valid."""
+"""Largest relative error up to which the closed form of a phase counts as valid."""
 WAITING = {"centralised": 1.7, "tournament": 0.9, "dissemination": 1.5}
-"""Messages for which those of a phase wait at processors, for each round of a tree of all nodes,
-log2 N; from simulations of 2 to 40 nodes. Without messages for a barrier these are the exchanges of
-one multi-event packet; those of each further one wait, too."""
+"""Queueing of messages at processors in a phase, by kind of barrier: mean number of earlier
+messages per round of a tree over N nodes (log2 N rounds), from simulations of 2 to 40 nodes.
+Without barriers, size and grant messages of one multi-event packet count. Those of further packets
+are added."""
 CROWDED = 0.4
-"""Share by which messages wait longer where no polling delay spreads them; from the same."""
+"""Relative increase of `WAITING` if no polling delay spreads messages; also from simulations."""
 SAMPLED = 8
-"""Phases, spread over the round, for which the effect of randomness is computed."""
+"""Number of phases, spread over the round, for which the effect of random delays is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The phases; arrays have shape (phases,) except the first ones."""
+    """Times of the phases of a round; arrays have shape (phases,) unless another is stated."""
 
     samples: list[tuple[bool, Times]]
-    """For some phases: whether nodes send to others, and times at which they enter the barrier."""
+    """For sampled phases: whether nodes send to others, and times of entry into the barrier."""
     own_s: Times
     """(nodes,): time of a node for all its phases without contention for links."""
     busiest_s: float
     """Time of the most loaded link over the round."""
     entered_s: Times
-    """(groups + 1,), mean over phases, as the next two: time from the champion's release until a
-    node enters the next barrier, mean over a group's nodes; last, of several groups: all."""
+    """Time from the champion's release (root of the barrier tree) until a node enters the next
+    barrier, mean over phases and over the nodes of each group. Shape (groups,); with several
+    groups, one value for all nodes is appended. `last_s` and `length_s` have the same shape."""
     last_s: Times
-    """Time from the champion's release until the last node of the group enters the next barrier."""
+    """Time from the champion's release until the last node of a group enters the next barrier."""
     length_s: Times
-    """Time from one release of the champion to the next."""
+    """Time from one release by the champion to the next, mean over phases."""
     links_s: Times
-    """Time of the most loaded link."""
+    """Time of the flows on the most loaded link, for each phase."""
     flows: NDArray[np.int32]
-    """Largest number of flows on one link."""
+    """Largest number of flows on one link, for each phase."""
 
     @property
     def conflicting(self) -> int:
@@ -67,16 +69,16 @@ class Round:
 
     length_s: float
     waiting_s: float
-    """Time of a node in a barrier until the slowest has entered, mean over nodes and barriers."""
+    """Time from a node's entry into a barrier until the slowest enters; mean over all."""
     releasing_s: float
-    """Time from then until its release."""
+    """Time from the slowest node's entry until a node's release, mean over nodes and barriers."""
     schedule: Schedule
     at_most_s: float | None = None
-    """Most that it lasts, where known and more."""
+    """Upper bound of `length_s`; None if unknown."""
 
 
 def shift(scenario: Scenario) -> Answer:
-    """Evaluate the closed forms of linear shifting. Raises ScenarioError where there are none."""
+    """Evaluate closed forms of linear shifting. Raises ScenarioError if units are not folded."""
     if not scenario.folded:
         raise ScenarioError(
             f"{scenario.name}: linear shifting with units that are not folded has no closed form; "
@@ -98,15 +100,15 @@ def _by_count(push: Push) -> Answer:
     metrics = _shift_metrics(push, push.events / round_s, bounds)
     control_s = push.barriers * push.messages.cost_s * float(gate.messages.mean())
     discards = metrics["event_rate_hz"] < push.events / round_s
-    if not discards:  # else nobody knows how often a phase has nothing to send
+    if not discards:  # if events are discarded, some phases send nothing: unknown how many
         metrics["phase_s"] = round_s / push.slots
         metrics["processor_share"] = (push.processor_s + control_s) / round_s
         if push.barriers:
             metrics["barrier_rate_hz"] = push.barriers / round_s
     waits = push.waits_at_barriers and not discards
-    if waits and round_s == found.length_s:  # else sources hold some up
+    if waits and round_s == found.length_s:  # else nodes also wait for sources
         metrics["barrier_s"] = {"releasing": found.releasing_s}
-        if len(push.groups) == 1:  # else groups wait for each other at builder units, too
+        if len(push.groups) == 1:  # several groups also wait at builder units
             waits_s = found.waiting_s + found.releasing_s
             metrics["barrier_share"] = push.barriers * waits_s / round_s
             metrics["barrier_s"]["waiting"] = found.waiting_s
@@ -135,7 +137,7 @@ def _by_count(push: Push) -> Answer:
 
 
 def _asking_s(push: Push) -> float:
-    """Return the longest time of a request to write and the answer, latency included."""
+    """Return the longest time of a request to write and its answer, with mean random latency."""
     farthest = np.array([push.traffic.farthest], np.int32)
     return float(push.asking_s(farthest)[0]) + (push.posts - 1) * push.messages.latency_s
 
@@ -155,7 +157,7 @@ def _by_clock(push: Push) -> Answer:
 
 
 def _shift_metrics(push: Push, rate_hz: float, bounds: dict[str, float]) -> dict[str, Any]:
-    """Return the metrics of linear shifting, for events that the output buffer lets through."""
+    """Return the metrics of linear shifting at an event rate, which the output buffer limits."""
     rate_hz = min(rate_hz, bounds.get("output_buffer", math.inf))
     throughput_bps = 8 * push.bytes_a_round * rate_hz / push.events
     rates = rates_of(rate_hz, min(bounds.values()), throughput_bps, push.nodes)
@@ -166,7 +168,7 @@ def _shift_metrics(push: Push, rate_hz: float, bounds: dict[str, float]) -> dict
 
 
 def _max_flow_bps(push: Push) -> float:
-    """Return what cables allow, however flows are routed and ordered."""
+    """Return the highest throughput that cables allow for any routing and order of flows (b/s)."""
     wiring = push.traffic.paths.wiring
     between_s = least_time(wiring, push.traffic.hosts, push.wire_s)
     return 8 * push.bytes_a_round / max(between_s, (push.nodes - 1) * float(push.wire_s.max()))
@@ -179,14 +181,14 @@ def _of_schedule(push: Push, plan: Schedule, bounds: dict[str, float]) -> dict[s
 
 
 def _busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
-    """Return the busy time of each part in a round; the longest bounds the rate.
+    """Return the busy time of each resource in a round; the longest bounds the event rate.
 
-    A round brings each of N nodes to each other: so a node's link, its PCIe, its memory and the
-    credits of its link have N − 1 flows of it. Of all cables the fullest one counts, whatever the
-    order of flows. A processor has the messages of its node, those of the barriers included; the
-    master of a centralised one has most. By Little's law the output buffer limits the rate: it
-    holds a number of multi-event packets, each at least for its processing, and none larger than
-    itself.
+    In a round each of N nodes sends to each other node, so a node's link, PCIe and memory, and the
+    credits of the link, carry N − 1 flows. `fabric_link` is the total of the most loaded cable, for
+    any order of flows. `processor` includes barrier messages; the master of a centralised barrier
+    has most. By Little's law the output buffer limits the rate: it holds a number of multi-event
+    packets, each at least for its processing time. It cannot hold a packet that is larger than the
+    buffer.
     """
     scenario, others = push.scenario, push.nodes - 1
     barriers_s = push.barriers * int(gate.messages.max()) * scenario.hosts.message_cost
@@ -210,7 +212,7 @@ def _busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
 
 
 def _of_phases(push: Push, found: Round) -> list[Condition]:
-    """Return the conditions of phases that change by count."""
+    """Return conditions for the closed form of phases that end after a number of writes."""
     switch, plan = push.scenario.network.switch, found.schedule
     late = unmodelled_s(push) * push.slots / found.length_s
     has_messages = push.barrier not in ("none", "ideal")
@@ -259,14 +261,15 @@ def _of_phases(push: Push, found: Round) -> list[Condition]:
 
 
 def unmodelled_s(push: Push) -> float:
-    """Return by how much the formula of a phase of `in_step` nodes is too short, about (s).
+    """Return the estimated time by which the formula for a phase of nodes in step is too short (s).
 
-    Messages wait for others at processors. Unless virtual lanes part them, they also wait behind
-    data to the same node: one transfer in N phases at each level of a tree, as far as random
-    latency lets data overtake messages. As builder units set the pace, messages of a barrier wait
-    for half a packet, on average, at each level, and in a phase N/2 of even N, in which two nodes
-    write to each other, an answer for one transfer. Where N is a power of two, a tournament or
-    dissemination without random delays releases these partners at different times.
+    Messages queue behind others at processors. Without separate virtual lanes, messages also queue
+    behind data to the same node if random latency lets data overtake them: one transfer in N phases
+    for each level of the barrier tree. With builder pacing, a barrier message waits for half a
+    packet, on average, at each level. In phase N/2 of an even N, pairs of nodes write to each
+    other, and an answer waits for one transfer. If N is a power of two, a tournament or
+    dissemination barrier without random delays releases both nodes of a pair at different times: no
+    answer waits.
     """
     if push.nodes < 2:
         return 0.0
@@ -289,7 +292,7 @@ def unmodelled_s(push: Push) -> float:
 
 
 def _out_of_step_in_words(push: Push) -> str:
-    """Return why phases without a barrier of all nodes after each have no exact form."""
+    """Return why phases without a barrier of all nodes after each phase have no exact formula."""
     building, groups = push.scenario.building, len(push.groups)
     bounds = "these are upper bounds of the simulated rate"
     slack = building.barrier_slack
@@ -333,7 +336,7 @@ def _conflicts(plan: Schedule) -> Condition:
 
 
 def _fence(push: Push) -> Barrier:
-    """Return the barriers of a scenario."""
+    """Return the cost of the barriers of a scenario."""
     hosts, between = push.traffic.hosts.tolist(), push.traffic.between
     closes = push.barrier == "neighbour" and push.scenario.building.keeps_order
     return barriers_of(
@@ -345,7 +348,7 @@ def _fence(push: Push) -> Barrier:
 
 
 def _round(push: Push, gate: Barrier) -> Round:
-    """Return the round of a scenario whose phases change by count, with this barrier."""
+    """Return the round for phases that end after a number of writes, with barrier cost `gate`."""
     found = schedule(push, gate)
     if not push.has_barrier_each_phase:
         return _out_of_step(push, gate, found)
@@ -355,8 +358,9 @@ def _round(push: Push, gate: Barrier) -> Round:
 
 
 def schedule(push: Push, gate: Barrier) -> Schedule:
-    """Return all phases, each on its own. Copies take time, a dummy's turn none. Flows on a link
-    take at least their sum; exactly that if equal and sharing one link (`Conflicts.*`)."""
+    """Return the times of all phases without random delays. Copies within a node take time; a phase
+    in which a node sends to an empty slot takes none. Flows on a shared link take at least the sum
+    of their times, exactly the sum if they are equal and share one link (tests `Conflicts.*`)."""
     hosts, own_s = push.traffic.hosts, np.zeros(push.nodes)
     busy_s = np.zeros(push.traffic.paths.wiring.links)
     together = _sets(push)
@@ -390,14 +394,14 @@ def schedule(push: Push, gate: Barrier) -> Schedule:
 
 
 def _sets(push: Push) -> list[NDArray[np.intp]]:
-    """Return the nodes of each group, and if they are several those of all together."""
+    """Return the nodes of each barrier group and, with several groups, a last set of all nodes."""
     return push.groups + ([np.arange(push.nodes)] if len(push.groups) > 1 else [])
 
 
 def _in_step(push: Push, gate: Barrier, found: Schedule, set_index: int) -> Round:
-    """Return the round with a barrier after each phase of the nodes of one set: a phase lasts as
-    long as its slowest node from one release to the next: with the most bytes, the last release, or
-    a shared link. Random delays add that of the slowest node."""
+    """Return the round for one set of nodes with a barrier after each phase. A phase lasts as long
+    as its slowest node needs from one release to the next. That node has the most bytes, the last
+    release or a shared link. Random delays are added for the slowest node."""
     nodes = _sets(push)[set_index]
     report_s, released_s = gate.report_s[nodes], gate.released_s[nodes]
     kinds = {remote: push.chance(1, remote) for remote in (True, False)}
@@ -413,10 +417,10 @@ def _in_step(push: Push, gate: Barrier, found: Schedule, set_index: int) -> Roun
 
 
 def _in_groups(push: Push, gate: Barrier, found: Schedule) -> Round:
-    """Return the round in which each group is in step by itself, as a bound: none builds more
-    events than another, so that the slowest one counts. If builder units set the pace, waiting for
-    barriers adds to what nodes on a ring wait; and all nodes in step are no faster: if all of a
-    step had ended by some time, none ends the next one later than the slowest of all after it."""
+    """Return bounds of a round in which each group has barriers of its own. All groups build
+    equally many events, so the slowest group gives the lower bound. If builder units set the pace,
+    nodes also wait as on a ring. Then the round with all nodes in step is the upper bound, because
+    no node ends a phase later than in it."""
     one = _in_step(push, gate, found, _slowest_group(push, found))
     if not push.is_paced:
         return one
@@ -426,15 +430,15 @@ def _in_groups(push: Push, gate: Barrier, found: Schedule) -> Round:
 
 
 def _slowest_group(push: Push, found: Schedule) -> int:
-    """Return the group whose phases are longest without random delays, of equal ones the largest:
-    the more nodes, the longer the delay of the slowest."""
+    """Return the group with the longest phases without random delays. Of equal groups the largest
+    is chosen, as its slowest node has the longest random delay."""
     ranks = [(round(float(found.length_s[n]), 12), len(g)) for n, g in enumerate(push.groups)]
     return ranks.index(max(ranks))
 
 
 def _own_s(push: Push, found: Schedule) -> Times:
-    """Return (nodes,): a node's time for all its phases by itself. With several of them under way,
-    requests, answers and acknowledges may pass while earlier writes do."""
+    """Return a node's time for all its phases without waiting for others, shape (nodes,). With
+    several builder-paced phases in flight, control messages overlap with earlier writes."""
     if push.is_paced and push.scenario.building.phases_under_way > 1:
         return push.copy_s + (push.nodes - 1) * push.alone_s
     return found.own_s
@@ -446,9 +450,9 @@ def _added_s(chance: Chance, times_s: Times) -> float:
 
 
 def _out_of_step(push: Push, gate: Barrier, found: Schedule) -> Round:
-    """Return the round without a barrier, with slack, or with one in k phases, as a bound: nodes
-    fall out of step and contend for links. A node needs its own time for all its phases, and none
-    builds more events than another; a link needs the time of all flows of a round."""
+    """Return a lower bound of the round without a barrier, with slack, or with one barrier in k
+    phases. Nodes then fall out of step and contend for links. The bound is the longer of the
+    slowest node's time for all phases and the time of all flows on the most loaded link."""
     building, own_s = push.scenario.building, _own_s(push, found)
     if not push.waits_at_barriers:
         if not push.is_paced:

@@ -12,18 +12,18 @@ from daqloom.scenario.schema.distribution import Distribution, Kind
 CELLS = 1 << 12
 """Cells of the time axis of distributions."""
 WIDE = 12.0
-"""Standard deviations that the axis reaches beyond the mean, and …"""
+"""Length of the time axis beyond the mean, in standard deviations."""
 TAIL = 20.0
-"""… means of an exponential delay: e^−20 are left out."""
+"""Further length of the time axis, in means of an exponential delay; it cuts off e^−20."""
 MOST_ADDED = 64
-"""Draws that are convolved one by one; the sum of more is taken as Gaussian."""
+"""Maximum number of draws that are convolved one by one; the sum of more counts as Gaussian."""
 
 Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A random delay, drawn `draws` times and added up; draws below zero count as zero."""
+    """The sum of `draws` independent random delays; a draw below zero counts as zero."""
 
     kind: Kind
     mean_s: float
@@ -62,7 +62,8 @@ class Delay:
 
 
 def delay_of(time: Distribution, draws: int = 1) -> Delay:
-    """Return a distributed time; of a histogram, a Gaussian with its mean and deviation."""
+    """Return the delay for a distribution; a histogram becomes a Gaussian of equal mean and
+    width."""
     measured = time.measured
     if measured is None:
         return Delay(time.kind, time.mean, time.spread, draws)
@@ -73,10 +74,10 @@ def delay_of(time: Distribution, draws: int = 1) -> Delay:
 
 
 class Chance:
-    """The random part of a node's time, drawn by each node for itself: delays and noise."""
+    """The random part of a node's time, independent between nodes: delays and Gaussian noise."""
 
     def __init__(self, delays: Sequence[Delay], deviation_s: float = 0.0) -> None:
-        """The sum of all `delays`, and Gaussian noise of a standard deviation about zero."""
+        """Add all `delays` and Gaussian noise with mean zero and the given standard deviation."""
         added = [d for d in delays if d.deviation_s > 0 and d.draws <= MOST_ADDED]
         rest = [d for d in delays if d not in added]
         noise_s = math.hypot(deviation_s, *(delay.sum_deviation_s for delay in rest))
@@ -85,12 +86,14 @@ class Chance:
         self._density = _density(added, noise_s) if added or noise_s > 0 else None
 
     def slowest_s(self, times_s: Times) -> float:
-        """E[max over nodes of (time + random part)]; `times_s`, shape (nodes,), is certain.
+        """Return E[max over nodes of (time + random part)]; `times_s`, shape (nodes,), is the
+        constant part.
 
-        E[max] = x₀ + ∫ (1 − Π_j F(x − t_j)) dx from some x₀ below all, F the distribution function
-        of the random part: a sum, so its density is a convolution, done by Fourier transform. On
-        equal times that is, of N exponential delays of mean J, J·(1 + 1/2 + … + 1/N); of uniform
-        ones mean + spread·(N − 1)/(N + 1); of Gaussian ones 1.03 σ for 4 and 2.51 σ for 100.
+        E[max] = x₀ + ∫ (1 − Π_j F(x − t_j)) dx from an x₀ below all values, with F the distribution
+        function of the random part. The random part is a sum, so its density is a convolution,
+        computed by Fourier transform. For N equal times the increase over their value is J·(1 + 1/2
+        + … + 1/N) for exponential delays with mean J, and mean + spread·(N − 1)/(N + 1) for uniform
+        ones. For Gaussian ones it is the mean plus 1.03 σ for N = 4, or 2.51 σ for N = 100.
         """
         longest_s = float(times_s.max()) + self._certain_s
         if self._density is None:
@@ -107,14 +110,14 @@ class Chance:
 
 
 def _density(delays: Sequence[Delay], deviation_s: float) -> tuple[float, float, Times]:
-    """Return, of delays and noise: begin of the axis, width of a cell (s), chance of each cell."""
+    """Return the density of delays plus noise: axis start (s), cell width (s), probabilities."""
     mean_s = sum(delay.sum_mean_s for delay in delays)
     wide_s = math.hypot(deviation_s, *(delay.sum_deviation_s for delay in delays))
     tail_s = max((d.mean_s for d in delays if d.kind == "exponential"), default=0.0)
     origin_s = -WIDE * deviation_s
     step_s = (mean_s + WIDE * wide_s + TAIL * tail_s - origin_s) / CELLS
     edges = (np.arange(CELLS + 1) - 0.5) * step_s
-    spectrum = np.ones(CELLS + 1, np.complex128)  # of twice as many cells: nothing comes round
+    spectrum = np.ones(CELLS + 1, np.complex128)  # padded to 2·CELLS: no wrap-around
     if deviation_s > 0:
         noise = np.diff([chance_below((edge + origin_s) / deviation_s) for edge in edges])
         spectrum *= np.fft.rfft(noise, 2 * CELLS)
@@ -125,6 +128,6 @@ def _density(delays: Sequence[Delay], deviation_s: float) -> tuple[float, float,
 
 
 def chance_below(deviations: float) -> float:
-    """Return the probability that a Gaussian number is below the mean plus `deviations` standard
+    """Return the probability that a Gaussian value is below mean + `deviations` standard
     deviations."""
     return 0.5 * math.erfc(-deviations / math.sqrt(2))

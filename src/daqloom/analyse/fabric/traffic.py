@@ -1,8 +1,6 @@
-"""Which flows share links: the schedule check, with the time of each flow.
-
-`daqloom.topology.schedule.shift_check` counts flows; here each has its length, so that
-a link with two short flows may be free before one with a long one.
-"""
+"""Links shared by flows of a fabric, weighted by the time of each flow.
+`daqloom.topology.schedule.shift_check` only counts the flows on a link. Here flows have lengths: a
+link with two short flows may be free before a link with one long flow."""
 
 import functools
 from collections.abc import Iterator
@@ -26,30 +24,31 @@ SHAPE = (
     *(f"network.{key}" for key in f"{_NETWORK} core_links switch.radix routing".split()),
     *("hosts.spares", "faults.cables", "faults.seed"),
 )
-"""Keys that determine cables and routes."""
+"""Scenario keys that determine cables and routes."""
 ANY_RATE = 10**9
-"""Rate of the cables (b/s), of any value: who shares a cable does not depend on it."""
+"""Arbitrary rate of the cables (b/s): the flows that share a cable do not depend on it."""
 PLACES = ("nodes", "hosts.placement", "hosts.units", "building.dummies", "hosts.order")
-"""Keys that determine slots."""
+"""Scenario keys that determine the slots of the schedule."""
 COUNTERS = 1 << 21
-"""Limit on the pairs (phase, link) whose flows and loads are in memory at once: some 50 MB."""
+"""Maximum pairs (phase, link) whose flows and loads are in memory at once: about 50 MB."""
 
 Times = NDArray[np.float64]
 
 
 class Phases(NamedTuple):
-    """Some phases of the schedule, one after the other; arrays (phases, nodes)."""
+    """Successive phases of the schedule; arrays have shape (phases, nodes) unless stated
+    otherwise."""
 
     receivers: NDArray[np.int32]
-    """The host to which a node sends; `DUMMY` where it is idle."""
+    """The host to which a node sends; `DUMMY` if the node is idle."""
     switches: NDArray[np.int32]
-    """Switches on the path; 0 where it sends to itself, or is idle."""
+    """Switches on the path; 0 if the node sends to itself or is idle."""
     shared_s: Times
-    """Time of all flows together on the most loaded link of the path; 0 likewise."""
+    """Sum of the times of all flows on the most loaded link of the path; 0 if there is no path."""
     flows: NDArray[np.int32]
     """(phases,): largest number of flows on one link."""
     links_s: Times
-    """(links,): time of all flows on each link, all these phases together."""
+    """Time of all flows on each link, summed over the phases, shape (links,)."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +58,13 @@ class Traffic:
     paths: Paths
     slots: Slots
     builders: Slots
-    """Slots of the receivers of linear shift: as a rule `slots`."""
+    """Slots of the receivers of linear shift; equal to `slots` unless the routing is mended."""
     switches: NDArray[np.int32]
-    """(switches, hosts): how many switches a path has that begins at this one."""
+    """Number of switches on the path from a switch to a host, shape (switches, hosts)."""
     warnings: list[str]
-    """Assumptions of the import of dumps."""
+    """Warnings about assumptions made on import of topology dumps."""
     fabric: Fabric
-    """The cables, at any rate."""
+    """The cables, all at the arbitrary rate `ANY_RATE`."""
 
     @property
     def hosts(self) -> NDArray[np.int32]:
@@ -84,7 +83,8 @@ class Traffic:
         return int(self.switches[np.ix_(leaves, self.hosts)].max(initial=0))
 
     def phases(self, flow_s: Times) -> Iterator[Phases]:
-        """Yield all phases of linear shift in batches; `flow_s` (nodes,): time of a flow alone."""
+        """Yield all phases of linear shift in batches. `flow_s`, shape (nodes,), is the time of
+        each node's flow on an unshared link."""
         slots = len(self.slots)
         of_node = np.flatnonzero(self.slots != DUMMY)
         at_once = max(1, COUNTERS // max(self.paths.wiring.links, slots))
@@ -96,7 +96,7 @@ class Traffic:
     def busiest_s(
         self, sources: NDArray[np.int32], targets: NDArray[np.int32], flow_s: Times
     ) -> float:
-        """Return the time of the most loaded link if each source sends to each other target."""
+        """Return the total time on the most loaded link if each source sends to every target."""
         fullest = np.zeros(self.paths.wiring.links)
         at_once = max(1, COUNTERS // max(1, len(targets)))
         for first in range(0, len(sources), at_once):
@@ -128,8 +128,8 @@ class Traffic:
 
 
 def traffic(scenario: Scenario) -> Traffic:
-    """Return the traffic of a scenario. Raises ScenarioError where fabric and nodes do not fit. The
-    last few are kept: sizes, costs and buffers change nothing about them."""
+    """Return the paths and slots of a scenario. Raises ScenarioError if fabric and nodes do not
+    match. Recent results are cached, because sizes, costs and buffers do not affect them."""
     seed = scenario.run.seed if scenario.hosts.order == "shuffled" else 0
     determining = (attrgetter(*SHAPE, *PLACES)(scenario), scenario.network.digest(), seed)
     return _traffic(_Determined(determining, scenario))
@@ -137,7 +137,7 @@ def traffic(scenario: Scenario) -> Traffic:
 
 @dataclass(frozen=True)
 class _Determined:
-    """A scenario that equals others with the same cables, routes and slots."""
+    """Cache key: equal for all scenarios with the same cables, routes and slots."""
 
     by: tuple[object, ...]
     scenario: Scenario = field(compare=False)
@@ -151,7 +151,7 @@ def _traffic(determined: _Determined) -> Traffic:
     (fabric, routes, _, warnings), slots, _, builders = scheduled(
         determined.scenario.model_copy(update=at_any_rate)
     )
-    if network.routing != MENDED:  # each node sends to all others in turn, whatever units it has
+    if network.routing != MENDED:  # every node sends to all slots in turn
         builders = slots
     paths = trace(fabric, routes)
     switches = (paths.rest != NONE).sum(axis=0, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""A fabric scenario in the terms of the closed forms, for any protocol."""
+"""Inputs of the closed forms that are common to all building protocols on a fabric."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from daqloom.topology.system.system import check_paths
 
 @dataclass(frozen=True)
 class View:
-    """The part common to all protocols: cables, paths, messages."""
+    """A fabric scenario's cables, paths and messages, as all building protocols use them."""
 
     scenario: Scenario
 
@@ -40,8 +40,8 @@ class View:
         check_paths(self.scenario.name, self.traffic.paths, hosts, hosts)
 
     def rates_hz(self, events: int, busy: Mapping[str, float]) -> dict[str, float]:
-        """Return the rate at which each part saturates: events divided by its busy time, if it has
-        any. Raises ScenarioError where nothing limits the rate."""
+        """Return the event rate at which each resource saturates: `events` divided by the busy
+        time. Idle resources are left out. Raises ScenarioError if nothing limits the rate."""
         rates = {name: events / time_s for name, time_s in busy.items() if time_s > 0}
         if not rates.keys() - {"output_buffer"}:
             raise ScenarioError(
@@ -51,7 +51,8 @@ class View:
         return rates
 
     def of_network(self, largest: int, bounds: dict[str, float]) -> dict[str, dict[str, Any]]:
-        """Return the entries of `analysis` for every protocol; `largest`: payload of a message."""
+        """Return the `analysis` entries of all protocols. `largest`: largest message payload
+        (B)."""
         message, link, messages = self.link.message(largest), self.link, self.messages
         payload, credits_s = 8 * message.payload, link.credits_s(message)
         rates_bps = {
@@ -69,7 +70,7 @@ class View:
 def rates_of(
     rate_hz: float, bound_hz: float, throughput_bps: float, readouts: int
 ) -> dict[str, float]:
-    """Return the metrics of a rate; fragments written have in the long term that of events."""
+    """Return the metrics for an event rate; in the long term, it is also the rate of writes."""
     return {
         "event_rate_hz": rate_hz,
         "event_rate_bound_hz": bound_hz,

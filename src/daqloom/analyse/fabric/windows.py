@@ -1,4 +1,4 @@
-"""Linear shifting by the clock: the number of writes in a time window."""
+"""Closed form of linear shifting with phases by the clock: number of writes in a time window."""
 
 import math
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ from daqloom.analyse.fabric.push import Push
 from daqloom.analyse.fabric.slowest import Chance, chance_below, delay_of
 
 MOST_GRANTED = 2
-"""Multi-event packets that a builder unit has granted and not yet built."""
+"""Maximum multi-event packets that a builder unit has granted and not yet built."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """A round of time windows."""
+    """A round of phases that each last a fixed time window."""
 
     length_s: float
     meps: float
-    """Multi-event packets that a node writes per window; may be below 1."""
+    """Mean multi-event packets that a node writes per window; may be below 1."""
     conditions: tuple[Condition, ...]
 
 
 def by_clock(push: Push) -> Windows:
-    """The round of a scenario whose phases change by the clock.
+    """Return the round of a scenario whose phases change at fixed times.
 
-    A node begins a write if its bytes, at the rate of the link, end before the grace period. With
-    room = (window − grace − late − asking)·rate/8 it begins the f-th one if the f sizes together
-    are no more than that: of Poissonian sizes their sum is Poissonian, so nearly Gaussian with the
-    variance of its mean. All nodes build the same events, so that the one with the least counts;
-    and as many multi-event packets as builders grant ahead, two, are the most.
+    A node begins a write only if it can end before the grace period at the link rate. With jitter
+    `late` and request time `asking`, room = (window − grace − late − asking)·rate/8 bytes fit. The
+    node begins the f-th write if the first f sizes together fit. The sum of Poissonian sizes is
+    nearly Gaussian, with a variance in bytes² equal to its mean. All nodes build the same events,
+    so the node with the fewest writes counts. Builders grant at most two multi-event packets ahead.
     """
     building, hosts = push.scenario.building, push.scenario.hosts
     far = np.full(push.nodes, push.traffic.farthest, np.int32)
@@ -74,7 +74,7 @@ def by_clock(push: Push) -> Windows:
 
 
 def _fitting(sizes: list[int], room: float, fixed: bool) -> float:
-    """Expected number of MFPs whose sum is at most `room`, streams in turn."""
+    """Return the expected number of MFPs (streams in turn) that fit into `room` bytes."""
     sums = np.cumsum(sizes * MOST_GRANTED).tolist()
     if fixed:
         return float(sum(total <= room for total in sums))
