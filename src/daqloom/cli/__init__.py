@@ -1,1 +1,1 @@
-"""The command line: one module for each group of commands, and the consoles that drive runs."""
+"""The command line: a module for each group of commands, and the progress output of runs."""

@@ -1,4 +1,4 @@
-"""The set-up of all commands of daqloom: plain help, with commands grouped by purpose."""
+"""Base classes of all commands of daqloom: plain help text, with commands grouped by purpose."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -19,14 +19,14 @@ LIVE = "Real event builders"
 NETWORKS_AND_DATA = "Networks and data"
 OTHERS = "Commands"
 WHOLE = 1000
-"""Characters of a command's first sentence in the help of its group: it wraps, and is not cut."""
+"""Maximum characters of a command's summary in a group's help: it wraps, and is not truncated."""
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
 
 class Command(TyperCommand):
-    """A command that refuses an option given twice, rather than dropping the first value, and whose
-    expected failures are one sentence and an exit code; `saved` is the end of that on Ctrl-C."""
+    """A command that rejects an option given twice (Typer would drop the first value). Expected
+    failures print one sentence, which ends in `saved` on Ctrl-C, and set an exit code."""
 
     def __init__(self, *args: Any, saved: str, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -54,16 +54,16 @@ class Commands(typer.Typer):
     def command(
         self, name: str | None = None, *, saved: str = "nothing was saved", **options: Any
     ) -> Callable[[Callback], Callback]:
-        """See `typer.Typer`, and for `saved` `Command`."""
+        """Register a command as `typer.Typer` does; see `Command` for `saved`."""
         return super().command(name, **{"cls": partial(Command, saved=saved)} | options)
 
 
 class Group(TyperGroup):
-    """A group of commands, whose help has a section per panel that the commands name."""
+    """A group of commands, whose help has one section for each panel that a command names."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """See `TyperGroup`. A name that is not a command is answered with those that it may mean:
-        by name, else by what their help is about."""
+        """See `TyperGroup`. For an unknown command, the error suggests commands with a similar
+        name, else those whose help contains the word."""
         if not args or args[0].startswith("-") or self.get_command(ctx, args[0]):
             return super().resolve_command(ctx, args)
         known = [name for name in self.list_commands(ctx) if not self.commands[name].hidden]
@@ -93,14 +93,15 @@ class Group(TyperGroup):
 
 
 def group(*, cls: type[TyperGroup] = Group, **options: Any) -> Commands:
-    """Make a group of commands. Plain help keeps the layout of the examples and starts faster."""
+    """Make a group of commands. Help without markup keeps the layout of examples and starts
+    faster."""
     return Commands(cls=cls, no_args_is_help=True, rich_markup_mode=None, **options)
 
 
 def narrow(commands: typer.Typer, arguments: Sequence[str]) -> bool:
-    """Keep of the commands only the one that `arguments` begin with; return whether there is one.
+    """Remove all commands but the one that `arguments` start with; return whether there is one.
 
-    Typer makes parsers of all that are registered: a tenth of the time of `daqloom analyse`.
+    Typer would build parsers for all of them: a tenth of the time of `daqloom analyse`.
     """
     alone = [each for each in commands.registered_commands if _name(each) in arguments[:1]]
     groups = [each for each in commands.registered_groups if each.name in arguments[:1]]

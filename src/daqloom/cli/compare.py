@@ -43,7 +43,7 @@ with lazy.imports():
 FIGURES = (".png", ".pdf", ".svg")
 BESIDE_FIGURES = (*FIGURES, ".html")
 DURATION = "20 ms"
-"""Default duration for a rack: simulated time, from an empty network."""
+"""Default simulated time for a rack; the network is empty at first."""
 
 
 def compare(
@@ -75,10 +75,11 @@ def compare(
 ) -> None:
     """Compare the methods and explain why they disagree.
 
-    Pull building over TCP in a rack: formula and simulation of the same events, and the parts of
-    their difference that the random spacing of events and the network cause. Other systems, and
-    racks with `measure.lab` or `--methods`: one table of the closed form, if there is one, the
-    simulation, and for event builders whose processes this machine can run, the measurement.
+    For pull building over TCP in a rack, prints the peaks by formula and by simulation of the same
+    events. Their ratio is divided into the effects of random event spacing and of the network. For
+    other systems, and for racks with `measure.lab` or `--methods`, prints one table: the closed
+    form, if there is one, the simulation, and the measurement if this machine can run the
+    processes.
 
     \b
     Examples:
@@ -98,7 +99,7 @@ def compare(
 
 
 def _system(scenario: str, set_: Sequence[str], duration: str | None) -> daqloom_system.System:
-    """The system to compare. Elsewhere than in a rack, --duration may allow what --set sets."""
+    """Return the system to compare. One that is invalid by itself may be valid with --duration."""
     try:
         return load(scenario, set_)
     except ScenarioError:

@@ -1,6 +1,6 @@
 """Shell completion of names of scenarios, studies, metrics and keys.
 
-A completion never fails: where there is no name to offer, the shell offers files.
+A completion never fails: without matching names, the shell completes file names.
 """
 
 from collections.abc import Iterable
@@ -36,13 +36,13 @@ def metrics(incomplete: str) -> list[str]:
 def keys(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the keys of the scenario in the command line, up to the `=`."""
     known = scenario.known_keys()
-    # An option without its value ends the parsing: what came before it is left among the arguments.
+    # Parsing ends at an option without value; earlier arguments then remain in `ctx.args`.
     if name := ctx.params.get("scenario") or next(iter(ctx.args), None):
         try:
             known = document.given(system_scenarios.load(name).document())
         except scenario.ScenarioError:
             return []
-    # Names that users choose, such as those of flows, end where the choice begins.
+    # Keys with a part that users name, such as flows, are completed up to that part.
     return beginning(incomplete, (k.partition("*")[0] if "*" in k else f"{k}=" for k in known))
 
 

@@ -213,7 +213,7 @@ def compare(
 
 
 def _place(dataset: xarray.Dataset, options_: list[str] | None) -> dict[str, Any]:
-    """Values by axis, quantities as SI numbers. Raises StudyError."""
+    """Parse --at options into values by axis, quantities in SI units. Raises StudyError."""
     axes, place = points.axes_of(dataset), {}
     for given in options_ or ():
         axis, equals, text = given.partition("=")
@@ -232,7 +232,7 @@ def _place(dataset: xarray.Dataset, options_: list[str] | None) -> dict[str, Any
 
 
 def _limit(dataset: xarray.Dataset, variable: str, text: str) -> float:
-    """A number in the unit of `variable`. Raises StudyError."""
+    """Parse the option --below into the SI unit of `variable`. Raises StudyError."""
     dimension = points.dimension_of(dataset[variable])
     try:
         return float(dimension.parse(text) if dimension else text)
@@ -246,8 +246,8 @@ def _print_json(found: dict[str, Any], damages: list[store_store.Damage]) -> Non
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int = 1) -> None:
-    """With `names` columns that name a row. Notes, which many rows share, become footnotes;
-    a verdict at the end may wrap."""
+    """Print a table whose first `names` columns identify a row. Notes become footnotes, because
+    many rows share them. A last column of verdicts may wrap."""
     footnotes: dict[str, int] = {}
     if head[-1] == "notes":
         rows = [[*row[:-1], _footnoted(row[-1], footnotes)] for row in rows]
@@ -258,7 +258,7 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int 
 
 
 def _footnoted(notes: str, footnotes: dict[str, int]) -> str:
-    """The numbers of the notes in a cell, which new ones join; a dash stays as it is."""
+    """Return the footnote numbers of the notes in a cell; new notes are added to `footnotes`."""
     if notes == style.NOTHING:
         return notes
     numbers = {footnotes.setdefault(note, len(footnotes) + 1) for note in notes.split("; ")}

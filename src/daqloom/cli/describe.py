@@ -1,7 +1,7 @@
 """The commands that describe, analyse and simulate a system.
 
-Start-up counts: `daqloom analyse` answers in half a second. Imports are
-deferred, and the other commands are imported only when one of them is named.
+To start quickly (`daqloom analyse` takes half a second), imports are deferred until first use, and
+modules of other commands are imported only for these commands.
 """
 
 from __future__ import annotations
@@ -129,10 +129,10 @@ def analyse(
 ) -> None:
     """Evaluate the closed forms, in milliseconds.
 
-    Pull building over TCP in a rack: buffer peak (exact and published), bandwidth-delay product,
-    incast rule, overhead. Linear shifting and DAQPIPE over RDMA, on InfiniBand or on Ethernet with
-    fixed paths: phases, barriers, conflicts, and the rate at which each part saturates. Other
-    systems have no closed form.
+    For pull building over TCP in a rack: buffer peak (exact and published), bandwidth-delay
+    product, incast rule, overhead. For linear shifting and DAQPIPE over RDMA, on InfiniBand or on
+    Ethernet with fixed paths: phases, barriers, conflicts, and the event rate at which each
+    resource saturates. Other systems have no closed form.
 
     Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
     multi-event packet (MEP) the MFPs of all sources; "folded" means that each node has both a
@@ -187,10 +187,10 @@ def simulate(
 ) -> None:
     """Simulate packet by packet.
 
-    Any building protocol over any network. Results are event rate, latency and throughput; on
-    Ethernet also buffer occupancy and drops, with TCP and RDMA retransmissions, on InfiniBand the
-    time without credits. The figure of a rack shows buffer and latency, other figures the receiver
-    of each sender in each phase, latency and cable load.
+    Simulates any building protocol over any network. Results are event rate, latency and
+    throughput. Ethernet adds buffer occupancy, drops and retransmissions of TCP and RDMA;
+    InfiniBand adds the time without credits. The figure of a rack shows buffer and latency. Other
+    figures show the receiver of each sender in each phase, latency and cable load.
 
     Event builders: a multi-fragment packet (MFP) has consecutive fragments of one source, a
     multi-event packet (MEP) the MFPs of all sources; "folded" means that each node has both a

@@ -1,4 +1,4 @@
-"""The argument FABRIC with the options of a parametric one, and what they name."""
+"""The argument FABRIC, options that describe a parametric fabric, and the selected fabric."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLOS = "clos"
 
 
 def _fabrics(incomplete: str) -> list[str]:
-    """Completions: the fabrics of daqloom, and the parametric one."""
+    """Return shell completions: the fabrics that come with daqloom, and `clos` (parametric)."""
     return complete.beginning(incomplete, [*dumps.shipped_fabrics(), CLOS])
 
 
@@ -77,7 +77,7 @@ PARAMETERS = {
         ),
     ],
 }
-"""FABRIC and the options of a parametric one; a command takes all of them."""
+"""Parameters of every command on a fabric: FABRIC and the options of a parametric fabric."""
 
 
 @dataclass(frozen=True)
@@ -86,20 +86,20 @@ class Given:
 
     fabric: fabric_fabric.Fabric
     path: Path | None
-    """The files that it comes from; None for a parametric one."""
+    """The file or folder of the fabric; None for a parametric fabric."""
     scenario: models.Scenario | None = None
-    """The scenario whose network it is."""
+    """The scenario that describes the fabric; None for other fabrics."""
     tables: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    """Lines of files with forwarding tables that were read."""
+    """Counts of used and ignored lines in files of forwarding tables."""
 
     @property
     def lines(self) -> line_counts.FileCounts:
-        """Lines of all files that were read."""
+        """Counts of used and ignored lines in all files."""
         return {**self.fabric.lines, **self.tables}
 
     @cached_property
     def own(self) -> system.Scheduled | None:
-        """Routes and slots of the scenario."""
+        """Routes and slots of the scenario; None without a scenario."""
         if self.scenario is None:
             return None
         found = system.scheduled(self.scenario)
@@ -107,7 +107,7 @@ class Given:
         return found
 
     def routes(self, name: str | None) -> tuple[str, routing_routes.Routes]:
-        """The routing of a name, or the default one, and what it is called."""
+        """Return name and routes of a routing, of the default routing without `name`."""
         if name is None and self.scenario and self.own:
             given = self.scenario.network.routing
             called = f"{given}, of the scenario" if given else "of the scenario"
@@ -129,10 +129,8 @@ class Given:
 
 
 def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
-    """Turns a command's first parameter into FABRIC with its options, and hands over `Given`.
-
-    Warnings of the import go to standard error.
-    """
+    """Replace a command's first parameter by FABRIC with its options, and pass the resulting
+    `Given` to the command. Warnings from reading the fabric are printed on standard error."""
     own = list(inspect.signature(command).parameters.values())[1:]
     hints = get_type_hints(command, include_extras=True)
 
@@ -150,7 +148,7 @@ def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
         parameter(name, annotation, inspect.Parameter.empty if name == "fabric" else None)
         for name, annotation in PARAMETERS.items()
     ]
-    # FABRIC first, the command's own arguments and options, then those of a parametric fabric.
+    # Order: FABRIC, the command's arguments and options, then options of a parametric fabric.
     parameters[1:1] = [parameter(p.name, hints[p.name], p.default) for p in own]
     taking.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     taking.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -159,7 +157,7 @@ def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def fabric_of(name: str) -> fabric_fabric.Fabric:
-    """The fabric of a folder or file, of a scenario, or one that comes with daqloom. Raises
+    """Return the fabric that a folder, file, scenario or shipped name describes. Raises
     TopologyError."""
     return _find(name, {"rate": None}).fabric
 
@@ -184,8 +182,8 @@ def _find(name: str, options: dict[str, Any]) -> Given:
 
 
 def _is_scenario(name: str) -> bool:
-    """Whether a name or path is that of a scenario: its file has a table [network], a list of
-    cables has none."""
+    """Return whether a name or path means a scenario. A scenario file has a table [network]; a list
+    of cables has none."""
     if name in file_load.presets():
         return name not in dumps.shipped_fabrics()
     if not name.endswith(".toml"):
@@ -204,7 +202,7 @@ def _note(warnings: list[str]) -> None:
 
 
 def _rate(text: str | None) -> int:
-    """The rate of --rate (b/s), 0 where it is not given."""
+    """Return the value of the option --rate (b/s), 0 if it is not given."""
     try:
         return round(link_rates.PORT_RATE.parse(text)) if text is not None else 0
     except ValueError as error:

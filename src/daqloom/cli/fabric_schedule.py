@@ -1,4 +1,4 @@
-"""Routes and schedule of `daqloom topology check`: those of a scenario, else of all hosts."""
+"""Routes and linear-shift schedule that `daqloom topology check` examines."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Planned(NamedTuple):
     readouts: Slots
     builders: Slots
     units: Units
-    """Function from an order of nodes to the slots of units."""
+    """Function that returns the slots of readout and builder units for an order of nodes."""
     mends: bool
-    """Whether mended tables may be proposed."""
+    """Whether a repair of the forwarding tables may be suggested."""
     notes: list[str]
 
 
 def planned(given: Given, routing: str | None, order: str | None, *, dummies: bool) -> Planned:
-    """Return what `--routing`, `--order` and `--dummies` ask for. Raises TopologyError."""
+    """Return the plan for `--routing`, `--order` and `--dummies`. Raises TopologyError."""
     scenario, own, fabric = given.scenario, given.own, given.fabric
     units: Units = folded
     mends = True
@@ -82,8 +82,8 @@ def planned(given: Given, routing: str | None, order: str | None, *, dummies: bo
 
 
 def _slots(given: Given, order: str | None, *, dummies: bool) -> tuple[Slots, str]:
-    """The slots of an order of nodes, and its name. Every order of a scenario's network but that of
-    a file has the scenario's hosts alone."""
+    """Return the slots for an order of nodes, and the order's name. Orders on a scenario's network
+    contain only the scenario's hosts, except an order read from a file."""
     fabric, own = given.fabric, given.own and given.own.slots
     wiring = wire(fabric)
     everyone = by_name(fabric, wiring)

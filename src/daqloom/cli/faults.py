@@ -362,7 +362,7 @@ def draw(
       daqloom simulate failing.toml --figure failing.png
     """
     check_writable(output, "--output", (".toml",))
-    # Overrides of faults apply only together with the faults that are drawn.
+    # Overrides of `faults` are applied later, together with the drawn faults.
     given = scenarios.load(
         scenario, [each for each in set_ or () if not each.startswith("faults.")]
     )
@@ -381,7 +381,7 @@ def draw(
 
 
 def _factor(compress: float) -> float:
-    """Raises FaultsError for what is no factor."""
+    """Return the factor of --compress. Raises FaultsError if out of range."""
     if 1e-6 <= compress <= 1e15:
         return compress
     raise FaultsError(f"--compress {compress:g}: expected a number from 1e-6 to 1e15")
@@ -404,9 +404,9 @@ def _merged(
     gap_s: float,
     quiet: bool,
 ) -> tuple[failure.Found, summary.Variant]:
-    """Return all failures, and those outside test periods with the failures of a flapping link as
-    one. What cannot be used is noted. Raises FaultsError for logs without link changes, and for
-    logs of another network."""
+    """Return all failures, and those outside test periods with the failures of a flapping link
+    merged into one. Notes report unusable lines. Raises FaultsError for logs without link changes,
+    and for logs of another network."""
     if logs.has_only_counters:
         raise FaultsError(
             "the logs have counters only, which have no times; give a log of links that go down "
@@ -420,8 +420,8 @@ def _merged(
 
 
 def _check_ports(logs: change.LogContent, links: faults_links.Links, least: float = 0.0) -> None:
-    """Raises FaultsError where the network has none of the ports that the logs name, or less than a
-    share of them."""
+    """Raise FaultsError if the network has none of the ports in the logs, or less than the share
+    `least` of them."""
     ports = {each.port: links.name(each.port) for each in logs.changes}
     ports |= {each.port: links.name(each.port) for each in logs.outages}
     ports |= {each.port: links.name(each.port) for each in logs.counters}
@@ -446,7 +446,7 @@ def _periods(given: list[str], file: Path | None) -> list[failure.Period]:
 
 
 def _seconds(name: str, text: str) -> float:
-    """The time that an option gives, in seconds. Raises FaultsError."""
+    """Return the time of an option in seconds. Raises FaultsError."""
     found = table_log.seconds(text)
     if found is None:
         raise FaultsError(f'{name} {text} is not a time; write it such as "30 s" or "5 min"')
@@ -454,7 +454,7 @@ def _seconds(name: str, text: str) -> float:
 
 
 def _numbers(text: str, network: faults_network.Network) -> tuple[int, ...]:
-    """The numbers of --failures. Raises FaultsError."""
+    """Return the numbers of broken cables in --failures. Raises FaultsError."""
     parts = [part.strip() for part in text.split(",")]
     most = network.between_switches
     if all(part.isdecimal() and len(part) < 9 and 1 <= int(part) <= most for part in parts):
@@ -468,7 +468,7 @@ def _numbers(text: str, network: faults_network.Network) -> tuple[int, ...]:
 def _note_omissions(
     logs: change.LogContent, found: failure.Found, links: faults_links.Links
 ) -> None:
-    """Notes on what of the logs could not be used, or has two readings."""
+    """Print notes on unusable or ambiguous entries of the logs."""
     odd = {name: number for name, number in logs.lines.items() if number}
     if number := odd.get(MALFORMED):
         note(

@@ -1,4 +1,4 @@
-"""`daqloom lab`: switches under test, and what a crash has left of them."""
+"""`daqloom lab`: switches under test, and restoring them after a crash."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def adapters(
 
 
 def _what(name: str) -> str:
-    """Return what an adapter does, or what it lacks here."""
+    """Return a sentence on an adapter's purpose, or on a requirement missing on this machine."""
     try:
         kind = registry.adapter_type(name)
     except ScenarioError as error:
@@ -88,10 +88,10 @@ def show(file: File, json: Json = False) -> None:
 
 @app.command()
 def plan(scenario: Name, set_: Set = None, json: JsonList = False) -> None:
-    """Print the steps that would set the switch of a scenario; nothing is changed.
+    """Print the steps that a measurement would apply to the switch of a scenario, without changes.
 
-    Runs the commands of the device's file that read the switch. `daqloom measure --dry-run` prints
-    these commands without connecting to the switch.
+    Runs only the commands in the device's file that read the switch. `daqloom measure --dry-run`
+    prints these commands without connecting to the switch.
 
     \b
     Example:
@@ -148,10 +148,10 @@ def probe(
 ) -> None:
     """Measure the buffer of a port of the switch by two independent methods.
 
-    Incast: the largest event that arrives without a drop, with static windows of its full size; a
-    closed form gives the peak occupancy of the port. Bursts, by RFC 9004: the longest sequence of
-    back-to-back packets from one host that arrives without a drop. Both work with `lab` and with a
-    device under test.
+    The first method, incast, finds the largest event that arrives without a drop, with static
+    windows of the event's size. A closed form gives the peak occupancy of the port. The second,
+    bursts by RFC 9004, finds the longest sequence of back-to-back packets from one host that
+    arrives without a drop. Both methods work with `measure.lab` and with a device under test.
 
     \b
     Example:

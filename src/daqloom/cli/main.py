@@ -1,4 +1,4 @@
-"""The `daqloom` command with all of its commands."""
+"""The `daqloom` command with all subcommands."""
 
 from daqloom.cli import conclusions
 from daqloom.cli.app import DESCRIBED, LIVE, NETWORKS_AND_DATA, STUDIES

@@ -56,12 +56,12 @@ with lazy.imports():
 
 
 UP = "up"
-"""Command behind `daqloom control SCENARIO`."""
+"""Name of the hidden command that `daqloom control SCENARIO` runs."""
 STAYS = "the run goes on"
 
 
 class _Commands(Group):
-    """A first argument that is no command is a scenario."""
+    """Command group in which a first argument that is no command is a scenario."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         known = not args or args[0] in self.commands or args[0].startswith("-")
@@ -186,7 +186,8 @@ def measure(
     if figure:
         check_figures(figure, result_figure.FABRIC_ENDINGS)
 
-    # First, as --set may set what only this transport has; alone, so that an error names it.
+    # The transport is checked alone first, so that an error names its option. It is applied before
+    # --set, which may set keys that only this transport has.
     chosen = {"measure.transport": transport or ("tcp" if lab else None)}
     chosen["measure.lab"] = "namespaces" if lab else None
     with_options(load(scenario), chosen)
@@ -228,7 +229,7 @@ def _has_phases(scenario: models.Scenario) -> bool:
 
 
 MOST_CONNECTIONS = 40
-"""Rows of the table for people."""
+"""Maximum rows of the table of connections."""
 
 
 def _print_connections(columns: Mapping[str, Any]) -> None:
@@ -265,7 +266,7 @@ def _only_losses(event: run_log.RunEvent) -> None:
     if event.about in (
         run_log.About.UNIT,
         run_log.About.FAULT,
-    ):  # the run's own failure is printed at its end
+    ):  # a failure of the run is printed at its end
         print(f"daqloom: {event.text}", file=sys.stderr)
 
 

@@ -33,7 +33,7 @@ def argument(metavar: str, text: str, **more: Any) -> Any:
 
 
 def figures(text: str) -> Any:
-    """Return an option with the files that a figure is written to."""
+    """Return the option --figure, which takes the files for a figure."""
     return option("FILE", f"{text}; may be repeated.", "--figure")
 
 
@@ -88,9 +88,9 @@ IN_STORE = "computed results are in the store; the same command continues from t
 def load_with(
     scenario: str, set_: Sequence[str], options: Mapping[str, Any]
 ) -> daqloom_system.System:
-    """A scenario with --set and the keys that options stand for, checked together: a key of one may
-    bound a key of the other. Raises ScenarioError; it names the option whose value alone is
-    refused."""
+    """Load a scenario with the overrides of --set and of options, which `options` maps from key to
+    value. All are validated together, as they may depend on each other. Raises ScenarioError, which
+    names the option if its value alone is invalid."""
     given = [f"{key}={value}" for key, value in options.items() if value is not None]
     try:
         return daqloom.load(scenario, [*set_, *given])
@@ -102,8 +102,8 @@ def load_with(
 def with_options(
     system: daqloom_system.System, options: Mapping[str, Any]
 ) -> daqloom_system.System:
-    """`system` with the keys that options stand for, such as `run.seed` for --seed, where they are
-    given. Raises ScenarioError that names the option."""
+    """Return `system` with the keys of given options changed, such as `run.seed` for --seed. Raises
+    ScenarioError that names the option."""
     for key, value in options.items():
         if value is not None:
             try:

@@ -35,10 +35,10 @@ def report(
 ) -> None:
     """Write the figures and the table of a study, or of several on one page.
 
-    Writes the results of the store: report.html, which opens offline in any browser; figures as PNG
-    and PDF; all numbers as results.parquet. Several studies have a folder each. The report begins
-    with conclusions if the study has the data for them: return levels of an hour, a day, a fill; a
-    surface over rate and size; a comparison of methods.
+    Uses the results in the store. Writes report.html, which opens offline in any browser, figures
+    as PNG and PDF, and all numbers as results.parquet. With several studies, each has a folder. The
+    report begins with conclusions if the study has the data for them: return levels of an hour, a
+    day, a fill; a surface over rate and size; a comparison of methods.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`daqloom control SCENARIO`: keeps a run up, shows it, and takes commands where it was started."""
+"""`daqloom control SCENARIO`: runs the run control, shows its status, and reads commands."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ with lazy.imports():
 REFRESH_S = 0.5
 LONGEST_LINE = 100
 LOG_WIDTH = 120
-"""Characters in a line of what is no terminal."""
+"""Line width (characters) without a terminal."""
 COMMANDS = "configure, start, stop, reset N, status, exit"
 
 
 def keep_up(scenario: Scenario, *, log_dir: Path | None = None, start: bool = False) -> None:
-    """Until `exit`, Ctrl-C or SIGTERM. Raises ScenarioError and MeasureError."""
+    """Run units until `exit`, Ctrl-C or SIGTERM. Raises ScenarioError, MeasureError."""
     if scenario.faults.injected or scenario.measure.is_apart:
         raise ScenarioError(
             "faults.injected, measure.namespaces and measure.lab are for `daqloom measure`, which "
@@ -99,7 +99,7 @@ async def _nothing() -> None:
 
 
 def _obey(control: Control, line: str) -> str:
-    """Reply to a typed line."""
+    """Execute a typed command and return the reply."""
     words = line.split()
     if not words:
         return ""
@@ -128,7 +128,7 @@ def _plain(table: Any) -> Iterator[str]:
 
 @contextmanager
 def _lines(obey: Callable[[str], None]) -> Iterator[None]:
-    """Standard input line by line, without a terminal."""
+    """Pass lines of standard input to `obey` if there is no terminal."""
     loop, rest = asyncio.get_running_loop(), b""
 
     def read() -> None:
@@ -143,7 +143,7 @@ def _lines(obey: Callable[[str], None]) -> Iterator[None]:
 
     try:
         loop.add_reader(0, read)
-    except OSError:  # a plain file or /dev/null is always there: read it at once
+    except OSError:  # epoll rejects plain files and /dev/null: read all
         for line in sys.stdin.read(1 << 16).splitlines():
             obey(line)
     try:
@@ -154,7 +154,7 @@ def _lines(obey: Callable[[str], None]) -> Iterator[None]:
 
 
 async def _shown(control: Control, obey: Callable[[str], None], reply: list[str]) -> None:
-    """The live table of a terminal, with a line to type in."""
+    """Show a live table on the terminal, with a line for typed commands."""
     typed = ""
     changed = asyncio.Event()
 
@@ -172,7 +172,7 @@ async def _shown(control: Control, obey: Callable[[str], None], reply: list[str]
 
     loop = asyncio.get_running_loop()
     before = termios.tcgetattr(0)
-    tty.setcbreak(0)  # Ctrl-C is still a signal
+    tty.setcbreak(0)  # keeps Ctrl-C as a signal
     loop.add_reader(0, read)
     try:
         with rich_live.Live(auto_refresh=False) as live:

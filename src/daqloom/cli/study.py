@@ -130,7 +130,7 @@ def export_slurm(
     quick: options.Quick = False,
     store: options.Store = options.STORE,
 ) -> None:
-    """Write a Slurm job array that fills the same store, without Dask.
+    """Write a Slurm job array whose jobs fill one store, without Dask.
 
     \b
     Example:

@@ -122,8 +122,8 @@ def file_of(
 ) -> None:
     """Print the file of a scenario's software switch, still without devices.
 
-    With --switch also of a switch of the model "shared-memory": the software switch then has the
-    same packet memory, and drops the same packets.
+    With --switch, the switch may also have the model "shared-memory": the software switch then has
+    the same packet memory, and drops the same packets.
 
     \b
     Examples:
@@ -133,7 +133,7 @@ def file_of(
     """
     document = from_scenario.document_of(scenarios.load(scenario, set_ or ()), hosts, switch)
     for port in document["ports"].values():
-        port["device"] = ""  # to be filled in: `switch check` refuses it as it is
+        port["device"] = ""  # left to the user: `switch check` rejects an empty device
     print(show.document_text(document), end="")
 
 
@@ -331,10 +331,10 @@ def costs(
 ) -> None:
     """Measure the CPU times of a packet and of a batch, for the simulated switch.
 
-    Times turns of the switch with 1 to 32 packets, between rings in memory in place of network
-    cards and without paces. A line is fitted to the times; its coefficients are packet_cost and
-    batch_cost of the switch model "software". Packets whose buffers are in the caches cost less
-    than packets whose buffers are in memory, as those of long rings.
+    Measures the time of turns of the switch with 1 to 32 packets. Rings in memory replace network
+    cards, and no ring has a rate limit. A line is fitted to the times; its coefficients are
+    packet_cost and batch_cost of the switch model "software". Packets in the CPU caches cost less
+    than packets in memory, such as those of long rings.
 
     \b
     Examples:
@@ -376,7 +376,7 @@ def costs(
 
 @contextmanager
 def _at_once() -> Iterator[None]:
-    """End the process with the command: threads that a peer holds up are not waited for."""
+    """End the process with the command, without waiting for threads that a peer may block."""
     code: object = 0
     try:
         yield
@@ -389,7 +389,7 @@ def _at_once() -> Iterator[None]:
 def load_switch(
     file: str, hosts: str, switch: str, changes: list[str] | None
 ) -> softswitch_document.SwitchFile:
-    """Return the switch of a file, or with the network of its `hosts` of a scenario."""
+    """Return the switch in a file; with `hosts`, the hosts' IP network, `file` is a scenario."""
     if hosts:
         document = from_scenario.document_of(scenarios.load(file), hosts, switch)
         return softswitch_load.build(
@@ -404,7 +404,7 @@ def load_switch(
 
 
 def _needs_dpdk() -> Any:
-    """The program of the switch, where daqloom was built with DPDK."""
+    """Import and return the module that runs the switch. Raises MeasureError without DPDK."""
     if util.find_spec("daqloom._switch") is None:
         raise MeasureError(
             "daqloom was built without DPDK; install it (Debian and Ubuntu: apt-get install "

@@ -107,7 +107,7 @@ def draw(
 ) -> None:
     """Draw the fabric with irregular cables in colour, or write it for Graphviz or as JSON.
 
-    The JSON can be edited and read again in place of dumps.
+    The JSON can be edited, and read instead of dumps.
 
     \b
     Examples:
@@ -163,8 +163,8 @@ def check(
     """Check routes, cabling and schedule: lost pairs, loops, swapped cables, shared links.
 
     In phase n of linear shift, slot i sends to slot i + n. If transfers share a link, other node
-    orders, dummy nodes and mended tables are tried, and better ones are listed. A scenario is
-    checked with its units, dummies and routing.
+    orders, dummy nodes (empty slots) and repaired forwarding tables are tried, and better ones are
+    listed. A scenario is checked with its units, dummies and routing.
 
     \b
     Examples:

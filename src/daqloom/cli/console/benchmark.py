@@ -1,4 +1,4 @@
-"""Results of the benchmark of the software switch, as sentences."""
+"""Results of the software switch's benchmark, printed as sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def print_found(found: Throughput, frame_size: int, destinations: int, loss: float) -> None:
-    """Print the rate, in frames of `frame_size` bytes, and the result of the soak after it."""
+    """Print the forwarding rate for frames of `frame_size` bytes, and the soak test's result."""
     if not found.forwarded_hz:
         reason = f" ({found.reason})" if found.reason else ""
         print(f"no rate was found with a loss of at most {loss:g}{reason}; see --loss")

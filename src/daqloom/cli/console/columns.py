@@ -1,6 +1,5 @@
-"""Tables that fit the terminal: numbers are not broken, words wrap, and columns that do not fit go
-to a further table below, with the same names.
-"""
+"""Tables that fit the terminal: numbers are not broken, and words wrap. Columns that do not fit go
+to a further table below, which repeats the columns that name a row."""
 
 from __future__ import annotations
 
@@ -20,19 +19,19 @@ with lazy.imports():
 
 
 UNLIMITED = 10_000
-"""Characters in a line of what is no terminal, such as a pipe: there a row stays a line."""
+"""Line width (characters) for output to a pipe or file, where a row stays on one line."""
 GAP = 3
 """Spaces between columns."""
 FRAME = 4
 """Width of a frame, characters."""
 SHORT = 12
-"""Length of a name that is not wrapped, characters, such as "12 kHz"."""
+"""Longest name of a row, in characters, that is not wrapped, such as "12 kHz"."""
 
 Rows = Sequence[Sequence[str]]
 
 
 def width_of(console: rich_console.Console) -> int:
-    """Width of a terminal, or that of COLUMNS; else `UNLIMITED`."""
+    """Return the width of the terminal or the value of COLUMNS, else `UNLIMITED`."""
     return console.width if console.is_terminal or os.environ.get("COLUMNS") else UNLIMITED
 
 
@@ -44,7 +43,7 @@ def plain_console() -> rich_console.Console:
 
 
 def print_table(head: Sequence[str], rows: Rows, *, framed: bool = False, **layout: Any) -> None:
-    """On standard output, as wide as that is; `layout` as of `tables`."""
+    """Print a table on standard output at its width; see `tables` for `layout`."""
     console = plain_console()
     for place, table in enumerate(tables(head, rows, console.width, framed=framed, **layout)):
         if place and not framed:
@@ -53,7 +52,7 @@ def print_table(head: Sequence[str], rows: Rows, *, framed: bool = False, **layo
 
 
 def print_list(titles: Mapping[str, str]) -> None:
-    """A line each, name and title, which goes on below itself where it finds no room."""
+    """Print a line per entry with its name and title; a long title wraps below itself."""
     width = plain_console().width
     indent = 2 + max(map(len, titles), default=0)
     for name, title in ((printable(name), printable(title)) for name, title in titles.items()):
@@ -72,10 +71,10 @@ def tables(
     framed: bool = False,
     styles: Sequence[str] = (),
 ) -> list[rich_table.Table]:
-    """Lay rows out in tables of at most `width` characters, one below the other. The first
-    `names` columns name the row and begin each table; these and `words`, by place, may wrap.
-    All others are numbers. `framed` leaves room around a table, `styles` are the rows'. Control
-    characters are escaped."""
+    """Lay rows out in tables of at most `width` characters, one below the other. The first `names`
+    columns name a row and are repeated in each table. They and the column indices `words` may wrap;
+    all other columns are numbers. `framed` adds blank lines around a table; `styles` has a style
+    for each row. Control characters are escaped."""
     head = [printable(name) for name in head]
     rows = [[printable(cell) for cell in row] for row in rows]
     wrapping = {*range(names), *words}
@@ -93,7 +92,7 @@ def tables(
         table = rich_table.Table(box=box.SIMPLE_HEAD, show_edge=framed, pad_edge=framed)
         widths = {place: least[place] for place in places}
         spare = room - sum(widths.values()) - GAP * (len(places) - 1)
-        if spare < 0:  # of a single number that is longer than a line
+        if spare < 0:  # a number is longer than a line
             widths[places[-1]] = max(widths[places[-1]] + spare, 1)
         for place in sorted(places, key=lambda place: place not in wrapping):
             more = min(max(map(len, cells[place])) - widths[place], max(spare, 0))
@@ -115,7 +114,7 @@ def tables(
 
 
 def _least(cell: str, kept: int) -> int:
-    """The room that a cell needs so that no word of it is cut, nor its first `kept` characters."""
+    """Return the width of a cell for which no word is broken, nor its first `kept` characters."""
     return max(_longest_word(cell), min(len(cell), kept))
 
 
@@ -124,7 +123,7 @@ def _longest_word(text: str) -> int:
 
 
 def _blocks(least: Sequence[int], names: int, width: int) -> Iterator[list[int]]:
-    """Places of the columns that fit side by side, after the names."""
+    """Yield the column indices of each table: the name columns, then further columns that fit."""
     first = list(range(names))
     block = list(first)
     for place in range(names, len(least)):

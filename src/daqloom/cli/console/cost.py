@@ -15,12 +15,12 @@ with lazy.imports():
 
 
 MOST_ROWS = 12
-"""Numbers of cables that are down at once, in the table."""
+"""Maximum rows of the table by number of cables down at once."""
 BYTES = ((1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1.0, "B"))
 
 
 def print_cost(cost: loss.Cost) -> None:
-    """Print tables: kinds of links, how many are down at once, the loss, and what would help."""
+    """Print tables: kinds of links, links down at once, lost throughput, possible remedies."""
     _print_kinds(cost)
     print()
     _print_at_once(cost)
@@ -73,7 +73,8 @@ def _print_at_once(cost: loss.Cost) -> None:
 
 
 def _left(cost: loss.Cost, throughput: faults_throughput.Throughput, broken: int) -> str:
-    """Throughput, of the system as it is also its share of the full one."""
+    """Return the throughput with broken cables, for the present system also as share of the full
+    one."""
     bps = float(throughput.rates_bps(broken)[broken])
     share = bps / throughput.full_bps
     return _bps(bps) + (f", {100 * share:.3g} %" if throughput is cost.as_it_is else "")

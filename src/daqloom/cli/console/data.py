@@ -1,4 +1,4 @@
-"""How files of packets and a recording are checked, recovered and shown on the terminal."""
+"""Checks and recovery of recordings and packet files, with their terminal output."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _Range = TypeVar("_Range", bound="coverage.EventRange")
 def check_paths(
     paths: Sequence[Path], generated: bool, *, quiet: bool = False
 ) -> tuple[list[check.Checked], data_recording.CheckedRecording | None]:
-    """All files, those of folders too, and the recording that the folders are. Raises ScenarioError
-    for what is no such path, or has nothing to check."""
+    """Check all files, also those in folders, and the recording that the folders form. Raises
+    ScenarioError for a path that cannot be read or has nothing to check."""
     folders = [path for path in paths if path.is_dir()]
     single = [path for path in paths if path not in folders]
     checked: list[check.Checked] = []
@@ -49,7 +49,7 @@ def check_paths(
 
 @contextmanager
 def readable(file: Path) -> Iterator[None]:
-    """Report a file without packets as bad input."""
+    """Turn errors on reading a file into a ScenarioError (bad input)."""
     try:
         yield
     except ValueError as error:
@@ -67,7 +67,7 @@ def _share_of(show: Callable[[float], None], done: int, count: int) -> Callable[
 
 
 def print_checked(results: list[check.Checked]) -> None:
-    """Where files are damaged, and how many are not."""
+    """Print the damage of each file and the number of intact files."""
     whole = [each for each in results if not each.fault_count]
     for each in results:
         if each.fault_count:
@@ -156,7 +156,7 @@ def _sources(numbers: Sequence[int]) -> str:
 
 
 def print_unfinished(found: Sequence[event_data.Unfinished | event_data.Recovered]) -> None:
-    """Unfinished files of a recording, or what has become of them."""
+    """Print the unfinished files of a recording or, after a recovery, the outcome for each."""
     for each in found:
         print(f"{_name(each.file)}: {_summary(each)}")
     if not found:
@@ -181,7 +181,7 @@ def _summary(done: event_data.Unfinished | event_data.Recovered) -> str:
 
 @contextmanager
 def changeable(folder: Path) -> Iterator[None]:
-    """Report a missing folder as bad input, and a refused change as a failure."""
+    """Report a missing folder as bad input, and an error during the recovery as a failure."""
     if not folder.is_dir():
         raise ScenarioError(f"{folder} is not a folder; give one with the recording of a run")
     try:

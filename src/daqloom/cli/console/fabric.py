@@ -1,4 +1,4 @@
-"""How a fabric, its check and a route are shown on the terminal."""
+"""Terminal output for a fabric, its check and a route."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from daqloom.topology.system.check import FabricCheck, Schedule
 from daqloom.topology.system.summary import Summary
 
 MOST_LINES = 8
-"""Lines of one kind: a fabric has hundreds of links, and one cable may spoil them all."""
+"""Maximum lines printed per kind of finding; one faulty cable may cause hundreds."""
 MOST_ANOMALIES = 40
 MOST_FILES = 4
-"""Files whose lines are counted one by one; the lines of more files are added up."""
+"""Maximum files with separate line counts; for more files, only the sum is printed."""
 
 KINDS: dict[Kind, tuple[str, str]] = {
     "missing link": ("missing link", "missing links"),
@@ -33,11 +33,11 @@ KINDS: dict[Kind, tuple[str, str]] = {
     "unexpected host": ("unexpected host", "unexpected hosts"),
     "missing host": ("missing host", "missing hosts"),
 }
-"""An anomaly for people: one, several."""
+"""Readable name of each kind of anomaly, in singular and plural."""
 
 
 def headline(fabric: Fabric, routing: str | None = None) -> str:
-    """One line: what is cabled, and how it is routed."""
+    """Return one line with the numbers of hosts, switches and cables, and the routing."""
     return f"{fabric.name}: {counts(fabric)}" + (f"; routing {routing}" if routing else "")
 
 
@@ -50,7 +50,7 @@ def counts(fabric: Fabric) -> str:
 
 
 def print_summary(summary: Summary, lines: FileCounts) -> None:
-    """Levels, cables between them, capacity, irregularities."""
+    """Print switch levels, cables between levels, capacity and cabling anomalies."""
     print(headline(summary.fabric))
     print_lines(lines)
     print("\nSwitches")
@@ -67,7 +67,7 @@ def print_summary(summary: Summary, lines: FileCounts) -> None:
 
 
 def print_check(check: FabricCheck, routing: str, lines: FileCounts) -> None:
-    """Routes, cabling, schedule and suggestions."""
+    """Print the check's findings on routes, cabling and schedule, with suggestions."""
     print(headline(check.fabric, routing))
     print_lines(lines)
     _print_routes(check)
@@ -78,7 +78,7 @@ def print_check(check: FabricCheck, routing: str, lines: FileCounts) -> None:
 
 
 def print_route(fabric: Fabric, hops: Sequence[Hop], routing: str) -> None:
-    """One node a line, with the ports by which a packet comes and goes."""
+    """Print a line for each node of a route with its input and output port."""
     nodes = fabric.nodes
     ends = f"{nodes[hops[0].node].name} → {nodes[hops[-1].node].name}"
     print(f"{ends}: {counted(len(hops) - 1, 'cable')}; routing {routing}")
@@ -99,7 +99,7 @@ def print_route(fabric: Fabric, hops: Sequence[Hop], routing: str) -> None:
 
 
 def print_lines(lines: FileCounts) -> None:
-    """Lines that were read: of each file if they are few, else of all together."""
+    """Print counts of used and ignored lines: for each file, or the sum if there are many files."""
     if len(lines) > MOST_FILES:
         total: Counter[str] = Counter()
         for counts in lines.values():
@@ -129,7 +129,8 @@ def _print_capacity(summary: Summary) -> None:
 
 
 def _print_cabling(summary: Summary, most: int, rest: str) -> None:
-    """Anomalies by kind and then one by one, hosts that are missing leaf by leaf."""
+    """Print the number of anomalies by kind, then each. Missing hosts are grouped by leaf
+    switch."""
     found = summary.anomalies
     if not found:
         print("\nCabling: regular")
@@ -246,7 +247,7 @@ def _print_suggestions(check: FabricCheck) -> None:
 
 
 def _rate(schedule: Schedule) -> str:
-    """Share of the rate of the same hosts without conflicts and dummies."""
+    """Return the event rate as a share of the rate without link conflicts and empty slots."""
     if schedule.check.lost:
         return "unknown: some flows have no route"
     share = f"{schedule.rate_share:.1%} of the conflict-free rate"

@@ -14,13 +14,13 @@ with lazy.imports():
 
 
 MOST_LINKS = 10
-"""Links that fail most."""
+"""Maximum rows of the table of links that fail most."""
 MOST_COUNTED = 40
-"""Links in the table of counters."""
+"""Maximum rows of the table of counters."""
 
 
 def print_failures(kinds: Mapping[str, summary.Variant], time_outs_s: Sequence[float]) -> None:
-    """Print a column for each way to count that differs, and the links that fail most."""
+    """Print statistics, a column for each way to count failures, and the links that fail most."""
     kinds = summary.distinct(kinds)
     rows = [(name, *cells) for name, cells in _rows(kinds, time_outs_s).items()]
     print_table(("failures of links", *kinds), rows)
@@ -35,7 +35,7 @@ def print_failures(kinds: Mapping[str, summary.Variant], time_outs_s: Sequence[f
 
 
 def print_counters(errors: Sequence[LinkErrors]) -> None:
-    """Print a row for each link with errors, a column for each counter that any of them has."""
+    """Print a table of error counters: rows are links with errors, columns are counters."""
     names = dict.fromkeys(name for name in (DOWNED, SYMBOL, RECOVERY) if _any(errors, name))
     names |= dict.fromkeys(name for each in errors for name in each.counts)
     if not errors:

@@ -28,7 +28,7 @@ def headline(status: control_status.Status) -> str:
 
 
 def unit_table(status: control_status.Status, width: int) -> console.Group:
-    """A row per unit: those that are not well first, if there are too many."""
+    """Return a table with a row per unit; if there are too many, non-members have priority."""
     head = [
         "unit",
         "state",
@@ -68,7 +68,7 @@ def unit_table(status: control_status.Status, width: int) -> console.Group:
 def live_table(
     status: control_status.Status, width: int, typed: str = "", reply: str = ""
 ) -> console.Group:
-    """Headline, units, the last entries of the log; what is being typed."""
+    """Return headline, table of units, last log entries, and the command being typed."""
     lines = [f"{time_s:9.2f} s  {text}" for time_s, text in status.events[-EVENTS_SHOWN:]]
     refused = [f"{name}: {count}" for name, count in status.counts.items() if "." in name]
     foot = [rich_text.Text("  ".join(refused), style="red")] if refused else []

@@ -1,4 +1,4 @@
-"""The store of a command: opened, closed, and its damage reported."""
+"""Opening and closing of a command's result store, with reports on its damage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AnyStore = TypeVar("AnyStore", bound="store_store.Store")
 
 @contextmanager
 def damage_noted(store: AnyStore) -> Iterator[AnyStore]:
-    """Closes a store in the end, also after a failure, and names its damage on standard error."""
+    """Close a store at the end, also after an exception; report damage on standard error."""
     with store:
         try:
             yield store
@@ -38,10 +38,8 @@ def damage_noted(store: AnyStore) -> Iterator[AnyStore]:
 def read_study(
     file: Path, path: Path, *, quick: bool, course: bool = False
 ) -> tuple[file_file.Study, xarray.Dataset, provenance.WitnessedStore]:
-    """A study with what the store at `path` holds of it; the store is closed.
-
-    Raises StudyError, also where the store holds results of the study's other form alone.
-    """
+    """Return a study, the dataset of its stored results, and the closed store. Raises StudyError,
+    also if the store has results of the other form (quick or full) only."""
     study = file_file.load_study(file, quick=quick)
     with damage_noted(provenance.witnessed(path)) as opened:
         dataset = run_dataset.to_dataset(study, runner.replay(study, opened), course=course)

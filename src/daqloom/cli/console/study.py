@@ -1,4 +1,4 @@
-"""How a study is shown on the terminal: its plan, its progress, its end."""
+"""Terminal output for a study: plan, progress and summary."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ from daqloom.study.store.store import Store
 
 SPOKEN_EVERY_S = 5.0
 ANNOUNCED_FROM_S = 2.0
-"""Planned time (s) from which a computation is announced, as its first run may be long."""
+"""Planned time (s) above which progress is printed at the start, as the first run may be long."""
 
 
 def print_plan(study: Study, plan: Plan, store: Path) -> None:
@@ -44,8 +44,8 @@ def print_plan(study: Study, plan: Plan, store: Path) -> None:
 
 @contextmanager
 def watch(study: Study, *, quiet: bool = False) -> Iterator[Report]:
-    """Shows progress on standard error, failures at once: a bar on a terminal, else a line every
-    few seconds."""
+    """Show progress on standard error: a bar on a terminal, else a line every few seconds. Failures
+    are printed immediately."""
     shown = bar(words_last=True) if sys.stderr.isatty() and not quiet else None
     reported, last_s, announced = 0, time.monotonic(), False
 
@@ -88,8 +88,8 @@ def computation(
     *,
     quiet: bool = False,
 ) -> Iterator[tuple[Progress, Store]]:
-    """Compute the results that are missing in a store and show the progress. Yields the final
-    progress and the open store."""
+    """Compute the results that a store lacks and show the progress. Yields the final progress and
+    the open store."""
     with damage_noted(Store.open(store, create=True)) as opened:
         opened.prepare()
         executor = executor_for(study, opened, workers, scheduler, note)
@@ -102,7 +102,7 @@ def computation(
 
 
 def line(progress: Progress) -> str:
-    """How far a study is, in one line."""
+    """Return the progress of a study as one line."""
     left = ""
     if progress.left_s is not None:
         left = f", about {duration(progress.left_s)} left"
@@ -139,6 +139,6 @@ def print_summary(study: Study, progress: Progress) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Return a time (s) for people: 90 is "1.5 min"."""
+    """Return a readable time: 90 (s) is "1.5 min"."""
     length, unit = unit_of_time(seconds)
     return f"{seconds / length:.1f} {unit}" if unit != "s" else f"{seconds:.0f} s"

@@ -17,11 +17,11 @@ with lazy.imports():
 
 MOST_ROWS = 40
 BAR = 20
-"""Characters of a depth bar."""
+"""Length of a bar that shows a ring's depth, in characters."""
 
 
 def tables(status: softswitch_status.SwitchStatus, width: int) -> Iterator[table.Table]:
-    """Ports, and rings in use, with all that has been counted since the start."""
+    """Yield tables of ports and used rings with their counters since the start."""
     head = ["port", "link", "in", "out", "flooded", "dropped", "missed", "buffers out"]
     rows = [
         [
@@ -59,7 +59,7 @@ def tables(status: softswitch_status.SwitchStatus, width: int) -> Iterator[table
 
 
 def sentences(status: softswitch_status.SwitchStatus) -> Iterator[str]:
-    """State and failures of OpenFlow and OVSDB, a sentence each."""
+    """Yield a sentence for each state and failure of OpenFlow and OVSDB."""
     if status.openflow_failure:
         yield f"OpenFlow: {status.openflow_failure}"
     if (database := status.ovsdb) is not None:
@@ -73,7 +73,7 @@ def sentences(status: softswitch_status.SwitchStatus) -> Iterator[str]:
 def live_table(
     before: softswitch_status.SwitchStatus | None, now: softswitch_status.SwitchStatus, width: int
 ) -> console.Group:
-    """Rates since `before`, depths as bars, and drops."""
+    """Return tables of port rates since `before`, ring depths as bars, and drops."""
     took_s = now.time_s - before.time_s if before else now.time_s
     took_s = took_s or 1.0
     ports = []
@@ -114,7 +114,7 @@ def live_table(
 
 
 def _first(status: softswitch_status.SwitchStatus) -> list[softswitch_status.RingStatus]:
-    """Rings that are shown: those with most drops and packets, then in their order."""
+    """Return the rings to show, in their order: those with most drops, then highest peak depth."""
     order = {ring.name: place for place, ring in enumerate(status.rings)}
     found = sorted(status.rings, key=lambda ring: (-ring.dropped, -ring.counts["peak_packets"]))
     return sorted(found[:MOST_ROWS], key=lambda ring: order[ring.name])

@@ -1,4 +1,4 @@
-"""Terminal output of commands: tables, progress, one sentence for each failure."""
+"""Terminal output of commands: tables, progress, and one sentence for each failure."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ PIPE_CLOSED = 141
 """Exit code that a shell shows for a program ended by SIGPIPE."""
 
 FILE_SUFFIXES = {".html", ".htm", ".pdf", ".png", ".svg", ".jpg", ".json", ".csv", ".parquet"}
-"""Endings that no folder for results has."""
+"""File endings that the name of an output folder must not have."""
 SILENT_S = 2.0
-"""Progress is shown for runs longer than this (s)."""
+"""Time (s) of a run after which progress is shown."""
 SPOKEN_EVERY_S = 10.0
 
 
 def unwritable(error: OSError) -> NoReturn:
-    """Exit where nothing more can be printed, as on a full disk; raises any other error."""
+    """Exit if output cannot be written, such as on a full disk; raise any other error."""
     if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
         raise error
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -79,7 +79,7 @@ def plain_failures(saved: str) -> Iterator[None]:
     except BrokenPipeError:
         _end_of_reader()
     except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # as rich ends the program
+        if isinstance(error.__context__, BrokenPipeError):  # rich exits on a closed pipe
             _end_of_reader()
         raise
     except MemoryError:
@@ -89,19 +89,19 @@ def plain_failures(saved: str) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
-        fail(f"interrupted; {saved}", INTERRUPTED)  # in a serializer, where pydantic wraps it
+        fail(f"interrupted; {saved}", INTERRUPTED)  # pydantic wraps Ctrl-C in a serializer
 
 
 def _end_of_reader() -> NoReturn:
-    """Exit as other programs do whose reader went away, such as `head`."""
-    # The interpreter must not flush into the pipe again.
+    """Exit as if by SIGPIPE, because the reader of the output, such as `head`, has ended."""
+    # Without this, the interpreter flushes into the closed pipe again at its exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(PIPE_CLOSED)
 
 
 def whole_or_stopped(run: Callable[[], Result]) -> Result:
-    """The result of `run`, or what it had found when Ctrl-C ended it or it failed; another Ctrl-C
-    ends the program at once. Exits where there is nothing yet."""
+    """Return the result of `run`, or its partial result if Ctrl-C or a failure ended it. Exits
+    after Ctrl-C without a partial result."""
     try:
         return run()
     except StoppedError as error:
@@ -115,8 +115,8 @@ def whole_or_stopped(run: Callable[[], Result]) -> Result:
 
 
 def present(result: Result, *, json: bool, quiet: bool = False, series: Sequence[str] = ()) -> None:
-    """Prints a result, if `quiet` without notes, as JSON with some of its series; exits if it is
-    that of an interrupted run, or of one that has failed."""
+    """Print a result as tables (`quiet`: without notes), or as JSON with the time series named in
+    `series`. Exits with an error code if the run was interrupted or failed."""
     print(result.to_json(series=series)) if json else print_result(result, quiet=quiet)
     if result.interrupted:
         sys.stdout.flush()
@@ -132,12 +132,12 @@ def end_if_failed(*results: Result) -> None:
 
 
 def print_json(record: Any) -> None:
-    """Print a record for programs."""
+    """Print a record as JSON."""
     print(dumps(record, indent=2, allow_nan=False))
 
 
 def present_list(kind: str, titles: Mapping[str, str], *, json: bool) -> None:
-    """Names and their titles: for people, or as one object with the list `kind`."""
+    """Print names with titles, as readable lines or as a JSON object with the list `kind`."""
     if json:
         listed = [{"name": name, "title": title} for name, title in titles.items()]
         print_json({"schema": 1, kind: listed})
@@ -157,7 +157,7 @@ def fail(sentence: str, code: int) -> NoReturn:
 
 
 def _lines(text: str) -> str:
-    """The text without what a terminal would obey, but for the ends of its lines."""
+    """Return the text with control characters escaped, except line ends."""
     return "\n".join(map(printable, text.split("\n")))
 
 
@@ -168,8 +168,8 @@ def check_figures(paths: Sequence[Path], suffixes: tuple[str, ...]) -> None:
 
 
 def check_folder(path: Path, option: str, page: str) -> None:
-    """Refuse the name of a file for a folder, and a folder in which `page` cannot be written;
-    raises ScenarioError."""
+    """Raise ScenarioError if an output folder has the name of a file, or `page` cannot be written
+    in it."""
     if path.suffix.lower() in FILE_SUFFIXES and not path.is_dir():
         raise ScenarioError(
             f"{option} {path} is the name of a file; expected a folder, which gets {page} and the "
@@ -179,7 +179,7 @@ def check_folder(path: Path, option: str, page: str) -> None:
 
 
 def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> None:
-    """Refuse a file that cannot be written before hours are spent on it; raises ScenarioError."""
+    """Raise ScenarioError if a file cannot be written, before a long computation starts."""
     if suffixes and path.suffix.lower() not in suffixes:
         raise ScenarioError(f"{option} {path}: the name must end in {' or '.join(suffixes)}")
     try:
@@ -195,24 +195,24 @@ def check_writable(path: Path, option: str, suffixes: tuple[str, ...] = ()) -> N
 
 @contextmanager
 def progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
-    """Gives a function that takes the share done, 0 to 1, and shows it once that takes long."""
+    """Yield a function of the completed share, 0 to 1. Progress is shown only for long runs."""
     with staged_progress(what, quiet=quiet) as report:
         yield lambda share: report(share)
 
 
 class ReportStage(Protocol):
-    """Arguments: the share done, a text, and the stage of the work."""
+    """Function that reports progress: completed share (0 to 1), text, stage of the work."""
 
     def __call__(self, share: float, how: str = "", stage: str = "") -> None:
-        """Shows it, where it is time to."""
+        """Show the progress, at most once per interval."""
 
 
 @contextmanager
 def staged_progress(what: str, *, quiet: bool = False, at_once: str = "") -> Iterator[ReportStage]:
-    """Show progress as `progress` does, with a text and a stage.
+    """Show progress as `progress` does, together with a text and a stage.
 
-    A terminal shows a bar: from the start with `at_once`, else as soon as the run has taken long. A
-    log has a line now and then, and one for each new stage.
+    On a terminal, progress is a bar. With `at_once` the bar is shown from the start, otherwise
+    after some seconds. Other output gets a line every few seconds and for each new stage.
     """
     what, started = printable(what), time.monotonic()
     last, spoken_of = started, None
@@ -244,7 +244,7 @@ def staged_progress(what: str, *, quiet: bool = False, at_once: str = "") -> Ite
 
 
 def bar(what: str = "", *, words_last: bool = False) -> Any:
-    """Start a bar on standard error, of `rich.progress`, with words before or behind it."""
+    """Start a progress bar of `rich.progress` on standard error, with text before or behind it."""
     text = rich_progress.TextColumn(
         "{task.description}", markup=False, table_column=table.Column(overflow="fold")
     )
@@ -262,7 +262,7 @@ MEMORY_PARTS = ("connection", "packet", "message", "event")
 
 
 def print_result(result: Result, *, quiet: bool = False) -> None:
-    """Print a result as tables for people; `--json` is for programs."""
+    """Print a result as readable tables; `quiet` leaves out the notes."""
     console = rich_console.Console(highlight=False)
     console.print(f"[bold]{result.scenario}[/bold]: {result.method}", end="")
     console.print("" if result.seed is None else f", seed {result.seed}")
