@@ -1,1 +1,1 @@
-"""The engine's configurations, made from a scenario."""
+"""Conversion of a scenario into configurations of the C++ engine."""

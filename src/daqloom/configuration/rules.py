@@ -1,4 +1,4 @@
-"""The engine's rules of the building protocols and of the run control, and its delays."""
+"""Conversion of a scenario into engine settings for protocols, run control and delays."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from daqloom.scenario.schema.models import Scenario
 
 
 def run_plan(scenario: Scenario, **more: Any) -> _engine.RunPlan:
-    """Return the plan of a run control, with `more` of its fields."""
+    """Return the run control's plan for a scenario; `more` sets further fields of the plan."""
     measure = scenario.measure
     return _engine.RunPlan(
         heartbeat_s=measure.heartbeat,
@@ -25,8 +25,8 @@ def run_plan(scenario: Scenario, **more: Any) -> _engine.RunPlan:
 
 
 def rules_of(scenario: Scenario, groups: list[int]) -> dict[str, object]:
-    """Return the rules of all protocols, as fields of a configuration that has them; `groups` as in
-    `shift_rules`. Those of pull building are the engine's defaults under other protocols."""
+    """Return the rules of all building protocols, keyed by field of an engine configuration. See
+    `shift_rules` for `groups`. For other protocols, the pull rules are the engine's defaults."""
     building = scenario.building
     return {
         "shift_rules": shift_rules(building, groups),
@@ -36,8 +36,8 @@ def rules_of(scenario: Scenario, groups: list[int]) -> dict[str, object]:
 
 
 def shift_rules(building: Building, groups: list[int]) -> _engine.ShiftRules:
-    """Return the rules of linear shifting; `groups`: the barrier's, of the readout units in the
-    order of their slots, as `FabricSystem.barrier_groups`."""
+    """Return the rules of linear shifting. `groups` has the barrier group of each readout unit in
+    the order of slots, as in `FabricSystem.barrier_groups`."""
     return settings(
         _engine.ShiftRules,
         building,
@@ -88,5 +88,5 @@ def _event_size(event: Event) -> _engine.EventSize:
 
 
 def delay_of(time: Distribution) -> _engine.Delay:
-    """Return the engine's delay with a distribution."""
+    """Return the engine's delay for a time distribution of a scenario."""
     return engine_delay(_engine.Delay, time)

@@ -1,4 +1,4 @@
-"""Engine configurations, made from the tables of a scenario by the names of their fields."""
+"""Engine configurations whose fields are set from scenario keys of equal name."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ Config = TypeVar("Config")
 Value = TypeVar("Value", bound=Enum)
 
 UNITS = ("_s", "_bps", "_hz", "_bytes")
-"""Suffixes that a field of the engine has beyond the name of a key."""
+"""Unit suffixes that engine fields have in addition to the name of the scenario key."""
 
 
 def settings(kind: type[Config], /, *tables: Part, **values: object) -> Config:
-    """Return an engine configuration of a kind.
-
-    Each of its fields has the value of that name or, if there is none, that of the key of that name
-    in one of the tables; "rto_min_s" is the key "rto_min". A word becomes the value of an
-    enumeration that it names, a distribution a delay. Raises TypeError for fields without values,
-    and the reverse.
-    """
+    """Return an engine configuration of the class `kind`. Each field is set from the argument of
+    equal name in `values`, else from the key of equal name in one of `tables`; the field
+    "rto_min_s" has the key "rto_min". Words are converted to enumeration values, distributions to
+    delays. Raises TypeError for a field without value or a value without field."""
     config = kind()
     fields = fields_of(kind)
     if unknown := values.keys() - fields.keys():
@@ -42,7 +39,7 @@ _FIELDS: dict[type[object], dict[str, str]] = {}
 
 
 def fields_of(kind: type[object]) -> dict[str, str]:
-    """Return the fields of a kind of configuration: name → key of a scenario."""
+    """Return the writable fields of an engine configuration: field → scenario key."""
     if kind not in _FIELDS:
         _FIELDS[kind] = {
             name: _without_unit(name)
@@ -73,7 +70,7 @@ def _of_engine(value: object, kind: type) -> object:
 
 
 def engine_delay(kind: type[_engine.Delay], time: Distribution) -> _engine.Delay:
-    """Return the engine's delay, of its class `kind`, with a distribution."""
+    """Return an instance of the engine's delay class `kind` for a time distribution."""
     delay = kind()
     if (measured := time.measured) is not None:
         delay.set_measured(*measured)
@@ -85,5 +82,5 @@ def engine_delay(kind: type[_engine.Delay], time: Distribution) -> _engine.Delay
 
 
 def named(kind: type[Value], word: str) -> Value:
-    """Return the value that a scenario's word names, as `named(BufferModel, "shared-memory")`."""
+    """Return the enumeration value for a word, such as `named(BufferModel, "shared-memory")`."""
     return kind[word.replace("-", "_")]
