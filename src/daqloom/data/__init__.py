@@ -5,7 +5,7 @@
 >>> Mfp.decode(packet).sizes
 array([5, 2], dtype=uint16)
 
-What is no such packet raises ValueError, in one sentence. See docs/reference/data-formats.md.
+Malformed packets raise ValueError with one sentence. See docs/reference/data-formats.md.
 """
 
 from daqloom.data.check import check_file

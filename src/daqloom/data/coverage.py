@@ -1,4 +1,4 @@
-"""Events of each source in a recording, as intervals: memory grows with gaps, not with events."""
+"""Event numbers of each source in a recording, as intervals: memory grows with gaps, not events."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 LAST_EVENT = 2**64 - 2
-"""Last event number, so that the end of an interval fits into 64 bits."""
+"""Largest valid event number: the end of an interval, one more, fits into 64 bits."""
 MOST_EXAMPLES = 10
-"""Limit on the places listed of each kind; all are counted."""
+"""Maximum examples listed for each kind of finding; all findings are counted."""
 PENDING = 1 << 16
-"""Intervals that are collected before a merge."""
+"""Minimum number of new intervals that are collected before a merge."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Duplicate(EventRange):
 
     source: int
     file: str
-    """A file with a further copy."""
+    """A file that contains a repeated copy of the events."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Incomplete(EventRange):
 
 
 class _Source:
-    """Events of one source: disjoint ascending intervals [first, end), and pending ones."""
+    """Event numbers of a source: merged disjoint ascending intervals [first, end), and new ones."""
 
     def __init__(self) -> None:
         self.firsts: NDArray[np.uint64] = np.empty(0, np.uint64)
@@ -53,7 +53,7 @@ class _Source:
         self.new_firsts, self.new_ends, self.new_files = array("Q"), array("Q"), array("q")
 
     def add(self, first: int, end: int, file: int) -> bool:
-        """Add an interval; return whether it does not continue the last one."""
+        """Add an interval; return False if it only extends the last one."""
         if self.new_ends and self.new_ends[-1] == first and self.new_files[-1] == file:
             self.new_ends[-1] = end
             return False
@@ -63,7 +63,7 @@ class _Source:
         return True
 
     def merge(self) -> tuple[int, list[tuple[int, int, int]]]:
-        """Merge the pending intervals; return the number of repeated events, and the first of them
+        """Merge the new intervals; return the number of repeated events, and the first repetitions
         as (first, end, file)."""
         if not self.new_firsts:
             return 0, []
@@ -79,7 +79,8 @@ class _Source:
         count = int((repeat_ends - firsts[overlaps]).sum())
         examples = []
         for place, end in zip(overlaps[:MOST_EXAMPLES], repeat_ends, strict=False):
-            # Intervals of earlier merges are disjoint: one of the two that overlap is new.
+            # Merged intervals are disjoint, so one of two overlapping intervals is new and has a
+            # file.
             file = files[place] if files[place] >= 0 else files[np.argmax(ends[:place])]
             examples.append((int(firsts[place]), int(end), int(file)))
         starts = np.concatenate(([0], np.flatnonzero(firsts[1:] > covered[:-1]) + 1))
@@ -99,14 +100,14 @@ class Gaps:
     incomplete_events: int = 0
     """Number of events that some sources have and others lack."""
     missing: int = 0
-    """(source, event) pairs that are lacking in incomplete events."""
+    """Number of (source, event) pairs that incomplete events lack."""
     lost: list[EventRange] = field(default_factory=list)
     incomplete: list[Incomplete] = field(default_factory=list)
-    """The first few of each kind."""
+    """The first `MOST_EXAMPLES` ranges of lost and incomplete events, like `lost`."""
 
 
 class Coverage:
-    """Collector of the events of a recording, in any order."""
+    """Collects event numbers of a recording, in any order, and finds duplicates and gaps."""
 
     def __init__(self) -> None:
         self._sources: dict[int, _Source] = {}
@@ -158,7 +159,7 @@ class Coverage:
             return found
         firsts = np.sort(np.concatenate([each.firsts for each in sources]))
         ends = np.sort(np.concatenate([each.ends for each in sources]))
-        # Between two neighbouring points, all events have the same sources.
+        # All events between two neighbouring points are present in the same sources.
         points = np.unique(np.concatenate((firsts, ends)))
         having = np.searchsorted(firsts, points, "right") - np.searchsorted(ends, points, "right")
         having, lengths = having[:-1], np.diff(points)
@@ -192,5 +193,5 @@ class Coverage:
             for first, end, file in examples[: MOST_EXAMPLES - len(self._examples)]:
                 self._examples.append(Duplicate(first, end - 1, source, self._files[file]))
         self._pending = 0
-        # The next merge waits for as many new intervals as are kept: linear cost overall.
+        # The next merge waits for as many new intervals as are stored, so the total cost is linear.
         self._merge_at = max(PENDING, sum(len(each.firsts) for each in self._sources.values()))

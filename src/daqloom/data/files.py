@@ -1,4 +1,4 @@
-"""Files of packets: MFPs of one source (.mfp) or MEPs (.mep), one right after the other."""
+"""Files of packets without gaps between them: MFPs of one source (.mfp) or MEPs (.mep)."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from daqloom.scenario.files import open_regular
 Kind = Literal["mfp", "mep"]
 ENDINGS: dict[str, Kind] = {".mfp": "mfp", ".mep": "mep"}
 MAGIC_BYTES = 2
-"""Length of the beginning of a file that identifies its kind (B)."""
+"""Number of bytes at the start of a file that identify its kind."""
 MAGICS: dict[bytes, Kind] = {
     _engine.MFP_MAGIC.to_bytes(2, "little")[:MAGIC_BYTES]: "mfp",
     _engine.MEP_MAGIC.to_bytes(4, "little")[:MAGIC_BYTES]: "mep",
@@ -20,8 +20,8 @@ MAGICS: dict[bytes, Kind] = {
 
 
 def kind_of(path: Path) -> Kind:
-    """Return the kind by the ending of the name, .mfp or .mep, else by the first bytes. Raises
-    OSError where the file cannot be read, ValueError where it is of neither kind."""
+    """Return the kind of a file by the ending .mfp or .mep, else by the first bytes. Raises OSError
+    if the file cannot be read, ValueError if it has neither kind."""
     with open_regular(path) as file:
         magic = file.read(MAGIC_BYTES)
     if path.suffix in ENDINGS:
@@ -36,7 +36,7 @@ def kind_of(path: Path) -> Kind:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A damaged place of a file: one packet, or several without an index."""
+    """A damaged part of a file: one packet or, without an index, possibly several."""
 
     offset: int
     """Place in the file (B)."""
@@ -47,7 +47,7 @@ class Skipped:
 
 
 def warn(skipped: Skipped) -> None:
-    """Issue a warning of a skipped place."""
+    """Issue a Python warning on a damaged part that is skipped."""
     warnings.warn(f"{skipped.reason}; {skipped.nbytes:,} bytes were skipped", stacklevel=3)
 
 
@@ -55,8 +55,8 @@ def packets(
     path: str | Path, kind: Kind | None = None, skip: Callable[[Skipped], None] = warn
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (offset in the file, packet) of each well-formed packet; `skip` is called for each
-    damaged place. Raises ValueError, in one sentence with file and offset, where no packet is
-    whole, OSError where the file cannot be read."""
+    damaged part. Raises ValueError with one sentence (file, offset) if no packet is intact, OSError
+    if the file cannot be read."""
     file = Path(path)
     reader = (_engine.MfpFile if (kind or kind_of(file)) == "mfp" else _engine.MepFile)(str(file))
     left_out: list[Skipped] = []

@@ -1,4 +1,4 @@
-"""Sources of a scenario: generators of fragments whose every byte can be checked."""
+"""Generators of fragments for the sources of a scenario; every payload byte can be checked."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -18,12 +18,10 @@ ALIGN = 2
 
 
 def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpGenerator]:
-    """Return a generator for each source: unit after unit, its streams in order; the place is the
-    source id. `generate(event)` returns the MFP that begins with that event.
-
-    Sizes follow [event], the mean of each source rounded to whole bytes, and `seed` (default:
-    run.seed). Raises ScenarioError where a value does not fit an MFP.
-    """
+    """Return a generator for each source, ordered by unit and stream; the list index is the source
+    id. `generate(event)` of a generator returns the MFP that begins with that event. Fragment sizes
+    follow the table [event] and `seed` (default: run.seed), with the mean size for each source
+    rounded to whole bytes. Raises ScenarioError if a value does not fit into an MFP."""
     if scenario.building.protocol == "pull":
         raise ScenarioError(
             f"{scenario.name} pulls fragments, and has no multi-fragment packets; give a "
@@ -48,7 +46,7 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
 
 
 def check_packets(packing: int, means: Sequence[int]) -> None:
-    """Raise ScenarioError where a number of fragments, or a mean size (B), does not fit an MFP."""
+    """Raise ScenarioError if `packing` or a mean fragment size (B) exceeds the limits of an MFP."""
     if packing > _engine.MOST_MFP_FRAGMENTS:
         raise ScenarioError(
             f"event.packing = {packing}: an MFP counts its fragments in 16 bits; give at most "
@@ -67,8 +65,8 @@ def write_files(
     mfps: int,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[Path]:
-    """Write `mfps` successive MFPs of each source, from event 0 on, to a file each, which appears
-    when it is complete. Raises OutputError where the folder cannot be written or is too small."""
+    """Write a file for each source with `mfps` successive MFPs, starting at event 0. A file appears
+    only when complete. Raises OutputError if the folder is unwritable or too full."""
     needed = sum(mfps * each.bytes_of(0) for each in sources)
     _check_room(folder, needed)
     paths = []

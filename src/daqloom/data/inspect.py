@@ -12,10 +12,10 @@ from daqloom.data.mfp import Mfp
 
 @dataclass(frozen=True)
 class PacketSummary:
-    """Numbers of a packet. For a MEP, `source` is None and sizes are those of its MFPs."""
+    """Properties of a packet. For a MEP, `source` is None, and sizes refer to its MFPs."""
 
     number: int
-    """Place in the file; for a MEP its own number."""
+    """Index of an MFP in the file; for a MEP its MEP number."""
     offset: int
     source: int | None
     first_event: int
@@ -36,9 +36,9 @@ class PacketSummary:
 def inspect_file(
     path: Path, skip: Callable[[Skipped], None] = warn
 ) -> tuple[Kind, Iterator[PacketSummary]]:
-    """Return the kind of a file and its packets; `skip` is called for damaged places. Raises
-    OSError where the file cannot be read; the iterator raises ValueError, in one sentence with file
-    and offset, where there is no packet."""
+    """Return the kind of a file and an iterator over its packets; `skip` is called for damaged
+    parts. Raises OSError if the file cannot be read. The iterator raises ValueError with one
+    sentence (file, offset) if no packet is intact."""
     kind = kind_of(path)
     summary = _mfp_summary if kind == "mfp" else _mep_summary
     return kind, (summary(number, *each) for number, each in enumerate(packets(path, kind, skip)))

@@ -15,20 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["Mep", "MepEntry", "MepState"]
 
 BITS = {"number": 64, "event_id": 64, "events": 32, "source_id": 16}
-"""Width of each number in a packet."""
+"""Width of each number in a packet (bits)."""
 
 
 class Mep(Packet):
-    """A MEP: its `number`, the `event_id` of its first event, its `events` and `entries`.
-
-    `decode` checks that every MFP lies within it, apart from the others; `mfp` decodes them.
-    """
+    """A MEP: its `number`, the `event_id` of its first event, its `events` and `entries`. `decode`
+    checks that the MFPs lie within the MEP and do not overlap; `mfp` decodes an MFP."""
 
     def __init__(
         self, number: int, event_id: int, events: int, mfps: Iterable[tuple[int, MepState, Buffer]]
     ) -> None:
-        """`mfps`: (source id, state, packet) each, with b"" without a packet. Raises ValueError
-        where a number does not fit."""
+        """`mfps` contains a (source id, state, packet) for each MFP, with b"" for a missing or
+        empty one. Raises ValueError if a number exceeds its width."""
         check_numbers("MEP", BITS, number=number, event_id=event_id, events=events)
         listed = list(mfps)
         for source_id, _, _ in listed:
@@ -42,14 +40,14 @@ class Mep(Packet):
         self.events, self.entries = header.events, header.entries
 
     def place(self, source: int) -> memoryview:
-        """Return the bytes of an MFP by its place in the table; none if it is missing or empty."""
+        """Return the bytes of an MFP by its index in `entries`; none if it is missing or empty."""
         entry = self.entries[source]
         size = entry.nbytes if entry.state == MepState.COMPLETE else 0
         return self._packet[entry.offset : entry.offset + size]
 
     def mfp(self, source: int) -> Mfp | None:
-        """Return an MFP by its place in the table; None if it is missing or empty. Raises
-        ValueError where the bytes are no MFP."""
+        """Return an MFP by its index in `entries`; None if it is missing or empty. Raises
+        ValueError if the bytes are malformed."""
         place = self.place(source)
         return Mfp.decode(place) if self.entries[source].state == MepState.COMPLETE else None
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 HEADER_BYTES = _engine.MFP_HEADER_BYTES
 BITS = {"event_id": 64, "source_id": 16, "align": 8, "version": 8, "type": 8}
-"""Width of each number in a packet."""
+"""Width of each number in a packet (bits)."""
 
 
 def check_numbers(packet: str, bits: Mapping[str, int], **given: int) -> None:
-    """Raise ValueError for a number that does not fit its width."""
+    """Raise ValueError if a number exceeds its width."""
     for name, value in given.items():
         if not isinstance(value, int) or not 0 <= value < 1 << bits[name]:
             most = (1 << bits[name]) - 1
@@ -28,8 +28,8 @@ def check_numbers(packet: str, bits: Mapping[str, int], **given: int) -> None:
 
 
 class Fragments(Sequence[tuple[int, memoryview]]):
-    """(type, payload) by event, and all `types` and `sizes` (B): views into the packet, without
-    padding."""
+    """Sequence of (type, payload), one for each event. `types`, `sizes` (B) and the payloads are
+    views into the packet, without padding."""
 
     def __init__(self, packet: memoryview, count: int, align: int) -> None:
         sizes_at = HEADER_BYTES + (count + 3 & ~3)
@@ -58,21 +58,21 @@ class Fragments(Sequence[tuple[int, memoryview]]):
 
 
 class Packet(ABC):
-    """A packet, which is a read-only view of the bytes that it was decoded from."""
+    """A packet: a read-only view of the encoded bytes."""
 
     _packet: memoryview
 
     @classmethod
     def decode(cls, data: Buffer) -> Self:
-        """Return the packet at the front of `data`; nothing is copied. Raises ValueError unless all
-        of it is present and well-formed."""
+        """Return the packet at the start of `data` without copying. Raises ValueError if the packet
+        is truncated or malformed."""
         packet = cls.__new__(cls)
         packet._read(data)
         return packet
 
     @abstractmethod
     def _read(self, data: Buffer) -> None:
-        """Set `_packet` and the numbers of the packet at the front of `data`."""
+        """Set `_packet` and the attributes from the packet at the start of `data`."""
 
     @property
     def nbytes(self) -> int:
@@ -85,8 +85,8 @@ class Packet(ABC):
 
 
 class Mfp(Packet):
-    """An MFP: `event_id` of its first fragment, `source_id`, and its fragments. Payloads are padded
-    to 2^`align` bytes, `align` from 0 to 16."""
+    """An MFP: the event number `event_id` of its first fragment, `source_id`, and the fragments.
+    Payloads are padded to multiples of 2^`align` bytes, `align` from 0 to 16."""
 
     def __init__(
         self,
@@ -96,8 +96,8 @@ class Mfp(Packet):
         align: int = 2,
         version: int = 3,
     ) -> None:
-        """`fragments`: up to 65 535 (type, payload), of up to 65 535 bytes each. Raises ValueError
-        where a number does not fit."""
+        """`fragments`: up to 65 535 pairs (type, payload), each payload up to 65 535 bytes. Raises
+        ValueError if a number exceeds its width."""
         check_numbers(
             "MFP", BITS, event_id=event_id, source_id=source_id, align=align, version=version
         )

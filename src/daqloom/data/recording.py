@@ -1,4 +1,4 @@
-"""Checks of a recording: every event once, over all files that the units of a run wrote."""
+"""Checks of a recording, the files that the units of a run wrote: every event must occur once."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -11,25 +11,22 @@ from daqloom.data.files import ENDINGS
 from daqloom.data.inspect import inspect_file
 
 UNFINISHED = ".part"
-"""Ending of a file that a unit is writing, or left unfinished."""
+"""Ending of a file that a unit still writes or has left unfinished."""
 
 
 @dataclass(frozen=True)
 class CheckedRecording:
-    """Findings over all files of a recording.
-
-    A (source, event) pair that occurs again is a *duplicate*. An event between the first and the
-    last is *lost* if no source has it, *incomplete* if only some of the sources have it. The first
-    few are listed; all are counted.
-    """
+    """Findings of a check over all files of a recording. A (source, event) pair that occurs again
+    is a *duplicate*. An event between the first and the last is *lost* if no source has it, and
+    *incomplete* if only some sources have it. All are counted; only the first few are listed."""
 
     folders: list[str]
     files: list[Checked]
     unfinished: list[str]
-    """Files that were not read: a unit was killed, or still writes them."""
+    """Files that were not read because a unit still writes them or was killed."""
     sources: int
     span: EventRange | None
-    """From the first to the last event; None without events."""
+    """Range from the first to the last event; None without events."""
     duplicates: int
     duplicate_examples: list[Duplicate]
     gaps: Gaps
@@ -85,9 +82,9 @@ def check_recording(
     generated: bool = False,
     progress: Callable[[float], None] = lambda share: None,
 ) -> CheckedRecording:
-    """Check all .mfp and .mep files of one run, in several folders if several machines wrote them.
-    Each file is checked as by `check_file`. Raises OSError where a folder or file cannot be read,
-    ValueError where a folder has no such file."""
+    """Check all .mfp and .mep files of one run; the folders of several machines form one recording.
+    `check_file` checks each file. Raises OSError if a folder or file cannot be read, ValueError if
+    a folder has no such file."""
     listed = [Path(each) for each in ([folders] if isinstance(folders, str | Path) else folders)]
     paths, unfinished = _files_of(listed)
     coverage = Coverage()
@@ -112,7 +109,7 @@ def check_recording(
 
 
 def _files_of(folders: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the files to read, each once under any name, and the unfinished ones."""
+    """Return the files to read, without repetitions by links, and the unfinished files."""
     paths: dict[Path, Path] = {}
     unfinished: set[Path] = set()
     for folder in folders:
@@ -128,7 +125,8 @@ def _files_of(folders: list[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _first_event(path: Path) -> int:
-    """Sort key: in the order of events, gaps are filled soon, and few intervals are kept."""
+    """Sort key: reading in the order of events fills gaps early, so that few intervals are
+    stored."""
     try:
         return next((each.first_event for each in inspect_file(path, lambda _: None)[1]), 0)
     except ValueError:

@@ -1,8 +1,7 @@
-"""Recovery of files of a recording that a unit left unfinished: killed, or stopped by a full disk.
-
-A unit writes to NAME.part, which it locks until the file is complete. An abandoned file has whole
-packets and at most one that is cut off; damaged packets between them stay, and readers skip them.
-"""
+"""Recovery of a recording's files that a unit left unfinished when it was killed or the disk was
+full. A unit writes to NAME.part, which it locks until the file is complete. An abandoned file has
+complete packets and at most one truncated packet at its end. Damaged packets before the end are
+kept, and readers skip them."""
 
 import errno
 import fcntl
@@ -35,11 +34,12 @@ class Recovered:
     file: str
     nbytes: int
     outcome: Literal["finished", "dropped", "in use", "name taken"]
-    """`dropped` also without a whole packet; the last two leave the file unchanged."""
+    """"finished": truncated and renamed. "dropped": deleted, also if no packet is complete. "in
+    use", "name taken": file unchanged."""
     finished_as: str | None = None
     packets: int = 0
     kept_bytes: int = 0
-    """Size of the whole packets (B); the rest was cut off."""
+    """Size of the file after truncation behind the last complete packet (B)."""
 
     @property
     def is_left(self) -> bool:
@@ -61,8 +61,8 @@ def recover(
     drop: bool = False,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[Recovered]:
-    """Truncate each abandoned file behind its last whole packet and rename it; with `drop` delete
-    it instead. Raises OSError."""
+    """Truncate each abandoned file behind its last complete packet and rename it; with `drop`,
+    delete the file. Raises OSError."""
     total = max(sum(each.nbytes for each in unfinished(folder)), 1)
     done: list[Recovered] = []
     for path, file, in_use in _parts(Path(folder)):
@@ -79,7 +79,7 @@ def _recovered(path: Path, file: int, drop: bool, in_use: bool) -> Recovered:
     if not drop and name.exists():
         return Recovered(str(path), size, "name taken", str(name))
     count = kept = 0
-    with suppress(ValueError):  # without a whole packet
+    with suppress(ValueError):  # no complete packet
         for offset, packet in () if drop else packets(path, ENDINGS[name.suffix], lambda _: None):
             count, kept = count + 1, offset + len(packet)
     if not count:
@@ -93,8 +93,8 @@ def _recovered(path: Path, file: int, drop: bool, in_use: bool) -> Recovered:
 
 
 def _parts(folder: Path) -> Iterator[tuple[Path, int, bool]]:
-    """Yield path, descriptor and whether a process writes it, of each regular NAME.mfp.part and
-    NAME.mep.part; the file is locked while the caller uses it."""
+    """Yield each regular file NAME.mfp.part or NAME.mep.part as (path, descriptor, whether a
+    process writes it). The file is locked while the caller uses it."""
     for path in sorted(folder.iterdir()):
         if path.suffix != UNFINISHED or path.with_suffix("").suffix not in ENDINGS:
             continue
@@ -121,7 +121,7 @@ def _lock(file: int) -> bool:
 
 
 def _is_at(path: Path, file: int) -> bool:
-    """Whether the file still has that name: its unit may have finished it meanwhile."""
+    """Return whether the open file still has this path; its unit may have renamed it."""
     with suppress(FileNotFoundError):
         return os.path.samestat(path.lstat(), os.fstat(file))
     return False
