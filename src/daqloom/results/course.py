@@ -1,8 +1,5 @@
-"""The course of a run against time, and what its faults cost: the same series and metrics of a
-simulated and of a measured run.
-
-Times are seconds from when the run first builds events.
-"""
+"""The time course of a run and the cost of its faults: series and metrics that simulated and
+measured runs have in common. Times are in seconds and begin when the run first builds events."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,38 +11,38 @@ from daqloom.results.recovery import Bin, Ending, Members, recovery
 
 MOST_BINS = 20_000
 LOST = ("incomplete", "dropped", "discarded", "unfinished", "skipped")
-"""Fates of events that were not built whole: see `events_accounted`."""
+"""Outcomes of events that count as lost; see the metric `events_accounted`."""
 _NAMES = ("name", "what", "which", "how")
 
 
 @dataclass
 class Break:
-    """One thing that breaks once."""
+    """One occurrence of an injected fault: a unit, cable or switch that breaks."""
 
     name: str
-    """Name of its [faults.injected.NAME]."""
+    """NAME in the scenario table [faults.injected.NAME]."""
     what: str
     which: str
-    """The thing that breaks: "2", a unit; "leaf0 port 3", a cable."""
+    """The broken item, such as "2" for a unit or "leaf0 port 3" for a cable."""
     how: str
     begin_s: float
     lost_before: int = 0
-    """Events that the run had lost when it broke."""
+    """Number of events that the run had lost before the fault."""
     detected_s: float | None = None
-    """Time when it is known to be broken: its unit is lost, both ends of its link are down."""
+    """Time of detection: the unit counts as lost, or both ends of the link are down."""
     end_s: float | None = None
-    """Time when it was mended; None: not during the run, or a killed unit that stays lost."""
+    """Time of the repair; None if the run ends before, or for a killed unit that stays lost."""
 
 
 class Bins:
-    """An amount against time, in at most `MOST_BINS` bins of equal width, which doubles."""
+    """Histogram over time with at most `MOST_BINS` bins, whose width doubles if needed."""
 
     def __init__(self, width_s: float) -> None:
         self.width_s = width_s
         self._amounts: list[float] = []
 
     def add(self, begin_s: float, end_s: float, amount: float) -> None:
-        """Add an amount, spread evenly over a time that is not before 0."""
+        """Add an amount, spread evenly from `begin_s` to `end_s` (not before 0)."""
         while end_s > MOST_BINS * self.width_s:
             self._amounts.extend([0.0] * (len(self._amounts) % 2))
             self._amounts = list(map(sum, zip(*[iter(self._amounts)] * 2, strict=True)))
@@ -61,7 +58,7 @@ class Bins:
             self._amounts[place] += share * amount
 
     def rates(self, until_s: float, factor: float = 1.0) -> list[Bin]:
-        """Return the whole bins until `until_s`, with `factor` times their amount per second."""
+        """Return the complete bins until `until_s`, with `factor` times their amount per second."""
         whole = int(until_s / self.width_s + 1e-9)
         amounts = (self._amounts + [0.0] * whole)[:whole]
         return [
@@ -102,13 +99,14 @@ def fault_metrics(
     lost: int,
     endings: Sequence[Ending] = (),
 ) -> dict[str, int | Mapping[str, float]]:
-    """Return the metrics of faults of a run; `lost`: events, `breaks`: by their beginning."""
+    """Return a run's fault metrics; `lost`: number of lost events; `breaks`: sorted by
+    `begin_s`."""
     detection_s: dict[str, list[float]] = defaultdict(list)
     recovery_s: dict[str, list[float]] = defaultdict(list)
     cost = dict.fromkeys((each.name for each in breaks), 0)
     counted = set()
     settled_s: dict[float, float] = {}
-    """Time when the run had recovered from a fault, by the beginning of the fault."""
+    """Time of recovery from a fault, keyed by the beginning of the fault."""
     for each in breaks:
         if each.detected_s is not None:
             detection_s[each.name].append(each.detected_s - each.begin_s)
@@ -128,10 +126,10 @@ def fault_metrics(
         settled_s[each.begin_s] = until_s if recovered_s is None else each.begin_s + recovered_s
         if recovered_s is not None:
             recovery_s[each.name].append(recovered_s)
-        if (each.name, each.begin_s) not in counted:  # several of a fault break together
+        if (each.name, each.begin_s) not in counted:  # one fault may break several items at once
             counted.add((each.name, each.begin_s))
             after = following.lost_before if following else lost
-            # A unit that comes back may report events that had been counted as lost.
+            # A unit that returns may report events that had been counted as lost.
             cost[each.name] += max(0, after - each.lost_before)
     found: dict[str, int | Mapping[str, float]] = {
         "faults_begun": len(breaks),

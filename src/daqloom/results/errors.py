@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 
 class MeasureError(RuntimeError):
-    """A run could not be started, or failed. The message is one sentence. `result` holds what a
-    measurement had found by then, with `failure` set; None where it had not begun to count."""
+    """Error of a run that could not start or failed; the message is one sentence. `result` is the
+    partial result of the measurement, with `failure` set, or None if counting had not begun."""
 
     def __init__(self, message: str, result: Result | None = None) -> None:
         super().__init__(message)

@@ -1,8 +1,5 @@
-"""Recovery of a run from a fault: the end of the first dip of the throughput that is more than
-chance.
-
-Times are seconds from when the run first builds events.
-"""
+"""Recovery of a run from a fault: the end of the first dip in throughput that exceeds random
+fluctuations. Times are in seconds and begin when the run first builds events."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -13,14 +10,14 @@ from statistics import correlation, fmean, median, quantiles, stdev
 from typing import NamedTuple
 
 RECOVERED = 0.95
-"""Share of the throughput before a fault at which the run has recovered."""
+"""Share of the throughput before a fault above which the run counts as recovered."""
 BINS_BEFORE = 10
-"""Fewest bins before a fault that show its usual throughput."""
+"""Minimum number of bins before a fault from which the usual throughput is computed."""
 MOST_BEFORE = 100
 UNLIKELY = 0.003
-"""Probability with which chance is taken for a dip."""
+"""Probability that a random fluctuation counts as a dip."""
 SHORT = 0.1
-"""Probability with which chance seems to make a dip longer."""
+"""Probability that a random fluctuation prolongs a dip."""
 INSTANT_S = 1e-9
 
 
@@ -33,14 +30,14 @@ class Bin(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """The time when a flow has delivered all, and its throughput in the bins of the run."""
+    """Time when a flow has delivered all its data, and its throughput in the bins of the run."""
 
     at_s: float
     bins: Sequence[Bin]
 
 
 Members = Sequence[tuple[float, int]]
-"""Times, and the number of units that build from then on; 0: they regroup."""
+"""Pairs of a time (s) and the number of units that build from then on; 0 while they regroup."""
 
 
 def recovery(
@@ -54,15 +51,13 @@ def recovery(
     mended_s: float | None = None,
     endings: Sequence[Ending] = (),
 ) -> float | None:
-    """Return the time from a fault until the throughput is again what it was before, times the
-    share of the members that are left; None if it is not before `until_s`, or nothing was built.
-
-    What the bins since `since_s` before the fault allow as chance is no dip. The dip is the first
-    departure after the fault that is more than chance: it begins before the members build again or,
-    if they do not stop, at most `BINS_BEFORE` bins after the fault is mended. It ends when the
-    throughput is no longer below. 0: there is none. A recovery is never earlier than the detection
-    and the end of the regrouping. The last bin before `until_s` does not count: it may be reported
-    too late."""
+    """Return the time (s) from a fault until the throughput is as before, scaled by the share of
+    members that remain. None if this is not before `until_s`, or nothing was built. The recovery is
+    the end of the first dip. A dip is a decrease larger than the random fluctuations of the bins
+    from `since_s` to the fault. It begins before the members build again or, if they do not stop,
+    at most `BINS_BEFORE` bins after the repair. Without a dip the result is 0, but a recovery is
+    never before the detection and the end of the regrouping. The last bin before `until_s` does not
+    count, because its events may be reported late."""
     bins = _of_those_left(bins, begin_s, endings)
     usual = _usual(begin_s, since_s, bins)
     building = [count for time_s, count in members if time_s <= begin_s and count]
@@ -87,28 +82,27 @@ def recovery(
 
 @dataclass(frozen=True)
 class _Usual:
-    """The throughput before a fault, in bins."""
+    """Statistics of the throughput in the bins before a fault."""
 
     level_bps: float
     noise_bps: float
     """Standard deviation of a bin."""
     largest_bps: float
-    """Largest deficit in a row by chance: the throughput below the threshold, summed over bins."""
+    """Largest deficit before the fault: missing throughput, summed over consecutive bins."""
     bins: int
     variance_ratio: float = 1.0
-    """Variance of a sum of bins to that of independent ones."""
+    """Variance of a sum of bins, relative to the sum of independent bins."""
 
     @property
     def allowed(self) -> float:
-        """Share by which a bin may be below the expected throughput; never all of it."""
+        """Share by which a bin may be below the expected throughput without deficit: up to 0.5."""
         return max(1 - RECOVERED, min(1.5 * self.noise_bps / self.level_bps, 0.5))
 
     def chance_bps(self, times: float) -> float:
-        """Return the deficit in a row that chance exceeds with a probability of 1 / `times`.
-
-        Sums of what is missing in independent bins have an exponential tail (Siegmund, Sequential
-        Analysis, 1985), here that of Poisson numbers with the same mean and variance: its rate r
-        solves 1 - exp(-r) = r (1 - `allowed`). A variance from few bins makes the tail wider, as in
+        """Return the deficit over consecutive bins that a random fluctuation exceeds with
+        probability 1 / `times`. The deficit of independent bins has an exponential tail (Siegmund,
+        Sequential Analysis, 1985). For Poisson counts of equal mean and variance, its rate r solves
+        1 - exp(-r) = r (1 - `allowed`). The tail is wider if the variance is from few bins, as in
         Student's t."""
         share = 1 - self.allowed
         rate = 1 / share
@@ -120,11 +114,11 @@ class _Usual:
     def end_of_dip(
         self, after: Sequence[Bin], expected_bps: Sequence[float], begins_by_s: float
     ) -> float | None:
-        """Return when the first dip ends that begins by a time: a cumulative sum of what is missing
-        (Page, Biometrika 41, 1954) grows beyond chance, and is then at its highest. Without a dip,
-        return the beginning of the bins; None: it does not end."""
+        """Return the end of the first dip that begins before `begins_by_s`. In a dip, the
+        cumulative deficit (Page, Biometrika 41, 1954) exceeds random fluctuations; the dip ends at
+        the maximum. Without a dip, return the beginning of the bins; None if it does not end."""
         least_bps, slack_bps = 0.0, self.chance_bps(1 / SHORT)
-        missing: list[float] = []  # the sum, bin by bin
+        missing: list[float] = []  # cumulative deficit, bin by bin
         deficit = highest = 0.0
         for place, (each, usual_bps) in enumerate(zip(after, expected_bps, strict=True)):
             deficit = max(0.0, deficit + (1 - self.allowed) * usual_bps - each.throughput_bps)
@@ -136,7 +130,7 @@ class _Usual:
             elif not missing and each.begin_s >= begins_by_s:
                 break
             else:
-                if not missing:  # the probabilities of all places have the sum UNLIKELY
+                if not missing:  # total probability over all bins: UNLIKELY
                     times = pi**2 / 6 * (place + 1) ** 2 / UNLIKELY
                     least_bps = max(self.largest_bps, self.chance_bps(times))
                 missing.append(deficit)
@@ -145,7 +139,7 @@ class _Usual:
 
 
 def _of_those_left(bins: Sequence[Bin], begin_s: float, endings: Sequence[Ending]) -> Sequence[Bin]:
-    """Return the bins without flows that have ended by the fault or the end of the bin."""
+    """Return the bins without throughput of flows that end before the fault or the bin's end."""
     if not endings:
         return bins
     left = []
@@ -158,7 +152,7 @@ def _of_those_left(bins: Sequence[Bin], begin_s: float, endings: Sequence[Ending
 
 
 def _usual(begin_s: float, since_s: float, bins: Sequence[Bin]) -> _Usual | None:
-    """Return the throughput before a fault, of the last bins at least; None: there was none."""
+    """Return the throughput before a fault, by at least `BINS_BEFORE` bins; None if 0."""
     before = [each for each in bins if each.end_s <= begin_s]
     recent = [each.throughput_bps for each in before if each.begin_s >= since_s][-MOST_BEFORE:]
     is_undisturbed = len(recent) >= BINS_BEFORE
@@ -171,7 +165,7 @@ def _usual(begin_s: float, since_s: float, bins: Sequence[Bin]) -> _Usual | None
     low, high = middle - 6 * apart, middle + 6 * apart
     if is_undisturbed and not apart and len(rates) > 1:  # most bins are alike
         low, high = quantiles(rates, n=10)[0], quantiles(rates, n=10)[-1]
-    cut = [min(max(rate, low), high) for rate in rates]  # such as what is caught up with
+    cut = [min(max(rate, low), high) for rate in rates]  # such as a backlog after a pause
     rates = cut if any(cut) else rates
     level, noise = fmean(rates), stdev(rates) if len(rates) > 1 else 0.0
     usual = _Usual(level, noise, 0.0, len(rates), _variance_ratio(rates))
@@ -180,8 +174,8 @@ def _usual(begin_s: float, since_s: float, bins: Sequence[Bin]) -> _Usual | None
 
 
 def _variance_ratio(rates: Sequence[float]) -> float:
-    """Return the variance of long sums of bins to that of independent ones: (1 + r) / (1 - r) for a
-    first-order autoregression, where the correlation r of neighbours is significant."""
+    """Return the variance of long sums of bins relative to independent bins. It is (1 + r) / (1 -
+    r) for a first-order autoregression with a significant correlation r of neighbours."""
     if len(set(rates[1:-1])) < 2:
         return 1.0
     similar = correlation(rates[:-1], rates[1:])
@@ -189,7 +183,7 @@ def _variance_ratio(rates: Sequence[float]) -> float:
 
 
 def _largest(rates: Iterable[float], threshold_bps: float, is_undisturbed: bool) -> float:
-    """Return the largest deficit in a row; 0 where these bins contain dips of other faults."""
+    """Return the largest deficit over consecutive bins; 0 if they contain dips of other faults."""
     deficit = largest = 0.0
     for rate in dropwhile(lambda rate: rate < threshold_bps, rates):  # the run begins to build
         deficit = max(0.0, deficit + threshold_bps - rate)
@@ -204,8 +198,9 @@ def _expected(
     members: Members,
     leaving: Sequence[tuple[float, float]],
 ) -> list[float]:
-    """Return the throughput of each bin that is as before: that of the members that are left, of
-    those before where they regroup, without flows that have ended (times and throughputs)."""
+    """Return the expected throughput of each bin after a fault: the level before it, scaled by the
+    share of members that remain. During a regrouping the previous members count. Flows that have
+    ended, in `leaving` (times, throughputs), are subtracted."""
     building = [(time_s, count) for time_s, count in members if count]
     times_s = [time_s for time_s, _ in building]
     usual_count = building[bisect_right(times_s, begin_s) - 1][1]
@@ -218,7 +213,7 @@ def _expected(
 
 
 def _known(detected_s: float, members: Members, until_s: float) -> float | None:
-    """Return when a fault is known and units have regrouped; None: not before `until_s`."""
+    """Return when a fault is detected and units have regrouped; None if not before `until_s`."""
     at_s = detected_s + INSTANT_S
     place = bisect_right([time_s for time_s, _ in members], at_s) - 1
     if place < 0 or members[place][1]:

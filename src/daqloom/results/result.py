@@ -28,8 +28,8 @@ class ResultError(ValueError):
 
 
 class StoppedError(KeyboardInterrupt):
-    """A run that Ctrl-C or SIGTERM ended early. The message is one sentence. `result` holds what
-    the run had found by then, with `interrupted` set; None where it had not begun to count."""
+    """Ctrl-C or SIGTERM ended a run early; the message is one sentence. `result` is the partial
+    result, with `interrupted` set, or None if counting had not begun."""
 
     def __init__(self, message: str, result: Result | None = None) -> None:
         super().__init__(message)
@@ -40,13 +40,13 @@ class StoppedError(KeyboardInterrupt):
 class Result:
     """The result of one method for one scenario.
 
-    `metrics` holds the numbers described in `daqloom.results.metrics`, nested one level at most; a
-    number that is not known is left out. `assumed`: keys of the scenario left at a guessed default,
-    and their values as text; see `Scenario.assumed`. `analysis` holds the closed forms, from
-    `analyse` only. `series` holds equally long columns (lists or arrays) under one name each, such
-    as `{"tor_occupancy": {"time_s": …, "max_bytes": …}}`; JSON has it on request only.
+    `metrics` contains the numbers declared in `daqloom.results.metrics`, nested at most one level,
+    without unknown numbers. `assumed` maps scenario keys left at a guessed default to their values
+    as text; see `Scenario.assumed`. `analysis` contains the closed forms of the method `analyse`.
+    `series` contains named tables with columns of equal length (lists or arrays), such as
+    `{"tor_occupancy": {"time_s": …, "max_bytes": …}}`; JSON includes them on request only.
 
-    Raises `ResultError` for a name that is not described or a number that is not finite.
+    Raises `ResultError` for an undeclared metric or a number that is not finite.
     """
 
     scenario: str
@@ -62,7 +62,7 @@ class Result:
     fingerprint: str = ""
     """Hash of the events of a simulation, in order; empty for other methods."""
     interrupted: bool = False
-    """Whether Ctrl-C ended the run early; a warning has the time."""
+    """Whether Ctrl-C ended the run early; a warning reports the time."""
     failure: str = ""
     """Reason why a measurement failed before its end; the numbers cover the time until then."""
     version: str = field(default_factory=installed)
@@ -80,8 +80,8 @@ class Result:
                     raise ResultError(f"{block}.{name} is {value}: a number not known is left out")
 
     def metric(self, path: str) -> Number | None:
-        """The number under a dotted name such as `buffer_peak_bytes.tor`; None if not given here.
-        Raises `ResultError` for a name that no result has, with the nearest that there is."""
+        """Return the metric with a dotted name such as `buffer_peak_bytes.tor`; None if this result
+        lacks it. Raises `ResultError` for an undeclared name and suggests the most similar one."""
         value = flatten(self.metrics).get(path)
         if value is None and described(path) is None:
             raise ResultError(metric_names.unknown_sentence(path))
@@ -97,7 +97,7 @@ class Result:
         return "\n".join([*parts, *notebook.notes(self.warnings)])
 
     def to_dict(self, *, series: bool | Sequence[str] = False) -> dict[str, Any]:
-        """Return the record in reading order, without empty blocks; `series`: all, or names."""
+        """Return a dictionary without empty blocks. `series`: True for all, or names."""
         names = self.series if series is True else series or ()
         fields = {name: getattr(self, name) for name in _FIELDS} | {
             "warnings": list(self.warnings),
@@ -108,14 +108,14 @@ class Result:
         return {"schema": SCHEMA, **kept}
 
     def to_json(self, *, series: bool | Sequence[str] = False, indent: int | None = 2) -> str:
-        """One JSON object without NaN; `series` adds time series and histograms, all or some."""
+        """Return one JSON object without NaN. `series` adds all (True) or named time series."""
         return json.dumps(
             self.to_dict(series=series), indent=indent, allow_nan=False, default=_plain
         )
 
     @classmethod
     def from_json(cls, text: str) -> Result:
-        """Read the text of `to_json`. Raises `ResultError` with one sentence for anything else."""
+        """Read the text that `to_json` returns. Raises `ResultError` for other texts."""
         if len(text) > _MAX_TEXT:
             raise ResultError(f"a result has at most {_MAX_TEXT} characters, this has {len(text)}")
         try:
@@ -178,7 +178,7 @@ def _no_constant(name: str) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's scalars and arrays as Python's numbers and lists, without importing numpy."""
+    """Convert Numpy scalars and arrays to Python numbers and lists, without importing Numpy."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
@@ -189,13 +189,13 @@ FORM_HEAD = ("closed form", "value", "applies")
 
 
 def metric_rows(method: str, metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Name and value of each metric of a method's result, with its unit."""
+    """Return (name, value with unit) for each metric in the table of a method's result."""
     shown = _few(flatten(_for_table(method, metrics)))
     return [(name, for_people(name, value)) for name, value in shown]
 
 
 _UNITS = {"bytes": "B", "s": "s", "hz": "Hz", "bps": "bit/s", "share": "1"}
-"""Unit of a number of a closed form, by the end of its name."""
+"""Units of numbers in `analysis`, keyed by the last part of the name."""
 
 
 def form_rows(analysis: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
@@ -204,7 +204,8 @@ def form_rows(analysis: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str,
 
 
 def _for_table(method: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metrics of a table: of a measurement, without fates of events and absent causes."""
+    """Return metrics for a table; a measurement's without fates of events and zero shares of
+    waiting."""
     shown: dict[str, Any] = dict(metrics)
     if method != "measure":
         return shown
@@ -216,7 +217,7 @@ def _for_table(method: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MOST_OF_A_KIND = 8
-"""Most metrics of numbered links or ports that a table shows; a rack has hundreds of them."""
+"""Maximum metrics per kind of numbered link or port in a table; a rack has hundreds."""
 
 
 def _few(metrics: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

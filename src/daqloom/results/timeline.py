@@ -1,4 +1,4 @@
-"""Timelines of event building: stages of every node, as series and for ui.perfetto.dev."""
+"""Timelines of event building: stages of nodes over time, as series and for ui.perfetto.dev."""
 
 import json
 from collections import defaultdict
@@ -22,19 +22,19 @@ Sent = tuple[float, float, int, int]
 """Posted (s), arrived (s), source, flow."""
 _SILENT = ("entering", "finished")
 MOST_KEPT = 200_000
-"""Spans or events in a result's series; of more, the last ones."""
+"""Maximum spans or events in a series of a result; the last ones are kept."""
 
 
 class Span(NamedTuple):
     """A stage of a node from `begin_s` to `end_s`."""
 
     node: int
-    """Among those with a readout unit, in the order of their slots."""
+    """Index among the nodes with a readout unit, in the order of slots."""
     step: int
-    """Phases since the start, through all rounds."""
+    """Number of phases since the start of the run, not restarted with each round."""
     what: str
-    """sending, asking (until its builder unit lets it write), idle (the partner is a dummy),
-    waiting or releasing (in a barrier, until the last awaited node has entered it, or after)."""
+    """sending; asking (waits for the builder unit's permission to write); idle (the partner's slot
+    is empty); waiting (in a barrier, until the last node enters); releasing (afterwards)."""
     to: int
     """The host that is the node's partner in this step, or `DUMMY`."""
     begin_s: float
@@ -42,11 +42,11 @@ class Span(NamedTuple):
 
 
 Partner = Callable[[int, int], int]
-"""From a node and a step to the host that the node sends to, or `DUMMY`."""
+"""Function that returns the host to which a node sends in a step, or `DUMMY` for an empty slot."""
 
 
 def scheduled(system: FabricSystem) -> Partner:
-    """The partners of a schedule that stays as it is."""
+    """Return the function for the partners in a schedule that does not change during the run."""
     slot_of = [slot for slot, host in enumerate(system.readouts.tolist()) if host != DUMMY]
     builders = system.builders.tolist()
     return lambda node, step: int(builders[(slot_of[node] + step) % len(builders)])
@@ -56,13 +56,13 @@ class Waits(NamedTuple):
     """Nodes awaited in barriers."""
 
     whom: Mapping[int, frozenset[int]]
-    """For each node, those that have to have entered a barrier, the node among them."""
+    """For each node, all nodes that must enter a barrier before its release, itself included."""
     slack: int
-    """Phases that these may be behind."""
+    """Number of phases by which the awaited nodes may be late."""
 
 
 def barrier_waits(building: Building, groups: Sequence[int], nodes: Collection[int]) -> Waits:
-    """Return the nodes for which `nodes` wait, in `FabricSystem.barrier_groups`."""
+    """Return the nodes for which `nodes` wait; `groups` is `FabricSystem.barrier_groups`."""
     members: dict[int, list[int]] = defaultdict(list)
     for node in sorted(nodes):
         members[groups[node] if groups else 0].append(node)
@@ -81,15 +81,15 @@ def barrier_waits(building: Building, groups: Sequence[int], nodes: Collection[i
 def spans(
     stages: Sequence[Stage], end_s: float, nodes: Collection[int], partner: Partner, waits: Waits
 ) -> list[Span]:
-    """Return the stages of every node, by their end. `stages` are in the order of their time, and
-    `nodes` those that take part."""
+    """Return the stages of all nodes as spans, sorted by end. `stages`, sorted by time, contain the
+    beginning of each stage; `nodes` are the participating nodes."""
     in_barrier = (stage for stage in stages if stage[3] == "in_barrier")
     entered_s = {(node, step): begin_s for begin_s, step, node, _ in in_barrier}
     first = min((step for _, step, _, _ in stages), default=0)
 
     @cache
     def full_s(whom: frozenset[int], step: int) -> float:
-        """Return when the last of them entered the barrier behind a step."""
+        """Return the time when the last node of `whom` entered the barrier behind a step."""
         return max(entered_s.get((node, step), end_s) for node in whom)
 
     found: list[Span] = []
@@ -111,7 +111,7 @@ def spans(
 
 
 def phase_columns(found: list[Span], system: FabricSystem) -> dict[str, list[object]]:
-    """The series `phases`: names of the node and of its partner, and the rest of `Span`."""
+    """Return the series `phases`: the fields of `Span`, with names for the node and its partner."""
     names = _names(hosts_of(system.readouts), system)
     kept = found[-MOST_KEPT:]
     return {
@@ -127,8 +127,8 @@ def phase_columns(found: list[Span], system: FabricSystem) -> dict[str, list[obj
 def event_columns(
     built: list[Collected], under_way: list[Assigned], end_s: float, names: list[str]
 ) -> dict[str, list[object]]:
-    """Return the series `events`: builder, event, time from assignment until it is whole, or until
-    the end of the run."""
+    """Return the series `events`: builder, event, time of assignment, and time of completion or end
+    of the run."""
     all_of_them = [(*each, True) for each in built]
     all_of_them += [(at_s, end_s, builder, event, False) for at_s, builder, event in under_way]
     kept = all_of_them[-MOST_KEPT:]
@@ -142,15 +142,15 @@ def event_columns(
 
 
 def write_phases(path: Path, found: list[Span], system: FabricSystem) -> None:
-    """Write the phases of linear shifting, node by node. Raises OutputError."""
+    """Write phases of linear shifting for ui.perfetto.dev, a track per node. Raises OutputError."""
     events = _tracks(_names(hosts_of(system.readouts), system))
     events += [_slice(span, system) for span in found]
     _write(path, events)
 
 
 def write_events(path: Path, built: list[Collected], names: list[str]) -> None:
-    """DAQPIPE: the events that each builder unit collected, several at a time, from assignment to
-    last fragment. Raises OutputError where the file cannot be written."""
+    """Write the events of DAQPIPE for ui.perfetto.dev, a track per builder unit, from assignment to
+    last fragment. Events of a builder unit overlap. Raises OutputError."""
     rows = ((*each, f"event {each[-1]}") for each in built)
     _write(path, _tracks(names) + _overlapping("event", rows))
 
@@ -164,8 +164,8 @@ def _partner(to: int, system: FabricSystem) -> str:
 
 
 def write_messages(path: Path, arrived: list[Sent], hosts: list[str], flows: list[str]) -> None:
-    """Flows: the messages of each host, several at a time, from post to arrival. Raises
-    OutputError where the file cannot be written."""
+    """Write the messages of flows for ui.perfetto.dev, a track per host, from post to arrival.
+    Messages of a host overlap. Raises OutputError."""
     rows = ((*each[:3], number, flows[each[3]]) for number, each in enumerate(arrived))
     _write(path, _tracks(hosts) + _overlapping("message", rows))
 
@@ -173,7 +173,8 @@ def write_messages(path: Path, arrived: list[Sent], hosts: list[str], flows: lis
 def _overlapping(
     kind: str, rows: Iterable[tuple[float, float, int, int, str]]
 ) -> list[dict[str, object]]:
-    """Return begin and end of spans of a kind: begin (s), end (s), track, number, name."""
+    """Return Perfetto's begin and end events for rows of begin (s), end (s), track, number,
+    name."""
     return [
         {
             "ph": phase,

@@ -1,9 +1,7 @@
-"""The metrics of a result, each declared once: name, unit, label, meaning, methods.
-
-The declarations are the only description of a metric. Results and studies refuse a name that is
-not declared, tables and figures take labels and units from here, and `docs/reference/metrics.md`
-is generated (`python -m daqloom.results.metrics`).
-"""
+"""The metrics of a result, each declared once: name, unit, label, meaning, methods. The
+declarations are the only description of a metric. Results and studies reject undeclared names,
+tables and figures use the labels and units, and `python -m daqloom.results.metrics` generates
+`docs/reference/metrics.md`."""
 
 from collections.abc import Iterable, Mapping
 
@@ -23,12 +21,12 @@ SUBJECTS: Mapping[str, tuple[Metric, ...]] = {
 }
 METRICS: tuple[Metric, ...] = tuple(metric for part in SUBJECTS.values() for metric in part)
 COST = declared_in(cost.COST)
-"""Metrics of the block `engine`."""
+"""Metrics of the block `engine` in a result."""
 _BY_NAME = {metric.name: metric for metric in METRICS}
 
 
 def described(path: str) -> Metric | None:
-    """Return the declaration of a metric by its dotted name; None if there is none."""
+    """Return the declaration of a metric by its dotted name; None if undeclared."""
     root, dot, _ = path.partition(".")
     return _BY_NAME.get(path) or _BY_NAME.get(f"{root}{dot}*")
 
@@ -56,18 +54,19 @@ def unit_of(path: str) -> str:
 
 
 def for_people(path: str, value: float) -> str:
-    """Write a value with its unit: buffer_peak_bytes.tor, 47.5e6 → "47.5 MB". Raises KeyError."""
+    """Return a value with its unit, such as "47.5 MB" for buffer_peak_bytes.tor and 47.5e6. Raises
+    KeyError if the metric is undeclared."""
     return with_unit(value, unit_of(path))
 
 
 def unknown_sentence(name: str) -> str:
-    """Return a sentence that there is no such metric, and which name is nearest."""
+    """Return an error sentence for an unknown metric, with the most similar metric name."""
     hint = did_you_mean(name, _BY_NAME, "docs/reference/metrics.md lists them")
     return f'"{name[:80]}" is not a metric; {cost_hint(name)}{hint}'
 
 
 def cost_hint(name: str) -> str:
-    """Return a clause where a name that is no metric may mean the price of switches."""
+    """Return a clause on the relative cost of switches if an unknown name contains "cost"."""
     if "cost" not in name:
         return ""
     return (

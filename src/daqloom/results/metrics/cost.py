@@ -1,4 +1,4 @@
-"""Costs of a computation: the block `engine` of a result."""
+"""Computing costs: the metrics in the block `engine` of a result."""
 
 COST = """
 wall_s | s | wall-clock time | analyse, simulate, measure |

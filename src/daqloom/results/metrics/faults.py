@@ -1,4 +1,4 @@
-"""Metrics of runs in which something breaks: how soon it is known, and what it costs."""
+"""Metrics of runs with faults: number, detection, recovery and lost events."""
 
 FAULTS = """
 faults_begun | times | faults begun | simulate (FAULTED), measure (FAULTED) |

@@ -1,4 +1,4 @@
-"""Metrics of real runs: what was checked, what became of every event, units lost."""
+"""Metrics of real runs: checked data, the outcome of every event, lost units."""
 
 LIVE = """
 events_accounted.* | events | fate of events | simulate (REGROUPED), measure |

@@ -1,4 +1,4 @@
-"""Declaration of a metric, and its values written for people."""
+"""Declaration of metrics, and formatting of their values with units."""
 
 import functools
 import operator
@@ -10,29 +10,29 @@ from daqloom.scenario.schema.parts import Parts
 
 _MEASURED = Parts.BUILT | Parts.FAULTED | Parts.LAB | Parts.DEVICE
 TAKES = {"analyse": Parts.ANALYSED | Parts.BROKEN, "simulate": Parts.EVERY, "measure": _MEASURED}
-"""Parts of systems, by method: a method evaluates systems with at least one of its parts."""
+"""For each method, the parts of systems, of which an evaluated system has at least one."""
 
 
 class Metric(NamedTuple):
     """The declaration of a metric: everything except how it is computed."""
 
     name: str
-    """A dotted path, whose last part may be `*` for any name; its first part ends in the unit
-    (`_s`, `_bytes`, `_bps`, `_hz`) unless it is a count or a share."""
+    """Dotted path; a last part `*` means any name. The first part ends in the unit (`_s`, `_bytes`,
+    `_bps`, `_hz`), except for counts and shares."""
     unit: str
     """"1" for shares, which are shown in per cent."""
     label: str
     """Its name in tables and figures."""
     given: Mapping[str, Parts]
-    """Parts of systems of which a method gives the metric, by method."""
+    """For each method, the parts of systems for which the method provides the metric."""
     meaning: str
 
     def given_by(self, method: str) -> Parts:
-        """Return the parts of systems with any of which `method` gives the metric."""
+        """Return the parts of systems for any of which `method` provides the metric."""
         return self.given.get(method, Parts.NONE)
 
     def givers(self) -> str:
-        """Return which methods give the metric, and for what: "analyse (shift), simulate"."""
+        """Return the methods that provide the metric, such as "analyse (shift), simulate"."""
         methods = ((method, self.given_by(method)) for method in TAKES)
         return ", ".join(
             method if parts == TAKES[method] else f"{method} ({parts})"
@@ -41,7 +41,7 @@ class Metric(NamedTuple):
         )
 
     def label_of(self, path: str) -> str:
-        """Return the label of the metric under the dotted name `path`, which this one describes."""
+        """Return the label of the metric `path`, in which a name may replace the `*`."""
         root = self.name.removesuffix("*")
         if root == self.name:
             return self.label
@@ -49,9 +49,8 @@ class Metric(NamedTuple):
 
 
 def declared_in(table: str) -> tuple[Metric, ...]:
-    """Return the metrics of a table: `name | unit | label | given by | meaning`. `given by`:
-    methods, in brackets the parts of systems of which they give the metric, else all that they
-    take."""
+    """Return the metrics declared in a text table with the columns `name | unit | label | given by
+    | meaning`. `given by` lists methods. Brackets restrict a method to systems with these parts."""
     return tuple(
         Metric(name, unit, label, dict(_given(by)), meaning)
         for name, unit, label, by, meaning in rows_of(table)
@@ -59,7 +58,7 @@ def declared_in(table: str) -> tuple[Metric, ...]:
 
 
 def rows_of(table: str) -> Iterator[list[str]]:
-    """Yield the cells of each row of a text table, between bars; indented lines continue a row."""
+    """Yield the cells between bars for each row of a text table; indented lines continue a row."""
     for row in re.split(r"\n(?=\S)", table.strip()):
         yield " ".join(row.split()).split(" | ")
 
@@ -75,7 +74,7 @@ _PREFIXED = {"B": "B", "s": "s", "Hz": "Hz", "bit/s": "b/s"}
 
 
 def with_unit(value: float, unit: str) -> str:
-    """Write a number for people: 47.5e6, "B" → "47.5 MB"; shares ("1") in per cent, counts bare."""
+    """Return a readable number: 47.5e6, "B" → "47.5 MB"; shares (unit "1") in per cent."""
     if unit == "1":
         percent = f"{value:.1%}"
         return percent if value == 0 or percent != "0.0%" else f"{100 * value:.2g}%"

@@ -53,7 +53,7 @@ and the formula ignores (random arrivals, for example) is in `warnings`.
 
 {cost}
 """
-"""With what is generated in braces."""
+"""Template of the page; braces mark the generated parts."""
 
 ANALYSIS = """
 exact | `value_bytes` |
