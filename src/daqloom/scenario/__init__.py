@@ -1,5 +1,5 @@
-"""The description of a system: models, units, validation. An import of `ScenarioError` does not
-import the models."""
+"""The description of a system: models, units, validation. Importing only `ScenarioError` does not
+load the models."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from daqloom.scenario.file.load import presets
     from daqloom.scenario.file.show import assumed_comment, to_toml
     from daqloom.scenario.schema.models import Scenario
-else:  # a type checker would take any name of this module to exist
+else:  # else a type checker accepts any name of this module
     __getattr__ = names_of(
         __name__,
         {

@@ -1,4 +1,4 @@
-"""A scenario as a TOML file has it: tables within tables, whose keys have dotted names."""
+"""A scenario as nested tables, as a TOML file contains them; keys have dotted names."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ ABSENT = object()
 
 
 def look(document: Mapping[str, Any], path: str) -> Any:
-    """Return the value of a key, or a table; ABSENT for a key that the document lacks."""
+    """Return the value of a key, or a table; ABSENT if the document lacks it."""
     found: Any = document
     for name in path.split("."):
         if not isinstance(found, Mapping) or name not in found:
@@ -27,7 +27,7 @@ def given(document: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def put(document: dict[str, Any], path: str, value: Any) -> bool:
-    """Set a key, in new tables if need be. Return False where the place of a table has a value."""
+    """Set a key and create missing tables. Return False if a table's name has a plain value."""
     *tables, name = path.split(".")
     table: Any = document
     for each in tables:
@@ -45,7 +45,7 @@ def forget(document: dict[str, Any], path: str) -> None:
 
 
 def copy_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document with tables of its own and the same values."""
+    """Return a copy of a document: new tables with the same values."""
     inner = {name: copy_of(value) for name, value in document.items() if isinstance(value, Mapping)}
     return {**document, **inner}
 

@@ -1,4 +1,4 @@
-"""The files that describe an imported network."""
+"""Files that describe an imported network: cabling, forwarding tables, LLDP neighbours."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ TABLES = ("opensm-lfts.dump", "dump_lfts.txt", "*.fdbs")
 """Files with the forwarding tables, as patterns; the first that exists is read."""
 
 LLDPCLI, LLDP_TEXT = ".lldp.json", ".lldp.txt"
-"""Endings of neighbour tables, a file per device, which are read if there are no such files."""
+"""Endings of LLDP neighbour tables, one file per device, read if no file in `CABLES` exists."""
 
 
 def neighbour_tables(folder: Path) -> list[Path]:
@@ -33,7 +33,7 @@ def is_neighbour_table(path: Path) -> bool:
 
 
 def dumps_of(path: Path) -> list[Path]:
-    """Return the files that are read of a folder, or the file itself."""
+    """Return the files to read from a folder; for a file, the file itself."""
     if not path.is_dir():
         return [path]
     if cables := first(path, CABLES):

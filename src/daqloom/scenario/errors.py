@@ -1,4 +1,4 @@
-"""The error of a scenario that its user can correct."""
+"""The error for mistakes in a scenario."""
 
 from daqloom.base.words import counted, printable
 
@@ -7,9 +7,9 @@ MOST_MISTAKES = 10
 
 
 class ScenarioError(Exception):
-    """Input that cannot be used. The text is one sentence, on one line of printable characters
-    whatever the input was: what, where, what was expected. Each note is such a line on another
-    mistake, up to MOST_MISTAKES in all."""
+    """Error for invalid input. The text is one sentence on one line of printable characters: what
+    is wrong, where, and what was expected. Each note is a line on a further mistake; at most
+    MOST_MISTAKES are listed."""
 
     def __init__(self, sentence: str, *others: str) -> None:
         super().__init__(printable(sentence))

@@ -1,4 +1,4 @@
-"""Reads files that a user names, if they are regular and of bounded size."""
+"""Reading of files that a user names: only regular files of limited size."""
 
 import errno
 import os
@@ -11,12 +11,12 @@ from daqloom.base.words import reason_of
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading; raises OSError for anything else, ValueError for a name with
-    a null character. Opening a FIFO blocks until it has a writer, and opening a device may have
-    effects."""
+    """Open a regular file for reading. Raises OSError for other kinds of files, because opening a
+    FIFO may block and opening a device may have side effects. Raises ValueError for a name with a
+    null character."""
     _check_regular(os.stat(path).st_mode, path)
-    # Another file may have the name by now: O_NONBLOCK waits for no writer, and what counts is what
-    # has been opened.
+    # The file may have been replaced since the check: O_NONBLOCK avoids blocking on a FIFO, and the
+    # opened file is checked again.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         _check_regular(os.fstat(descriptor).st_mode, path)
@@ -33,8 +33,8 @@ def _check_regular(mode: int, path: Path) -> None:
 
 
 def without_mark(file: BinaryIO) -> BinaryIO:
-    """Return a text file just opened, unpacked or not, behind the byte order mark of UTF-8 that
-    programs of Windows write. Raises OSError."""
+    """Skip the UTF-8 byte order mark, which Windows programs write, at the start of a newly opened
+    file and return the file. Raises OSError."""
     if file.read(len(BOM_UTF8)) != BOM_UTF8:
         file.seek(0)
     return file
@@ -51,7 +51,8 @@ def open_text(path: Path) -> BinaryIO:
 
 
 def read_text(path: Path, largest_bytes: int) -> str:
-    """Return the text of a regular file. Raises ValueError where it cannot be read."""
+    """Return the text of a regular file. Raises ValueError if it is unreadable, too large or
+    binary."""
     try:
         with open_text(path) as file:
             content = file.read(largest_bytes + 1)

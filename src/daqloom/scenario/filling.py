@@ -1,9 +1,7 @@
-"""Filling schemes: which bunch crossings of the accelerator have colliding bunches.
-
-A scheme is written as run lengths, or comes from a file: run lengths again, or the files of the
-accelerator's own tool, which list both beams. In these a slot of beam 1 meets the slot of beam 2
-that lies `OFFSETS` further on, by the collision point.
-"""
+"""Filling schemes: which bunch crossings of the accelerator have colliding bunches. A scheme is
+given as run lengths, in a key or a file, or as a file of the accelerator's tool, which lists the
+filled slots of both beams. Slot s of beam 1 collides with slot s + offset of beam 2; `OFFSETS` has
+the offset for each collision point."""
 
 from __future__ import annotations
 
@@ -19,9 +17,9 @@ DEEPEST_NESTING = 8
 SLOTS = 3564
 """Slots of 25 ns of the LHC."""
 BUCKETS_PER_SLOT = 10
-"""Buckets of the LHC's radio frequency; buckets are numbered from 1."""
+"""Buckets (periods of the LHC's radio frequency) in a slot; they are numbered from 1."""
 OFFSETS = {"IP1": 0, "IP5": 0, "IP2": 891, "IP8": 2670}
-"""Slots by which beam 2 lags at a collision point: ATLAS and CMS, ALICE, LHCb."""
+"""Slots by which beam 2 lags at the collision points of ATLAS and CMS, ALICE (IP2), LHCb (IP8)."""
 DEFAULT_POINT = "IP1"
 _FILE = re.compile(r"(.+?)(?::(IP\d+))?", re.IGNORECASE)
 _RUNS = re.compile(r"\s*(?:(\d{1,7})([be])|(\d{1,7})?\(|(\)))")
@@ -31,8 +29,8 @@ _BUCKETS = re.compile(
 
 
 def pattern_of(text: str, folder: Path) -> bytes:
-    """Return one byte per bunch crossing, 1 filled or 0 empty, from run lengths or from a file. A
-    collision point may stand behind the name of a file with both beams. Raises ValueError."""
+    """Return one byte per bunch crossing, 1 filled or 0 empty, from run lengths or from a file. The
+    name of a file with both beams may end in a collision point (":IP8"). Raises ValueError."""
     where, expected = "lhc.filling", "expected run lengths such as 72b 8e"
     if is_scheme(text):
         pattern = _expand(text, where)
@@ -60,12 +58,12 @@ def pattern_of(text: str, folder: Path) -> bytes:
 
 
 def is_scheme(text: str) -> bool:
-    """Return whether `text` is a filling scheme itself, not the name of a file with one."""
+    """Return whether `text` is a filling scheme and not a file name."""
     return re.fullmatch(r"[0-9be()\s]+", text) is not None
 
 
 def resolved(text: str, folder: Path) -> str:
-    """Return the name of a file with its absolute path, and its collision point if it has one."""
+    """Return the absolute path of a file name, with its suffix for the collision point, if any."""
     name, point = _parts(text)
     return str(resolve(name, folder)) + (f":{point}" if point else "")
 
@@ -85,8 +83,8 @@ def _beams(path: Path, content: str) -> tuple[bytes, bytes] | None:
 
 
 def _collisions(path: Path, one: bytes, two: bytes, point: str) -> bytes:
-    """Return where bunches of both beams meet at a point of the LHC, or of a ring of another length
-    where both beams count alike."""
+    """Return the crossings in which both beams have bunches at a collision point of the LHC. For a
+    ring of another length, only points with offset 0 are possible."""
     offset = OFFSETS[point]
     if offset and len(one) != SLOTS:
         refusal = f"{path} lists {len(one)} slots; :{point} is known for {SLOTS} slots"
@@ -95,8 +93,8 @@ def _collisions(path: Path, one: bytes, two: bytes, point: str) -> bytes:
 
 
 def _of_json(path: Path, content: str) -> tuple[bytes, bytes]:
-    """Return both beams from lists of 0 and 1, of slots or of all buckets: `{"beam1": […],
-    "beam2": […]}`; other keys are ignored."""
+    """Return both beams from JSON lists of 0 and 1, for slots or for all buckets: `{"beam1": […],
+    "beam2": […]}`. Other keys are ignored."""
     try:
         document = json.loads(content)
         one, two = (document[name] for name in ("beam1", "beam2"))
@@ -111,7 +109,7 @@ def _of_json(path: Path, content: str) -> tuple[bytes, bytes]:
 
 
 def _slots(path: Path, beam: bytes) -> bytes:
-    """Return the slots of a beam; where a list has all buckets of the LHC, a slot is its first."""
+    """Return the slots of a beam; of a list of all LHC buckets, the first bucket of each slot."""
     if len(beam) != SLOTS * BUCKETS_PER_SLOT:
         return beam
     slots = beam[::BUCKETS_PER_SLOT]
@@ -130,7 +128,7 @@ def _is_beam(beam: object) -> bool:
 
 
 def _of_csv(path: Path, content: str) -> tuple[bytes, bytes]:
-    """Return both beams from numbers of filled buckets: `B1 filled buckets,1,11,41`."""
+    """Return both beams from CSV lines that list filled buckets: `B1 filled buckets,1,11,41`."""
     beams: dict[str, bytearray] = {}
     for line in content.splitlines():
         if not (found := _BUCKETS.fullmatch(line)):

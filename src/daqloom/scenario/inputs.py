@@ -1,8 +1,6 @@
-"""Reads files that a scenario names: size histograms, arrival traces, filling schemes, latencies.
-
-Such files are not trusted: their length is bounded and each line is checked.
-Errors are ValueErrors that name the file and the line.
-"""
+"""Reading of files that a scenario names: size histograms, arrival traces, latencies. The files are
+untrusted: their length is limited, and each line is checked. Errors are ValueErrors that name the
+file and the line."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ LONGEST_LATENCY_US = 1e6
 
 
 def folder_of(info: Any) -> Path:
-    """Return the folder of relative paths: the scenario file's, else the working folder."""
+    """Return the folder for relative paths: that of the scenario file, else the working folder."""
     context = info.context or {}
     folder: Path = context.get("folder") or Path.cwd()
     return folder
@@ -44,7 +42,7 @@ def _absolute(name: str, info: ValidationInfo) -> str:
 
 
 FileName = Annotated[str, Field(max_length=4096), AfterValidator(_absolute)]
-"""Key that names a file; its value is the absolute path."""
+"""Type of a key that names a file; the validated value is an absolute path."""
 
 
 class Line(NamedTuple):
@@ -55,12 +53,12 @@ class Line(NamedTuple):
     text: str
 
     def error(self, expected: str) -> ValueError:
-        """Return the error of a line that is not as expected."""
+        """Return the error for this line, with the expected content."""
         return ValueError(f'{self.path}, line {self.number} has "{self.text[:40]}": {expected}')
 
 
 def digest(*content: array[Any] | bytes) -> str:
-    """Return the SHA-256 of what was read; empty where nothing was."""
+    """Return the SHA-256 of data read from files, "" without data."""
     found = hashlib.sha256()
     for part in content:
         found.update(bytes(part))
@@ -68,9 +66,9 @@ def digest(*content: array[Any] | bytes) -> str:
 
 
 def histogram(path: Path) -> tuple[array[int], array[float]]:
-    """Read sizes (B) and weights from a file with a size and a weight a line, or both edges of a
-    bin and a weight; a bin counts with its middle. Blanks, commas or semicolons part the columns. A
-    head line may name the unit of sizes, such as `size_kB,count`."""
+    """Read sizes (B) and weights from a file. A line has a size and a weight, or both edges of a
+    bin and a weight; the size of a bin is its middle. Columns are separated by blanks, commas or
+    semicolons. A header line may name the unit of sizes, such as `size_kB,count`."""
     sizes, weights = array("q"), array("d")
     bins: list[tuple[float, float, Line]] = []
     texts = read_text(path, LARGEST_FILE_BYTES).splitlines()
@@ -118,7 +116,7 @@ _PREFIXES = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "ki": 1 << 10, "mi": 1 << 20, 
 _PREFIXES |= {"kilo": 1e3, "mega": 1e6, "giga": 1e9}
 _PREFIXES |= {"kibi": 1 << 10, "mebi": 1 << 20, "gibi": 1 << 30}
 _UNIT = re.compile(rf"(?i:({'|'.join(_PREFIXES)}))(?:B|(?i:bytes?))")
-"""A unit of bytes; `kb` may be bits as well."""
+"""Unit of bytes with optional prefix. A lower-case `b` is not accepted, as it may mean bits."""
 _LARGE_UNIT = re.compile(
     rf"(?<![a-z])({'|'.join(filter(None, _PREFIXES))}|ti?|tera|tebi)(b|bits?|bytes?)(?![a-z])",
     re.IGNORECASE,
@@ -128,8 +126,8 @@ _EDGE_WORDS = "low lower left min from begin high upper right max to end edge bi
 
 
 def _histogram_head(line: Line) -> float | None:
-    """Return the unit (B) that a line of titles names; None for a line without titles. Titles of
-    sizes have words of sizes and units alone, as others may be of counts or of other units."""
+    """Return the unit (in bytes) that a header line names; None for a line of numbers. Titles of
+    size columns must consist of known words and units: others may mean counts."""
     titles = [each.strip() for each in re.split(r"[,;\t]|\s{2,}", line.text)]
     titles = titles if len(titles) > 1 else line.text.split()
     if any(_is_number(word) for each in titles for word in each.split()):
@@ -148,7 +146,7 @@ def _histogram_head(line: Line) -> float | None:
 
 
 def _commented_unit(path: Path, comments: list[str]) -> float | None:
-    """Return the unit (B) that the comments above the first line name; None without one."""
+    """Return the unit (in bytes) that comments above the first data line name, else None."""
     for number, text in enumerate(comments, start=1):
         if _LARGE_UNIT.search(text):
             return _histogram_head(Line(path, number, text.strip("# \t")))
@@ -156,7 +154,7 @@ def _commented_unit(path: Path, comments: list[str]) -> float | None:
 
 
 def trace(path: Path) -> array[float]:
-    """Read arrival times (s) from a file with one a line, not decreasing."""
+    """Read arrival times (s) from a file with one time per line, in ascending order."""
     times = array("d")
     for line in _lines(path, read_text(path, LARGEST_FILE_BYTES).splitlines()):
         try:
@@ -185,9 +183,9 @@ _Row = tuple[Line, str, str]
 
 
 def latencies(path: Path) -> tuple[array[float], array[float]]:
-    """Read latencies (s), ascending, with the count of each, from a file in microseconds. The file
-    has one latency a line, or a latency and a count; or it is the output of `ib_write_lat` of
-    perftest with -U or -H, of which only the samples are read."""
+    """Read a file of latencies in microseconds; return ascending latencies (s) and their counts. A
+    line has a latency and optionally a count. The file may also be the output of perftest's
+    `ib_write_lat` with -U or -H, from which only the samples are read."""
     texts = read_text(path, LARGEST_FILE_BYTES).splitlines()
     lines = [Line(path, *each) for each in enumerate(texts, start=1)]
     counts: dict[float, float] = {}
@@ -213,7 +211,7 @@ def latencies(path: Path) -> tuple[array[float], array[float]]:
 
 
 def _perftest_samples(lines: list[Line]) -> list[_Row]:
-    """Return the samples below the line `#, usec`, if there is one."""
+    """Return the samples below the line `#, usec` in output of perftest; none without this line."""
     tables = [(line, m[1]) for line in lines if (m := _PERFTEST_TABLE.fullmatch(line.text))]
     for line, columns in tables:
         if not columns.startswith("t_"):
@@ -245,7 +243,7 @@ def _perftest_samples(lines: list[Line]) -> list[_Row]:
 
 
 def _latency_rows(lines: list[Line]) -> list[_Row]:
-    """Return all lines that are not empty; each has a count, or none."""
+    """Return the non-empty lines of a list of latencies; either all lines have a count or none."""
     rows: list[_Row] = []
     columns = 0
     for line in lines:
@@ -259,7 +257,7 @@ def _latency_rows(lines: list[Line]) -> list[_Row]:
 
 
 def _lines(path: Path, texts: list[str]) -> list[Line]:
-    """Return the lines that are left without comments (from # on) and blanks."""
+    """Return the non-empty lines, without comments (from # on) and surrounding blanks."""
     bare = ((number, text.split("#")[0].strip()) for number, text in enumerate(texts, start=1))
     return [Line(path, number, text) for number, text in bare if text]
 

@@ -1,11 +1,11 @@
-"""Data rates of InfiniBand links: after encoding and forward error correction (b/s)."""
+"""Data rates of InfiniBand links (b/s), without encoding and forward error correction."""
 
 from fractions import Fraction
 from typing import Annotated
 
 from daqloom.scenario.quantities import RATE, Dimension, reading
 
-# One lane: signalling rate × encoding (8b/10b, 64b/66b) or what is left of FEC's frames
+# Rate of one lane: signalling rate × encoding (8b/10b, 64b/66b), or × payload share of FEC frames
 # (256/257 × 514/544 of HDR's 53.125 and NDR's 106.25 Gb/s is 50 and 100 Gb/s).
 LANE_BPS: dict[str, Fraction] = {
     "SDR": Fraction(2_500_000_000 * 8, 10),
@@ -21,11 +21,11 @@ LANE_BPS: dict[str, Fraction] = {
 WIDTHS = ("1", "2", "4", "8", "12")
 
 NEWER_THAN_KNOWN = "HDR"
-"""The speed assumed where the tool had no name for it: the tools that lack one stop at EDR."""
+"""Speed assumed if an InfiniBand tool reports an unknown speed: old tools know speeds up to EDR."""
 
 
 def data_rate(width: str, speed: str) -> int | None:
-    """Return the rate (b/s) of a link such as 4x EDR; None where width or speed is unknown."""
+    """Return the rate (b/s) of a link such as 4x EDR; None if width or speed is unknown."""
     if width not in WIDTHS or speed not in LANE_BPS:
         return None
     return int(int(width) * LANE_BPS[speed])
@@ -45,4 +45,4 @@ class _PortRate(Dimension):
 
 PORT_RATE = _PortRate(**vars(RATE))
 PortRate = Annotated[int, *reading(PORT_RATE)]
-"""Rate of a port (b/s); 0: that of each imported cable."""
+"""Rate of a port (b/s); 0: the rate that each imported cable has."""

@@ -1,4 +1,4 @@
-"""The files that come with daqloom."""
+"""Scenarios and studies that come with daqloom."""
 
 from pathlib import Path
 
@@ -13,5 +13,5 @@ def shipped_folder(kind: str) -> Path:
     """Return the folder of the files of a kind."""
     package = Path(__file__).resolve().parent.parent
     installed = package / kind
-    # A source tree keeps them at its root; the build copies them into the package.
+    # In a source tree the folders are at the root; the build copies them into the package.
     return installed if installed.is_dir() else package.parents[1] / kind

@@ -1,5 +1,5 @@
-"""Quantities with units: "5 MB" in a file, SI numbers inside: whole bytes, whole bits per second,
-seconds and hertz as floats."""
+"""Quantities with units: "5 MB" in a file, SI numbers in memory. Bytes and bits per second are
+integers, seconds and hertz are floats."""
 
 import math
 import re
@@ -11,11 +11,11 @@ from pydantic import BeforeValidator, PlainSerializer
 from pydantic.fields import FieldInfo
 
 LONGEST_QUANTITY = 64
-"""Most characters of a quantity."""
+"""Maximum characters of a quantity."""
 
 
 class NotationError(ValueError):
-    """A text that is no number with a unit of the dimension."""
+    """Error for text that is not a number with a unit of the expected dimension."""
 
     def __init__(self, wrong: str, hint: str = "") -> None:
         super().__init__(wrong)
@@ -24,8 +24,8 @@ class NotationError(ValueError):
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension: its SI unit, the units in which it is read, and its valid range. The bounds keep
-    every product that the simulator forms inside 64 bits of whole picoseconds."""
+    """A dimension: SI unit, accepted units, and valid range. Within the ranges, all products that
+    the simulator forms fit into 64 bits of whole picoseconds."""
 
     name: str
     unit: str
@@ -37,7 +37,7 @@ class Dimension:
     zero_allowed: bool = True
 
     def parse(self, text: object) -> int | float:
-        """Read `text`; raises ValueError with what was expected."""
+        """Parse `text` into an SI number. Raises ValueError with the expected notation."""
         try:
             return self._value(text)
         except NotationError as error:
@@ -47,7 +47,7 @@ class Dimension:
             raise ValueError(f"{error}{hint}; write it as {expected}") from None
 
     def _value(self, text: object) -> int | float:
-        """Read `text`; raises NotationError for what is no number with a unit, else ValueError."""
+        """Parse `text`. Raises NotationError if it is no number with a unit, else ValueError."""
         if isinstance(text, bool) or not isinstance(text, str):
             if isinstance(text, (int, float)) and not isinstance(text, bool):
                 raise ValueError(f"has no unit; write it as a {self._expected}")
@@ -63,7 +63,7 @@ class Dimension:
         if (found := _QUANTITY.fullmatch(text.strip())) is None:
             raise NotationError("is not a quantity")
         number, whole, prefix, unit = found.groups(default="")
-        if whole in self.scale:  # "min" has no prefix
+        if whole in self.scale:  # "min" is not milli-"in"
             prefix, unit = "", whole
         if unit == "":
             raise NotationError("has no unit")
@@ -90,8 +90,8 @@ class Dimension:
         return format_quantity(value, self.unit)
 
     def _rewritten(self, text: str) -> str:
-        """Return how to write a number with its unit spelt out or cut short, several times a
-        quantity, or one with a spread; empty if the text is none of these."""
+        """Return the accepted notation for text with another spelling of the unit ("50 GbE"), a
+        multiple ("4 x 25 Gb/s") or a spread ("1 MB ± 10 %"); "" for other text."""
         text = text.strip()[:LONGEST_QUANTITY]
         try:
             if several := _SEVERAL.fullmatch(text):
@@ -113,8 +113,8 @@ class Dimension:
         return f'"{one}"'
 
     def _respelled(self, text: str) -> str:
-        """Return a quantity such as 50 GbE with its unit as `parse` reads it; others as they
-        are."""
+        """Return a quantity such as 50 GbE with a unit that `parse` accepts; other text is
+        unchanged."""
         for spelling, unit in _SPELLINGS[self.unit].items():
             if found := re.fullmatch(rf"([0-9.]+)\s*([kKMGTmunpµμ]?i?)(?:{spelling})", text):
                 return f"{found[1]} {found[2]}{unit}"
@@ -149,20 +149,20 @@ _SPELLINGS = {
     "s": {"secs?|seconds?": "s", "minutes?|mins": "min", "hours?|hrs?": "h"},
     "Hz": {"hz|HZ|hertz|Hertz|(?<=[kKMG])": "Hz"},
 }
-"""Units as people write them, or omit them after a prefix, with the unit that is read."""
+"""Common other spellings of units, or none after a prefix, mapped to the accepted unit."""
 _SEVERAL = re.compile(r"([0-9]{1,4})\s*[x×*]\s*([^x×*±]+)")
 _SPREAD = re.compile(r"([^±]+?)\s*(?:±|\+/?-)\s*(?:([0-9]+\.?[0-9]*)\s*%|([^%]+?))")
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """Return the shortest notation that reads back as exactly `value`: 5000000, "B" → "5 MB"."""
+    """Return the shortest notation that parses to exactly `value`: 5000000, "B" → "5 MB"."""
     if value == 0:
         return f"0 {unit}"
     if unit == "B" and value % 1024 == 0 and value % 1000 != 0:
         power = max(p for p in _BINARY if value % (1 << p) == 0)
         return f"{int(value) >> power} {_BINARY[power]}B"
     if unit == "B" and value < 10_000 and value % 1000 != 0:
-        return f"{value:g} B"  # frames, cells and windows are spoken of in bytes
+        return f"{value:g} B"  # usual notation for frames, cells and windows
     exact = Decimal(int(value)) if float(value).is_integer() else Decimal(repr(float(value)))
     power = max((p for p in _DECIMAL if exact >= Decimal(10) ** p), default=-12)
     mantissa = (exact.scaleb(-power)).normalize()
@@ -175,7 +175,7 @@ def dimension_of(field: FieldInfo) -> Dimension | None:
 
 
 def reading(dimension: Dimension) -> Any:
-    """Return the annotations of a quantity: `Annotated[int, *reading(SIZE)]`."""
+    """Return the annotations for the type of a quantity: `Annotated[int, *reading(SIZE)]`."""
     shown = PlainSerializer(dimension.format, return_type=str, when_used="json")
     return BeforeValidator(dimension.parse), shown, dimension
 

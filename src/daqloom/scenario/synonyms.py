@@ -1,9 +1,9 @@
-"""Other names of keys and values, for hints on unknown ones, and what is not simulated."""
+"""Other common names of keys and values, for hints on unknown ones, and unsupported features."""
 
 _NO_PFC = 'PFC is not simulated; a switch of model "software" can pause whole ports, by pause_at'
 _NO_DCQCN = "DCQCN is not simulated; RDMA has no congestion control"
 NOT_SIMULATED = dict.fromkeys(("lossless", "pfc", "xoff", "xon"), _NO_PFC) | {"dcqcn": _NO_DCQCN}
-"""Unknown key or value of a scenario → why no other one has its meaning."""
+"""Unsupported keys or values of a scenario → sentence that explains why no equivalent exists."""
 
 KEYS: dict[str, tuple[str, ...]] = {
     "algorithm": ("congestion",),
@@ -39,7 +39,8 @@ KEYS: dict[str, tuple[str, ...]] = {
     "type": ("kind", "protocol", "technology", "model"),
     "xoff": ("pause_at",),
 }
-"""Last part of a dotted name → keys of its table, or dotted ones; the first known one counts."""
+"""Last part of an unknown name → keys of its table, or dotted keys; the first that exists
+counts."""
 
 VALUES: dict[str, tuple[str, ...]] = {
     "bess": ("software",),
@@ -66,4 +67,4 @@ VALUES: dict[str, tuple[str, ...]] = {
     "taildrop": ("drop-tail",),
     "unlimited": ("infinite",),
 }
-"""Value → values, of which the first one that the key knows counts."""
+"""Unknown value → suggested values. The first value that the key accepts is suggested."""

@@ -1,4 +1,4 @@
-"""Parses untrusted TOML: text that would cost too much time or memory is refused before parsing."""
+"""Parsing of untrusted TOML: text that would take too much time or memory is rejected first."""
 
 import re
 import tomllib
@@ -10,11 +10,12 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.files import read_text
 
 DEEPEST_KEY = 16
-"""Most parts of a dotted key or of a table's header; no known key has more than four."""
+"""Maximum parts of a dotted key or of a table's header. Known keys have at most four."""
 INTEGER_BITS = 64
-"""Most bits of TOML's whole numbers; Python cannot print one of more than 4300 digits."""
+"""Maximum bits of whole numbers in TOML. Python cannot print a number of more than 4300 digits."""
 
-# Strings, which parts of a key may be, and comments: ended or not, each is read once.
+# Strings (also quoted parts of keys) and comments. Possessive quantifiers read each character once,
+# also in an unterminated string.
 _TEXT = re.compile(
     r'''"""(?:[^"\\]|\\.|"(?!""))*+(?:"{3,5})?'''
     r"""|\'\'\'(?:[^']|'(?!''))*+(?:'{3,5})?"""
@@ -27,19 +28,19 @@ _DEEP_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{DEEPEST_KEY}}}
 
 
 class TomlError(ValueError):
-    """The text cannot be parsed; the message continues a sentence that names the file."""
+    """Error for text that cannot be parsed; the message continues a sentence on the file."""
 
 
 class IntegerError(TomlError):
-    """A whole number has more than 64 bits: that of `key`."""
+    """Error for a whole number of more than 64 bits as the value of `key`."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"gives {key[:80] or 'a key'} a whole number of more than 64 bits")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse the tables of a TOML text; raises TomlError. Time and memory of `tomllib` grow with the
-    square of a dotted key's parts."""
+    """Parse a TOML text. Raises TomlError, also for long dotted keys, because time and memory of
+    `tomllib` grow with the square of their number of parts."""
     skeleton = _TEXT.sub(lambda token: "" if token[0][0] == "#" else "_", text)
     if _DEEP_KEY.search(skeleton):
         raise TomlError(f"has a dotted key of more than {DEEPEST_KEY} parts; known keys have fewer")
@@ -53,7 +54,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise TomlError(f"is not valid TOML: {message[:1].lower() + message[1:]}") from None
     except IntegerError:
         raise
-    except ValueError:  # int() of thousands of digits; tomllib does not say where
+    except ValueError:  # int() of thousands of digits; position unknown
         raise IntegerError("") from None
     return document
 

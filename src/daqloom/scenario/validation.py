@@ -1,4 +1,4 @@
-"""Validators of texts, and errors of validators on several mistakes of a table."""
+"""Pydantic validators for text, and errors that report several mistakes in a table."""
 
 import re
 from collections.abc import Callable, Collection
@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 def text(read: Callable[[str], object], refusal: str) -> BeforeValidator:
-    """Return the validator of a text: it becomes what `read` returns, as text. `refusal` is the end
-    of the sentence on anything else, for which `read` returns None or raises ValueError."""
+    """Return a validator that replaces a text by the result of `read`, as text. `read` returns None
+    or raises ValueError for an invalid text; `refusal` is then the end of the error sentence."""
 
     def check(value: object) -> str:
         with suppress(ValueError):
@@ -25,13 +25,13 @@ def text(read: Callable[[str], object], refusal: str) -> BeforeValidator:
 
 
 def pattern(form: str, refusal: str) -> BeforeValidator:
-    """Return the validator of a text that matches a regular expression as a whole."""
+    """Return a validator that accepts a text if all of it matches a regular expression."""
     fits = re.compile(form).fullmatch
     return text(lambda value: value if fits(value) else None, refusal)
 
 
 def value_error(first: str, *others: str) -> ValueError:
-    """Return an error of a validator on several mistakes: all but the first one are its notes."""
+    """Return a validator's error on several mistakes; all but the first are notes of the error."""
     error = ValueError(first)
     for other in others:
         error.add_note(other)
@@ -39,8 +39,8 @@ def value_error(first: str, *others: str) -> ValueError:
 
 
 def validated(handler: Callable[[Any], T], data: Any, refusals: Collection[str]) -> T:
-    """Validate `data` by the handler of a validator, and raise `refusals` of other keys of the same
-    table with the mistakes that it finds."""
+    """Validate `data` by a pydantic handler. If there are `refusals` (errors on other keys of the
+    table), raise them together with the handler's mistakes."""
     if not refusals:
         return handler(data)
     context = {"error": value_error(*refusals)}
@@ -53,7 +53,7 @@ def validated(handler: Callable[[Any], T], data: Any, refusals: Collection[str])
 
 
 def _again(mistake: ErrorDetails) -> InitErrorDetails:
-    """Return a mistake as pydantic takes it to raise it once more."""
+    """Return a mistake in the form in which pydantic can raise it again."""
     details = InitErrorDetails(type=mistake["type"], loc=mistake["loc"], input=mistake["input"])
     if "ctx" in mistake:
         details["ctx"] = mistake["ctx"]

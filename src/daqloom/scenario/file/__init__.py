@@ -1,1 +1,1 @@
-"""A scenario as a file: load it, change its keys, explain its mistakes, write it."""
+"""Scenario files: loading, overriding keys, explaining mistakes, writing."""

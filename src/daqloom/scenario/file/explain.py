@@ -23,13 +23,14 @@ def refused(
     option: str = "",
     system: type[BaseModel] = Scenario,
 ) -> ScenarioError:
-    """Return the error for a user: a sentence on the first mistake (where, key, value, what to do),
-    and one on each other mistake as a note. Where: `source`, or `option` for an overridden key."""
+    """Return an error with a sentence on the first mistake, and a note on each other mistake. A
+    sentence names place, key, value and remedy. The place is `source`, or `option` for an
+    overridden key."""
     mistakes = mistakes_of(error)
-    of_keys: dict[str, list[str]] = {}  # a key with several kinds of value has a mistake of each
+    of_keys: dict[str, list[str]] = {}  # a key with alternative types has a mistake for each
     for each in mistakes:
         key = _key_at(each["loc"], system)
-        if _is_across_keys(each):  # a table may have several
+        if _is_across_keys(each):  # a table may have several mistakes
             key += f": {each['ctx']['error']}"
         if key not in of_keys:
             of_keys[key] = [
@@ -40,26 +41,27 @@ def refused(
 
 
 def mistakes_of(error: ValidationError) -> list[ErrorDetails]:
-    """Return the mistakes of an error, without missing keys of tables with a misspelt one."""
+    """Return the mistakes of an error. Missing keys are left out for tables with an unknown key,
+    which may be the missing key misspelt."""
     mistakes = error.errors(include_url=False)
     tables = {each["loc"][:-1] for each in mistakes if each["type"] == "extra_forbidden"}
     return [e for e in mistakes if e["type"] != "missing" or e["loc"][:-1] not in tables]
 
 
 def _is_across_keys(mistake: ErrorDetails) -> bool:
-    """Return whether a mistake is one of a whole table; its sentence begins with a key."""
+    """Return whether a mistake concerns several keys of a table; its sentence begins with a key."""
     return mistake["type"] == "value_error" and isinstance(mistake["input"], dict | BaseModel)
 
 
 def _key_at(place: Sequence[str | int], system: type[BaseModel]) -> str:
-    """Return the dotted name of the key that a place is in."""
+    """Return the dotted name of the key that contains the location of a mistake."""
     names = [str(part) for part in place]
     paths = (".".join(names[:length]) for length in range(1, len(names)))
     return next((path for path in paths if knows(path, system)), ".".join(names))
 
 
 def _apart(mistake: ErrorDetails) -> Iterator[ErrorDetails]:
-    """Return a mistake, and those that the notes of its error are on."""
+    """Yield a mistake, and a further mistake for each note of its error."""
     yield mistake
     for note in getattr(mistake.get("ctx", {}).get("error"), "__notes__", ()):
         yield {**mistake, "ctx": {"error": note}}
@@ -91,7 +93,7 @@ def _sentence(
             return f"{where}{path}: {message}" if path else f"{where}{message}"
         return f"{where}{path} = {_quote(first['input'])} {message}"
     value, dimension = first["input"], dimension_at(first["loc"], system)
-    if dimension and kind in _BOUNDS:  # pydantic compares and reports the bare SI number
+    if dimension and kind in _BOUNDS:  # pydantic reports bare SI numbers
         value = value if isinstance(value, str) else dimension.format(value)
         context = {bound: dimension.format(limit) for bound, limit in context.items()}
     expected = _EXPECTED.get(kind, "is not valid: {msg}").format(msg=first["msg"], **context)
@@ -104,20 +106,20 @@ def _sentence(
 
 
 def meant(value: object, known: Collection[str]) -> str:
-    """Return the end of a sentence about an unknown value: the known one that it may mean."""
+    """Return the end of a sentence on an unknown value: a suggestion of a known value."""
     if not isinstance(value, str):
         return ""
     if absent := synonyms.NOT_SIMULATED.get(value.lower()):
         return f"; {absent}"
     other_name = next((v for v in synonyms.VALUES.get(value.lower(), ()) if v in known), "")
-    # Longer than the known one: "linear-shift", "tcp cubic".
+    # A known value inside the given one: "linear-shift", "tcp cubic".
     inside = max((v for v in known if len(v) > 3 and v in value.lower()), key=len, default="")
     close = other_name or closest(value.lower(), known) or inside
     return f'; did you mean "{close}"?' if close else ""
 
 
 def dimension_at(path: Sequence[str | int], system: type[BaseModel] = Scenario) -> Dimension | None:
-    """Return the dimension of the quantity at a place in the scenario, if it is one."""
+    """Return the dimension (unit) of a key's value; None if the value is no quantity."""
     field = system.model_fields.get(str(path[0])) if path else None
     if field is None or len(path) == 1:
         return dimension_of(field) if field else None
@@ -155,7 +157,7 @@ def _quote(value: object) -> str:
 
 
 def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
-    """Return the end of a sentence about an unknown key: the most similar known one."""
+    """Return the end of a sentence on an unknown key: suggests the most similar known key."""
     known = [named_as(path, key) for key in known_keys(system) if _may_be(path, key)]
     tables = {name.rpartition(".")[0] for name in known} - {""}
     table, _, last = path.rpartition(".")
@@ -173,8 +175,8 @@ def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
 
 
 def _most_similar(path: str, known: Sequence[str], tables: Collection[str]) -> str:
-    """Return the key or table most like a path; empty without one. In a table that is known the
-    last part decides: the table's name would make any of its keys similar."""
+    """Return the key or table most similar to a path, "" if there is none. In a known table only
+    the last part is compared, because a common table name makes any two keys similar."""
     everything = (*known, *sorted(tables))
     table, _, last = path.rpartition(".")
     if table not in tables:
@@ -186,7 +188,7 @@ def _most_similar(path: str, known: Sequence[str], tables: Collection[str]) -> s
 
 
 def _may_be(path: str, key: str) -> bool:
-    """Return whether `path` may mean `key`, which in a table by name begins like it."""
+    """Return whether `path` may mean `key`; a key with a part `*` needs the same first part."""
     return "*" not in key or path.split(".")[0] == key.split(".")[0]
 
 
@@ -198,21 +200,21 @@ def named_as(path: str, key: str) -> str:
 
 
 def knows(path: str, system: type[BaseModel] = Scenario) -> bool:
-    """Return whether a file or an override may set the dotted name."""
+    """Return whether a dotted name is a key that a file or an override may set."""
     plain, by_name = _known(system)
     return path in plain or any(named_as(path, key) == path for key in by_name)
 
 
 @functools.cache
 def _known(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the keys, and those of tables by name."""
+    """Return the plain keys, and the keys with `*` in tables that users name."""
     keys = frozenset(known_keys(model))
     by_name = frozenset(key for key in keys if "*" in key)
     return keys - by_name, by_name
 
 
 def known_keys(model: type[BaseModel] = Scenario, prefix: str = "") -> Iterator[str]:
-    """Return all dotted names that a file or an override may set; `*` stands for any one name."""
+    """Yield all dotted names that a file or an override may set; `*` is a name of the user."""
     for name, field in model.model_fields.items():
         if table := table_of(field):
             yield from known_keys(table, f"{prefix}{name}.")

@@ -1,4 +1,4 @@
-"""Loads a scenario by name or file, with overrides; each mistake is a ScenarioError."""
+"""Loading of a scenario by name or path, with overrides; mistakes raise ScenarioError."""
 
 import re
 from os import PathLike
@@ -19,7 +19,7 @@ LARGEST_SCENARIO_BYTES = 1 << 20
 
 
 def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
-    """Read a scenario by name or by path, without the lengths of a run that it does not give: see
+    """Read a scenario by name or by path. Run durations that the file lacks are not filled in; see
     `daqloom.topology.system.scenarios`. Raises ScenarioError."""
     path = find(scenario)
     document = read_toml(path, LARGEST_SCENARIO_BYTES)
@@ -32,14 +32,14 @@ def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
 
 
 def override(scenario: Scenario, overrides: Overrides) -> Scenario:
-    """Return `scenario` with some keys changed, as `load` does. Raises ScenarioError."""
+    """Return `scenario` with keys overridden and validated as by `load`. Raises ScenarioError."""
     document = scenario.model_dump(mode="json", exclude_unset=True)
     return _build(document, overrides, source=scenario.name, folder=Path.cwd())
 
 
 def find(scenario: str | PathLike[str]) -> Path:
-    """Return the file of a scenario given by name or path; raises ScenarioError if there is
-    none."""
+    """Return the file of a scenario given by name or path. Raises ScenarioError for an unknown
+    name."""
     text = str(scenario)
     path = Path(text)
     if "/" in text or text.endswith(".toml") or not isinstance(scenario, str):

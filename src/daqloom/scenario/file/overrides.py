@@ -18,13 +18,13 @@ from daqloom.scenario.toml import IntegerError, TomlError, parse_toml
 
 _PLACES = ("certificates", "source_files", "sink_files")
 FILE_KEYS = FILES.keys() | {f"measure.{key}" for key in _PLACES}
-"""Keys that name a file or a folder."""
+"""Scenario keys whose value is the name of a file or a folder."""
 
 Overrides = Iterable[str] | Mapping[str, Any]
 
 
 def option_of(overrides: Overrides) -> str:
-    """Return the beginning of a sentence about one of the keys: only text is typed after --set."""
+    """Return the prefix of messages on overrides: "--set " for text, "" for a mapping."""
     return "" if isinstance(overrides, Mapping) else "--set "
 
 
@@ -49,7 +49,7 @@ def parse(overrides: Overrides, system: type[BaseModel] = Scenario) -> dict[str,
 
 
 def _from_here(path: str, value: Any) -> Any:
-    """Return the path of a file in an override, relative to the working folder."""
+    """Return an override's value; a file name, relative to the working folder, becomes absolute."""
     if path not in FILE_KEYS or not isinstance(value, str) or not value:
         return value
     return value if is_scheme(value) or value in shipped_fabrics() else os.path.abspath(value)
@@ -66,17 +66,17 @@ def _split(text: str) -> tuple[str, Any]:
     except IntegerError:
         raise ScenarioError(f"--set {path[:80]} is a whole number of more than 64 bits") from None
     except TomlError:
-        parsed = {}  # text without quotes
-    # More than the one key means that the text smuggled in a line of its own.
+        parsed = {}  # unquoted text
+    # Further keys mean that the text contained a line break and assignments of its own.
     return path, parsed["value"] if parsed.keys() == {"value"} else value
 
 
 def merge(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
-    """Put `changes` (dotted path → value) into a scenario's `document`, and remove what means
-    nothing beside choices that they change."""
+    """Set the keys `changes` (dotted path → value) in a scenario's `document`. Remove other keys
+    that no longer apply, because the changes select another model or protocol."""
     _forget_replaced_models(document, changes)
     for path, value in changes.items():
-        put(document, path, value)  # where there is no such table, validation will say so
+        put(document, path, value)  # validation reports a missing table
     if deciding(Scenario) & changes.keys():
         for path, _ in list(Choices(document, Scenario).without_meaning()):
             if path not in changes:
@@ -84,8 +84,8 @@ def merge(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
 
 
 def meaningless(scenario: Scenario, changes: Mapping[str, Any]) -> dict[str, str]:
-    """Return those of `changes` that mean nothing beside the choices of `scenario` and the other
-    changes: dotted path → a sentence on it."""
+    """Return those of `changes` that do not apply to `scenario` with the other changes, as dotted
+    path → a sentence with the reason."""
     document = scenario.model_dump(mode="json", exclude_unset=True)
     merge(document, changes)
     choices = Choices(document, Scenario)
@@ -101,7 +101,7 @@ def meaningless(scenario: Scenario, changes: Mapping[str, Any]) -> dict[str, str
 
 
 def _forget_replaced_models(document: dict[str, Any], changes: Mapping[str, Any]) -> None:
-    """Remove the numbers of a switch model that an override replaces."""
+    """Remove the numbers of a switch if an override replaces the switch's model."""
     for table in (f"network.switch.{level}" for level in LEVELS):
         if _is_replaced(document, changes, f"{table}.model", "infinite"):
             for key in look(document, table).keys() - COMMON_KEYS:

@@ -99,7 +99,7 @@ def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
 
 
 def _entry(field: FieldInfo) -> type[BaseModel] | None:
-    """Return the table of each entry, where a key is a list of tables."""
+    """Return the model of the entries if a key is a list of tables, else None."""
     entry = (
         (*get_args(field.annotation), None)[0] if get_origin(field.annotation) is tuple else None
     )
@@ -107,7 +107,7 @@ def _entry(field: FieldInfo) -> type[BaseModel] | None:
 
 
 def _choices_of(key: Key | None) -> str:
-    """Return the choices beside which a key means something."""
+    """Return the values of other keys with which a key applies, as text."""
     if key is None:
         return ""
     choices = []
@@ -174,7 +174,7 @@ def _mark(field: FieldInfo) -> str:
 
 
 def _without_none(annotation: Any) -> Any:
-    """Return the type of a value that may be absent."""
+    """Return the type `T` of an annotation `T | None`; other annotations are unchanged."""
     either = get_args(annotation)
     if NoneType not in either or len(either) != 2:
         return annotation

@@ -1,5 +1,5 @@
-"""A resolved scenario as TOML: all keys that apply, with their values; it reads back as the same
-system."""
+"""A resolved scenario as TOML: all keys that apply, with their values. Reading the TOML gives the
+same system."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,8 +20,8 @@ def document_text(document: Mapping[str, Any]) -> str:
 
 
 def assumed_comment(scenario: Scenario) -> str:
-    """Return comment lines for the head of a scenario's text, if any: its assumptions, and the
-    lengths of a run that follow from other keys."""
+    """Return comment lines for the top of a scenario's text, or "": assumed values, and run
+    durations that are derived from other keys."""
     run = scenario.run
     lengths = [key for key in ("duration", "warmup") if key not in run.model_fields_set]
     derived = {f"run.{key}": TIME.format(getattr(run, key)) for key in lengths}
@@ -57,7 +57,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(toml_value(inner) for inner in value) + "]"
     if isinstance(value, str):
-        # TOML's basic strings are JSON's, except that they must escape DEL as well.
+        # TOML's basic strings are like JSON's, but DEL must be escaped.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
     if isinstance(value, bool):
         return "true" if value else "false"

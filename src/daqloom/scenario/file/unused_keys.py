@@ -1,5 +1,5 @@
-"""Keys that a method does not use; a result warns of those that its scenario sets to another value
-than their default. A scenario refuses keys that do not apply, a method what it cannot do."""
+"""Keys that a method ignores; a result warns of those that differ from their defaults. In contrast,
+keys that do not apply to a system are errors, as are systems that a method cannot evaluate."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ class Unused:
     """Keys without effect on a method."""
 
     keys: tuple[str, ...]
-    """Dotted names; `hosts.latency.*` stands for all keys of a table."""
+    """Dotted names; `hosts.latency.*` means all keys of the table."""
     why: str
-    """Reason: what the method takes instead. Warnings name no keys without a reason: no reader
-    expects the method to use them, as the tables of other methods."""
+    """Reason, for the warning. Keys with an empty reason cause no warning, because users do not
+    expect an effect, for example of the table [measure] on a simulation."""
     when: Callable[[Scenario], bool] = lambda _: True
-    """Whether the keys have no effect for a scenario."""
+    """Function that returns whether the method ignores the keys for a given scenario."""
     but: tuple[str, ...] = ()
-    """Keys of these tables that the method does use."""
+    """Exceptions: keys in these tables that the method uses."""
 
     def name(self, path: str) -> str:
-        """Return the entry of `keys` that a key belongs to; empty if there is none."""
+        """Return the entry of `keys` that covers a key, "" if there is none."""
         if path in self.but:
             return ""
         return next((key for key in self.keys if _is_in(path, key)), "")
@@ -50,10 +50,10 @@ def _has_own_network(scenario: Scenario) -> bool:
 
 
 _COUNTED = _keys("network: technology shape racks")
-"""Keys that decide on the number of units."""
+"""Network keys that determine the number of units."""
 _TCP = _keys("transport: congestion static_window")
 _PRICES = Unused(_keys(*(f"network.switch.{level}: cost" for level in LEVELS)), "")
-"""Prices are printed by `daqloom demo` and by reports."""
+"""Prices of switches affect no method; only `daqloom demo` and reports print them."""
 _MACHINE = "the network is that of this machine, unless measure.lab or measure.device is set"
 _MEANS = "closed forms take means"
 
@@ -163,17 +163,17 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
         ),
     ),
 }
-"""Keys without effect, by method."""
+"""Rules on ignored keys, by method."""
 
 
 def rule_for(scenario: Scenario, method: Method, path: str) -> Unused | None:
-    """Return the rule by which the method does not use a key of the scenario; None if it does."""
+    """Return the rule by which a method ignores a key of the scenario, None if it uses the key."""
     rules = (rule for rule in UNUSED[method] if rule.name(path) and rule.when(scenario))
     return next(rules, None)
 
 
 def unused(scenario: Scenario, method: Method) -> Iterator[tuple[str, Unused]]:
-    """Return the keys that the scenario gives and the method does not use."""
+    """Yield the ignored keys that a scenario sets to another value than the default."""
     for path in given(scenario.model_dump(mode="json", exclude_unset=True)):
         rule = rule_for(scenario, method, path)
         if rule and not _is_default(scenario, path):
@@ -181,7 +181,7 @@ def unused(scenario: Scenario, method: Method) -> Iterator[tuple[str, Unused]]:
 
 
 def unused_warnings(scenario: Scenario, method: Method) -> list[str]:
-    """Return a sentence for each reason why keys that the scenario gives are not used."""
+    """Return a warning for each reason, with the keys that the method ignores."""
     named = {(rule.why, rule.name(path)) for path, rule in unused(scenario, method)}
     by_reason: dict[str, list[str]] = {}
     for rule in UNUSED[method]:
@@ -192,7 +192,7 @@ def unused_warnings(scenario: Scenario, method: Method) -> list[str]:
 
 
 def _is_default(scenario: Scenario, path: str) -> bool:
-    """Return whether the value of a key is its neutral default; tables by name have none."""
+    """Return whether the value of a key equals its default."""
     part: Any = scenario
     *tables, name = path.split(".")
     for table in tables:

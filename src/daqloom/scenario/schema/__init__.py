@@ -1,1 +1,1 @@
-"""The tables of a scenario, and what has to fit together across them."""
+"""The tables of a scenario, and checks across tables."""

@@ -18,7 +18,7 @@ _DAQPIPE = When("building.protocol", ("daqpipe",))
 PACKED = When("building.protocol", ("shift", "daqpipe"))
 """Readout units send multi-fragment packets."""
 REQUESTED = When("building.protocol", ("pull", "daqpipe"))
-"""Builder units request the data of a readout unit for an event, which travel together."""
+"""Builder units request fragments; all data of one readout unit for an event travel together."""
 BUILT = When("building.protocol", ("pull", "shift", "daqpipe"))
 """Events are built."""
 
@@ -38,7 +38,7 @@ Group = Annotated[Literal["all", "leaf"] | int, BeforeValidator(_read_group)]
 
 
 class Protocol(Part):
-    """Which protocol, on which the other keys depend."""
+    """The building protocol, which determines the keys that apply."""
 
     protocol: Annotated[
         Literal["pull", "shift", "daqpipe", "none"],
@@ -62,8 +62,8 @@ class Pull(Part):
     concurrent_events: Annotated[int, PULL, ASSUMED] = Field(default=32, ge=1, le=10_000)
     """Number of events that a builder unit collects and processes at the same time."""
     outstanding_fragments: Annotated[int, PULL] = Field(default=0, ge=0, le=1_000_000_000)
-    """Limit on the fragments that a builder unit has requested and not yet received: traffic
-    shaping by the application; 0 = no limit."""
+    """Limit on the fragments that a builder unit has requested but not yet received (traffic
+    shaping by the application); 0: no limit."""
     request_size: Annotated[PositiveBytes, PULL, ASSUMED] = 100
     """Payload of one fragment request (B)."""
 
@@ -79,21 +79,21 @@ class Shift(Part):
         _COUNT,
         ASSUMED,
     ] = "tournament"
-    """Barrier that keeps the nodes of a group in step. neighbour: each node waits for the next one
-    of its group, the last one for the first (builder-paced with one writer: only the last one
-    waits)."""
+    """Barrier that keeps the nodes of a group in step. neighbour: each node waits for the next node
+    of its group, the last node for the first. If builder-paced with one writer, only the last node
+    waits."""
     barrier_group: Annotated[Group, _BARRIER] = "all"
     """Groups of readout units, each with a barrier of its own: all in one group, one group for each
     leaf switch, or groups of this number of consecutive units in the schedule."""
     barrier_slack: Annotated[int, _BARRIER] = Field(default=0, ge=0, le=64)
-    """Number of barriers that a node has reached and that may still be incomplete while it
-    continues (split-phase barriers); 0: it waits at each barrier."""
+    """Number of incomplete barriers that a node may leave behind while it continues (split-phase
+    barriers); 0: the node waits at each barrier."""
     synchronise: Annotated[Literal["always", "adaptive"], _BARRIER] = "always"
-    """Barriers at which a node waits: each one (always), or only some of them while that shortens
-    its rounds, measured at the start and when the length of rounds changes (adaptive)."""
+    """Barriers at which a node waits: all (always), or only some while this shortens its rounds
+    (adaptive). The effect is measured at the start and when the length of rounds changes."""
     pace: Annotated[Literal["schedule", "builder"], SHIFT] = "schedule"
-    """Start of a readout unit's writes: when its phase begins (schedule), or when its builder unit
-    then grants its request (builder)."""
+    """Start of a readout unit's writes: the beginning of the phase (schedule), or the grant of a
+    request that the unit then sends to the builder unit (builder)."""
     writers: Annotated[int, _PACED] = Field(default=1, ge=1, le=MOST_UNITS)
     """Number of readout units that may write to a builder unit at the same time."""
     write_order: Annotated[Literal["arrival", "schedule"], _PACED] = "arrival"
@@ -107,24 +107,25 @@ class Shift(Part):
     """Number of phases whose writes a node may have in flight at the same time; a barrier waits
     until all are complete."""
     dummies: Annotated[Literal["none", "used-ports", "all-ports"], SHIFT, ASSUMED] = "used-ports"
-    """Dummies, slots of the schedule without a node: none; one per port of a leaf that is used on
-    some other leaf (used-ports); one per host of the network without units (all-ports). A table of
-    units has none. A lost unit leaves a dummy unless none."""
+    """Dummies, which are slots of the schedule without a node: none; one for each free port of a
+    leaf if other leaves use the port with this number (used-ports); or one for each host of the
+    network without units (all-ports). With hosts.placement = "table" there are none. Unless none,
+    the slot of a lost unit becomes a dummy."""
     dummy_phases: Annotated[Literal["kept", "skipped"], _COUNT] = "kept"
-    """Length of a phase with a dummy: that of the node's last phase (builder-paced: of its
-    last write to another node), so that the node stays in step (kept), or zero (skipped). At a
-    barrier without slack, except neighbour, it is always zero."""
+    """Length of a phase in which a node's partner is a dummy: the length of the node's last phase
+    (builder-paced: of its last write to another node), so that the node stays in step (kept), or
+    zero (skipped). At a barrier without slack, except neighbour, the length is always zero."""
     window: Annotated[PositiveSeconds, _WINDOW, ASSUMED] = 1e-3
     """Length of a phase (s)."""
     grace: Annotated[Seconds, _WINDOW] = 0.0
-    """Grace period at the end of a window, in which writes may end and none begins (s)."""
+    """Grace period at the end of a window, in which writes may end but not begin (s)."""
     jitter: Annotated[Distribution, SHIFT] = Field(default_factory=Distribution)
     """Delay before a node begins a phase; measured: in addition to the machine's own delay."""
 
     @property
     def keeps_order(self) -> bool:
-        """Whether builder units keep nodes in the order of the schedule, as one writes after the
-        other: behind a phase only the last of a group then waits for its neighbour."""
+        """Whether builder units keep nodes in the order of the schedule, because nodes write one
+        after the other. Then only the last node of a group waits for its neighbour."""
         return self.pace == "builder" and self.writers == 1
 
     @model_validator(mode="after")
@@ -139,17 +140,17 @@ class Daqpipe(Part):
     with credits and parallel sends."""
 
     mode: Annotated[Literal["pull", "push"], _DAQPIPE, ASSUMED] = "pull"
-    """A builder unit requests further fragments as earlier ones arrive (pull), or sends the
-    addresses for all fragments of an event to the readout units at once, which pace their own sends
-    (push)."""
+    """A builder unit requests further fragments when earlier ones arrive (pull). Or it sends the
+    addresses for all fragments of an event at once to the readout units, which limit their own
+    sends (push)."""
     credits: Annotated[int, _DAQPIPE, ASSUMED] = Field(default=4, ge=1, le=4096)
     """Number of events that a builder unit collects at the same time (DAQPIPE's credits)."""
     parallel_sends: Annotated[int, _DAQPIPE, ASSUMED] = Field(default=4, ge=1, le=65_536)
     """Number of fragments of one event in flight at the same time (parallel sends); the streams of
     a readout unit count as one fragment."""
     slot: Annotated[Seconds, _DAQPIPE] = 0.0
-    """Length of a time slot, in which one readout unit alone sends to a builder unit (DAQPIPE's
-    timed variant); "0 s": no slots, fragments are sent as soon as possible (s)."""
+    """Length of a time slot, in which only one readout unit sends to a builder unit (DAQPIPE's
+    timed variant). "0 s": no slots; fragments are sent as soon as possible (s)."""
 
 
 class Building(Daqpipe, Shift, Pull, Protocol):
@@ -157,11 +158,11 @@ class Building(Daqpipe, Shift, Pull, Protocol):
 
     control_size: Annotated[Bytes, PACKED] = Field(default=16, le=4096)
     """Size of each message other than an MFP, in addition to the sizes and offsets that it lists
-    (B). The default is that of daqloom's own event builder."""
+    (B). The default is the size in daqloom's live event builder."""
 
     @property
     def in_words(self) -> str:
-        """Protocol and step in words, for the head of a figure."""
+        """Description of protocol and barrier, for the title of a figure."""
         step = "by time windows"
         if self.change == "count":
             step = "no barrier" if self.barrier == "none" else f"{self.barrier} barrier"

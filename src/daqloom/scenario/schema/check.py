@@ -19,8 +19,8 @@ from daqloom.scenario.validation import value_error
 
 
 def check(scenario: Tables) -> None:
-    """Raise ValueError where tables contradict one another; each further contradiction is a note of
-    the error."""
+    """Raise ValueError if tables contradict each other. Each further contradiction is a note of the
+    error."""
     checks = [_check_run, _check_units]
     if scenario.network.technology == "ethernet":
         checks += [_check_ethernet, _check_classes]
@@ -41,7 +41,7 @@ def check(scenario: Tables) -> None:
 
 
 def _check_mended(scenario: Tables) -> None:
-    """Mended tables order the units of linear shift, folded and placed by rule."""
+    """Check what `routing = "mended"` requires: linear shift, folded units, placement by rule."""
     if scenario.network.routing != "mended":
         return
     rules = {
@@ -91,7 +91,7 @@ def _check_units(scenario: Tables) -> None:
 
 
 def _check_counted(scenario: Tables) -> None:
-    """Racks, pull building and a switch without hosts need numbers of units."""
+    """Check that racks, pull building and a single switch without hosts have numbers of units."""
     protocol, shape = scenario.building.protocol, scenario.network.shape
     needed = {"hosts.count": scenario.hosts.count}
     if protocol != "none":
@@ -160,7 +160,7 @@ def _check_ethernet(scenario: Tables) -> None:
 
 
 def levels(scenario: Tables) -> tuple[str, ...]:
-    """Return the levels of an Ethernet's switches."""
+    """Return the levels of switches in an Ethernet network."""
     return ("core", "tor") if scenario.network.is_racks else ("core", "leaf", "spine")
 
 
@@ -190,7 +190,7 @@ def _check_windows(scenario: Tables) -> None:
 
 
 def _check_switch(scenario: Tables, level: str, connected: int) -> None:
-    """Check one switch; `connected`: the least number of its ports that are cabled."""
+    """Check one switch; `connected` is a lower bound of the number of cabled ports."""
     name, switch = f"network.switch.{level}", scenario.network.switch.at_level(level)
     frame = scenario.network.mtu + FRAME_OVERHEAD_BYTES
     limits = {"buffer": switch.buffer, "port_limit": switch.port_limit}
@@ -267,7 +267,7 @@ def _check_groups(scenario: Tables) -> None:
 
 
 def check_groups(scenario: Tables, nodes: int) -> None:
-    """Raise ValueError where `nodes` hosts have other sources than `event.groups`."""
+    """Raise ValueError if `nodes` hosts do not have as many sources as `event.groups`."""
     listed = sum(group.sources for group in scenario.event.groups)
     readouts, streams = scenario.readouts(nodes), scenario.readout.streams
     if listed and nodes and listed != readouts * streams:
@@ -295,17 +295,17 @@ def _check_flows(scenario: Tables) -> None:
 
 
 _OF_UNITS = (_check_ethernet, _check_event, _check_groups)
-"""Checks of systems that have the units that they need."""
+"""Checks that are skipped if `_check_units` has failed."""
 
 
 def check_possible(scenario: Tables) -> None:
-    """Raise ScenarioError for choices that no method combines yet."""
+    """Raise ScenarioError for a combination of keys that no method supports yet."""
     if choices := impossible(scenario):
         raise ScenarioError(f"{scenario.name}: {choices}")
 
 
 def impossible(scenario: Tables) -> str:
-    """Return a sentence on choices that no method combines yet; empty for possible ones."""
+    """Return a sentence on a combination of keys that no method supports yet, "" if supported."""
     network = scenario.network
     if network.technology != "infiniband":
         return ""

@@ -1,4 +1,5 @@
-"""Choices of a scenario, and the keys that apply with them."""
+"""Dependencies between scenario keys: which keys apply, and with which default, for the values of
+other keys. A key on which others depend is called a choice."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -16,19 +17,19 @@ from daqloom.scenario.synonyms import NOT_SIMULATED
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a table, or a table, and its marks."""
+    """A key or table of a scenario, with its conditions and its kind of default."""
 
     path: str
     field: FieldInfo
     conditions: tuple[When, ...]
-    """Conditions of the key and of the tables around it; their keys are dotted from the root."""
+    """Conditions of the key and of all enclosing tables, with full dotted names of keys."""
     default_with: DefaultWith | None
     assumed: Assumed | None
     guessed: GuessedWhere | None
 
 
 def table_of(field: FieldInfo) -> type[BaseModel] | None:
-    """Return the model of a table; None for a key, and for tables by name."""
+    """Return the model of a field that is a table; None for keys and for tables that users name."""
     annotation = field.annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
@@ -36,7 +37,7 @@ def table_of(field: FieldInfo) -> type[BaseModel] | None:
 
 
 def named_tables(field: FieldInfo) -> type[BaseModel] | None:
-    """Return the model of the tables that a field holds by name, if it holds any."""
+    """Return the model of a field's tables that users name, such as [flows.NAME]; else None."""
     if get_origin(field.annotation) is not dict:
         return None
     model = get_args(field.annotation)[1]
@@ -45,7 +46,7 @@ def named_tables(field: FieldInfo) -> type[BaseModel] | None:
 
 @functools.cache
 def keys_of(model: type[BaseModel]) -> dict[str, Key]:
-    """Return all keys and tables of a scenario by their dotted names, tables by name left out."""
+    """Return all keys and tables of a scenario by dotted name, without tables that users name."""
     return {key.path: key for key in _keys(model, "", ())}
 
 
@@ -62,8 +63,8 @@ def _keys(model: type[BaseModel], prefix: str, around: tuple[When, ...]) -> Iter
 
 
 def _from_root(part: Any, prefix: str) -> Any:
-    """Return a mark of a key in the table `prefix`, or a part of a mark, with dotted names from the
-    root."""
+    """Return a field's metadata, or a part of it, with relative names (".key") of the table
+    `prefix` replaced by full dotted names."""
     if isinstance(part, str):
         return prefix + part[1:] if part.startswith(".") else part
     if isinstance(part, tuple):
@@ -75,13 +76,13 @@ def _from_root(part: Any, prefix: str) -> Any:
 
 
 class Choices:
-    """Choices of a document; some of its keys apply with them, others mean nothing."""
+    """Evaluates for a document which keys apply, and the defaults that depend on other keys."""
 
     def __init__(self, document: Mapping[str, Any], model: type[BaseModel]) -> None:
         self._document = document
         self._keys = keys_of(model)
         self._failing: dict[When, When | None] = {}
-        """Results of `_fails`: most conditions are those of many keys."""
+        """Cached results of `_fails`, because many keys share a condition."""
 
     def value(self, path: str) -> Any:
         """Return the value of a key, or its default."""
@@ -89,7 +90,7 @@ class Choices:
         return self.default(self._keys[path]) if value is ABSENT else value
 
     def default(self, key: Key) -> Any:
-        """Return the default of a key with these choices."""
+        """Return the default of a key, given the document's other keys."""
         if mark := key.default_with:
             choice = self.value(mark.key)
             holds = mark.when is None or self.fails(mark.when) is None
@@ -100,13 +101,13 @@ class Choices:
         return {} if named_tables(key.field) else key.field.get_default(call_default_factory=False)
 
     def unmet(self, path: str) -> When | None:
-        """Return a condition of a key that does not hold; None if it applies."""
+        """Return a condition of a key that does not hold; None if the key applies."""
         found = map(self.fails, self._keys[path].conditions)
         return next((condition for condition in found if condition is not None), None)
 
     def fails(self, condition: When) -> When | None:
-        """Return the condition that does not hold: this one, or one of its choice; None if all
-        do."""
+        """Return the condition that does not hold: this one, or one of the key that it tests. None
+        if all hold."""
         if condition not in self._failing:
             self._failing[condition] = self._fails(condition)
         return self._failing[condition]
@@ -119,18 +120,18 @@ class Choices:
         value = self.value(condition.key)
         annotation = self._keys[condition.key].field.annotation
         if get_origin(annotation) is Literal and value not in get_args(annotation):
-            return None  # the mistake is in the choice
+            return None  # the tested key is invalid
         holds = value in condition.among if condition.among else is_something(value)
         return None if holds else condition
 
     def without_meaning(self) -> Iterator[tuple[str, When]]:
-        """Yield the keys that the document gives and that mean nothing, each with its reason."""
+        """Yield the document's keys that do not apply, each with a condition that does not hold."""
         for path in given(self._document):
             if path in self._keys and (condition := self.unmet(path)) is not None:
                 yield path, condition
 
     def refusal(self, path: str, condition: When) -> str:
-        """Return a sentence on a key that means nothing."""
+        """Return an error sentence on a key that does not apply."""
         if absent := NOT_SIMULATED.get(str(self.value(path)).lower()):
             return f"{path} means nothing here: {absent}; leave it out"
         value = self.value(condition.key)
@@ -142,7 +143,7 @@ class Choices:
         )
 
     def with_defaults(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the document with the defaults that depend on choices, and the keys of these."""
+        """Return the document with defaults that depend on other keys, and the added names."""
         whole = copy_of(self._document)
         filled = []
         for path, key in self._keys.items():
@@ -156,7 +157,7 @@ class Choices:
 
 
 def is_something(value: object) -> bool:
-    """Return whether a value, as a file has it, is neither 0 nor empty."""
+    """Return whether a value in the notation of a file is neither 0 nor empty."""
     if isinstance(value, str):  # "0 B", "0 b/s"
         return value.strip() not in ("", "0") and not value.strip().startswith(("0 ", "0.0 "))
     return bool(value)
@@ -164,7 +165,7 @@ def is_something(value: object) -> bool:
 
 @functools.cache
 def deciding(model: type[BaseModel]) -> frozenset[str]:
-    """Return the keys on which others depend."""
+    """Return the keys whose values determine whether other keys apply, or their defaults."""
     return frozenset(
         mark.key
         for key in keys_of(model).values()
@@ -173,7 +174,7 @@ def deciding(model: type[BaseModel]) -> frozenset[str]:
 
 
 def assumptions(scenario: Part) -> Iterator[tuple[str, str]]:
-    """Yield key and value, as text, of each marked default of `scenario` that is used."""
+    """Yield (key, value as text) for each guessed default that `scenario` uses."""
     document = scenario.model_dump(mode="json", exclude_unset=True)
     set_keys, choices = set(given(document)), Choices(document, type(scenario))
     for path, key in keys_of(type(scenario)).items():

@@ -1,4 +1,4 @@
-"""Distribution of a time: of latency, response, jitter, processing or acknowledgement."""
+"""Distribution of a random time: a latency, response, jitter, processing or acknowledgement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind = Literal["fixed", "exponential", "gaussian", "uniform", "histogram"]
 
 
 class Distribution(Part):
-    """A time with a mean, or as it was measured."""
+    """A random time, given by mean and spread or by a measured histogram."""
 
     kind: Kind = "fixed"
     """Distribution of the time."""
@@ -36,8 +36,8 @@ class Distribution(Part):
 
     @property
     def measured(self) -> tuple[list[float], list[float]] | None:
-        """Times of the file (s), less `less`, and the count of each; None unless the distribution
-        is a histogram."""
+        """Times of the file minus `less` (s), and their counts; None unless `kind` is
+        "histogram"."""
         if self._measured is None:
             return None
         values_s, counts = self._measured
@@ -52,7 +52,7 @@ class Distribution(Part):
         return float(sum(map(operator.mul, values_s, counts)) / sum(counts))
 
     def digest(self) -> str:
-        """Digest of what was measured; empty without a file."""
+        """Return the digest of the measured histogram, "" without a file."""
         return inputs.digest(*(self._measured or ()))
 
     @model_validator(mode="after")

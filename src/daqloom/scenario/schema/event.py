@@ -1,4 +1,4 @@
-"""[event]: what there is to build: sizes and arrivals of events, and the fragments of sources."""
+"""[event]: sizes and arrivals of events, and fragments of sources."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def _read_share(value: object) -> object:
 Share = Annotated[Literal["equal"] | tuple[float, ...], BeforeValidator(_read_share)]
 
 WIDEST_GAUSSIAN = 1 / 3
-"""Zero is then three standard deviations below the mean: cutting there does not shift it."""
+"""Largest relative standard deviation of gaussian sizes. Zero is then three standard deviations
+below the mean, so that cutting negative sizes does not shift the mean."""
 SHORTEST_BUNCH_SPACING_S = 1e-9
 LONGEST_BUNCH_SPACING_S = 1e-6
 
@@ -41,8 +42,8 @@ NOMINAL_FILLING = "3(2(3(72b 8e) 30e) 4(72b 8e) 31e) 3(3(72b 8e) 30e) 81e"
 
 
 class LeakyBucket(Part):
-    """One complex dead time. A bucket that ATLAS writes X/R (X triggers, one leaks every R
-    crossings) has X triggers and a window of X · R."""
+    """One complex dead time of the trigger. ATLAS writes X/R for a bucket of X triggers from which
+    one leaks every R crossings; its `window` is X · R."""
 
     triggers: int = Field(ge=1, le=1_000_000)
     """Capacity of the bucket, in triggers."""
@@ -76,7 +77,7 @@ class Lhc(Part):
 
     @property
     def pattern(self) -> bytes:
-        """One byte per crossing of the filling scheme: 1 with colliding bunches, 0 empty."""
+        """One byte per bunch crossing in the filling scheme: 1 with colliding bunches, else 0."""
         return self._pattern
 
     @model_validator(mode="after")

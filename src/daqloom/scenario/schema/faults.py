@@ -1,4 +1,4 @@
-"""[faults]: breakage all the time, and during a run."""
+"""[faults]: cables broken during the whole run, and faults injected during the run."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ class Kind(NamedTuple):
     ways: tuple[str, ...]
     """How it can break."""
     breaks: Literal["links", "host", "node"] = "links"
-    """Broken parts: links of the network, a host with its links, or a part of a node."""
+    """Broken components: links of the network, a host with its links, or a part of a node."""
     unmeasured: str = ""
-    """Reason why a measurement cannot break it, and what can be broken instead; empty: it can."""
+    """Reason why a measurement cannot break it, with an alternative; empty if it can."""
 
 
 KINDS: Mapping[str, Kind] = {
@@ -63,11 +63,11 @@ class Fault(Part):
     """Number of different parts to draw where `which` is empty."""
     how: Literal["down", "one-way", "degraded", "stopped", "slow"] = "down"
     """Effect of the fault. down: the part fails (units are killed, a card sends no
-    acknowledgements). Cables also: one-way, which loses all packets towards the end that `which`
-    names or that is drawn, or degraded. Units also: stopped or slow."""
+    acknowledgements). Cables may also be degraded, or one-way: all packets are lost towards the end
+    that `which` names or that is drawn. Units may also be stopped or slow."""
     at: Seconds = 0.0
-    """Begin of the fault, from the start of the run; measured: from the time when all units build
-    for the first time (s)."""
+    """Begin of the fault, counted from the start of the run; in measurements from the time when all
+    units first build events (s)."""
     lasts: Seconds = 0.0
     """Duration of the fault; "0 s": until the end of the run. A killed unit returns when the run
     control has restarted it (s)."""
@@ -87,7 +87,7 @@ class Fault(Part):
     """Factor by which the processor of a slow unit is slower."""
 
     def times(self) -> list[tuple[float, float]]:
-        """Return when it breaks and when it is mended (s); infinity: never."""
+        """Return the times of break and repair (s); infinity if it is never repaired."""
         length = self.lasts or float("inf")
         begins = (self.at + number * self.period for number in range(self.repeats))
         return [(begin, begin + length) for begin in begins]
@@ -99,7 +99,8 @@ class Fault(Part):
 
     @property
     def loses_units(self) -> bool:
-        """Whether units are lost, if their run control notices."""
+        """Whether units are lost if the fault lasts long enough for the run control to detect
+        it."""
         return self.what == "host" or (self.what == "unit" and self.how in ("down", "stopped"))
 
     @model_validator(mode="after")
@@ -127,7 +128,7 @@ class Fault(Part):
 
 
 class Faults(Part):
-    """[faults]: breakage all the time, and during a run."""
+    """[faults]: cables broken during the whole run, and faults injected during the run."""
 
     cables: Annotated[int, CABLED] = Field(default=0, ge=0, le=100_000)
     """Number of cables between switches, drawn at random, that are broken during the whole run;
@@ -145,15 +146,15 @@ class Faults(Part):
     its next port towards the host (on Ethernet, the port leaves its ECMP group); or sweep: the
     subnet manager recomputes all tables."""
     detection: Annotated[PositiveSeconds, _INJECTED, ASSUMED] = 1e-3
-    """Time from a break until both ends of the link have detected it and drop the packets queued
-    for it (s)."""
+    """Time from a break until both ends of the link have detected it, and drop the packets queued
+    for the link (s)."""
     sweep: Annotated[Seconds, _INJECTED, ASSUMED] = 0.1
     """Time from the detection until all switches have the subnet manager's new tables; OpenSM takes
     0.04 s for 72 hosts, 0.1 s for 360 and 0.25 s for 800 (s)."""
 
     def drawn(self, name: str, among: Sequence[T]) -> list[T]:
-        """Return the things among which the fault `name` breaks, drawn by the seed without regard
-        to other faults. Raises ScenarioError where they are too few."""
+        """Return the items that the fault `name` breaks, drawn with the seed and independent of
+        other faults. Raises ScenarioError if there are too few items."""
         count = self.injected[name].count
         if count > len(among):
             raise ScenarioError(

@@ -1,5 +1,5 @@
-"""[flows.NAME]: messages without event building, as of load generators and benchmarks; alone, or
-background traffic beside a building protocol."""
+"""[flows.NAME]: messages of load generators and benchmarks, alone or as background traffic of an
+event builder."""
 
 from typing import Annotated, Literal, Self
 
@@ -16,11 +16,11 @@ RANDOM = "random"
 """A destination: any other node, drawn for each message."""
 
 FlowName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_length=40)]
-"""A name that is part of dotted names of keys and metrics."""
+"""Name of a flow or fault, which becomes a part of dotted names of keys and metrics."""
 
 
 class Flow(Part):
-    """A flow: messages of one size, from one host or all, to one host or any other."""
+    """A flow: messages of one size, from one or all hosts, to one or a random other host."""
 
     source: Host
     """Sending host, by its name or number; "every": each numbered host. Numbers begin at 0 and

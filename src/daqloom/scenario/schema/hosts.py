@@ -1,4 +1,4 @@
-"""[hosts]: where units are, what hosts take time for, and how they send."""
+"""[hosts]: placement of units, time costs of hosts, and scheduling of their ports."""
 
 from typing import Annotated, Literal
 
@@ -26,7 +26,7 @@ MOST_HOSTS = 8192
 
 
 BY_RULE = When("hosts.placement", ("fill", "spread"), or_without=True)
-"""Marks the keys that a table of units replaces."""
+"""Condition of keys that do not apply with a table of units (`hosts.placement = "table"`)."""
 
 
 def _host(value: object) -> int | str:
@@ -44,7 +44,7 @@ class UnitPlace(Part):
     """An entry of `hosts.units`: one unit's role and host."""
 
     unit: int = Field(ge=0, le=50_000)
-    """Number of the unit, which is its place in the schedule; all numbers from 0 are given once."""
+    """Number of the unit, also its place in the schedule. Each number from 0 occurs once."""
     role: Literal["readout", "builder", "both", "spare"] = "both"
     """Readout unit, builder unit, both (folded), or a spare host: it has no unit until the units of
     a lost host move there. Spares have the last numbers."""
@@ -65,12 +65,12 @@ class UnitPlace(Part):
         return self.role in ("builder", "both")
 
     def __str__(self) -> str:
-        """Return the host, and its adapter, as the network names them."""
+        """Return host and adapter with their names in the network."""
         return f"{self.host} {self.adapter}" if self.adapter else str(self.host)
 
 
 class HostTimes(Part):
-    """Where the hosts of the units are, and what they take time for."""
+    """Placement of units on hosts, and the time costs of hosts."""
 
     count: Annotated[int, When("building.protocol", ("none",)), BY_RULE] = Field(
         default=0, ge=0, le=MOST_HOSTS

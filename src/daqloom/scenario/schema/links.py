@@ -20,9 +20,9 @@ from daqloom.scenario.schema.part import (
 )
 
 FRAME_OVERHEAD_BYTES = 18
-"""Ethernet header (14) and frame check sequence (4): buffered with the frame."""
+"""Ethernet header (14) and frame check sequence (4), which a switch buffers with the frame."""
 WIRE_OVERHEAD_BYTES = 20
-"""Preamble (8) and inter-frame gap (12): they take time on the wire and are never buffered."""
+"""Preamble (8) and inter-frame gap (12), which take time on the wire but are not buffered."""
 
 
 MOST_BUCKET = 1 << 30
@@ -33,7 +33,7 @@ MOST_PORTS = 1023
 
 
 class RackLink(Part):
-    """Links of a kind in a rack or farm."""
+    """Links of one kind in a rack or farm."""
 
     rate: Annotated[BitRate, ASSUMED]
     """Rate of each link, in each direction (b/s)."""
@@ -65,7 +65,7 @@ class AccessLink(RackLink):
 
 
 class LevelLink(Part):
-    """[network.links.host], …: cables of a level, where they differ from the others."""
+    """Rate and delay of the cables of one level (host, spine, core) that differ from the others."""
 
     rate: PortRate = 0
     """Data rate of these cables; "0 b/s": not overridden (b/s)."""
@@ -81,7 +81,7 @@ class NamedLink(LevelLink):
 
 
 class Cable(Part):
-    """An entry of `network.cables`: one cable, or several alike side by side."""
+    """An entry of `network.cables`: one cable, or several equal parallel cables."""
 
     ends: tuple[NodeName, NodeName] = Field(strict=False)
     """Nodes at both ends: a switch as "leaf0" (its next free port) or "leaf0 port 3", a host by its
@@ -93,7 +93,7 @@ class Cable(Part):
 
 
 class Links(Part):
-    """[network.links]: on racks, source NIC – core – ToR – builder NIC; elsewhere, each cable."""
+    """[network.links]: racks: source NIC – core – ToR – builder NIC; elsewhere: all cables."""
 
     source: Annotated[SourceLink, RACKS] = Field(default_factory=SourceLink)
     """Source to core."""
@@ -127,6 +127,6 @@ class Links(Part):
 
     @property
     def are_alike(self) -> bool:
-        """Return whether no cable differs from the others by a table or an entry."""
+        """Whether no key overrides rate or delay for some of the cables."""
         plain = LevelLink()
         return not self.named and self.host == self.spine == self.core == plain

@@ -23,7 +23,7 @@ MOST_CORES = 4096
 HEARTBEATS_PER_TIMEOUT = 3
 WHEREABOUTS = frozenset({"hosts", "bind", "network", "port", "certificates"})
 WHEREABOUTS |= {"sink_files", "prometheus_port"}
-"""Keys of places, which do not change what is measured."""
+"""Keys on locations (hosts, addresses, folders), which do not affect the measured system."""
 
 
 TransportName = Annotated[
@@ -66,7 +66,7 @@ Cores = Annotated[
 
 
 def cores(text: str) -> list[int]:
-    """Return the processor cores of "0-3,8", in that order; none for another text."""
+    """Return the processor cores in text such as "0-3,8", in that order; none if invalid."""
     found: list[int] = []
     for part in text[:1000].split(","):
         match = re.fullmatch(r"\s*([0-9]{1,4})(?:-([0-9]{1,4}))?\s*", part)
@@ -80,12 +80,12 @@ def cores(text: str) -> list[int]:
 
 
 Host = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@:-]*$", max_length=253)]
-"""Name of a host, which ssh cannot take for an option: it begins with a letter, digit or
-underscore."""
+"""Name of a host. It begins with a letter, digit or underscore, so that ssh cannot mistake it for
+an option."""
 
 
 class Measure(Part):
-    """[measure]: keys of a measurement alone."""
+    """[measure]: keys that only measurements use."""
 
     transport: TransportName = "shm"
     """"shm": units of one machine write into each other's memory; "tcp": kernel sockets, one
@@ -214,7 +214,7 @@ class Measure(Part):
 
     @property
     def has_lab(self) -> bool:
-        """Whether the scenario's own network is made for the measurement."""
+        """Whether the measurement creates the scenario's network on this machine (laboratory)."""
         return self.lab != "none"
 
     @property
@@ -249,7 +249,7 @@ class Measure(Part):
         return self.checksums == "always" or (self.checksums == "auto" and by_default)
 
     def bearing(self) -> dict[str, Any]:
-        """Return the keys that affect a result and differ from their defaults, as JSON."""
+        """Return the keys that affect a result and differ from their defaults, as a JSON object."""
         usual = Measure().model_dump(mode="json")
         mine = self.model_dump(mode="json", exclude=set(WHEREABOUTS))
         return {key: value for key, value in mine.items() if value != usual[key]}

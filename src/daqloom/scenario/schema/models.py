@@ -1,4 +1,4 @@
-"""The scenario: a system, described once for every method."""
+"""The scenario: one description of a system for all methods."""
 
 import hashlib
 import json
@@ -18,15 +18,13 @@ from daqloom.scenario.validation import validated
 
 
 class Scenario(Tables):
-    """An event-building system, as a scenario file describes it to all methods: five choices, each
-    of which goes with each as far as the methods can.
-
-    Values are SI numbers: whole bytes, bits per second, seconds, hertz. The lengths of a run that
-    the file does not give are those of `daqloom.topology.system.scenarios.settled`.
-    """
+    """An event-building system as a scenario file describes it: events, building protocol, units
+    and hosts, transport, network. Methods support most combinations of these five. Values are SI
+    numbers: whole bytes, bits per second, seconds, hertz.
+    `daqloom.topology.system.scenarios.settled` fills in run durations that the file lacks."""
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """See pydantic, which takes Ctrl-C in the middle for a mistake of ours."""
+        """See pydantic; Ctrl-C, which pydantic would turn into an error, stays Ctrl-C."""
         try:
             return super().model_dump(**options)
         except PydanticSerializationError as error:
@@ -35,7 +33,7 @@ class Scenario(Tables):
             raise
 
     def document(self) -> dict[str, Any]:
-        """Return the keys that apply, as JSON and as a file would have them."""
+        """Return the keys that apply, as a JSON object with the structure of a scenario file."""
         document = self.model_dump(mode="json")
         switches, given = document["network"]["switch"], self.network.switch
         for name in LEVELS:
@@ -47,8 +45,8 @@ class Scenario(Tables):
         return without_empty_tables(document)
 
     def content(self) -> dict[str, Any]:
-        """Return all that affects a result, as JSON: all keys except name, title, description and
-        seed; files by the digest of their content."""
+        """Return all keys that affect a result, as a JSON object. Name, title, description and seed
+        are left out; files are represented by a digest of their content."""
         content = self.document()
         for key in ("name", "title", "description"):
             content.pop(key, None)
@@ -56,19 +54,19 @@ class Scenario(Tables):
         for path in set(given(content)) & FILES.keys():
             put(content, path, FILES[path](self))
         if not (measure := self.measure.bearing()):
-            del content["measure"]  # the same scenario whether measured or not
+            del content["measure"]  # defaults do not change the hash
         else:
             content["measure"] = measure
         return content
 
     def hash(self) -> str:
-        """SHA-256 of `content`; results give the seed separately."""
+        """Return the SHA-256 of `content`, without the seed, which results record separately."""
         canonical = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def assumed(self) -> dict[str, str]:
-        """Return keys that affect a result, were not given and have no neutral default: key → value
-        as text, such as `{"network.links.uplink.rate": "800 Gb/s"}`."""
+        """Return the guessed defaults that affect a result, as key → value text, such as
+        `{"network.links.uplink.rate": "800 Gb/s"}`."""
         return dict(assumptions(self))
 
     @model_validator(mode="wrap")
@@ -86,7 +84,8 @@ class Scenario(Tables):
             choices = Choices(data, cls)
         document, filled = choices.with_defaults()
         scenario = validated(handler, document, refusals)
-        # Values from the choices were not set by the user: others may replace them.
+        # Defaults that depend on other keys count as not given, so that a later override may change
+        # them.
         for path in filled:
             _unset(scenario, path, data)
         return scenario
@@ -108,11 +107,11 @@ FILES: dict[str, Callable[[Scenario], str]] = {
     "readout.card.spike.file": lambda s: s.readout.card.spike.digest(),
     "building.jitter.file": lambda s: s.building.jitter.digest(),
 }
-"""Keys that name a file that affects a result, and the digest of its content."""
+"""Keys that name a file with effect on results, and functions for the digest of its content."""
 
 
 def _unset(scenario: Scenario, path: str, document: Mapping[str, Any]) -> None:
-    """Let a key, and tables around it that `document` does not have, count as not given."""
+    """Mark a key as not given, together with enclosing tables that `document` lacks."""
     part: Any = scenario
     table: Any = document
     for name in path.split("."):

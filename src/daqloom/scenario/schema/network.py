@@ -1,4 +1,4 @@
-"""[network]: over what: technology, shape, and what both have of switches and cables."""
+"""[network]: technology, shape, switches and cables."""
 
 import hashlib
 from pathlib import Path
@@ -40,7 +40,7 @@ _ONE_SWITCH = When(".shape", ("one-switch",))
 
 
 class Shape(Part):
-    """Which technology and shape, on which the other keys depend."""
+    """Technology and shape of the network, which determine the other keys that apply."""
 
     technology: Annotated[Literal["ethernet", "infiniband"], ASSUMED] = "ethernet"
     """Technology of links and switches."""
@@ -99,8 +99,8 @@ class Network(FatTree, Shape):
     """Forwarding tables: imported, d-mod-k, minimal, minimal:TIE; on Ethernet also ecmp (a hash of
     the flow selects one of the shortest paths). Default: ecmp on Ethernet, else the tables of the
     dumps, minimal for shape cables, and d-mod-k for others. For linear shift with folded units also
-    mended: tables and an order of builder units computed for the working cables, or the default
-    where it is as good."""
+    mended: tables and an order of builder units computed for the working cables, or the default if
+    it is as good."""
     hash_seed: Annotated[Literal["per-switch", "common"], ETHERNET, _ECMP] = "per-switch"
     """Seed of the ECMP hash: one per switch, or one for all switches (common). With a common seed
     the switches of two levels select alike, so some links stay unused (polarisation). Both change
@@ -114,12 +114,12 @@ class Network(FatTree, Shape):
 
     @property
     def is_racks(self) -> bool:
-        """Return whether the shape is a rack, or a farm of them."""
+        """Whether the shape is a rack or a farm (several racks)."""
         return self.shape in ("rack", "farm")
 
     @property
     def spreads(self) -> bool:
-        """Return whether switches take one of several ways by a hash of the flow (ECMP)."""
+        """Whether switches select one of several paths by a hash of the flow (ECMP)."""
         by_hash = self.technology == "ethernet" and self.routing in ("", "ecmp")
         return self.is_racks or (by_hash and self.shape != "one-switch")
 
@@ -131,12 +131,12 @@ class Network(FatTree, Shape):
 
     @property
     def folder(self) -> Path:
-        """The folder of the dumps, or the one file."""
+        """The folder of the dumps, or a single file."""
         return shipped_fabrics().get(self.dumps, Path(self.dumps))
 
     def digest(self) -> str:
-        """The digest of the dumps' content; empty where there are none. Raises ScenarioError where
-        they cannot be read."""
+        """Return a digest of the dumps' content, "" for other shapes. Raises ScenarioError if they
+        cannot be read."""
         if self.shape != "imported":
             return ""
         digest = hashlib.sha256()
@@ -170,7 +170,7 @@ class Network(FatTree, Shape):
         return self
 
     def _take_radix(self) -> None:
-        """Take as many ports as the fullest switch needs, if that is more than the default."""
+        """Set the number of ports to that of the fullest switch, if larger than the default."""
         needed = max(
             self.hosts_per_leaf + self.spines * self.spine_links,
             self.leaves * self.spine_links + self.cores * self.core_links,

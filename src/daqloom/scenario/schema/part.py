@@ -26,8 +26,8 @@ def items(most: int) -> Any:
 
 
 def meanings(table: type[BaseModel]) -> dict[str, str]:
-    """Return what each key of a table means: the text below its declaration, which pydantic would
-    read at every start."""
+    """Return the description of each key of a table: the string below its declaration. Pydantic
+    would parse these strings at every start."""
     found = {key: field.description or "" for key, field in table.model_fields.items()}
     for base in reversed(table.__mro__):
         if issubclass(base, BaseModel) and base is not BaseModel:
@@ -41,26 +41,23 @@ def meanings(table: type[BaseModel]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class When:
-    """Marks a key, or a table, that a scenario has only beside some choices.
-
-    `key` is that of the choice, dotted from the root of the file, or with a dot in front that of
-    the same table. The mark holds where its value is one of `among`, or, if that is empty, is
-    neither 0 nor empty, and where the choice itself is a key of the scenario. A key that does not
-    apply is refused, and neither shown nor part of the digest.
-    """
+    """Marks a key or table that applies only with some values of another key. `key` is the dotted
+    name of the other key; a leading dot means a key in the same table. The condition holds if `key`
+    applies and its value is in `among` or, if `among` is empty, is neither 0 nor empty. A key that
+    does not apply is rejected in a file, not shown, and not part of the scenario's hash."""
 
     key: str
     among: tuple[str, ...] = ()
     or_without: bool = False
-    """Holds also where the choice itself is no key of the scenario."""
+    """Whether the condition also holds if `key` itself does not apply."""
     or_with: str = ""
-    """Holds also where this key, dotted likewise, is neither 0 nor empty."""
+    """A further dotted key: the condition also holds if its value is neither 0 nor empty."""
 
 
 @dataclass(frozen=True)
 class DefaultWith:
-    """Gives a key another default beside some choices: the value of `key`, as of `When` → text or
-    number as in a file."""
+    """Gives a key a default that depends on another key: `values` maps values of `key` (dotted as
+    in `When`) to the default, as text or number in a file."""
 
     key: str
     values: Mapping[str, object]
@@ -70,8 +67,8 @@ class DefaultWith:
 
 @dataclass(frozen=True)
 class GuessedWhere:
-    """Gives a key another default, listed as assumed, where a test of the scenario holds. The test
-    takes a function that returns the value of each key, as in a file."""
+    """Gives a key another default, listed as assumed, if a test of the scenario holds. The argument
+    of the test is a function that returns the value of a key in the notation of a file."""
 
     holds: Callable[[Callable[[str], object]], bool]
     where: str
@@ -82,14 +79,15 @@ class GuessedWhere:
 
 @dataclass(frozen=True)
 class Assumed:
-    """Marks a key whose default is a guess at the user's system, listed as assumed if not given.
-    Neutral defaults are not marked: those that switch something off (no cost, no limit), and those
-    of a standard or an operating system."""
+    """Marks a key whose default is a guess at the user's system; results list it as assumed if the
+    key is not given. Neutral defaults have no mark: they switch something off (no cost, no limit)
+    or come from a standard or an operating system."""
 
     unless_given: str = ""
-    """A key, dotted as in `When`, which determines the value where it is given."""
+    """Another key, dotted as in `When`; if given, it determines the value, which is then no
+    guess."""
     when: tuple[When, ...] = ()
-    """Choices with which the default is a guess; the key may apply beside others too."""
+    """Conditions under which the default is a guess; the key may also apply under others."""
 
 
 ASSUMED = Assumed()

@@ -1,4 +1,4 @@
-"""Parts of a system, by which metrics are declared."""
+"""Parts of a system: flags that declare for which systems a method provides a metric."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 class Parts(Flag):
-    """Parts of a system, which `_WORDS` describes. A method gives a metric of systems with one of
-    the parts that the metric names for it."""
+    """Parts of a system, described in `_WORDS`. A metric declares parts for each method; the method
+    provides the metric for systems with at least one of these parts."""
 
     NONE = 0
     PULL = auto()
@@ -40,14 +40,14 @@ class Parts(Flag):
     DEVICE = auto()
     LAB = LAB_RACKS | LAB_TREES
     BUILDERS = SHIFT | DAQPIPE
-    """Event builders of multi-fragment packets."""
+    """Protocols that send multi-fragment packets."""
     REQUESTED = PULL | DAQPIPE
-    """An event is assigned to a builder unit, which then collects it."""
+    """Protocols that assign an event to a builder unit, which then collects its fragments."""
     BUILT = PULL | BUILDERS
     ON_PATHS = PHASES | CREDITS
-    """Multi-fragment packets by RDMA on paths that no hash decides."""
+    """Multi-fragment packets by RDMA on fixed paths (no ECMP hash)."""
     ALONE = INCAST | CREDITS
-    """There is a closed form of an event alone in the network."""
+    """Systems with a closed form for the latency of an event alone in the network."""
     ANALYSED = INCAST | ON_PATHS
     EVERY = BUILT | FLOWS
 
@@ -91,10 +91,10 @@ _ON_FIXED_PATHS = {"shift": Parts.PHASES, "daqpipe": Parts.CREDITS}
 
 
 def regroups(scenario: Tables) -> bool:
-    """Return whether a simulation has a run control: units are killed or stopped, or their hosts
-    fail, and those of the protocol can go on without them; something else breaks, in a run that
-    is long enough for units to be unreachable or to stall; or another schedule goes with other
-    tables."""
+    """Return whether a simulation includes a run control, which regroups units. This requires a
+    protocol that continues without lost units, and one of three causes. Units or hosts fail;
+    another fault occurs in a run longer than the fault timeout, so that units may be unreachable or
+    stall; or new forwarding tables require a new schedule."""
     protocol = scenario.building.protocol
     injected = scenario.faults.injected.values()
     is_long = scenario.run.duration > scenario.measure.fault_timeout
@@ -108,15 +108,15 @@ def regroups(scenario: Tables) -> bool:
 
 
 def is_mended(scenario: Tables) -> bool:
-    """Return whether a sweep during a run brings tables that go with another schedule."""
+    """Return whether a subnet manager's sweep in the run installs tables with another schedule."""
     faults = scenario.faults
     is_swept = bool(faults.injected) and faults.routing == "sweep"
     return scenario.network.routing == "mended" and is_swept
 
 
 def _is_incast(scenario: Tables) -> bool:
-    """Return whether the closed forms of incast are about the buffers of the system: pull building
-    alone, over TCP in one rack."""
+    """Return whether the closed forms of incast describe the system: pull building without other
+    flows, over TCP in one rack."""
     network = scenario.network
     return (
         scenario.building.protocol == "pull"

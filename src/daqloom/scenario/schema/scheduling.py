@@ -1,4 +1,4 @@
-"""How a port of Ethernet shares its wire among classes of frames."""
+"""Scheduling of an Ethernet port: shares of the link for classes of frames."""
 
 from typing import Annotated, Literal, Self
 
@@ -7,12 +7,12 @@ from pydantic import Field, model_validator
 from daqloom.scenario.schema.part import ETHERNET, Part, When, items
 
 CLASSES = 8
-"""Service levels below this are the classes of Ethernet frames (802.1p, 802.1Q)."""
+"""Number of classes of Ethernet frames (802.1p, 802.1Q); a service level from 0 to 7 is a class."""
 MOST_WEIGHT = 1000
 
 
 class Scheduling(Part):
-    """Keys of all that has ports: switches, by level or name, and hosts."""
+    """Keys common to switches and hosts, which have ports."""
 
     scheduling: Annotated[Literal["fifo", "strict", "weighted"], ETHERNET] = "fifo"
     """Order in which a port sends frames: in the order of arrival (fifo), the highest class first

@@ -1,8 +1,6 @@
-"""[network.switch]: the switches; of Ethernet, the packet buffers of each level.
-
-A model is an architecture of the buffer; products are models with their numbers filled in.
-Sources: "Buffer benchmarking for the ATLAS HL-LHC DAQ network" for sizes, cells and relative cost.
-"""
+"""[network.switch]: InfiniBand switches, and packet buffers of Ethernet switches for each level. A
+model is a buffer architecture, or a switch product, which also sets the buffer's numbers. Sources:
+"Buffer benchmarking for the ATLAS HL-LHC DAQ network" for sizes, cells and relative cost."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
@@ -59,14 +57,14 @@ _VOQ: dict[str, Any] = {"buffer": "8 GB", "port_limit": "0 B"}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "infinite": {},
     "shared-memory": _SHARED_MEMORY,
-    # 48 × 25 GbE and 8 × 100 GbE; 5 MB dedicated, 27 MB shared. Alpha is not in the paper: 1 is
-    # our assumption.
+    # 48 × 25 GbE and 8 × 100 GbE; 5 MB dedicated, 27 MB shared. The paper gives no alpha; 1 is
+    # assumed.
     "qfx5120-48y": _SHARED_MEMORY | {"dedicated": "5 MB", "ports": 56, "cost": 1.0},
     "voq": _VOQ,
     "acx7100-48l": _VOQ | {"cost": 2.5},
     "drop-tail": {"buffer": "0 B", "port_limit": "0 B", "queue_packets": 1000},
-    # Costs of one core of a virtual server by `daqloom switch costs`: 28 and 20 ns with buffers in
-    # the caches, 50 and 110 ns with buffers from memory; these are between the two.
+    # `daqloom switch costs` on a virtual server gives packet and batch costs of 28 and 20 ns with
+    # buffers in CPU caches, 50 and 110 ns with buffers in memory. The defaults lie between.
     "software": {
         "queue_packets": 4096,
         "rings": "builders",
@@ -87,25 +85,25 @@ COMMON_KEYS = frozenset({"model", "cost", "ecn_threshold", "name", *Scheduling.m
 USUAL = "hdr-40"
 OF_A_PRODUCT = frozenset({f"network.switch.{key}" for key in ("radix", "latency", "buffer")})
 OF_A_PRODUCT |= {"network.links.rate"}
-"""Keys whose defaults are those of an InfiniBand switch product. Sources: ports and rates by data
-sheet; 64 KiB for each port and virtual lane is what the flit-level study measured on the SB7700,
-and is assumed of the other. Latencies are those of data sheets, from port to port."""
+"""Keys whose defaults depend on the InfiniBand switch product. Sources: data sheets for ports,
+rates and port-to-port latencies. The flit-level study measured a buffer of 64 KiB for each port and
+virtual lane on the SB7700; the same is assumed for the HDR switch."""
 
 
 def _keys_of(table: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the keys of the model of a table, with their defaults; None if there is no such
-    model."""
+    """Return the keys with defaults of the model that a table names; None if the model is
+    unknown."""
     model = table.get("model", "infinite")
     return DEFAULTS.get(model) if isinstance(model, str) else None
 
 
 def _guess(*models: str) -> Assumed:
-    """Return the mark of a key whose default is a guess for some models."""
+    """Return the mark for a key whose default is a guess for the given models."""
     return Assumed(when=(When(".model", models),))
 
 
 def _of_product(sb7700: object, hdr_40: object) -> Any:
-    """Return the marks of a key whose default is that of a switch product."""
+    """Return the marks for a key whose default depends on the switch product."""
     default = DefaultWith(".model", {"sb7700": sb7700, "hdr-40": hdr_40})
     return default, Assumed(unless_given=".model")
 
@@ -120,8 +118,8 @@ class PacketBuffer(Part):
     each destination); or a product with its numbers: qfx5120-48y is shared-memory, acx7100-48l is
     voq."""
     buffer: Annotated[Bytes, _guess("shared-memory", "voq")] = 0
-    """Total packet buffer: the dedicated part and the shared pool. Only drop-tail may have "0 B",
-    which leaves its queues as the only limit (B)."""
+    """Total packet buffer: the dedicated part and the shared pool. Only drop-tail may have "0 B":
+    then only the limits of its queues apply (B)."""
     dedicated: Bytes = 0
     """Part of the buffer that is divided evenly among the ports (B)."""
     alpha: Annotated[Number, _guess("shared-memory", "qfx5120-48y")] = Field(
@@ -143,13 +141,13 @@ class PacketBuffer(Part):
     """Limit on the packets in one drop-tail queue, or in one ring of a software switch; 0 = no
     limit (drop-tail only)."""
     rings: Literal["builders", "hosts"] = "builders"
-    """Destinations with a ring of their own in a software switch: the hosts of builder units, or
-    all hosts. Frames to others use one ring per output."""
+    """Destinations that have their own ring in a software switch: the hosts of builder units, or
+    all hosts. Frames to other destinations use one ring per output."""
     pace: BitRateOrNone = 0
     """Rate at which a software switch sends from the ring of a destination; "0 b/s" = the rate of
     the link (b/s)."""
     pace_counts: Literal["wire", "ip"] = "wire"
-    """Bits that the pace counts: all bits on the wire, with preamble and gap, or those of IP
+    """Bits that the pace counts: all bits on the wire with preamble and gap, or only those of IP
     packets."""
     cores: Annotated[int, _guess("software")] = Field(default=1, ge=1, le=1024)
     """Number of cores of a software switch; each serves its share of the ports."""
@@ -165,8 +163,8 @@ class PacketBuffer(Part):
     """Memory bandwidth of a software switch, which each byte uses twice; "0 B/s" = no limit."""
     pause_at: int = Field(default=0, ge=0, le=1_000_000)
     """Number of packets in a ring of a software switch above which the switch sends pause frames
-    (IEEE 802.3) on the ports from which the packets arrive; at half of it these ports may send
-    again. 0 = never. Requires cores = 1."""
+    (IEEE 802.3) on the ports from which the packets arrive. At half this number, these ports may
+    send again. 0 = never. Requires cores = 1."""
     ecn_threshold: Bytes = 0
     """ECN threshold: a packet is marked with congestion experienced if its output has more than
     this queued; "0 B" = never (B)."""
@@ -175,7 +173,7 @@ class PacketBuffer(Part):
 
     @property
     def architecture(self) -> Architecture:
-        """The buffer architecture of `model`, which may be that of a product."""
+        """The buffer architecture of `model`, also if the model is a product."""
         return ARCHITECTURES[self.model]
 
     @property
@@ -184,7 +182,7 @@ class PacketBuffer(Part):
         return self.buffer - self.dedicated
 
     def holds(self, frame_bytes: int, connected_ports: int) -> bool:
-        """Return whether a frame fits at one output of a shared memory that is otherwise empty."""
+        """Return whether one frame fits into a shared memory that is otherwise empty."""
         cell = self.cell_size or 1
         dedicated = self.dedicated // (self.ports or connected_ports) // cell
         room = dedicated + self.shared // cell
@@ -194,7 +192,7 @@ class PacketBuffer(Part):
 
     @classmethod
     def foreign_keys(cls, table: Mapping[str, Any]) -> dict[str, str]:
-        """Return the keys of a table that its model does not have: key → a sentence on it."""
+        """Return the keys that a table's switch model does not have, as key → error sentence."""
         known, model = _keys_of(table), table.get("model", "infinite")
         own = table.keys() if known is None else known.keys()
         foreign = table.keys() & cls.model_fields.keys() - COMMON_KEYS - own
@@ -216,7 +214,7 @@ class PacketBuffer(Part):
         foreign = cls.foreign_keys(data)
         data = {key: value for key, value in data.items() if key not in foreign}
         switch = validated(handler, {**known, **data}, foreign.values())
-        # Values from the model were not set by the user: another model may replace them.
+        # Defaults of the model count as not given, so that another model may replace them.
         switch.model_fields_set.intersection_update(data)
         return switch
 
@@ -253,7 +251,7 @@ class PacketBuffer(Part):
 
 
 class Switch(Scheduling, PacketBuffer):
-    """[network.switch.core], …: each output-queued switch of a level."""
+    """[network.switch.core] and other levels: each output-queued Ethernet switch of the level."""
 
     @model_validator(mode="after")
     def _check_scheduling(self) -> Self:
@@ -265,7 +263,7 @@ class Switch(Scheduling, PacketBuffer):
         return self
 
     def of_its_model(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Return of a table of such a switch the keys that this model has."""
+        """Return the entries of a switch table whose keys this model has."""
         used = COMMON_KEYS | DEFAULTS[self.model].keys()
         unused = {"weights"} if self.scheduling != "weighted" else set()
         return {key: value for key, value in table.items() if key in used - unused}
@@ -283,7 +281,7 @@ LEVELS = ("core", "tor", "leaf", "spine")
 
 
 def _may_drop(value: Callable[[str], object]) -> bool:
-    """Return whether a switch of an Ethernet may drop packets; `value` returns that of a key."""
+    """Return whether some Ethernet switch may drop packets; `value` returns the value of a key."""
     named = value("network.switch.named")
     models = [value(f"network.switch.{level}.model") for level in LEVELS]
     if isinstance(named, list | tuple):
@@ -293,19 +291,20 @@ def _may_drop(value: Callable[[str], object]) -> bool:
 
 
 def _is_shaped(value: Callable[[str], object]) -> bool:
-    """Return whether links are slower than 1 Gb/s: a laboratory's shapers, whose frames take far
-    longer than any delay of a host."""
+    """Return whether links are slower than 1 Gb/s, as in a laboratory with traffic shapers.
+    Transmission of a frame then takes far longer than any delay of a host."""
     racks = value("network.shape") in ("rack", "farm")
     rate = value(f"network.links{'.source' if racks else ''}.rate")
     try:
         bps = RATE.parse(rate)
     except ValueError:
-        return False  # of imported dumps, or a name such as EDR
+        return False  # empty (imported dumps) or a name such as EDR
     return 0 < bps < 10**9
 
 
 MAY_DROP = (_may_drop, "a switch may drop, 1 Gb/s or more")
-"""Test for `GuessedWhere`: Ethernets whose hosts are assumed not to keep a phase."""
+"""Test for `GuessedWhere`: Ethernet networks in which random delays of hosts are assumed, so that
+the drops of a simulation do not depend on exactly equal times."""
 
 
 class InfinibandSwitch(Part):
@@ -314,7 +313,7 @@ class InfinibandSwitch(Part):
     model: Annotated[Literal["sb7700", "hdr-40"], INFINIBAND] = "hdr-40"
     """Switch product: sets the defaults of radix, links.rate, latency and buffer."""
     radix: Annotated[int, FAT_TREE, *_of_product(36, 40)] = Field(default=40, ge=2, le=MOST_PORTS)
-    """Number of ports of a switch; if neither this nor the model is given, as many as the tree
+    """Number of ports of a switch. If neither radix nor model is given, as many ports as the tree
     needs."""
     latency: Annotated[PositiveSeconds, INFINIBAND, *_of_product("90 ns", "130 ns")] = 130e-9
     """Delay from a flit's arrival at a switch until it can leave (s)."""
@@ -335,7 +334,7 @@ class InfinibandSwitch(Part):
     """Number of iterations of an iSLIP matching. After few iterations an output may stay idle
     although a free input has packets for it."""
     credit_release: Annotated[Literal["at-tail", "per-block"], INFINIBAND] = "at-tail"
-    """Release of a packet's buffer: all of it with the last byte, or block by block."""
+    """Release of a packet's buffer: the whole buffer with the last byte, or block by block."""
     credit_update_interval: Annotated[Seconds, INFINIBAND] = 0.0
     """Shortest time between two credit updates of a lane (s)."""
     credit_update_size: Annotated[PositiveBytes, INFINIBAND] = Field(default=8, le=64)
@@ -358,8 +357,8 @@ class Switches(InfinibandSwitch):
     """Between leaves."""
 
     named: Annotated[tuple[NamedSwitch, ...], ETHERNET, CABLED] = items(1024)
-    """Single switches, such as [{name = "leaf0", model = "voq"}], in place of those of their
-    level."""
+    """Single switches with other keys than their level, such as [{name = "leaf0", model =
+    "voq"}]."""
 
     def at_level(self, level: str) -> Switch:
         """Return the buffers of an Ethernet switch of a level: core, tor, leaf or spine."""

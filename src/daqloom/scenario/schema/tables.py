@@ -1,4 +1,4 @@
-"""The tables of a scenario file, before anything is checked across them."""
+"""The tables of a scenario file, without the checks across tables."""
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ from daqloom.scenario.schema.units import Builders, Readout
 
 
 class Tables(Part):
-    """The tables of a scenario file, and what follows from several of them."""
+    """The tables of a scenario file, with properties that depend on several tables."""
 
     name: str = Field(default="", max_length=64, pattern=r"^[A-Za-z0-9._-]*$")
     """Short name in results; default: the name of the file."""
@@ -54,8 +54,8 @@ class Tables(Part):
         return self.network.mtu - self.transport.header_bytes
 
     def wire_bytes(self, size: int) -> int:
-        """Return the bytes on the wire of a message of `size` bytes: headers, and on Ethernet
-        preambles and gaps."""
+        """Return the bytes on the wire for a message of `size` bytes, including headers and, on
+        Ethernet, preambles and gaps."""
         frame_bytes = FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES
         if self.transport.kind == "tcp":
             return size + -(-size // self.mss) * (self.transport.header_bytes + frame_bytes)
@@ -70,7 +70,7 @@ class Tables(Part):
 
     @property
     def service_levels(self) -> dict[str, int]:
-        """The keys that give messages of this system a service level, and their values."""
+        """The service levels of messages in this system, by the key that sets each."""
         built = () if self.building.protocol == "none" else ("data", "control")
         names = [f"{what}_service_level" for what in built]
         levels = {f"transport.{name}": getattr(self.transport, name) for name in names}
@@ -84,14 +84,14 @@ class Tables(Part):
 
     @property
     def has_classes(self) -> bool:
-        """Return whether some port of an Ethernet distinguishes them."""
+        """Return whether some Ethernet port schedules messages by service level."""
         ports = [self.hosts, *self.network.switch.all_of_ethernet]
         on_ethernet = self.network.technology == "ethernet"
         return on_ethernet and self.has_levels and any(port.scheduling != "fifo" for port in ports)
 
     @property
     def racks(self) -> int:
-        """Number of racks of a farm, for each of which `builders.units` counts units; else 1."""
+        """Number of racks of a farm, in each of which there are `builders.units` units; else 1."""
         return self.network.racks if self.network.shape == "farm" else 1
 
     @property
@@ -101,7 +101,7 @@ class Tables(Part):
 
     @property
     def hosts_at_core(self) -> int:
-        """Number of hosts of a rack or farm at the core: those with a readout unit alone."""
+        """Number of hosts at core switches of a rack or farm, which have only a readout unit."""
         return 0 if self.folded else self.readout.units
 
     @property
@@ -116,7 +116,7 @@ class Tables(Part):
 
     @property
     def nodes(self) -> int:
-        """Number of hosts with a unit, without spares; 0: all of the network."""
+        """Number of hosts with a unit, without spares; 0: all hosts of the network."""
         if self.hosts.placement == "table":
             return sum(unit.role != "spare" for unit in self.hosts.units)
         if self.building.protocol == "none":
@@ -127,14 +127,14 @@ class Tables(Part):
 
     @property
     def folded(self) -> bool:
-        """Return whether each host has a readout unit and a builder unit, or nothing is built."""
+        """Whether each host has a readout unit and a builder unit, or no events are built."""
         if self.hosts.placement == "table":
             return all(unit.role in ("both", "spare") for unit in self.hosts.units)
         return self.builders.folded or self.building.protocol == "none"
 
     @property
     def packing(self) -> int:
-        """The number of events whose fragments travel together; 1 in pull building."""
+        """Number of events whose fragments travel in one packet; 1 in pull building."""
         return 1 if self.building.protocol == "pull" else self.event.packing
 
     def readouts(self, nodes: int) -> int:

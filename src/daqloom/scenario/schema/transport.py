@@ -1,4 +1,4 @@
-"""[transport]: how bytes travel: TCP, or RDMA over reliable connections."""
+"""[transport]: TCP or RDMA."""
 
 from typing import Annotated, Literal, Self
 
@@ -25,7 +25,7 @@ LARGEST_MTU_BYTES = 4096
 HEADER_BYTES = 8 + 12 + 4 + 2
 """Header bytes of each packet: local route header, base transport header, two CRCs."""
 ROCE_HEADER_BYTES = 20 + 8 + 12 + 4
-"""Headers of an IP packet of RoCEv2: IPv4, UDP, base transport header, check of the payload."""
+"""Header bytes of a RoCEv2 packet: IPv4, UDP, base transport header, checksum of the payload."""
 ADDRESS_BYTES = 16
 """Further header bytes of the first packet of an RDMA write."""
 IMMEDIATE_BYTES = 4
@@ -35,14 +35,14 @@ WRITE_BYTES = ADDRESS_BYTES + IMMEDIATE_BYTES
 ACKNOWLEDGE_BYTES = HEADER_BYTES + 4
 """Size of the packet that acknowledges a message."""
 LARGEST_HEADER_BYTES = HEADER_BYTES + WRITE_BYTES
-"""Header bytes of the packet of a single-packet RDMA write with immediate data."""
+"""Header bytes of an RDMA write with immediate data that consists of a single packet."""
 
 _TCP = When(".kind", ("tcp",))
 _RETRIED = When(".connection", ("reliable",))
 
 
 class Kind(Part):
-    """Which transport, on which the other keys depend."""
+    """The transport, which determines the other keys that apply."""
 
     kind: Annotated[
         Literal["tcp", "rdma"], DefaultWith("network.technology", {"infiniband": "rdma"})
@@ -64,8 +64,8 @@ class Tcp(Part):
     timestamps: Annotated[bool, _TCP] = True
     """TCP timestamps, 12 B in each segment: MSS = MTU - 52 B instead of MTU - 40 B."""
     overhead: Annotated[bool, _TCP] = True
-    """Whether closed forms count headers; false = payload only, as in the paper's example. The
-    simulation always counts them."""
+    """Whether closed forms count headers; false = payload only, as in the ATLAS paper's example.
+    The simulation always counts headers."""
     rto_min: Annotated[PositiveSeconds, _TCP] = 0.2
     """Minimum of the retransmission timeout (RTO), in addition to the round-trip time (s)."""
     rto_max: Annotated[PositiveSeconds, _TCP] = 120.0
@@ -78,8 +78,8 @@ class Tcp(Part):
     ack_every: Annotated[int, _TCP] = Field(default=2, ge=1, le=1000)
     """Number of full-sized segments after which an acknowledgement is sent."""
     quick_acks: Annotated[bool, _TCP] = True
-    """Whether ACKs are sent without delay where no answer can carry them: at the end of a message,
-    and for 16 segments after a pause or a duplicate, as in Linux (quick ACK)."""
+    """Whether ACKs that no answer can carry are sent without delay, as in Linux (quick ACK): at the
+    end of a message, and for 16 segments after a pause or a duplicate."""
     rack: Annotated[bool, _TCP] = True
     """Whether losses are detected by time (RACK, RFC 8985); false: by three selectively
     acknowledged segments beyond a gap (RFC 6675)."""
@@ -88,9 +88,9 @@ class Tcp(Part):
     hystart: Annotated[bool, _TCP] = True
     """Whether CUBIC leaves slow start when delays rise, before losses (HyStart)."""
     tso_burst: Annotated[Bytes, _TCP] = Field(default=0, le=1 << 20)
-    """Smallest burst while acknowledgements are due, or a third of the window if that is less, as
-    with segmentation offload (TSO); a minimum: larger bursts are allowed. "0 B" = segments do not
-    wait for each other (B)."""
+    """Minimum burst while acknowledgements are due, as with segmentation offload (TSO); a third of
+    the window, if less. Larger bursts are allowed. "0 B" = segments do not wait for each other
+    (B)."""
     restart_after_idle: Annotated[bool, _TCP] = True
     """Whether an idle connection halves its window with each retransmission timeout that passes,
     down to the initial window (RFC 2861); not with static."""
@@ -119,22 +119,22 @@ class Rdma(Part):
     ] = Field(default=4096, ge=256, le=LARGEST_MTU_BYTES)
     """Payload of a full packet (B)."""
     connection: Annotated[Literal["reliable", "unreliable"], RDMA] = "reliable"
-    """With acknowledgements, and retransmission after `retry_timeout` (reliable); or without them,
-    where a write is complete when it has arrived (unreliable)."""
+    """Connection with acknowledgements, and retransmission after `retry_timeout` (reliable). Or
+    without acknowledgements; a write is complete when it has arrived (unreliable)."""
     retry_timeout: Annotated[Seconds, _RETRIED] = 0.0
     """Retransmission timeout after the departure of a message's last packet; "0 s": no
     retransmission (s)."""
     retry_spread: Annotated[
         Number, _RETRIED, When(".retry_timeout"), GuessedWhere(*MAY_DROP, 2.0)
     ] = Field(default=1.0, ge=1, le=4)
-    """Longest retransmission timeout as a multiple of retry_timeout: each timeout is drawn between
-    the two, as InfiniBand permits."""
+    """Longest retransmission timeout as a multiple of retry_timeout. Each timeout is drawn between
+    retry_timeout and this limit, as InfiniBand permits."""
     retry_count: Annotated[int, _RETRIED] = Field(default=7, ge=0, le=7)
     """Number of consecutive timeouts after which a connection fails."""
 
     def write_bytes(self, size: int, header_bytes: int = HEADER_BYTES) -> int:
-        """Return the bytes on the wire of an RDMA write of `size` bytes, by default on InfiniBand;
-        payloads fill whole words. `header_bytes` are those of each packet, gaps included."""
+        """Return the bytes on the wire for an RDMA write of `size` bytes, by default on InfiniBand.
+        Payloads are padded to whole words. `header_bytes` of each packet include gaps."""
         full, rest = divmod(size, self.mtu)
         payload = full * (-(-self.mtu // 4) * 4) + -(-rest // 4) * 4
         return payload + (full + (rest > 0)) * header_bytes + WRITE_BYTES
@@ -152,4 +152,4 @@ class Levels(Part):
 
 
 class Transport(Levels, Rdma, Tcp, Kind):
-    """[transport]: its kind, and the keys of each."""
+    """[transport]: the kind of transport, and the keys of each kind."""

@@ -1,4 +1,4 @@
-"""[readout] and [builders]: who builds: the units at both ends."""
+"""[readout] and [builders]: the readout units and builder units."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from daqloom.scenario.schema.part import ASSUMED, PER_CENT, Assumed, DefaultWith
 
 
 def _units(pull: int) -> Any:
-    """Return the marks of a number of units, and its default in pull building."""
+    """Return the marks for a number of units, with the default `pull` in pull building."""
     return BUILT, BY_RULE, DefaultWith("building.protocol", {"pull": pull}), Assumed(when=(PULL,))
 
 
@@ -23,8 +23,8 @@ class Card(Part):
     """Buffer of the card for each stream; when it is full, the trigger stops for all cards.
     Requires event.rate. "0 B": no limit (B)."""
     acknowledge: Annotated[Distribution, When(".buffer")] = Field(default_factory=Distribution)
-    """Acknowledge latency: from the end of an MFP until the card has received the acknowledgement
-    that it is in the host's memory."""
+    """Acknowledge latency: time from the end of an MFP until the card receives the acknowledgement
+    that the MFP is in the host's memory."""
     spike_probability: Annotated[
         float, Field(strict=False, ge=0, le=1), PER_CENT, When(".buffer")
     ] = 0.0
@@ -63,18 +63,18 @@ class Builders(Part):
         DefaultWith("building.protocol", dict.fromkeys(PACKED.among, True)),
         Assumed(when=(PACKED,)),
     ] = False
-    """Whether each builder unit shares a host with a readout unit (folded event builder); false:
-    unfolded, each host has one of the two (except for pull, they alternate by port)."""
+    """Whether each builder unit shares a host with a readout unit (folded event builder). If false,
+    a host has one of them; except for pull, readout and builder units alternate by port."""
     buffer: Annotated[PositiveBytes, SHIFT] = 10**12
     """Buffer of a builder unit for multi-event packets (MEPs) (B)."""
     processing: Annotated[tuple[Distribution, ...], BUILT] = items(64)
     """Successive delays after an event is built, such as [{kind = "exponential", mean = "1 ms"}].
     Until the end of the last delay the event counts as one of concurrent_events (pull), or occupies
-    the output buffer (else)."""
+    the output buffer (other protocols)."""
     message_cost: Annotated[Seconds, PULL] = 0.0
     """CPU time of a builder unit for each message; "0 s": `hosts.message_cost` (s)."""
 
     @property
     def processing_mean(self) -> float:
-        """Mean time (s) of all processing; a histogram's among it."""
+        """Sum of the mean times of all processing delays, also of histograms (s)."""
         return sum(stage.mean_s for stage in self.processing)
