@@ -8,7 +8,7 @@ class StudyError(ScenarioError):
 
 
 class StudyFailure(RuntimeError):  # noqa: N818 - a failure of machines, no error of the user
-    """Failure of a machine during a study. The message is one sentence."""
+    """Failure of a machine during a study, not a user error. The message is one sentence."""
 
 
 class StoreFailure(StudyFailure):

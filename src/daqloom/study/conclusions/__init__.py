@@ -1,1 +1,1 @@
-"""Return levels, fits and the agreement of methods, concluded from a dataset."""
+"""Conclusions from the dataset of a study: return levels, fits, agreement of methods."""

@@ -1,8 +1,6 @@
-"""Comparison of two methods over all points of a study: their factor, and where they differ.
-
-The ATLAS study finds laboratory and models apart by a constant k ≈ 1.5, except at low load and near
-saturation (section 4, figs. 4 to 6).
-"""
+"""Comparison of two methods over all points of a study: one common factor, and points that differ.
+In the ATLAS study, laboratory and models differ by a constant factor k ≈ 1.5, except at low load
+and near saturation (section 4, figs. 4 to 6)."""
 
 from __future__ import annotations
 
@@ -35,13 +33,13 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 TOLERANCE = 0.1
-"""Relative distance from the factor within which two methods agree."""
+"""Relative deviation of a point's ratio from the factor up to which two methods agree."""
 
 LOW_LOAD = 0.2
-"""Utilisation below which bursts seldom meet, and chance decides when they do."""
+"""Utilisation below which bursts seldom overlap, so that peaks depend on chance."""
 
 SATURATION = 0.9
-"""Utilisation above which queues have no time to empty: the mean grows as 1 / (1 - load)."""
+"""Utilisation above which queues do not empty: their mean length grows as 1 / (1 - load)."""
 
 METHOD_NAMES = {
     "analyse": "the formula",
@@ -52,7 +50,7 @@ METHOD_NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """b = k · a, fitted through the origin."""
+    """Factor k of b = k · a, fitted through the origin."""
 
     k: float
     error: float
@@ -61,7 +59,7 @@ class Scale:
     """b - k a, in units of b, shape (n,)."""
 
     def interval(self) -> tuple[float, float]:
-        """k ± its error times Student's t with n - 1 degrees of freedom (95 %)."""
+        """Return the 95 % interval of k by Student's t with n - 1 degrees of freedom."""
         half = float(stats.t.ppf(0.975, self.residuals.size - 1)) * self.error
         return self.k - half, self.k + half
 
@@ -79,9 +77,9 @@ class Verdict:
     """Comparison of two methods at one point."""
 
     ratio: float
-    """b / a; inf where only a is zero, 1 where both are."""
+    """b / a; infinite if only a is zero, 1 if both are zero."""
     parts: bool
-    """Whether the ratio is farther from the factor than the tolerance; zeros do not part."""
+    """Whether the ratio deviates from the factor by more than the tolerance; not if both are 0."""
     load: Load
     sentence: str
 
@@ -93,14 +91,15 @@ class Agreement:
     methods: tuple[str, str]
     scale: Scale
     at: list[dict[str, Any]]
-    """The steps of each point that both methods give, n of them."""
+    """Axis values of each of the n points for which both methods have a value."""
     first: Array
     second: Array
-    """Means over seeds in the variable's unit, shape (n,)."""
+    """Values of the second method: means over seeds in the variable's unit, shape (n,), like
+    `first`."""
     load: Array
-    """Offered rate over what the system can carry, shape (n,); NaN where it is not known."""
+    """Offered rate divided by the capacity of the system, shape (n,); NaN if unknown."""
     verdicts: list[Verdict | None]
-    """One for each point, None where its load is not known."""
+    """Verdict for each point; None if its load is unknown."""
     tolerance: float
     left_out: Counter[str]
 
@@ -112,7 +111,7 @@ class Agreement:
 
     @property
     def parting(self) -> int:
-        """Points whose ratio is farther from k than the tolerance."""
+        """Number of points whose ratio deviates from k by more than the tolerance."""
         return sum(verdict.parts for verdict in self.verdicts if verdict)
 
 
@@ -123,13 +122,13 @@ def agreements(
     tolerance: float = TOLERANCE,
     below: float = math.inf,
 ) -> list[Agreement]:
-    """Return the comparison of every pair of methods that give `variable`, in the study's order.
+    """Return the comparison of every pair of methods that provide `variable`, in the study's order.
 
-    Saturated points, boundaries that a search did not find, and points at which one of the methods
-    gives more than `below` (in the variable's unit) are left out. The factor weighs all points
-    alike in the variable's unit, so that large values decide; a verdict compares the ratio of a
-    point with the factor, within `tolerance`, and explains a difference by the load.
-    Raises StudyError where no two methods share two points.
+    Left out are saturated points, boundaries that a search did not find, and points with a value
+    above `below` (in the variable's unit). In the fit of the factor, all points have equal weight
+    in the variable's unit, so large values dominate. A verdict compares the ratio of a point with
+    the factor, within `tolerance`, and explains a difference by the load. Raises StudyError if no
+    two methods have two points in common.
     """
     pairs = itertools.combinations(means_by_method(dataset, variable), 2)
     compared = (_agreement(dataset, *pair, tolerance, below) for pair in pairs)
@@ -172,11 +171,9 @@ def _agreement(
 
 
 def fit_scale(a: ArrayLike, b: ArrayLike) -> Scale:
-    """Fit the k of b = k · a by least squares through the origin; a, b have shape (n,), n ≥ 2.
-
-    All points weigh alike and the scatter sets the error (Taylor, An Introduction to Error
-    Analysis, chapter 8). `a` counts as exact. Raises StudyError.
-    """
+    """Fit the k of b = k · a by least squares through the origin; a, b have shape (n,), n ≥ 2. All
+    points have equal weight, and the error follows from the scatter (Taylor, An Introduction to
+    Error Analysis, chapter 8). `a` is treated as exact. Raises StudyError."""
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     length = float(np.sum(first**2))
     if first.size < 2 or length == 0:
@@ -198,8 +195,8 @@ def verdict(
     factor: float,
     names: tuple[str, str],
 ) -> Verdict:
-    """Compare other with factor · one within a relative `tolerance`, at a utilisation (load over
-    capacity) of 0 to 1 or above. `names` are those of the two methods in the sentence."""
+    """Compare `other` with `factor` · `one` within a relative `tolerance`. The utilisation is load
+    over capacity and may exceed 1. `names` are the names of the two methods in the sentence."""
     ratio, load = _ratio(one, other), _load(utilisation)
     parts = abs(other - factor * one) > tolerance * abs(factor * one)
     expected = "" if factor == 1 else f" where {factor:.3g} is usual"

@@ -1,4 +1,4 @@
-"""Conclusions from a study as JSON objects: SI numbers, null where a number is not known."""
+"""Conclusions from a study as JSON objects: numbers in SI units, null for unknown numbers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def _point(one: PointLevels) -> Object:
 
 
 def fits(study: str, found: Sequence[Fit], places: Sequence[Mapping[str, float]]) -> Object:
-    """Return the object that `daqloom study fit --json` prints; x and y of the terms are the two
+    """Return the object that `daqloom study fit --json` prints. In the terms, x and y are the two
     axes, in SI units."""
     return {
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""Least-squares surfaces of a study: one for each method, over event rate and size."""
+"""Least-squares surfaces fitted to a study: one for each method, over event rate and size."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ POLYNOMIALS = {
     "bilinear": "1 + x + y + x*y",
     "quadratic": "1 + x + y + x**2 + x*y + y**2",
 }
-"""Terms by name; x is the event rate, y the event size."""
+"""Named polynomials; x is the event rate, y the event size."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """A place on the surface, with the interval (95 %) of a new point; in the variable's unit."""
+    """Value of the surface at a place, with 95 % prediction interval, in the variable's unit."""
 
     at: dict[str, float]
     value: float
     low: float
     high: float
     extrapolated: bool
-    """Whether the place lies outside of all fitted points."""
+    """Whether the place is outside the region of the fitted points."""
     known: float | None
-    """Value of the method itself there, fitted or not; None where it has none."""
+    """Value that the method gave at this place, fitted or not; None without a value."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A surface of one method. `held` are the steps of the axes other than x and y."""
+    """Fitted surface of one method. `held` has the fixed values of axes other than x and y."""
 
     method: str
     variable: str
@@ -56,20 +56,21 @@ class Fit:
     z: Array
     """Fitted points, shape (n,) each."""
     table: Array
-    """All values that are not left out: by the steps of x and y, else NaN."""
+    """Values of the method by steps of x and y; NaN where the value was left out."""
     steps: tuple[Array, Array]
     left_out: Counter[str]
     drifting: int
-    """Number of fitted points whose runs had not settled."""
+    """Number of fitted points with runs that had not reached equilibrium."""
 
     @property
     def leave_one_out(self) -> float | None:
-        """Root mean square of each point less the surface fitted to all others; None where a term
-        rests on one point alone."""
+        """Root mean square of the cross-validation errors: each point minus the surface fitted to
+        all other points. None if a term is determined by one point alone."""
         return self._left_out(np.arange(self.z.size))
 
     def leave_step_out(self, axis: int) -> float | None:
-        """Root mean square likewise, with a step of x (0) or y (1) left out at a time."""
+        """Return the root mean square of the cross-validation errors if all points with one value
+        of x (`axis` 0) or y (1) are left out at a time. None if they determine a term alone."""
         return self._left_out((self.x, self.y)[axis])
 
     def _left_out(self, groups: Array | NDArray[np.int_]) -> float | None:
@@ -79,7 +80,7 @@ class Fit:
             return None
 
     def predict(self, at: Mapping[str, float]) -> Predicted:
-        """Predict a new point at `at`, SI numbers by axis. Raises StudyError."""
+        """Predict a new point at `at`, which maps axis to SI number. Raises StudyError."""
         lacking = [axis for axis in self.axes if axis not in at]
         if lacking:
             raise StudyError(f"the surface runs over {' and '.join(self.axes)}; give {lacking[0]}")
@@ -104,13 +105,13 @@ def fits(
     terms: str = RATE_AND_SIZE,
     below: float | None = None,
 ) -> list[Fit]:
-    """Fit a surface for each method that gives `variable`, and each combination of further axes.
+    """Fit a surface for each method that provides `variable` and each step of the other axes.
 
-    The surface runs over event rate (x) and event size (y), or over the first two axes of numbers;
-    its points are means over seeds. `terms` is one of POLYNOMIALS or a sum such as "1 + x + x*y".
-    Saturated points, boundaries that a search did not find, and points above `below` (in the
-    variable's unit; a switch in the laboratory may hold no more) are left out.
-    Raises StudyError where there are no two axes, and where points do not determine the terms.
+    The surface depends on event rate (x) and event size (y), or else on the first two numeric axes.
+    The points are means over seeds. `terms` is a name in POLYNOMIALS or a sum such as "1 + x +
+    x*y". Left out are saturated points, boundaries that a search did not find, and points above
+    `below` (in the variable's unit), such as the buffer size of a switch in a laboratory. Raises
+    StudyError without two numeric axes, and if the points do not determine the terms.
     """
     axes = fitted_axes(dataset)
     if axes is None:
@@ -138,7 +139,7 @@ def fits(
 
 
 def fitted_axes(dataset: Dataset) -> tuple[str, str] | None:
-    """Return event rate and size where both are axes, else the first two numeric axes, if any."""
+    """Return event rate and size if both are axes, else the first two numeric axes, or None."""
     axes = [
         a for a in points.axes_of(dataset) if points.is_numeric(dataset, a) and dataset.sizes[a] > 1
     ]

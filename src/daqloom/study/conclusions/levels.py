@@ -1,11 +1,10 @@
-"""Return levels of a study: what the peak of every point exceeds once an hour, a day, a fill.
+"""Return levels of a study: buffer occupancy that a point's peak exceeds once an hour, day or fill.
 
-The peak of a point is the buffer that its simulated switch needed where that is known, as with
-shared memory, whose cells and thresholds are accounted for; else it is the occupancy of an ideal
-buffer, counted by the byte, which any output may fill.
+For a switch with shared memory, the peak is the buffer that it would have needed, including cells
+and thresholds. For other switches the peak is the occupancy, in bytes, of an ideal shared buffer.
 
-The seeds of a point are pooled. The slices of a run's course are its blocks; neighbouring slices
-are merged into longer blocks where shorter ones are not independent.
+The runs with different seeds are pooled. A run is divided into equal time slices, the blocks of the
+fit. Neighbouring slices are merged if shorter blocks are not independent.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 FILL_S = 36_000.0
-"""Length of a fill of the LHC unless another is given: 10 h of collisions."""
+"""Default length of a fill of the LHC (s): 10 h of collisions."""
 
 _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
 
 
 @dataclass(frozen=True)
 class Period:
-    """Time in which a level is exceeded once. `often` is for sentences: "once an hour"."""
+    """Return period: a level is exceeded once in it. `often` is text such as "once an hour"."""
 
     name: str
     length_s: float
@@ -101,12 +100,12 @@ USUAL = tuple(map(period, ("hour", "fill", "day")))
 
 @dataclass(frozen=True, eq=False)
 class PointLevels:
-    """Fit and levels of one point, in the unit of the metric. `at` are the steps of the axes."""
+    """Fit and return levels of one point, in the metric's unit. `at`: its values of axes."""
 
     method: str
     at: dict[str, Any]
     metric: str
-    """NEEDED where the point's switch has it, else PEAK of an ideal buffer."""
+    """NEEDED (buffer needed) if the point's switch provides it, else PEAK of an ideal buffer."""
     fit: GevFit
     block_s: float
     observed_s: float
@@ -116,8 +115,8 @@ class PointLevels:
 
     @property
     def limit(self) -> float | None:
-        """Upper end at which the maxima saturate, None if there is none: a limit of the system,
-        not chance, sets these peaks, and a longer run reaches no higher."""
+        """Upper limit at which the maxima saturate, else None. Peaks at such a limit are caused by
+        the system, not by chance, and do not grow in longer runs."""
         return _limit(self.fit)
 
     @property
@@ -152,7 +151,7 @@ class Levels:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Metrics of the points, each once: NEEDED first, then PEAK."""
+        """Metrics that the points use: NEEDED first, then PEAK."""
         found = {one.metric for one in self.points}
         return tuple(metric for metric in (NEEDED, PEAK) if metric in found)
 
@@ -165,14 +164,14 @@ def levels(
     replicas: int = 0,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Levels:
-    """Return the level that the peak of the top-of-rack switch exceeds once in each period, at
-    every point: of the buffer needed where the point's switch has it, else of the occupancy.
+    """Return for every point the level that the peak of the top-of-rack switch exceeds once in each
+    period. The peak is the buffer needed if the point's switch provides it, else the occupancy.
 
-    `dataset` comes from `open_study(..., course=True)`. `at` chooses steps of axes, such as
-    `{"event.rate": [12e3]}`; of several choices each point in any of them is taken. A point
-    whose runs are saturated, were still drifting, dropped packets (its buffer cut the peaks off) or
-    lack a course is left out and named. `replicas` are those of `fit_gev`.
-    Raises StudyError where no point has a course, and for a period no longer than a block.
+    `dataset` comes from `open_study(..., course=True)`. `at` selects steps of axes, such as
+    `{"event.rate": [12e3]}`, or is a list of such selections, whose points are united. A point is
+    left out and listed if its runs are saturated, still drift, have dropped packets (which limits
+    the peaks) or have no time series. See `fit_gev` for `replicas`. Raises StudyError if no point
+    has a time series, and for a period not longer than a block.
     """
     _check_course(dataset)
     axes = axes_of(dataset)
@@ -206,7 +205,7 @@ def levels(
 
 
 def _check_course(dataset: Dataset) -> None:
-    """Raise StudyError where no run has peaks over time, or a search moved the peak."""
+    """Raise StudyError if no run has peaks over time, or if the study is a search."""
     if "boundary" in dataset:
         raise StudyError(
             "return levels require runs at fixed points, and this study searches "
@@ -233,7 +232,7 @@ def _course(dataset: Dataset, method: str, place: Mapping[str, int]) -> tuple[st
 
 
 def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
-    """Return the reason why a point has no return level; empty where it has."""
+    """Return the reason why a point has no return level, "" if it has one."""
     if bool(saturated(dataset).isel(place)):
         return "saturated"
     if bool(drifting(dataset, method).isel(place)):
@@ -246,25 +245,23 @@ def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
 
 
 def fit_blocks(series: Array, run_s: Array, replicas: int = 0) -> tuple[GevFit, float]:
-    """Return the fit with the shortest sufficient blocks, and their length in seconds.
-
-    `series`, shape (seeds, slices), are maxima of equal slices of runs of `run_s`, shape (seeds,).
-    At least LEAST_BLOCKS blocks are kept; where even the longest are too short, its warnings say
-    so. Runs of different length give blocks as nearly equal as whole slices allow; the length
-    is their mean.
-    """
+    """Return the fit with the shortest blocks that are long enough, and their length (s). `series`,
+    shape (seeds, slices), contains maxima of equal time slices of runs with durations `run_s`,
+    shape (seeds,). At least LEAST_BLOCKS blocks remain; if even the longest blocks are too short,
+    the fit has a warning. For runs of different duration, blocks have nearly equal length, and the
+    returned length is the mean."""
     fit, block_s = None, math.nan
     for maxima, length_s in _blocks(series, run_s):
         fit, block_s = fit_gev(maxima, replicas), length_s
         # Longer blocks saturate more.
         if _limit(fit) is not None or not too_short_blocks(fit):
             break
-    assert fit is not None  # 80 slices are enough for one seed
+    assert fit is not None  # 80 slices suffice for one seed
     return fit, block_s
 
 
 def _blocks(series: Array, run_s: Array) -> Iterator[tuple[Array, float]]:
-    """Yield maxima of all seeds, in ever longer blocks, and the mean length of these."""
+    """Yield (maxima of blocks from all seeds, mean block length), with increasing block length."""
     slice_s = run_s / SLICES
     for merged in (n for n in range(1, SLICES + 1) if SLICES % n == 0):
         sizes = np.maximum(1, np.rint(merged * slice_s.max() / slice_s)).astype(int)

@@ -1,4 +1,4 @@
-"""Axes of a study: the values that it gives to keys of the scenario."""
+"""Axes of a study: scenario keys and the values that the study gives them."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ LARGEST_NUMBER = 1e15
 MOST_VALUES = 100_000
 LONGEST_LABEL = 60
 VARIANT = "variant"
-"""Name of the axis that has named steps."""
+"""Name of the axis with named steps, from the table [variants]."""
 
 Value = str | int | float | bool
 
@@ -27,7 +27,7 @@ _is_key = functools.cache(knows)
 @dataclass(frozen=True)
 class Axis:
     """Keys that change together, and their values at each step. A cartesian axis has one key, a
-    zipped one several; that of variants has named steps, which may set different keys."""
+    zipped axis several. The axis of variants has named steps, which may set different keys."""
 
     name: str
     steps: tuple[Mapping[str, Any], ...]
@@ -46,10 +46,10 @@ class Axis:
         return dict(self.steps[step])
 
     def coordinates(self, key: str, base: Scenario) -> list[Value]:
-        """Return the values of one key, quantities as SI numbers, lists as JSON; those that no
-        step sets are those of `base`."""
+        """Return the values of one key at all steps: quantities as SI numbers, lists as JSON. Steps
+        that do not set the key have the value of `base`."""
         dimension, of_base = dimension_of_key(key), look(base.content(), key)
-        if of_base is ABSENT:  # it means nothing with the choices of the base: its default
+        if of_base is ABSENT:  # the key does not apply to the base: its default
             of_base = value_of(base, {}, key)
         values = [step.get(key, of_base) for step in self.steps]
         if dimension:
@@ -67,7 +67,7 @@ def cartesian(key: str, values: object) -> Axis:
 
 
 def zipped(table: Mapping[str, object]) -> Axis:
-    """Return an axis of several keys with lists in parallel, named by the first without repeats."""
+    """Return an axis of several keys with parallel lists, named by the first without repeats."""
     for key in table:
         require_key(key)
     columns = {key: _values(key, values) for key, values in table.items()}
@@ -86,7 +86,7 @@ def zipped(table: Mapping[str, object]) -> Axis:
 
 
 def variants(table: Mapping[str, Mapping[str, object]]) -> Axis:
-    """Return an axis of named steps, each with the keys that it sets, perhaps none."""
+    """Return an axis of named steps; each step sets any number of keys."""
     steps = []
     for label, changes in table.items():
         flat = flatten(changes)
@@ -102,18 +102,18 @@ def variants(table: Mapping[str, Mapping[str, object]]) -> Axis:
 
 @functools.cache
 def dimension_of_key(key: str) -> Dimension | None:
-    """Return the kind of quantity of a scenario's key, None if it has none."""
+    """Return the dimension of a scenario key, None if its value is no quantity."""
     return dimension_at(key.split("."))
 
 
 def require_key(key: str, where: str = "") -> None:
-    """Raise StudyError, which begins with `where`, if a scenario has no such key."""
+    """Raise StudyError with the prefix `where` if scenarios have no such key."""
     if not _is_key(key):
         raise StudyError(f'{where}unknown key "{key[:80]}"{nearest(key)}')
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Convert `{"event": {"rate": …}}` to `{"event.rate": …}`: TOML reads dotted keys as tables."""
+    """Convert `{"event": {"rate": …}}`, as TOML parses dotted keys, to `{"event.rate": …}`."""
     flat: dict[str, Any] = {}
     for name, value in table.items():
         path = prefix + name
@@ -144,12 +144,12 @@ def _values(key: str, values: object) -> list[Any]:
 
 
 def _has_repeats(values: Sequence[Any]) -> bool:
-    """Whether two are equal; values may be lists, which have no hash."""
+    """Return whether two values are equal; values may be lists, which have no hash."""
     return len({repr(v) if isinstance(v, list) else v for v in values}) < len(values)
 
 
 def _written(key: str, value: Any) -> Any:
-    """Return a value as in the resolved scenario: quantities in one notation; lists unchanged."""
+    """Return a value in the notation of a resolved scenario; only quantities change."""
     if not isinstance(value, Value | list):
         raise StudyError(f"{key}: {str(value)[:80]!r} is neither a single value nor a list")
     dimension = dimension_of_key(key)
@@ -220,7 +220,7 @@ def _counted(key: str, first: Decimal, last: Decimal, count: Any, spacing: Any) 
 
 
 def value_of(base: Scenario, changes: Mapping[str, Any], key: str) -> Any:
-    """Return the value of `key` in `base` with `changes`, as written; builds no scenario."""
+    """Return the value of `key` in `base` with `changes`, without building a scenario."""
     if key in changes:
         return changes[key]
     found: Any = base
@@ -230,13 +230,13 @@ def value_of(base: Scenario, changes: Mapping[str, Any], key: str) -> Any:
 
 
 def number(base: Scenario, changes: Mapping[str, Any], key: str) -> float:
-    """Return the value of `key` as by `value_of`, as a number in SI units."""
+    """Return the value of `key` in `base` with `changes` as a number in SI units."""
     value = value_of(base, changes, key)
     return _parsed(key, value) if isinstance(value, str) else float(value)
 
 
 def text(key: str, value: float) -> str:
-    """Return `value` of `key`, in SI units, as a scenario writes it."""
+    """Return the SI number `value` of `key` in the notation of a scenario file."""
     return _quantity(key).format(value)
 
 

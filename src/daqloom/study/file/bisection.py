@@ -1,8 +1,6 @@
-"""Bisection: the smallest or the largest value at which a condition holds.
-
-The searches are generators that compute nothing: they yield the value to test and are sent the
-outcome, so that a value may come from a store, a simulation or a formula.
-"""
+"""Bisection: the smallest or the largest value at which a condition holds. The searches are
+generators: they yield a value to test and receive whether the condition holds. The caller evaluates
+the condition by a stored result, a simulation or a formula."""
 
 import math
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -18,15 +16,15 @@ End = TypeVar("End")
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Place where a condition begins or ceases to hold.
+    """Result of a search: the value at which a condition begins or ceases to hold.
 
-    `value` is the smallest or the largest tested value at which it holds; None if there is none.
-    The boundary lies between `lower` and `upper`, both tested; None is an open side.
+    `value` is the smallest or largest tested value at which the condition holds; None if there is
+    none. The boundary lies between the tested values `lower` and `upper`; None means an open side.
 
-    `status`: `found`; `below` (searching the smallest, it holds in the whole range: the boundary
-    is below it); `above` (likewise, searching the largest); `never` (it holds at neither end);
-    `reversed` (it holds at the end where it should not and fails at the other: `smallest` was
-    taken for `largest`, or the condition has no single boundary).
+    `status`: `found`; `below` (search for the smallest value, and the condition holds at both ends:
+    the boundary is below the range); `above` (search for the largest value, and the boundary is
+    above the range); `never` (the condition holds at neither end); `reversed` (the condition holds
+    only at the opposite end, as if `find` were wrong).
     """
 
     value: float | None
@@ -36,9 +34,9 @@ class Boundary:
 
 
 def most_evaluations(low: float, high: float, tolerance: float, grid: Grid = "linear") -> int:
-    """Return the largest number of values that `bisect` tests: ⌈log2(range / tolerance)⌉ + 2, with
-    both ends. With the logarithmic grid, range and tolerance are ln(high / low) and
-    ln(1 + tolerance)."""
+    """Return the maximum number of values that `bisect` tests, both ends included: ⌈log2(range /
+    tolerance)⌉ + 2. For the logarithmic grid, the range is ln(high / low) and the tolerance ln(1 +
+    tolerance)."""
     return _halvings(low, high, tolerance, grid) + 2
 
 
@@ -51,17 +49,16 @@ def bisect(
     grid: Grid = "linear",
     whole: bool = False,
 ) -> Generator[float, bool, Boundary]:
-    """Yield values between `low` and `high`; is sent whether the condition holds there.
+    """Yield values between `low` and `high` to test; receive whether the condition holds there.
 
     A condition that holds from one value on (`smallest`) or up to one value (`largest`) is found
     within `tolerance`: upper - lower ≤ tolerance on the linear grid, upper ≤ lower · (1 +
-    tolerance) on the logarithmic one. Values of a `whole` quantity are integers; the ends of the
-    interval are then rounded to them, each by half a unit at most, and on the linear grid
-    upper - lower ≤ ⌈tolerance⌉. The search for any other condition ends after as many tests, at
-    some place where its outcome changes.
+    tolerance) on the logarithmic one. For a `whole` quantity, values are rounded to integers, and
+    on the linear grid upper - lower ≤ ⌈tolerance⌉. For a condition with several boundaries, the
+    search finds one of them in as many tests.
 
-    No value is yielded twice and none after `most_evaluations`. Bounds and tolerance are those
-    of a study's [search], which has checked them.
+    No value is yielded twice, and at most `most_evaluations` values are yielded. The table [search]
+    of a study has validated bounds and tolerance.
     """
     if whole:
         low, high = int(low), int(high)
@@ -88,7 +85,7 @@ def bisect(
 def driven(
     search: Generator[Any, Any, End], test: Callable[[Any], Generator[Any, Any, Any]]
 ) -> Generator[Any, Any, End]:
-    """Run a search with the outcome of `test` for each of its values; return its end."""
+    """Run a search: send it the outcome of `test` for each value, and return its result."""
     try:
         value = next(search)
         while True:
@@ -99,8 +96,8 @@ def driven(
 
 
 def vote(outcomes: Iterable[bool], voters: int) -> bool | None:
-    """Return the majority of `voters` voters as soon as it is certain, None before. A tie is no
-    majority: the condition does not hold."""
+    """Return the majority of `voters` votes as soon as it is certain, None before. A tie counts as
+    False."""
     cast = list(outcomes)
     yes = sum(cast)
     if 2 * yes > voters:
@@ -118,9 +115,9 @@ def bisect_by_vote(
     grid: Grid = "linear",
     whole: bool = False,
 ) -> Generator[tuple[float, int], bool, Boundary]:
-    """`bisect` for a noisy condition: yields (value, seed) and takes the majority of the seeds. The
-    seeds of a value are tested in their order, until the majority is certain; every value has the
-    same seeds, so that neighbours differ by their value only."""
+    """Bisect a noisy condition: yield (value, seed) to test, and take the majority over seeds. The
+    seeds are tested in their order until the majority is certain. All values use the same seeds, so
+    that results of neighbouring values differ only by the value."""
     search = bisect(low, high, tolerance, find=find, grid=grid, whole=whole)
     return (yield from driven(search, partial(_majority, seeds)))
 
@@ -133,7 +130,7 @@ def _majority(seeds: Sequence[int], value: float) -> Generator[tuple[float, int]
 
 
 def _outside(low: float, high: float, at_low: bool, at_high: bool, find: Find) -> Boundary:
-    """Return the boundary where none of the kind searched for lies between the ends."""
+    """Return the result if the range contains no boundary of the kind searched for."""
     if at_low != at_high:
         return Boundary(None, low, high, "reversed")
     if find == "smallest":
@@ -144,13 +141,13 @@ def _outside(low: float, high: float, at_low: bool, at_high: bool, find: Find) -
 
 
 def _middle(left: float, right: float, grid: Grid) -> float:
-    """Return the middle, never outside [left, right], whatever is rounded."""
+    """Return the middle of the interval, clamped to [left, right] against rounding errors."""
     middle = left + (right - left) / 2 if grid == "linear" else left * math.sqrt(right / left)
     return min(max(middle, left), right)
 
 
 def tolerances(low: float, high: float, tolerance: float, grid: Grid) -> float:
-    """Return how often the tolerance fits into the range."""
+    """Return the range divided by the tolerance."""
     if grid == "linear":
         return (high - low) / tolerance
     return math.log(high / low) / math.log1p(tolerance)

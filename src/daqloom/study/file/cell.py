@@ -1,4 +1,4 @@
-"""A cell: one run of one method, which the store keeps under one key."""
+"""A cell: one run of one method for one system and seed, stored under one key."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,15 +13,16 @@ from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import override
 
 SEEDED = frozenset({"simulate", "measure"})
-"""Methods that draw random numbers; the others have one cell for all seeds."""
+"""Methods that draw random numbers; other methods have one cell for all seeds."""
 TIMED = frozenset({"measure"})
-"""Methods whose results are times of this machine: no other cell is computed meanwhile."""
+"""Methods that measure times on this machine; no other cell is computed at the same time."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """`method` applied, with `seed` (None where none is drawn), to `base` with `changes`.
-    `scenario_hash` is that of the changed system, which is built only when it is needed."""
+    """`method` applied with `seed` (None without random numbers) to the scenario `base` with
+    `changes`. `scenario_hash` is the hash of the changed scenario, which is built only on
+    demand."""
 
     base: Scenario
     changes: Mapping[str, Any]
@@ -36,7 +37,7 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """Return the name of the cell in a store: a digest of all that its result depends on."""
+        """Key of the cell in a store: a digest of all inputs of its result."""
         drawn = self.seed if self.method in SEEDED else None
         version = kind_of(self.base).versions[self.method]
         text = f"{self.scenario_hash} {self.method} {drawn} {version}"

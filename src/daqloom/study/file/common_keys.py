@@ -1,4 +1,4 @@
-"""The keys of [set]: those without a meaning for the choices of a point are left out there."""
+"""The keys of a study's table [set], without those that do not apply at a point."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DECIDING = {
     *(mark.or_with for key in keys_of(Scenario).values() for mark in key.conditions),
     *(f"network.switch.{level}.model" for level in LEVELS),
 } - {""}
-"""Keys, and tables of keys by name, with values for which other keys have no meaning."""
+"""Keys and tables whose values determine whether other keys apply."""
 
 
 @dataclass(frozen=True)
 class CommonKeys:
-    """The keys of [set] that the points set, as `base` does not have them at every point."""
+    """Keys of [set] that each point sets, because they do not apply at every point."""
 
     base: Scenario
     values: Mapping[str, Any]
@@ -38,8 +38,8 @@ class CommonKeys:
         return {}
 
     def left_out(self, changes: Mapping[str, Any]) -> Mapping[str, str]:
-        """Return the keys without a meaning for the choices of the axes, each with a sentence on
-        it. Computed once for every combination of choices."""
+        """Return the keys of [set] that do not apply at a point with `changes`, each with a
+        sentence on the reason. The result is cached for each combination of determining keys."""
         label = tuple((key, choice(key, changes[key])) for key in changes if _decides(key))
         if label not in self._left_out:
             found = meaningless(self.base, {**self.values, **changes})
@@ -47,15 +47,15 @@ class CommonKeys:
         return self._left_out[label]
 
     def additions(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the keys that a point sets in addition to `changes`, those of its axes."""
+        """Return the keys that a point sets in addition to `changes`, the keys of the axes."""
         if not self.values:
             return {}
         left_out = self.left_out(changes)
         return {key: value for key, value in self.values.items() if key not in left_out}
 
     def notes(self) -> Iterator[str]:
-        """Return a sentence on each key that is left out at some points. Raises StudyError for a
-        key without a meaning at any point."""
+        """Yield a sentence on each key that is left out at some points. Raises StudyError for a key
+        that applies at no point."""
         if not self.values:
             return
         combinations = [self.left_out(changes) for changes in _combinations(self.axes)]
@@ -68,8 +68,8 @@ class CommonKeys:
 
 
 def load_common(scenario: str, values: Mapping[str, Any], axes: Sequence[Axis]) -> CommonKeys:
-    """Load a scenario with the keys of [set]: all of them where that is a system, else as many as
-    make one, perhaps with the first values of axes. Raises ScenarioError."""
+    """Load a scenario with all keys of [set]. If that is no valid system, load it with as many of
+    the keys as are valid, possibly with the first values of axes. Raises ScenarioError."""
     try:
         base = load(scenario, values)
         decides = any(_decides(key) for axis in axes for key in axis.keys)
@@ -91,8 +91,8 @@ def load_common(scenario: str, values: Mapping[str, Any], axes: Sequence[Axis]) 
 
 
 def _candidates(values: Mapping[str, Any], axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
-    """Return [set] with the first step of one axis or of all, then without one of its keys. Steps
-    of variants are not among them, as other steps may not set their keys."""
+    """Yield [set]; [set] with the first step of one axis or of all axes; then [set] without one of
+    its keys. Variants are not used, because their steps may set different keys."""
     steps = [axis.overrides(0) for axis in axes if axis.name != VARIANT]
     yield dict(values)
     yield from ({**values, **step} for step in steps)
@@ -101,7 +101,7 @@ def _candidates(values: Mapping[str, Any], axes: Sequence[Axis]) -> Iterator[dic
 
 
 def _combinations(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
-    """Return a combination of steps for each combination of choices."""
+    """Yield a combination of axis steps for each combination of values that decide on keys."""
     distinct = []
     for axis in axes:
         steps = [{k: v for k, v in step.items() if _decides(k)} for step in axis.steps]
@@ -113,11 +113,11 @@ def _combinations(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
 
 @cache
 def _decides(key: str) -> bool:
-    """Return whether other keys may have no meaning for a value of this one, or without it."""
+    """Return whether other keys may not apply, depending on the value of this key."""
     return any(f"{key}.".startswith(f"{each}.") for each in DECIDING)
 
 
 def choice(key: str, value: object) -> object:
-    """Return the value where it is a word; of a number whether it is not 0."""
+    """Return what conditions on keys test: a word, or whether a number is nonzero."""
     is_word = isinstance(value, str | bool) and dimension_of_key(key) is None
     return value if is_word else is_something(value)

@@ -1,4 +1,4 @@
-"""Conditions on results: "packets_dropped == 0 and collection_latency_s.p99 <= 2 ms"."""
+"""Conditions on results, such as "packets_dropped == 0 and collection_latency_s.p99 <= 2 ms"."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _DIMENSIONS: dict[str, Dimension] = {
     "B": SIZE,
     "bit/s": replace(RATE, minimum=0.0),
 }
-"""Quantity of a number with a unit, by the metric's unit; counts and shares have plain numbers."""
+"""Dimension of the compared number by the metric's unit; counts and shares have plain numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Comparison of a metric with a number; `limit` is in the metric's unit, `text` as written."""
+    """Comparison of a metric with a number: `limit` in the metric's unit, `text` as written."""
 
     metric: str
     comparison: str
@@ -47,9 +47,9 @@ class Comparison:
     text: str = field(compare=False)
 
     def holds(self, result: Result) -> bool:
-        """Whether it is true of `result`. A metric without a value satisfies nothing: where no
-        event was built, no latency is low. Raises StudyError where the result has other metrics of
-        that group: the name is wrong."""
+        """Return whether the comparison is true for `result`. It is false if the result lacks the
+        metric, such as a latency if no event was built. Raises StudyError if the result has other
+        metrics with the same first part, because then the name is wrong."""
         value = result.metric(self.metric)
         if value is None and result.metrics.get(self.metric.partition(".")[0]):
             hint = did_you_mean(self.metric, flatten(result.metrics), "`--json` prints all")
@@ -71,12 +71,10 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str, method: str, parts: Parts = ~Parts.NONE) -> Condition:
-        """Parse comparisons joined by " and ", for results of `method` for `parts`.
-
-        A number stands in the metric's SI unit, or carries the unit with any prefix that a
-        scenario may use ("2 ms", "5 MB", "25 Gb/s"). Raises StudyError for a metric that no
-        method or not this one gives, and for text that is no comparison.
-        """
+        """Parse comparisons joined by " and ", for results of `method` for `parts`. A number
+        without unit is in the metric's SI unit; units may have the prefixes that a scenario allows
+        ("2 ms", "5 MB", "25 Gb/s"). Raises StudyError for a metric that is unknown or that `method`
+        does not provide, and for text that is no comparison."""
         if method not in METHODS:
             raise StudyError(f'"{method}" is not a method; known are {", ".join(METHODS)}')
         if len(text) > _LONGEST:
@@ -84,7 +82,8 @@ class Condition:
         return cls(tuple(_parse(part, method, parts) for part in re.split(r"\sand\s", text)))
 
     def holds(self, result: Result) -> bool:
-        """Whether every comparison is true of `result`. Raises StudyError as `Comparison.holds`."""
+        """Return whether all comparisons hold for `result`. Raises StudyError as
+        `Comparison.holds`."""
         outcomes = [comparison.holds(result) for comparison in self.comparisons]
         return all(outcomes)
 
@@ -106,8 +105,8 @@ def _parse(text: str, method: str, parts: Parts) -> Comparison:
 
 
 def require_metric(name: str, methods: Collection[str], parts: Parts) -> Metric:
-    """Return the declaration of a metric. Raises StudyError if there is none, or if none of
-    `methods` gives it for a system with these `parts`."""
+    """Return the declaration of a metric. Raises StudyError if it is unknown, or if none of
+    `methods` provides it for a system with these `parts`."""
     metric = described(name)
     if metric is None:
         raise StudyError(unknown_sentence(name))
@@ -122,7 +121,7 @@ def require_metric(name: str, methods: Collection[str], parts: Parts) -> Metric:
 
 
 def _limit(text: str, metric: Metric) -> Number:
-    """Return the number in the metric's unit. Raises ValueError, a sentence without a subject."""
+    """Return the number in the metric's unit. Raises ValueError (a sentence without subject)."""
     dimension = _DIMENSIONS.get(metric.unit)
     counted = dimension is None and metric.unit != "1"
     number = text.removesuffix(metric.unit).rstrip() if counted else text

@@ -1,4 +1,4 @@
-"""Study files: scenario, methods, what varies and what is searched."""
+"""Study files: scenario, methods, axes of varied keys, and searches."""
 
 import itertools
 import math
@@ -49,9 +49,9 @@ with lazy.imports():
 LARGEST_STUDY_BYTES = 1 << 20
 MOST_SEEDS = 10_000
 CHOICES = {"building.protocol", "transport.kind", "network.technology", "network.shape"}
-"""Keys that decide which parts a system has."""
+"""Scenario keys that determine the parts of a system, by which metrics are declared."""
 SEEDS_END = 1 << 53
-"""Seeds are below it: the seed of a voter fits the engine, and a dataset's coordinate is exact."""
+"""Upper limit of seeds, so that they are exact as coordinates of a dataset (double precision)."""
 MOST_ANSWERS = 10_000_000
 USUAL_COURSE = "buffer_peak_bytes.tor"
 
@@ -77,7 +77,7 @@ class Search(_Table):
     spacing: Literal["linear", "log"] = "linear"
     """Steps of the bisection: differences (linear) or ratios (log)."""
     method: Method | Annotated[tuple[Method, ...], Field(min_length=1, max_length=3)] = "simulate"
-    """Method whose metrics `where` uses; with several methods, each has its own search."""
+    """Method that provides the metrics in `where`; each of several methods runs its own search."""
     votes: int = Field(default=1, ge=1, le=99)
     """Number of seeds that vote at each value; the majority decides."""
 
@@ -94,7 +94,7 @@ class Search(_Table):
 
     @cached_property
     def precision(self) -> float:
-        """Return the tolerance in the SI unit of the key; with log spacing a ratio less 1."""
+        """Return the tolerance in the SI unit of the key; with log spacing a ratio minus 1."""
         if self.spacing == "linear":
             return _si(self.key, self.tolerance, "search.tolerance")
         if isinstance(self.tolerance, str):
@@ -112,7 +112,7 @@ class Search(_Table):
         return dimension.whole if dimension else all(isinstance(value, int) for value in values)
 
     def value(self, number: float) -> str | int | float:
-        """Return a value of the key, an SI number, as a scenario has it."""
+        """Return the SI number of a value of the key in the notation of a scenario."""
         dimension = dimension_of_key(self.key)
         if dimension is None:
             return int(number) if float(number).is_integer() else number
@@ -120,7 +120,7 @@ class Search(_Table):
 
 
 class Equilibrium(_Table):
-    """[equilibrium]: runs are doubled in length until the course of a metric is stationary."""
+    """[equilibrium]: the duration of runs is doubled until a metric is stationary over time."""
 
     metric: str = Field(
         default=USUAL_COURSE,
@@ -130,8 +130,8 @@ class Equilibrium(_Table):
     longest: str
     """Longest run.duration; runs that are still not stationary are flagged as drifting."""
     confidence: float = Field(default=0.99, gt=0.5, lt=1)
-    """Confidence of the test: a share of 1 - confidence of the stationary runs is extended without
-    need."""
+    """Confidence of the test: of the stationary runs, a share of 1 - confidence is extended
+    unnecessarily."""
 
     @cached_property
     def longest_s(self) -> float:
@@ -140,7 +140,7 @@ class Equilibrium(_Table):
 
 
 class Repeat(_Table):
-    """[repeat]: the whole study again with other random numbers."""
+    """[repeat]: repetitions of the study with other random numbers."""
 
     seeds: int | tuple[int, ...] = 1
     """Number n of seeds, which are 1 to n, or a list of seeds."""
@@ -166,7 +166,7 @@ TABLES: dict[str, type[_Table]] = {
     "repeat": Repeat,
     "report": Report,
 }
-"""Tables with keys of their own, by name."""
+"""Tables of a study file with fixed keys, by name."""
 
 
 class StudyFile(_Table):
@@ -184,7 +184,7 @@ class StudyFile(_Table):
     """Methods for each point; measurements run on this machine one at a time, and nothing else is
     computed meanwhile."""
     set: dict[str, Any] = {}
-    """Keys of the scenario set at all points where they mean something."""
+    """Keys of the scenario that are set at all points where they apply."""
     grid: dict[str, Any] = {}
     """Axes: all combinations of their values."""
     zip: tuple[dict[str, Any], ...] = ()
@@ -200,7 +200,7 @@ class StudyFile(_Table):
     report: Report = Field(default_factory=Report)
     """See [report]."""
     quick: dict[str, Any] = {}
-    """Tables of this file that replace the above in the quick form."""
+    """Tables that replace those of this file in the quick form."""
 
     @model_validator(mode="after")
     def _methods_once(self) -> Self:
@@ -214,25 +214,25 @@ class StudyFile(_Table):
 
 @dataclass(frozen=True)
 class Study:
-    """A study after all checks: every key is known and every value parsed."""
+    """A validated study: all keys are known and all values parsed."""
 
     name: str
     title: str
     description: str
     figure: str
     base: Scenario
-    """The scenario with [set], as far as that is a system without the axes."""
+    """The scenario with those keys of [set] that are valid without the axes."""
     methods: tuple[str, ...]
     axes: tuple[Axis, ...]
     search: Search | None
     equilibrium: Equilibrium | None
     seeds: tuple[int, ...]
     common: CommonKeys
-    """Keys of [set] that depend on the axes."""
+    """Keys of [set] that apply at only some points."""
     show: tuple[str, ...] = ()
     bars: str = "deviation"
     seed_sets: tuple[str, ...] = ()
-    """Keys that a seed sets in addition to run.seed."""
+    """Keys that are set to each seed, in addition to run.seed."""
     notes: tuple[str, ...] = ()
     """Sentences on keys of [set] that are left out at some points."""
 
@@ -247,11 +247,11 @@ class Study:
         return math.prod(self.shape)
 
     def indices(self) -> Iterator[tuple[int, ...]]:
-        """Return every combination of steps, the last axis fastest."""
+        """Return all combinations of steps; the last axis changes fastest."""
         return itertools.product(*(range(len(axis)) for axis in self.axes))
 
     def is_seeded(self, method: str) -> bool:
-        """Whether a method has an answer for each seed, not one for all."""
+        """Return whether a method has an answer for each seed, or one answer for all seeds."""
         return method in SEEDED or bool(self.seed_sets)
 
     def steps(self, index: tuple[int, ...]) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class Study:
         return changes
 
     def overrides(self, index: tuple[int, ...]) -> dict[str, Any]:
-        """Return the keys that a point sets in `base`, and their values."""
+        """Return all keys that a point sets in `base`, also those of [set], and their values."""
         changes = self.steps(index)
         return self.common.additions(changes) | changes
 
@@ -272,17 +272,17 @@ class Study:
 
     @cached_property
     def hasher(self) -> ScenarioHasher:
-        """Return the hashes of the points' systems."""
+        """Object that computes the scenario hashes of points."""
         return ScenarioHasher(self.base)
 
     @cached_property
     def saturation(self) -> Saturation | None:
-        """Return the saturated points: those offered more than they can carry."""
+        """Finds saturated points, whose offered rate exceeds the capacity; None on a fabric."""
         return kinds.saturation(self.base)
 
     @cached_property
     def condition(self) -> Condition:
-        """Return the condition of the search, which all of its methods can evaluate."""
+        """Condition of the search, which all methods of the search can evaluate."""
         assert self.search is not None
         where, methods = self.search.where, self.search.methods
         first, *_ = [Condition.parse(where, method, self.parts) for method in methods]
@@ -290,7 +290,7 @@ class Study:
 
     @property
     def parts(self) -> Parts:
-        """Return the parts that the study's systems may have, for the check of metrics."""
+        """Parts that the study's systems may have, for checks of metric names."""
         return ~Parts.NONE if CHOICES & set(self.keys) else parts_of(self.base)
 
     @property
@@ -300,7 +300,7 @@ class Study:
         return [*keys, self.search.key] if self.search else keys
 
     def assumed(self) -> dict[str, str]:
-        """Return the keys at their defaults, as of `Scenario.assumed`, at the first point."""
+        """Return guessed defaults (`Scenario.assumed`) at the first point, without varied keys."""
         own = self.keys
         first = self.scenario((0,) * len(self.axes))
         return {key: value for key, value in first.assumed().items() if key not in own}
@@ -326,7 +326,7 @@ def find_study(study: str | PathLike[str]) -> Path:
 
 
 def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
-    """Read a study by name or file, with `quick` in its quick form. Raises StudyError."""
+    """Read a study by name or path; `quick` selects the quick form. Raises StudyError."""
     path = find_study(study)
     try:
         text = read_text(path, LARGEST_STUDY_BYTES)
@@ -346,7 +346,8 @@ def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
 
 
 def _quick(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the quick form: tables are merged by key, all else is replaced, also variants."""
+    """Return the quick form: tables in [quick] are merged by key, variants and other values
+    replaced."""
     quick = document.get("quick", {})
     if not isinstance(quick, dict):
         return dict(document)
@@ -373,7 +374,7 @@ def _study(path: Path, file: StudyFile) -> Study:
 
 
 def _mistakes_of_set(scenario: str, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the mistakes of the scenario and [set], without the axes."""
+    """Return the mistakes in the scenario with [set], ignoring the axes."""
     try:
         load(scenario, values)
     except ScenarioError as error:
@@ -382,13 +383,13 @@ def _mistakes_of_set(scenario: str, values: Mapping[str, Any]) -> tuple[str, ...
 
 
 def study_of(base: Scenario, file: StudyFile, name: str) -> Study:
-    """Return the study of `file` for `base`, in place of its scenario with [set]. Raises
+    """Return the study of `file` with `base` instead of the file's scenario and [set]. Raises
     StudyError, ScenarioError."""
     return _checked(CommonKeys(base, {}, _axes(file)), file, name)
 
 
 def _axes(file: StudyFile) -> tuple[Axis, ...]:
-    """Return the axes of a study. Raises StudyError with the mistakes of all of them."""
+    """Return the axes of a study. Raises StudyError with the mistakes of all axes."""
     makers = [partial(cartesian, key, values) for key, values in flatten(file.grid).items()]
     makers += [partial(zipped, flatten(table)) for table in file.zip if table]
     makers += [partial(variants, file.variants)] if file.variants else []
@@ -466,7 +467,7 @@ def _check(study: Study) -> None:
 
 
 def _checked_points(study: Study) -> set[tuple[int, ...]]:
-    """Return the first and the last point, and every variant."""
+    """Return the points that are validated on load: first, last, and one for each variant."""
     first = tuple(0 for _ in study.shape)
     points = {first, tuple(n - 1 for n in study.shape)}
     for place, axis in enumerate(study.axes):
@@ -477,7 +478,7 @@ def _checked_points(study: Study) -> set[tuple[int, ...]]:
 
 def _check_search(study: Study, search: Search) -> None:
     require_key(search.key, "search.key: ")
-    _ = study.condition  # parsed now, so that a mistake in it is reported before any run
+    _ = study.condition  # parsing now reports mistakes before any run
     low, high = search.range
     if not -math.inf < low < high < math.inf:
         raise StudyError(f"search.bounds = {list(search.bounds)}: expected a low and a high value")
@@ -521,17 +522,17 @@ def _si(key: str, value: str | int | float, where: str) -> float:
 
 
 def sentences_of(error: ValidationError) -> list[str]:
-    """Return a sentence on each key of a `StudyFile` that is wrong."""
+    """Return a sentence on each invalid key of a `StudyFile`."""
     mistakes = mistakes_of(error)
-    inside = {each["loc"][:-1] for each in mistakes}  # a list of wrong values counts as empty
+    inside = {each["loc"][:-1] for each in mistakes}  # invalid entries count as absent
     kept = [e for e in mistakes if e["type"] != "too_short" or e["loc"] not in inside]
     of_keys = {each["loc"][:2]: each for each in reversed(kept)}
     return [_sentence(each) for each in reversed(of_keys.values())]
 
 
 def _sentence(mistake: ErrorDetails) -> str:
-    table = TABLES.get(str(next(iter(mistake["loc"]), "")), StudyFile)  # none: of the whole file
-    place = mistake["loc"] if table is StudyFile else mistake["loc"][:2]  # less a kind of value
+    table = TABLES.get(str(next(iter(mistake["loc"]), "")), StudyFile)  # default: the whole file
+    place = mistake["loc"] if table is StudyFile else mistake["loc"][:2]  # no type of value
     path = ".".join(str(part) for part in place)
     if mistake["type"] == "extra_forbidden":
         return f'unknown key "{path[:80]}"; known are {", ".join(table.model_fields)}'

@@ -1,9 +1,7 @@
-"""The hash of a scenario with some keys changed, without building that scenario.
-
-Validation of a scenario takes most of a millisecond, and a plan may have 10⁵ of them. A key is
-*local* if its change changes nothing else in the resolved system; each key is tested for that with
-real scenarios. A scenario with any other key is built and hashed.
-"""
+"""Hashes of scenarios with changed keys, computed without building the changed scenarios.
+Validation of a scenario takes almost a millisecond, and a plan may have 10⁵ scenarios. A key is
+*local* if changing it changes nothing else in the resolved scenario; this is tested with real
+scenarios. If a changed key is not local, the scenario is built and hashed."""
 
 from __future__ import annotations
 
@@ -24,23 +22,23 @@ from daqloom.topology.system.scenarios import override
 
 MOST_READERS = 1000
 SPARSE = "measure"
-"""The section of a scenario's content from which keys at their defaults are absent."""
+"""Table of a scenario whose hashed content lacks keys at their defaults."""
 
 
 class ScenarioHasher:
-    """Hashes `base` with overrides; equal to that of `override(base, …)`."""
+    """Computes the hash of `base` with overrides, equal to the hash of `override(base, …)`."""
 
     def __init__(self, base: Scenario) -> None:
         self._base = base
         self._sections = {name: _dump(value) for name, value in base.content().items()}
         self._verified: set[tuple[object, ...]] = set()
-        # By the text of values, which may be lists.
+        # The caches are keyed by JSON text, because values may be lists.
         self._section = functools.lru_cache(maxsize=10_000)(self._changed_section)
         self._dumped = functools.lru_cache(maxsize=200_000)(self._as_resolved)
         self._with = functools.lru_cache(maxsize=MOST_READERS)(self._reader)
 
     def hash(self, overrides: Mapping[str, Any]) -> str:
-        """Return the SHA-256. Raises ScenarioError where the changed system is not valid."""
+        """Return the SHA-256 of the changed scenario. Raises ScenarioError if it is invalid."""
         files = {key: value for key, value in overrides.items() if key in FILE_KEYS}
         if files and (reader := self._with(_dump(files))):
             return reader.hash({k: v for k, v in overrides.items() if k not in files})
@@ -49,8 +47,8 @@ class ScenarioHasher:
         return self._quick(overrides)
 
     def _reader(self, files: str) -> ScenarioHasher | None:
-        """Return the hasher of `base` with other files, which are read once; None where that alone
-        is no system."""
+        """Return the hasher of `base` with other input files, so that each is read once; None if
+        `base` with only the files changed is invalid."""
         try:
             return ScenarioHasher(override(self._base, json.loads(files)))
         except ScenarioError:
@@ -76,8 +74,8 @@ class ScenarioHasher:
         return _dump(section)
 
     def _local(self, overrides: Mapping[str, Any]) -> bool:
-        """Whether these keys together are local: tested for every choice, such as a switch's
-        model, with the first numbers."""
+        """Return whether these keys together are local. Tested once for each combination of words,
+        such as a switch's model, with the first numbers that occur."""
         keys = overrides.keys()
         if FILE_KEYS & keys or any("." not in key for key in keys):
             return False
@@ -91,12 +89,12 @@ class ScenarioHasher:
             except ScenarioError:
                 return False
             self._verified.add(label)
-        # Whether the resolved system has all values in the same notation.
+        # Values must have the notation of the resolved scenario.
         texts = ((key, _dump(value)) for key, value in overrides.items())
         return all(self._dumped(key, text) == text for key, text in texts)
 
     def _as_resolved(self, key: str, text: str) -> str | None:
-        """Return a key's value in the resolved system as text; None where it has no such value."""
+        """Return a key's value in the resolved scenario as JSON text; None if it is invalid."""
         value = json.loads(text)
         dimension = None if key.startswith(f"{SPARSE}.") else dimension_of_key(key)
         try:
@@ -108,8 +106,8 @@ class ScenarioHasher:
             return None
 
     def _choice(self, key: str, value: object) -> object:
-        """Return `choice` of a key on which others depend, and words; None for other numbers,
-        quantities and lists."""
+        """Return `choice` for words and for keys that determine whether others apply; None for
+        other values."""
         word = isinstance(value, str | bool) and dimension_of_key(key) is None
         return choice(key, value) if word or key in deciding(type(self._base)) else None
 

@@ -1,4 +1,4 @@
-"""Properties of the two kinds of system that a study has: a rack, or any other."""
+"""Properties of the two kinds of systems in studies: racks, and all others ("fabrics")."""
 
 import functools
 import math
@@ -26,17 +26,17 @@ with lazy.imports():
     from daqloom.topology.shapes import shape
 
 FABRIC_HOPS_PER_S = 2.5e6
-"""Packet hops of event building over InfiniBand that one core simulates per second, see
+"""Packet hops over InfiniBand that one core simulates per second; see
 docs/explanation/infiniband-model.md."""
 FABRIC_HOPS_PER_PACKET = 3.0
-"""Four links between two leaves, at about three quarters of what a node's link carries."""
+"""Packet hops per packet: four links between two leaves, at about three quarters of full rate."""
 HEADER_BYTES = 26
 USUAL_BPS = 200e9
-"""Rate of HDR links (b/s), where a switch that the study changes decides."""
+"""Rate of HDR links (b/s), assumed if the switch model determines the rate."""
 RACK_HOPS_PER_S = 20e6
-"""Packet hops that one core simulates per second, roughly."""
+"""Packet hops in a rack that one core simulates per second, roughly."""
 RACK_HOPS_PER_PACKET = 4.5
-"""Three links there, and an acknowledgement of every second packet three links back."""
+"""Packet hops per packet: three links, and three links back for half an acknowledgement."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,17 @@ class Kind:
     """Properties of the systems of one kind."""
 
     versions: Mapping[str, int]
-    """Versions of the models, by method; a new one, for other results of the same scenario and
-    seed, makes cells be computed anew."""
+    """Version of the model for each method. A change of results for the same scenario and seed
+    needs a new version, with which stored cells are recomputed."""
     analysis_s: float
-    """Time on one core of an analysis, roughly (s)."""
+    """Approximate CPU time of one analysis (s)."""
     courses: Sequence[str]
-    """Metrics of a simulation whose course over time is recorded."""
+    """Metrics that simulations record over time."""
     costly: Sequence[str]
-    """Keys that decide the cost of a run."""
+    """Keys that determine the CPU time of a simulation."""
     simulation_s: Callable[[Scenario, Mapping[str, Any]], float]
-    """Estimated time on one core of a simulation of a system with changes; builds no scenario."""
+    """Function that estimates the CPU time of simulating `base` with changes, without building
+    it."""
 
 
 def kind_of(base: Scenario) -> Kind:
@@ -62,30 +63,31 @@ def kind_of(base: Scenario) -> Kind:
 
 
 def operating_point(base: Scenario) -> dict[str, float]:
-    """Return event rate and size, SI numbers by key, which figures mark; none on a fabric, where
-    they are results, not inputs."""
+    """Return event rate and size as SI numbers by key, to be marked in figures. On a fabric they
+    are results and not inputs, so none are returned."""
     is_incast = Parts.INCAST in parts_of(base)
     return {RATE: base.event.rate, SIZE: base.event.size} if is_incast else {}
 
 
 def saturation(base: Scenario) -> Saturation | None:
-    """Return the saturation of `base` with changes, by the bound of the event rate. None on a
-    fabric: nodes push at their full rate or at that of the fragments, and discard the excess."""
+    """Return the object that determines saturated points of `base` with changes. None on a fabric,
+    where nodes send at their full rate or at the rate of fragments, and discard the excess."""
     return Saturation(base) if Parts.INCAST in parts_of(base) else None
 
 
 def _rack_s(base: Scenario, changes: Mapping[str, Any]) -> float:
-    """Estimate a simulation from the packets of all events (s)."""
+    """Return the estimated CPU time (s) of a rack's simulation, from the packets of all events."""
     rate_hz, size, sources, duration_s = (number(base, changes, key) for key in RACK.costly)
     uplink = base.network.links.uplink
     carried_hz = uplink.rate * uplink.count / (8 * size)  # at most
-    fragment = math.ceil(size / sources / base.mss)  # packets, and one that requests them
+    fragment = math.ceil(size / sources / base.mss)  # data packets; a request is added below
     packets_hz = min(rate_hz, carried_hz) * sources * (fragment + 1)
     return packets_hz * RACK_HOPS_PER_PACKET * duration_s / RACK_HOPS_PER_S
 
 
 def _fabric_s(base: Scenario, changes: Mapping[str, Any]) -> float:
-    """Estimate a simulation from the packets that nodes' links carry or fragments need (s)."""
+    """Return the estimated CPU time (s) of a fabric's simulation. The packets are limited by the
+    nodes' links or by the rate of fragments."""
     key = functools.partial(number, base, changes)
     message = key("event.fragment_size") * key("event.packing")
     payload = message / math.ceil(message / key("transport.mtu"))
@@ -127,8 +129,8 @@ FABRIC = Kind(
 
 
 def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the number of nodes, by the scenario or all hosts of the fabric, and the rate of their
-    links (b/s)."""
+    """Return the number of nodes, which defaults to all hosts of the fabric, and their link rate
+    (b/s)."""
     key = functools.partial(number, base, changes)
     shape, rate_bps = value_of(base, changes, "network.shape"), USUAL_BPS
     hosts = key("network.leaves") * key("network.hosts_per_leaf") * max(1, key("network.pods"))
@@ -142,7 +144,7 @@ def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _units(base: Scenario, changes: Mapping[str, Any]) -> int:
-    """Return the number of hosts with units by the scenario; 0 for all."""
+    """Return the number of hosts with units that the scenario sets; 0 for all hosts."""
 
     def changed(table: str) -> BaseModel:
         keys = [key for key in changes if key.startswith(f"{table}.")]
@@ -155,7 +157,7 @@ def _units(base: Scenario, changes: Mapping[str, Any]) -> int:
 
 
 def _listed(base: Scenario) -> tuple[float, float]:
-    """Return hosts and mean rate of a list of cables, as `_imported`."""
+    """Return the number of hosts, and the mean rate (b/s), of a scenario's list of cables."""
     try:
         return _counted(shape.cables(base)[0])
     except TopologyError:
@@ -164,8 +166,8 @@ def _listed(base: Scenario) -> tuple[float, float]:
 
 @functools.lru_cache(maxsize=1000)
 def _imported(dumps: str) -> tuple[float, float]:
-    """Return hosts, and the mean rate of cables; 0 where the dumps cannot be read, which their
-    simulation reports."""
+    """Return the number of hosts, and the mean rate (b/s) of cables, of topology dumps. Both are 0
+    if the dumps cannot be read; the simulation then reports the error."""
     try:
         fabric, _ = load.load_cabling(shipped_fabrics().get(dumps, Path(dumps)))
     except TopologyError:

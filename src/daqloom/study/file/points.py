@@ -1,4 +1,4 @@
-"""The points of a study's dataset: axes, methods, variables, and which values count."""
+"""Access to a study's dataset: axes, methods, variables, and the values of valid points."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ NEEDED = "buffer_needed_bytes.tor"
 RATE, SIZE = "event.rate", "event.size"
 EVENT_KEYS = (RATE, SIZE)
 USUAL = ("boundary", PEAK, "event_rate_hz")
-"""Variables shown by default, the first that a study has."""
+"""Default variables; the first one that a study has is shown."""
 BOUNDARIES = ("boundary", "boundary_shared")
-"""Variables with the end of a search."""
+"""Variables that contain the results of searches."""
 ABOVE = "above the limit"
-"""Reason for leaving out a point whose value exceeds the given limit."""
+"""Reason for leaving out a point with a value above the limit."""
 COUNTERPARTS = {"network.switch.tor.buffer": PEAK, RATE: BOUND}
-"""Variables that correspond to the searched key, of methods that search nothing."""
+"""For a searched key, the corresponding variable of methods without a search."""
 UNBOUNDED = {
     "below": "below the bounds",
     "above": "above the bounds",
     "never": "never satisfied",
     "reversed": "reversed",
 }
-"""Reasons for leaving out a search's point, by the status of its boundary."""
+"""Reasons for leaving out a point whose search found no boundary, by status."""
 LINKS = ("link_utilisation.access.down", "link_utilisation.uplink.down")
 NO_AXES = ("by", "seed", "slice")
-"""Dimensions that are no axes."""
+"""Dimensions of a dataset that are not axes of the study."""
 
 
 def attribute(dataset: Dataset, name: str, default: Any) -> Any:
-    """Return the list or table of an attribute, `default` without it. It is a JSON text, since
-    NetCDF has no tables; one that a user set to a list or a table is returned as it is."""
+    """Return the list or table in an attribute, or `default`. Attributes are JSON text, because
+    NetCDF has no tables. A list or table that a user has set directly is returned unchanged."""
     value = dataset.attrs.get(name, default)
     return json.loads(value) if isinstance(value, str) else value
 
@@ -62,27 +62,27 @@ def axes_of(dataset: Dataset) -> list[str]:
 
 
 def is_numeric(dataset: Dataset, axis: str) -> bool:
-    """Whether an axis' steps are numbers, not names, such as models of switches."""
+    """Return whether an axis has numbers and not names, such as models of switches."""
     return dataset[axis].dtype.kind in "iuf"
 
 
 def dimension_of(values: DataArray) -> Dimension | None:
-    """Return the kind of quantity of an axis or a variable, by its unit; None for plain numbers
-    and names."""
+    """Return the dimension of an axis or a variable by its unit; None for plain numbers and
+    names."""
     units = {dimension.unit: dimension for dimension in (BYTES, BIT_RATE, TIME, FREQUENCY)}
     return units.get(str(values.attrs.get("units", "")))
 
 
 def plane_of(dataset: Dataset) -> tuple[str, str] | None:
-    """Return the first two numeric axes with two steps or more."""
+    """Return the first two numeric axes with at least two steps; None if there are fewer axes."""
     axes = [a for a in axes_of(dataset) if is_numeric(dataset, a) and dataset.sizes[a] > 1]
     return (axes[0], axes[1]) if len(axes) > 1 else None
 
 
 def shown_variable(dataset: Dataset, show: str | None = None) -> str:
-    """Return the main variable of a study: `show`, else the first in its [report], else `boundary`
-    after a search, else the peak of the top-of-rack switch, else the event rate, else the first
-    metric. Raises StudyError where there is no such variable, or none at all."""
+    """Return the main variable of a study: `show`; else the first in [report]; else `boundary`
+    after a search; else the peak of the top-of-rack switch; else the event rate; else the first
+    metric. Raises StudyError if `show` is unknown or there is no result."""
     return shown_variables(dataset, show)[0]
 
 
@@ -112,7 +112,7 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
 
 
 def _check_dimensions(dataset: Dataset, variable: str) -> None:
-    """Raise StudyError for a variable without one of the dimensions, which a user computed."""
+    """Raise StudyError for a user's variable that lacks a dimension of the dataset."""
     expected = {"by", "seed", *axes_of(dataset)}
     found = set(map(str, dataset[variable].dims))
     if found != expected:
@@ -130,19 +130,19 @@ def _filled(dataset: Dataset, variable: str) -> DataArray:
 
 
 def methods_of(dataset: Dataset, variable: str) -> list[str]:
-    """Return the methods with any value of `variable`; a search without a boundary has a status."""
+    """Return the methods with any value of `variable`; a search without boundary counts."""
     filled = _filled(dataset, variable)
     return [str(m) for m in dataset["by"].values if bool(filled.sel({"by": m}).any())]
 
 
 def operating_point(dataset: Dataset) -> dict[str, float]:
-    """Return event rate and size of the study's own scenario, SI numbers, as far as known."""
+    """Return the known event rate and size of the study's scenario, as SI numbers by key."""
     point = attribute(dataset, "operating_point", {})
     return {key: float(point[key]) for key in EVENT_KEYS if key in point}
 
 
 def steps(dataset: Dataset, axis: str, chosen: Sequence[Any] | None) -> list[int]:
-    """Return the places of the chosen steps of an axis, of all if None. Raises StudyError."""
+    """Return the indices of chosen steps on an axis; all if `chosen` is None. Raises StudyError."""
     values = dataset[axis].values.tolist()
     if chosen is None:
         return list(range(len(values)))
@@ -159,40 +159,40 @@ def steps(dataset: Dataset, axis: str, chosen: Sequence[Any] | None) -> list[int
 
 
 def step_values(dataset: Dataset, place: Iterable[tuple[str, int]]) -> dict[str, Any]:
-    """Return the values of the steps at a place along some axes."""
+    """Return the values of axes at a place, given as pairs of axis and step index."""
     return {axis: dataset[axis].values[step].item() for axis, step in place}
 
 
 def at_steps(dataset: Dataset, place: Mapping[str, Any]) -> Dataset:
-    """Return a study's part at one step of some axes, which keep their place. Raises StudyError."""
+    """Return a dataset at one step of some axes, which keep length 1. Raises StudyError."""
     return dataset.isel({axis: steps(dataset, axis, [step]) for axis, step in place.items()})
 
 
 def searches(dataset: Dataset, key: str) -> bool:
-    """Whether the study searches this key of the scenario."""
+    """Return whether the study searches this key of the scenario."""
     return "boundary" in dataset and dataset["boundary"].attrs.get("key") == key
 
 
 def saturated(dataset: Dataset) -> DataArray:
-    """Whether any method flags a point as offered more than it can carry; the dims are the axes.
-    No buffer helps there: results depend on the length of the run. False everywhere if the rate
-    itself is searched, and so never offered beyond its boundary."""
+    """Return for each point (dimensions: the axes) whether any method flags it as saturated. There
+    the offered rate exceeds the capacity, and results depend on the duration of the run. False
+    everywhere if the event rate is searched, as results are then at the boundary."""
     if "saturated" not in dataset or searches(dataset, RATE):
         return _by_axes(dataset, False)
     return _by_axes(dataset, dataset["saturated"].any(["by", "seed"]))
 
 
 def drifting(dataset: Dataset, method: str) -> DataArray:
-    """Whether a run of `method` had not settled when it ended; the dims are the axes."""
+    """Return for each point (dimensions: the axes) whether a run of `method` did not settle."""
     if "equilibrium" not in dataset:
         return _by_axes(dataset, False)
     return _by_axes(dataset, (dataset["equilibrium"].sel({"by": method}) == "drifting").any("seed"))
 
 
 def load(dataset: Dataset) -> DataArray | None:
-    """Return the offered rate over the bound of the first full link, host or builder, by the axes.
-    Where the bound is not known, it is the higher utilisation of the links into the rack and to its
-    builders; None where neither is known, and where the rate is searched."""
+    """Return the load of each point: the offered event rate divided by the bound at which the first
+    link, host or builder saturates. If the bound is unknown, the load is the higher utilisation of
+    links into the rack and to builders. None if unknown, or if the rate is searched."""
     rate: Any = None
     if searches(dataset, RATE):
         return None
@@ -207,7 +207,7 @@ def load(dataset: Dataset) -> DataArray | None:
 
 
 def _by_axes(dataset: Dataset, values: Any) -> DataArray:
-    """Return `values`, or one value, by all axes in their order, without coordinates."""
+    """Return an array or value expanded to all axes in their order, without coordinates."""
     known = xarray.DataArray(values)
     bare = known.drop_vars(list(known.coords))
     axes = axes_of(dataset)
@@ -217,7 +217,7 @@ def _by_axes(dataset: Dataset, values: Any) -> DataArray:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean over seeds and their standard deviation; 0 where fewer than two seeds are known."""
+    """Mean, standard deviation (0 for fewer than two values) and range over seeds."""
 
     mean: DataArray
     deviation: DataArray
@@ -226,21 +226,21 @@ class Spread:
 
 
 def spread(values: DataArray) -> Spread:
-    """Return the spread over the dimension `seed`, without values that are not known."""
+    """Return the statistics over the dimension `seed`, without unknown values."""
     count = values.notnull().sum("seed")
     total = values.fillna(0).sum("seed")
     mean = (total / count.where(count > 0)).rename("mean")
     squares = ((values - mean) ** 2).sum("seed", skipna=True)
     variance = squares / (count - 1).where(count > 1)
     lowest, highest = values.min("seed"), values.max("seed")
-    alike = highest == lowest  # their mean may be off by the last bit
+    alike = highest == lowest  # the mean may have a rounding error
     return Spread(mean, (variance**0.5).fillna(0).where(~alike, 0), lowest, highest)
 
 
 @dataclass(frozen=True)
 class MethodMeans:
-    """Means over seeds of `variable` by one method; NaN at the points that are left out. The dims
-    of `values` are the axes; `left_out` counts these points by reason."""
+    """Means of `variable` over seeds for one method. The dimensions of `values` are the axes;
+    left-out points are NaN, and `left_out` counts them by reason."""
 
     method: str
     variable: str
@@ -249,12 +249,10 @@ class MethodMeans:
 
 
 def means_by_method(dataset: Dataset, variable: str | None = None) -> list[MethodMeans]:
-    """Return the means of `variable` (by default `shown_variable`) by each method, for fits.
-
-    Saturated points are left out, and so are boundaries that a search did not find. A method that
-    searches nothing has its own value of the searched key, if any: the peak for a buffer, the bound
-    of the links for a rate.
-    """
+    """Return the means of `variable` (default: `shown_variable`) for each method, as input of fits.
+    Saturated points and boundaries that a search did not find are left out. For a method without
+    search, the variable that corresponds to the searched key is used, if any: the peak for a
+    buffer, the bound of the event rate for a rate."""
     variable = shown_variable(dataset, variable)
     methods = methods_of(dataset, variable)
     found = [_means(dataset, variable, method) for method in methods]
@@ -285,7 +283,7 @@ def _means(dataset: Dataset, variable: str, method: str) -> MethodMeans:
 
 
 def _count_statuses(reasons: Counter[str], status: Any) -> None:
-    """Count each point of which no seed found the boundary."""
+    """Count, by status of its first seed, each point for which no seed found the boundary."""
     for point in status.reshape(status.shape[0], -1).T:
         ended = [str(each) for each in point if each]
         if ended and "found" not in ended:

@@ -1,4 +1,4 @@
-"""Writes docs/reference/study.md from the models: `python -m daqloom.study.file.reference`."""
+"""Generator of docs/reference/study.md: `python -m daqloom.study.file.reference`."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin

@@ -1,9 +1,7 @@
-"""Points that are offered more than the system can carry, found before they are run.
-
-No buffer helps there: queues grow as long as the run lasts, up to the number of events that
-builders take at a time. Such a run is cut short once that is reached; its queues show a limit of
-the builders, not of the network.
-"""
+"""Saturated points, whose offered event rate exceeds the capacity, determined before they are run.
+In a saturated run queues grow until builders collect the maximum number of concurrent events. The
+run is shortened to the time in which this state is reached. Its queues show a limit of the builders
+and not of the network."""
 
 import math
 from collections.abc import Mapping
@@ -18,35 +16,35 @@ from daqloom.topology.system.scenarios import override
 RATE, SIZE, DURATION, WARMUP = "event.rate", "event.size", "run.duration", "run.warmup"
 
 INDEPENDENT = (RATE, "network.switch.", "run.")
-"""Keys, and beginnings of keys, that do not change the bound of the rate."""
+"""Keys, and prefixes of keys, that do not affect the bound of the event rate."""
 
 FILLS = 2
-"""Times that the excess fills all builders' events in a saturated run: once to reach the final
-state, and once more to observe it."""
+"""Duration of a saturated run, in units of the time in which the excess fills all concurrent events
+of the builders: once to reach the final state, and once to observe it."""
 
 MOST_BACKLOG = 1e9
-"""Excess (B) at which such a run ends in any case: every waiting packet takes memory."""
+"""Backlog (B) at which a saturated run ends in any case, because waiting packets take memory."""
 
 MOST_REMEMBERED = 100_000
 
 
 class Saturation:
-    """Saturated points of `base` with changes, and the length of their runs."""
+    """Determines whether `base` with changes is saturated, and the duration of saturated runs."""
 
     def __init__(self, base: Scenario) -> None:
         self._base = base
         self._bounds: dict[str, tuple[float, int]] = {}
 
     def excess_hz(self, changes: Mapping[str, Any]) -> float:
-        """Return the offered event rate less the bound of `analyse`; above 0 the point is
-        saturated. The bound (`event_rate_bound_hz`) is that of the first full link, host or
-        builder. Raises ScenarioError where the system is not valid."""
+        """Return the offered event rate minus the bound of `analyse`; above 0 the point is
+        saturated. At the bound (`event_rate_bound_hz`) the first link, host or builder saturates.
+        Raises ScenarioError if the changed scenario is invalid."""
         return number(self._base, changes, RATE) - self._limits(changes)[0]
 
     def bounded(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `changes`, with a shorter run where they are saturated. Warm-up and run become
-        shorter by the same factor, so that the excess of the events fills the builders `FILLS`
-        times, or comes to `MOST_BACKLOG`; a run that is shorter already is unchanged."""
+        """Return `changes`, with a shorter run if the point is saturated. Warm-up and duration are
+        scaled by the same factor, so that excess events fill the builders `FILLS` times, or the
+        backlog reaches `MOST_BACKLOG`. Runs are never made longer."""
         excess_hz = self.excess_hz(changes)
         if excess_hz <= 0:
             return dict(changes)
@@ -62,8 +60,8 @@ class Saturation:
         return dict(changes) | {key: text(key, seconds) for key, seconds in shorter.items()}
 
     def _limits(self, changes: Mapping[str, Any]) -> tuple[float, int]:
-        """Return the bound of the rate, and the events that all builders take at a time; neither
-        depends on rate, switches or run, so that axes and searches of those compute it once."""
+        """Return the bound of the event rate, and the concurrent events of all builders. Both are
+        computed once for axes and searches over event rate, switches and run."""
         others = {key: value for key, value in changes.items() if _matters(key)}
         label = repr(others)
         if label not in self._bounds:
@@ -79,7 +77,8 @@ class Saturation:
 
 
 def _matters(key: str) -> bool:
-    """Whether the bound depends on a key, or the system is not valid without it, as DCTCP."""
+    """Return whether the bound depends on a key, or validity does, such as DCTCP's ECN
+    threshold."""
     return not key.startswith(INDEPENDENT) or key.endswith(".ecn_threshold")
 
 

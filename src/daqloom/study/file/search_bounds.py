@@ -1,4 +1,4 @@
-"""Texts on searches whose bounds hold no boundary: they are kept and flagged."""
+"""Texts on searches that found no boundary; such results are kept and flagged."""
 
 from collections.abc import Mapping
 
@@ -18,19 +18,18 @@ _WORDS: dict[tuple[str, str], tuple[str, str]] = {
         'it fails at {low} and holds at {high}, as if the "smallest" were meant',
     ),
 }
-"""Texts for a table and for a sentence, by the end searched for and the status of a Boundary."""
+"""Texts for a table cell and for a sentence, by (`find`, status of the boundary)."""
 
 
 def word(status: str, find: Find, low: str, high: str) -> str:
-    """Return the text of a table's cell: "60 kHz or more". `low` and `high` have their unit."""
+    """Return the text of a table cell: "60 kHz or more". `low` and `high` include the unit."""
     return _WORDS[find, status][0].format(low=low, high=high)
 
 
 def sentence(statuses: Mapping[str, int], find: Find, low: str, high: str) -> str:
     """Return "2 of 9 searches found no boundary within 6 MB to 400 MB: at 2 it holds even at …".
-
-    `statuses` counts all searches by status, with those that found one. Empty where all did.
-    """
+    `statuses` counts all searches by status, including found ones. Returns "" if all found a
+    boundary."""
     ended = {status: n for status, n in statuses.items() if n and status != "found"}
     if not ended:
         return ""

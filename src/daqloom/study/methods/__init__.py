@@ -1,1 +1,1 @@
-"""The three methods by name, and comparisons of them."""
+"""The methods analyse, simulate and measure, and comparisons between them."""

@@ -1,4 +1,4 @@
-"""One event builder by every method: analysed, simulated and measured, one after the other."""
+"""Application of several methods to one scenario, one after the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Method = Literal["analyse", "simulate", "measure"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 MOST_LOCAL_UNITS = 16
-"""Largest number of processes that the usual methods start on this machine."""
+"""Maximum number of processes that a measurement starts on this machine by default."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class MethodResults:
     """Error of a measurement that has no result."""
 
     def result_of(self, method: Method) -> Result | None:
-        """Return the result of a method, None where it was not applied."""
+        """Return the result of a method, None if it has none."""
         return next((result for result in self.results if result.method == method), None)
 
 
 def usual_methods(scenario: Scenario) -> tuple[Method, ...]:
-    """Return the methods that a machine like this can apply by default. Raises ScenarioError
-    where `scenario` describes no event builder."""
+    """Return the default methods: no measurement if it would start too many processes on this
+    machine, and only the simulation without event building. Raises ScenarioError."""
     if scenario.building.protocol == "none":
         return ("simulate",)
     if scenario.measure.launch == "local" and fabric_system(scenario).nodes > MOST_LOCAL_UNITS:
@@ -65,10 +65,10 @@ def run_methods(
     simulated: Callable[[float], None] | None = None,
     measured: Callable[[Progress], None] | None = None,
 ) -> MethodResults:
-    """Run `methods`; `simulated` and `measured` are called with the progress of their runs. A
-    measurement that fails leaves the results of the others, and its reason. Raises what the
-    methods raise, a MeasureError only if no other method has a result; StoppedError after Ctrl-C.
-    """
+    """Apply `methods`; `simulated` and `measured` are called with the progress of simulation and
+    measurement. If the measurement fails, the results of other methods are returned with its
+    reason. Raises the exceptions of the methods, MeasureError only if there is no other result, and
+    StoppedError after Ctrl-C."""
 
     def run_method(method: Method) -> Result:
         if method == "analyse":

@@ -1,4 +1,4 @@
-"""The three methods for any scenario; each calls the models of the scenario's choices."""
+"""The methods analyse, simulate and measure for any scenario."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ with lazy.imports():
 
 
 def analyse(scenario: Scenario) -> Result:
-    """Evaluate the closed forms of the system's parts; a warning names parts without any."""
+    """Evaluate the closed forms of the system. Without one, the result has only a warning."""
     check_possible(scenario)
     parts = parts_of(scenario)
     if Parts.INCAST in parts:
@@ -61,8 +61,8 @@ def _without_closed_form(scenario: Scenario) -> Result:
 
 
 def simulate(scenario: Scenario, **options: Any) -> Result:
-    """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the options. The warnings
-    say where the closed forms contradict a rate, or explain a timeout."""
+    """Simulate packet by packet; see `daqloom.simulate.run.simulate` for the options. Warnings
+    report event rates above closed-form bounds, and timeouts that resonate with events."""
     check_possible(scenario)
     result = simulation.simulate(scenario, **options)
     notes = resonance.resonating(scenario, result) if Parts.INCAST in parts_of(scenario) else []
@@ -72,7 +72,7 @@ def simulate(scenario: Scenario, **options: Any) -> Result:
 
 
 def _bound_hz(scenario: Scenario) -> float | None:
-    """Return the highest event rate by the closed forms; None of a system without any."""
+    """Return the closed-form bound of the event rate; None for a system without closed form."""
     try:
         return analyse(scenario).metric("event_rate_bound_hz")
     except ScenarioError:

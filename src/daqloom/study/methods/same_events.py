@@ -1,8 +1,7 @@
-"""Formula and simulation on the same events: where they differ, and what each contributes.
-
-The published formula holds for regular events. Here the triangles are summed at the instants of the
-simulated events, which separates the effect of the arrivals from that of the network.
-"""
+"""Comparison of formula and simulation on the same events. The published formula holds for regular
+events; it adds a triangular buffer occupancy for each event. Here the triangles start at the
+arrival times of the simulated events. This separates the effect of arrivals from the effect of the
+network."""
 
 from __future__ import annotations
 
@@ -34,12 +33,11 @@ FEWEST_EVENTS = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """Occupancy of the top-of-rack switch by both methods, from an empty network on.
-
-    `times_s`, `formula_bytes`: corners of the summed triangles, shape (n,), linear between them.
-    `simulated` is the run; its series `tor_occupancy` has the same time axis. Peaks in bytes:
-    `regular_peak` of regular events at the same rate, `formula_peak` of these events.
-    """
+    """Buffer occupancy of the top-of-rack switch by formula and simulation; the network is empty at
+    first. `times_s`, `formula_bytes`, shape (n,): corners of the formula's occupancy, which is
+    linear between them. `simulated` is the simulation's result; its series `tor_occupancy` has the
+    same time axis. Peaks (B) by formula: `regular_peak` for regular events at the same rate,
+    `formula_peak` for these events."""
 
     times_s: NDArray[np.float64]
     formula_bytes: NDArray[np.float64]
@@ -50,12 +48,12 @@ class Comparison:
 
     @property
     def arrivals_factor(self) -> float:
-        """Effect of these arrivals: the formula on them over the formula on regular ones."""
+        """Effect of arrivals: ratio of peaks by formula, these events over regular events."""
         return self.formula_peak / self.regular_peak
 
     @property
     def network_factor(self) -> float:
-        """Effect of the network: the simulation over the formula on the same arrivals."""
+        """Effect of the network: ratio of peaks for these events, simulation over formula."""
         return self.simulated_peak / self.formula_peak
 
 
@@ -66,8 +64,9 @@ def compare(
     seed: int,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
-    """Apply both methods to the same arrivals, for `duration_s` from an empty network on. Raises
-    StudyError where the arrivals cannot be drawn outside the simulator (LHC) or are too few."""
+    """Apply formula and simulation to the same arrivals in `duration_s`, beginning with an empty
+    network. Raises StudyError for too few arrivals, or if only the simulator can draw them
+    (LHC)."""
     arrivals = _arrivals(scenario, duration_s, seed)
     system = System(scenario)
     times, held = occupancy(
@@ -99,7 +98,7 @@ def _arrivals(scenario: Scenario, duration_s: float, seed: int) -> NDArray[np.fl
         known = np.asarray(scenario.event.arrival_times, dtype=np.float64)
         return known[known <= duration_s]
     if scenario.event.arrivals == "poisson":
-        # For a fixed number, the instants of a Poisson process are uniform.
+        # For a given number of events, the times of a Poisson process are uniform.
         random = np.random.default_rng(seed)
         count = random.poisson(expected)
         return np.sort(random.uniform(0.0, duration_s, count))

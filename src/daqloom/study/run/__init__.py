@@ -1,1 +1,1 @@
-"""Cells computed here, by workers or as a job array; the dataset that comes out."""
+"""Computation of a study's cells here, by workers or as a job array, and the resulting dataset."""

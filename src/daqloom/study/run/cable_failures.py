@@ -1,4 +1,4 @@
-"""Simulated throughput with broken cables: of a system, and of other ways to run it."""
+"""Simulated throughput of a system with broken cables, unchanged and run in other ways."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from daqloom.topology.system.system import can_mend
 AS_IT_IS = "as it is"
 AROUND = "D-mod-K around broken cables"
 REORDERED = "network.routing = mended"
-"""Tables and an order of builder units for the cables that are left."""
+"""Way with forwarding tables and an order of builder units computed for the working cables."""
 MINHOP = "minimal:balanced"
-"""Tables to which OpenSM falls back from D-mod-K when a cable is missing."""
+"""Forwarding tables that OpenSM uses instead of D-mod-K if a cable is missing."""
 WHILE_BROKEN = f"while a cable is broken, tables are those of {MINHOP} (OpenSM's minhop)"
 USUAL_NUMBERS = (1, 3, 5)
 MOST_DRAWS = 1000
@@ -33,11 +33,11 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "no barrier": {"building.barrier": "none"},
     "builder-paced, no barrier": {"building.barrier": "none", "building.pace": "builder"},
 }
-"""Changes of linear shifting, by the way."""
+"""Changed keys of linear shifting, for each other way to run it."""
 
 
 class Point(NamedTuple):
-    """A simulation: a way to run the system, with a number of broken cables."""
+    """One simulation: a way to run the system, number of broken cables, number of the draw."""
 
     way: str
     broken: int
@@ -50,15 +50,15 @@ class BrokenStudy:
 
     study: Study
     points: tuple[Point, ...]
-    """One for each of its variants."""
+    """Point for each variant of the study."""
     notes: tuple[str, ...] = field(default=())
-    """Sentences on the tables while a cable is broken, and on a way that is left out."""
+    """Sentences on the forwarding tables used with broken cables, and on ways that are left out."""
 
     def throughputs(
         self, outcomes: Iterable[tuple[Task, Outcome | None]], failures: Mapping[Task, str]
     ) -> tuple[dict[str, Throughput], list[str]]:
-        """Return the throughput of each way, and sentences on missing ones. Raises StudyError
-        where the unchanged system has none."""
+        """Return the throughput of each way, and sentences on ways without throughput. Raises
+        StudyError if the unchanged system has no throughput."""
         found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
         rates: dict[str, float] = {}
         reasons: dict[tuple[str, int], list[str]] = defaultdict(list)
@@ -98,8 +98,8 @@ class BrokenStudy:
 def broken_study(
     scenario: Scenario, numbers: Sequence[int], draws: int = 3, *, others: bool = True
 ) -> BrokenStudy:
-    """Return the study: the scenario with 0 and with each number of broken cables, `draws` times,
-    unchanged and, with `others`, run in other ways. Raises StudyError, ScenarioError."""
+    """Return a study of the scenario with 0 and with each of `numbers` broken cables, drawn `draws`
+    times; with `others` also run in other ways. Raises StudyError, ScenarioError."""
     if not 1 <= draws <= MOST_DRAWS:
         raise StudyError(f"{draws} draws of broken cables: expected 1 to {MOST_DRAWS}")
     variants: dict[str, dict[str, Any]] = {}
@@ -130,15 +130,15 @@ def broken_study(
 
 
 def usual_numbers(most: int) -> tuple[int, ...]:
-    """Return the numbers of broken cables to simulate for a largest number: 1, 3 and 5 up to it,
-    and the number itself below 5."""
+    """Return the numbers of broken cables to simulate for a maximum `most`: those of 1, 3 and 5 up
+    to it, and `most` itself if below 5."""
     return tuple(sorted({*(n for n in USUAL_NUMBERS if n <= most), min(most, USUAL_NUMBERS[-1])}))
 
 
 def _ways(
     scenario: Scenario, others: bool
 ) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Return the changes of each way, always and while a cable is broken."""
+    """Return for each way the keys that it changes always, and only with broken cables."""
     tables = {"network.routing": MINHOP} if _falls_back(scenario) else {}
     ways: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {AS_IT_IS: ({}, tables)}
     if not others:
@@ -163,14 +163,14 @@ def _table_notes(scenario: Scenario) -> Iterator[str]:
 
 
 def _falls_back(scenario: Scenario) -> bool:
-    """Whether the tables without broken cables are those of OpenSM's ftree."""
+    """Return whether tables without broken cables are D-mod-K, like OpenSM's ftree."""
     network = scenario.network
     by_default = not network.routing and network.shape == "fat-tree"
     return network.technology == "infiniband" and (network.routing == D_MOD_K or by_default)
 
 
 def _unroutable(scenario: Scenario, changes: Iterable[Mapping[str, Any]]) -> str:
-    """Return the reason why one of these systems has no tables; empty if all have."""
+    """Return why one of the changed systems has no forwarding tables, "" if all have tables."""
     try:
         for each in changes:
             cabled(override(scenario, each))
@@ -180,8 +180,8 @@ def _unroutable(scenario: Scenario, changes: Iterable[Mapping[str, Any]]) -> str
 
 
 def _reached(metrics: Mapping[str, Any]) -> tuple[float, float]:
-    """Return throughput and event rate: of the written fragments, for protocols that have them, as
-    these are complete even in a short run."""
+    """Return throughput and event rate, counted by written fragments if the protocol provides this
+    metric: in short runs it is more accurate than the count of built events."""
     prefix = "written_" if "written_throughput_bps" in metrics else ""
     rate_hz = metrics.get(f"{prefix}event_rate_hz", 0.0)
     return float(metrics[f"{prefix}throughput_bps"]), float(rate_hz)
@@ -197,12 +197,10 @@ def throughputs(
     store: str | PathLike[str] | None = None,
     report: Report = lambda _: None,
 ) -> tuple[dict[str, Throughput], list[str]]:
-    """Simulate a system with 0 and with each number of broken cables: unchanged and, with `others`,
-    run in other ways. Returns the throughput by way, and sentences on missing ones.
-
-    Results in `store`, a folder, are not computed again; without it nothing is kept. `workers` are
-    processes of this machine; 0 is one for each core. Raises StudyError.
-    """
+    """Simulate a system with 0 and with each of `numbers` broken cables, unchanged and, with
+    `others`, run in other ways. Returns the throughput by way, and sentences on ways without
+    throughput. Results are reused from the folder `store`; without it they are not kept. `workers`
+    is the number of processes on this machine; 0: one for each core. Raises StudyError."""
     planned = broken_study(scenario, numbers, draws, others=others)
     with computed(planned.study, store, workers, report) as (outcomes, done):
         found, notes = planned.throughputs(outcomes, dict(done.failures))

@@ -40,25 +40,25 @@ def open_study(
     quick: bool = False,
     course: bool = False,
 ) -> xarray.Dataset:
-    """Return what `store` holds of the study in the file `path`.
+    """Return the results in `store` for the study in the file `path`.
 
     Dimensions: `by` (the method: `dataset.sel(by="simulate")`), one for each axis (named by its
-    key, or `variant`; further keys of the axis are coordinates along it), `seed`. Variables:
-    every metric of the results, under its dotted name; with a search also `boundary` (in the
-    key's unit) and `boundary_status`, and, where the buffer of the ToR is searched,
-    `boundary_shared`: without the part dedicated to ports. Each has its `long_name` and `units` in
-    `attrs`. What was not computed, or is not given by a method, is NaN. Methods that draw no random
-    numbers have the same value for every seed.
+    key, or `variant`; further keys of the axis are coordinates along it), `seed`. Variables: every
+    metric of the results, under its dotted name. A search adds `boundary` (in the key's unit) and
+    `boundary_status`. A search for the buffer of the ToR switch also adds `boundary_shared`, which
+    excludes the part dedicated to ports. Each variable has `long_name` and `units` in `attrs`.
+    Values that were not computed, or that a method does not provide, are NaN. Methods without
+    random numbers have the same value for every seed.
 
-    `attrs["assumed"]` are the keys at their defaults, and their values, as the text of a JSON
-    object: see `Scenario.assumed`. `Dataset.to_netcdf` keeps all attributes.
+    `attrs["assumed"]` contains the guessed defaults as the text of a JSON object: see
+    `Scenario.assumed`. `Dataset.to_netcdf` keeps all attributes.
 
-    Flags: `saturated` is true where a point is offered more than it can carry (its run was cut
-    short, and fits leave it out); `equilibrium` is "stationary" or "drifting" where the study has
+    `saturated` is true if the offered rate of a point exceeds the capacity (its run is shortened,
+    and fits leave it out). `equilibrium` is "stationary" or "drifting" if the study has the table
     [equilibrium], else empty. `run_s` is the simulated time after the warm-up.
 
-    `course=True` adds, for the metrics of `daqloom.simulate.slices`, `course.NAME` with the further
-    dimension `slice`: the metric over each of equal parts of `run_s`.
+    `course=True` adds variables `course.NAME` for the metrics of `daqloom.simulate.slices`: the
+    metric in each of equal time slices of `run_s`, along the further dimension `slice`.
 
     Warns of a damaged store. Raises StudyError.
     """
@@ -122,7 +122,7 @@ def to_dataset(
 
 
 class _Table:
-    """Arrays that are filled task by task."""
+    """Arrays of a dataset, which `add` fills task by task."""
 
     def __init__(self, study: Study, shape: tuple[int, ...], course: bool) -> None:
         self.study, self.shape, self.course = study, shape, course
@@ -166,17 +166,17 @@ class _Table:
 
 
 def _dedicated(study: Study) -> Any:
-    """Return the bytes that the ports of the ToR have to themselves, of the shape of the axes."""
+    """Return the buffer (B) that the ToR switch dedicates to ports; shape: the axes."""
     parts = np.full(study.shape, np.nan)
     for index in study.indices():
-        with suppress(ScenarioError):  # a point that is no valid system has no result either
+        with suppress(ScenarioError):  # points without a valid system have no result
             rack = study.scenario(index)
             parts[index] = rack.network.switch.tor.dedicated
     return parts
 
 
 def _totals(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics without single links and ports: thousands of columns of few points."""
+    """Return the metrics without those of single links and ports (thousands of columns)."""
     kept = {name: value for name, value in metrics.items() if name != "drops_by_port"}
     links = kept.get("link_utilisation")
     if isinstance(links, Mapping):
@@ -200,12 +200,13 @@ def _coordinates(study: Study) -> dict[str, Any]:
 
 
 def _about(long_name: str, units: str = "") -> dict[str, str]:
-    """Return the attributes of a variable; texts and plain counts have no unit."""
+    """Return the attributes of a variable; text and plain counts have no unit."""
     return {"long_name": long_name, "units": units}
 
 
 def to_parquet(dataset: xarray.Dataset, path: Path) -> None:
-    """Write one row per method, point and seed, without courses; units are columns' metadata."""
+    """Write a Parquet file: a row per method, point and seed, without time slices; units as
+    metadata."""
     frame = dataset.drop_dims("slice", errors="ignore").to_dataframe().reset_index()
     table = pyarrow.Table.from_pandas(frame, preserve_index=False)
     fields = [

@@ -1,4 +1,4 @@
-"""Executors of cells: this process, or workers that write to the store themselves."""
+"""Executors, which compute cells in this process or by workers that write to the store."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,25 +12,25 @@ from daqloom.study.store.store import Store
 
 
 class Executor(Protocol):
-    """Computes cells and reports which are done; their results are in the store."""
+    """Computes cells, writes their results to the store, and reports completed cells."""
 
     @property
     def slots(self) -> int:
-        """Return the number of cells that may be under way at once, so that no worker waits."""
+        """Number of cells to submit at once so that no worker is idle."""
 
     def submit(self, cell: Cell) -> None:
         """Take a cell, for `completed`."""
 
     def completed(self) -> Iterator[tuple[str, str | None]]:
-        """Wait for some cells: key, and None or the sentence on why there is no result."""
+        """Wait for some cells; yield each key, with None or a sentence on why it has no result."""
 
     def close(self) -> None:
-        """Stop the workers; cells under way are lost, stored results are not."""
+        """Stop the workers. Cells in progress are lost; stored results are kept."""
 
 
 class TimedApart:
-    """Passes cells on to an executor, which begins with the first of them, except timed ones:
-    these are computed here, one after the other, while the executor has none under way."""
+    """Passes cells on to another executor, which `begin` starts for the first cell. Cells of timed
+    methods are instead computed here, one after the other, while the other executor is idle."""
 
     def __init__(self, begin: Callable[[], Executor], store: Store) -> None:
         self._begin = begin
@@ -41,7 +41,7 @@ class TimedApart:
 
     @property
     def slots(self) -> int:
-        """Return the slots of the other plus the timed cells: their wait keeps no worker busy."""
+        """Slots of the other executor plus waiting timed cells, which occupy no worker."""
         return self._others.slots + len(self._timed)
 
     def submit(self, cell: Cell) -> None:
@@ -53,7 +53,7 @@ class TimedApart:
             self._under_way += 1
 
     def completed(self) -> Iterator[tuple[str, str | None]]:
-        """Wait for the other executor; when it has no cell, compute a timed one."""
+        """Wait for cells of the other executor; if it has none, compute one timed cell."""
         if self._under_way == 0 and self._timed:
             cell = self._timed.popleft()
             yield cell.key, compute(cell, self._store)
@@ -81,9 +81,10 @@ def executor_for(
     scheduler: str | None = None,
     note: Callable[[str], None] = lambda sentence: None,
 ) -> Executor:
-    """Return this process for one worker, else processes of this machine (0: one for each core), or
-    those of a Dask scheduler; timed cells are computed here, alone. Begins with the first cell.
-    `note` is called when a scheduler has no worker yet. Raises StudyError with the first cell."""
+    """Return an executor: this process for one worker, else processes on this machine (0: one for
+    each core), or the workers of a Dask scheduler. Timed cells are computed in this process while
+    no other cell is in progress. Workers start with the first cell, whose submission may raise
+    StudyError. `note` is called if the scheduler has no worker yet."""
 
     def others() -> Executor:
         if (workers == 1 and scheduler is None) or TIMED.issuperset(study.methods):
@@ -102,7 +103,7 @@ class InProcess:
     slots = 1
 
     def __init__(self, store: Store) -> None:
-        import_module("daqloom.simulate.run")  # a signal amid this import would abort the process
+        import_module("daqloom.simulate.run")  # a signal during this import aborts
         self._store = store
         self._waiting: list[Cell] = []
 

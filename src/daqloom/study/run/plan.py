@@ -1,4 +1,4 @@
-"""Plan of a study: what it computes, what is done already, and an estimate of the time left."""
+"""Plan of a study: its tasks, the completed ones, and an estimate of the remaining time."""
 
 import itertools
 import statistics
@@ -18,13 +18,13 @@ from daqloom.study.run.program import Outcome, Task, follow, program, tasks
 from daqloom.study.store.store import Store
 
 Part = tuple[int, int]
-"""(i, n): the i-th of n equal shares of the tasks, i from 0."""
+"""(i, n): the i-th of n equal shares of the tasks; i starts at 0."""
 ALL: Part = (0, 1)
 
 
 class Surveyed(NamedTuple):
-    """State of a task in the store: the number of its answers, then the missing cell, the outcome,
-    or the sentence on why the point is no valid system."""
+    """State of a task: the number of its results in the store, and one of: the next missing cell,
+    the outcome of a complete task, or a sentence on why the point is no valid system."""
 
     task: Task
     answers: int
@@ -33,7 +33,7 @@ class Surveyed(NamedTuple):
 
 @dataclass
 class Plan:
-    """Numbers of tasks (one method, point and seed) and cells (one run of a method)."""
+    """Numbers of tasks (one method, point and seed each) and of cells (one run each)."""
 
     tasks: int = 0
     tasks_done: int = 0
@@ -45,7 +45,7 @@ class Plan:
 
 
 def survey(study: Study, store: Store | None, part: Part = ALL) -> Iterator[Surveyed]:
-    """Follow the program of every task as far as `store` has the answers."""
+    """Yield the state of every task, as far as `store` has the results of its cells."""
 
     def known(cell: Cell) -> Result | None:
         return None if store is None else store.get(cell.key)
@@ -60,7 +60,7 @@ def survey(study: Study, store: Store | None, part: Part = ALL) -> Iterator[Surv
 
 
 def plan(study: Study, store: Store | None) -> Plan:
-    """Count what `store` lacks."""
+    """Return the numbers of tasks and cells that are complete in `store` or missing."""
     found = Plan()
     for task, answers, state in survey(study, store):
         found.tasks += 1
@@ -77,7 +77,7 @@ def plan(study: Study, store: Store | None) -> Plan:
 
 
 def task_count(study: Study, part: Part = ALL) -> int:
-    """Return the number of tasks."""
+    """Return the number of tasks in a share of the study."""
     seeded = sum(map(study.is_seeded, study.methods))
     runs = len(study.methods) + seeded * (len(study.seeds) - 1)
     rounds, rest = divmod(study.points * runs, part[1])
@@ -85,8 +85,8 @@ def task_count(study: Study, part: Part = ALL) -> int:
 
 
 def share(everything: Iterable[Task], part: Part) -> Iterator[Task]:
-    """Yield the tasks of a part: one of every round of n, at another place in each round, lest an
-    axis of n steps give one share all the long runs."""
+    """Yield the tasks of a share: one from each group of n successive tasks, at another position in
+    each group. Otherwise an axis of n steps could give one share all long runs."""
     everything = iter(everything)
     for turn in itertools.count():
         among = list(itertools.islice(everything, part[1]))
@@ -96,18 +96,18 @@ def share(everything: Iterable[Task], part: Part) -> Iterator[Task]:
 
 
 def _place(part: Part, turn: int) -> int:
-    """Return the place of this part's task in a round."""
+    """Return the position of the share's task in a group of n tasks."""
     return (part[0] + turn) % part[1]
 
 
 def cells_left(study: Study, task: Task, answers: int) -> int:
-    """Return the largest number of cells that a task needs after `answers` answers."""
+    """Return the maximum number of cells that a task still needs after `answers` results."""
     searched = study.search is not None and task.method in study.search.methods
     return max(1, searched_cells(study) - answers) if searched else 1
 
 
 def searched_cells(study: Study) -> int:
-    """Return the largest number of cells of a search: ⌈log₂(range / tolerance)⌉ + 2, times its
+    """Return the maximum number of cells in a search: ⌈log₂(range / tolerance)⌉ + 2, times its
     votes."""
     search = study.search
     if search is None:
@@ -116,9 +116,9 @@ def searched_cells(study: Study) -> int:
 
 
 def task_ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
-    """Estimate the time on one core of all cells that a task still needs, `cell` first. A search
-    whose key decides the cost of a run, as the event rate does, tests values between its bounds:
-    they count as the mean of the two."""
+    """Return the estimated CPU time (s) of all cells that a task still needs, starting with `cell`.
+    If the searched key affects the cost of a run, such as the event rate, each run counts with the
+    mean of the costs at both bounds."""
     search = study.search
     costly = kind_of(study.base).costly
     if search is None or task.method not in search.methods or search.key not in costly:
@@ -130,8 +130,8 @@ def task_ahead_s(study: Study, task: Task, answers: int, cell: Cell) -> float:
 
 
 def cost_s(cell: Cell) -> float:
-    """Estimate the time on one core of a run, without building a scenario; that of a measurement
-    is its length."""
+    """Return the estimated CPU time (s) of a cell without building its scenario; for a measurement,
+    its duration."""
     if cell.method == "measure":
         return number(cell.base, cell.changes, "measure.duration")
     if cell.method != "simulate":

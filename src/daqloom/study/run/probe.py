@@ -1,9 +1,8 @@
-"""Probes of a port's buffer: its size, measured from outside in two independent ways.
-
-An incast is the load for which buffers of ToR switches are made, and that of event building: the
-result is the largest event without a drop, and its occupancy of the port by closed form. A burst is
-the test of RFC 9004: the longest row of back-to-back packets of one host that arrives whole.
-"""
+"""Probes that measure the buffer size of a switch port from outside, by two independent methods.
+The incast probe finds the largest event that is built without a drop; a closed form gives the
+event's peak occupancy of the port. This is the load of event building. The burst probe is the test
+of RFC 9004: it finds the longest sequence of back-to-back packets from one host that arrives
+without a drop."""
 
 import math
 import sys
@@ -31,19 +30,19 @@ from daqloom.study.methods.methods import analyse
 from daqloom.topology.system.scenarios import override
 
 LONGEST_S = 20.0
-"""Time that the largest event tried takes on a builder's link."""
+"""Limit on tested events: time of the largest one on a builder's link (s)."""
 MOST_PACKETS = 1 << 20
 EVENTS = 8
-"""Events of each size, one after the other, two for each of some four builders."""
+"""Number of successive events for each tested size: two for each of about four builders."""
 ROUNDS = 5
-"""Bursts of each length, most of which have to arrive whole."""
+"""Number of bursts for each tested length; the majority must arrive without a drop."""
 IDLE = 3.0
-"""Time between events, in units of the time that one takes on a builder's link."""
+"""Interval between events, in units of an event's time on a builder's link."""
 FILLS = 4
-"""Rate at which a port fills, in units of the rate at which it empties."""
+"""Input rate of the port, in units of its output rate."""
 UDP_HEADERS_BYTES = 28
 QUIET_S = 0.3
-"""Time after which no packet of a burst arrives, in addition to that on the wire."""
+"""Time after which a burst counts as complete, in addition to its time on the wire (s)."""
 PROGRAM = (sys.executable, "-m", "daqloom.machine.burst")
 
 Report = Callable[[float, str], None]
@@ -51,12 +50,12 @@ Report = Callable[[float, str], None]
 
 @dataclass(frozen=True)
 class Estimate:
-    """Buffer of a port by one probe."""
+    """Buffer size of a port, measured by one probe."""
 
     buffer_bytes: float
-    """Size as frames with headers and check sequence."""
+    """Buffer size (B), counted in frames with headers and frame check sequence."""
     tested: int
-    """Number of events' sizes, or lengths of bursts, that were tried."""
+    """Number of tested event sizes or burst lengths."""
     how: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,9 +64,9 @@ class Estimate:
 
 
 def probe(scenario: Scenario, report: Report) -> dict[str, Estimate]:
-    """Probe the port of a builder in a rack, of a laboratory or behind a device under test; calls
-    `report` with the share done, and the probe. Raises ScenarioError where the scenario has no such
-    port, and MeasureError."""
+    """Measure the buffer of the switch port to a builder in a rack, in a laboratory or on a device
+    under test. `report` is called with the completed share and the name of the probe. Raises
+    ScenarioError if the scenario has no such port, and MeasureError."""
     _check(check_measurable(scenario))
     found = {"incast": _incast(scenario, lambda share: report(share / 2, "incast"))}
     found["bursts"] = _bursts(scenario, lambda share: report(0.5 + share / 2, "bursts"))
@@ -95,7 +94,7 @@ def _check(scenario: Scenario) -> None:
 
 
 def _incast(scenario: Scenario, report: Callable[[float], None]) -> Estimate:
-    """Find the largest event that arrives without drops, and its occupancy of the port."""
+    """Return the peak port occupancy of the largest event that arrives without a drop."""
     scenario = _with_few_sources(scenario)
     units, segment, tested = scenario.readout.units, scenario.mss, 0
 
@@ -124,8 +123,9 @@ def _incast(scenario: Scenario, report: Callable[[float], None]) -> Estimate:
 
 
 def _with_few_sources(scenario: Scenario) -> Scenario:
-    """Return the scenario with no more readout units than fill a port quickly: the resolution is
-    one packet of each. Real hosts keep theirs, as units are dealt out to hosts in turn."""
+    """Return a laboratory's scenario with only as many readout units as needed to fill a port
+    quickly: the resolution of the probe is one packet of each unit. Other scenarios are unchanged,
+    because their units are assigned to real hosts in turn."""
     links = scenario.network.links
     if not scenario.measure.has_lab:
         return scenario
@@ -134,7 +134,8 @@ def _with_few_sources(scenario: Scenario) -> Scenario:
 
 
 def _one_at_a_time(scenario: Scenario, event_bytes: int) -> Scenario:
-    """Return the scenario with events that find the port empty, and windows of a fragment."""
+    """Return the scenario with events far enough apart that the port is empty before each, and with
+    static TCP windows that hold a whole fragment."""
     length_s = IDLE * 8 * event_bytes / scenario.network.links.access.rate
     window = max(scenario.transport.static_window, 2 * event_bytes // scenario.readout.units)
     return override(
@@ -154,7 +155,7 @@ def _one_at_a_time(scenario: Scenario, event_bytes: int) -> Scenario:
 
 
 def _bursts(scenario: Scenario, report: Callable[[float], None]) -> Estimate:
-    """Find the longest burst that arrives whole, and its occupancy of the port."""
+    """Return the port occupancy of the longest burst that arrives without a drop."""
     links, mtu = scenario.network.links, scenario.network.mtu
     frame_bytes = mtu + FRAME_OVERHEAD_BYTES
     wire_bits = 8 * (frame_bytes + WIRE_OVERHEAD_BYTES)
@@ -192,15 +193,15 @@ def _bursts(scenario: Scenario, report: Callable[[float], None]) -> Estimate:
 
 
 def held_frames(burst: int, ratio: float) -> int:
-    """Return the number of frames of a burst that a port holds at most, with the one that it sends:
-    they come `ratio` times as fast as they leave, and each is whole before it leaves. This is the
-    correction of RFC 9004, section 5.4, to the frame."""
+    """Return the maximum number of frames of a burst in the port, including the frame being sent.
+    Frames arrive `ratio` times as fast as they leave, and leave only after they have arrived
+    completely. This is the correction of RFC 9004, section 5.4, in whole frames."""
     return burst - math.floor((burst - 1) / ratio)
 
 
 def _largest(low: int, high: int, tolerance: int, holds: Callable[[float], bool]) -> int:
-    """Return the largest value at which it holds, within `tolerance`; it does at `low`, and not at
-    `high`."""
+    """Return the largest value at which the condition `holds`, within `tolerance`. The condition
+    holds at `low` and fails at `high`."""
     while high - low > tolerance:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -232,8 +233,8 @@ def _whole(
 
 @contextmanager
 def _ends(scenario: Scenario) -> Iterator[tuple[Child, Child, tuple[str, int]]]:
-    """Yield the programs on the host of the first readout unit and on that of the first builder
-    unit, and the latter's address, with the network of the scenario."""
+    """Set up the scenario's network. Yield the burst programs on the hosts of the first readout
+    unit (sender) and the first builder unit (receiver), and the receiver's address."""
     with ExitStack() as stack:
         launcher: Launcher = launcher_of(scenario)
         network = scenario.measure.network

@@ -1,8 +1,7 @@
-"""Programs of a study: generators that yield the cells they need and are sent their results.
-
-A program yields the next cell, is sent that cell's result, and returns its outcome. It neither
-computes nor stores; an interrupted study simply begins again, with earlier answers in the store.
-"""
+"""Programs of a study: generators that yield the cells they need and receive the results. A program
+yields a cell, receives the cell's result, yields the next cell, and finally returns its outcome. It
+neither computes nor stores results. After an interruption, programs start again and receive earlier
+results from the store."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,14 +16,14 @@ from daqloom.study.file.saturation import DURATION
 from daqloom.study.statistics.equilibrium import extend, stationary
 
 VOTER_STRIDE = 1_000_003
-"""Voters of one repetition draw from seeds far from those of any other."""
+"""Distance between seeds of successive voters, so that repetitions do not share voters' seeds."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One system, run for as long as it takes. `saturated`: offered more than it can carry, hence
-    cut short. `equilibrium`: whether the course of the metric of [equilibrium] had settled; empty
-    without it."""
+    """Result for one system after any extension of the run. `saturated`: whether the offered rate
+    exceeds the capacity, so that the run was shortened. `equilibrium`: whether the metric of the
+    study's table [equilibrium] was stationary; empty without this table."""
 
     result: Result
     saturated: bool = False
@@ -33,7 +32,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """End of a program: the run at its point, or at the boundary of its search."""
+    """Outcome of a program: the run at its point or, for a search, the run at the boundary."""
 
     run: Run | None
     boundary: Boundary | None = None
@@ -52,8 +51,8 @@ class Task:
 
 
 def tasks(study: Study) -> Iterator[Task]:
-    """Yield all tasks of a study in the order of computation. Seeds come last, so that a study
-    stopped half-way has every point once before any twice."""
+    """Yield all tasks of a study in the order of computation. All points are computed with one seed
+    before the next seed, so that a stopped study has covered all points."""
     for place, seed in enumerate(study.seeds):
         for method in study.methods:
             if place > 0 and not study.is_seeded(method):
@@ -63,7 +62,7 @@ def tasks(study: Study) -> Iterator[Task]:
 
 
 def program(study: Study, task: Task) -> Program:
-    """Return the program of one task. Raises ScenarioError when its point is no valid system."""
+    """Return the program of one task. Raises ScenarioError if its point is no valid system."""
     if study.search is None or task.method not in study.search.methods:
         return _single(study, task)
     return _search(study, study.search, task)
@@ -72,8 +71,9 @@ def program(study: Study, task: Task) -> Program:
 def follow(
     steps: Program, known: Callable[[Cell], Result | None], result: Result | None = None
 ) -> tuple[int, Cell | Outcome]:
-    """Advance a program as far as `known` has the answers; return their number, and the cell or the
-    outcome. `result` is that of the cell for which the program waits; None to begin."""
+    """Advance a program as far as `known` returns results. Return the number of these results, and
+    the cell that lacks one or the program's outcome. `result` is the awaited result; None for a new
+    program."""
     answers = 0
     try:
         cell = next(steps) if result is None else steps.send(result)
@@ -94,7 +94,8 @@ def _cell(study: Study, task: Task, seed: int, changes: Mapping[str, Any]) -> Ce
 def _run(
     study: Study, task: Task, seed: int, more: Mapping[str, Any]
 ) -> Generator[Cell, Result, Run]:
-    """Run the point with `more` keys set: short where it is saturated, extended until settled."""
+    """Run a task's point with the keys `more` changed. A saturated run is shortened; others are
+    extended until they are stationary."""
     changes = study.overrides(task.index) | dict.fromkeys(study.seed_sets, seed) | dict(more)
     saturation, simulated = study.saturation, task.method == "simulate"
     saturated = saturation is not None and saturation.excess_hz(changes) > 0

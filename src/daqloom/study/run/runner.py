@@ -1,4 +1,4 @@
-"""Runs the programs of a study, with answers from the store or else from an executor."""
+"""Runs the programs of a study with results from the store or, if missing, from an executor."""
 
 import time
 from collections import deque
@@ -21,16 +21,16 @@ from daqloom.study.run.program import Outcome, Program, Task, follow, program, t
 from daqloom.study.store.store import Store
 
 FORECAST_FROM = 0.01
-"""Share of the work after which its pace gives an estimate of the end: workers start slowly."""
+"""Completed share from which the remaining time is estimated by the pace; workers start slowly."""
 
 LATE_S = (0, 0.1, 1, 5, 20, 60)
-"""Waits before each look for a result that another node has written (s): NFS caches a folder's
-content for up to a minute."""
+"""Delays (s) before successive attempts to read a result that another node has written. NFS caches
+the content of a folder for up to a minute."""
 
 
 @dataclass
 class Progress:
-    """Progress of a study. `tasks` is known from the start, cells only as searches unfold."""
+    """Progress of a study. The number of tasks is known from the start, that of cells is not."""
 
     tasks: int
     finished: int = 0
@@ -38,19 +38,19 @@ class Progress:
     reused: int = 0
     failures: list[tuple[Task, str]] = field(default_factory=list)
     boundaries: dict[Task, Boundary] = field(default_factory=dict)  # of searches
-    ahead_s: float = 0.0  # processor time of all that is left, as a plan estimates it
-    computed_s: float = 0.0  # the same of all that was computed
+    ahead_s: float = 0.0  # estimated CPU time of the remaining cells
+    computed_s: float = 0.0  # estimated CPU time of computed cells
     started_s: float = field(default_factory=time.monotonic)
 
     @property
     def per_minute(self) -> float | None:
-        """Return the runs computed in a minute, so far; None before the first."""
+        """Mean number of runs computed per minute so far; None before the first."""
         spent = time.monotonic() - self.started_s
         return 60 * self.computed / spent if self.computed and spent > 0 else None
 
     @property
     def left_s(self) -> float | None:
-        """Estimate the time to the end, at the pace so far; None while little is done."""
+        """Estimated remaining time (s) at the present pace; None before `FORECAST_FROM`."""
         ahead_s = max(0.0, self.ahead_s)
         if self.computed_s <= FORECAST_FROM * (self.computed_s + ahead_s):
             return None
@@ -68,9 +68,9 @@ def run(
     report: Report = lambda _: None,
     part: Part = ALL,
 ) -> Progress:
-    """Compute the results of `study`, or of a part of it, that `store` lacks. A cell that fails
-    ends its own task only; it is named in `failures` and not stored, so that the next run tries it
-    again."""
+    """Compute the results of `study`, or of a share of it, that `store` lacks. A failed cell ends
+    only its task, which `failures` lists. The failure is not stored, so that the next run tries the
+    cell again."""
     return _Run(study, store, executor, report).run(part)
 
 
@@ -78,19 +78,20 @@ def run(
 class _Active:
     task: Task
     program: Program
-    ahead_s: float  # its share of what is left
+    ahead_s: float  # its part of the remaining CPU time
     cost_s: float = 0.0  # of the cell it waits for
 
 
 class _Run:
     def __init__(self, study: Study, store: Store, executor: Executor, report: Report) -> None:
         self.study, self.store, self.executor, self.report = study, store, executor, report
-        self.under_way: dict[str, list[_Active]] = {}  # by the key of the cell they wait for
+        self.under_way: dict[str, list[_Active]] = {}  # keyed by the awaited cell
 
     def run(self, part: Part) -> Progress:
         self.progress = Progress(task_count(self.study, part))
         self.report(self.progress)
-        # The store is read once; programs are begun anew, for 10⁵ would fill the memory.
+        # The store is read once. Programs start again later, because 10⁵ of them would fill the
+        # memory.
         left = deque(self._survey(part))
         self.progress.started_s = time.monotonic()
         self.report(self.progress)
@@ -103,7 +104,7 @@ class _Run:
         return self.progress
 
     def _survey(self, part: Part) -> Iterator[tuple[Task, float]]:
-        """Count what is done; yield the rest with its cost."""
+        """Count completed tasks; yield the others with their estimated CPU time."""
         for task, answers, state in survey(self.study, self.store, part):
             if isinstance(state, Cell):
                 ahead_s = task_ahead_s(self.study, task, answers, state)
@@ -135,7 +136,7 @@ class _Run:
             self.report(self.progress)
 
     def _stored(self, key: str) -> Result | None:
-        """Return the result that a worker has stored; another node may see it late."""
+        """Return the result that a worker has stored; on another node it may appear late."""
         result = self.store.get(key)
         for wait_s in LATE_S if result is None else ():
             time.sleep(wait_s)
@@ -144,7 +145,7 @@ class _Run:
         return result
 
     def _advance(self, active: _Active, result: Result | None) -> None:
-        """Send a program its result (None to begin), and all answers of the store."""
+        """Send a program a result (None to start it), then all further results in the store."""
         try:
             reused, state = follow(active.program, self._known, result)
         except (ScenarioError, StudyError) as error:
@@ -175,7 +176,7 @@ class _Run:
         self.progress.ahead_s -= cost_s
 
     def _finish(self, task: Task, end: Outcome | str) -> None:
-        """Count a task that ended: with its outcome, or the sentence on why there is none."""
+        """Count a completed task, given its outcome or a sentence on why there is none."""
         self.progress.finished += 1
         if isinstance(end, str):
             self.progress.failures.append((task, end))
@@ -191,8 +192,8 @@ def computed(
     workers: int,
     report: Report,
 ) -> Iterator[tuple[Iterator[tuple[Task, Outcome | None]], Progress]]:
-    """Compute a study with the store in `folder`, a temporary one if None; yields the outcome of
-    every task, and the final progress."""
+    """Compute a study with the store in `folder` (None: a temporary folder). Yields an iterator
+    over all tasks with their outcomes, and the final progress."""
     with ExitStack() as stack:
         path = Path(folder or stack.enter_context(claimed_folder()))
         store = stack.enter_context(Store.open(path, create=True))
@@ -204,7 +205,7 @@ def computed(
 
 
 def replay(study: Study, store: Store) -> Iterator[tuple[Task, Outcome | None]]:
-    """Yield every task with its outcome by the store; None where a cell is missing."""
+    """Yield every task with its outcome from the store, None if a cell is missing."""
     for task in tasks(study):
         yield task, _replayed(study, store, task)
 

@@ -1,4 +1,4 @@
-"""A study as a plain Slurm job array: every element runs its share and fills the same store."""
+"""A study as a Slurm job array: each element computes a share of the tasks; all use one store."""
 
 import math
 import re
@@ -15,8 +15,8 @@ MOST_HOURS = 365 * 24
 def job_array(
     file: Path, store: Path, *, elements: int, quick: bool, hours: float, memory_mb: int
 ) -> str:
-    """Return the text of a batch script for `sbatch`. Paths become absolute: nodes share the file
-    system. A second run computes only what is missing. Raises StudyError."""
+    """Return the text of a batch script for `sbatch`. Paths are made absolute, as nodes share the
+    file system. A second submission computes only missing results. Raises StudyError."""
     if not 1 <= elements <= MOST_ELEMENTS:
         raise StudyError(f"--elements {elements}: expected 1 to {MOST_ELEMENTS}")
     if not 0 < hours <= MOST_HOURS:

@@ -41,20 +41,20 @@ def sweep(
     course: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> xarray.Dataset:
-    """Compute every value of each axis with every other, by one method or several.
+    """Compute all combinations of the axes' values by one or several methods.
 
-    `system` is that of `daqloom.load`, or the name or path of a scenario. An axis is a key of the
-    scenario with a list of values, as in a scenario file (`"2 MB"`), or
-    `{"from": "1 kHz", "to": "9 kHz", "step": "2 kHz"}`. `seeds` is their number, from 1, or a list.
-    `workers` are processes of this machine; 0 is one for each core. A script with more than one
-    runs under `if __name__ == "__main__":`, for its workers import it.
+    `system` is a system from `daqloom.load`, or the name or path of a scenario. `axes` maps a key
+    of the scenario to a list of values as in a scenario file (`"2 MB"`), or to a range such as
+    `{"from": "1 kHz", "to": "9 kHz", "step": "2 kHz"}`. `seeds` is the number n of seeds 1 to n, or
+    a list. `workers` is the number of processes on this machine; 0: one for each core. A script
+    with several workers needs `if __name__ == "__main__":`, because the workers import it.
 
-    Results in `store`, a folder, are not computed again; without it nothing is kept.
-    `progress` is called with the share done, 0 to 1.
+    Results are reused from the folder `store`; without it they are not kept. `progress` is called
+    with the completed share, 0 to 1.
 
-    The dataset is that of `daqloom.study.run.dataset.open_study`; what failed is NaN, and a warning
-    gives the reason. Raises ScenarioError where there is no such scenario, and StudyError for a
-    sweep that is not valid, or none of which could be computed.
+    See `daqloom.study.run.dataset.open_study` for the dataset. Failed values are NaN, and a warning
+    gives the reason. Raises ScenarioError for an unknown scenario, and StudyError for an invalid
+    sweep or if all values fail.
     """
     base = load(system) if isinstance(system, str | PathLike) else system.scenario
     study = _study(base, axes, method, seeds)

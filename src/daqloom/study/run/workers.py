@@ -1,8 +1,6 @@
-"""Workers of Dask that compute cells: processes of this machine, or of a site's cluster.
-
-A worker writes each result to the store and returns only the key, so that killing it costs
-the time of its cell and nothing else, and no result ever waits in the scheduler's memory.
-"""
+"""Dask workers that compute cells: processes on this machine, or on a site's cluster. A worker
+writes each result to the store and returns only the key. A killed worker therefore loses only its
+present cell, and results take no memory of the scheduler."""
 
 from __future__ import annotations
 
@@ -39,17 +37,17 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 BATCH = {"analyse": 64, "simulate": 1}
-"""Cells that travel together: one of a millisecond is not worth a message of its own. Timed cells
-do not travel."""
+"""Number of cells per message to a worker, by method: a cell of a millisecond is too short for a
+separate message. Timed cells are not sent to workers."""
 CONNECT_S = "10 s"
 DEATHS_ALLOWED = 3
-"""Workers that may die during a cell before it is given up."""
+"""Number of workers that may die during a cell before the cell counts as failed."""
 LOST = "the Dask scheduler has gone; computed results are in the store, the same command continues"
 
 
 class DaskExecutor:
-    """Computes cells by `workers` processes of this machine, or by the workers of the scheduler at
-    `address`."""
+    """Computes cells by `workers` processes on this machine, or by the workers of the Dask
+    scheduler at `address`."""
 
     def __init__(self, store: Path, *, workers: int = 0, address: str | None = None) -> None:
         self._store = store.absolute()
@@ -70,12 +68,12 @@ class DaskExecutor:
 
     @property
     def slots(self) -> int:
-        """Return enough cells for every worker to have a batch under way and one waiting."""
+        """Number of cells with which every worker has one batch in progress and one waiting."""
         return 2 * max(BATCH.values()) * max(1, self.workers)
 
     @property
     def workers(self) -> int:
-        """Return the number of workers now; a site's cluster may begin with none."""
+        """Present number of workers; a site's cluster may have none at first."""
         with self._connected():
             return len(self._client.scheduler_info(n_workers=-1)["workers"])
 
@@ -88,7 +86,7 @@ class DaskExecutor:
                 self._send(cell.method)
 
     def completed(self) -> Iterator[tuple[str, str | None]]:
-        """Wait until a batch is done."""
+        """Wait until a batch is complete; yield the key of each cell and any failure."""
         with self._connected():
             for method in list(self._batches):
                 self._send(method)
@@ -98,15 +96,15 @@ class DaskExecutor:
                 raise SchedulerFailure(LOST)
             error = future.exception()
             if isinstance(error, StudyError | StudyFailure):
-                raise error  # of the store, so that no other cell could be kept either
+                raise error  # a store error affects all cells
             answers = dict.fromkeys(keys, _sentence(error)) if error else future.result()
             future.release()
         yield from answers.items()
 
     def close(self) -> None:
-        """End workers that were started here; those of a site's cluster only lose their work."""
+        """End workers started here; on a site's cluster only the submitted cells are cancelled."""
         with _ctrl_c_later():
-            # Where the scheduler is gone, distributed may stumble over its own reconnecting.
+            # If the scheduler has ended, Dask's attempts to reconnect may raise errors.
             with suppress(SchedulerFailure), self._connected():
                 if self._client.status == "running":
                     self._client.cancel(list(self._futures), force=True)
@@ -127,41 +125,41 @@ class DaskExecutor:
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        """Raise SchedulerFailure for any error while there is no connection."""
+        """Turn any error in the block into SchedulerFailure if the connection is lost."""
         try:
             yield
         except Exception as error:
-            # A connection that closes under way is reported before the client's status changes.
+            # A closed connection may raise an error before the client's status changes.
             if self._client.status == "running" and not isinstance(error, core.CommClosedError):
                 raise
             raise SchedulerFailure(LOST) from None
 
 
 def compute(cell: Cell, store: Store) -> str | None:
-    """Compute a cell and store it; returns the sentence on why that was not possible."""
+    """Compute a cell and store its result. Return None, or a sentence on why there is no result."""
     try:
         result = cell.compute()
     except (ScenarioError, SimulationError, MeasureError) as error:
         return str(error)
     except MemoryError:
         return "out of memory"
-    except StoppedError:  # the part of a run before Ctrl-C is no result of its cell
+    except StoppedError:  # a partial result is not stored
         raise KeyboardInterrupt from None
     store.put(cell, result)
     return None
 
 
 def compute_batch(cells: list[Cell], store: Path, command: str) -> dict[str, str | None]:
-    """Compute cells and store them, in a worker: key → None, or why there is no result."""
+    """Compute and store cells in a worker. Return by key None, or why there is no result."""
     opened = _open(store, command, threading.get_ident())
     answers = {cell.key: compute(cell, opened) for cell in cells}
-    opened.sync()  # other nodes read it now
+    opened.sync()  # other nodes may read the results now
     return answers
 
 
 @functools.cache
 def _open(path: Path, command: str, thread: int) -> Store:
-    """Return a store for each thread: a site's workers may have several."""
+    """Return the open store of a thread; a site's workers may have several threads."""
     return Store.open(path, create=False, command=command)
 
 
@@ -178,7 +176,7 @@ def _client_of(address: str) -> Client:
 
 
 def _local(workers: int) -> tuple[Client, Any]:
-    """Start processes of this machine, and a scheduler in this one that only they can reach."""
+    """Start worker processes on this machine, and here a scheduler on the loopback address."""
     dask.config.set(
         {
             "distributed.scheduler.allowed-failures": DEATHS_ALLOWED,
@@ -193,7 +191,7 @@ def _local(workers: int) -> tuple[Client, Any]:
         n_workers=workers or os.cpu_count() or 1,
         threads_per_worker=1,
         host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",  # None would listen on all interfaces, on a usual port
+        dashboard_address="127.0.0.1:0",  # None: all interfaces, a fixed port
         silence_logs=logging.CRITICAL,
     )
     return distributed.Client(cluster), cluster
@@ -201,17 +199,15 @@ def _local(workers: int) -> tuple[Client, Any]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back until the body is done.
-
-    Processes that the body begins never receive Ctrl-C: a terminal sends it to all at once, and
-    Dask's would die with tracebacks of their own. Only threads that the body begins, and through
-    them their processes, inherit the mask.
-    """
+    """Delay Ctrl-C and SIGTERM until the end of the `with` block. Processes started in the block
+    never receive Ctrl-C: a terminal sends it to all processes, and Dask's would end with
+    tracebacks. Only threads started in the block, and processes that these start, inherit the
+    signal mask."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     pressed: list[int] = []
-    resource_tracker.ensure_running()  # would lift the mask of the thread that needs it first
+    resource_tracker.ensure_running()  # its later start would unblock SIGINT
     later = (signal.SIGINT, signal.SIGTERM)
     handlers = [signal.signal(each, lambda number, _: pressed.append(number)) for each in later]
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
@@ -226,8 +222,8 @@ def _ctrl_c_later() -> Iterator[None]:
 
 
 def _silence() -> None:
-    """Switch off Dask's logs, which are for its developers; failures come back through futures."""
-    import_module("distributed")  # creates them
+    """Switch off Dask's log messages; failures are reported through futures."""
+    import_module("distributed")  # creates the loggers
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -1,4 +1,4 @@
-"""Test whether the course of a metric has settled, and the extension of a run that has not."""
+"""Test for stationarity of a metric over time, and extension of runs that are not stationary."""
 
 from __future__ import annotations
 
@@ -15,41 +15,42 @@ with lazy.imports():
     from scipy import special
 
 BATCHES = 20
-"""Parts that a series is cut into: Schmeiser (1982) finds no gain in more than some 30."""
+"""Number of batches of a series; Schmeiser (1982) finds no gain in more than about 30."""
 EARLY, LATE = 2, 10
-"""Batches of the first tenth and of the last half, by Geweke (1992)."""
+"""Number of batches in the first tenth and in the last half of a series, after Geweke (1992)."""
 FEWEST_VALUES = 2 * BATCHES
 
 
 @dataclass(frozen=True, slots=True)
 class Equilibrium:
-    """Mean of the last half less that of the first tenth: `drift`, in the unit of the values.
-    `interval` is its confidence interval."""
+    """`drift` is the mean of the last half minus the mean of the first tenth, in the unit of the
+    values. `interval` is the confidence interval of the drift."""
 
     drift: float
     interval: tuple[float, float]
 
     @property
     def is_stationary(self) -> bool:
-        """Whether the drift may be 0."""
+        """Whether the interval of the drift contains 0."""
         return self.interval[0] <= 0 <= self.interval[1]
 
 
 def stationary(
     values: Sequence[float] | np.ndarray[Any, Any], *, confidence: float = 0.99
 ) -> Equilibrium:
-    """Test equally spaced `values`, shape (n,), n ≥ 40, for a difference of early and late mean.
+    """Test equally spaced `values`, shape (n,), n ≥ 40, for a difference between early and late
+    mean.
 
     Geweke's diagnostic (1992, Evaluating the accuracy of sampling-based approaches, in Bayesian
-    Statistics 4, section 3.2): the mean of the first 10 % against that of the last 50 %, over the
-    standard error that correlation leaves. The long-run variance comes from the last half alone,
-    as Schruben, Singh and Tierney propose (1983, Operations Research 31, 1167), since a transient
-    would hide behind the variance it makes; it is estimated from the means of ten batches, so the
-    statistic has Student's distribution with nine degrees of freedom.
+    Statistics 4, section 3.2): the difference between the means of the first 10 % and of the last
+    50 %, divided by the standard error for correlated values. The long-run variance is estimated
+    from the last half only, because a transient would increase it and hide itself (Schruben, Singh
+    and Tierney, 1983, Operations Research 31, 1167). It follows from the means of ten batches, so
+    the statistic has Student's distribution with nine degrees of freedom.
 
-    Error: the level is nominal while a batch, n / 20 values, is much longer than the correlation;
-    for an autoregressive series with coefficient ρ the variance comes out too small by the share
-    half are detected, a change of the spread is not. Raises StudyError.
+    The level is nominal only if a batch, n / 20 values, is much longer than the correlation time;
+    for shorter batches the variance is underestimated. A change of the spread is not detected.
+    Raises StudyError.
     """
     series = np.asarray(values, dtype=np.float64)
     if series.ndim != 1 or len(series) < FEWEST_VALUES:
@@ -70,9 +71,9 @@ def stationary(
 
 
 def extend(duration_s: float, most_s: float) -> Generator[float, bool, bool]:
-    """Yield durations in seconds; is sent whether a run that long was stationary, and returns
-    whether the last was. The duration is doubled until a run is stationary, up to `most_s`. Each
-    run has its own probability, 1 - confidence, of an extension without need."""
+    """Yield run durations (s), doubled up to `most_s`, and receive after each whether the run was
+    stationary. Stop at a stationary run; return whether the last run was stationary. Each test has
+    the probability 1 - confidence of an unnecessary extension."""
     if not 0 < duration_s <= most_s < math.inf:
         raise StudyError(
             f"a run of {duration_s:g} s cannot be extended to {most_s:g} s; expected two finite "

@@ -1,9 +1,7 @@
 """The generalised extreme value distribution (GEV): likelihood, quantiles, fit, goodness of fit.
-
 G(x) = exp(-(1 + xi z)^(-1/xi)), z = (x - mu) / sigma (Coles, An Introduction to Statistical
-Modeling of Extreme Values, 2001, eq. 3.2). xi > 0 is a heavy tail, xi < 0 one that ends at
-mu - sigma / xi; scipy.stats.genextreme writes c = -xi.
-"""
+Modeling of Extreme Values, 2001, eq. 3.2). The tail is heavy for xi > 0, and ends at mu - sigma /
+xi for xi < 0; scipy.stats.genextreme uses c = -xi."""
 
 import math
 from collections.abc import Callable
@@ -20,13 +18,13 @@ with lazy.imports():
 Array = NDArray[np.float64]
 
 LEAST_SHAPE = -1.0
-"""Below it the likelihood has no maximum (Coles 2001, section 3.3.2)."""
+"""Shape xi below which the likelihood has no maximum (Coles 2001, section 3.3.2)."""
 
 GUMBEL = 1e-12
-"""|xi| below which the limit xi = 0 is taken."""
+"""Value of |xi| below which the formulas for xi = 0 are used."""
 
 LARGEST = 700.0
-"""Largest exponent, beyond which a search may wander; larger ones overflow."""
+"""Maximum argument of exp; larger values, which a search may reach, overflow."""
 
 
 class Gev(NamedTuple):
@@ -38,7 +36,8 @@ class Gev(NamedTuple):
 
 
 def reduced(x: Array, gev: Gev) -> Array:
-    """Return y = ln(1 + xi z) / xi, shape of `x`: G = exp(-exp(-y)). NaN beyond a lower end."""
+    """Return y = ln(1 + xi z) / xi, in the shape of `x`: G = exp(-exp(-y)). NaN outside the
+    support."""
     z = (x - gev.location) / gev.scale
     if abs(gev.shape) < GUMBEL:
         return z
@@ -46,24 +45,26 @@ def reduced(x: Array, gev: Gev) -> Array:
 
 
 def log_likelihood(x: Array, gev: Gev) -> float:
-    """Return eqs. 3.7 and 3.9 of Coles 2001; -inf where a value lies outside the support."""
+    """Return the log-likelihood (Coles 2001, eqs. 3.7, 3.9); -inf if a value is outside the
+    support."""
     if not (gev.scale > 0 and gev.shape > LEAST_SHAPE):
         return -math.inf
     with np.errstate(all="ignore"):
         y = reduced(x, gev)
-        # y.sum() reaches np.add.reduce by way of Python: a seventh of the time of a fit.
+        # y.sum() would call np.add.reduce through Python, which takes a seventh of the time of a
+        # fit.
         sums = -(1 + gev.shape) * np.add.reduce(y) - np.add.reduce(np.exp(-y))
         total = float(sums) - x.size * math.log(gev.scale)
     return total if math.isfinite(total) else -math.inf
 
 
 def cdf(x: Array, gev: Gev) -> Array:
-    """Return G at `x`; every value has to lie within the support."""
+    """Return the distribution function G at `x`; all values must lie within the support."""
     return cast(Array, np.exp(-np.exp(-reduced(x, gev))))
 
 
 def growth(probability: float, shape: float) -> float:
-    """Return (x_p - mu) / sigma of the level exceeded with `probability` (Coles 2001, eq. 3.4)."""
+    """Return (x_p - mu) / sigma, x_p exceeded with `probability` p (Coles 2001, eq. 3.4)."""
     y = -math.log(-math.log1p(-probability))
     return y if abs(shape) < GUMBEL else math.expm1(min(shape * y, LARGEST)) / shape
 
@@ -81,8 +82,8 @@ def draw(gev: Gev, count: int, random: np.random.Generator) -> Array:
 
 
 def maximum_likelihood(x: Array, start: Gev | None = None) -> Gev:
-    """Return the GEV of greatest likelihood with xi > -1; `x` needs some spread. The search begins
-    at `start`; without one, or if it does not admit `x`, at the moments of `x`."""
+    """Return the GEV with the greatest likelihood and xi > -1; the values `x` must not all be
+    equal. The search begins at `start` or, if None or unsuitable for `x`, at a fit by moments."""
     if start is None or log_likelihood(x, start) == -math.inf:
         start = _from_moments(x)
     unit = start.scale
@@ -99,8 +100,8 @@ def maximum_likelihood(x: Array, start: Gev | None = None) -> Gev:
 
 
 def descend(loss: Callable[[Array], float], start: Array, reach: float = 0.1) -> Array:
-    """Return the minimum near `start` by the simplex of Nelder and Mead, which walls of inf do not
-    disturb. `reach` is the edge of the first simplex."""
+    """Return the minimum near `start` by the Nelder-Mead simplex method, which works with a loss
+    that is infinite in places. `reach` is the edge of the first simplex."""
     simplex = np.vstack([start, start + reach * np.eye(start.size)])
     options = {"xatol": 1e-4, "fatol": 1e-6, "initial_simplex": simplex, "maxiter": 1000}
     with np.errstate(invalid="ignore"):  # inf - inf between two vertices outside the support
@@ -108,16 +109,16 @@ def descend(loss: Callable[[Array], float], start: Array, reach: float = 0.1) ->
 
 
 def _from_moments(x: Array) -> Gev:
-    """Return a Gumbel by its mean and variance: it admits every sample, and is near enough to
-    begin."""
+    """Return the Gumbel distribution with the mean and variance of `x`, as start of a search. Its
+    support includes all values."""
     scale = math.sqrt(6) / math.pi * float(x.std())
     return Gev(float(x.mean()) - float(np.euler_gamma) * scale, scale, 0.0)
 
 
 def covariance(x: Array, gev: Gev) -> Array | None:
-    """Return the inverse of the observed information of (mu, sigma, xi), shape (3, 3), at the
-    maximum, by second differences of the log-likelihood (Coles 2001, section 2.6.4). None where the
-    likelihood has no regular peak, as at an edge of the support."""
+    """Return the covariance of (mu, sigma, xi), shape (3, 3), at the maximum. It is the inverse of
+    the observed information, from second differences of the log-likelihood (Coles 2001, section
+    2.6.4). None if the likelihood has no regular maximum, such as at an edge of the support."""
     unit = np.array([gev.scale, gev.scale, 1.0])
     step = 1e-3 / math.sqrt(x.size / 100)
 
@@ -136,7 +137,7 @@ def covariance(x: Array, gev: Gev) -> Array | None:
 
 
 def anderson_darling(x: Array, gev: Gev) -> float:
-    """Return A² of `x` against `gev` (Anderson and Darling 1954); tails count more than in KS."""
+    """Return A² of `x` against `gev` (Anderson and Darling 1954), which emphasises the tails."""
     u = np.clip(cdf(np.sort(x), gev), 1e-300, 1 - 1e-16)
     weights = 2 * np.arange(1, x.size + 1) - 1
     return float(-x.size - np.mean(weights * (np.log(u) + np.log1p(-u[::-1]))))

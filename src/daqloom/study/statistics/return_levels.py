@@ -1,10 +1,10 @@
-"""Return levels: the height that a peak reaches in a longer time than was run.
+"""Return levels: peaks that are expected in a longer time than was simulated.
 
-The peak of a 4 s run is an extreme value that grows with the length of the run. The run (or
-several) is cut into blocks, and the generalised extreme value distribution is fitted to the blocks'
-maxima (Coles, An Introduction to Statistical Modeling of Extreme Values, 2001, chapter 3): its
-shape shows heavy and bounded tails. The level that is exceeded once in an hour, far beyond the
-maxima, is that of `daqloom.study.statistics.tail`.
+The peak in a 4 s run is an extreme value, which grows with the duration of the run. Runs are
+divided into blocks, and the generalised extreme value distribution (GEV) is fitted to the maxima of
+the blocks (Coles, An Introduction to Statistical Modeling of Extreme Values, 2001, chapter 3). Its
+shape shows heavy and bounded tails. Levels far beyond the maxima, such as one exceeded once in an
+hour, are computed by `daqloom.study.statistics.tail`.
 """
 
 import math
@@ -33,17 +33,17 @@ with lazy.imports():
     from scipy import stats
 
 LEAST_BLOCKS = 20
-"""Fewer maxima do not determine three parameters."""
+"""Minimum number of maxima for a fit of three parameters."""
 
 LEAST_REGULAR = -0.5
-"""Shapes below it have no usual standard errors (Smith 1985; Coles 2001, section 3.3.2)."""
+"""Shape below which usual standard errors do not exist (Smith 1985; Coles 2001, section 3.3.2)."""
 
 TIED = 0.2
-"""Share of equal maxima from which on a limit, not chance, sets them."""
+"""Share of equal maxima from which a limit of the system, and not chance, is the cause."""
 
 ENOUGH_WORSE = 10
-"""Replicas that fit worse, after which no more are drawn (Besag and Clifford, Biometrika 78, 301,
-1991): a good fit needs some twenty."""
+"""Number of worse-fitting replicas after which no more are drawn (Besag and Clifford, Biometrika
+78, 301, 1991); a good fit needs about twenty replicas."""
 
 TWO_SIDED = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
@@ -51,8 +51,8 @@ TWO_SIDED = 1.959963984540054
 
 @dataclass(frozen=True)
 class Goodness:
-    """Anderson-Darling A² and the share of samples of the fit itself that fit worse. `replicas` is
-    the number drawn."""
+    """Goodness of fit: `statistic` is Anderson-Darling's A². `p_value` is the share of `replicas`
+    samples, drawn from the fitted distribution, that fit worse."""
 
     statistic: float
     p_value: float
@@ -61,14 +61,14 @@ class Goodness:
 
 @dataclass(frozen=True, eq=False)
 class GevFit:
-    """A GEV fitted to the maxima (B) of equally long blocks; location and scale in bytes."""
+    """A GEV fitted to the maxima (B) of blocks of equal duration; location and scale in bytes."""
 
     location: float
     scale: float
     shape: float
-    """xi: above 0 a heavy tail, below 0 a bounded one (scipy's c is -xi)."""
+    """xi: above 0 for a heavy tail, below 0 for a bounded tail (scipy's c is -xi)."""
     covariance: Array
-    """Covariance of (location, scale, shape); NaN where the likelihood has no regular peak."""
+    """Covariance of (location, scale, shape); NaN if the likelihood has no regular maximum."""
     log_likelihood: float
     maxima: Array
     """Fitted values, shape (blocks,)."""
@@ -83,12 +83,12 @@ class GevFit:
 
     @cached_property
     def tail(self) -> Tail:
-        """Return the levels beyond the maxima, which need some spread."""
+        """Distribution of levels beyond the maxima, which must not all be equal."""
         return Tail(self.maxima)
 
     @property
     def has_no_peak(self) -> bool:
-        """Whether the likelihood has no regular peak, for another reason than an upper end."""
+        """Whether the likelihood has no regular maximum, although the tail has no upper end."""
         return math.isnan(self.covariance[2, 2]) and (self.shape > 0 or _ties(self) is not None)
 
     @property
@@ -105,18 +105,17 @@ class Level:
     value: float
     low: float
     high: float
-    """inf where the data do not bound it from above; both NaN where the likelihood has no peak."""
+    """Upper end of the interval; infinite if the data give no upper bound. `low` and `high` are NaN
+    if the likelihood has no regular maximum."""
     period_s: float
     warnings: tuple[str, ...] = field(default=())
 
 
 def block_maxima(values: ArrayLike, blocks: int) -> Array:
-    """Return the maxima of `blocks` equal stretches of a series of bin maxima, shape (blocks,).
-
-    `values`, shape (bins,), is the series without its warm-up. A block is bins // blocks bins
-    long; the first bins % blocks bins, nearest to the warm-up, are left out. Blocks have to be much
-    longer than a burst, which neighbours would share. Raises StudyError.
-    """
+    """Return the maxima of `blocks` equal parts of a series of bin maxima, shape (blocks,).
+    `values`, shape (bins,), is the series after the warm-up. A block has bins // blocks bins; the
+    first bins % blocks bins are left out. Blocks must be much longer than a burst, so that
+    neighbouring blocks do not share one. Raises StudyError."""
     series = np.asarray(values, dtype=np.float64)
     if series.ndim != 1 or not np.all(np.isfinite(series)):
         raise StudyError("block maxima: expected a series of finite numbers; look for gaps in it")
@@ -133,11 +132,11 @@ def block_maxima(values: ArrayLike, blocks: int) -> Array:
 def fit_gev(maxima: ArrayLike, replicas: int = 0, seed: int = 0) -> GevFit:
     """Fit a GEV to `maxima` (B), shape (blocks,), by maximum likelihood.
 
-    The covariance is the inverse of the observed information. The goodness of fit, with `replicas`
-    such as 199, is a parametric bootstrap: samples drawn from the fit (with `seed`) are fitted in
-    their turn, because A² is smaller against parameters fitted to the sample itself. No more are
-    drawn once ten of them fit worse. Maxima without any spread give a scale of 0 and a warning.
-    Raises StudyError.
+    The covariance is the inverse of the observed information. With `replicas`, such as 199, the
+    goodness of fit is computed by a parametric bootstrap: samples are drawn from the fit (with
+    `seed`), and each is fitted again, because A² is smaller for parameters fitted to the sample.
+    Drawing stops when ten samples fit worse. If all maxima are equal, the scale is 0 and there is a
+    warning. Raises StudyError.
     """
     x = np.asarray(maxima, dtype=np.float64)
     if x.ndim != 1 or not np.all(np.isfinite(x)):
@@ -233,8 +232,8 @@ def _tail(fit: GevFit) -> str | None:
 
 
 def _neighbours(fit: GevFit) -> str | None:
-    """Return the doubt by the correlation of neighbours; of independent maxima it is normal with
-    variance 1/n."""
+    """Return a sentence if neighbouring maxima are correlated; for independent maxima the
+    correlation is normal with variance 1/n."""
     ranks = stats.rankdata(fit.maxima)
     if np.ptp(ranks[:-1]) == 0 or np.ptp(ranks[1:]) == 0:
         return None
@@ -257,13 +256,11 @@ def _misfit(fit: GevFit) -> str | None:
 
 
 def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
-    """Return the level that the maximum of a block of `block_s` exceeds once in `period_s` on
-    average: with p = block_s / period_s (Coles 2001, eq. 3.4).
-
-    The interval has 95 % of the distribution of `fit.tail`, mostly above its median. Where it is
-    too wide, a warning gives the time to simulate. Raises StudyError for a period no longer than a
-    block.
-    """
+    """Return the level that block maxima exceed on average once in `period_s`: with probability p =
+    block_s / period_s for a block of `block_s` (Coles 2001, eq. 3.4). The interval contains 95 % of
+    the distribution by `fit.tail`, and most of its width is above the median. If it is too wide, a
+    warning gives the necessary simulated time. Raises StudyError for a period not longer than a
+    block."""
     if not (0 < block_s < math.inf and block_s < period_s < math.inf):
         raise StudyError(
             f"return level: a period of {_time(period_s)} is not longer than a block of"
@@ -280,7 +277,7 @@ def return_level(fit: GevFit, block_s: float, period_s: float) -> Level:
 
 
 def _too_far(fit: GevFit, block_s: float, period_s: float, half_width: float) -> tuple[str, ...]:
-    """Return a warning on a level that the data do not determine, with the time that would."""
+    """Return a warning on a too uncertain level, with the simulated time that would suffice."""
     observed_s = fit.maxima.size * block_s
     if half_width <= HALF_WIDTH:
         return ()
@@ -294,7 +291,7 @@ def _too_far(fit: GevFit, block_s: float, period_s: float, half_width: float) ->
 
 def describe(level: Level, often: str, buffer: str = "A buffer") -> str:
     """Return a sentence: "A buffer of 93.1 MB (90.2 to 97.5 MB, 95 %) overflows less than once …".
-    `often` are the words for the level's period, `buffer` those for what overflows."""
+    `often` is the text for the level's period, `buffer` the text for the buffer."""
     prefix, factor = _prefix(level.value)
     number = abs(level.value / factor)
     decimals = min(2, max(0, 2 - math.floor(math.log10(number)))) if number else 0  # three digits
@@ -316,7 +313,7 @@ def _bytes(value: float) -> str:
 
 
 def _time(value_s: float) -> str:
-    """Return a time in the largest unit that fits: `5400` → "1.5 h"."""
+    """Return a readable time in the largest unit not longer than it: `5400` → "1.5 h"."""
     for unit, length_s in (*TIMES_S.items(), ("ms", 1e-3), ("µs", 1e-6)):
         if value_s >= length_s:
             return f"{value_s / length_s:.{3 if length_s > 1 else 4}g} {unit}"

@@ -2,9 +2,9 @@
 
 The paper on ATLAS buffers (section 4, fig. 6) extrapolates the minimum buffer over event rate x and
 event size y by "a first order polynomial for a given event size and a second order one for a given
-event rate", and prints no coefficients. That is every product of {1, x} and {1, y, y²}. The last,
-x·y², is needed: with N = S·f/O + 1 the paper's formula is B = (S·f/O + 1)·(1/2 − O/I)·S, whose
-terms are y and x·y².
+event rate", and prints no coefficients. That is every product of {1, x} and {1, y, y²}. The product
+x·y² is needed: with N = S·f/O + 1 the paper's formula is B = (S·f/O + 1)·(1/2 − O/I)·S, whose terms
+are y and x·y² (size S = y, rate f = x; I and O are input and output rate).
 """
 
 import re
@@ -26,23 +26,23 @@ Term = tuple[int, int]
 """A term of the surface: powers of x and of y."""
 
 RATE_AND_SIZE = "1 + x + y + x*y + y**2 + x*y**2"
-"""Order 1 in the rate x and order 2 in the size y."""
+"""Default terms: order 1 in the event rate x and order 2 in the event size y."""
 
 DEPENDENT = 1e-10
-"""Smallest over largest singular value below which terms are not independent."""
+"""Ratio of the smallest to the largest singular value below which terms count as dependent."""
 
 _FACTOR = re.compile(r"(?P<name>[xy])(?:\*\*(?P<power>[1-9]))?|1")
 
 
 class Coefficient(NamedTuple):
-    """Coefficient of a term and its standard error, in units of z over those of the term."""
+    """Coefficient of a term and its standard error, in the unit of z over that of the term."""
 
     value: float
     error: float
 
 
 class Prediction(NamedTuple):
-    """Value and interval, in units of z, of the shape of the points."""
+    """Predicted values and intervals in the unit of z, in the shape of the points."""
 
     value: Array
     low: Array
@@ -91,53 +91,53 @@ class Surface:
 
     terms: tuple[Term, ...]
     coefficients: Mapping[str, Coefficient]
-    """By the name of the term, in the order given."""
+    """Coefficients by name of the term, in the order given."""
     r_squared: float
-    """1 - residual / total sum of squares; the total is about the mean if there is a term 1."""
+    """1 - residual / total sum of squares; the total is about the mean if there is a constant
+    term."""
     residual_sd: float
-    """Standard deviation of a point about the surface, in units of z."""
+    """Standard deviation of points about the surface, in the unit of z."""
     residuals: Array
     """Measured minus fitted, shape (n,)."""
     _basis: Array
     """Orthonormal columns that span the design, shape (n, p)."""
     _solve: Array
-    """From a row of the design to its coordinates in the basis, shape (p, p)."""
+    """Matrix that maps a row of the design to coordinates in the basis, shape (p, p)."""
     _coordinates: Array
     """Coordinates of z in the basis, shape (p,)."""
 
     def predict(self, x: ArrayLike, y: ArrayLike) -> Prediction:
-        """Return the interval of one new measurement at (x, y) with a probability of 95 %.
-
-        x and y broadcast. Student's t with n - p degrees of freedom times
+        """Return the value and the 95 % prediction interval of one new measurement at (x, y). x and
+        y are broadcast. Half of the interval is Student's t with n - p degrees of freedom times
         sqrt(s² + variance of the surface) (Montgomery, Peck, Vining, Introduction to Linear
-        Regression Analysis, eq. 3.54).
-        """
+        Regression Analysis, eq. 3.54)."""
         value, leverage = self._evaluate(x, y)
         student = float(stats.t.ppf(0.975, self.residuals.size - len(self.terms)))
         half = student * self.residual_sd * np.sqrt(1 + leverage)
         return Prediction(value, value - half, value + half)
 
     def value(self, x: ArrayLike, y: ArrayLike) -> Array:
-        """Return the surface itself at (x, y), which broadcast."""
+        """Return the surface at (x, y), which are broadcast."""
         return self._evaluate(x, y)[0]
 
     def extrapolates(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
-        """Whether (x, y) lies outside the fitted points: its leverage exceeds that of every point.
-        Hidden extrapolation, Montgomery, Peck, Vining, section 3.8."""
+        """Return whether (x, y) lies outside the fitted points: its leverage exceeds that of every
+        fitted point (hidden extrapolation; Montgomery, Peck, Vining, section 3.8)."""
         _, leverage = self._evaluate(x, y)
         inside = np.max(np.sum(self._basis * self._basis, axis=1))
         return cast(NDArray[np.bool_], leverage > inside * (1 + 1e-9))
 
     def _evaluate(self, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        """Return the surface and its variance over that of a point."""
+        """Return the surface, and its variance divided by the variance of a point (leverage)."""
         at_x, at_y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
         rows = _design(self.terms, at_x, at_y) @ self._solve
         return rows @ self._coordinates, np.sum(rows * rows, axis=-1)
 
     def leave_group_out(self, groups: Sequence[Any] | NDArray[Any]) -> Array:
-        """Return each point less the surface fitted without its group, shape (n,). `groups`, length
-        n, names the group of each point, such as its event size. Solves (1 - H_gg) r_g = e_g per
-        group. Raises StudyError if the other groups do not determine a term."""
+        """Return each point minus the surface fitted without the point's group, shape (n,).
+        `groups`, length n, contains the group of each point, such as its event size. Solves (1 -
+        H_gg) r_g = e_g for each group, with hat matrix H and residuals e. Raises StudyError if the
+        other groups do not determine a term."""
         labels = np.asarray(groups)
         left_out = np.empty_like(self.residuals)
         for label in np.unique(labels):
@@ -154,8 +154,8 @@ class Surface:
 
 
 def fit_surface(x: Array, y: Array, z: Array, terms: str = RATE_AND_SIZE) -> Surface:
-    """Fit z(x, y) by least squares over `terms`; x, y, z have shape (n,), n above the terms. The
-    columns are scaled to unit length. Raises StudyError."""
+    """Fit z(x, y) by least squares over `terms`. x, y, z have shape (n,), with n larger than the
+    number of terms. Columns of the design are scaled to unit length. Raises StudyError."""
     powers = parse_terms(terms)
     if z.size <= len(powers):
         raise StudyError(
@@ -196,5 +196,5 @@ def fit_surface(x: Array, y: Array, z: Array, terms: str = RATE_AND_SIZE) -> Sur
 
 
 def _design(terms: Sequence[Term], x: Array, y: Array) -> Array:
-    """Return the design matrix, of the shape of x plus one axis of terms."""
+    """Return the design matrix, in the shape of x with a further axis for the terms."""
     return np.stack([x**in_x * y**in_y for in_x, in_y in terms], axis=-1)

@@ -1,7 +1,7 @@
-"""Upper tail of block maxima: how often a level is exceeded, with the uncertainty of the data.
+"""Upper tail of block maxima: levels exceeded with a given probability, and their uncertainty.
 
-A block's maximum exceeds x with probability 1 - exp(-L(x)), and above a threshold u
-L(x) = L(u) exp(-t(x)), where t is of one of two families; s is the scale of the tail at u:
+A block's maximum exceeds x with probability 1 - exp(-L(x)). Above a threshold u, L(x) = L(u)
+exp(-t(x)), where t belongs to one of two families and s is the scale of the tail at u:
 
 - generalised Pareto, t = ln(1 + xi (x - u) / s) / xi: that of a GEV (Coles, An Introduction to
   Statistical Modeling of Extreme Values, 2001, chapter 4). xi < 0 ends at u - s / xi, as where
@@ -10,10 +10,10 @@ L(x) = L(u) exp(-t(x)), where t is of one of two families; s is the scale of the
   queue (Asmussen, Applied Probability and Queues, 2003, chapter XIII), tau = 2 that of a sum of
   many, tau < 1 that of events of very unequal size.
 
-A GEV alone extrapolates from maxima of short blocks to a bounded tail that no queue has: the shape
-of these maxima is below 0 and rises to 0 only slowly with their length. So both families count with
-their likelihood, on a grid over (shape, s), with the priors below. L(u) is integrated in closed
-form. Maxima below the threshold count only as being below it.
+A GEV alone would extrapolate maxima of short blocks to a bounded tail, which queues do not have:
+the shape of these maxima is below 0 and rises to 0 only slowly with the block length. Therefore
+both families are weighted by their likelihood and the priors below, on a grid over (shape, s). L(u)
+is integrated out in closed form. For maxima below the threshold only their number is used.
 """
 
 import math
@@ -28,8 +28,7 @@ with lazy.imports():
     from scipy import special
 
 HALF_WIDTH = 0.15
-"""Largest half of the 95 % interval, as a share of the level, without a warning on the
-extrapolation."""
+"""Half-width of the 95 % interval, relative to the level, above which a warning is given."""
 
 QUANTILES = (0.025, 0.5, 0.975)
 
@@ -41,25 +40,25 @@ def _normal(x: Array, mean: float, deviation: float) -> Array:
 SHAPES = np.linspace(-0.91, 0.7, 47)
 """Grid of xi, with 0."""
 _WEIGHTS = 0.7 * _normal(SHAPES, -0.05, 0.1) + 0.3 * _normal(SHAPES, 0.0, 0.3)
-"""Queues have light tails, whose maxima have a shape of 0 or slightly below; a wide part admits
-data of another shape."""
+"""Prior weights of xi. Queues have light tails, whose maxima have a shape of 0 or slightly below. A
+wide second component allows data of other shapes."""
 SHARE = 0.45
-"""Prior weight of the generalised Pareto family; Weibull has the rest."""
+"""Prior weight of the generalised Pareto family; the Weibull family has the rest."""
 POWERS = np.geomspace(0.3, 12.0, 37)
 _POWER_WEIGHTS = 0.8 * _normal(np.log(POWERS / 1.7), 0.0, 0.45) + 0.2 * _normal(
     np.log(POWERS / 1.7), 0.0, 0.9
 )
-"""tau is mostly from below 1 to above 2, with a wide part likewise."""
+"""Prior weights of tau: mostly from below 1 to above 2, with a wide second component."""
 
 
 def kept(count: int) -> int:
-    """Return the number of `count` maxima that are fitted, the greatest: all of a few, a decreasing
-    share of many, so that the fit moves out into the tail as data allow."""
+    """Return how many of the greatest of `count` maxima are fitted. The share decreases with
+    `count`, so that with more data the fit uses only the outer tail."""
     return min(count, math.ceil(12 * math.sqrt(count)))
 
 
 class Interval(NamedTuple):
-    """Distribution of a level: 2.5 %, median and 97.5 %."""
+    """Quantiles of a level's distribution: 2.5 %, median and 97.5 %."""
 
     low: float
     value: float
@@ -67,28 +66,28 @@ class Interval(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Return half of the interval, as a share of the median."""
+        """Half of the interval's width, relative to the median."""
         return (self.high - self.low) / (2 * abs(self.value)) if self.value else math.inf
 
 
 class Tail:
-    """Distributions of the levels beyond block maxima (shape (n,), with some spread)."""
+    """Distributions of levels beyond block maxima, shape (n,), which must not all be equal."""
 
     def __init__(self, maxima: Array, count: int | None = None, scales: int = 48) -> None:
-        """`count` is n where `maxima` are only the greatest of them. `scales` is the number of
-        steps of the grid over s."""
+        """`count` is the number n of all maxima, if `maxima` contains only the greatest ones.
+        `scales` is the number of grid points over s."""
         ordered = np.sort(maxima)
         self.count = count or ordered.size
         self._kept = kept(self.count)
         top = ordered[ordered.size - self._kept :]
         below = self.count - self._kept
-        # Without maxima below it, the threshold is only a place of reference.
+        # If no maxima are below the threshold, the median serves as threshold.
         self._threshold = float(
             ordered[-self._kept - 1] if below and ordered.size > self._kept else np.median(top)
         )
         self._unit = float(np.abs(top - self._threshold).mean()) or float(np.ptp(top))
         if not self._unit:
-            return  # a limit of the system, which as many maxima have reached
+            return  # all fitted maxima are at a limit of the system
         reach = 0.15 + 10 / math.sqrt(max(self._kept, 40))
         scale = self._unit * np.exp(np.linspace(-reach, reach, scales))
         grids = [self._pareto(top, below, scale)]
@@ -119,7 +118,8 @@ class Tail:
             return _grid(POWERS, scale, t, slope, below, prior)
 
     def _distance(self, x: Array) -> Array:
-        """Return t at `x`, shape (m,), for each node, shape (m, nodes); inf beyond an upper end."""
+        """Return t at `x`, shape (m,), for grid points, shape (m, nodes); inf beyond an upper
+        end."""
         with np.errstate(all="ignore"):
             t = _pareto(x[:, None] - self._threshold, self._shape, self._scale)
             t = np.where(np.isnan(t), np.where(self._shape < 0, math.inf, -math.inf), t)
@@ -131,7 +131,7 @@ class Tail:
         return cast(Array, np.clip(t, -LARGEST, LARGEST))
 
     def levels(self, probability: float) -> Interval:
-        """Return the level that a block exceeds with `probability`."""
+        """Return the quantiles of the level that a block's maximum exceeds with `probability`."""
         if not self._unit:
             return Interval(*3 * (self._threshold,))
         log_held = np.log(self._held) + math.log(-math.log1p(-probability))
@@ -155,9 +155,9 @@ class Tail:
         return Interval(*((low + high) / 2).tolist())
 
     def times_needed(self, probability: float, most: int = 1 << 14) -> int:
-        """Return the number of times as many blocks that narrow the half-width of that level to
-        HALF_WIDTH, by the maxima of such a sample from the likeliest tail: a power of two, at most
-        `most`."""
+        """Return the factor on the number of blocks with which the half-width of the level at
+        `probability` falls to HALF_WIDTH: a power of two, at most `most`. It is estimated with the
+        expected maxima of a larger sample from the most likely tail."""
         times = 1
         while times < most:
             times *= 2
@@ -169,7 +169,7 @@ class Tail:
         best = int(self._weight.argmax())
         shape, scale = float(self._shape[best]), float(self._scale[best])
         ranks = np.arange(min(kept(count) + 1, count), 0, -1)
-        # L at Weibull's plotting positions, then t, then x.
+        # L at Weibull's plotting positions, from which t and then x follow.
         t = -np.log(-np.log1p(-ranks / (count + 1)) * self._held[best] / self._kept)
         if self._is_weibull[best]:
             base = 1 + shape * scale * t / self._threshold
@@ -180,22 +180,23 @@ class Tail:
 
 
 def _pareto(excess: Array, shape: Array, scale: Array) -> Array:
-    """Return t of the generalised Pareto family; NaN outside the support."""
+    """Return t in the generalised Pareto family; NaN outside the support."""
     z = excess / scale
     return cast(Array, np.where(np.abs(shape) < 1e-9, z, np.log1p(shape * z) / shape))
 
 
 def _weibull(ratio: Array, power: Array, scale: Array) -> Array:
-    """Return t of the Weibull family; `ratio` and `scale` are shares of the threshold."""
+    """Return t in the Weibull family; `ratio` and `scale` are relative to the threshold."""
     return (ratio**power - 1) / (power * scale)
 
 
 def _grid(
     shape: Array, scale: Array, t: Array, slope: Array, below: int, prior: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Return shape, scale, A and log-weight of each node. With a prior 1 / L(u), L(u) is Gamma(k,
-    A), A = sum of exp(-t) over the k maxima + the number of those below; the likelihood without
-    L(u) is the product of t' exp(-t), over A^k. `slope` is ln t'."""
+    """Return shape, scale, A and log-weight of each grid point. With a prior 1 / L(u), L(u) has a
+    Gamma(k, A) distribution, with A = sum of exp(-t) over the k fitted maxima + number of maxima
+    below the threshold. The likelihood with L(u) integrated out is the product of t' exp(-t),
+    divided by A^k. `slope` is ln t'."""
     held = np.exp(-t).sum(axis=-1) + below
     likelihood = (slope - t).sum(axis=-1) - t.shape[-1] * np.log(held)
     likelihood = np.where(np.isfinite(likelihood), likelihood, -math.inf)

@@ -1,4 +1,4 @@
-"""Conversion of a store of format 2, in which each process appended lines to a file of its own.
+"""Conversion of a store of format 2, in which each process appended lines to its own file:
 
     <crc> <length> <number> session <JSON>                  first: the process that writes
     <crc> <length> <number> pattern <name> <base64>         a record, twice
@@ -31,7 +31,7 @@ _UNKNOWN = asdict(Session("", "unknown", "unknown", 1, "unknown", "unknown", "un
 
 
 class Converted(NamedTuple):
-    """Results converted, lines that were damaged, and the folder that can be deleted."""
+    """Numbers of converted results and damaged lines; the old folder, which can be deleted."""
 
     results: int
     damaged: int
@@ -39,9 +39,9 @@ class Converted(NamedTuple):
 
 
 def convert(path: Path) -> Converted:
-    """Convert a store of format 2 in place; the old files stay. Nothing may write to the store
-    meanwhile; an interrupted conversion can be begun anew. Raises StudyError, or StoreFailure where
-    the disk is full."""
+    """Convert a store of format 2 in place; the old files are kept. No process may write to the
+    store during the conversion. An interrupted conversion can be repeated. Raises StudyError, or
+    StoreFailure if the disk is full."""
     version = format_of(path)
     if version != CONVERTED:
         raise StudyError(
@@ -50,7 +50,7 @@ def convert(path: Path) -> Converted:
         )
     store, old = Store(path), path / "segments"
     results = damaged = 0
-    for segment in sorted(old.glob("*.cells")):  # the oldest first: later results count
+    for segment in sorted(old.glob("*.cells")):  # oldest first: later results replace earlier ones
         try:
             for found in _results(segment):
                 if found is None:
@@ -69,13 +69,13 @@ def convert(path: Path) -> Converted:
 
 
 def _results(segment: Path) -> Iterator[tuple[str, bytes] | None]:
-    """Yield key and file of each result of a segment; None for a damaged line. Raises OSError."""
+    """Yield (key, file content) of a segment's results, None for a damaged line. Raises OSError."""
     session: dict[str, Any] = _UNKNOWN
     patterns: dict[bytes, bytes] = {}
     with open_regular(segment) as file:
         while line := file.readline(MOST_BYTES):
             if len(line) < MOST_BYTES and not line.endswith(b"\n"):
-                return  # a process that was killed
+                return  # its process was killed
             sound = _LINE.fullmatch(line)
             if sound is None or int(sound[1], 16) != zlib.crc32(sound[2]):
                 yield None
@@ -97,6 +97,6 @@ def _results(segment: Path) -> Iterator[tuple[str, bytes] | None]:
 
 
 def _inflated(text: bytes, pattern: bytes) -> bytes:
-    """Return the record or pattern in the base64 of a line. Raises ValueError."""
+    """Return the decompressed record or pattern from a line's base64 text. Raises ValueError."""
     content = binascii.a2b_base64(text)
     return decompressed(content, zlib.MAX_WBITS, pattern[:_DICTIONARY_BYTES])

@@ -1,4 +1,4 @@
-"""The file of one result in a store: JSON, compressed with gzip, whose checksum shows damage."""
+"""The file of one result in a store: JSON compressed with gzip, whose checksum detects damage."""
 
 import json
 import os
@@ -15,18 +15,18 @@ from daqloom.results.result import Result
 from daqloom.study.file.cell import Cell
 
 SERIES = ("course",)
-"""Series that every record keeps, for equilibrium and return levels."""
+"""Time series that records contain, as input for equilibrium tests and return levels."""
 MOST_BYTES = 64 << 20
 """Largest record, compressed or not (B); a larger one counts as damage."""
 LEVEL = 1
-"""Compression level: the higher levels take several times as long for a tenth of the size."""
+"""Compression level; higher levels take several times as long and save only a tenth of the size."""
 _GZIP = 31
 """Value of zlib's `wbits` for the gzip format (RFC 1952) with the largest window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One process that wrote to a store."""
+    """Origin of results: a process that wrote to a store."""
 
     command: str
     host: str
@@ -38,7 +38,7 @@ class Session:
 
     @classmethod
     def current(cls, command: str | None = None) -> Self:
-        """Return the session of this process, which `command` started."""
+        """Return the session of this process with the command line `command`, or `sys.argv`."""
         command = shlex.join(sys.argv) if command is None else command
         return cls(
             command=command.encode(errors="backslashreplace").decode(),
@@ -52,7 +52,7 @@ class Session:
 
 
 class Record(NamedTuple):
-    """A result, the time when it was put (ISO 8601, UTC) and the process that put it."""
+    """A result, the time when it was stored (ISO 8601, UTC) and the process that stored it."""
 
     result: Result
     time: str
@@ -60,13 +60,13 @@ class Record(NamedTuple):
 
 
 def now() -> str:
-    """Return the time as stores write it: ISO 8601, UTC, to the second."""
+    """Return the present time in the notation of stores: ISO 8601, UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def packed(cell: Cell, result: Result, session: Session) -> bytes:
-    """Return the file of a result. The result's series are left out, but for those of `SERIES`, and
-    so is `assumed`, which belongs to a study: another one may set these keys of the same cell."""
+    """Return the file content for a result. Only the time series in `SERIES` are kept. `assumed` is
+    left out, because it depends on the study: another study may set the same keys explicitly."""
     head = {
         "key": cell.key,
         "method": cell.method,
@@ -86,8 +86,8 @@ def compressed(text: bytes) -> bytes:
 
 
 def decompressed(content: bytes, wbits: int = _GZIP, dictionary: bytes = b"") -> bytes:
-    """Return the text of at most `MOST_BYTES` that `content` holds, and nothing behind it. Raises
-    ValueError, which names the damage."""
+    """Return the decompressed `content`. Raises ValueError with the reason if it is damaged, has
+    data behind its end, or exceeds `MOST_BYTES`."""
     inflate = zlib.decompressobj(wbits, dictionary)
     try:
         text = inflate.decompress(content, MOST_BYTES)
@@ -99,9 +99,9 @@ def decompressed(content: bytes, wbits: int = _GZIP, dictionary: bytes = b"") ->
 
 
 def unpacked(key: str, content: bytes) -> Record:
-    """Return the record of the cell `key` from its file; keys that later versions add are passed
-    over, and so is the scenario, two thirds of the text, if it has a line of its own. Raises
-    ValueError, which names the damage."""
+    """Return the record of the cell `key` from its file content. Keys that later versions add are
+    ignored. The scenario, two thirds of the text, is not parsed if it is on a separate line. Raises
+    ValueError with the reason if the file is damaged."""
     text = decompressed(content)
     head, _, _ = text.partition(b"\n")
     text = head[:-1] + b"}" if head.endswith(b",") else text

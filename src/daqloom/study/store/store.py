@@ -1,9 +1,7 @@
-"""The store of studies: a folder with one file for each result, `cells/K/KEY.json.gz`.
-
-Files need no locks, so that any number of nodes write at once; SQLite needs locks, which many
-network file systems do not keep. K, the first digit of KEY, keeps folders short. A file gets its
-name when it is complete; `.KEY…`, left by a process that was killed, can be deleted.
-"""
+"""The store of studies: a folder with one file for each result, `cells/K/KEY.json.gz`. Separate
+files need no locks, so any number of nodes can write at once. (SQLite needs locks, which many
+network file systems do not support.) K, the first digit of KEY, keeps folders small. A file is
+renamed to its final name when complete; files `.KEY…` of killed processes can be deleted."""
 
 import errno
 import json
@@ -25,14 +23,14 @@ from daqloom.study.store.record import MOST_BYTES, Record, Session, packed, unpa
 
 FORMAT = 3
 CONVERTED = 2
-"""Format of the stores that `conversion` converts."""
+"""Earlier store format, which `conversion` converts."""
 _NAME = "daqloom-store"
 _MARK = "format.json"
 _MOST_MARK_BYTES = 4096
 _END = ".json.gz"
 _MOST_NAMED = 3
 _SYNCS_AT_ONCE = 16
-"""Files synced at once: a journal writes them together, in a tenth of the time."""
+"""Files synced in parallel: a journal writes them together, in a tenth of the time."""
 _FULL_OR_BROKEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -44,16 +42,13 @@ class Damage(NamedTuple):
 
 
 class Store:
-    """Results by key, in files; none in memory. Several processes may use a store at once, and
-    several threads of one process each with a `Store` of its own.
-
-    A result is safe from the end of the process once `put` has returned; after `sync` or `close`
-    also from that of the machine. A damaged result counts as absent and is named in `damages`. Of
-    several results of one key the last counts.
-    """
+    """Results by key, in files and not in memory. Several processes may use a store at once, and
+    several threads of a process if each has its own `Store`. After `put`, a result survives the end
+    of the process; after `sync` or `close`, also a crash of the machine. A damaged result counts as
+    absent and is listed in `damages`. A later result of a key replaces an earlier one."""
 
     def __init__(self, path: Path, command: str | None = None) -> None:
-        """Create without a check of the format; use `open`."""
+        """Create the object without a check of the store's format; use `open` instead."""
         self.path = path
         self._command = command
         self._cells = path / "cells"
@@ -62,9 +57,9 @@ class Store:
 
     @classmethod
     def open(cls, path: Path | str, *, create: bool, command: str | None = None) -> Self:
-        """Open a store, or with `create` make one where there is nothing or an empty folder.
-        `command` is the command line to keep with results; by default that of this process.
-        Nothing is written to an existing store before the first `put`. Raises StudyError."""
+        """Open a store. With `create`, make a new store if the folder is missing or empty.
+        `command` is the command line to record with results, by default that of this process. An
+        existing store is not written to before the first `put`. Raises StudyError."""
         version = format_of(Path(path), create=create)
         if version != FORMAT:
             remedy = "update daqloom" if version > FORMAT else "use the daqloom that wrote it"
@@ -77,8 +72,8 @@ class Store:
         return cls(Path(path), command)
 
     def put(self, cell: Cell, result: Result) -> None:
-        """Keep the result of a cell; of its time series only the course of metrics. Raises
-        StudyError where the store cannot be written, StoreFailure where the disk is full."""
+        """Store the result of a cell, without time series other than the course of metrics. Raises
+        StudyError if the store cannot be written, StoreFailure if the disk is full."""
         self.write(cell.key, packed(cell, result, self._session))
 
     def write(self, key: str, content: bytes) -> None:
@@ -101,8 +96,8 @@ class Store:
         self._unsynced.append(path)
 
     def prepare(self) -> None:
-        """Write and remove a file, to refuse a store that cannot be written before the first
-        `put`. Raises StudyError or StoreFailure."""
+        """Write and remove a file, to detect a store that cannot be written before the first `put`.
+        Raises StudyError or StoreFailure."""
         try:
             self._cells.mkdir(exist_ok=True)
             _write_whole(probe := self._cells / f".{secrets.token_hex(8)}", b"")
@@ -111,12 +106,12 @@ class Store:
             raise _cannot_write(self._cells, error) from None
 
     def get(self, key: str) -> Result | None:
-        """Return the result of `key`; None if there is none, or it is damaged."""
+        """Return the result of `key`; None if it is missing or damaged."""
         record = self.record(key)
         return None if record is None else record.result
 
     def record(self, key: str) -> Record | None:
-        """Return the result of `key` with its origin; None as by `get`."""
+        """Return the result of `key` with its origin; None if it is missing or damaged."""
         path = self._path(key)
         try:
             with open_regular(path) as file:
@@ -131,8 +126,7 @@ class Store:
         return None
 
     def sync(self) -> None:
-        """Wait until all results are on the disk, where other nodes see them. Raises
-        StoreFailure."""
+        """Wait until all results are on disk and visible to other nodes. Raises StoreFailure."""
         files, self._unsynced = self._unsynced, []
         try:
             if files:
@@ -151,12 +145,12 @@ class Store:
 
     @property
     def damages(self) -> list[Damage]:
-        """Return every damaged result that was read so far."""
+        """All damaged results that were read so far."""
         return list(self._damages.values())
 
     @property
     def damaged(self) -> list[str]:
-        """Return one sentence about all damage, or nothing."""
+        """One sentence on all damage, in a list that is empty without damage."""
         named = [f"{each.path}: {each.reason}" for each in self.damages]
         if not named:
             return []
@@ -169,8 +163,8 @@ class Store:
         ]
 
     def __contains__(self, key: str) -> bool:
-        """Whether there is a file for `key`. Lists its folder, as a network file system may know an
-        absent name from its cache."""
+        """Return whether there is a file for `key`. The folder is listed, because a network file
+        system may have cached that the file is absent."""
         path = self._path(key)
         with suppress(FileNotFoundError):
             return path.name in os.listdir(path.parent)
@@ -194,8 +188,8 @@ class Store:
 
 
 def format_of(path: Path, *, create: bool = False) -> int:
-    """Return the format of the store at `path`; with `create`, an empty folder becomes a store.
-    Raises StudyError, or StoreFailure where the disk is full."""
+    """Return the format of the store at `path`; with `create`, make an empty or missing folder a
+    store. Raises StudyError, or StoreFailure if the disk is full."""
     mark = path / _MARK
     if "\0" in str(path):
         raise StudyError(f"{str(path)!r} is not the name of a folder; give another")
@@ -224,8 +218,8 @@ def format_of(path: Path, *, create: bool = False) -> int:
 
 
 def write_mark(path: Path) -> None:
-    """Make the folder `path` a store. Several processes may do this at once: the file appears
-    whole, and all write the same. Raises StudyError, StoreFailure or NotADirectoryError."""
+    """Make the folder `path` a store. Several processes may do this at once: the mark file is
+    written atomically. Raises StudyError, StoreFailure or NotADirectoryError."""
     made = [folder.parent for folder in (path, *path.parents) if not folder.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -238,7 +232,7 @@ def write_mark(path: Path) -> None:
 
 
 def _is_free(path: Path) -> bool:
-    """Whether the folder is empty but for files of another process that makes a store."""
+    """Return whether the folder is empty except for files of a process that creates a store."""
     try:
         return all(name.startswith(f".{_MARK}") or name == _MARK for name in os.listdir(path))
     except FileNotFoundError:
@@ -254,8 +248,8 @@ def _no_store(path: Path, create: bool) -> str:
 
 
 def _write_whole(path: Path, content: bytes, *, sync: bool = False) -> None:
-    """Write a file beside `path` and rename it, so that `path` is complete whenever it exists.
-    Raises OSError, and leaves nothing then."""
+    """Write a scratch file beside `path` and rename it, so that `path` is complete whenever it
+    exists. Raises OSError and then removes the scratch file."""
     scratch = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -265,7 +259,7 @@ def _write_whole(path: Path, content: bytes, *, sync: bool = False) -> None:
             if sync:
                 os.fsync(file)
         finally:
-            os.close(file)  # NFS reports here that a disk is full
+            os.close(file)  # NFS reports a full disk here
         os.replace(scratch, path)
     except BaseException:
         with suppress(OSError):
@@ -274,7 +268,7 @@ def _write_whole(path: Path, content: bytes, *, sync: bool = False) -> None:
 
 
 def _sync(paths: Iterable[Path]) -> None:
-    """Wait until files, or the names in folders, are on the disk. Raises OSError."""
+    """Wait until files, or the entries of folders, are on disk. Raises OSError."""
     with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
         list(pool.map(_sync_one, paths))
 
@@ -282,19 +276,19 @@ def _sync(paths: Iterable[Path]) -> None:
 def _sync_one(path: Path) -> None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except PermissionError:  # a folder that can be written, but not listed
+    except PermissionError:  # a folder that can be written but not listed
         return
     try:
         os.fsync(file)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that writes names at once
+        if error.errno != errno.EINVAL:  # file systems that write names at once
             raise
     finally:
         os.close(file)
 
 
 def _cannot_write(path: Path, error: OSError) -> StudyError | StoreFailure:
-    """Return the error of writing `path`: never possible, or no longer."""
+    """Return a failed write's error: StoreFailure for a full or broken disk, else StudyError."""
     reason = reason_of(error)
     if error.errno in _FULL_OR_BROKEN:
         return StoreFailure(
