@@ -21,7 +21,8 @@ def claimed_folder(
 ) -> Iterator[Path]:
     """Yield a new folder in `parent` (TMPDIR by default) that only this user can access. It is
     removed at the end, unless it was renamed. Unlocked folders with the prefix are removed first,
-    if older than `least_age_s`: locks of other machines may be invisible here. Raises OSError."""
+    if older than `least_age_s`: this machine may not see locks of other machines. Raises
+    OSError."""
     parent = Path(tempfile.gettempdir()) if parent is None else parent
     remove_abandoned(parent.glob(f"{prefix}*"), least_age_s=least_age_s)
     path, lock = _new_folder(parent, prefix)
