@@ -56,8 +56,8 @@ ANY = "events that are not regular, or uplinks that ECMP loads unequally, bring 
 
 
 class _Ports(NamedTuple):
-    """Occupancy (B) of the fullest port. Other ports hold the same, or less according to
-    `stack`."""
+    """Occupancy (B) of the fullest of `ports` ports; others hold the same or, with `stack`,
+    less."""
 
     own_bytes: float
     ports: int

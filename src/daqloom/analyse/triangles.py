@@ -30,8 +30,8 @@ with lazy.imports():
 
 @dataclass(frozen=True, slots=True)
 class Triangle:
-    """One event in the buffer. `size_bytes` is S, what the switch holds of an event; `input_bps` is
-    I and `output_bps` is O, the rates at which these bytes come and go. All are positive."""
+    """One event in the buffer. `size_bytes` is S, an event's bytes in the switch; `input_bps` is I
+    and `output_bps` is O, the rates at which these bytes arrive and leave. All are positive."""
 
     size_bytes: float
     input_bps: float
@@ -80,7 +80,7 @@ def occupancy(
 
 
 def periodic(event: Triangle, rate_hz: float, until_s: float) -> NDArray[np.float64]:
-    """Arrival times, in s, of events every 1/rate from 0 until `until_s`; shape (n,)."""
+    """Return the arrival times (s) of events every 1/`rate_hz` from 0 to `until_s`, shape (n,)."""
     return np.arange(int(until_s * rate_hz) + 1, dtype=np.float64) / rate_hz
 
 

@@ -48,14 +48,15 @@ class Pipe(View):
 
     @cached_property
     def fragments(self) -> NDArray[np.int64]:
-        """(readouts,): mean size of a fragment (bytes), all streams of a node together."""
+        """Mean size of a fragment (bytes), all streams of a node together, shape (readouts,)."""
         sizes = np.array(mfp_bytes(self.scenario, len(self.traffic.hosts)), np.int64)
         total: NDArray[np.int64] = sizes.reshape(len(self.readouts), -1).sum(axis=1)
         return total
 
     @cached_property
     def remote(self) -> NDArray[np.bool_]:
-        """(builders, readouts): whether they are on different nodes."""
+        """Whether a builder unit and a readout unit are on different nodes, shape (builders,
+        readouts)."""
         remote: NDArray[np.bool_] = self.builders[:, None] != self.readouts[None, :]
         return remote
 
@@ -71,7 +72,7 @@ class Pipe(View):
 
     @cached_property
     def wire_s(self) -> Times:
-        """(readouts,): time of a fragment on its readout unit's link, including control packets.
+        """Time of a fragment on its readout unit's link with control packets, shape (readouts,).
         The control packets are the acknowledge of the request, and credit updates for the request
         and the fragment's acknowledge. On a node with both units, the packets of a fragment that
         its builder unit receives are added."""
@@ -85,18 +86,18 @@ class Pipe(View):
 
     @cached_property
     def managed_s(self) -> Times:
-        """(builders,): latency of a message between a builder unit and the event manager."""
+        """Latency of a message between a builder unit and the event manager, shape (builders,)."""
         switches = self._switches(self.readouts[:1])[:, 0]
         message_s = self.messages.sent_s(self.messages.control, switches)
         return np.where(self.remote[:, 0], message_s, 0.0)
 
     @cached_property
     def collected_s(self) -> Times:
-        """(builders,): the least time from the first request of an event until its last fragment
-        arrives. Each fragment takes a request and a transfer, and s fragments (`parallel_sends`)
-        are in flight at a time. All fragments pass the builder unit's link one after the other; the
-        rest of one trip is added. If readout units push, all requests leave at once, one message
-        cost o apart. A fragment within a node takes the time of a copy."""
+        """The least time from an event's first request until its last fragment arrives, shape
+        (builders,). Each fragment takes a request and a transfer, and s fragments
+        (`parallel_sends`) are in flight at a time. All fragments pass the builder unit's link one
+        after the other; the rest of one trip is added. If readout units push, all requests leave at
+        once, one message cost o apart. A fragment within a node takes the time of a copy."""
         rate = self.scenario.hosts.local_rate
         alone_s = self.link.bytes_s(1) * np.array([float(each.bytes) for each in self.on_wire])
         switches = self._switches(self.readouts)
@@ -160,7 +161,7 @@ class Pipe(View):
         return float(2 * self.remote[:, 0].mean() + 2 * self.remote.mean(axis=0).sum())
 
     def _switches(self, hosts: NDArray[np.int32]) -> Times:
-        """(builders, hosts): switches on the path between a builder unit's node and each host."""
+        """Switches on the path from a builder unit's node to each host, shape (builders, hosts)."""
         leaf = self.traffic.paths.wiring.leaf[self.builders]
         return self.traffic.switches[leaf[:, None], hosts[None, :]].astype(np.float64)
 

@@ -32,7 +32,7 @@ class OnWire:
     packets: int
     bytes: int
     head: int
-    """Bytes of it that a switch needs before it can forward it."""
+    """Bytes of the message that a switch must receive before it can forward the message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,16 @@ with lazy.imports():
     from daqloom.analyse.fabric import ring_engine
 
 TRANSFERS = 1_000_000
-"""Transfers that are simulated for the share in the steady state; they take about 0.1 s."""
+"""Simulated transfers for a steady-state result of the ring model, in about 0.1 s of CPU time."""
 MOST_TRANSFERS = 3_000_000
-"""Maximum transfers that are simulated for the share at the end of a run."""
+"""Maximum simulated transfers for a result at the end of a run."""
 DELAYS = (1e-3, 1e2)
 """Range of mean delays in which ways to shift are compared, in units of the transfer time."""
 HALVINGS = 12
 """Bisection steps of `DELAYS` on a logarithmic scale, which locate a crossing within 0.3 %."""
 
 EQUAL_SHARES = 0
-"""Value for the number of concurrent writers per builder without a limit."""
+"""Number of concurrent writers per builder that means no limit: all writers have equal rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ class Ring:
         return float(self.work_s.mean())
 
     def in_step_share(self, stretch: float = 1.0) -> float:
-        """Return the share in step: all nodes wait for the slowest at a barrier without cost."""
+        """Return the share of the full rate in step: all wait for the slowest node at a free
+        barrier."""
         jitter = delay_of(self.jitter)
         jitter = replace(jitter, mean_s=stretch * jitter.mean_s, spread_s=stretch * jitter.spread_s)
         chance = Chance([jitter, delay_of(self.latency)], self.deviation_s)
@@ -79,16 +80,16 @@ class Ring:
         return float((self.work_s / (takes_s + waits_s)).mean())
 
     def paced_share(self, writers: int, stretch: float = 1.0) -> float:
-        """Return the steady-state share if a builder admits `writers` at a time, in order of
-        arrival."""
+        """Return the steady-state share of the full rate if a builder admits `writers` nodes at a
+        time."""
         nodes = len(self.work_s)
         steps = max(TRANSFERS // nodes, 100)
         length_s = steps * (self.transfer_s + self._waits_s(stretch))
         return float(np.mean(self._played(writers, length_s, stretch)[2:]))
 
     def share_at(self, time_s: float) -> float | None:
-        """Return the share out of step in the last fifth of a run of `time_s`, if a builder serves
-        its writers at equal rates. None if the run is too long to simulate."""
+        """Return the share of the full rate in the last fifth of `time_s`, if nodes run out of step
+        and a builder serves its writers at equal rates. None if the run is too long to simulate."""
         if len(self.work_s) * time_s > MOST_TRANSFERS * self.transfer_s:
             return None
         return self._played(EQUAL_SHARES, time_s)[-1]
@@ -133,7 +134,7 @@ def ring_of(push: Push) -> Ring | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Ways to shift on a ring: shares of the full rate, and jitter above which they beat in
+    """Ways to shift on a ring: shares of the full rate, and jitter from which each beats in
     step."""
 
     ring: Ring

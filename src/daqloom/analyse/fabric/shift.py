@@ -420,7 +420,7 @@ def _in_groups(push: Push, gate: Barrier, found: Schedule) -> Round:
     """Return bounds of a round in which each group has barriers of its own. All groups build
     equally many events, so the slowest group gives the lower bound. If builder units set the pace,
     nodes also wait as on a ring. Then the round with all nodes in step is the upper bound, because
-    no node ends a phase later than in it."""
+    no node ends a phase later than it would there."""
     one = _in_step(push, gate, found, _slowest_group(push, found))
     if not push.is_paced:
         return one
