@@ -1,4 +1,4 @@
-"""`daqloom calibrate`: what this machine's hosts cost a simulation."""
+"""`daqloom calibrate`: measures this machine's CPU times, as host parameters of simulations."""
 
 from __future__ import annotations
 

@@ -27,14 +27,14 @@ def studies(incomplete: str) -> list[str]:
 
 
 def metrics(incomplete: str) -> list[str]:
-    """Return the metrics of a result; names with `*` up to the first `*`."""
+    """Return completions of metric names; a name with `*` is completed up to the `*`."""
     return beginning(
         incomplete, (metric.name.partition("*")[0] for metric in results_metrics.METRICS)
     )
 
 
 def keys(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the keys of the scenario in the command line, up to the `=`."""
+    """Return completions of keys, with their `=`, for the scenario on the command line."""
     known = scenario.known_keys()
     # Parsing ends at an option without value; earlier arguments then remain in `ctx.args`.
     if name := ctx.params.get("scenario") or next(iter(ctx.args), None):

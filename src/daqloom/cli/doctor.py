@@ -1,4 +1,4 @@
-"""`daqloom doctor`: what this machine lacks for event building."""
+"""`daqloom doctor`: checks of this machine's requirements for event building."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Planned(NamedTuple):
     units: Units
     """Function that returns the slots of readout and builder units for an order of nodes."""
     mends: bool
-    """Whether a repair of the forwarding tables may be suggested."""
+    """Whether tables with another order of builder units ("mended") may be suggested."""
     notes: list[str]
 
 

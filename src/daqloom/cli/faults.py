@@ -126,9 +126,9 @@ def log(
 ) -> None:
     """Count failures of links, their durations and the failing links, in three ways.
 
-    The three ways: all failures; failures outside test periods; and of the latter, the failures of
-    a flapping link as one. Logs of counters are shown as a table. Used, ignored and malformed lines
-    are counted; a log in an unknown format is refused.
+    The three ways: all failures; failures outside test periods; and these with successive failures
+    of a flapping link merged into one. Logs of counters are shown as a table. Used, ignored and
+    malformed lines are counted; a log in an unknown format is refused.
 
     \b
     Examples:

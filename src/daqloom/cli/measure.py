@@ -224,7 +224,7 @@ def measure(
 
 
 def _has_phases(scenario: models.Scenario) -> bool:
-    """Return whether the figure shows phases rather than the course of the run."""
+    """Return whether the figure shows phases of nodes and not the throughput over time."""
     return scenario.building.protocol == "shift" and not scenario.faults.injected
 
 

@@ -73,8 +73,8 @@ def _print_at_once(cost: loss.Cost) -> None:
 
 
 def _left(cost: loss.Cost, throughput: faults_throughput.Throughput, broken: int) -> str:
-    """Return the throughput with broken cables, for the present system also as share of the full
-    one."""
+    """Return the throughput with broken cables, for the present system also its share of the full
+    value."""
     bps = float(throughput.rates_bps(broken)[broken])
     share = bps / throughput.full_bps
     return _bps(bps) + (f", {100 * share:.3g} %" if throughput is cost.as_it_is else "")
