@@ -58,7 +58,7 @@ class Checked:
         return asdict(self) | {"is_generated": self.is_generated}
 
     def add(self, fault: Fault) -> None:
-        """Count a fault, and list it if it is among the first."""
+        """Count a fault, and list it if it is among the first `MOST_FAULTS`."""
         self.fault_count += 1
         if len(self.faults) < MOST_FAULTS:
             self.faults.append(fault)
@@ -142,7 +142,8 @@ def _in_fragments(checked: Checked, place: Skipped) -> Fault | None:
 def _mfps(
     checked: Checked, offset: int, packet: bytes, visit: Visitor
 ) -> Iterator[tuple[int, memoryview]]:
-    """Yield (offset in the packet, MFP) of each well-formed MFP that belongs to its MEP."""
+    """Yield (offset in the packet, MFP) of each well-formed MFP whose events and source match its
+    MEP."""
     if checked.kind == "mfp":
         yield 0, memoryview(packet)
         return
@@ -178,7 +179,7 @@ def _mfps(
 
 
 def _is_beyond(checked: Checked, offset: int, event: int, count: int) -> bool:
-    """Whether event numbers exceed `LAST_EVENT`, which is a fault."""
+    """Return whether event numbers exceed `LAST_EVENT`, and report this as a fault."""
     if event + count <= LAST_EVENT + 1:
         return False
     checked.add(Fault(offset, f"events beyond {LAST_EVENT}", None, event))

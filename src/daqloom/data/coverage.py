@@ -34,7 +34,7 @@ class Duplicate(EventRange):
 
     source: int
     file: str
-    """A file that contains a repeated copy of the events."""
+    """A file that contains a repetition of the events."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Gaps:
     """Number of (source, event) pairs that incomplete events lack."""
     lost: list[EventRange] = field(default_factory=list)
     incomplete: list[Incomplete] = field(default_factory=list)
-    """The first `MOST_EXAMPLES` ranges of lost and incomplete events, like `lost`."""
+    """First `MOST_EXAMPLES` ranges of incomplete events; `lost` has those of lost events."""
 
 
 class Coverage:

@@ -43,7 +43,7 @@ class CheckedRecording:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is damaged and nothing occurs twice."""
+        """Whether no file is damaged and no event of a source occurs twice."""
         return not self.fault_count and not self.duplicates
 
     @property
