@@ -11,7 +11,7 @@ from daqloom.results.recovery import Bin, Ending, Members, recovery
 
 MOST_BINS = 20_000
 LOST = ("incomplete", "dropped", "discarded", "unfinished", "skipped")
-"""Outcomes of events that count as lost; see the metric `events_accounted`."""
+"""Outcomes with which events count as lost; see the metric `events_accounted`."""
 _NAMES = ("name", "what", "which", "how")
 
 
@@ -70,7 +70,7 @@ class Bins:
 def series(
     breaks: Iterable[Break], bins: Sequence[Bin], members: Members
 ) -> dict[str, dict[str, object]]:
-    """Return the series `throughput`, `members` and, if there were any, `faults`."""
+    """Return the time series `throughput`, `members` and, for a run with faults, `faults`."""
     found: dict[str, dict[str, object]] = {
         "throughput": {name: [getattr(each, name) for each in bins] for name in Bin._fields},
         "members": {

@@ -152,7 +152,7 @@ def _of_those_left(bins: Sequence[Bin], begin_s: float, endings: Sequence[Ending
 
 
 def _usual(begin_s: float, since_s: float, bins: Sequence[Bin]) -> _Usual | None:
-    """Return the throughput before a fault, by at least `BINS_BEFORE` bins; None if 0."""
+    """Return statistics of the throughput in the bins before a fault; None if nothing was built."""
     before = [each for each in bins if each.end_s <= begin_s]
     recent = [each.throughput_bps for each in before if each.begin_s >= since_s][-MOST_BEFORE:]
     is_undisturbed = len(recent) >= BINS_BEFORE

@@ -204,8 +204,7 @@ def form_rows(analysis: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str,
 
 
 def _for_table(method: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metrics for a table; a measurement's without fates of events and zero shares of
-    waiting."""
+    """Return metrics for a table, for a measurement without event fates and zero waiting shares."""
     shown: dict[str, Any] = dict(metrics)
     if method != "measure":
         return shown

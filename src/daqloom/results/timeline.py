@@ -33,8 +33,9 @@ class Span(NamedTuple):
     step: int
     """Number of phases since the start of the run, not restarted with each round."""
     what: str
-    """sending; asking (waits for the builder unit's permission to write); idle (the partner's slot
-    is empty); waiting (in a barrier, until the last node enters); releasing (afterwards)."""
+    """Activity: sending; asking (waits for the builder unit's permission to write); idle (the
+    partner's slot is empty); waiting (in a barrier, until the last node enters); releasing
+    (afterwards)."""
     to: int
     """The host that is the node's partner in this step, or `DUMMY`."""
     begin_s: float
@@ -89,7 +90,7 @@ def spans(
 
     @cache
     def full_s(whom: frozenset[int], step: int) -> float:
-        """Return the time when the last node of `whom` entered the barrier behind a step."""
+        """Return the time when the last node of `whom` entered the barrier after a step."""
         return max(entered_s.get((node, step), end_s) for node in whom)
 
     found: list[Span] = []

@@ -10,7 +10,7 @@ from daqloom.scenario.schema.parts import Parts
 
 _MEASURED = Parts.BUILT | Parts.FAULTED | Parts.LAB | Parts.DEVICE
 TAKES = {"analyse": Parts.ANALYSED | Parts.BROKEN, "simulate": Parts.EVERY, "measure": _MEASURED}
-"""For each method, the parts of systems, of which an evaluated system has at least one."""
+"""Systems that each method evaluates: those with at least one of these parts."""
 
 
 class Metric(NamedTuple):
