@@ -14,9 +14,9 @@ CABLES = (
     "iblinkinfo*",
     "*.net_dump",
 )
-"""Files with the cabling, as patterns; the first that exists is read."""
+"""Patterns of files with the cabling; the first file that exists is read."""
 TABLES = ("opensm-lfts.dump", "dump_lfts.txt", "*.fdbs")
-"""Files with the forwarding tables, as patterns; the first that exists is read."""
+"""Patterns of files with the forwarding tables; the first file that exists is read."""
 
 LLDPCLI, LLDP_TEXT = ".lldp.json", ".lldp.txt"
 """Endings of LLDP neighbour tables, one file per device, read if no file in `CABLES` exists."""
@@ -28,7 +28,7 @@ def neighbour_tables(folder: Path) -> list[Path]:
 
 
 def is_neighbour_table(path: Path) -> bool:
-    """Return whether a file is a neighbour table by its name."""
+    """Return whether a file has the name of an LLDP neighbour table."""
     return path.name.endswith((LLDPCLI, LLDP_TEXT))
 
 

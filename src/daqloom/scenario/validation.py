@@ -31,7 +31,7 @@ def pattern(form: str, refusal: str) -> BeforeValidator:
 
 
 def value_error(first: str, *others: str) -> ValueError:
-    """Return a validator's error on several mistakes; all but the first are notes of the error."""
+    """Return an error on several mistakes; all but the first mistake are notes of the error."""
     error = ValueError(first)
     for other in others:
         error.add_note(other)

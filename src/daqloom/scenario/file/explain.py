@@ -49,7 +49,7 @@ def mistakes_of(error: ValidationError) -> list[ErrorDetails]:
 
 
 def _is_across_keys(mistake: ErrorDetails) -> bool:
-    """Return whether a mistake concerns several keys of a table; its sentence begins with a key."""
+    """Return whether a mistake concerns several keys of a table; its text begins with a key."""
     return mistake["type"] == "value_error" and isinstance(mistake["input"], dict | BaseModel)
 
 
@@ -157,7 +157,7 @@ def _quote(value: object) -> str:
 
 
 def nearest(path: str, system: type[BaseModel] = Scenario) -> str:
-    """Return the end of a sentence on an unknown key: suggests the most similar known key."""
+    """Return the end of a sentence on an unknown key, which suggests a similar known key."""
     known = [named_as(path, key) for key in known_keys(system) if _may_be(path, key)]
     tables = {name.rpartition(".")[0] for name in known} - {""}
     table, _, last = path.rpartition(".")

@@ -1,5 +1,5 @@
 """Keys that a method ignores; a result warns of those that differ from their defaults. In contrast,
-keys that do not apply to a system are errors, as are systems that a method cannot evaluate."""
+keys that do not apply to a system raise errors, as do systems that a method cannot evaluate."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

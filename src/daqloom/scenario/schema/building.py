@@ -57,8 +57,8 @@ class Pull(Part):
     fewest events, or a random one."""
     event_manager: Annotated[Literal["ideal", "networked"], PULL] = "ideal"
     """Messages between the event manager and builder units: without delay (ideal), or through the
-    network to and from the host of readout unit 0, each as large as a request (networked);
-    measured: always networked."""
+    network to and from the host of readout unit 0, each as large as a request (networked).
+    Measurements always have networked messages."""
     concurrent_events: Annotated[int, PULL, ASSUMED] = Field(default=32, ge=1, le=10_000)
     """Number of events that a builder unit collects and processes at the same time."""
     outstanding_fragments: Annotated[int, PULL] = Field(default=0, ge=0, le=1_000_000_000)
@@ -83,11 +83,11 @@ class Shift(Part):
     of its group, the last node for the first. If builder-paced with one writer, only the last node
     waits."""
     barrier_group: Annotated[Group, _BARRIER] = "all"
-    """Groups of readout units, each with a barrier of its own: all in one group, one group for each
-    leaf switch, or groups of this number of consecutive units in the schedule."""
+    """Groups of readout units with separate barriers: all units in one group, a group for each leaf
+    switch, or groups of this number of consecutive units in the schedule."""
     barrier_slack: Annotated[int, _BARRIER] = Field(default=0, ge=0, le=64)
-    """Number of incomplete barriers that a node may leave behind while it continues (split-phase
-    barriers); 0: the node waits at each barrier."""
+    """Number of incomplete barriers that a node may pass before it waits (split-phase barriers); 0:
+    the node waits at each barrier."""
     synchronise: Annotated[Literal["always", "adaptive"], _BARRIER] = "always"
     """Barriers at which a node waits: all (always), or only some while this shortens its rounds
     (adaptive). The effect is measured at the start and when the length of rounds changes."""
@@ -120,7 +120,7 @@ class Shift(Part):
     grace: Annotated[Seconds, _WINDOW] = 0.0
     """Grace period at the end of a window, in which writes may end but not begin (s)."""
     jitter: Annotated[Distribution, SHIFT] = Field(default_factory=Distribution)
-    """Delay before a node begins a phase; measured: in addition to the machine's own delay."""
+    """Delay before a node begins a phase; measurements add it to the machine's own delay."""
 
     @property
     def keeps_order(self) -> bool:

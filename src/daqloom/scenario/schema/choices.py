@@ -1,5 +1,5 @@
 """Dependencies between scenario keys: which keys apply, and with which default, for the values of
-other keys. A key on which others depend is called a choice."""
+other keys. A *choice* is a key on which others depend."""
 
 import functools
 from collections.abc import Iterator, Mapping

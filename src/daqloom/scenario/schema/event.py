@@ -142,8 +142,8 @@ class Event(Part):
         Assumed(when=(PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
     ] = 0.0
     """Mean event rate; with lhc arrivals, the rate after dead time, or the highest rate that the
-    dead times permit. "0 Hz" (not allowed for pull): as fast as the event builder accepts events
-    (Hz)."""
+    dead times permit. "0 Hz" (not allowed for pull) means as fast as the event builder accepts
+    events (Hz)."""
     arrivals: Annotated[Arrivals, PULL, ASSUMED] = "poisson"
     """Arrival times of events: random (poisson), evenly spaced (deterministic), at the LHC's bunch
     crossings with dead time (lhc), or from a file (trace)."""

@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     breaks: Literal["links", "host", "node"] = "links"
     """Broken components: links of the network, a host with its links, or a part of a node."""
     unmeasured: str = ""
-    """Reason why a measurement cannot break it, with an alternative; empty if it can."""
+    """Reason why a measurement cannot break such a part, with an alternative; empty if it can."""
 
 
 KINDS: Mapping[str, Kind] = {
@@ -60,7 +60,7 @@ class Fault(Part):
     """Name of the part that breaks: of a cable or port, such as "leaf0 port 3"; of a switch or
     host; for units and cards the number or the host of the node. Empty: drawn with faults.seed."""
     count: int = Field(default=1, ge=1, le=100_000)
-    """Number of different parts to draw where `which` is empty."""
+    """Number of different parts to draw if `which` is empty."""
     how: Literal["down", "one-way", "degraded", "stopped", "slow"] = "down"
     """Effect of the fault. down: the part fails (units are killed, a card sends no
     acknowledgements). Cables may also be degraded, or one-way: all packets are lost towards the end

@@ -13,7 +13,7 @@ MOST_FLOWS = 256
 EVERY = "every"
 """A source: all nodes."""
 RANDOM = "random"
-"""A destination: any other node, drawn for each message."""
+"""Value of `destination`: any other node, drawn for each message."""
 
 FlowName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_length=40)]
 """Name of a flow or fault, which becomes a part of dotted names of keys and metrics."""

@@ -93,7 +93,7 @@ class Cable(Part):
 
 
 class Links(Part):
-    """[network.links]: racks: source NIC – core – ToR – builder NIC; elsewhere: all cables."""
+    """[network.links]: in racks, source NIC – core – ToR – builder NIC; elsewhere all cables."""
 
     source: Annotated[SourceLink, RACKS] = Field(default_factory=SourceLink)
     """Source to core."""
@@ -109,7 +109,7 @@ class Links(Part):
     ] = 0
     """Data rate of each cable, after encoding and error correction, or EDR, HDR, NDR for four
     lanes; the default is that of the switch. Shape imported: "0 b/s" uses the rates of the dumps.
-    Shape cables: rate of the cables without one of their own (b/s)."""
+    Shape cables: rate of cables that give no rate (b/s)."""
     delay: Annotated[PositiveSeconds, CABLED, ASSUMED] = 170e-9
     """Delay of a cable, with its transceivers and error correction (s)."""
     bucket: Annotated[Bytes, CABLED, ETHERNET] = Field(default=0, le=MOST_BUCKET)

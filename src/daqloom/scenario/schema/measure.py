@@ -106,8 +106,8 @@ class Measure(Part):
         default=2.0, ge=1.1, le=64
     )
     """Depth of the token bucket of a laboratory's port, in full frames. After a pause a port sends
-    this number of frames at once, where a real link would send one. The port keeps its rate while
-    timers are late by at most the time of all these frames but one."""
+    this number of frames at once, a real link only one. The port keeps its rate if timers are late
+    by at most the time of these frames minus one."""
     device: FileName = ""
     """File of a switch that is the device under test, with a transport over a network. Its buffers
     are set to `[network.switch]` for the measurement and restored afterwards, and its counters are
@@ -131,8 +131,9 @@ class Measure(Part):
     units i and j, i > j, has this port + i·(i − 1)/2 + j; 0: chosen by the system."""
     checksums: Literal["auto", "always", "never"] = "auto"
     """Whether writes have a CRC32C, with which damaged writes are detected and repeated; auto: with
-    "tcp", if units may be on several machines. With "tcp", headers and messages always have one.
-    With other transports "always" adds one to messages, and two more messages for each write."""
+    "tcp", if units may be on several machines. With "tcp", headers and messages always have a
+    CRC32C. With other transports "always" adds it to messages, and two more messages for each
+    write."""
     waiting: Literal["adaptive", "blocking", "spinning"] = "adaptive"
     """Waiting of a data thread: it polls briefly and then sleeps (adaptive), sleeps at once
     (blocking), or polls without end, which needs a core for each thread (spinning)."""

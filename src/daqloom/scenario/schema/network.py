@@ -103,8 +103,8 @@ class Network(FatTree, Shape):
     it is as good."""
     hash_seed: Annotated[Literal["per-switch", "common"], ETHERNET, _ECMP] = "per-switch"
     """Seed of the ECMP hash: one per switch, or one for all switches (common). With a common seed
-    the switches of two levels select alike, so some links stay unused (polarisation). Both change
-    with run.seed."""
+    the switches of two levels select alike, so some links stay unused (polarisation). All seeds
+    change with run.seed."""
     links: Links = Field(default_factory=Links)
     """Cables."""
     switch: Switches = Field(default_factory=Switches)
@@ -125,7 +125,7 @@ class Network(FatTree, Shape):
 
     @property
     def more_hosts(self) -> str:
-        """Return the end of a sentence that asks for more hosts."""
+        """End of an error sentence on too few hosts: the key that sets more hosts."""
         one_switch = self.shape == "one-switch"
         return "or a larger network.hosts" if one_switch else "more leaves or more hosts_per_leaf"
 

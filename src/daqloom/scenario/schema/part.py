@@ -21,7 +21,7 @@ class Part(BaseModel):
 
 
 def items(most: int) -> Any:
-    """Return the field of a list of at most `most` entries, empty by default."""
+    """Return the pydantic field for a list of at most `most` entries, empty by default."""
     return Field(default=(), strict=False, max_length=most)
 
 

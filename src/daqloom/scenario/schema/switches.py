@@ -166,8 +166,8 @@ class PacketBuffer(Part):
     (IEEE 802.3) on the ports from which the packets arrive. At half this number, these ports may
     send again. 0 = never. Requires cores = 1."""
     ecn_threshold: Bytes = 0
-    """ECN threshold: a packet is marked with congestion experienced if its output has more than
-    this queued; "0 B" = never (B)."""
+    """ECN threshold: a packet is marked with congestion experienced if its output has more bytes
+    queued; "0 B" = never (B)."""
     cost: Number = 1.0
     """Price relative to the qfx5120-48y, for comparisons."""
 
@@ -303,8 +303,8 @@ def _is_shaped(value: Callable[[str], object]) -> bool:
 
 
 MAY_DROP = (_may_drop, "a switch may drop, 1 Gb/s or more")
-"""Test for `GuessedWhere`: Ethernet networks in which random delays of hosts are assumed, so that
-the drops of a simulation do not depend on exactly equal times."""
+"""Test for `GuessedWhere`: whether random delays of hosts are assumed, so that drops in simulated
+Ethernet switches do not depend on exactly equal times."""
 
 
 class InfinibandSwitch(Part):
@@ -320,7 +320,7 @@ class InfinibandSwitch(Part):
     buffer: Annotated[PositiveBytes, INFINIBAND, Assumed(unless_given=".model")] = 64 * 1024
     """Input buffer of a port, for each virtual lane (B)."""
     input_queue: Annotated[Literal["virtual-output", "fifo"], INFINIBAND] = "virtual-output"
-    """Queues at an input: one per output, or one for all outputs."""
+    """Queues at an input: one for each output (virtual-output), or one for all outputs (fifo)."""
     crossbar_speedup: Annotated[int, INFINIBAND, ASSUMED] = Field(default=2, ge=1, le=64)
     """Number of packets that one input may send at the same time; with 1, a small message may wait
     for the end of a data stream."""

@@ -70,7 +70,7 @@ class Tables(Part):
 
     @property
     def service_levels(self) -> dict[str, int]:
-        """The service levels of messages in this system, by the key that sets each."""
+        """Service levels of the system's messages, as key of the scenario → level."""
         built = () if self.building.protocol == "none" else ("data", "control")
         names = [f"{what}_service_level" for what in built]
         levels = {f"transport.{name}": getattr(self.transport, name) for name in names}
@@ -111,7 +111,7 @@ class Tables(Part):
 
     @property
     def all_builders(self) -> int:
-        """Number of builder units as given, in all racks together."""
+        """Number of builder units that the scenario gives, in all racks together."""
         return self.racks * self.builders.units
 
     @property

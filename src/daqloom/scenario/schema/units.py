@@ -12,7 +12,7 @@ from daqloom.scenario.schema.part import ASSUMED, PER_CENT, Assumed, DefaultWith
 
 
 def _units(pull: int) -> Any:
-    """Return the marks for a number of units, with the default `pull` in pull building."""
+    """Return the marks of a key for a number of units, with the default `pull` in pull building."""
     return BUILT, BY_RULE, DefaultWith("building.protocol", {"pull": pull}), Assumed(when=(PULL,))
 
 
