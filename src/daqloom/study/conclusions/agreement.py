@@ -79,7 +79,8 @@ class Verdict:
     ratio: float
     """b / a; infinite if only a is zero, 1 if both are zero."""
     parts: bool
-    """Whether the ratio deviates from the factor by more than the tolerance; not if both are 0."""
+    """Whether the ratio deviates from the factor by more than the tolerance; false for two
+    zeros."""
     load: Load
     sentence: str
 

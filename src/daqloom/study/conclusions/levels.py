@@ -54,7 +54,7 @@ _TIME = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(s|min|h|d)\s*")
 
 @dataclass(frozen=True)
 class Period:
-    """Return period: a level is exceeded once in it. `often` is text such as "once an hour"."""
+    """Return period, in which a level is exceeded once. `often` is text such as "once an hour"."""
 
     name: str
     length_s: float
@@ -100,7 +100,7 @@ USUAL = tuple(map(period, ("hour", "fill", "day")))
 
 @dataclass(frozen=True, eq=False)
 class PointLevels:
-    """Fit and return levels of one point, in the metric's unit. `at`: its values of axes."""
+    """Fit and return levels of one point, in the metric's unit. `at`: values of the axes."""
 
     method: str
     at: dict[str, Any]

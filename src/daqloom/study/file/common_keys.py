@@ -101,7 +101,7 @@ def _candidates(values: Mapping[str, Any], axes: Sequence[Axis]) -> Iterator[dic
 
 
 def _combinations(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
-    """Yield a combination of axis steps for each combination of values that decide on keys."""
+    """Yield a combination of axis steps for each combination of values in `DECIDING` keys."""
     distinct = []
     for axis in axes:
         steps = [{k: v for k, v in step.items() if _decides(k)} for step in axis.steps]
@@ -118,6 +118,6 @@ def _decides(key: str) -> bool:
 
 
 def choice(key: str, value: object) -> object:
-    """Return what conditions on keys test: a word, or whether a number is nonzero."""
+    """Return the part of a value that conditions test: a word, or whether a number is nonzero."""
     is_word = isinstance(value, str | bool) and dimension_of_key(key) is None
     return value if is_word else is_something(value)

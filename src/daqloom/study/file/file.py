@@ -79,7 +79,7 @@ class Search(_Table):
     method: Method | Annotated[tuple[Method, ...], Field(min_length=1, max_length=3)] = "simulate"
     """Method that provides the metrics in `where`; each of several methods runs its own search."""
     votes: int = Field(default=1, ge=1, le=99)
-    """Number of seeds that vote at each value; the majority decides."""
+    """Number of runs with different seeds at each value; the majority decides."""
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -221,7 +221,7 @@ class Study:
     description: str
     figure: str
     base: Scenario
-    """The scenario with those keys of [set] that are valid without the axes."""
+    """The scenario with the keys of [set] that are valid without the axes."""
     methods: tuple[str, ...]
     axes: tuple[Axis, ...]
     search: Search | None

@@ -22,7 +22,7 @@ from daqloom.topology.system.scenarios import override
 
 MOST_READERS = 1000
 SPARSE = "measure"
-"""Table of a scenario whose hashed content lacks keys at their defaults."""
+"""Table whose keys are not hashed if they have their defaults."""
 
 
 class ScenarioHasher:

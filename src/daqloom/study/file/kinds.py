@@ -32,11 +32,11 @@ FABRIC_HOPS_PER_PACKET = 3.0
 """Packet hops per packet: four links between two leaves, at about three quarters of full rate."""
 HEADER_BYTES = 26
 USUAL_BPS = 200e9
-"""Rate of HDR links (b/s), assumed if the switch model determines the rate."""
+"""Rate of HDR links (b/s), assumed if the scenario gives none."""
 RACK_HOPS_PER_S = 20e6
 """Packet hops in a rack that one core simulates per second, roughly."""
 RACK_HOPS_PER_PACKET = 4.5
-"""Packet hops per packet: three links, and three links back for half an acknowledgement."""
+"""Packet hops per packet: three links, and three back for an acknowledgement of two packets."""
 
 
 @dataclass(frozen=True)

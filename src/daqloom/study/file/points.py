@@ -130,7 +130,7 @@ def _filled(dataset: Dataset, variable: str) -> DataArray:
 
 
 def methods_of(dataset: Dataset, variable: str) -> list[str]:
-    """Return the methods with any value of `variable`; a search without boundary counts."""
+    """Return the methods with any value of `variable`; a search without result counts."""
     filled = _filled(dataset, variable)
     return [str(m) for m in dataset["by"].values if bool(filled.sel({"by": m}).any())]
 
@@ -164,7 +164,7 @@ def step_values(dataset: Dataset, place: Iterable[tuple[str, int]]) -> dict[str,
 
 
 def at_steps(dataset: Dataset, place: Mapping[str, Any]) -> Dataset:
-    """Return a dataset at one step of some axes, which keep length 1. Raises StudyError."""
+    """Return a dataset at one step of some axes, kept with length 1. Raises StudyError."""
     return dataset.isel({axis: steps(dataset, axis, [step]) for axis, step in place.items()})
 
 

@@ -77,8 +77,7 @@ class Saturation:
 
 
 def _matters(key: str) -> bool:
-    """Return whether the bound depends on a key, or validity does, such as DCTCP's ECN
-    threshold."""
+    """Return whether the bound or the scenario's validity (DCTCP's ECN threshold) needs a key."""
     return not key.startswith(INDEPENDENT) or key.endswith(".ecn_threshold")
 
 

@@ -33,7 +33,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "no barrier": {"building.barrier": "none"},
     "builder-paced, no barrier": {"building.barrier": "none", "building.pace": "builder"},
 }
-"""Changed keys of linear shifting, for each other way to run it."""
+"""Other ways to run linear shifting: changed keys by name of the way."""
 
 
 class Point(NamedTuple):
@@ -138,7 +138,7 @@ def usual_numbers(most: int) -> tuple[int, ...]:
 def _ways(
     scenario: Scenario, others: bool
 ) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Return for each way the keys that it changes always, and only with broken cables."""
+    """Return for each way its changed keys: those changed always, and only with broken cables."""
     tables = {"network.routing": MINHOP} if _falls_back(scenario) else {}
     ways: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {AS_IT_IS: ({}, tables)}
     if not others:
@@ -163,7 +163,7 @@ def _table_notes(scenario: Scenario) -> Iterator[str]:
 
 
 def _falls_back(scenario: Scenario) -> bool:
-    """Return whether tables without broken cables are D-mod-K, like OpenSM's ftree."""
+    """Return whether the tables of the intact network are D-mod-K, like OpenSM's ftree."""
     network = scenario.network
     by_default = not network.routing and network.shape == "fat-tree"
     return network.technology == "infiniband" and (network.routing == D_MOD_K or by_default)
@@ -180,8 +180,8 @@ def _unroutable(scenario: Scenario, changes: Iterable[Mapping[str, Any]]) -> str
 
 
 def _reached(metrics: Mapping[str, Any]) -> tuple[float, float]:
-    """Return throughput and event rate, counted by written fragments if the protocol provides this
-    metric: in short runs it is more accurate than the count of built events."""
+    """Return throughput and event rate, counted by written fragments if the protocol has this
+    metric, which is more accurate in short runs."""
     prefix = "written_" if "written_throughput_bps" in metrics else ""
     rate_hz = metrics.get(f"{prefix}event_rate_hz", 0.0)
     return float(metrics[f"{prefix}throughput_bps"]), float(rate_hz)

@@ -16,7 +16,7 @@ class Executor(Protocol):
 
     @property
     def slots(self) -> int:
-        """Number of cells to submit at once so that no worker is idle."""
+        """Number of cells (runs) to submit at once so that no worker is idle."""
 
     def submit(self, cell: Cell) -> None:
         """Take a cell, for `completed`."""

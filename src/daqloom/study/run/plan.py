@@ -101,13 +101,13 @@ def _place(part: Part, turn: int) -> int:
 
 
 def cells_left(study: Study, task: Task, answers: int) -> int:
-    """Return the maximum number of cells that a task still needs after `answers` results."""
+    """Return the maximum number of runs that a task still needs after `answers` results."""
     searched = study.search is not None and task.method in study.search.methods
     return max(1, searched_cells(study) - answers) if searched else 1
 
 
 def searched_cells(study: Study) -> int:
-    """Return the maximum number of cells in a search: ⌈log₂(range / tolerance)⌉ + 2, times its
+    """Return the maximum number of runs in a search: ⌈log₂(range / tolerance)⌉ + 2, times its
     votes."""
     search = study.search
     if search is None:

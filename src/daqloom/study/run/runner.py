@@ -30,7 +30,8 @@ the content of a folder for up to a minute."""
 
 @dataclass
 class Progress:
-    """Progress of a study. The number of tasks is known from the start, that of cells is not."""
+    """Progress of a study. The number of tasks is known from the start, the number of runs is
+    not."""
 
     tasks: int
     finished: int = 0

@@ -39,7 +39,7 @@ LEAST_REGULAR = -0.5
 """Shape below which usual standard errors do not exist (Smith 1985; Coles 2001, section 3.3.2)."""
 
 TIED = 0.2
-"""Share of equal maxima from which a limit of the system, and not chance, is the cause."""
+"""Share of equal maxima above which they are attributed to a limit of the system."""
 
 ENOUGH_WORSE = 10
 """Number of worse-fitting replicas after which no more are drawn (Besag and Clifford, Biometrika
