@@ -95,7 +95,7 @@ class System:
         )
 
     def compare(self, *, seed: int | None = None) -> MethodResults | Comparison:
-        """Compare methods: `on_same_events` for incast in racks, `run_methods` for others."""
+        """Compare methods: `on_same_events` for TCP pull building in a rack, else `run_methods`."""
         system = self if seed is None else self.with_overrides({"run.seed": seed})
         is_incast = Parts.INCAST in parts_of(system.scenario)
         return system.on_same_events() if is_incast else system.run_methods()
