@@ -3,12 +3,12 @@
 A block's maximum exceeds x with probability 1 - exp(-L(x)). Above a threshold u, L(x) = L(u)
 exp(-t(x)), where t belongs to one of two families and s is the scale of the tail at u:
 
-- generalised Pareto, t = ln(1 + xi (x - u) / s) / xi: that of a GEV (Coles, An Introduction to
-  Statistical Modeling of Extreme Values, 2001, chapter 4). xi < 0 ends at u - s / xi, as where
-  credits bound a buffer.
-- Weibull, t = ((x / u)^tau - 1) u / (tau s): tau = 1 is the exponential tail of the backlog of a
-  queue (Asmussen, Applied Probability and Queues, 2003, chapter XIII), tau = 2 that of a sum of
-  many, tau < 1 that of events of very unequal size.
+- generalised Pareto, t = ln(1 + xi (x - u) / s) / xi: the tail of a GEV (Coles, An Introduction to
+  Statistical Modeling of Extreme Values, 2001, chapter 4). For xi < 0 the tail ends at u - s / xi,
+  for example if credits limit the buffer.
+- Weibull, t = ((x / u)^tau - 1) u / (tau s): tau = 1 is the exponential tail of a queue's backlog
+  (Asmussen, Applied Probability and Queues, 2003, chapter XIII). tau = 2 is the tail of a sum of
+  many contributions, and tau < 1 the tail for events of very unequal size.
 
 A GEV alone would extrapolate maxima of short blocks to a bounded tail, which queues do not have:
 the shape of these maxima is below 0 and rises to 0 only slowly with the block length. Therefore
