@@ -163,8 +163,8 @@ def check(
     """Check routes, cabling and schedule: lost pairs, loops, swapped cables, shared links.
 
     In phase n of linear shift, slot i sends to slot i + n. If transfers share a link, other node
-    orders, dummy nodes (empty slots) and repaired forwarding tables are tried, and better ones are
-    listed. A scenario is checked with its units, dummies and routing.
+    orders, dummy nodes (empty slots) and forwarding tables mended for the schedule are tried, and
+    better ones are listed. A scenario is checked with its units, dummies and routing.
 
     \b
     Examples:
