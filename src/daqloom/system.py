@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from daqloom.base import lazy, notebook
 from daqloom.scenario.file.show import assumed_comment, to_toml
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import override
 
@@ -97,7 +97,7 @@ class System:
     def compare(self, *, seed: int | None = None) -> MethodResults | Comparison:
         """Compare methods: `on_same_events` for TCP pull building in a rack, else `run_methods`."""
         system = self if seed is None else self.with_overrides({"run.seed": seed})
-        is_incast = Parts.INCAST in parts_of(system.scenario)
+        is_incast = Parts.INCAST in system.scenario.parts
         return system.on_same_events() if is_incast else system.run_methods()
 
     def run_methods(

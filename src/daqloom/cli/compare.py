@@ -28,7 +28,7 @@ from daqloom.cli.options import (
 )
 from daqloom.results.result import SCHEMA
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 
 with lazy.imports():
     from rich import console as rich_console
@@ -91,7 +91,7 @@ def compare(
       daqloom compare laptop-pull --methods "simulate, measure"
     """
     system = _system(scenario, set_ or (), duration)
-    is_incast = Parts.INCAST in parts_of(system.scenario)
+    is_incast = Parts.INCAST in system.scenario.parts
     if is_incast and methods is None and not system.scenario.measure.has_lab:
         _rack(system, duration or DURATION, seed, figure or [], quiet=quiet, json=json)
     else:

@@ -37,7 +37,7 @@ from daqloom.cli.options import (
 )
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 
 with lazy.imports():
     from rich import console
@@ -149,7 +149,7 @@ def analyse(
     check_figures(drawn, FIGURES)
 
     system = load(scenario, set_ or ())
-    if drawn and Parts.INCAST not in parts_of(system.scenario):
+    if drawn and Parts.INCAST not in system.scenario.parts:
         raise ScenarioError(
             f"--figure {drawn[0]}: the closed forms of {system.name} have no figure; leave it "
             "out, or use pull building over TCP in a rack, such as atlas-lab"
@@ -207,7 +207,7 @@ def simulate(
         check_writable(trace, "--trace")
 
     system = load_with(scenario, set_ or (), {"run.seed": seed, "run.duration": duration})
-    if pcap and Parts.PULL | Parts.TCP not in parts_of(system.scenario):
+    if pcap and Parts.PULL | Parts.TCP not in system.scenario.parts:
         raise ScenarioError(
             f"--pcap records frames of pull building over TCP, which {system.name} is not; "
             "leave it out, or use a rack such as small-rack"
@@ -215,7 +215,7 @@ def simulate(
     if figure:
         check_figures(figure, result_figure.endings(system.scenario))
     kept: dict[str, Any] = {"trace": trace, "pcap": _captures(pcap or [], system.scenario)}
-    kept["timeline"] = bool(figure) and system.scenario.building.protocol != "pull"
+    kept["timeline"] = bool(figure) and not system.scenario.protocol.has_arrivals
     with progress(f"simulating {system.name}", quiet=quiet) as show:
         result = whole_or_stopped(lambda: system.simulate(**kept, progress=show))
     _draw(figure or (), system.scenario, result)

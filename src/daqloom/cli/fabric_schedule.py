@@ -58,7 +58,7 @@ def planned(given: Given, routing: str | None, order: str | None, *, dummies: bo
     if scenario and own:
         units, mends = units_of(scenario, own), can_mend(scenario)
         if (routing, order, dummies) == (None, None, False):
-            shifts = scenario.building.protocol == "shift"
+            shifts = scenario.protocol.has_phases
             readouts, builders = (own.readouts, own.builders) if shifts else (own.slots, own.slots)
             what = OF_SCENARIO if shifts else f"{OF_SCENARIO}, as if they shifted"
             mends = mends and scenario.network.routing != MENDED

@@ -225,7 +225,7 @@ def measure(
 
 def _has_phases(scenario: models.Scenario) -> bool:
     """Return whether the figure shows phases of nodes and not the throughput over time."""
-    return scenario.building.protocol == "shift" and not scenario.faults.injected
+    return scenario.protocol.has_phases and not scenario.faults.injected
 
 
 MOST_CONNECTIONS = 40

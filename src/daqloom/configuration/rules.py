@@ -27,11 +27,11 @@ def run_plan(scenario: Scenario, **more: Any) -> _engine.RunPlan:
 def rules_of(scenario: Scenario, groups: list[int]) -> dict[str, object]:
     """Return the rules of all building protocols, keyed by field of an engine configuration. See
     `shift_rules` for `groups`. For other protocols, the pull rules are the engine's defaults."""
-    building = scenario.building
+    building, is_pull = scenario.building, scenario.protocol.has_arrivals
     return {
         "shift_rules": shift_rules(building, groups),
         "daqpipe_rules": settings(_engine.DaqpipeRules, building, is_push=building.mode == "push"),
-        "pull_rules": pull_rules(scenario) if building.protocol == "pull" else _engine.PullRules(),
+        "pull_rules": pull_rules(scenario) if is_pull else _engine.PullRules(),
     }
 
 

@@ -74,10 +74,9 @@ OVER_TCP: tuple[Row, ...] = (
 """Metrics of `measure.transport = "tcp"`, from the units' own sockets."""
 
 
-def rows_of(protocol: str, transport: str = "shm") -> tuple[Row, ...]:
-    """Return the rows whose metrics are declared as measured for `building.protocol`, over
-    `measure.transport`."""
-    part = Parts[protocol.upper()]
+def rows_of(part: Parts, transport: str = "shm") -> tuple[Row, ...]:
+    """Return the rows whose metrics are declared as measured for the part of a building protocol,
+    over `measure.transport`."""
     rows = ROWS + (OVER_TCP if transport == "tcp" else ())
     return tuple(row for row in rows if part in declared(row.metric).given_by("measure"))
 

@@ -22,7 +22,7 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
     id. `generate(event)` of a generator returns the MFP that begins with that event. Fragment sizes
     follow the table [event] and `seed` (default: run.seed), with the mean size for each source
     rounded to whole bytes. Raises ScenarioError if a value does not fit into an MFP."""
-    if scenario.building.protocol == "pull":
+    if scenario.protocol.has_arrivals:
         raise ScenarioError(
             f"{scenario.name} pulls fragments, and has no multi-fragment packets; give a "
             "scenario with another building.protocol, such as lhcb-10-percent"

@@ -15,7 +15,6 @@ from daqloom.machine.namespace import NETWORK
 from daqloom.machine.open_files import check_open_files
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.schema.building import REQUESTED
 from daqloom.scenario.schema.measure import Measure, cores
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.routing.by_name import MENDED
@@ -72,7 +71,7 @@ def places(scenario: Scenario) -> Places:
         [units[host] for host in hosts.tolist()]
         for hosts in (system.readouts, system.builders, system.spares)
     )
-    if building.protocol == "pull":  # it has no schedule: slots only list the units
+    if not scenario.protocol.has_schedule:  # slots only list the units
         slots = max(len(readouts), len(builders))
         shares = [1.0] * len(readouts) if event.share == "equal" else list(event.share)
         return Places(
@@ -84,7 +83,7 @@ def places(scenario: Scenario) -> Places:
             spares,
         )
     streams = scenario.readout.streams
-    together = streams if building.protocol in REQUESTED.among else 1
+    together = streams if scenario.protocol.requests else 1
     means = system.mfp_bytes
     sizes = [
         round(sum(means[first : first + together]) / event.packing)
@@ -182,7 +181,7 @@ def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveC
         fragment_sizes=scenario.event.fragment_sizes,
         fragment_bytes=where.fragment_bytes,
         # Pull: events arrive at the event manager at this rate; sources are ahead of it.
-        event_rate_hz=0.0 if building.protocol == "pull" else scenario.event.rate,
+        event_rate_hz=0.0 if scenario.protocol.has_arrivals else scenario.event.rate,
         seed=scenario.run.seed,
         stream_buffer=min(scenario.readout.buffer, measure.stream_buffer),
         output_buffer=min(scenario.builders.buffer, measure.output_buffer),

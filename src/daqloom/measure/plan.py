@@ -57,12 +57,12 @@ def measurement_plan(
         )
     if seed is not None and seed != scenario.run.seed:
         scenario = override(scenario, {"run.seed": seed})
-    if traced and protocol != "shift":
+    if traced and not scenario.protocol.has_phases:
         raise ScenarioError(
             f'building.protocol = "{protocol}" has no phases, which the timeline of a measurement '
             "shows; measure it without a timeline"
         )
-    if arrivals and protocol != "pull":
+    if arrivals and not scenario.protocol.has_arrivals:
         raise ScenarioError(
             f'building.protocol = "{protocol}" has no event manager at which events arrive; '
             'use "pull", or measure without arrivals'
@@ -86,7 +86,7 @@ def measurement_plan(
 def check_measurable(scenario: Scenario) -> Scenario:
     """Return the scenario if its events can be built; else raises ScenarioError."""
     check_possible(scenario)
-    if scenario.building.protocol not in BUILT.among:
+    if not scenario.protocol.builds:
         raise ScenarioError(
             f"{scenario.name} does not describe an event builder that can be measured; expected "
             f"building.protocol = " + " or ".join(f'"{each}"' for each in BUILT.among)
@@ -107,7 +107,7 @@ def plan_of(scenario: Scenario, **traces: int) -> Plan:
         stops_when_unwritable=measure.when_unwritable == "stop",
         launches=measure.launch != "by-hand",
         slots=slots_of_run(scenario, where),
-        takes_turns=scenario.building.protocol == "shift",
+        takes_turns=scenario.protocol.has_phases,
     )
     document = scenario.model_dump(mode="json", exclude_unset=True)
     return Plan(run=secrets.token_hex(4), rules=rules, scenario=document, **traces)

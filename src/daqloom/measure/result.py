@@ -122,10 +122,9 @@ def _metrics(record: Record, counted: Reading) -> dict[str, Any]:
     """Return the metrics from counters after the warm-up and from counters of the whole run."""
     scenario, control = record.plan.scenario, record.control
     run, totals, measure = control.run, control.totals(), scenario.measure
-    protocol = scenario.building.protocol
-    rows = rows_of(protocol, measure.transport)
+    rows = rows_of(scenario.protocol.part, measure.transport)
     found: dict[str, Any] = metrics(counted, scenario.packing, rows)
-    if protocol == "pull":
+    if scenario.protocol.has_arrivals:
         found["events_waiting"] = waiting(totals)
     if "throughput_bps" in found:
         readouts = scenario.readouts(run.plan.units)

@@ -11,7 +11,6 @@ from daqloom.results.course import LOST, Bins, Break, fault_metrics, series
 from daqloom.results.recovery import Bin, Ending
 from daqloom.scenario.quantities import TIME
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import regroups
 from daqloom.simulate.flow_traffic import flow_sources
 from daqloom.topology.system.system import FabricSystem
 
@@ -95,7 +94,7 @@ class Course:
         self._flows = [
             _Flow(duration_s, len(senders) * scenario.flows[name].messages)
             for name, senders in flow_sources(scenario, system).items()
-            if scenario.building.protocol == "none"  # else events are what counts
+            if not scenario.protocol.builds  # else events are what counts
         ]
         self._plan = system.fault_plan
         self._written = _Counter(duration_s)
@@ -109,7 +108,7 @@ class Course:
         warm_s = run.warmup - BEFORE_S
         if run.warmup > 0:
             edges = sorted({*edges, warm_s} - {run.warmup})
-        if isinstance(engine, RegroupingEngine) and regroups(self._scenario):
+        if isinstance(engine, RegroupingEngine) and self._scenario.regroups:
             self._regrouped = Regrouped(self._scenario, self._system, engine)
             begins_s = {each.begin_s - BEFORE_S for each in self._plan.outages}
             edges = sorted({*edges, *(at_s for at_s in begins_s if 0 < at_s < run.duration)})
@@ -253,7 +252,7 @@ class Regrouped:
 
 def incomplete(scenario: Scenario, events: int) -> dict[str, int]:
     """Return the metric of incomplete events; empty if units cannot be lost."""
-    return {"events_incomplete": events} if regroups(scenario) else {}
+    return {"events_incomplete": events} if scenario.regroups else {}
 
 
 def _written(counted: _engine.RunReport) -> int:

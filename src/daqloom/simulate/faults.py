@@ -8,7 +8,6 @@ from daqloom.configuration.rules import run_plan
 from daqloom.configuration.settings import named, settings
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import is_mended, regroups
 from daqloom.simulate.graph import table_fields
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import Fabric
@@ -38,7 +37,7 @@ def later_tables(scenario: Scenario, system: FabricSystem) -> list[Rerouting]:
         return []
     _check(scenario)
     try:
-        order = Order(system.readouts, system.builders) if is_mended(scenario) else None
+        order = Order(system.readouts, system.builders) if scenario.is_mended else None
         return [
             each
             for each in reroutings(
@@ -148,7 +147,7 @@ def _node_changes(scenario: Scenario, system: FabricSystem) -> list[_engine.Node
 
     for outage, host, end_s in _broken_nodes(scenario, system):
         fault = outage.fault
-        is_hosts = fault.what == "host" and regroups(scenario)
+        is_hosts = fault.what == "host" and scenario.regroups
         if fault.what != "unit" and not is_hosts:
             continue
         if fault.how == "down":
@@ -185,7 +184,7 @@ def fault_fields(
     """Return the faults of nodes as fields of system configurations. If units can be lost, `run` is
     the plan by which the run control regroups them. Mended tables change the order of units at the
     next epoch."""
-    is_on = regroups(scenario)
+    is_on = scenario.regroups
     orders = [(at_s, order) for at_s, _, order in tables if order]
     return {
         "node_changes": _node_changes(scenario, system),
@@ -201,7 +200,7 @@ def fault_fields(
                 builder_slots=order.builders.tolist(),
             )
             for at_s, order in orders
-            if scenario.building.protocol == "shift"
+            if scenario.protocol.has_phases
         ],
     }
 
@@ -210,7 +209,7 @@ def _check(scenario: Scenario) -> None:
     """Raise ScenarioError for a fault that cannot be simulated or has no effect."""
     for name, fault in scenario.faults.injected.items():
         where = f"{scenario.name}: faults.injected.{name}"
-        if fault.what == "unit" and fault.how == "down" and not regroups(scenario):
+        if fault.what == "unit" and fault.how == "down" and not scenario.regroups:
             raise ScenarioError(
                 f'{where}: how = "down" of what = "unit" is simulated without [flows] and '
                 'readout.card.buffer; otherwise it is only measured; expected "stopped" or "slow"'
@@ -222,8 +221,7 @@ def _check(scenario: Scenario) -> None:
                 f'{where}: how = "slow" has no effect on hosts that take no time; set '
                 'hosts.message_cost, such as "1 us", or send_rate or receive_rate'
             )
-        has_card = scenario.building.protocol == "shift" and scenario.readout.card.buffer
-        if fault.what == "card" and not has_card:
+        if fault.what == "card" and not scenario.readout.card.buffer:
             raise ScenarioError(
                 f'{where}: what = "card" requires building.protocol = "shift" and '
                 'readout.card.buffer, such as "1 MB"; without it no card waits for anything'

@@ -17,7 +17,7 @@ def flow_hosts(scenario: Scenario, system: FabricSystem) -> list[int]:
     """Return the hosts of flows: first the hosts of nodes in order; with a building protocol, then
     other hosts that flows name."""
     hosts = system.hosts
-    if scenario.building.protocol == "none":
+    if not scenario.protocol.builds:
         return hosts
     named = {host for flow in scenario.flows.values() for host in (flow.source, flow.destination)}
     others = {number for number, host in enumerate(system.fabric.hosts) if host.name in named}

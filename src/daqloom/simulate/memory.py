@@ -43,10 +43,10 @@ def check_memory(scenario: Scenario, nodes: int) -> None:
 
 def needed_bytes(scenario: Scenario, nodes: int) -> int:
     """Return the estimated size of all pairs of units, waiting events and flows (B)."""
-    pairs, protocol = _pairs(scenario, nodes), scenario.building.protocol
-    if protocol == "pull":
+    pairs, protocol = _pairs(scenario, nodes), scenario.protocol
+    if protocol.has_arrivals:
         building = CONNECTION_BYTES * pairs + WAITING_EVENT_BYTES * _waiting(scenario, nodes)
-    elif protocol == "shift":
+    elif protocol.has_phases:
         mfps = scenario.readout.streams * scenario.building.meps_per_phase
         building = pairs * (SHIFT_PAIR_BYTES + mfps * SHIFT_MFP_BYTES)
     else:
@@ -55,9 +55,9 @@ def needed_bytes(scenario: Scenario, nodes: int) -> int:
 
 
 def _pairs(scenario: Scenario, nodes: int) -> int:
-    if scenario.building.protocol == "none":
+    if not scenario.protocol.builds:
         return 0
-    if scenario.building.protocol == "pull":  # connections come into being with the first request
+    if scenario.protocol.has_arrivals:  # connections come into being with the first request
         events = math.ceil(scenario.event.rate * scenario.run.duration)
         return scenario.readouts(nodes) * min(scenario.builder_units(nodes), events)
     return scenario.readouts(nodes) * scenario.builder_units(nodes)

@@ -13,7 +13,6 @@ from daqloom.results.metrics import with_unit
 from daqloom.results.result import Result, StoppedError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import regroups
 from daqloom.simulate import SimulationError, latency
 from daqloom.simulate.daqpipe import DaqpipeRun
 from daqloom.simulate.ethernet import class_warnings, ethernet_metrics, ethernet_ports
@@ -175,7 +174,7 @@ def _check_paths(scenario: Scenario, system: FabricSystem) -> list[str]:
     """Return warnings about credit loops. Raises ScenarioError if a node cannot reach another one;
     flows are checked elsewhere."""
     network = scenario.network
-    if scenario.building.protocol == "none" or network.is_racks:
+    if not scenario.protocol.builds or network.is_racks:
         return []
     paths = trace_paths(system.fabric, system.routes)
     if network.shape == "imported" and network.routing in ("", IMPORTED):
@@ -251,7 +250,7 @@ def _metrics(run: ProtocolRun, end_s: float) -> dict[str, Any]:
 def _series(run: ProtocolRun) -> dict[str, Any]:
     scenario, counted = run.scenario, run.counted
     series: dict[str, Any] = {}
-    if scenario.building.protocol != "pull":
+    if not scenario.protocol.has_arrivals:
         series["write_latency"] = latency.columns(counted.write_latency)
     if not scenario.network.is_racks:
         on_ethernet = scenario.network.technology == "ethernet"
@@ -274,7 +273,7 @@ def _warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
     """Return warnings about flows, and about losses with their consequences."""
     warnings = flow_warnings(scenario, counted) + class_warnings(scenario)
     retries, is_rdma = counted.retries, scenario.transport.kind == "rdma"
-    until = " until units regroup" if regroups(scenario) else ""
+    until = " until units regroup" if scenario.regroups else ""
     if is_rdma and (lost := packets_lost(counted)) and not scenario.transport.retry_timeout:
         dropped = "dropped" if scenario.network.technology == "ethernet" else "discarded"
         what = "lost" if scenario.faults.injected else dropped

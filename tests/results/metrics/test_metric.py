@@ -15,7 +15,7 @@ from daqloom.results.result import METHODS, Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.schema.building import Building
 from daqloom.scenario.schema.network import Shape
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 from daqloom.scenario.schema.switches import LEVELS
 from daqloom.scenario.schema.transport import Kind
 from daqloom.study.methods import methods
@@ -119,7 +119,7 @@ def declared(method: str, parts: Parts, metrics: tuple[Metric, ...] = METRICS) -
 
 
 def expect_as_declared(method: str, scenarios: list[Scenario], results: list[Result]) -> None:
-    parts = parts_of(scenarios[0])
+    parts = scenarios[0].parts
     came = set.union(*map(given, results))
     assert came - declared(method, parts) == set()
     assert declared(method, parts) - came - (SOMETIMES if method == "simulate" else set()) == set()
@@ -194,7 +194,7 @@ def test_a_laboratory_gives_what_it_declares(tmp_path: Path, monkeypatch) -> Non
     runs = [load("lab-rack", small | more) for more in ({}, shallow | to_file)]
     results = [live.measure(each) for each in runs]
     came = set.union(*map(given, results))
-    expected = declared("measure", parts_of(runs[0]))
+    expected = declared("measure", runs[0].parts)
     assert came - expected == set()
     assert expected - came <= {"host_drops.*", "host_pressure"}  # where there is something to tell
 

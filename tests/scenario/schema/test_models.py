@@ -8,7 +8,7 @@ from hypothesis import given
 from pydantic import PlainSerializer
 
 from daqloom.scenario import Scenario, ScenarioError, presets, to_toml
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 from daqloom.topology.system.scenarios import load, override
 from support.strategies import scenarios
 
@@ -18,7 +18,7 @@ PRESETS += ("laptop-pull", "lossless-switch-all-to-one", "small-rack")
 
 
 def test_the_shipped_scenarios_are_found_by_name_and_have_a_title():
-    shipped = {name: system for name in presets() if Parts.INCAST in parts_of(system := load(name))}
+    shipped = {name: system for name in presets() if Parts.INCAST in (system := load(name)).parts}
     assert tuple(name for name, it in shipped.items() if isinstance(it, Scenario)) == PRESETS
     for name, scenario in shipped.items():
         assert scenario.name == name

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from daqloom.scenario import Scenario, ScenarioError, known_keys, presets, to_toml
 from daqloom.scenario.document import given as given_keys
 from daqloom.scenario.document import look
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 from daqloom.topology.routing.routes import trace
 from daqloom.topology.shapes.shape import cabled
 from daqloom.topology.system.scenarios import load, override
@@ -22,7 +22,7 @@ from daqloom.topology.system.system import fabric_system
 from support.repository import DATA, ROOT
 from support.small_fabrics import INFINIBAND
 
-FABRICS = [name for name in presets() if Parts.INCAST not in parts_of(load(name))]
+FABRICS = [name for name in presets() if Parts.INCAST not in load(name).parts]
 
 
 def test_fabrics_are_shipped_beside_racks_and_have_most_keys() -> None:

@@ -17,7 +17,7 @@ from daqloom.analyse.fabric.view import rates_of
 from daqloom.analyse.fabric.windows import by_clock
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 from daqloom.topology.routing.max_flow import least_time
 from daqloom.topology.schedule.slots import DUMMY
 
@@ -162,7 +162,7 @@ def _shift_metrics(push: Push, rate_hz: float, bounds: dict[str, float]) -> dict
     throughput_bps = 8 * push.bytes_a_round * rate_hz / push.events
     rates = rates_of(rate_hz, min(bounds.values()), throughput_bps, push.nodes)
     metrics: dict[str, Any] = {**rates, "dummy_share": 1 - push.nodes / push.slots}
-    if Parts.BROKEN in parts_of(push.scenario):
+    if Parts.BROKEN in push.scenario.parts:
         metrics["max_flow_bps"] = _max_flow_bps(push)
     return metrics
 

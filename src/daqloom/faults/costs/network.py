@@ -52,7 +52,7 @@ def network_of(scenario: Scenario) -> Network:
             f'{scenario.name} has network.shape = "{given.shape}", whose cables between switches '
             f"are not simulated as broken; expected one of {', '.join(CABLED)}"
         )
-    if scenario.building.protocol == "none":
+    if not scenario.protocol.builds:
         raise FaultsError(
             f'{scenario.name} has building.protocol = "none": it builds no events whose rate a '
             "failure could lower; give a scenario that builds events"

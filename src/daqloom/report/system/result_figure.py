@@ -16,7 +16,7 @@ from daqloom.report.system import course_figure
 from daqloom.report.system.buffer_question import Run, regular_events, switch_of
 from daqloom.report.system.panels import comparison, latency, triangles, whole_run
 from daqloom.scenario import Scenario
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 
 with lazy.imports():
     from daqloom.report.system import fabric_result_figure
@@ -34,7 +34,7 @@ FABRIC_DPI = 100
 
 def endings(scenario: Scenario) -> tuple[str, ...]:
     """Return the file name extensions that a figure of the scenario may have."""
-    return RACK_ENDINGS if Parts.INCAST in parts_of(scenario) else FABRIC_ENDINGS
+    return RACK_ENDINGS if Parts.INCAST in scenario.parts else FABRIC_ENDINGS
 
 
 def write(path: Path, scenario: Scenario, result: Result) -> None:
@@ -58,7 +58,7 @@ def write(path: Path, scenario: Scenario, result: Result) -> None:
         write_text(path, page(_title(scenario, result), scenario.title, sections))
     elif has_course:
         matplotlib_renderer.save(course_figure.figure(result), path)
-    elif Parts.INCAST in parts_of(scenario):
+    elif Parts.INCAST in scenario.parts:
         found = _panels(scenario, result)
         size = 7 + 2 * len(found), 4.2
         drawn = Figure(in_grid(found, len(found)), size, _title(scenario, result))

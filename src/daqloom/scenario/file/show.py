@@ -25,7 +25,7 @@ def assumed_comment(scenario: Scenario) -> str:
     run = scenario.run
     lengths = [key for key in ("duration", "warmup") if key not in run.model_fields_set]
     derived = {f"run.{key}": TIME.format(getattr(run, key)) for key in lengths}
-    steps = "events of each builder" if scenario.building.protocol == "pull" else "rounds"
+    steps = "events of each builder" if scenario.protocol.has_arrivals else "rounds"
     sections = {
         "Assumed, as the scenario does not give:": scenario.assumed(),
         f"From the other keys, for enough {steps} to settle queues and to count:": derived,

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from daqloom.scenario.document import given
-from daqloom.scenario.schema.building import PACKED, REQUESTED
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 from daqloom.scenario.schema.switches import LEVELS
 
 Method = Literal["analyse", "simulate", "measure"]
@@ -80,13 +79,13 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
         Unused(
             _keys("hosts: clock_offset clock_drift"),
             "phases do not follow clocks",
-            lambda s: s.building.protocol != "shift" or s.building.change != "window",
+            lambda s: s.building.change != "window",
         ),
-        Unused(("event.fragment_sizes",), _MEANS, lambda s: s.building.protocol in REQUESTED.among),
+        Unused(("event.fragment_sizes",), _MEANS, lambda s: s.protocol.requests),
         Unused(
             _keys("hosts: latency.* local_rate message_cost polling_delay"),
             "closed forms of a rack take readout.message_cost and builders.message_cost alone",
-            lambda s: Parts.INCAST in parts_of(s),
+            lambda s: Parts.INCAST in s.parts,
         ),
         Unused(
             _keys("readout: buffer card.*"),
@@ -120,7 +119,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
         Unused(
             ("network.switch.core.*",),
             "closed forms take links, and of switches the latency",
-            lambda s: Parts.INCAST not in parts_of(s),
+            lambda s: Parts.INCAST not in s.parts,
         ),
         Unused(
             _keys("faults: injected.* routing detection sweep", "hosts: spares spare_takes"),
@@ -155,7 +154,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
         Unused(
             _keys("builders: processing", "readout: card.*"),
             "live units of linear shifting and DAQPIPE process no events and have no cards",
-            lambda s: s.building.protocol in PACKED.among,
+            lambda s: s.protocol.packs,
         ),
         Unused(
             _keys("faults: cables routing detection sweep"),

@@ -1,5 +1,6 @@
 """[building]: how events are built: the protocol, and the keys of each."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -7,21 +8,57 @@ from pydantic import BeforeValidator, Field, model_validator
 from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.part import ASSUMED, Assumed, DefaultWith, Part, When
+from daqloom.scenario.schema.parts import Parts
 
-PULL = When("building.protocol", ("pull",))
-SHIFT = When("building.protocol", ("shift",))
+ProtocolName = Literal["pull", "shift", "daqpipe", "none"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Properties of a building protocol that decide about other tables and about methods."""
+
+    part: Parts
+    """Part of a system for which metrics are declared."""
+    on_fixed_paths: Parts = Parts.NONE
+    """Part with closed forms: the protocol by RDMA on paths that no hash decides."""
+    builds: bool = True
+    """Events are built; a measurement can build them, and their units can regroup."""
+    packs: bool = False
+    """Readout units send multi-fragment packets."""
+    requests: bool = False
+    """Builder units request the data of a readout unit for an event, which travel together."""
+    has_arrivals: bool = False
+    """Events arrive one by one at an event manager, each with a size of its own."""
+    has_schedule: bool = True
+    """Hosts have slots in the order of their ports, among which unfolded units alternate."""
+    has_phases: bool = False
+    """Nodes go through the slots of the schedule in phases, with dummies and barriers."""
+
+
+PROTOCOLS: dict[ProtocolName, Protocol] = {
+    "pull": Protocol(Parts.PULL, requests=True, has_arrivals=True, has_schedule=False),
+    "shift": Protocol(Parts.SHIFT, Parts.PHASES, packs=True, has_phases=True),
+    "daqpipe": Protocol(Parts.DAQPIPE, Parts.CREDITS, packs=True, requests=True),
+    "none": Protocol(Parts.FLOWS_ALONE, builds=False),
+}
+"""The building protocols; none: only messages of `[flows.NAME]`."""
+
+
+def _protocols(has: str) -> When:
+    """Return the mark of keys of the protocols that have a property."""
+    names = (name for name, protocol in PROTOCOLS.items() if getattr(protocol, has))
+    return When("building.protocol", tuple(names))
+
+
+PULL = _protocols("has_arrivals")
+SHIFT = _protocols("has_phases")
+PACKED = _protocols("packs")
+BUILT = _protocols("builds")
 _COUNT = When(".change", ("count",))
 _WINDOW = When(".change", ("window",))
 _BARRIER = When(".barrier", ("centralised", "tournament", "dissemination", "neighbour", "ideal"))
 _PACED = When(".pace", ("builder",))
 _DAQPIPE = When("building.protocol", ("daqpipe",))
-PACKED = When("building.protocol", ("shift", "daqpipe"))
-"""Readout units send multi-fragment packets."""
-REQUESTED = When("building.protocol", ("pull", "daqpipe"))
-"""Builder units request fragments; all data of one readout unit for an event travel together."""
-BUILT = When("building.protocol", ("pull", "shift", "daqpipe"))
-"""Events are built."""
-
 
 MOST_UNITS = 65_536
 
@@ -37,11 +74,11 @@ def _read_group(value: object) -> object:
 Group = Annotated[Literal["all", "leaf"] | int, BeforeValidator(_read_group)]
 
 
-class Protocol(Part):
+class _Choice(Part):
     """The building protocol, which determines the keys that apply."""
 
     protocol: Annotated[
-        Literal["pull", "shift", "daqpipe", "none"],
+        ProtocolName,
         DefaultWith("network.technology", {"infiniband": "shift"}),
         ASSUMED,
     ] = "pull"
@@ -153,7 +190,7 @@ class Daqpipe(Part):
     timed variant). "0 s": no slots; fragments are sent as soon as possible (s)."""
 
 
-class Building(Daqpipe, Shift, Pull, Protocol):
+class Building(Daqpipe, Shift, Pull, _Choice):
     """[building]: the protocol and its keys."""
 
     control_size: Annotated[Bytes, PACKED] = Field(default=16, le=4096)

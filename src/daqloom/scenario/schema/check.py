@@ -26,7 +26,7 @@ def check(scenario: Tables) -> None:
         checks += [_check_ethernet, _check_classes]
     else:
         checks += [_check_lanes, _check_buffer]
-    checks += [_check_event if scenario.building.protocol == "pull" else _check_groups]
+    checks += [_check_event if scenario.protocol.has_arrivals else _check_groups]
     mistakes: list[str] = []
     has_units = True
     for each in (*checks, _check_flows, _check_mended):
@@ -45,7 +45,7 @@ def _check_mended(scenario: Tables) -> None:
     if scenario.network.routing != "mended":
         return
     rules = {
-        "building.protocol": (scenario.building.protocol, "shift"),
+        "building.protocol": (scenario.protocol.has_phases, True),
         "builders.folded": (scenario.builders.folded, True),
         "hosts.placement": (scenario.hosts.placement != "table", True),
     }
@@ -70,19 +70,19 @@ def _check_run(scenario: Tables) -> None:
 
 def _check_units(scenario: Tables) -> None:
     readout, builders = scenario.readout.units, scenario.builders.units
-    protocol, in_all = scenario.building.protocol, scenario.all_builders
+    protocol, in_all = scenario.protocol, scenario.all_builders
     if scenario.hosts.placement == "table":
-        _check_table(scenario.hosts.units, protocol)
+        _check_table(scenario.hosts.units, builds=protocol.builds)
         return
     _check_counted(scenario)
-    if protocol == "none":
+    if not protocol.builds:
         return
     if scenario.builders.folded and builders not in (0, readout):
         raise ValueError(
             f"builders.units = {builders} and readout.units = {readout}; folded units are as many "
             "as each other: leave builders.units out, or set builders.folded = false"
         )
-    unfolded = protocol != "pull" and not scenario.builders.folded
+    unfolded = protocol.has_schedule and not scenario.builders.folded
     if unfolded and in_all and not 0 <= readout - in_all <= 1:
         raise ValueError(
             f"builders.units = {in_all} and readout.units = {readout}; without pull, "
@@ -92,22 +92,23 @@ def _check_units(scenario: Tables) -> None:
 
 def _check_counted(scenario: Tables) -> None:
     """Check that racks, pull building and a single switch without hosts have numbers of units."""
-    protocol, shape = scenario.building.protocol, scenario.network.shape
+    protocol, shape = scenario.protocol, scenario.network.shape
     needed = {"hosts.count": scenario.hosts.count}
-    if protocol != "none":
+    if protocol.builds:
         needed = {"readout.units": scenario.readout.units}
-        if not scenario.folded or protocol == "pull":
+        if not scenario.folded or not protocol.has_schedule:
             needed["builders.units"] = scenario.builders.units
     network = scenario.network
     no_hosts = shape == "one-switch" and not (network.hosts or scenario.nodes)
     for key, units in needed.items():
-        if units == 0 and (network.is_racks or protocol == "pull" or no_hosts):
-            asks = "pull" if protocol == "pull" else f'network.shape = "{shape}"'
-            instead = ", or network.hosts" if no_hosts and protocol != "pull" else ""
+        if units == 0 and (network.is_racks or not protocol.has_schedule or no_hosts):
+            by_shape, name = protocol.has_schedule, scenario.building.protocol
+            asks = f'network.shape = "{shape}"' if by_shape else name
+            instead = ", or network.hosts" if no_hosts and by_shape else ""
             raise ValueError(f"{key} = 0; {asks} requires a number of units{instead}")
 
 
-def _check_table(units: Sequence[UnitPlace], protocol: str) -> None:
+def _check_table(units: Sequence[UnitPlace], *, builds: bool) -> None:
     if not units:
         refusal = 'hosts.placement = "table" requires hosts.units'
         raise ValueError(f'{refusal}, such as [{{unit = 0, role = "both", host = "r5n0020"}}]')
@@ -125,7 +126,7 @@ def _check_table(units: Sequence[UnitPlace], protocol: str) -> None:
                 f"hosts.units has units {other} and {unit.unit} on {str(unit)[:80]}; give one unit "
                 'of role = "both", or another host or adapter'
             )
-    if protocol == "none":
+    if not builds:
         if any(unit.role != "both" for unit in units):
             raise ValueError(
                 'a role in hosts.units means nothing with building.protocol = "none"; leave it out'
@@ -278,7 +279,7 @@ def check_groups(scenario: Tables, nodes: int) -> None:
 
 
 def _check_flows(scenario: Tables) -> None:
-    if scenario.building.protocol == "none" and not scenario.flows:
+    if not scenario.protocol.builds and not scenario.flows:
         example = "[flows.a] with source = 0 and destination = 1"
         raise ValueError(f'building.protocol = "none" requires a flow, such as {example}')
     for name, flow in scenario.flows.items():

@@ -1,8 +1,11 @@
 """The tables of a scenario file, without the checks across tables."""
 
+from functools import reduce
+from operator import or_
+
 from pydantic import Field
 
-from daqloom.scenario.schema.building import Building
+from daqloom.scenario.schema.building import PROTOCOLS, Building, Protocol
 from daqloom.scenario.schema.event import Event
 from daqloom.scenario.schema.faults import Faults
 from daqloom.scenario.schema.flows import Flows
@@ -11,6 +14,7 @@ from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BY
 from daqloom.scenario.schema.measure import Measure
 from daqloom.scenario.schema.network import Network
 from daqloom.scenario.schema.part import Part
+from daqloom.scenario.schema.parts import Parts
 from daqloom.scenario.schema.run import Run
 from daqloom.scenario.schema.transport import ROCE_HEADER_BYTES, Transport
 from daqloom.scenario.schema.units import Builders, Readout
@@ -49,6 +53,11 @@ class Tables(Part):
     """How a measurement runs."""
 
     @property
+    def protocol(self) -> Protocol:
+        """Properties of the building protocol."""
+        return PROTOCOLS[self.building.protocol]
+
+    @property
     def mss(self) -> int:
         """Payload of a full TCP segment (B)."""
         return self.network.mtu - self.transport.header_bytes
@@ -71,7 +80,7 @@ class Tables(Part):
     @property
     def service_levels(self) -> dict[str, int]:
         """Service levels of the system's messages, as key of the scenario → level."""
-        built = () if self.building.protocol == "none" else ("data", "control")
+        built = ("data", "control") if self.protocol.builds else ()
         names = [f"{what}_service_level" for what in built]
         levels = {f"transport.{name}": getattr(self.transport, name) for name in names}
         flows = self.flows.items()
@@ -119,7 +128,7 @@ class Tables(Part):
         """Number of hosts with a unit, without spares; 0: all hosts of the network."""
         if self.hosts.placement == "table":
             return sum(unit.role != "spare" for unit in self.hosts.units)
-        if self.building.protocol == "none":
+        if not self.protocol.builds:
             return self.racks * self.hosts.count
         if self.folded:
             return self.racks * self.readout.units
@@ -130,23 +139,72 @@ class Tables(Part):
         """Whether each host has a readout unit and a builder unit, or no events are built."""
         if self.hosts.placement == "table":
             return all(unit.role in ("both", "spare") for unit in self.hosts.units)
-        return self.builders.folded or self.building.protocol == "none"
+        return self.builders.folded or not self.protocol.builds
 
     @property
     def packing(self) -> int:
-        """Number of events whose fragments travel in one packet; 1 in pull building."""
-        return 1 if self.building.protocol == "pull" else self.event.packing
+        """Number of events in a multi-fragment packet; 1 without such packets."""
+        return self.event.packing if self.protocol.packs else 1
 
     def readouts(self, nodes: int) -> int:
         """Return how many of `nodes` hosts have a readout unit."""
         if self.hosts.placement == "table":
             return sum(unit.reads for unit in self.hosts.units)
-        if self.building.protocol == "pull":
-            return nodes if self.folded else self.readout.units
-        return nodes if self.folded else -(-nodes // 2)
+        if self.folded:
+            return nodes
+        return -(-nodes // 2) if self.protocol.has_schedule else self.readout.units
 
     def builder_units(self, nodes: int) -> int:
         """Return how many of `nodes` hosts have a builder unit."""
         if self.hosts.placement == "table":
             return sum(unit.builds for unit in self.hosts.units)
         return nodes if self.folded else nodes - self.readouts(nodes)
+
+    @property
+    def regroups(self) -> bool:
+        """Return whether a simulation includes a run control, which regroups units. This requires a
+        protocol that continues without lost units, and one of three causes. Units or hosts fail;
+        another fault occurs in a run longer than the fault timeout, so that units may be
+        unreachable or stall; or new forwarding tables require a new schedule."""
+        injected = self.faults.injected.values()
+        is_long = self.run.duration > self.measure.fault_timeout
+        loses_units = any(each.loses_units or is_long for each in injected)
+        is_simple = not self.flows and not self.readout.card.buffer
+        return self.protocol.builds and is_simple and (loses_units or self.is_mended)
+
+    @property
+    def is_mended(self) -> bool:
+        """Return whether a subnet manager's sweep in the run installs tables with another schedule."""
+        is_swept = bool(self.faults.injected) and self.faults.routing == "sweep"
+        return self.network.routing == "mended" and is_swept
+
+    @property
+    def parts(self) -> Parts:
+        """The parts of the system."""
+        protocol, network = self.protocol, self.network
+        technology, has_lab = Parts[network.technology.upper()], self.measure.has_lab
+        is_broken = bool(self.faults.cables) or network.routing == "mended"
+        by_rdma = self.transport.kind == "rdma"
+        on_fixed_paths = by_rdma and not network.spreads and not self.flows
+        # Closed forms of incast describe pull building alone, over TCP in one Ethernet rack.
+        is_pull_by_tcp = protocol.part == Parts.PULL and not self.flows and not by_rdma
+        in_rack = technology == Parts.ETHERNET and network.shape == "rack"
+        conditions = {
+            Parts.FLOWS: self.flows,
+            Parts.RACKS: network.is_racks,
+            Parts.TREES: technology == Parts.ETHERNET and not network.is_racks,
+            Parts.DATAGRAMS: any(flow.transport == "udp" for flow in self.flows.values()),
+            Parts.FAULTED: self.faults.injected,
+            Parts.REGROUPED: self.regroups,
+            Parts.LEVELS: self.has_levels,
+            Parts.CLASSES: self.has_classes,
+            Parts.LAB_RACKS: has_lab and network.is_racks,
+            Parts.LAB_TREES: has_lab and not network.is_racks,
+            Parts.DEVICE: self.measure.device,
+            Parts.INCAST: is_pull_by_tcp and in_rack and not self.folded,
+            protocol.on_fixed_paths: on_fixed_paths,
+            Parts.BROKEN: on_fixed_paths and protocol.has_phases and is_broken,
+            Parts.WAITING_FLOWS: not protocol.builds and technology == Parts.INFINIBAND,
+        }
+        found = protocol.part | technology | Parts[self.transport.kind.upper()]
+        return reduce(or_, (part for part, holds in conditions.items() if holds), found)

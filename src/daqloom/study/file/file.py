@@ -20,7 +20,7 @@ from daqloom.scenario.files import read_text
 from daqloom.scenario.package_files import shipped
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.part import meanings
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 from daqloom.scenario.toml import parse_toml
 from daqloom.simulate.slices import SLICE_METRICS
 from daqloom.study import StudyError
@@ -291,7 +291,7 @@ class Study:
     @property
     def parts(self) -> Parts:
         """Parts that the study's systems may have, for checks of metric names."""
-        return ~Parts.NONE if CHOICES & set(self.keys) else parts_of(self.base)
+        return ~Parts.NONE if CHOICES & set(self.keys) else self.base.parts
 
     @property
     def keys(self) -> list[str]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from daqloom.base import lazy
 from daqloom.scenario import Scenario
 from daqloom.scenario.dumps import shipped_fabrics
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 from daqloom.simulate.slices import SLICE_METRICS
 from daqloom.study.file.axis import number, value_of
 from daqloom.study.file.points import RATE, SIZE
@@ -59,20 +59,20 @@ class Kind:
 
 def kind_of(base: Scenario) -> Kind:
     """Return the kind of `base`: pull building over TCP in a rack, or any other."""
-    return RACK if Parts.INCAST in parts_of(base) else FABRIC
+    return RACK if Parts.INCAST in base.parts else FABRIC
 
 
 def operating_point(base: Scenario) -> dict[str, float]:
     """Return event rate and size as SI numbers by key, to be marked in figures. On a fabric they
     are results and not inputs, so none are returned."""
-    is_incast = Parts.INCAST in parts_of(base)
+    is_incast = Parts.INCAST in base.parts
     return {RATE: base.event.rate, SIZE: base.event.size} if is_incast else {}
 
 
 def saturation(base: Scenario) -> Saturation | None:
     """Return the object that determines saturated points of `base` with changes. None on a fabric,
     where nodes send at their full rate or at the rate of fragments, and discard the excess."""
-    return Saturation(base) if Parts.INCAST in parts_of(base) else None
+    return Saturation(base) if Parts.INCAST in base.parts else None
 
 
 def _rack_s(base: Scenario, changes: Mapping[str, Any]) -> float:

@@ -40,7 +40,7 @@ class MethodResults:
 def usual_methods(scenario: Scenario) -> tuple[Method, ...]:
     """Return the default methods: no measurement if it would start too many processes on this
     machine, and only the simulation without event building. Raises ScenarioError."""
-    if scenario.building.protocol == "none":
+    if not scenario.protocol.builds:
         return ("simulate",)
     if scenario.measure.launch == "local" and fabric_system(scenario).nodes > MOST_LOCAL_UNITS:
         return ("analyse", "simulate")

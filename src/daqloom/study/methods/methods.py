@@ -7,10 +7,9 @@ from daqloom.base import lazy
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.unused_keys import unused_warnings
-from daqloom.scenario.schema.building import PACKED
 from daqloom.scenario.schema.check import check_possible
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 
 with lazy.imports():
     from daqloom import analyse as closed_forms
@@ -23,7 +22,7 @@ with lazy.imports():
 def analyse(scenario: Scenario) -> Result:
     """Evaluate the closed forms of the system. Without one, the result has only a warning."""
     check_possible(scenario)
-    parts = parts_of(scenario)
+    parts = scenario.parts
     if Parts.INCAST in parts:
         return _with_unused(closed_forms.analyse(scenario), scenario)
     if not parts & Parts.ANALYSED:
@@ -39,10 +38,10 @@ def _with_unused(result: Result, scenario: Scenario) -> Result:
 def _without_closed_form(scenario: Scenario) -> Result:
     protocol, network = scenario.building.protocol, scenario.network
     hint = ""
-    if protocol in PACKED.among and scenario.transport.kind == "rdma" and not scenario.flows:
+    if scenario.protocol.packs and scenario.transport.kind == "rdma" and not scenario.flows:
         hint = ', or fix its paths, as by network.routing = "d-mod-k"'
     subject = f'building.protocol = "{protocol}" has'
-    if protocol == "none":
+    if not scenario.protocol.builds:
         subject = "flows have"
     elif scenario.flows:
         subject = f'building.protocol = "{protocol}" beside [flows] has'
@@ -65,7 +64,7 @@ def simulate(scenario: Scenario, **options: Any) -> Result:
     report event rates above closed-form bounds, and timeouts that resonate with events."""
     check_possible(scenario)
     result = simulation.simulate(scenario, **options)
-    notes = resonance.resonating(scenario, result) if Parts.INCAST in parts_of(scenario) else []
+    notes = resonance.resonating(scenario, result) if Parts.INCAST in scenario.parts else []
     exceeding = resonance.beyond(result, _bound_hz(scenario))
     ignored = unused_warnings(scenario, "simulate")
     return replace(result, warnings=[*result.warnings, *exceeding, *notes, *ignored])

@@ -143,7 +143,7 @@ def _ways(
     ways: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {AS_IT_IS: ({}, tables)}
     if not others:
         return ways
-    if scenario.building.protocol == "shift" and scenario.building.change == "count":
+    if scenario.protocol.has_phases and scenario.building.change == "count":
         own = scenario.building
         for name, changes in WAYS.items():
             if any(getattr(own, key.partition(".")[2]) != value for key, value in changes.items()):

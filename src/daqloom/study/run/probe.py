@@ -24,7 +24,7 @@ from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.parts import Parts, parts_of
+from daqloom.scenario.schema.parts import Parts
 from daqloom.study.file.bisection import vote
 from daqloom.study.methods.methods import analyse
 from daqloom.topology.system.scenarios import override
@@ -75,7 +75,7 @@ def probe(scenario: Scenario, report: Report) -> dict[str, Estimate]:
 
 def _check(scenario: Scenario) -> None:
     measured, links = scenario.measure, scenario.network.links
-    if Parts.INCAST not in parts_of(scenario) or not measured.has_network:
+    if Parts.INCAST not in scenario.parts or not measured.has_network:
         raise ScenarioError(
             "a probe tests the port of a builder in a rack that is made or named for it: set "
             'measure.lab = "namespaces" or measure.device, network.shape = "rack" and '

@@ -39,11 +39,11 @@ def run_length(scenario: Scenario) -> tuple[float, float]:
     nodes = int((slots != DUMMY).sum())
     set_bps = 0 if scenario.network.is_racks else scenario.network.links.rate
     rate_bps = set_bps or _slowest_bps(fabric)
-    if scenario.building.protocol == "none":
+    if not scenario.protocol.builds:
         return _of_flows(scenario, nodes, rate_bps)
-    if scenario.building.protocol == "daqpipe":
-        return _of_rounds(_turn(scenario, nodes, rate_bps))
-    return _of_rounds(_round(scenario, nodes, len(slots), rate_bps))
+    if scenario.protocol.has_phases:
+        return _of_rounds(_round(scenario, nodes, len(slots), rate_bps))
+    return _of_rounds(_turn(scenario, nodes, rate_bps))
 
 
 def _of_rounds(each: Round) -> tuple[float, float]:
@@ -80,7 +80,8 @@ def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round
 
 
 def _turn(scenario: Scenario, nodes: int, rate_bps: float) -> Round:
-    """Return a round of DAQPIPE: the time of one event for each credit of a builder unit."""
+    """Return a round without phases, as in DAQPIPE: the time of one event for each credit of a
+    builder unit."""
     building, event = scenario.building, scenario.event
     readouts = scenario.readouts(nodes)
     builders = max(1, scenario.builder_units(nodes))

@@ -63,7 +63,7 @@ def usual_run(scenario: Scenario) -> tuple[float, float]:
     """
     if impossible(scenario):
         return NOT_POSSIBLE_YET
-    if scenario.building.protocol != "pull":
+    if not scenario.protocol.has_arrivals:
         try:
             return run_length.run_length(scenario)
         except ScenarioError:

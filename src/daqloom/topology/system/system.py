@@ -138,10 +138,10 @@ def fabric_system(scenario: Scenario) -> FabricSystem:
     """Return the cabled, routed, scheduled system. Raises ScenarioError if parts do not fit."""
     (fabric, routes, ways, notes), slots, readouts, builders = scheduled(scenario)
     sizes: list[int] = []
-    if scenario.building.protocol != "pull":
+    if scenario.protocol.packs:
         sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
     groups: list[int] = []
-    if scenario.building.protocol == "shift":
+    if scenario.protocol.has_phases:
         groups = barrier_groups(scenario.building.barrier_group, hosts_of(readouts), wire(fabric))
     network, faults = scenario.network, scenario.faults
     spares = spare_slots(scenario, fabric, slots, len(readouts))
@@ -166,7 +166,7 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
     hosts, dummies = scenario.hosts, scenario.building.dummies
     if scenario.network.is_racks:  # readout units first, then rack after rack
         return slots_of(range(len(fabric.hosts)))
-    pulls = scenario.building.protocol == "pull"
+    in_turn = not scenario.protocol.has_schedule
     wiring = wire(fabric)
     hosts_by_port = all_hosts(fabric, wiring)
     if hosts.placement == "table":
@@ -180,8 +180,8 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
         )
     taken = hosts_by_port[:count]
     if hosts.placement == "spread":  # pull building: readout units evenly, then builder units
-        taken = _spread(hosts_by_port, wiring, count, in_turn=pulls)
-    if pulls:
+        taken = _spread(hosts_by_port, wiring, count, in_turn=in_turn)
+    if in_turn:
         slots = taken
     elif dummies == "all-ports":
         slots = np.where(np.isin(hosts_by_port, taken), hosts_by_port, DUMMY).astype(np.int32)
@@ -194,15 +194,17 @@ def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
     """Return the slots of readout units and equally many of builder units, for nodes' slots."""
     if scenario.folded:
         return slots, slots
-    pulls = scenario.building.protocol == "pull"
+    has_schedule = scenario.protocol.has_schedule
     if scenario.hosts.placement == "table":
         units = [unit for unit in in_order(scenario) if unit.role != "spare"]
         reads, builds = [unit.reads for unit in units], [unit.builds for unit in units]
-        return (slots[reads], slots[builds]) if pulls else by_role(slots, reads, builds)
-    if not pulls and not scenario.network.is_racks:
+        if has_schedule:
+            return by_role(slots, reads, builds)
+        return slots[reads], slots[builds]
+    if has_schedule and not scenario.network.is_racks:
         return unfolded(slots)
     readouts, builders = np.split(slots, [scenario.readout.units])
-    if pulls:
+    if not has_schedule:
         return readouts, builders
     missing = len(readouts) - len(builders)  # at most one
     return readouts, np.append(builders, np.full(missing, DUMMY, np.int32))
@@ -211,13 +213,13 @@ def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
 def can_mend(scenario: Scenario) -> bool:
     """Return whether `network.routing = mended` is possible for a scenario."""
     by_rule = scenario.hosts.placement != "table" and not scenario.network.is_racks
-    return scenario.building.protocol == "shift" and scenario.folded and by_rule
+    return scenario.protocol.has_phases and scenario.folded and by_rule
 
 
 def units_of(scenario: Scenario, own: Scheduled) -> Units:
     """Return the function from another order of the same nodes to slots of units. Only linear shift
     has separate slots for builder units."""
-    if scenario.folded or scenario.building.protocol != "shift":
+    if scenario.folded or not scenario.protocol.has_phases:
         return folded
     if scenario.hosts.placement != "table" and not scenario.network.is_racks:
         return unfolded
@@ -232,7 +234,7 @@ def units_of(scenario: Scenario, own: Scheduled) -> Units:
 
 def _counted(scenario: Scenario) -> str:
     """Return the beginning of a sentence about the number of hosts."""
-    if scenario.building.protocol == "none":
+    if not scenario.protocol.builds:
         return "hosts.count takes"
     if scenario.folded:
         return f"readout.units = {scenario.readout.units} takes"
