@@ -157,7 +157,7 @@ wheel: .venv/dev
 # The pages that are written from the code; tests fail when they are stale.
 docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
 		docs/reference/software-switch.md docs/reference/device.md module-release
-	$(bin)/python -m daqloom.control.counters docs/reference/operations.md
+	$(bin)/python -m daqloom.control.counters.reference docs/reference/operations.md
 
 docs/reference/scenario.md: module := daqloom.scenario.file.reference
 docs/reference/metrics.md: module := daqloom.results.metrics

@@ -94,7 +94,7 @@ class Run:
         self.recording = folder / "recording"
         self.recording.mkdir()
         self.certificates = folder / "certificates"
-        from daqloom.control.certificates import make_certificates
+        from daqloom.control.calls.certificates import make_certificates
 
         make_certificates(self.certificates, [CONTROL])
         ssh = folder / "ssh"  # ssh OPTIONS -- HOST COMMAND

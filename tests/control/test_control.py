@@ -11,7 +11,7 @@ import pytest
 
 from daqloom._engine import Counters
 from daqloom.control.control import Control
-from daqloom.control.states import Goal, Phase
+from daqloom.control.protocol.states import Goal, Phase
 from daqloom.machine.launch import Local
 from daqloom.results.errors import MeasureError
 from support.measure.controlled_runs import (

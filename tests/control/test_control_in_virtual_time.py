@@ -5,10 +5,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from daqloom._engine import Counters, UnitStep, transitions
-from daqloom.control import wire
-from daqloom.control.messages import Answer, Heartbeat, Pulse
+from daqloom.control.protocol import wire
+from daqloom.control.protocol.messages import Answer, Heartbeat, Pulse
+from daqloom.control.protocol.states import Goal, Phase, ReportRefusal, Standing, State
 from daqloom.control.run_log import About
-from daqloom.control.states import Goal, Phase, ReportRefusal, Standing, State
 from support.measure.virtual_run import World
 
 LONG_S = 400.0

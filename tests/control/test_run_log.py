@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from daqloom.control.protocol.states import Phase
 from daqloom.control.run_log import logged
-from daqloom.control.states import Phase
 from daqloom.machine.machine import Machine
 
 SENTENCE = "; load 7.0 on 2 cores: raise measure.fault_timeout on busy machines"

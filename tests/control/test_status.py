@@ -5,7 +5,7 @@ from rich.console import Console
 
 from daqloom.cli.console.run import live_table, unit_table
 from daqloom.control import status as status_module
-from daqloom.control.states import Goal, Phase, Standing, State
+from daqloom.control.protocol.states import Goal, Phase, Standing, State
 from daqloom.control.status import Status, UnitStatus
 from support.command import invoke, output
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from daqloom._engine import Counters, Tally
-from daqloom.control.messages import Answer, Heartbeat, read_report
+from daqloom.control.protocol.messages import Answer, Heartbeat, read_report
 from daqloom.control.unit import Unit, _reports
 from support.measure.live_nodes import configure
 

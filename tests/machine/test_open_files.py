@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from daqloom.control.messages import Configure
+from daqloom.control.protocol.messages import Configure
 from daqloom.control.unit import Unit
 from daqloom.machine.open_files import AMPLE, check_open_files, files_of_a_control
 from daqloom.measure.configure import files_of_a_unit, live_node

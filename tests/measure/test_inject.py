@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from daqloom.cli.console.terminal import FAILED, present, whole_or_stopped
-from daqloom.control.warnings import failures
+from daqloom.control.counters.warnings import failures
 from daqloom.data import check_recording, recover
 from daqloom.machine.launch import Local
 from daqloom.measure.inject import hold_s

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from daqloom._engine import Counters, Tally
 from daqloom.cli.options import with_options
-from daqloom.control.metrics import ROWS, Row, difference, metrics
-from daqloom.control.states import Phase
+from daqloom.control.counters.metrics import ROWS, Row, difference, metrics
+from daqloom.control.protocol.states import Phase
 from daqloom.control.status import Request, Status, steer
 from daqloom.machine.launch import Local
 from daqloom.measure import plan

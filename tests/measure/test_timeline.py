@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
-from daqloom.control.messages import ROWS_AT_ONCE, MalformedError, StageRow, Trace, read_report
+from daqloom.control.protocol.messages import (
+    ROWS_AT_ONCE,
+    MalformedError,
+    StageRow,
+    Trace,
+    read_report,
+)
 from daqloom.measure.run import measure
 from daqloom.measure.timeline import measured_spans
 from daqloom.results.timeline import Span, phase_columns, write_phases
@@ -180,7 +186,7 @@ def test_the_histograms_agree_with_the_counters(halted) -> None:
 
 
 def test_counters_outlive_their_unit(halted) -> None:
-    from daqloom.control.pages import Pages
+    from daqloom.control.counters.pages import Pages
 
     nodes, run = halted
     pages = Pages(run)

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 import daqloom
 from daqloom import _engine
 from daqloom.configuration.settings import fields_of, named
-from daqloom.control import messages, unit_program
+from daqloom.control import unit_program
+from daqloom.control.protocol import messages
 from daqloom.scenario.schema import building, links, measure, switches, transport, units
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.event import Event

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
-from daqloom.control import counters
-from daqloom.control.states import Phase, Refused, ReportRefusal, Standing, State
+from daqloom.control.counters import reference as counters
+from daqloom.control.protocol.states import Phase, Refused, ReportRefusal, Standing, State
 from daqloom.measure.configure import live_config
 from daqloom.scenario import Scenario
 from daqloom.topology.system.scenarios import load

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from daqloom.control.warnings import fates
+from daqloom.control.counters.warnings import fates
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.simulate.run import simulate

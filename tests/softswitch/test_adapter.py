@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from daqloom.control.admission import Greetings
-from daqloom.control.connection import GREET, STEER
-from daqloom.control.registry import published
+from daqloom.control.calls.admission import Greetings
+from daqloom.control.calls.connection import GREET, STEER
+from daqloom.control.calls.registry import published
 from daqloom.device.adapter import PortBuffer, PortCount
 from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError

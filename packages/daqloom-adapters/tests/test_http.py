@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from daqloom.control.certificates import make_certificates
+from daqloom.control.calls.certificates import make_certificates
 from daqloom.device.credentials import Credentials
 from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError

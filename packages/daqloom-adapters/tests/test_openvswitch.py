@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.control.certificates import make_certificates
+from daqloom.control.calls.certificates import make_certificates
 from daqloom.device.adapter import AdapterError, PortBuffer, PortCount
 from daqloom.device.credentials import Credentials
 from daqloom.device.document import build

@@ -45,9 +45,10 @@ with lazy.imports():
 
     from daqloom.cli import run_console
     from daqloom.cli.console import run as console_run
-    from daqloom.control import certificates as control_certificates
-    from daqloom.control import run_log, states, unit_program
+    from daqloom.control import run_log, unit_program
     from daqloom.control import status as control_status
+    from daqloom.control.calls import certificates as control_certificates
+    from daqloom.control.protocol import states
     from daqloom.measure import configure, plan
     from daqloom.measure import dry_run as measure_dry_run
     from daqloom.measure import run as measure_run

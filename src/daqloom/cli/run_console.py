@@ -12,13 +12,13 @@ from typing import Any
 
 from daqloom.base import lazy
 from daqloom.cli.console.run import headline, live_table, unit_table
+from daqloom.control.calls.registry import published
 from daqloom.control.control import Control
-from daqloom.control.registry import published
+from daqloom.control.counters.warnings import lost_events, unfinished_files
+from daqloom.control.protocol.states import Goal, Phase
 from daqloom.control.run_folder import run_folder
 from daqloom.control.run_log import RunEvent
-from daqloom.control.states import Goal, Phase
 from daqloom.control.status import Request
-from daqloom.control.warnings import lost_events, unfinished_files
 from daqloom.measure.plan import control_of
 from daqloom.measure.signals import stopped_by_signals
 from daqloom.scenario.errors import ScenarioError

@@ -28,7 +28,7 @@ with lazy.imports():
 
     from daqloom.cli.console import benchmark as console_benchmark
     from daqloom.cli.console import switch as console_switch
-    from daqloom.control import operator
+    from daqloom.control.calls import operator
     from daqloom.machine import lifeline
     from daqloom.scenario import quantities
     from daqloom.scenario.file import load as file_load

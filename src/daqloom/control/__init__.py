@@ -1,1 +1,1 @@
-"""The run control and its units: gRPC, processes, counters, certificates."""
+"""The two ends of a measured run: the run control with its processes, and the program of a unit."""

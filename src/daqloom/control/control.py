@@ -25,10 +25,13 @@ from daqloom._engine import (
     SendOrder,
     UnitView,
 )
-from daqloom.control import wire
-from daqloom.control.arrivals import ArrivalLog
-from daqloom.control.connection import SOCKET, Certificates
-from daqloom.control.messages import (
+from daqloom.control.calls.connection import SOCKET, Certificates
+from daqloom.control.calls.service import Orders, Service
+from daqloom.control.counters.arrivals import ArrivalLog
+from daqloom.control.counters.pages import Pages
+from daqloom.control.plan import Plan
+from daqloom.control.protocol import wire
+from daqloom.control.protocol.messages import (
     Answer,
     ConnectionRow,
     Heartbeat,
@@ -37,11 +40,8 @@ from daqloom.control.messages import (
     StageRow,
     Trace,
 )
-from daqloom.control.pages import Pages
-from daqloom.control.plan import Plan
+from daqloom.control.protocol.states import Goal, Phase, Refused, ReportRefusal, State
 from daqloom.control.run_log import RunEvent, logged
-from daqloom.control.service import Orders, Service
-from daqloom.control.states import Goal, Phase, Refused, ReportRefusal, State
 from daqloom.control.status import MOST_EVENTS, Request, Status, UnitStatus, read_request
 from daqloom.machine.addresses import join_address
 from daqloom.machine.launch import Launcher

@@ -1,7 +1,7 @@
 """Plan of a run, for its run control and its units."""
 
 from daqloom._engine import RunPlan
-from daqloom.control.messages import Setup
+from daqloom.control.protocol.messages import Setup
 
 
 class Plan(Setup, arbitrary_types_allowed=True):

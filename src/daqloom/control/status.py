@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from daqloom.control.messages import Count, Counting, Message, Text, UnitNumber, read
-from daqloom.control.operator import ask
-from daqloom.control.states import Goal, Phase, Standing, State
+from daqloom.control.calls.operator import ask
+from daqloom.control.protocol.messages import Count, Counting, Message, Text, UnitNumber, read
+from daqloom.control.protocol.states import Goal, Phase, Standing, State
 from daqloom.results.errors import MeasureError
 
 MOST_EVENTS = 100

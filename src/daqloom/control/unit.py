@@ -14,11 +14,11 @@ import grpc
 
 from daqloom._engine import Counters, LiveNode, UnitAnswer, UnitProcess
 from daqloom.base.version import installed
-from daqloom.control import wire
-from daqloom.control.admission import greeted
-from daqloom.control.connection import JOIN, Certificates, channel, refusals
-from daqloom.control.exporter import Exporter, exporter
-from daqloom.control.messages import (
+from daqloom.control.calls.admission import greeted
+from daqloom.control.calls.connection import JOIN, Certificates, channel, refusals
+from daqloom.control.counters.exporter import Exporter, exporter
+from daqloom.control.protocol import wire
+from daqloom.control.protocol.messages import (
     ROWS_AT_ONCE,
     AnyOrder,
     ArrivalRows,

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from daqloom.base.words import reason_of
-from daqloom.control.connection import read_certificates
-from daqloom.control.messages import MOST_UNITS
+from daqloom.control.calls.connection import read_certificates
+from daqloom.control.protocol.messages import MOST_UNITS
 from daqloom.control.unit import MakeNode, serve
 from daqloom.machine.lifeline import end_with_input, end_with_parent
 from daqloom.results.errors import MeasureError

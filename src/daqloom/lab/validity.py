@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 
 from daqloom._engine import latency_bucket
 from daqloom.base.words import counted
-from daqloom.control.metrics import HISTOGRAMS, Buckets, Reading, difference, merged, window_s
+from daqloom.control.counters.metrics import (
+    HISTOGRAMS,
+    Buckets,
+    Reading,
+    difference,
+    merged,
+    window_s,
+)
 from daqloom.lab.laboratory import LabCount
 from daqloom.machine.machine import Machine
 from daqloom.results.metrics import with_unit

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from daqloom import _engine
 from daqloom.configuration.rules import rules_of
 from daqloom.configuration.settings import settings
-from daqloom.control.messages import Configure
+from daqloom.control.protocol.messages import Configure
 from daqloom.data.generator import check_packets
 from daqloom.machine.addresses import own_address
 from daqloom.machine.namespace import NETWORK

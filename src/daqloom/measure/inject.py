@@ -14,9 +14,9 @@ from itertools import groupby
 
 from daqloom._engine import Balance
 from daqloom.control.control import Control
-from daqloom.control.metrics import accounts
+from daqloom.control.counters.metrics import accounts
+from daqloom.control.protocol.states import Goal, Phase, Standing
 from daqloom.control.run_log import RunEvent
-from daqloom.control.states import Goal, Phase, Standing
 from daqloom.machine.namespaces import Namespaces
 from daqloom.measure.fault_plan import Condition, UnitOutage, agenda, condition
 from daqloom.results.course import LOST, Break

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daqloom.configuration.rules import run_plan
-from daqloom.control.connection import read_certificates
+from daqloom.control.calls.connection import read_certificates
 from daqloom.control.control import Control
-from daqloom.control.messages import MOST_ARRIVALS
 from daqloom.control.plan import Plan
+from daqloom.control.protocol.messages import MOST_ARRIVALS
 from daqloom.control.run_log import RunEvent
 from daqloom.machine.doctor import Needs
 from daqloom.machine.launch import ByHand, Launcher, Local, Slurm, Ssh

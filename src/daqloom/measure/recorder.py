@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from daqloom._engine import Counters
+from daqloom.control.protocol.states import Phase
 from daqloom.control.run_log import RunEvent
-from daqloom.control.states import Phase
 from daqloom.results.course import Bins
 
 

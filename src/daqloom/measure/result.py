@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.base.output import write_text
-from daqloom.control.arrivals import trace_text
 from daqloom.control.control import Control
-from daqloom.control.metrics import (
+from daqloom.control.counters.arrivals import trace_text
+from daqloom.control.counters.metrics import (
     Reading,
     accounts,
     connection_columns,
@@ -24,7 +24,13 @@ from daqloom.control.metrics import (
     waiting,
     window_s,
 )
-from daqloom.control.warnings import damage, lost_events, unchecked, unfinished_files, wrong
+from daqloom.control.counters.warnings import (
+    damage,
+    lost_events,
+    unchecked,
+    unfinished_files,
+    wrong,
+)
 from daqloom.device.result import DeviceWatch
 from daqloom.device.under_test import DeviceUnderTest
 from daqloom.lab.result import Watch

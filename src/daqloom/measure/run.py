@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from daqloom.base.claims import claimed_folder
+from daqloom.control.calls.registry import published
 from daqloom.control.control import Control
-from daqloom.control.metrics import Metrics, difference, metrics
-from daqloom.control.registry import published
+from daqloom.control.counters.metrics import Metrics, difference, metrics
+from daqloom.control.protocol.states import Goal, Phase
 from daqloom.control.run_folder import run_folder
 from daqloom.control.run_log import RunEvent
-from daqloom.control.states import Goal, Phase
 from daqloom.device.result import DeviceWatch
 from daqloom.device.under_test import DeviceUnderTest
 from daqloom.lab.balance import settle

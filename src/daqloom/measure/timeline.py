@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from daqloom.control.messages import StageRow
+from daqloom.control.protocol.messages import StageRow
 from daqloom.results.timeline import Span, Stage, barrier_waits, spans
 from daqloom.scenario.schema.building import Building
 from daqloom.topology.schedule.slots import DUMMY, hosts_of

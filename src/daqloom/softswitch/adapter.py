@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from daqloom.base.words import printable
-from daqloom.control.operator import ask
+from daqloom.control.calls.operator import ask
 from daqloom.device.adapter import AdapterError, AdapterOptions, FileName, PortBuffer, PortCount
 from daqloom.device.credentials import Credentials
 from daqloom.results.errors import MeasureError

@@ -18,7 +18,7 @@ from daqloom._switch import (
     SwitchConfig,
 )
 from daqloom.configuration.settings import settings
-from daqloom.control.registry import runs_folder
+from daqloom.control.calls.registry import runs_folder
 from daqloom.softswitch.document import MOST_BYTES, Matching, Rule, SwitchFile
 from daqloom.softswitch.sizes import buffers_of, memory_of
 

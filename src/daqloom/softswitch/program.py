@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
-from daqloom.control.connection import SOCKET, Certificates, read_certificates
-from daqloom.control.exporter import Exporter
-from daqloom.control.registry import published, runs_folder
-from daqloom.control.service import Service
+from daqloom.control.calls.connection import SOCKET, Certificates, read_certificates
+from daqloom.control.calls.registry import published, runs_folder
+from daqloom.control.calls.service import Service
+from daqloom.control.counters.exporter import Exporter
 from daqloom.machine.addresses import is_loopback, join_address, split_address
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.controllers import Controller, controller_type

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from daqloom.control.messages import Count, Message, Text, read
-from daqloom.control.registry import Kind
+from daqloom.control.calls.registry import Kind
+from daqloom.control.protocol.messages import Count, Message, Text, read
 from daqloom.softswitch.document import MOST_BYTES
 
 SWITCH = Kind("switch", "switch", ".switch", "daqloom switch run FILE")

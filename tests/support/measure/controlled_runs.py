@@ -9,7 +9,7 @@ from pathlib import Path
 from daqloom._engine import RunPlan
 from daqloom.control.control import Control
 from daqloom.control.plan import Plan
-from daqloom.control.states import Goal, Phase
+from daqloom.control.protocol.states import Goal, Phase
 from daqloom.machine.launch import Launcher, Local
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_node.py")))

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from daqloom._engine import Counters, ShiftStage
-from daqloom.control.messages import Configure
+from daqloom.control.protocol.messages import Configure
 
 FOLDER = "FAKE_NODE_FOLDER"
 """The folder, where the run control's document names none."""

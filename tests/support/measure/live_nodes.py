@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from daqloom._engine import LiveNode
-from daqloom.control.messages import Configure
+from daqloom.control.protocol.messages import Configure
 
 TOKEN = bytes(16)
 HUNG_S = 60.0

@@ -6,10 +6,10 @@ import os
 
 import grpc
 
-from daqloom.control.admission import PROOF_KEY, Caller
-from daqloom.control.connection import GREET, JOIN, read_certificates
+from daqloom.control.calls.admission import PROOF_KEY, Caller
+from daqloom.control.calls.connection import GREET, JOIN, read_certificates
 from daqloom.control.control import Control
-from daqloom.control.messages import Configure, Hello, read_order
+from daqloom.control.protocol.messages import Configure, Hello, read_order
 from daqloom.machine.launch import ByHand
 from support.measure.controlled_runs import HUNG_S, plan
 

@@ -16,10 +16,10 @@ from daqloom._engine import (
     SendOrder,
     UnitAnswer,
 )
-from daqloom.control import wire
-from daqloom.control.messages import Message, Prepare, Renew, Start
 from daqloom.control.plan import Plan
-from daqloom.control.states import Goal, Phase, Standing
+from daqloom.control.protocol import wire
+from daqloom.control.protocol.messages import Message, Prepare, Renew, Start
+from daqloom.control.protocol.states import Goal, Phase, Standing
 from daqloom.control.unit import Unit
 
 LATENCY_S = 0.002

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from daqloom.base import lazy
 from daqloom.cli.console.columns import tables
-from daqloom.control.states import Phase, Standing
+from daqloom.control.protocol.states import Phase, Standing
 
 with lazy.imports():
     from rich import console

@@ -37,7 +37,7 @@ with lazy.imports():
     from rich import progress as rich_progress
     from rich import table
 
-    from daqloom.control import warnings
+    from daqloom.control.counters import warnings
 
 
 FAILED = 1

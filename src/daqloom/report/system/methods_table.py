@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from daqloom.base.words import listed
-from daqloom.control.warnings import checked, fates
+from daqloom.control.counters.warnings import checked, fates
 from daqloom.report import style
 from daqloom.report.style import NOTHING
 from daqloom.results.metrics import for_people, label

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.base.words import reason_of
-from daqloom.control.connection import CONTROL
+from daqloom.control.calls.connection import CONTROL
 from daqloom.machine.addresses import join_address
 from daqloom.results.errors import MeasureError
 from daqloom.softswitch.devices import process_and_user

@@ -6,12 +6,12 @@ import pytest
 
 from daqloom._engine import Balance, Counters
 from daqloom.cli.console.terminal import FAILED, present
-from daqloom.control import wire
-from daqloom.control.messages import Exit, Heartbeat, Pulse
-from daqloom.control.metrics import accounts
-from daqloom.control.states import Goal, Phase, State
+from daqloom.control.counters.metrics import accounts
+from daqloom.control.counters.warnings import failures, lost_events, unchecked, unfinished_files
+from daqloom.control.protocol import wire
+from daqloom.control.protocol.messages import Exit, Heartbeat, Pulse
+from daqloom.control.protocol.states import Goal, Phase, State
 from daqloom.control.unit import Unit
-from daqloom.control.warnings import failures, lost_events, unchecked, unfinished_files
 from daqloom.results.result import Result
 from daqloom.topology.system.scenarios import load, override
 from support.measure.live_nodes import configure

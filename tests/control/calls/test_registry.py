@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from daqloom.control.registry import find_run, published
+from daqloom.control.calls.registry import find_run, published
 from daqloom.results.errors import MeasureError
 from support.measure.controlled_runs import HUNG_S
 
 HOLDS = """
 import os, signal, socket
-from daqloom.control.registry import published, runs_folder
+from daqloom.control.calls.registry import published, runs_folder
 at = socket.socket(socket.AF_UNIX)
 at.bind(str(runs_folder() / f"{os.getpid()}.socket"))
 at.listen()

@@ -5,10 +5,17 @@ import typing
 import pytest
 
 from daqloom import _engine
-from daqloom.control import wire
-from daqloom.control.messages import AnyOrder, AnyReport, Message, Setup, read_order, read_report
 from daqloom.control.plan import Plan
-from daqloom.control.states import State
+from daqloom.control.protocol import wire
+from daqloom.control.protocol.messages import (
+    AnyOrder,
+    AnyReport,
+    Message,
+    Setup,
+    read_order,
+    read_report,
+)
+from daqloom.control.protocol.states import State
 from support.measure.live_nodes import configure
 
 COUNTERS = {"elapsed_s": 1.5, "meps_built": 7}

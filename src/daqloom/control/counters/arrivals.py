@@ -2,7 +2,7 @@
 
 from array import array
 
-from daqloom.control.messages import ArrivalRows
+from daqloom.control.protocol.messages import ArrivalRows
 
 
 class ArrivalLog:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from daqloom import _engine
 from daqloom.base.words import printable
-from daqloom.control.states import State
+from daqloom.control.protocol.states import State
 
 MOST_UNITS = 8192
 LARGEST_REPORT_BYTES = 256 * 1024

@@ -4,8 +4,8 @@ of a message are those of the engine's record, by name."""
 from typing import Any
 
 from daqloom import _engine
-from daqloom.control import messages
-from daqloom.control.messages import Message
+from daqloom.control.protocol import messages
+from daqloom.control.protocol.messages import Message
 
 RECORDS: dict[type[Message], type[Any]] = {
     messages.Pulse: _engine.UnitPulse,

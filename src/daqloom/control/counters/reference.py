@@ -1,5 +1,5 @@
 """Reference of a unit's counters, from the engine's descriptions: `python -m
-daqloom.control.counters` writes the table in docs/reference/operations.md."""
+daqloom.control.counters.reference` writes the table in docs/reference/operations.md."""
 
 import sys
 from pathlib import Path

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import grpc
 
-from daqloom.control.admission import Metadata, greeted
-from daqloom.control.connection import STEER, channel, read_certificates
-from daqloom.control.registry import RUN, Kind, find_run
+from daqloom.control.calls.admission import Metadata, greeted
+from daqloom.control.calls.connection import STEER, channel, read_certificates
+from daqloom.control.calls.registry import RUN, Kind, find_run
 from daqloom.machine.addresses import is_loopback, split_address
 from daqloom.results.errors import MeasureError
 

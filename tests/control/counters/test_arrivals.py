@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.control.arrivals import ArrivalLog, trace_text
-from daqloom.control.messages import ROWS_AT_ONCE, ArrivalRows, MalformedError, Trace, read_report
+from daqloom.control.counters.arrivals import ArrivalLog, trace_text
+from daqloom.control.protocol.messages import (
+    ROWS_AT_ONCE,
+    ArrivalRows,
+    MalformedError,
+    Trace,
+    read_report,
+)
 from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.inputs import trace

@@ -10,13 +10,13 @@ import secrets
 import grpc
 import pytest
 
-from daqloom.control import service
-from daqloom.control.admission import NONCE_KEY, PROOF_KEY, Caller, Greetings
-from daqloom.control.certificates import make_certificates
-from daqloom.control.connection import GREET, JOIN, STEER, read_certificates
-from daqloom.control.messages import Configure, read_order
-from daqloom.control.registry import published
-from daqloom.control.states import Refused
+from daqloom.control.calls import service
+from daqloom.control.calls.admission import NONCE_KEY, PROOF_KEY, Caller, Greetings
+from daqloom.control.calls.certificates import make_certificates
+from daqloom.control.calls.connection import GREET, JOIN, STEER, read_certificates
+from daqloom.control.calls.registry import published
+from daqloom.control.protocol.messages import Configure, read_order
+from daqloom.control.protocol.states import Refused
 from daqloom.control.status import Request, Status, steer
 from daqloom.results.errors import MeasureError
 from support.measure.controlled_runs import FAKE, HUNG_S
@@ -86,7 +86,7 @@ def test_a_malformed_greeting_is_not_answered(greeting):
 
 
 def test_greetings_without_a_call_are_forgotten_oldest_first(monkeypatch):
-    monkeypatch.setattr("daqloom.control.admission.MOST_GREETED", 3)
+    monkeypatch.setattr("daqloom.control.calls.admission.MOST_GREETED", 3)
     control, callers = greetings(), [Caller(JOIN, SECRET) for _ in range(4)]
     shown = [caller.admission(control.greet(caller.greeting)) for caller in callers]
     assert [control.admits(JOIN, each) for each in shown] == [False, True, True, True]

@@ -8,8 +8,8 @@ from math import ceil
 from typing import Literal
 
 from daqloom._engine import Balance, Counters, latency_bucket
-from daqloom.control.messages import ConnectionRow
-from daqloom.control.warnings import unprocessed
+from daqloom.control.counters.warnings import unprocessed
+from daqloom.control.protocol.messages import ConnectionRow
 from daqloom.results.metrics import declared
 from daqloom.scenario.schema.parts import Parts
 

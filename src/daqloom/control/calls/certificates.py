@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from daqloom.base.output import OutputError, written_whole
 from daqloom.base.words import reason_of
-from daqloom.control.connection import CONTROL, UNIT
+from daqloom.control.calls.connection import CONTROL, UNIT
 from daqloom.results.errors import MeasureError
 
 LIFETIME_DAYS = 825

@@ -9,8 +9,8 @@ from typing import Any, NoReturn, Protocol
 
 import grpc
 
-from daqloom.control.admission import Greetings
-from daqloom.control.connection import (
+from daqloom.control.calls.admission import Greetings
+from daqloom.control.calls.connection import (
     CONTROL,
     GREET,
     JOIN,
@@ -21,7 +21,7 @@ from daqloom.control.connection import (
     limits,
     quiet,
 )
-from daqloom.control.messages import (
+from daqloom.control.protocol.messages import (
     Answer,
     AnyReport,
     Heartbeat,
@@ -32,7 +32,7 @@ from daqloom.control.messages import (
     Trace,
     read_report,
 )
-from daqloom.control.states import Refused, ReportRefusal
+from daqloom.control.protocol.states import Refused, ReportRefusal
 from daqloom.machine.addresses import is_loopback, join_address
 from daqloom.results.errors import MeasureError
 

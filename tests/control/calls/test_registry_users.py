@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PRINTS = "from daqloom.control.registry import runs_folder; print(runs_folder())"
+PRINTS = "from daqloom.control.calls.registry import runs_folder; print(runs_folder())"
 
 
 @pytest.mark.process

@@ -11,8 +11,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from daqloom._engine import Counters, latency_bucket
-from daqloom.control import exporter as exporter_module
-from daqloom.control.exporter import BOUNDS_S, MOST_CLIENTS, Collector, Exporter, exporter
+from daqloom.control.counters import exporter as exporter_module
+from daqloom.control.counters.exporter import BOUNDS_S, MOST_CLIENTS, Collector, Exporter, exporter
 from daqloom.results.errors import MeasureError
 from daqloom.scenario import Scenario
 

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from daqloom.control.connection import GREET
+from daqloom.control.calls.connection import GREET
 from daqloom.results.errors import MeasureError
 
 CALL_KEY, NONCE_KEY, PROOF_KEY = "call", "nonce-bin", "proof-bin"

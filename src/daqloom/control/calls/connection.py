@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from daqloom.base.words import reason_of
-from daqloom.control.messages import LARGEST_ORDER_BYTES
+from daqloom.control.protocol.messages import LARGEST_ORDER_BYTES
 from daqloom.machine.addresses import is_loopback, split_address
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.files import open_regular

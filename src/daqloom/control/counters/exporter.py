@@ -15,7 +15,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from daqloom._engine import Counters, known_counters, latency_bucket
 from daqloom.base import lazy
-from daqloom.control.metrics import Buckets, Count
+from daqloom.control.counters.metrics import Buckets, Count
 from daqloom.machine.addresses import join_address, own_address
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.schema.models import Scenario

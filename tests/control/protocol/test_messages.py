@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from daqloom.control.messages import MalformedError
+from daqloom.control.protocol.messages import MalformedError
 from daqloom.control.status import read_request
 
 

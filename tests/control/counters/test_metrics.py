@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom._engine import Counters, latency_bucket
-from daqloom.control.metrics import latencies, merged, metrics, percentiles
+from daqloom.control.counters.metrics import latencies, merged, metrics, percentiles
 
 
 def bucket_of(duration_s: float) -> int:

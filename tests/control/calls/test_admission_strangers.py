@@ -9,10 +9,10 @@ import stat
 import grpc
 import pytest
 
-from daqloom.control.certificates import make_certificates
-from daqloom.control.connection import JOIN, STEER, read_certificates
+from daqloom.control.calls.certificates import make_certificates
+from daqloom.control.calls.connection import JOIN, STEER, read_certificates
 from daqloom.control.control import Control
-from daqloom.control.messages import (
+from daqloom.control.protocol.messages import (
     LARGEST_REPORT_BYTES,
     Answer,
     Configure,
@@ -20,7 +20,7 @@ from daqloom.control.messages import (
     Pulse,
     read_order,
 )
-from daqloom.control.states import Goal, Refused, ReportRefusal, Standing, State
+from daqloom.control.protocol.states import Goal, Refused, ReportRefusal, Standing, State
 from daqloom.control.status import Request, Status, steer
 from daqloom.machine.launch import Local
 from daqloom.results.errors import MeasureError

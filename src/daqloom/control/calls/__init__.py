@@ -1,0 +1,1 @@
+"""Calls between processes: gRPC channels and service, TLS, admission, the registry of runs."""

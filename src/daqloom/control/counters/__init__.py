@@ -1,0 +1,1 @@
+"""Counters of units: metrics, warnings, the Prometheus exporter, shared memory."""
