@@ -59,7 +59,7 @@ GOOD = {
     "sys/class/net/eth0/queues/rx-1/rps_cpus": "0\n",
     "sys/class/net/lo/mtu": "65536\n",
 }
-CARD = CardSettings(receive_descriptors=1024, most_receive_descriptors=4096, merges_packets=True)
+CARD = CardSettings(receive_descriptors=1024, merges_packets=True)
 TRANSPORTS = ["shm", "libfabric:tcp;ofi_rxm", "libfabric:verbs;ofi_rxm"]
 MODEST = Needs(
     transport="shm",

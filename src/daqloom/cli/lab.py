@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -164,7 +165,7 @@ def probe(
     ) as report:
         found = run_probe.probe(system.scenario, lambda share, what: report(share, what, what))
     if json:
-        print_json({"schema": 1, **{name: each.to_dict() for name, each in found.items()}})
+        print_json({"schema": 1, **{name: asdict(each) for name, each in found.items()}})
         return
     _print(found)
 

@@ -53,7 +53,6 @@ with lazy.imports():
     from daqloom.measure import dry_run as measure_dry_run
     from daqloom.measure import run as measure_run
     from daqloom.report.system import result_figure
-    from daqloom.scenario.schema import models
 
 
 UP = "up"
@@ -204,14 +203,14 @@ def measure(
     if dry_run:
         print("\n".join(measure_dry_run.dry_run(system.scenario)))
         return
-    what = f"measuring {system.name}"
+    what, is_faulty = f"measuring {system.name}", bool(system.scenario.faults.injected)
     with staged_progress(what, quiet=quiet, at_once="the units start") as report:
         result = whole_or_stopped(
             lambda: system.measure(
                 log_dir=log_dir,
                 trace=trace,
                 arrivals=arrivals,
-                timeline=bool(figure) and _has_phases(system.scenario),
+                timeline=bool(figure) and system.scenario.protocol.has_phases and not is_faulty,
                 progress=lambda how: report(how.share, _rates(how), how.phase),
                 on_event=None if quiet else _only_losses,
             )
@@ -222,11 +221,6 @@ def measure(
         _print_connections(result.series.get("connections", {}))
     shown = [name for name in result.series if connections or name != "connections"]
     present(result, json=json, quiet=quiet, series=shown)
-
-
-def _has_phases(scenario: models.Scenario) -> bool:
-    """Return whether the figure shows phases of nodes and not the throughput over time."""
-    return scenario.protocol.has_phases and not scenario.faults.injected
 
 
 MOST_CONNECTIONS = 40

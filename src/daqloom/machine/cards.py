@@ -25,7 +25,6 @@ class CardSettings:
     """Settings of a network card's driver; None: not reported."""
 
     receive_descriptors: int | None = None
-    most_receive_descriptors: int | None = None
     merges_packets: bool | None = None
     """Whether the card merges packets of a flow before programs see them (GRO, LRO)."""
 
@@ -38,8 +37,8 @@ def settings_of(card: str) -> CardSettings:
         for command, mask in ((_RECEIVE_OFFLOAD, 1), (_FLAGS, _LARGE_RECEIVE_OFFLOAD))
         if (answer := _ethtool(card, struct.pack("2I", command, 0))) is not None
     ]
-    most, now = (None, None) if rings is None else struct.unpack("9I", rings)[1:6:4]
-    return CardSettings(now, most, any(merges) if merges else None)
+    descriptors = None if rings is None else struct.unpack("9I", rings)[5]
+    return CardSettings(descriptors, any(merges) if merges else None)
 
 
 def _ethtool(card: str, request: bytes) -> bytes | None:

@@ -93,6 +93,7 @@ def ethernet_metrics(
     names = [link.name for link in system.links]
     dropped = zip(names, links.drops.tolist(), strict=True)
     by_port = {name: drops for name, drops in dropped if drops}
+    switches = map(system.switch_at, range(len(system.fabric.switches)))
     return {
         "buffer_peak_bytes": most_by_level(system.levels, counted.switches.peak_bytes.tolist()),
         **_needed(system, counted),
@@ -105,16 +106,11 @@ def ethernet_metrics(
         ),
         **_by_class(counted.classes),
         "packets_marked": counted.marks,
-        **({"pause_frames": counted.pauses} if _pauses(system) else {}),
+        **({"pause_frames": counted.pauses} if any(each.pause_at for each in switches) else {}),
         "link_utilisation": _utilisation(system, links, window_s),
         "packet_hops": sum(links.frames.tolist()),
         "ack_hops": sum(links.ack_frames.tolist()),
     }
-
-
-def _pauses(system: FabricSystem) -> bool:
-    """Return whether a switch may send pause frames."""
-    return any(system.switch_at(number).pause_at for number in range(len(system.fabric.switches)))
 
 
 FROM_HOSTS = ("source.up", "access.up", "host.up")

@@ -404,7 +404,7 @@ def test_the_command_writes_the_report_of_a_store_that_is_there(computed, tmp_pa
 
 def test_provenance_counts_each_record_once(computed):
     file, store = computed
-    with study_provenance.witnessed(store) as opened:
+    with study_provenance.WitnessedStore.open(store, create=False) as opened:
         for _ in range(2):
             list(replay(load_study(file), opened))
         [origin] = opened.origins

@@ -36,7 +36,8 @@ def print_failures(kinds: Mapping[str, summary.Variant], time_outs_s: Sequence[f
 
 def print_counters(errors: Sequence[LinkErrors]) -> None:
     """Print a table of error counters: rows are links with errors, columns are counters."""
-    names = dict.fromkeys(name for name in (DOWNED, SYMBOL, RECOVERY) if _any(errors, name))
+    known = {name for each in errors for name in each.counts}
+    names = dict.fromkeys(name for name in (DOWNED, SYMBOL, RECOVERY) if name in known)
     names |= dict.fromkeys(name for each in errors for name in each.counts)
     if not errors:
         print("counters of links: no errors")
@@ -48,10 +49,6 @@ def print_counters(errors: Sequence[LinkErrors]) -> None:
     print_table(("counters of links", *names), rows)
     if (more := len(errors) - MOST_COUNTED) > 0:
         print(f"and {counted(more, 'link')} more with fewer errors; --json has them all")
-
-
-def _any(errors: Sequence[LinkErrors], name: str) -> bool:
-    return any(name in each.counts for each in errors)
 
 
 def _rows(

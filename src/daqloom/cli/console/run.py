@@ -41,7 +41,7 @@ def unit_table(status: control_status.Status, width: int) -> console.Group:
         "last loss",
     ]
     cells, styles = [], []
-    rows = sorted(status.units, key=lambda unit: (_is_well(unit), unit.unit))[:MOST_ROWS]
+    rows = sorted(status.units, key=lambda unit: (unit.member, unit.unit))[:MOST_ROWS]
     for unit in sorted(rows, key=lambda unit: unit.unit):
         counted = unit.counted
         counts = (counted.meps_built, counted.meps_incomplete, counted.meps_discarded)
@@ -56,7 +56,7 @@ def unit_table(status: control_status.Status, width: int) -> console.Group:
                 unit.reason,
             ]
         )
-        styles.append("" if _is_well(unit) else "yellow")
+        styles.append("" if unit.member else "yellow")
     words = [1, 2, 3, len(head) - 1]
     shown = tables(head, cells, width, words=words, framed=True, styles=styles)
     left = len(status.units) - len(rows)
@@ -84,7 +84,3 @@ def live_table(
         *foot,
         *prompt,
     )
-
-
-def _is_well(unit: control_status.UnitStatus) -> bool:
-    return unit.member

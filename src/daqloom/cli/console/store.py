@@ -41,9 +41,10 @@ def read_study(
     """Return a study, the dataset of its stored results, and the closed store. Raises StudyError,
     also if the store has results of the other form (quick or full) only."""
     study = file_file.load_study(file, quick=quick)
-    with damage_noted(provenance.witnessed(path)) as opened:
+    with damage_noted(provenance.WitnessedStore.open(path, create=False)) as opened:
         dataset = run_dataset.to_dataset(study, runner.replay(study, opened), course=course)
-        if not opened.origins and _holds_any(file_file.load_study(file, quick=not quick), opened):
+        other = None if opened.origins else file_file.load_study(file, quick=not quick)
+        if other and any(outcome is not None for _, outcome in runner.replay(other, opened)):
             raise StudyError(_OTHER_FORM[quick].format(file=file, store=path))
     return study, dataset, opened
 
@@ -54,7 +55,3 @@ _OTHER_FORM = {
     True: "{store} has no results of the quick form of {file}, only of the full form: leave out "
     "--quick to use them, or compute the quick form with `daqloom study run {file} --quick`",
 }
-
-
-def _holds_any(study: file_file.Study, store: store_store.Store) -> bool:
-    return any(outcome is not None for _, outcome in runner.replay(study, store))

@@ -51,11 +51,6 @@ class WitnessedStore(Store):
         return sorted(self._origins.values(), key=lambda origin: origin.first)
 
 
-def witnessed(path: Path) -> WitnessedStore:
-    """Open the store at `path` for reading. Raises StudyError."""
-    return WitnessedStore.open(path, create=False)
-
-
 def rows(origins: Iterable[Origin], damaged: Iterable[str] = ()) -> Rows:
     """Return names and values for the end of a report. Equal machines and commands are merged."""
     found = list(origins)

@@ -8,8 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from daqloom.device.document import load_device
 from daqloom.device.under_test import DeviceUnderTest
@@ -57,10 +56,6 @@ class Estimate:
     tested: int
     """Number of tested event sizes or burst lengths."""
     how: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return asdict(self)
 
 
 def probe(scenario: Scenario, report: Report) -> dict[str, Estimate]:

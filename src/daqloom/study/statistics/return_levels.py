@@ -165,7 +165,8 @@ def _fit(x: Array, replicas: int, seed: int) -> GevFit:
         goodness=_goodness(x, best, replicas, seed) if replicas else None,
         warnings=(),
     )
-    return replace(fit, warnings=_doubts(fit))
+    doubts = (_ties(fit), _tail(fit), *too_short_blocks(fit))
+    return replace(fit, warnings=tuple(filter(None, doubts)))
 
 
 def _goodness(x: Array, gev: Gev, replicas: int, seed: int) -> Goodness:
@@ -185,11 +186,6 @@ def _all_equal(x: Array) -> str:
         f"all {x.size} block maxima are equal: a limit or a fixed pattern determines the peak, not"
         " chance, so that nothing follows for longer runs"
     )
-
-
-def _doubts(fit: GevFit) -> tuple[str, ...]:
-    """Return the reasons to doubt `fit`, a sentence each."""
-    return tuple(doubt for doubt in (_ties(fit), _tail(fit), *too_short_blocks(fit)) if doubt)
 
 
 def too_short_blocks(fit: GevFit) -> tuple[str, ...]:
