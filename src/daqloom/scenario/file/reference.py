@@ -1,5 +1,6 @@
 """Writes docs/reference/scenario.md: `python -m daqloom.scenario.file.reference`."""
 
+import json
 from collections.abc import Iterator
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -86,15 +87,15 @@ def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
             continue
         key = keys.get(f"{path}.{name}" if path else name)
         yield (
-            f"| `{name}` | {_default(field, key)} | {_choices_of(key)} | {_values(field)} "
-            f"| {_sentence(field, meaning_of[name])} |"
+            f"| `{name}` | {default_of(field, key)} | {_choices_of(key)} | {values_of(field)} "
+            f"| {sentence_of(field, meaning_of[name])} |"
         )
         if entry := _entry(field):
             of_entry = meanings(entry)
             for inner, each in entry.model_fields.items():
                 yield (
-                    f"| `{name}[].{inner}` | {_default(each)} | | {_values(each)} "
-                    f"| {_sentence(each, of_entry[inner])} |"
+                    f"| `{name}[].{inner}` | {default_of(each)} | | {values_of(each)} "
+                    f"| {sentence_of(each, of_entry[inner])} |"
                 )
 
 
@@ -126,14 +127,14 @@ def _switch_section() -> Iterator[str]:
     yield "| key | values | meaning |"
     yield "|---|---|---|"
     for key, field in fields.items():
-        yield f"| `{key}` | {_values(field)} | {_sentence(field, meaning_of[key])} |"
+        yield f"| `{key}` | {values_of(field)} | {sentence_of(field, meaning_of[key])} |"
     yield ""
     yield "| default of | " + " | ".join(f"`{model}`" for model in DEFAULTS) + " |"
     yield "|---|" + "---|" * len(DEFAULTS)
     for key, field in fields.items():
         known = DEFAULTS.values()
         is_of_models = key != "cost" and any(key in keys for keys in known)
-        own = "–" if is_of_models else _default(field)
+        own = "–" if is_of_models else default_of(field)
         shown = [f"`{keys[key]}`" if key in keys else own for keys in known]
         if key == "model":
             shown = [f"is {ARCHITECTURES[model]}" for model in DEFAULTS]
@@ -141,7 +142,8 @@ def _switch_section() -> Iterator[str]:
     yield ""
 
 
-def _default(field: FieldInfo, key: Key | None = None) -> str:
+def default_of(field: FieldInfo, key: Key | None = None) -> str:
+    """Return the default of a key, for a page."""
     if field.is_required():
         return "required"
     if field.default_factory is not None:
@@ -166,7 +168,9 @@ def _shown(field: FieldInfo) -> str:
 def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return "" if value in ("", (), None) else str(value)
+    if isinstance(value, tuple):
+        return json.dumps(value) if value else ""
+    return "" if value is None else str(value)
 
 
 def _mark(field: FieldInfo) -> str:
@@ -182,30 +186,44 @@ def _without_none(annotation: Any) -> Any:
     return get_args(present)[0] if get_origin(present) is Annotated else present
 
 
-def _values(field: FieldInfo) -> str:
+def values_of(field: FieldInfo) -> str:
+    """Return the kind of values of a key, for a page."""
     dimension = dimension_of(field)
     if dimension:
         return f"{dimension.name} ({dimension.unit})"
     annotation = _without_none(field.annotation)
-    if get_origin(annotation) is Literal:
-        return ", ".join(f"`{value}`" for value in get_args(annotation))
+    if annotation in _KINDS:
+        return _KINDS[annotation]
     if field.default == "equal":
         return "`equal`, or list of numbers"
-    if int in (either := get_args(annotation)):
-        words = [f"`{word}`" for kind in either if kind is not int for word in get_args(kind)]
-        if words:
-            return f"{', '.join(words)}, or whole number"
-    names: dict[Any, str] = {
-        int: "whole number",
-        float: "number",
-        bool: "`true`, `false`",
-        str: "text",
-        int | str: "whole number or text",
-    }
-    return names.get(annotation, "list")
+    is_list = get_origin(annotation) is tuple
+    kinds = get_args(annotation)[: 1 if is_list else None]
+    if get_origin(annotation) is Literal:
+        kinds = (annotation,)
+    choices = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+    words = ", ".join(f"`{word}`" for word in choices)
+    if is_list or not words:
+        return f"list of {words}" if words else "list"
+    others = f", or {'whole number' if int in kinds else 'list'}" if len(kinds) > 1 else ""
+    return words + others
 
 
-def _sentence(field: FieldInfo, meaning: str) -> str:
+_KINDS: dict[Any, str] = {
+    int: "whole number",
+    float: "number",
+    bool: "`true`, `false`",
+    str: "text",
+    int | str: "whole number or text",
+    str | int | float: "quantity",
+    int | tuple[int, ...]: "whole number or list of these",
+    tuple[str, ...]: "list of texts",
+    tuple[str | int | float, str | int | float]: "two quantities",
+}
+"""Kinds of values by their types."""
+
+
+def sentence_of(field: FieldInfo, meaning: str) -> str:
+    """Return the meaning of a key, for a page."""
     text = meaning.replace("|", "\\|")
     dimension = dimension_of(field)
     if dimension:

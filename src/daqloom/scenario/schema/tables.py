@@ -174,7 +174,7 @@ class Tables(Part):
 
     @property
     def is_mended(self) -> bool:
-        """Return whether a subnet manager's sweep in the run installs tables with a new schedule."""
+        """Return whether a subnet manager's sweep installs tables with a new schedule."""
         is_swept = bool(self.faults.injected) and self.faults.routing == "sweep"
         return self.network.routing == "mended" and is_swept
 

@@ -1,11 +1,10 @@
 """Generator of docs/reference/study.md: `python -m daqloom.study.file.reference`."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
+from daqloom.scenario.file.reference import default_of, sentence_of, values_of
 from daqloom.scenario.schema.part import meanings
 from daqloom.study.file.file import TABLES, StudyFile
 
@@ -77,35 +76,8 @@ def _rows(model: type[BaseModel], keys: set[str], *, head: bool = True) -> Itera
     texts = meanings(model)
     for key, field in model.model_fields.items():
         if key in keys:
-            text = texts[key].replace("|", "\\|")
-            meaning = text[:1].upper() + text[1:]
-            yield f"| `{key}` | {_default(field)} | {_values(field, text)} | {meaning} |"
-
-
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "required"
-    value = field.default
-    if value == "" or value == ():
-        return "none"
-    if isinstance(value, tuple):
-        return ", ".join(f"`{item}`" for item in value)
-    return f"`{value}`"
-
-
-def _values(field: FieldInfo, meaning: str) -> str:
-    annotation: Any = field.annotation
-    if get_origin(annotation) is tuple and get_origin(get_args(annotation)[0]) is Literal:
-        return "list of " + ", ".join(f"`{v}`" for v in get_args(get_args(annotation)[0]))
-    if get_origin(annotation) is Literal:
-        return ", ".join(f"`{value}`" for value in get_args(annotation))
-    if annotation is str:
-        return "text"
-    if annotation == tuple[str, ...]:
-        return "list of texts"
-    if annotation is int:
-        return "whole number"
-    return "number or list of numbers" if "seeds" in meaning else "quantity"
+            meaning = sentence_of(field, texts[key])
+            yield f"| `{key}` | {default_of(field)} | {values_of(field)} | {meaning} |"
 
 
 if __name__ == "__main__":
