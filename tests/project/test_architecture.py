@@ -385,6 +385,12 @@ def test_only_the_scenario_asks_for_classes_of_its_tables():
     assert found == []
 
 
+def test_methods_ask_for_properties_of_a_building_protocol_and_not_for_its_name():
+    compared = re.compile(r"\.protocol (==|!=|in|not in) ")
+    assert compared.search('if scenario.building.protocol == "none":')
+    assert [path for path, text in python_texts().items() if compared.search(text)] == []
+
+
 @pytest.mark.parametrize(
     ("path", "line", "reason"),
     [

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from daqloom.base.words import listed
 from daqloom.scenario.document import given
+from daqloom.scenario.schema.building import PROTOCOLS
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import Parts
 from daqloom.scenario.schema.switches import LEVELS
@@ -55,6 +57,7 @@ _PRICES = Unused(_keys(*(f"network.switch.{level}: cost" for level in LEVELS)), 
 """Prices of switches affect no method; only `daqloom demo` and reports print them."""
 _MACHINE = "the network is that of this machine, unless measure.lab or measure.device is set"
 _MEANS = "closed forms take means"
+_PACKING = [protocol.title for protocol in PROTOCOLS.values() if protocol.packs]
 
 UNUSED: dict[Method, tuple[Unused, ...]] = {
     "analyse": (
@@ -153,7 +156,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
         ),
         Unused(
             _keys("builders: processing", "readout: card.*"),
-            "live units of linear shifting and DAQPIPE process no events and have no cards",
+            f"live units of {listed(_PACKING)} process no events and have no cards",
             lambda s: s.protocol.packs,
         ),
         Unused(

@@ -17,6 +17,8 @@ ProtocolName = Literal["pull", "shift", "daqpipe", "none"]
 class Protocol:
     """Properties of a building protocol that decide about other tables and about methods."""
 
+    title: str
+    """Name in sentences."""
     part: Parts
     """Part of a system for which metrics are declared."""
     on_fixed_paths: Parts = Parts.NONE
@@ -36,10 +38,12 @@ class Protocol:
 
 
 PROTOCOLS: dict[ProtocolName, Protocol] = {
-    "pull": Protocol(Parts.PULL, requests=True, has_arrivals=True, has_schedule=False),
-    "shift": Protocol(Parts.SHIFT, Parts.PHASES, packs=True, has_phases=True),
-    "daqpipe": Protocol(Parts.DAQPIPE, Parts.CREDITS, packs=True, requests=True),
-    "none": Protocol(Parts.FLOWS_ALONE, builds=False),
+    "pull": Protocol(
+        "pull building", Parts.PULL, requests=True, has_arrivals=True, has_schedule=False
+    ),
+    "shift": Protocol("linear shifting", Parts.SHIFT, Parts.PHASES, packs=True, has_phases=True),
+    "daqpipe": Protocol("DAQPIPE", Parts.DAQPIPE, Parts.CREDITS, packs=True, requests=True),
+    "none": Protocol("none", Parts.FLOWS_ALONE, builds=False),
 }
 """The building protocols; none: only messages of `[flows.NAME]`."""
 
@@ -210,8 +214,9 @@ class Building(Daqpipe, Shift, Pull, _Choice):
             step += ", adaptive" if self.synchronise == "adaptive" else ""
         if self.pace == "builder":
             step = f"builder-paced, {step}"
-        return {
-            "pull": f"pull building, {self.concurrent_events} concurrent events",
-            "shift": f"linear shifting, {step}",
-            "daqpipe": f"DAQPIPE, {self.credits} credits, {self.parallel_sends} parallel sends",
-        }.get(self.protocol, self.protocol)
+        details = {
+            "pull": f", {self.concurrent_events} concurrent events",
+            "shift": f", {step}",
+            "daqpipe": f", {self.credits} credits, {self.parallel_sends} parallel sends",
+        }
+        return PROTOCOLS[self.protocol].title + details.get(self.protocol, "")
