@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from daqloom.base import lazy
-from daqloom.base.words import printable
+from daqloom.base.words import counted, printable
 from daqloom.cli.app import group
 from daqloom.cli.console import data
 from daqloom.cli.console.columns import print_table
@@ -112,7 +112,7 @@ def inspect_(
         else:
             _print_packets(kind, listed, sums)
         if skipped:
-            count = f"{len(skipped):,} places were" if len(skipped) > 1 else "1 place was"
+            count = counted(len(skipped), "place was", "places were")
             fail(f"{damage} ({count} skipped, {left_out:,} bytes)", FAILED)
         if damage is not None:
             fail(damage, FAILED)

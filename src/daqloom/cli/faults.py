@@ -472,17 +472,19 @@ def _note_omissions(
     odd = {name: number for name, number in logs.lines.items() if number}
     if number := odd.get(MALFORMED):
         note(
-            f"{counted(number, 'line')} {_were(number)} malformed and left out, the first is "
+            f"{counted(number, 'line was', 'lines were')} malformed and left out, the first is "
             f"{logs.first_malformed}"
         )
     if number := odd.get("too long"):
-        note(f"{counted(number, 'line')} {_were(number)} too long and cut")
+        note(f"{counted(number, 'line was', 'lines were')} too long and cut")
     if number := odd.get("clock step"):
         note(f"a clock was set back {counted(number, 'time')}; durations across a step are wrong")
     if number := odd.get(table_log.BARE_DURATION):
-        note(f"{counted(number, 'duration')} without a unit {_were(number)} taken as seconds")
+        what = counted(number, "duration without a unit was", "durations without a unit were")
+        note(f"{what} taken as seconds")
     if number := found.unpaired["unknown port"]:
-        note(f"{counted(number, 'change')} {_were(number)} of ports that the network does not have")
+        what = counted(number, "change was", "changes were")
+        note(f"{what} of ports that the network does not have")
     if number := sum(links.name(each.port) is None for each in logs.counters):
         note(f"counters of {counted(number, 'port')} that the network does not have were left out")
     if logs.changes and not any(each.is_up for each in logs.changes):
@@ -499,7 +501,3 @@ def _note_omissions(
             f"OpenSM reports {counted(number, 'change')} of switches' links without the port; run "
             "it with -D 0x0f to have ports named"
         )
-
-
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from daqloom.base import lazy
 from daqloom.base.output import OutputError
-from daqloom.base.words import printable, reason_of
+from daqloom.base.words import counted, printable, reason_of
 from daqloom.cli.console.terminal import progress
 from daqloom.results.metrics import with_unit
 from daqloom.scenario.errors import ScenarioError
@@ -89,8 +89,7 @@ def _name(file: object) -> str:
 
 def _print_damage(checked: check.Checked) -> None:
     read = f"{checked.packets:,} packets, {with_unit(checked.nbytes, 'B')}"
-    count = f"{checked.fault_count:,} {'faults' if checked.fault_count > 1 else 'fault'}"
-    print(f"{_name(checked.file)}: damaged, {count} in {read}")
+    print(f"{_name(checked.file)}: damaged, {counted(checked.fault_count, 'fault')} in {read}")
     for fault in checked.faults:
         where = f"  byte {fault.offset}"
         if fault.source is not None:
@@ -99,8 +98,8 @@ def _print_damage(checked: check.Checked) -> None:
     if checked.fault_count > len(checked.faults):
         print(f"  and {checked.fault_count - len(checked.faults):,} more")
     if checked.skipped:
-        places = "places" if checked.skipped > 1 else "place"
-        print(f"  skipped {checked.skipped_bytes:,} bytes in {checked.skipped:,} {places}")
+        places = counted(checked.skipped, "place")
+        print(f"  skipped {checked.skipped_bytes:,} bytes in {places}")
 
 
 def print_recording(recording: data_recording.CheckedRecording) -> None:
@@ -110,8 +109,8 @@ def print_recording(recording: data_recording.CheckedRecording) -> None:
         print("no events")
         return
     print(
-        f"{gaps.events:,} events, {recording.span}, of {recording.sources:,} "
-        f"{'sources' if recording.sources > 1 else 'source'}: {recording.mfps:,} MFPs"
+        f"{gaps.events:,} events, {recording.span}, of {counted(recording.sources, 'source')}: "
+        f"{recording.mfps:,} MFPs"
     )
     if not recording.duplicates:
         print("duplicates: none")
@@ -135,7 +134,7 @@ def print_recording(recording: data_recording.CheckedRecording) -> None:
     if recording.unfinished:
         count = len(recording.unfinished)
         print(
-            f"{count:,} unfinished {'files were' if count > 1 else 'file was'} not read: "
+            f"{counted(count, 'unfinished file was', 'unfinished files were')} not read: "
             f"{_name(recording.unfinished[0])}{', …' if count > 1 else ''}"
         )
 
