@@ -8,7 +8,7 @@
 #include "protocol/data/mep.hpp"
 #include "protocol/data/mfp.hpp"
 #include "protocol/data/pattern.hpp"
-#include "systems/shift_system.hpp"
+#include "systems/shift/shift_system.hpp"
 #include "transport/rdma/framing.hpp"
 
 namespace daqloom::bindings {

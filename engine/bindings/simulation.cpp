@@ -11,7 +11,7 @@
 #include "ethernet/report.hpp"
 #include "infiniband/report.hpp"
 #include "sim/histogram.hpp"
-#include "systems/run_driver.hpp"
+#include "systems/run/run_driver.hpp"
 #include "systems/system.hpp"
 #include "transport/report.hpp"
 #include "transport/tcp/sender.hpp"

@@ -17,7 +17,7 @@
 #include "bindings/report.hpp"
 #include "infiniband/network.hpp"
 #include "sim/time_series.hpp"
-#include "systems/run_driver.hpp"
+#include "systems/run/run_driver.hpp"
 #include "systems/system.hpp"
 
 namespace daqloom::bindings {

@@ -12,12 +12,12 @@
 #include "protocol/schedule/daqpipe_rules.hpp"
 #include "protocol/schedule/pull_rules.hpp"
 #include "protocol/schedule/shift_rules.hpp"
-#include "systems/daqpipe_system.hpp"
 #include "systems/flow_system.hpp"
-#include "systems/node_ring.hpp"
-#include "systems/pull_system.hpp"
 #include "systems/recording/recorder.hpp"
-#include "systems/shift_system.hpp"
+#include "systems/requested/daqpipe_system.hpp"
+#include "systems/requested/pull_system.hpp"
+#include "systems/ring/node_ring.hpp"
+#include "systems/shift/shift_system.hpp"
 
 namespace daqloom::bindings {
 

@@ -7,13 +7,13 @@
 
 #include "base/expected_test.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
-#include "systems/daqpipe_system.hpp"
 #include "systems/fabric_parts_test.hpp"
 #include "systems/flow_system.hpp"
 #include "systems/outcome_test.hpp"
-#include "systems/pull_system.hpp"
-#include "systems/run_control_test.hpp"
-#include "systems/shift_system.hpp"
+#include "systems/requested/daqpipe_system.hpp"
+#include "systems/requested/pull_system.hpp"
+#include "systems/run/run_control_test.hpp"
+#include "systems/shift/shift_system.hpp"
 
 namespace daqloom::systems {
 namespace {

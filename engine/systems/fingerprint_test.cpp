@@ -8,10 +8,10 @@
 
 #include "base/expected_test.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
-#include "systems/daqpipe_system.hpp"
 #include "systems/fabric_parts_test.hpp"
 #include "systems/flow_system.hpp"
-#include "systems/shift_system.hpp"
+#include "systems/requested/daqpipe_system.hpp"
+#include "systems/shift/shift_system.hpp"
 
 namespace daqloom::systems {
 namespace {
@@ -166,7 +166,7 @@ std::string print(const System& system) {
 
 class Fingerprint : public ::testing::TestWithParam<OnRecord> {};
 
-/// A hash of every event of a run, in order: see systems/rack_fingerprint_test.cpp, also for what
+/// A hash of every event of a run, in order: see systems/rack/fingerprint_test.cpp, also for what
 /// to do where one differs.
 TEST_P(Fingerprint, IsTheOneOnRecordAndDiffersFromSeedToSeed) {
     std::visit(

@@ -9,11 +9,11 @@
 
 #include "base/failure_test.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
-#include "systems/daqpipe_system.hpp"
 #include "systems/fabric_parts_test.hpp"
 #include "systems/finished_run_test.hpp"
-#include "systems/pull_system.hpp"
-#include "systems/shift_system.hpp"
+#include "systems/requested/daqpipe_system.hpp"
+#include "systems/requested/pull_system.hpp"
+#include "systems/shift/shift_system.hpp"
 
 namespace daqloom::systems {
 namespace {

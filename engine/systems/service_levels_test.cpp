@@ -7,7 +7,7 @@
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/fabric_parts_test.hpp"
 #include "systems/finished_run_test.hpp"
-#include "systems/shift_system.hpp"
+#include "systems/shift/shift_system.hpp"
 #include "transport/rdma/play_test.hpp"
 
 namespace daqloom::systems {

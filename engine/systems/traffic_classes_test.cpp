@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <set>
 #include <variant>
+#include <vector>
 
 #include "infiniband/fabric_by_hand_test.hpp"
 #include "systems/finished_run_test.hpp"
@@ -18,11 +19,10 @@ using ethernet::TrafficClass;
 
 constexpr ethernet::Schedule kStrict{Scheduling::strict, {}};
 
-using Flows = std::vector<Flow>;
-
 /// Messages of service level 1 have class 6.
 FlowSystemConfig on_star(std::uint32_t hosts, const ethernet::Schedule& schedule,
-                         const decltype(SystemConfig::transport)& over, const Flows& flows = {}) {
+                         const decltype(SystemConfig::transport)& over,
+                         const std::vector<Flow>& flows = {}) {
     FlowSystemConfig config;
     config.transport = over;
     config.flows = flows;

@@ -5,9 +5,9 @@
 #include "protocol/units/daqpipe_script_test.hpp"
 #include "protocol/units/pull_script_test.hpp"
 #include "protocol/units/shift_script_test.hpp"
-#include "systems/daqpipe_system.hpp"
-#include "systems/pull_system.hpp"
-#include "systems/shift_system.hpp"
+#include "systems/requested/daqpipe_system.hpp"
+#include "systems/requested/pull_system.hpp"
+#include "systems/shift/shift_system.hpp"
 
 namespace daqloom::systems {
 namespace {

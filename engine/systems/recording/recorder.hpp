@@ -12,8 +12,8 @@
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "ethernet/pcapng.hpp"
-#include "systems/pull_system.hpp"
 #include "systems/recording/timeline.hpp"
+#include "systems/requested/pull_system.hpp"
 #include "transport/tcp_over_ethernet.hpp"
 
 namespace daqloom::systems {

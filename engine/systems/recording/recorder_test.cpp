@@ -11,7 +11,7 @@
 #include <sstream>
 #include <vector>
 
-#include "systems/rack_fixture_test.hpp"
+#include "systems/rack/fixture_test.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/units.hpp"
 #include "network/graph.hpp"
 #include "sim/trace.hpp"
-#include "systems/pull_system.hpp"
+#include "systems/requested/pull_system.hpp"
 #include "transport/tcp_over_ethernet.hpp"
 
 namespace daqloom::systems {

@@ -1,0 +1,41 @@
+// Whatever a small rack is made of: bytes and cells are neither lost nor won.
+#include <gtest/gtest.h>
+
+#include "systems/rack/check_test.hpp"
+
+namespace daqloom::systems {
+namespace {
+
+TEST(RackConservation, HoldsInAnyRackAtAnyTime) {
+    for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+        const RackConfig config = any_small_rack(base::random_bytes(seed, 200, 1));
+        ASSERT_EQ(broken_promise(config, static_cast<int>(seed % 4)), "") << "seed " << seed;
+    }
+}
+
+/// A check that cannot fail proves nothing: the racks above drop, mark, lose and time out.
+TEST(RackConservation, IsTriedOnRacksInWhichThingsGoWrong) {
+    RackReport sum;
+    std::uint64_t timeouts = 0;
+    std::uint64_t waiting = 0;
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+        auto rack = *Rack::make(any_small_rack(base::random_bytes(seed, 200, 1)));
+        rack->run(rack->config().duration);
+        const RackReport report = rack->report();
+        sum.drops += report.drops;
+        sum.marks += report.marks;
+        sum.injected_losses += report.injected_losses;
+        sum.events_built += report.events_built;
+        timeouts += report.tcp.timeouts();
+        waiting += report.events_waiting;
+    }
+    EXPECT_GT(sum.drops, 100U);
+    EXPECT_GT(sum.marks, 100U);
+    EXPECT_GT(sum.injected_losses, 100U);
+    EXPECT_GT(sum.events_built, 100U);
+    EXPECT_GT(timeouts, 20U);
+    EXPECT_GT(waiting, 20U);
+}
+
+}  // namespace
+}  // namespace daqloom::systems

@@ -1,0 +1,284 @@
+#include "systems/requested/daqpipe_system.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace daqloom::systems {
+
+using base::Bytes;
+using base::Time;
+using namespace protocol;
+
+namespace {
+
+constexpr std::uint64_t kMostFragments = std::uint64_t{1} << 28;
+
+FragmentSizes sizes_of(const DaqpipeSystemConfig& config) {
+    return config.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
+}
+
+base::expected<void> validate(const DaqpipeSystemConfig& config) {
+    DAQLOOM_REFUSE_IF(
+        config.readouts.empty() || config.builders.empty() ||
+            config.fragment_bytes.size() != config.readouts.size(),
+        "{} readout units, {} builder units and {} sizes of fragments; expected one of each "
+        "at least, and a size for each readout unit",
+        config.readouts.size(), config.builders.size(), config.fragment_bytes.size());
+    DAQLOOM_REFUSE_IF(
+        std::uint64_t{config.credits} * config.readouts.size() * config.builders.size() >
+            kMostFragments,
+        "DAQPIPE: {} credits for each of {} builder units with {} readout units; "
+        "give fewer, {} fragments under way at most",
+        config.credits, config.builders.size(), config.readouts.size(), kMostFragments);
+    return {};
+}
+
+}  // namespace
+
+protocol::DaqpipeUnitConfig unit_config(const DaqpipeSystemConfig& config) {
+    return {.rules = config,
+            .readouts = static_cast<std::uint32_t>(config.readouts.size()),
+            .builders = static_cast<std::uint32_t>(config.builders.size()),
+            .largest_fragment = protocol::largest_mfp(
+                sizes_of(config), *std::ranges::max_element(config.fragment_bytes)),
+            .seed = config.seed,
+            .reserves = false};
+}
+
+base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
+    const DaqpipeSystemConfig& config) {
+    DAQLOOM_CHECK(validate(config));
+    std::unique_ptr<DaqpipeSystem> system(new DaqpipeSystem(config));
+    DAQLOOM_CHECK(system->build(unit_config(config)));
+    return system;
+}
+
+base::expected<void> DaqpipeSystem::prepare_sources() {
+    for (const ReadoutIndex readout : placement_.readouts.node_of.indices()) {
+        sizes_.push_back(
+            {sizes_of(config_), config_.fragment_bytes[readout.value()],
+             base::RandomStream(config_.seed, fmt::format("fragment {}", readout.value()))});
+    }
+    await_event(Time::zero());
+    return {};
+}
+
+void DaqpipeSystem::begin_all() {
+    for (const std::uint32_t number : config_.is_push ? std::span(placement_.readouts.node_of)
+                                                      : std::span(placement_.builders.node_of)) {
+        keep_slots(number, Time::zero());
+    }
+}
+
+void DaqpipeSystem::on_begin(std::uint32_t number, Time now) {
+    node(number).offered = first_mep_;
+    if (placement_.readouts.unit_on[number] != ReadoutIndex::none()) {
+        feed(number, now);
+    }
+    keep_slots(number, now);
+    end_event_wait(now);
+}
+
+// ---- sources ------------------------------------------------------------------------------------
+
+void DaqpipeSystem::on_source_event(Time now) {
+    ++events_;
+    for (const std::uint32_t number : placement_.readouts.node_of) {
+        if (run_) [[unlikely]] {
+            feed(number, now);
+        } else {
+            World world{*this, number, now};
+            node(number).unit.on_data(now, world);
+        }
+    }
+    event_waits_ = true;
+    end_event_wait(now);
+}
+
+void DaqpipeSystem::feed(std::uint32_t number, Time now) {
+    if (number == kNoNode || !has_unit(number)) {
+        return;
+    }
+    World world{*this, number, now};
+    Node& here = node(number);
+    while (here.offered < events_ && here.unit.wants_data()) {
+        ++here.offered;
+        here.unit.on_data(now, world);
+    }
+}
+
+base::Bytes DaqpipeSystem::fragment_of(std::uint32_t number, EventId event) {
+    if (run_ && in_run(event) >= node(number).offered) {
+        return 0;
+    }
+    return sizes_[readouts_in_run_.unit_on[number]].next();
+}
+
+void DaqpipeSystem::end_event_wait(Time now) {
+    if (event_waits_ && manager() != nullptr && manager()->backlog() == 0) {
+        event_waits_ = false;
+        await_event(now);
+    }
+}
+
+/// The next event waits for its time, and until the manager has none left without a builder unit.
+void DaqpipeSystem::await_event(Time now) {
+    const Time due = config_.event_interval * static_cast<std::int64_t>(events_);
+    nodes().events().push({std::max(now, due), kEvent, 0});
+}
+
+void DaqpipeSystem::await_slot(std::uint32_t number, Time now) {
+    const Time begin = config_.slot * static_cast<std::int64_t>(node(number).next_slot);
+    push(std::max(now, nodes().clock(number).global(begin)), kSlot, number, number);
+}
+
+// ---- time slots and consumers -------------------------------------------------------------------
+
+/// Begins a time slot, by the clock of the unit.
+void DaqpipeSystem::keep_slots(std::uint32_t number, Time now) {
+    if (node(number).unit.keeps_slots()) {
+        const Time local = nodes().clock(number).local(now);
+        node(number).next_slot =
+            static_cast<std::uint64_t>(std::max<std::int64_t>(local.ps / config_.slot.ps, 0));
+        await_slot(number, now);
+        ++clocks_;
+    }
+}
+
+void DaqpipeSystem::on_event(const sim::Event& event) {
+    switch (event.kind) {
+        case kEvent:
+            on_source_event(event.at);
+            break;
+        case kSlot: {
+            World world{*this, event.index, event.at};
+            node(event.index).unit.on_slot(node(event.index).next_slot++, event.at, world);
+            await_slot(event.index, event.at);
+            break;
+        }
+        case kProcessed: {
+            const InProcess built = in_process_[event.index];
+            in_process_.release(event.index);
+            World world{*this, built.node, event.at};
+            node(built.node).unit.on_consumed(built.event, event.at, world);
+            break;
+        }
+        default:
+            RequestedSystem::on_event(event);
+    }
+}
+
+void DaqpipeSystem::forget(std::uint32_t kind, std::uint32_t index) {
+    if (kind == kProcessed) {
+        in_process_.release(index);
+    }
+}
+
+void DaqpipeSystem::on_written(const Message& message, Time now) {
+    ++counted_.fragments_written;
+    counted_.bytes_written += message.bytes;
+    World world{*this, message.from, now};
+    node(message.from)
+        .unit.on_write_done(EventId{message.content.number},
+                            placement_.builders.unit_on[message.to], world);
+    report_input(message.from, now);
+}
+
+void DaqpipeSystem::on_built(std::uint32_t number, EventId event, const EventRecord& record,
+                             Time now) {
+    if (recording_) {
+        recorded_.push_back({EventId{in_run(event)}, builder_on(number), record.assigned, now});
+    }
+    counted_.bytes_built += record.collected;
+    push(now + config_.processing.draw(processing_), kProcessed, in_process_.put({number, event}),
+         number);
+}
+
+// ---- counts -------------------------------------------------------------------------------------
+
+void DaqpipeSystem::on_counting() {
+    if (config_.warmup > Time::zero()) {  // without a warm-up, all counts from the first instant on
+        before_ = sums();
+    }
+}
+
+bool DaqpipeSystem::stalled() const {
+    if (run_) {
+        return false;
+    }
+    const std::size_t clocks = clocks_ + flows().awaited() + (event_waits_ ? 0 : 1) +
+                               (is_warm() ? 0 : 1) + transport().idle_events();
+    const bool awaits_message =
+        nodes().messages_under_way() > 0 || (clocks_ == 0 && events_not_built() > 0);
+    return awaits_message && nodes().events().size() == clocks;
+}
+
+std::uint64_t DaqpipeSystem::events_not_built() const {
+    std::uint64_t all = 0;
+    each_under_way([&](std::uint64_t, const EventRecord&) { ++all; });
+    return all;
+}
+
+std::vector<DaqpipeSystem::Assigned> DaqpipeSystem::events_under_way() const {
+    std::vector<Assigned> all;
+    each_under_way([&](std::uint64_t number, const EventRecord& record) {
+        all.push_back({EventId{number}, record.builder, record.assigned, record.collected});
+    });
+    return all;
+}
+
+DaqpipeReport DaqpipeSystem::sums() const {
+    DaqpipeReport all = counted_;
+    all.window = now();
+    all.processor = nodes().processor_used();
+    all.control_messages = nodes().control_messages();
+    all.unexpected += refused_;
+    for (std::uint32_t number = 0; number < placement_.hosts.size(); ++number) {
+        if (has_unit(number)) {
+            add(node(number).unit, all);
+        }
+    }
+    return all;
+}
+
+void DaqpipeSystem::add(const DaqpipeUnit& unit, DaqpipeReport& sums) const {
+    sums.unexpected += unit.unexpected_messages();
+    if (const auto* builder = unit.builder()) {
+        const DaqpipeBuilder::Counters& counted = builder->counters();
+        const Delivered events = delivered(counted);
+        sums.events_built += events.built;
+        sums.events_incomplete += events.incomplete;
+        sums.unexpected +=
+            counted.unexpected_fragments + counted.unexpected_processed + counted.unexpected_slots;
+    }
+    if (const auto* readout = unit.readout()) {
+        const DaqpipeReadout::Counters& counted = readout->counters();
+        sums.unexpected += counted.unexpected_completions + counted.unexpected_slots;
+    }
+}
+
+DaqpipeReport DaqpipeSystem::report() const {
+    DaqpipeReport after = base::since(sums(), before_);
+    after.events_under_way = events_not_built();
+    return after;
+}
+
+base::expected<void> DaqpipeSystem::check_own_books() const {
+    using Builder = RequestingBuilder::Counters;
+    using Readout = DaqpipeReadout::Counters;
+    Bytes collecting = 0;
+    each_under_way(
+        [&](std::uint64_t, const EventRecord& record) { collecting += record.collected; });
+    const std::uint64_t taken = sum(&DaqpipeUnit::builder, &Builder::fragment_bytes);
+    return balance({{"requests", sum(&DaqpipeUnit::builder, &Builder::requests),
+                     sum(&DaqpipeUnit::readout, &Readout::requests), under_way(Kind::request)},
+                    {"bytes", sum(&DaqpipeUnit::readout, &Readout::fragment_bytes), taken,
+                     static_cast<std::uint64_t>(bytes_under_way_)},
+                    {"collected bytes", taken, static_cast<std::uint64_t>(counted_.bytes_built),
+                     static_cast<std::uint64_t>(collecting)}});
+}
+
+}  // namespace daqloom::systems

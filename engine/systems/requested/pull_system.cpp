@@ -1,0 +1,171 @@
+#include "systems/requested/pull_system.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace daqloom::systems {
+
+using base::Bytes;
+using base::Time;
+using namespace protocol;
+
+namespace {
+
+constexpr Bytes kLargestMessage = Bytes{1} << 40;
+
+base::expected<void> fails(const char* why) { return base::failure(std::string(why)); }
+
+bool within(Time value, Time highest) { return value >= Time::zero() && value <= highest; }
+
+base::expected<void> check_share(const PullSystemConfig& config) {
+    if (config.share.empty()) {
+        return {};
+    }
+    bool positive = config.share.size() == config.readouts.size();
+    double sum = 0;
+    for (const double share : config.share) {
+        positive = positive && share > 0;
+        sum += share;
+    }
+    return positive && std::isfinite(sum)
+               ? base::expected<void>{}
+               : fails(
+                     "shares of the event are given for each readout unit or for none, above "
+                     "zero");
+}
+
+base::expected<void> validate(const PullSystemConfig& config) {
+    if (config.readouts.empty() || config.builders.empty()) {
+        return fails("pull building needs one readout unit and one builder unit at least");
+    }
+    if (config.request_size < 1 || config.request_size > kLargestMessage) {
+        return fails("a request has 1 B to 1 TiB");
+    }
+    if (!within(config.readout_cost_per_message, base::seconds(100)) ||
+        !within(config.builder_cost_per_message, base::seconds(100))) {
+        return fails("a message costs its host 0 to 100 s");
+    }
+    return check_share(config);
+}
+
+}  // namespace
+
+protocol::PullUnitConfig unit_config(const PullSystemConfig& config) {
+    return {.rules = config,
+            .readouts = static_cast<std::uint32_t>(config.readouts.size()),
+            .builders = static_cast<std::uint32_t>(config.builders.size()),
+            .seed = config.seed,
+            .reserves = false};
+}
+
+base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemConfig& config) {
+    DAQLOOM_CHECK(validate(config));
+    DAQLOOM_TRY(sizes, protocol::EventSizes::make(config.event_size,
+                                                  base::RandomStream(config.seed, "sizes")));
+    std::unique_ptr<PullSystem> system(new PullSystem(config, std::move(sizes)));
+    DAQLOOM_CHECK(system->build(unit_config(config)));
+    return system;
+}
+
+PullSystem::PullSystem(const PullSystemConfig& config, protocol::EventSizes sizes)
+    : RequestedSystem(config_),
+      config_(config),
+      sizes_(std::move(sizes)),
+      shares_(static_cast<std::uint32_t>(config.readouts.size()), config.share) {}
+
+base::expected<void> PullSystem::prepare_sources() {
+    for (const std::uint32_t number : placement_.readouts.node_of) {
+        nodes().set_message_cost(number, config_.readout_cost_per_message);
+    }
+    for (const std::uint32_t number : placement_.builders.node_of) {
+        nodes().set_message_cost(number, config_.builder_cost_per_message);
+    }
+    return {};
+}
+
+/// Events that came between epochs, or were not assigned in the last one, are there at once.
+void PullSystem::on_begin(std::uint32_t number, Time now) {
+    node(number).unit.skip_arrivals(first_mep_);
+    settle(number, now);
+}
+
+void PullSystem::on_retire(const PullUnit& unit) {
+    if (const EventManager* manager = unit.manager()) {
+        before_.events += manager->counters().events - manager->backlog();
+        before_.assigned += manager->counters().assigned;
+    }
+}
+
+/// Sources deliver the fragments of an event when it is assigned, together with those of all events
+/// before.
+void PullSystem::on_request(std::uint32_t number, EventId event, Time now) {
+    PullUnit& unit = node(number).unit;
+    World world{*this, number, now};
+    while (unit.taken() <= static_cast<std::uint64_t>(event) && unit.wants_data()) {
+        unit.on_data(now, world);
+    }
+}
+
+/// Returns 0 if the builder unit stopped waiting for the event, or got it without this fragment.
+base::Bytes PullSystem::fragment_of(std::uint32_t number, EventId event) {
+    if (run_) [[unlikely]] {
+        const bool is_taken = static_cast<std::uint64_t>(event) < node(number).unit.taken();
+        return is_taken && is_recorded(event)
+                   ? shares_.fragment(record(event).size, readouts_in_run_.unit_on[number])
+                   : 0;
+    }
+    return shares_.fragment(record(event).size, ReadoutIndex(number));
+}
+
+/// Starts the processing of a built event.
+void PullSystem::on_built(std::uint32_t number, EventId event, const EventRecord& record,
+                          Time now) {
+    ++built_;
+    if (is_warm()) {
+        bytes_built_ += run_ ? record.collected : record.size;
+        // Bin width as of the occupancy: the counted time divided by the number of bins, rounded
+        // up.
+        const std::int64_t width =
+            ((config_.duration - config_.warmup).ps + config_.bins - 1) / config_.bins;
+        BuiltBin& bin = built_bins_[static_cast<std::size_t>((now - config_.warmup).ps / width)];
+        ++bin.events;
+        bin.latency += now - record.assigned;
+    }
+    if (observer_ != nullptr) {
+        observer_->on_built(EventId{in_run(event)}, builder_on(number), record.assigned, now);
+    }
+    follow_with({.is_message = false, .to = number, .event = event});
+}
+
+void PullSystem::on_counting() {
+    arrived_cold_ = managed().events;
+    built_cold_ = built_;
+    incomplete_cold_ = incomplete_in_run();
+    built_bins_.resize(config_.bins);
+}
+
+PullSystem::Managed PullSystem::managed() const {
+    if (const EventManager* now = manager()) {
+        return {before_.events + now->counters().events,
+                before_.assigned + now->counters().assigned};
+    }
+    return before_;
+}
+
+PullReport PullSystem::report() const {
+    PullReport report;
+    report.events_in_flight = managed().assigned - built_ - unbuilt_;
+    report.events_waiting = manager() == nullptr ? 0 : manager()->backlog();
+    if (is_warm()) {
+        report.window = now() - config_.warmup;
+        report.events_incomplete = incomplete_in_run() - incomplete_cold_;
+        report.events_built = built_ - built_cold_ - report.events_incomplete;
+        report.events_arrived = managed().events - arrived_cold_;
+        report.bytes_built = bytes_built_;
+    }
+    return report;
+}
+
+}  // namespace daqloom::systems
