@@ -1,4 +1,4 @@
-// Any building over any network: what each protocol has to do gets done, whatever carries it.
+// Each protocol over each network: all MEPs, events and messages that can be built or sent are.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 using base::Time;
 
-/// A tree of three leaves with four hosts each, and two spines.
+/// Hosts of a tree of three leaves, with four hosts each, and two spines.
 constexpr std::uint32_t kHosts = 12;
 constexpr base::Bytes kTreeFragment = 20'000;
 
@@ -65,8 +65,8 @@ ethernet::NetworkConfig lossy_tree(std::uint32_t packets) {
     return config;
 }
 
-/// Data and control messages in classes of their own, in hosts and switches, over links of which
-/// one gets another rate and one is held for a while.
+/// Gives data and control messages separate classes in hosts and switches. One link changes its
+/// rate and one is held for a while.
 void set_classes(SystemConfig& config) {
     using What = ethernet::LinkChange::What;
     ethernet::NetworkConfig tree = ethernet_tree();
@@ -87,12 +87,12 @@ void set_classes(SystemConfig& config) {
     config.network = tree;
 }
 
-/// Host 0 is cut off for a while, and a leaf from a spine, which then drops what waits.
+/// A tree in which host 0 is cut off for a while, and a leaf from a spine, which then drops frames.
 ethernet::NetworkConfig failing_tree() {
     using What = ethernet::LinkChange::What;
     ethernet::NetworkConfig tree = ethernet_tree();
     for (network::Cable& cable : tree.cables) {
-        cable.delay = base::microseconds(10);  // so that there is something on the wires
+        cable.delay = base::microseconds(10);  // so that packets are on the wires
     }
     for (const std::uint32_t link : {0U, 1U, 8U, 9U}) {
         tree.changes.push_back(
@@ -125,7 +125,7 @@ infiniband::FabricConfig failing_fabric() {
     return fabric;
 }
 
-/// The cable from leaf 0 to spine 0, number 4, is down for good; all hosts are reached by spine 1.
+/// Breaks the cable from leaf 0 to spine 0, number 4, for good; spine 1 reaches all hosts.
 template <class Config>
 Config rerouted(Config config) {
     std::erase_if(config.changes, [](const auto& change) {
@@ -189,8 +189,7 @@ void add_flows(SystemConfig& config) {
 /// Whether there are flows beside event building.
 enum class Flows : std::uint8_t { none, beside };
 
-/// Plays a system, with flows beside event building or not, in which so many events of so many
-/// bytes can be built.
+/// Plays a system that can build `events` events of `event` bytes, with flows or without.
 template <class System, class Config>
 Outcome play(Config config, Flows flows, std::uint64_t events, base::Bytes event) {
     config.duration = base::milliseconds(100);
@@ -213,7 +212,7 @@ Outcome play(Config config, Flows flows, std::uint64_t events, base::Bytes event
     return outcome;
 }
 
-/// Events from eight readout units to one of four builder units.
+/// Pull building with eight readout units and four builder units.
 PullSystemConfig pull_on(const NamedNetwork& network) {
     PullSystemConfig config;
     network.set(config);
@@ -241,7 +240,7 @@ DaqpipeSystemConfig daqpipe_on(const NamedNetwork& network) {
     return config;
 }
 
-/// Forty events.
+/// Plays pull building of forty events.
 Outcome pull(const NamedNetwork& network, Flows flows) {
     PullSystemConfig config = pull_on(network);
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::trace;
@@ -251,20 +250,20 @@ Outcome pull(const NamedNetwork& network, Flows flows) {
     return play<PullSystem>(config, flows, 40, 8 * kTreeFragment);
 }
 
-/// Streams have room for two rounds, and nothing is ever acknowledged: of each round, every builder
-/// unit has a MEP.
+/// Plays linear shifting. Streams have room for two rounds and MFPs are never acknowledged, so that
+/// every builder unit builds a MEP of each round.
 Outcome shift(const NamedNetwork& network, Flows flows,
               protocol::Pace pace = protocol::Pace::schedule) {
     ShiftSystemConfig config = shift_on(network);
     config.pace = pace;
-    if (pace == protocol::Pace::builder) {  // those of a leaf wait for each other only
+    if (pace == protocol::Pace::builder) {  // only units of the same leaf wait for each other
         config.barrier_groups = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
     }
     config.source_acknowledge.mean = base::seconds(10);
     return play<ShiftSystem>(config, flows, 2 * kHosts, kHosts * kTreeFragment);
 }
 
-/// Events are never processed: every builder unit builds as many as it has credits.
+/// Plays DAQPIPE. Events are never consumed: every builder unit builds as many as it has credits.
 Outcome daqpipe(const NamedNetwork& network, bool is_push, Flows flows) {
     DaqpipeSystemConfig config = daqpipe_on(network);
     config.is_push = is_push;
@@ -308,7 +307,7 @@ std::string name_of_cell(
     return fmt::format("{}{}", building.name, network.name);
 }
 
-/// All of it arrives, and no write is given up.
+/// Expects that all data arrive and no write is given up.
 void expect_done(const Outcome& outcome) {
     EXPECT_EQ(outcome.broken, "");
     EXPECT_EQ(outcome.done, outcome.to_do);
@@ -370,8 +369,7 @@ INSTANTIATE_TEST_SUITE_P(, LinksThatFail,
                                             ::testing::ValuesIn(kFailing)),
                          &name_of_cell);
 
-/// One of the nodes is killed; the others build on, and every event has one fate: from then on this
-/// one.
+/// Kills one of the nodes and expects that the others build on. Each event of the run has one fate.
 template <class System, class Config>
 void expect_to_build_without_one(Config config, std::int64_t RunDriver::Accounts::*fate) {
     control(config, base::microseconds(200));

@@ -1,4 +1,4 @@
-// For tests and benchmarks: the parts of a system with RDMA over InfiniBand.
+// Parts of a system with RDMA over InfiniBand, for tests and benchmarks.
 #pragma once
 
 #include "infiniband/fabric_by_hand_test.hpp"

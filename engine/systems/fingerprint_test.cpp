@@ -1,4 +1,4 @@
-// Same seed, same run: the fingerprints on record of small systems, each with another feature.
+// Recorded fingerprints of small systems, each with another feature: a seed fixes a run.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using Kind = DelayDistribution::Kind;
 
 constexpr base::Bytes kMfpOnRecord = 16 * 4096;
 
-/// Nodes whose processors, adapters and clocks take their time.
+/// Gives nodes costs of messages, latencies of adapters and imperfect clocks.
 template <class Config>
 Config nodes_on(const FabricConfig& fabric) {
     Config config;
@@ -41,7 +41,7 @@ Config nodes_on(const FabricConfig& fabric) {
 
 // ---- linear shifting ----------------------------------------------------------------------------
 
-/// A system, with the fingerprint of its run.
+/// A system and the recorded fingerprint of its run.
 struct OnRecord {
     const char* name;
     const char* fingerprint;
@@ -52,7 +52,7 @@ struct OnRecord {
     }
 };
 
-/// A configuration as changed by one feature.
+/// A record of a configuration that differs by one feature.
 template <class Config, class Change>
 OnRecord changed(const char* name, const char* fingerprint, Config config, Change change) {
     change(config);
@@ -78,8 +78,8 @@ OnRecord barrier(const char* name, const char* fingerprint, ShiftBarrier barrier
     return shift(name, fingerprint, [=](ShiftSystemConfig& config) { config.barrier = barrier; });
 }
 
-/// A fabric as dumps describe it: a host without a unit, a cable of a lower rate, cables of
-/// different length, switches of different size, routes that no rule gives.
+/// An irregular fabric, as dumps describe them: a host without a unit, a cable of a lower rate,
+/// cables and switches of different sizes, routes that follow no rule.
 FabricConfig as_found() {
     FabricConfig fabric;
     fabric.hosts = 6;
@@ -166,8 +166,8 @@ std::string print(const System& system) {
 
 class Fingerprint : public ::testing::TestWithParam<OnRecord> {};
 
-/// A hash of every event of a run, in order: see systems/rack/fingerprint_test.cpp, also for what
-/// to do where one differs.
+/// Fingerprints hash every event of a run, in order. systems/rack/fingerprint_test.cpp states what
+/// to do if one differs.
 TEST_P(Fingerprint, IsTheOneOnRecordAndDiffersFromSeedToSeed) {
     std::visit(
         [](auto config) {
@@ -191,8 +191,7 @@ TEST_P(Fingerprint, IsTheSameWhenARunPausesOnItsWay) {
         GetParam().config);
 }
 
-/// Cards that fill faster than a spike of their acknowledge lasts, and buffers of hosts that
-/// fill.
+/// Cards and host buffers that run full: a card fills before a spike of its acknowledgement ends.
 const OnRecord kWithCards =
     shift("ShiftWithCards", "b8fa605b258e1415", [](ShiftSystemConfig& config) {
         config.mfp_interval = base::microseconds(5);
@@ -204,7 +203,7 @@ const OnRecord kWithCards =
         config.source_acknowledge = {Kind::exponential, base::microseconds(10), {}};
     });
 const OnRecord kFlows{"Flows", "8b980c3c714ef828", flows()};
-/// A packet that waits for long is discarded and sent again: after a NAK, or a timeout.
+/// Packets that wait too long are discarded, and sent again after a NAK or a timeout.
 const OnRecord kWithRetries =
     changed("FlowsWithRetries", "5cc0da27b7866156", flows(), [](FlowSystemConfig& config) {
         fabric_of(config).head_of_queue_lifetime = base::nanoseconds(700);
@@ -291,7 +290,7 @@ const OnRecord kOnRecord[] = {
     {"DaqpipePull", "9f8b2795cf5a729e", daqpipe()},
     changed("DaqpipePush", "13de1e35029822f4", daqpipe(),
             [](DaqpipeSystemConfig& config) { config.is_push = true; }),
-    // In time slots, and no event before its time.
+    // DAQPIPE in time slots, with events at fixed times.
     changed("DaqpipeInTimeSlots", "b7e3419afbc7e03f", daqpipe(),
             [](DaqpipeSystemConfig& config) {
                 config.slot = base::microseconds(7);
@@ -306,7 +305,7 @@ const OnRecord kOnRecord[] = {
 INSTANTIATE_TEST_SUITE_P(Of, Fingerprint, ::testing::ValuesIn(kOnRecord),
                          [](const auto& system) { return system.param.name; });
 
-/// A feature that a system is named after shows in its run.
+/// The feature that gives a system its name must have an effect on its run.
 TEST(Fingerprints, AreTakenOfRunsInWhichALotHappens) {
     for (const OnRecord& each : kOnRecord) {
         if (const auto* shift = std::get_if<ShiftSystemConfig>(&each.config)) {

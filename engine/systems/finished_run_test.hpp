@@ -1,4 +1,4 @@
-// A system that is played to the end of its run, or for a while, for tests.
+// Runs of a system for tests, to its end or to a given time.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace daqloom::systems {
 
-/// Runs until then, after `prepare(system)`. Throws what is not simulated, or broken.
+/// Runs a system until `until`, after `prepare(system)`. Throws if its configuration is refused or
+/// a conservation law is broken.
 template <class System, class Config, class Prepare>
 std::unique_ptr<System> play(Config config, base::Time until, Prepare prepare) {
     config.duration = std::max(config.duration, until);

@@ -10,7 +10,7 @@
 
 namespace daqloom::systems {
 
-/// A node for each of `flow_hosts`, in their order.
+/// Configuration of flows alone: one node for each of `flow_hosts`, in order.
 using FlowSystemConfig = SystemConfig;
 
 /// Counts after the warm-up.
@@ -33,9 +33,9 @@ class FlowSystem final : public SystemOf<NoContent> {
     [[nodiscard]] const sim::Histogram& write_latency() const override {
         return nodes().flow_write_latency();
     }
-    /// A deadlock: only clock events are left, and messages are not complete.
+    /// Whether the run is deadlocked: messages are incomplete, and only clock events are left.
     [[nodiscard]] bool stalled() const override;
-    /// Books of packets and credits, and of messages.
+    /// Checks the conservation of packets, credits and messages.
     [[nodiscard]] base::expected<void> check_conservation() const { return check_books(); }
 
   private:

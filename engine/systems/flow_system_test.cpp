@@ -53,8 +53,8 @@ double rate(const FlowSystem& system, std::size_t of) {  // bytes per ps
            static_cast<double>(system.report().window.ps);
 }
 
-/// Through an idle star, from the first bit sent to the last one received: all of it on the wire,
-/// and the head of its last packet once more for the switch.
+/// Time through an idle star, from the first bit sent to the last bit received: the whole message
+/// on the wire, and the head of its last packet a second time for the switch.
 Time way(const FlowSystemConfig& config, Bytes wire, Bytes last_packet) {
     return fabric_of(config).cables[0].delay * 2 + fabric_of(config).switch_latency +
            kByteAt100Gbps * (wire + std::min<Bytes>(last_packet, 64));
@@ -85,9 +85,9 @@ TEST(Flows, ReachThePayloadRateThatHeadersLeaveAndShareItEqually) {
         }
         const auto system = play(config, base::milliseconds(2));
         for (std::uint32_t host = 0; host < senders; ++host) {
-            // A message more or less of some 360.
+            // Tolerance: one message of some 360.
             EXPECT_NEAR(rate(*system, host) * kByteAt100Gbps.ps, all / senders, 1.0 / 360);
-            // The load of both beyond that rate waits for credits, half of the time each.
+            // Offered load beyond that rate waits for credits: each sender half of the time.
             const OutputCounters& counters = network_under(*system).counters(end_at(host, 1));
             EXPECT_NEAR(counters.wait_credits.seconds(), senders == 2 ? 1e-3 : 0, 0.02e-3);
             EXPECT_EQ(counters.wait_crossbar.ps, 0);
@@ -107,7 +107,7 @@ TEST(Flows, OneOutstandingWriteHasARoundTripOfItsOwn) {
         const Time period =
             system->flows().arrivals()[i].posted - system->flows().arrivals()[i - 1].posted;
         EXPECT_GE(period.ps, trip.ps);
-        // The acknowledge may go behind a credit update.
+        // The acknowledgement may wait for a credit update.
         EXPECT_LE(period.ps, trip.ps + 2 * 8 * kByteAt100Gbps.ps);
     }
 }
@@ -122,22 +122,23 @@ TEST(Flows, MoreOutstandingWritesAreAsMuchFasterUntilTheWireIsFull) {
     const double one = at(1);
     EXPECT_NEAR(at(2), 2 * one, 0.02 * one);
     EXPECT_NEAR(at(8), 8 * one, 0.08 * one);
-    // Each is acknowledged, and the receiver's credit update for that takes 8 B of the wire.
+    // Each message is acknowledged; the credit update for the acknowledgement takes 8 B of the
+    // wire.
     EXPECT_NEAR(at(256) * kByteAt100Gbps.ps, 256.0 / static_cast<double>(wire_bytes(bytes) + 8),
                 0.01);
 }
 
 TEST(Flows, AProcessorThatIsSlowerThanTheNetworkDeliversOneMessageAfterAnother) {
-    // Senders know of most messages long before: an acknowledge does not wait for the processor.
+    // Acknowledgements do not wait for the processor: senders get them long before.
     for (const bool acknowledge : {true, false}) {
         FlowSystemConfig config = on(star(3), {flow(0, 2, 64), flow(1, 2, 64)});
         rdma_of(config).acknowledge = acknowledge;
         config.message_cost = base::microseconds(1);
         const auto system = play(config, base::microseconds(100));
-        // The first takes its cost at the sender, its way, and its cost at the receiver.
+        // First message: its cost at the sender, its path, its cost at the receiver.
         const Time first = config.message_cost * 2 + way(config, wire_bytes(64), wire_bytes(64));
         EXPECT_EQ(system->flows().arrivals().front().arrived.ps, first.ps);
-        EXPECT_EQ(system->flows().arrivals().size(), 98U);  // one more in each of 97 us
+        EXPECT_EQ(system->flows().arrivals().size(), 98U);  // one more every 97 us
     }
 }
 
@@ -189,7 +190,7 @@ TEST(Flows, ASmallUniformLoadIsDelivered) {
         0.2 * 16 * 500e6 / (static_cast<double>(wire_bytes(256)) * kByteAt100Gbps.ps);
     const auto found = static_cast<double>(system->flows().counted()[0].messages);
     EXPECT_NEAR(found, mean, 5 * std::sqrt(mean));
-    // Every host sends as much as any other, and to others than its neighbours.
+    // All hosts send the same amount, and not only to their neighbours.
     std::vector<double> sent(16);
     for (const auto& each : system->flows().arrivals()) {
         ++sent[each.source];

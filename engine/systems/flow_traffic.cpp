@@ -123,7 +123,7 @@ std::vector<double> FlowTraffic::intervals_ps(const Flow& flow, const network::G
     return of_place;
 }
 
-/// Posts the messages that are due, as long as there is room.
+/// Posts the due messages of a sender while fewer than `outstanding` of them await completion.
 void FlowTraffic::supply(std::uint32_t index, Time now, Carrier& carrier) {
     Sender& sender = senders_[index];
     const Flow& flow = config_.flows[sender.flow];
@@ -163,7 +163,7 @@ void FlowTraffic::post(std::uint32_t index, Time now, Carrier& carrier) {
     set_due(sender);
 }
 
-/// Sets the time of the next message. Even intervals are summed up before they are rounded.
+/// Sets the time of the next message. Rounding errors of regular intervals do not add up.
 void FlowTraffic::set_due(Sender& sender) const {
     const Flow& flow = config_.flows[sender.flow];
     sender.offset_ps = flow.is_poissonian
@@ -233,7 +233,7 @@ base::expected<void> FlowTraffic::check_conservation() const {
     for (const FlowCount& count : counted_) {
         arrived += count.messages + count.lost;
     }
-    // A sender may have the completion before or after the receiver's processor has the message.
+    // A message may complete at the sender before or after it arrives at the receiver.
     const std::uint64_t here = under_way_.in_use();
     const bool balanced = arrived <= posted_ && here >= posted_ - std::min(arrived, completed_) &&
                           here <= 2 * posted_ - arrived - completed_;

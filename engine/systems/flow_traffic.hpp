@@ -1,8 +1,8 @@
-// Flows: messages that follow no event building, as load generators and benchmarks of networks post
-// them. They live on the nodes of any system, beside its units or alone.
+// Flows: messages without event building, as load generators and network benchmarks post them.
+// Flows run on the nodes of any system, with or without units.
 //
-// A source of a flow posts its messages one by one when they are due, if fewer than `outstanding`
-// of them await completion; otherwise it posts the next when one completes.
+// A source of a flow posts each message when it is due. While `outstanding` messages of the source
+// await completion, the next message is postponed until one of them completes.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 namespace daqloom::systems {
 
 struct Flow {
-    /// Destination of a flow: another host of flows, drawn anew for each message.
+    /// Random destination: for each message, one of the other hosts in `flow_hosts`.
     static constexpr std::uint32_t kAnyOther = ~std::uint32_t{0};
 
     DAQLOOM_FIELDS(
@@ -50,7 +50,7 @@ struct FlowsConfig {
                    (std::vector<Flow>, flows, "Flows."))
 };
 
-/// Counts of a flow, all its sources together.
+/// Counts of a flow, summed over its sources.
 struct FlowCount {
     DAQLOOM_FIELDS(FlowCount, (std::uint64_t, messages, "Messages that have arrived."),
                    (base::Bytes, bytes, "Bytes of their payload."),
@@ -75,7 +75,7 @@ class FlowTraffic {
         bool is_datagram = false;
         std::uint32_t number = 0;  ///< place among the messages under way
     };
-    /// The system whose nodes these are.
+    /// Interface of the system that carries the messages between its nodes.
     class Carrier {
       public:
         virtual ~Carrier() = default;
@@ -88,9 +88,9 @@ class FlowTraffic {
                                             const network::Graph& graph,
                                             const transport::Transport& transport);
 
-    /// Starts all flows, at the first instant.
+    /// Starts all flows at time zero.
     void start(Carrier& carrier);
-    /// Starts the counting.
+    /// Starts counting, at the end of the warm-up.
     void begin_counting();
 
     void on_due(std::uint32_t sender, base::Time now, Carrier& carrier);
@@ -110,7 +110,7 @@ class FlowTraffic {
     /// Checks that each message has arrived, is lost or is under way.
     [[nodiscard]] base::expected<void> check_conservation() const;
 
-    /// Keeps the messages that arrive from now on.
+    /// Records the messages that arrive from now on.
     void record_messages() { recording_ = true; }
     [[nodiscard]] const std::vector<Arrival>& arrivals() const { return recorded_; }
 
@@ -129,7 +129,7 @@ class FlowTraffic {
     };
     struct UnderWay {
         std::uint32_t sender = 0;
-        std::uint8_t ends = 2;  ///< ends still to come: arrival, and completion at the sender
+        std::uint8_t ends = 2;  ///< pending: arrival at the receiver, completion at the sender
         base::Time posted;
     };
 

@@ -1,4 +1,4 @@
-// Flows beside event building: they share what both use, and nothing else.
+// Flows during event building: the two share links and processors, and nothing else.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -41,7 +41,7 @@ Config on(Technology technology) {
     return config;
 }
 
-/// Between hosts 0 to 2, of which host 2 builds; an event every 0.4 ms, four times what one takes.
+/// Pull building on hosts 0 to 2, host 2 builds. An event comes every 0.4 ms and takes 0.1 ms.
 PullSystemConfig pull(Technology technology) {
     auto config = on<PullSystemConfig>(technology);
     config.readouts = {NodeIndex(0)};
@@ -69,7 +69,7 @@ DaqpipeSystemConfig daqpipe(Technology technology) {
     return config;
 }
 
-/// From one host to another, for half of the time of its link.
+/// Adds a flow from one host to another that takes half of the time of its link.
 template <class Config>
 Config with_flow(Config config, std::uint32_t from, std::uint32_t to) {
     Flow flow;
@@ -83,14 +83,14 @@ Config with_flow(Config config, std::uint32_t from, std::uint32_t to) {
     return config;
 }
 
-/// Bytes that the flow may have carried less than half a link, in its headers and at the end.
+/// Expects half a link's bytes of the flow, less its headers and the messages in flight.
 void expect_half_a_link(const FlowTraffic& flows, Time duration) {
     const auto link = static_cast<double>(duration.ps) / static_cast<double>(kByteAt100Gbps.ps);
     EXPECT_NEAR(static_cast<double>(flows.counted()[0].bytes), 0.5 * link, 0.02 * link);
     EXPECT_GT(flows.latency(0).count(), 0U);
 }
 
-/// Longer by this share of the time that a fragment takes on the link.
+/// Expects that a flow makes events longer, by `share` of the time of a fragment on the link.
 void expect_longer(const PullSystemConfig& config, double share, bool is_datagram = false) {
     const auto alone = play<PullSystem>(config);
     PullSystemConfig both = with_flow(config, 1, 2);
@@ -106,15 +106,15 @@ void expect_longer(const PullSystemConfig& config, double share, bool is_datagra
 }
 
 TEST(FlowsBeside, OnTheLinkOfABuilderUnitTakeItsHalf) {
-    // The switch takes a fragment in as fast as it comes; by its end, half as much of the flow has
-    // come, and leaves before it.
+    // The switch receives a fragment at full rate. Meanwhile half as many bytes of the flow arrive
+    // and leave before the fragment's end.
     expect_longer(pull(Technology::ethernet), 0.5);
     expect_longer(pull(Technology::ethernet), 0.5, true);
-    // Credits let a fragment in as fast as it leaves, at the half rate that is left to it.
+    // Credits admit a fragment at the rate at which it leaves: the half rate that the flow leaves.
     expect_longer(pull(Technology::infiniband), 1);
 }
 
-/// All that a report has counted.
+/// All counts of a report.
 template <class System>
 std::vector<double> numbers(const System& system) {
     const auto report = system.report();
@@ -134,7 +134,8 @@ std::vector<double> numbers(const System& system) {
     return all;
 }
 
-/// On InfiniBand, ties of one instant in a switch may fall out otherwise: picoseconds.
+/// On InfiniBand, simultaneous packets in a switch may be served in another order, which changes
+/// times by picoseconds.
 template <class System, class Config>
 void expect_untouched(const Config& config) {
     const auto alone = play<System>(config);
@@ -160,7 +161,7 @@ TEST(FlowsBeside, OnLinksThatNobodyElseUsesChangeNothing) {
     }
 }
 
-/// A message more of the builder unit's host costs its processor, and delays the fragments.
+/// Messages of a flow cost the processor of the builder unit's host and delay its fragments.
 TEST(FlowsBeside, TakeTheTimeOfTheSameProcessors) {
     PullSystemConfig config = pull(Technology::ethernet);
     config.builder_cost_per_message = base::microseconds(2);
@@ -174,7 +175,7 @@ TEST(FlowsBeside, TakeTheTimeOfTheSameProcessors) {
     EXPECT_GE(beside->flows().latency(0).min(), config.builder_cost_per_message);
 }
 
-/// At twice what the link carries half of the datagrams find no room.
+/// At twice the rate of the link, half of the datagrams are dropped.
 TEST(FlowsBeside, LoseOverUdpWhatFindsNoRoom) {
     PullSystemConfig config = with_flow(pull(Technology::ethernet), 1, 3);
     config.flow_hosts = {NodeIndex(1), NodeIndex(3), NodeIndex(4)};

@@ -12,14 +12,14 @@
 
 namespace daqloom::systems {
 
-/// Size of a message whose head has `control_bytes`.
+/// Size of a message on the wire: `control_bytes` without values, and more with them.
 inline base::Bytes message_bytes(base::Bytes control_bytes, const protocol::UnitMessage& message) {
     constexpr std::size_t head = protocol::encoded_bytes({});
     return control_bytes + static_cast<base::Bytes>(protocol::encoded_bytes(message) - head);
 }
 
-/// A unit's message with at most `kMostValues` values, or a write, which `number` and `round`
-/// identify.
+/// A unit's message with at most `kMostValues` values, or a write of data; `number` and `round`
+/// identify the data.
 template <std::size_t kMostValues>
 struct MessageContent {
     std::uint64_t number = 0;
@@ -36,7 +36,7 @@ struct MessageContent {
         std::ranges::copy(message.values, content.values.begin());
         return content;
     }
-    /// Valid as long as the message.
+    /// The unit's message; its values point into this content.
     [[nodiscard]] protocol::UnitMessage message() const {
         return {kind, round, number, std::span(values).first(count)};
     }

@@ -13,16 +13,16 @@ namespace daqloom::systems {
 struct Outcome {
     std::uint64_t done = 0;
     std::uint64_t to_do = 0;
-    base::Bytes bytes = 0;  ///< beyond those of `to_do`
+    base::Bytes bytes = 0;  ///< bytes beyond those of `to_do`
     std::uint64_t fingerprint = 0;
-    std::uint64_t drops = 0;  ///< by switches and by ports whose link is down
-    std::uint64_t cut = 0;    ///< lost on a wire
+    std::uint64_t drops = 0;  ///< frames dropped by switches and by ports whose link is down
+    std::uint64_t cut = 0;    ///< packets lost on a wire
     std::uint64_t resent = 0;
     std::uint64_t overtaken = 0;  ///< packets that came out of sequence
-    std::uint64_t failed = 0;     ///< writes
+    std::uint64_t failed = 0;     ///< writes given up
     bool is_stalled = false;
-    bool has_circle = false;  ///< of outputs that wait for one another
-    std::string broken;       ///< a law that does not hold
+    bool has_circle = false;  ///< whether outputs wait for each other in a circle
+    std::string broken;       ///< conservation law that does not hold; empty if all hold
 };
 
 /// MEPs or events that a system has built, and their bytes.
@@ -72,7 +72,7 @@ void count(System& system, Outcome& outcome) {
     }
 }
 
-/// Runs until then, in so many pieces, after each of which the books have to be right.
+/// Runs until `until` in `pieces` pieces; conservation laws must hold after each of them.
 template <class System>
 void run(System& system, base::Time until, int pieces, Outcome& outcome) {
     const base::Time from = system.now();

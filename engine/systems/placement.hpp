@@ -15,11 +15,11 @@
 
 namespace daqloom::systems {
 
-/// Units of one kind and their nodes, each by the other's number.
+/// Node of each unit of one kind, and unit of this kind on each node.
 template <class Unit>
 struct Places {
     base::Table<Unit, std::uint32_t> node_of;
-    std::vector<Unit> unit_on;  ///< by node; none: no unit of this kind
+    std::vector<Unit> unit_on;  ///< by node; none() on nodes without such a unit
 
     /// Adds a unit on a node.
     Unit add(std::uint32_t node) { return unit_on[node] = node_of.push_back(node); }
@@ -31,7 +31,8 @@ struct Placement {
     Places<protocol::BuilderIndex> builders;
     std::unordered_map<network::NodeIndex, std::uint32_t> node_at;
 
-    /// Another unit of a kind; a host gets one node for both. Fails where it has such a unit.
+    /// Adds a unit on the node of a host, which its readout and builder unit share. Fails if the
+    /// host already has a unit of this kind.
     template <class Unit>
     base::expected<Unit> put(Places<Unit> Placement::*kind, network::NodeIndex host) {
         const auto [found, is_new] =
@@ -49,7 +50,7 @@ struct Placement {
         return places.add(found->second);
     }
 
-    /// A node without units. Fails where the host has some.
+    /// Adds a node without units. Fails if the host already has a node.
     base::expected<std::uint32_t> add_spare(network::NodeIndex host) {
         const auto node = static_cast<std::uint32_t>(hosts.size());
         DAQLOOM_REFUSE_IF(!node_at.emplace(host, node).second,

@@ -1,4 +1,4 @@
-// Known answers of service levels: what has a lane of its own does not wait behind the rest.
+// Known answers of service levels: messages on a separate lane do not wait behind other messages.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -23,8 +23,8 @@ constexpr Time kByteAt200Gbps{40};
 constexpr base::Bytes kStream = 1'000'000;
 constexpr base::Bytes kShort = 32;
 
-/// Four streams to host 12 share a link; host 0, which sends one of them, has a short message for
-/// host 12 as well.
+/// Four streams to host 12 share a link. Host 0 sends one of the streams, and also a short message
+/// to host 12.
 struct Crowd {
     explicit Crowd(std::uint8_t lane) : play(make_fabric(), {}) {
         for (std::uint32_t host = 0; host < 4; ++host) {
@@ -66,13 +66,13 @@ TEST(ServiceLevels, AShortMessageOnALaneOfItsOwnWaitsForOnePacketAtEachHop) {
     const Time packet = kByteAt200Gbps * (4096 + 26);
     const Time idle = kByteAt200Gbps * (kShort + 26 + 16 + 3 * 64) + fabric.cables[0].delay * 4 +
                       fabric.switch_latency * 3;
-    // Its own lane goes first, as soon as the wire is free: four wires, and a credit update each.
+    // A separate lane goes first as soon as a wire is free: four wires, with a credit update each.
     const Time alone = Crowd(1).took;
     EXPECT_GE(alone, idle);
     EXPECT_LE(alone, idle + (packet + kByteAt200Gbps * 8) * 4);
-    // Among the data it is behind all that host 0 has sent before it in the first switch, a buffer
-    // of 15 packets save for what is under way (a credit's loop is less than five packets), each of
-    // which has to wait for three others. Of one queue pair, messages go one after the other.
+    // On the lane of the data, the message is behind the packets of host 0 in the first switch: a
+    // buffer of 15 packets less those under way (a credit loop is less than five packets), each of
+    // which waits for three others. Messages of a queue pair are sent one after another.
     EXPECT_GE(Crowd(0).took, idle + packet * (4 * 10));
 }
 
@@ -89,7 +89,7 @@ TEST(ServiceLevels, DataAndControlHaveTheirLanes) {
     config.control_service_level = 3;
     config.slots = node_indices({0, 1, 2, 3});
     config.mfp_bytes.assign(kUnits, kMfpBytes);
-    config.source_acknowledge.mean = base::seconds(1);  // no more than two rounds
+    config.source_acknowledge.mean = base::seconds(1);  // so that there are two rounds
     const auto system = systems::play<ShiftSystem>(config, base::milliseconds(5));
     std::vector<base::Bytes> sent(3, 0);
     for (std::uint32_t host = 0; host < kUnits; ++host) {
@@ -97,7 +97,8 @@ TEST(ServiceLevels, DataAndControlHaveTheirLanes) {
             sent[lane.value()] += network_under(*system).counters(end_at(host, 1), lane).bytes;
         }
     }
-    // One of four MFPs stays on its node. Headers: 26 B a packet, 16 and 4 B; an acknowledge 30 B.
+    // One of four MFPs stays on its node. Headers: 26 B a packet, 16 B and 4 B a message; an
+    // acknowledgement has 30 B.
     const ShiftReport report = system->report();
     const auto written = static_cast<base::Bytes>(report.mfps_written) * (kUnits - 1) / kUnits;
     EXPECT_EQ(written, 2 * kUnits * (kUnits - 1));

@@ -40,7 +40,7 @@ struct SystemConfig : NodesConfig, FlowsConfig {
     DAQLOOM_FIELDS(SystemConfig, (Network, network, "Network of all hosts."),
                    (Transport, transport, "Transport over the network."),
                    (transport::HostPathConfig, path, "Way of bytes through every host, for RDMA."))
-    std::uint32_t bins = 4000;  ///< of quantities recorded over time
+    std::uint32_t bins = 4000;  ///< time bins of recorded quantities
 };
 
 [[nodiscard]] const network::Graph& graph_of(const SystemConfig& config);
@@ -48,7 +48,8 @@ struct SystemConfig : NodesConfig, FlowsConfig {
 /// Whether messages have service levels beyond 0.
 [[nodiscard]] bool has_levels(const SystemConfig& config);
 
-/// Fails with one sentence if the transport cannot run over the network for that duration.
+/// Transport over the network. Fails if the two do not fit, or if the run is no longer than its
+/// warm-up.
 [[nodiscard]] base::expected<std::unique_ptr<transport::Transport>> make_transport(
     const SystemConfig& config);
 
@@ -66,7 +67,7 @@ struct RunReport {
 
     std::vector<FlowCount> flows;
     std::vector<sim::Histogram> flow_latencies;
-    std::vector<sim::Histogram> level_latencies;  ///< by service level; empty: only level 0
+    std::vector<sim::Histogram> level_latencies;  ///< by service level; empty if all use level 0
     transport::Report network;
 };
 
@@ -115,7 +116,7 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
     ~SystemOf() override = default;
 
     /// A node on each of the `hosts` of units, in their order, then on the other hosts of flows.
-    /// `flow_due`: the kind of the events that flows wait for.
+    /// `flow_due`: kind of the events at which flows post messages.
     base::expected<void> place(const SystemConfig& config, std::vector<NodeIndex> hosts,
                                std::uint32_t flow_due) {
         DAQLOOM_TRY(transport, make_transport(config));
@@ -141,7 +142,7 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
         transport().begin_counting(now, config.duration, config.bins);
         flows_.begin_counting();
     }
-    /// Checks the books of the transport and of flows, and that units expected all inputs.
+    /// Checks that transport and flows conserve their messages, and that units expected all inputs.
     [[nodiscard]] base::expected<void> check_books(std::uint64_t unexpected = 0) const {
         DAQLOOM_CHECK(transport().check_conservation());
         if (auto books = flows_.check_conservation(); !books || unexpected == 0) {
@@ -154,7 +155,7 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
     [[nodiscard]] const SystemNodes& nodes() const { return *nodes_; }
 
   private:
-    /// The node of each host of flows; hosts that have none yet come to the end of `hosts`.
+    /// Node of each host in `flow_hosts`. Hosts without a node are appended to `hosts`.
     static std::vector<std::uint32_t> nodes_of_flows(const FlowsConfig& config,
                                                      std::vector<NodeIndex>& hosts) {
         std::unordered_map<NodeIndex, std::uint32_t> node_on;
@@ -200,7 +201,7 @@ class SystemOf : protected Nodes<Content>::Driver, private FlowTraffic::Carrier 
 
     std::unique_ptr<SystemNodes> nodes_;
     FlowTraffic flows_;
-    std::vector<std::uint32_t> flow_node_;  ///< by place in `flow_hosts`
+    std::vector<std::uint32_t> flow_node_;  ///< node of each host in `flow_hosts`
     std::uint32_t flow_due_ = 0;
 };
 

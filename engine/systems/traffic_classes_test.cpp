@@ -1,4 +1,5 @@
-// Known answers of classes on Ethernet: what has one of its own does not wait behind the rest.
+// Known answers of Ethernet classes: messages in a separate class do not wait behind other
+// messages.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -19,7 +20,7 @@ using ethernet::TrafficClass;
 
 constexpr ethernet::Schedule kStrict{Scheduling::strict, {}};
 
-/// Messages of service level 1 have class 6.
+/// Flows on a star; messages of service level 1 have class 6.
 FlowSystemConfig on_star(std::uint32_t hosts, const ethernet::Schedule& schedule,
                          const decltype(SystemConfig::transport)& over,
                          const std::vector<Flow>& flows = {}) {
@@ -52,8 +53,8 @@ Flow flow_of_level(std::uint32_t from, std::uint32_t to, base::Bytes bytes,
     return made;
 }
 
-/// Hosts 1 to 3 stream to host 0; host 1 has a short message for it every 20 us, too. The longest
-/// that one took.
+/// Longest latency of a short message that host 1 sends to host 0 every 20 us, while hosts 1 to 3
+/// stream to host 0.
 Time longest(const ethernet::Schedule& schedule, const decltype(SystemConfig::transport)& over) {
     constexpr base::Bytes kLong = 1'000'000;
     FlowSystemConfig config = on_star(4, schedule, over,
@@ -65,8 +66,8 @@ Time longest(const ethernet::Schedule& schedule, const decltype(SystemConfig::tr
     return system->flows().latency(3).max();
 }
 
-/// On an idle network, the two wires with their cables; in front of each, one full frame at most
-/// that has just begun.
+/// Latency: two wires with their cables, and in front of each wire one full frame at most, which
+/// has just begun.
 TEST(TrafficClasses, AShortMessageOfAHighClassWaitsForOneFrameAtEachPort) {
     const Time cables = infiniband::star(4).cables[0].delay * 2;
     const auto expect_one_frame = [&](const decltype(SystemConfig::transport)& over,
@@ -80,7 +81,7 @@ TEST(TrafficClasses, AShortMessageOfAHighClassWaitsForOneFrameAtEachPort) {
     expect_one_frame(transport::TcpConfig{}, transport::TcpConfig{}.header_bytes() + 18, 1518);
 }
 
-/// One message of each level on an idle network: the two wires with their cables.
+/// One message of each level on an idle network takes the two wires with their cables.
 TEST(TrafficClasses, LatenciesAreRecordedByServiceLevel) {
     FlowSystemConfig config = on_star(3, kStrict, transport::RdmaConfig{},
                                       {flow_of_level(0, 2, 1024, 0), flow_of_level(1, 2, 32, 1)});
@@ -99,7 +100,7 @@ TEST(TrafficClasses, LatenciesAreRecordedByServiceLevel) {
     EXPECT_TRUE(play<FlowSystem>(config)->run_report().level_latencies.empty());
 }
 
-/// Both hosts send as fast as they can.
+/// Two hosts send at full rate to a third one.
 TEST(TrafficClasses, ShareAnOutputByTheirWeights) {
     FlowSystemConfig config =
         on_star(3, {Scheduling::weighted, {2, 0, 0, 0, 0, 0, 1}}, transport::RdmaConfig{},
@@ -110,8 +111,8 @@ TEST(TrafficClasses, ShareAnOutputByTheirWeights) {
                 0.03);
 }
 
-/// A class that is held and never resumed: its message waits for ever, beside samples of the
-/// occupancy and the end of the run. Resumed later, it does not.
+/// A message of a class that is held and never resumed waits for ever: only samples of the
+/// occupancy and the end of the run are pending. If the class is resumed, the run does not stall.
 TEST(TrafficClasses, OneThatIsHeldForGoodIsFoundToStandStill) {
     using What = ethernet::LinkChange::What;
     const decltype(SystemConfig::transport) tcp = transport::TcpConfig{};
@@ -130,13 +131,13 @@ TEST(TrafficClasses, OneThatIsHeldForGoodIsFoundToStandStill) {
             config.flows.back().start = base::microseconds(2);
             config.flows.back().messages = 1;
             const auto system = play<FlowSystem>(config);
-            // TCP goes on to send again: that may bring something about.
+            // Retransmissions of TCP are pending, so that the run is not stalled.
             EXPECT_EQ(system->stalled(), !resumes && !over_tcp);
         }
     }
 }
 
-/// All is done, long before the end: of TCP, only timers are left that have been stopped.
+/// Long before the end, all messages are done: TCP has only stopped timers left.
 TEST(TrafficClasses, WhenAllIsDoneOnlyIdleEventsAreLeft) {
     FlowSystemConfig config =
         on_star(2, kStrict, transport::TcpConfig{}, {flow_of_level(0, 1, 4000, 0)});

@@ -1,4 +1,4 @@
-// For tests and fuzzing: any small network, in which links fail and tables change during a run.
+// Random small networks in which links fail and tables change during a run, for tests and fuzzing.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace daqloom::systems {
 struct AnyNetwork {
     std::variant<ethernet::NetworkConfig, infiniband::FabricConfig> network;
     std::variant<transport::TcpConfig, transport::RdmaConfig> transport;
-    /// From when on all links are as they were at first; never: some stay broken.
+    /// Time from which all links are whole again; never if some stay broken.
     base::Time whole_from;
 
     [[nodiscard]] bool is_ethernet() const { return network.index() == 0; }
@@ -30,14 +30,14 @@ struct AnyNetwork {
     [[nodiscard]] const network::Graph& graph() const {
         return std::visit([](const auto& each) -> const network::Graph& { return each; }, network);
     }
-    /// Whether what is lost is sent again.
+    /// Whether lost packets are sent again.
     [[nodiscard]] bool retries() const {
         const auto* rdma = std::get_if<transport::RdmaConfig>(&transport);
         return rdma == nullptr || (rdma->acknowledge && rdma->retry_timeout > base::Time::zero());
     }
 };
 
-/// Shortest ways by the cables that are left; of several, by the first cable from `begin` on.
+/// Forwarding along shortest paths of unbroken cables; of several paths, the first from `begin` on.
 inline network::Forwarding shortest_ways(const network::Graph& graph,
                                          const std::vector<bool>& is_broken, std::size_t begin) {
     network::Forwarding ways(std::size_t{graph.switches()} * graph.hosts, 0);
@@ -68,10 +68,10 @@ inline network::Forwarding shortest_ways(const network::Graph& graph,
     return ways;
 }
 
-/// Breaks in a network of any technology: spans of time in which a link is not as usual.
+/// Faults in a network of any technology: spans in which links are broken, held or degraded.
 class AnyBreaks {
   public:
-    /// No break is shorter than `shortest`.
+    /// Draws faults, none of which is shorter than `shortest`.
     AnyBreaks(base::ByteSource& from, const network::Graph& graph, base::Time shortest)
         : graph_(graph), shortest_(shortest), detection_(base::microseconds(from.number(0, 100))) {
         for (auto faults = from.number(0, 5); faults > 0; --faults) {
@@ -82,7 +82,7 @@ class AnyBreaks {
         }
     }
 
-    /// In the order of time, as the technology has it.
+    /// Changes of links in the order of time, in the type of the technology.
     template <class Change>
     [[nodiscard]] std::vector<Change> changes() const {
         std::vector<Change> all;
@@ -130,7 +130,7 @@ class AnyBreaks {
 
         [[nodiscard]] bool holds(base::Time at) const { return begin <= at && at < end; }
     };
-    /// Break of one link, from its begin on; of the cable, from when both ends know it.
+    /// Break of a link: `dark` from its begin on, `down` from the time at which both ends know it.
     struct Break {
         std::uint32_t link = 0;
         Span dark;
@@ -139,7 +139,7 @@ class AnyBreaks {
     struct Degraded {
         std::uint32_t link = 0;
         Span span;
-        base::BitRate rate{0};  ///< 0: it has errors
+        base::BitRate rate{0};  ///< 0: the link has bit errors instead
         double bit_errors = 0;
         base::Time link_retry{};
     };
@@ -212,7 +212,7 @@ class AnyBreaks {
             span.begin += lasts * 2;
         }
     }
-    /// Pauses a port of an Ethernet.
+    /// Holds an Ethernet port: it sends nothing.
     void hold(std::uint32_t link, Span span) {
         holds_.push_back({link, span, {}});
         whole_from_ = std::max(whole_from_, span.end);
@@ -222,7 +222,7 @@ class AnyBreaks {
         whole_from_ = std::max(whole_from_, what.span.end);
     }
 
-    /// A sweep after each change that is known, and others that find nothing new.
+    /// Draws new forwarding tables for each time at which the known state of a link changes.
     void draw_tables(base::ByteSource& from) {
         const base::Time sweep = base::microseconds(from.number(0, 200));
         const std::size_t begin = from.byte();
@@ -324,7 +324,7 @@ inline bool is_whole(const network::Graph& graph) {
     return true;
 }
 
-/// Without failures.
+/// A random fabric without faults.
 inline infiniband::FabricConfig any_fabric(base::ByteSource& from, Shape shape) {
     using namespace infiniband;
     FabricConfig config;
@@ -351,7 +351,7 @@ inline infiniband::FabricConfig any_fabric(base::ByteSource& from, Shape shape) 
             from.one_of({CrossbarArbiter::round_robin, CrossbarArbiter::islip});
         config.head_of_queue_lifetime = base::microseconds(from.one_of({0, 0, 0, 3, 100}));
     }
-    for (std::uint32_t lane = 0; lane < config.lanes; ++lane) {  // none that is never served
+    for (std::uint32_t lane = 0; lane < config.lanes; ++lane) {  // every lane gets some service
         config.arbitration.low.push_back({VirtualLane(lane), 64});
     }
     config.service_lanes = {VirtualLane(0), VirtualLane(config.lanes - 1)};
@@ -368,7 +368,7 @@ inline transport::RdmaConfig any_rdma(base::ByteSource& from) {
     return config;
 }
 
-/// All ways up are used from each leaf of a tree.
+/// Spreads packets over all upward links of each leaf of a tree.
 inline void spread(network::Graph& graph) {
     for (std::uint32_t i = 0; i < graph.switches(); ++i) {
         const network::NodeIndex node = graph.node_of(network::SwitchIndex(i));
@@ -390,7 +390,7 @@ inline void spread(network::Graph& graph) {
     }
 }
 
-/// Longer than what is on any wire takes to arrive.
+/// A time after which everything that is on a wire now has arrived.
 inline base::Time longest_wire(const infiniband::FabricConfig& fabric) {
     base::Time longest;
     for (const network::Cable& cable : fabric.cables) {
@@ -400,7 +400,7 @@ inline base::Time longest_wire(const infiniband::FabricConfig& fabric) {
     return longest + base::Time{1};
 }
 
-/// Up to eight hosts.
+/// A random network of up to eight hosts, with faults.
 inline AnyNetwork any_network(base::ByteSource& from) {
     AnyNetwork any;
     const std::uint8_t kind = from.byte() % 4;

@@ -1,5 +1,5 @@
-// For tests and fuzzing: any small system in which links, nodes and units fail, and the promises
-// that its run must keep.
+// Random small systems in which links, nodes and units fail, and the laws that a run must obey, for
+// tests and fuzzing.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,24 +23,24 @@ namespace daqloom::systems {
 /// Sums of the outcomes of many runs.
 struct AllOutcomes {
     std::uint64_t runs = 0;
-    std::uint64_t refused = 0;  ///< systems that are not simulated
-    std::uint64_t done = 0;     ///< runs in which all was
-    std::uint64_t excused = 0;  ///< runs in which not all was, for a cause that is counted
-    std::uint64_t lossy = 0;    ///< runs that lost something, or sent it again
-    std::uint64_t failed = 0;   ///< writes
+    std::uint64_t refused = 0;  ///< systems whose configuration is refused
+    std::uint64_t done = 0;     ///< runs in which all work was done
+    std::uint64_t excused = 0;  ///< runs with work undone, for a cause that is counted
+    std::uint64_t lossy = 0;    ///< runs that lost packets or sent some again
+    std::uint64_t failed = 0;   ///< writes given up
     std::uint64_t circles = 0;
     std::uint64_t units_lost = 0;
     std::uint64_t regroupings = 0;
     std::uint64_t came_back = 0;  ///< regrouped runs that built at the end
-    std::uint64_t gave_up = 0;    ///< that the run control ended
+    std::uint64_t gave_up = 0;    ///< regrouped runs that the run control ended
 };
 
 class AnySystem {
   public:
-    /// `all`: to be added to.
+    /// Adds the outcome of the run to `all`.
     AnySystem(std::span<const std::uint8_t> bytes, AllOutcomes& all) : from_(bytes), all_(all) {}
 
-    /// The first promise that a run breaks, or nothing.
+    /// The first law that the run breaks; empty if it breaks none.
     std::string broken_promise() {
         ++all_.runs;
         switch (from_.byte() % 7) {
@@ -77,7 +77,7 @@ class AnySystem {
                 .spread = base::nanoseconds(from_.number(0, 1'000))};
     }
 
-    // ---- what all have in common
+    // ---- common to all systems
 
     void draw(SystemConfig& config) {
         AnyNetwork any = any_network(from_);
@@ -105,8 +105,8 @@ class AnySystem {
         config.send_rate = base::gigabits_per_second(from_.one_of({0, 0, 50}));
         config.receive_rate = base::gigabits_per_second(from_.one_of({0, 0, 50}));
     }
-    /// Nodes on these hosts stand still or are slow for a while; where units regroup, some are
-    /// killed.
+    /// Draws faults of nodes on these hosts, which stop or slow down for a while. With `kills`,
+    /// some are killed.
     void draw_faults(SystemConfig& config, std::vector<NodeIndex> hosts, bool kills) {
         using What = NodeChange::What;
         for (std::uint32_t faults = number(0, kills ? 4 : 2); faults > 0; --faults) {
@@ -141,7 +141,7 @@ class AnySystem {
         config.flows = {flow};
     }
 
-    // ---- systems with so much to do
+    // ---- systems with a known amount of work
 
     std::string pull() {
         PullSystemConfig config;
@@ -285,7 +285,7 @@ class AnySystem {
         return error.cause == base::Cause::input ? std::string() : error.message;
     }
 
-    // ---- of units
+    // ---- parts of units
 
     void draw_pull(PullSystemConfig& config, std::uint32_t hosts) {
         const std::uint32_t readouts = number(1, std::max(hosts, 2U) - 1);
@@ -337,7 +337,7 @@ class AnySystem {
         config.keeps_dummies = from_.coin();
     }
 
-    /// Some of which stop.
+    /// Draws readout cards, some of which stop.
     void draw_cards(ShiftSystemConfig& config) {
         config.mfp_interval = base::nanoseconds(from_.number(100, 5'000));
         config.card_buffer = from_.number(8'000, 40'000);
@@ -449,13 +449,13 @@ class AnySystem {
         return regrouping<PullSystem>(config, interval);
     }
 
-    /// A system that is whole again at `kWhole` has to build between `kLate` and `kEnd`: by then
-    /// all units have been brought back, and have had a round.
+    /// A system without faults from `kWhole` on must build between `kLate` and `kEnd`: by then all
+    /// units have returned and had a round.
     static constexpr base::Time kWhole = base::milliseconds(4);
     static constexpr base::Time kLate = base::milliseconds(10);
     static constexpr base::Time kEnd = base::milliseconds(14);
 
-    /// `interval`: of the sources.
+    /// `interval`: time between two events or MFPs of the sources.
     template <class System, class Config>
     std::string regrouping(const Config& config, base::Time interval) {
         auto made = System::make(config);
@@ -488,7 +488,8 @@ class AnySystem {
             ++all_.came_back;
             return {};
         }
-        const bool waits_for_sources = interval * before.begun > kLate;  // where MEPs are skipped
+        const bool waits_for_sources =
+            interval * before.begun > kLate;  // because MEPs were skipped
         // A retransmission timeout of TCP may be longer than a run.
         if (!is_tcp_ && whole_from_ < kWhole && config.run->restart && retries_ &&
             outcome.failed == when_whole.failed && outcome.drops == when_whole.drops &&

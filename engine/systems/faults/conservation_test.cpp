@@ -1,5 +1,5 @@
-// Whatever breaks in a small system, of any protocol on any network: what is lost is counted, each
-// event has one fate, and what stands still does so for a cause that is named.
+// Conservation in small systems with faults, of any protocol on any network: losses are counted,
+// each event has one fate, and a run that stalls names the cause.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 namespace daqloom::systems {
 namespace {
 
-/// Fewer where assertions or sanitizers make each take several times as long.
+/// Number of systems; lower in debug builds, where each takes several times as long.
 #ifdef NDEBUG
 constexpr std::uint64_t kSystems = 1'200;
 #else
 constexpr std::uint64_t kSystems = 300;
 #endif
 
-/// A check that cannot fail proves nothing: most of these systems are simulated, lose something,
-/// and still do all that they have to; units are lost, and the others build on.
+/// The drawn systems must exercise the checks: most are simulated, lose packets and still complete
+/// their work; units are lost, and the others build on.
 TEST(FaultsConservation, HoldsInAnySystemWhateverBreaks) {
     AllOutcomes all;
     for (std::uint64_t seed = 0; seed < kSystems; ++seed) {

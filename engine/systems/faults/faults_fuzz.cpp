@@ -1,5 +1,5 @@
-// libFuzzer: for any failures in any system that can be described, each byte or event lost is
-// counted, and no run stands still without a named cause.
+// libFuzzer target: in every system with any faults, each lost byte or event is counted, and a run
+// that stalls names the cause.
 #include "base/fuzz_test.hpp"
 #include "systems/faults/any_system_check_test.hpp"
 

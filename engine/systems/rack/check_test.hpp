@@ -1,4 +1,4 @@
-// For tests and fuzzing: any small rack, and the promises that a run of it must keep.
+// Random small racks and the laws that their runs must obey, for tests and fuzzing.
 #pragma once
 
 #include <span>
@@ -68,7 +68,7 @@ inline TcpConfig any_tcp(base::ByteSource& from) {
     return tcp;
 }
 
-/// At most 6 × 4 hosts and some tens of events of some tens of kB: a run takes milliseconds.
+/// A rack of at most 6 readout and 4 builder units, with some tens of events of some tens of kB.
 inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
     using base::megabits_per_second;
     using Delay = base::DelayDistribution;
@@ -130,7 +130,7 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
     if (from.coin()) {
         config.tcp.packet_latency = any_delay();
     }
-    const auto may_shape = [](const SwitchConfig& of) {  // its ports are first-in first-out
+    const auto may_shape = [](const SwitchConfig& of) {  // shaping needs first-in first-out ports
         return of.model != BufferModel::voq && of.model != BufferModel::software;
     };
     if (may_shape(config.tor) && may_shape(config.core)) {
@@ -141,7 +141,8 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
     return config;
 }
 
-/// The first promise that a run of `config` breaks, or nothing. `pauses` cut it into pieces.
+/// The first law that a run of `config` breaks, or an empty string. `pauses` cut the run into
+/// pieces.
 inline std::string broken_promise(const RackConfig& config, int pauses) {
     auto made = Rack::make(config);
     if (!made) {

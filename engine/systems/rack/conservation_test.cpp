@@ -1,4 +1,4 @@
-// Whatever a small rack is made of: bytes and cells are neither lost nor won.
+// Conservation of bytes and cells in random small racks.
 #include <gtest/gtest.h>
 
 #include "systems/rack/check_test.hpp"
@@ -13,7 +13,7 @@ TEST(RackConservation, HoldsInAnyRackAtAnyTime) {
     }
 }
 
-/// A check that cannot fail proves nothing: the racks above drop, mark, lose and time out.
+/// The racks above must exercise the checks: frames are dropped, marked, lost and time out.
 TEST(RackConservation, IsTriedOnRacksInWhichThingsGoWrong) {
     RackReport sum;
     std::uint64_t timeouts = 0;

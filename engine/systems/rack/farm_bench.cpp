@@ -1,7 +1,7 @@
 // Pull building on a whole farm: racks of builder units behind two core routers, to which the
 // readout units are cabled by turns. Packet hops per CPU second, and where memory goes.
 //
-// One iteration simulates so many microseconds from nothing: connections are made on first use.
+// One iteration builds the farm and simulates some microseconds: connections are made on first use.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -25,7 +25,7 @@ constexpr std::uint32_t kRouters = 2;
 struct Farm {
     std::uint32_t readouts = 0;
     std::uint32_t racks = 0;
-    std::uint32_t builders = 0;  ///< of each rack
+    std::uint32_t builders = 0;  ///< number in each rack
 };
 
 /// Hosts: readout units, then builder units rack by rack; switches: routers, then tops of racks.

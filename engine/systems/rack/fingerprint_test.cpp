@@ -1,4 +1,4 @@
-// Same seed, same run: bit for bit, whatever else happens in the process, and in any other process.
+// Recorded fingerprints of racks: a seed fixes a run bit for bit, in any process.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace {
 using base::milliseconds;
 using base::Time;
 
-/// The laboratory with events of a tenth.
+/// The laboratory with events of a tenth of the size.
 RackConfig like_the_lab() {
     RackConfig config = atlas_lab();
     config.event_size.mean = 500'000;
@@ -21,7 +21,7 @@ RackConfig like_the_lab() {
     return config;
 }
 
-/// A small shared memory, loss on the access links, everything random that can be.
+/// A rack with a small shared memory, loss on the access links, and all random features.
 RackConfig lossy() {
     RackConfig config = like_the_lab();
     config.readout_units = 12;
@@ -46,7 +46,8 @@ RackConfig lossy() {
     return config;
 }
 
-/// Virtual output queues with marks, DCTCP, TSO bursts, a limit on outstanding fragments.
+/// A rack with marking virtual output queues, DCTCP, TSO bursts and a limit on outstanding
+/// fragments.
 RackConfig marked() {
     RackConfig config = like_the_lab();
     config.readout_units = 24;
@@ -71,11 +72,10 @@ class RackFingerprint : public RackTest {
     }
 };
 
-/// These constants are a hash of every event of a run, in order. A different one shows that the
-/// simulator behaves differently, be it a fault or a change of mind. To record a change of mind,
-/// put in the values that the failing test prints, and say in the commit what changed and why.
-/// (Delays and sizes come from libm and libstdc++; a platform with another arithmetic has other
-/// values.)
+/// Each constant is a hash of all events of a run, in order. A different hash shows that the
+/// simulator behaves differently, by mistake or on purpose. After a change on purpose, record the
+/// values that the failing test prints, and explain the change in the commit. (Delays and sizes
+/// come from libm and libstdc++; a platform with another arithmetic has other values.)
 TEST_F(RackFingerprint, OfThreeRacksIsTheOneOnRecordAndAnotherWithAnotherSeed) {
     for (auto [config, on_record] : {std::pair{like_the_lab(), "bf1d052ada7d58e9"},
                                      {lossy(), "a2b5d6307c29fa1f"},
@@ -105,7 +105,7 @@ TEST_F(RackFingerprint, IsTheSameWhenARunPausesOnItsWay) {
         Rack& other = make(like_the_lab());
         for (Time at{}; at < config.duration; at += base::microseconds(137)) {
             paused.run(at);
-            other.run(at);  // a rack beside it shares nothing with it
+            other.run(at);  // another rack, which shares no state with the first
         }
         paused.run(config.duration - Time{1});
         paused.run(config.duration);
@@ -129,7 +129,7 @@ TEST_F(RackFingerprint, IsTheSameWhenSomebodyLooksOn) {
     rack.observe(&observer, &observer, &observer);
     rack.run(config.duration);
     EXPECT_EQ(print(rack), fingerprint(config));
-    // And it sees everything: a lost frame is a hop of the link that it is lost at the end of.
+    // The observer gets lost frames too: a frame lost at the end of a link is a hop of that link.
     const RackReport report = rack.report();
     EXPECT_EQ(observer.frames + report.injected_losses, report.total_packet_hops);
     EXPECT_EQ(observer.drops, report.drops + report.injected_losses);

@@ -1,4 +1,4 @@
-// For tests: racks whose books are checked when the test ends, and the racks that papers describe.
+// Racks for tests, whose conservation laws are checked when a test ends, and racks of papers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class RackTest : public ::testing::Test {
     std::vector<std::unique_ptr<Rack>> racks_;
 };
 
-/// Nothing random, and windows that hold back nothing.
+/// The rack without random features, and with windows that never limit.
 inline RackConfig without_chance(RackConfig config) {
     config.arrivals.kind = protocol::ArrivalsConfig::Kind::deterministic;
     config.assignment = protocol::Assignment::round_robin;

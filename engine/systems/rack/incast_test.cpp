@@ -1,4 +1,5 @@
-// A burst that the top of rack has no room for costs timeouts; one that it has room for, nothing.
+// Incast: a burst beyond the buffer of the top-of-rack switch costs timeouts, a smaller one
+// nothing.
 
 #include "systems/rack/fixture_test.hpp"
 
@@ -54,7 +55,7 @@ TEST_F(LosslessSwitch, CollectsAnEventInTheTimeOfItsPackets) {
     const double expected_s = kPacketsPerEvent * kPacketSeconds;
     EXPECT_NEAR(expected_s, 0.1506, 0.0001);
     EXPECT_NEAR(rack.latency().mean_ps() * 1e-12, expected_s, 0.002 * expected_s);
-    // No jitter: an event of these takes no longer than another.
+    // Without jitter, all these events take equally long.
     EXPECT_NEAR(rack.latency().max().seconds(), rack.latency().min().seconds(), 0.002 * expected_s);
 }
 

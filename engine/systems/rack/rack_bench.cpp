@@ -1,9 +1,9 @@
 // Packet-hops per CPU second of the whole simulator, on the traffic of the ATLAS laboratory.
 //
-// A hop is one frame delivered over one link, acknowledgements included; they are counted apart as
-// well. Beside the rate stand the events that were pending at most, the size of the problem for the
-// event queue. One iteration simulates 0.08 virtual seconds of a rack that has run for 0.02 before,
-// so that the load is there. Rates are per CPU second.
+// A hop is one frame delivered over one link; acknowledgements are included, and counted separately
+// too. The largest number of pending events is the size of the problem for the event queue. One
+// iteration simulates 0.08 virtual seconds of a rack that has run for 0.02 before, so that it is
+// loaded. Rates are per CPU second.
 #include <benchmark/benchmark.h>
 
 #include "systems/rack/rack_system_test.hpp"
@@ -11,7 +11,7 @@
 namespace daqloom::systems {
 namespace {
 
-/// 60 % of what 25 Gb/s to each builder can carry.
+/// The laboratory at 60 % of the rate that 25 Gb/s to each builder unit can carry.
 RackConfig atlas(std::uint32_t readouts, base::Bytes mss) {
     RackConfig config = atlas_lab();
     config.readout_units = readouts;

@@ -1,4 +1,4 @@
-// libFuzzer: no rack that can be described loses or wins a byte or a cell.
+// libFuzzer target: bytes and cells are conserved in every rack that a configuration describes.
 #include "base/fuzz_test.hpp"
 #include "systems/rack/check_test.hpp"
 

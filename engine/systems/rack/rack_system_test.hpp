@@ -1,4 +1,4 @@
-// For tests, benchmarks and fuzzing: pull building on one rack, described in few numbers.
+// Pull building on one rack, described in few numbers, for tests, benchmarks and fuzzing.
 //
 //   readout 0 ──┐                                     ┌── builder 0
 //   readout 1 ──┤ core ══ uplink(s) ══ top of rack ───┤── builder 1
@@ -33,7 +33,7 @@ using ethernet::SwitchConfig;
 using transport::CongestionControl;
 using transport::TcpConfig;
 
-/// Pull building on a rack, from which `pull_of` makes the network and the hosts of the units.
+/// Pull building on a rack; `pull_of` derives the network and the hosts of the units.
 struct RackConfig : PullSystemConfig {
     std::uint32_t readout_units = 1;
     std::uint32_t builder_units = 1;
@@ -45,7 +45,7 @@ struct RackConfig : PullSystemConfig {
     SwitchConfig core;
     SwitchConfig tor;
     TcpConfig tcp;
-    ethernet::LossConfig access_loss;  ///< on the way to the builders; its link does not count
+    ethernet::LossConfig access_loss;  ///< on the links to the builders; its `link` is ignored
 };
 
 /// The laboratory of the ATLAS study: 48 readout units, 32 builders, 800 Gb/s into the rack and 25

@@ -16,8 +16,8 @@ using base::Time;
 using Arrivals = protocol::ArrivalsConfig::Kind;
 using protocol::Assignment;
 
-/// Few hosts, slow enough for arithmetic: access 10 Gb/s, uplink 100 Gb/s, readout units 25 Gb/s, 1
-/// us of delay each; an event every millisecond, nothing random.
+/// A rack for arithmetic by hand: access 10 Gb/s, uplink 100 Gb/s, readout units 25 Gb/s, 1 us of
+/// delay each; an event every millisecond, nothing random.
 RackConfig small(std::uint32_t readouts, std::uint32_t builders, Bytes event) {
     RackConfig config;
     config.readout_units = readouts;
@@ -37,7 +37,7 @@ Time on_wire(Bytes bytes, const LinkConfig& link) {
     return {(bytes + kWireOverhead) * (8'000'000'000'000 / link.rate.bps)};
 }
 
-/// A frame's way between a builder and a readout unit, either direction.
+/// Time of a frame from a builder unit to a readout unit or back.
 Time way(Bytes frame, const RackConfig& config) {
     return on_wire(frame, config.readout_link) + on_wire(frame, config.uplink) +
            on_wire(frame, config.access_link) + config.readout_link.delay + config.uplink.delay +
@@ -74,8 +74,8 @@ TEST_F(RackLatency, OfASmallEventIsRequestAndReplyOverEveryWire) {
     EXPECT_EQ(rack.report().events_built, 49U);  // at 1, 2, … 49 ms; the one at 50 ms is too late
 }
 
-/// A readout unit acknowledges the first request before it answers: the reply waits on the first
-/// wire. It then expects to answer the others as soon, and its replies acknowledge them.
+/// A readout unit acknowledges the first request before it answers, so that the reply waits for the
+/// acknowledgement. Later requests are acknowledged by their replies.
 TEST_F(RackLatency, OfTheFirstEventIncludesAQuickAcknowledgement) {
     RackConfig config = small(1, 1, 1'000);
     config.tcp.quick_acks = true;
@@ -84,7 +84,8 @@ TEST_F(RackLatency, OfTheFirstEventIncludesAQuickAcknowledgement) {
     EXPECT_EQ(rack.latency().min(), round_trip(config));
 }
 
-/// The slowest wire is the last: n frames leave it back to back once the first has reached it.
+/// The last wire is the slowest: once the first frame has reached it, all frames follow back to
+/// back.
 TEST_F(RackLatency, OfALargeEventIsSetByTheSlowestWireOrByTurns) {
     RackConfig config = small(1, 1, 20 * 1'448);
     EXPECT_EQ(longest(config),
@@ -166,7 +167,8 @@ TEST_F(RackManager, AssignmentsWaitBehindTheFragmentsOfEarlierEvents) {
 
 using RackLimits = RackTest;
 
-/// No more than the fragments asked for can be in the switch; without a limit there is more.
+/// The switch holds no more than the requested fragments; without a limit on requests it holds
+/// more.
 TEST_F(RackLimits, OutstandingFragmentsBoundWhatTheTopOfRackHolds) {
     RackConfig config = small(40, 2, 40 * 14'480);
     config.readout_link.rate = gigabits_per_second(100);
@@ -180,7 +182,7 @@ TEST_F(RackLimits, OutstandingFragmentsBoundWhatTheTopOfRackHolds) {
     EXPECT_GT(run(config).report().tor_peak, 16 * fragment);
 }
 
-/// Each builder handles one event at a time: latency and processing, over and over.
+/// Each builder unit handles one event at a time: an event takes its latency and its processing.
 TEST_F(RackLimits, ConcurrentEventsAndProcessingBoundTheRate) {
     RackConfig config = small(1, 2, 1'000);
     config.concurrent_events = 1;
@@ -224,7 +226,7 @@ TEST_F(RackLimits, TheHostsOfTheLaboratoryStopAt14Point2Kilohertz) {
     // Each builder unit may have begun two events before the window that end in it.
     config.arrivals.rate_hz = 20e3;
     EXPECT_NEAR(static_cast<double>(run(config).report().events_built), 14.2e3 * 0.4, 2 * 32);
-    config.arrivals.rate_hz = 14e3;  // just below it keeps up
+    config.arrivals.rate_hz = 14e3;  // just below the limit, the rack keeps up
     Rack& rack = run(config);
     EXPECT_NEAR(static_cast<double>(rack.report().events_built), 14e3 * 0.4, 2 * 32);
     EXPECT_EQ(rack.report().events_waiting, 0U);
@@ -269,7 +271,7 @@ class RackAssignment : public RackTest {
     }
 };
 
-/// Random: binomial, 1000/7 ± 5·√(1000/7 · 6/7).
+/// Random assignment is binomial: 1000/7 ± 5·√(1000/7 · 6/7) events for a builder unit.
 TEST_F(RackAssignment, GivesEveryBuilderUnitTheSameInTurnAndWithinChanceAtRandom) {
     RackConfig config = small(2, 7, 2'000);
     config.arrivals.rate_hz = 20e3;
@@ -282,7 +284,7 @@ TEST_F(RackAssignment, GivesEveryBuilderUnitTheSameInTurnAndWithinChanceAtRandom
         EXPECT_NEAR(events, 1000 / 7.0, 5 * std::sqrt(1000 / 7.0 * 6 / 7));
         unequal += std::abs(events - 1000 / 7.0) > 1 ? 1 : 0;
     }
-    EXPECT_GT(unequal, 2);  // it is not a round-robin either
+    EXPECT_GT(unequal, 2);  // random assignment is no round-robin
 }
 
 /// 16 slots, each taken for 1 ms on average: 16 kHz. At 14 kHz some builders have two events and
@@ -347,7 +349,7 @@ TEST_F(RackReports, CountWhatHappensAfterTheWarmupAndWhen) {
     }
     EXPECT_EQ(frames, 29U * 2 * 7);
     ASSERT_EQ(rack.built_bins().size(), 59U);
-    for (std::size_t i = 0; i < 59; ++i) {  // each soon after its millisecond
+    for (std::size_t i = 0; i < 59; ++i) {  // each event ends soon after its millisecond
         EXPECT_EQ(rack.built_bins()[i].events, i % 2) << i;
         EXPECT_EQ(rack.built_bins()[i].latency, rack.latency().max() * (i % 2)) << i;
     }
@@ -369,7 +371,7 @@ TEST_F(RackReports, CountHopsOverAllLinks) {
     EXPECT_EQ(frames - acks, 49U * 2 * 3);
 }
 
-/// Compares the length of every frame with what is in it.
+/// Compares the length of every frame with its contents.
 class FrameScales : public ethernet::Observer {
   public:
     FrameScales(const ethernet::SackPool& sacks, const TcpConfig& tcp) : sacks_(sacks), tcp_(tcp) {}
@@ -398,7 +400,7 @@ class FrameScales : public ethernet::Observer {
 
 TEST_F(RackTest, EveryBlockOfSelectiveAcknowledgementsTakesItsPlaceInTheFrame) {
     RackConfig config = small(2, 2, 100'000);
-    config.tcp.rto_min = base::microseconds(10);  // far too soon: much arrives twice
+    config.tcp.rto_min = base::microseconds(10);  // far too short: many segments arrive twice
     config.access_loss.probability = 0.02;
     Rack& rack = make(config);
     FrameScales scales(rack.network().sacks(), config.tcp);
@@ -411,7 +413,7 @@ TEST_F(RackTest, EveryBlockOfSelectiveAcknowledgementsTakesItsPlaceInTheFrame) {
 // --- what is refused -----------------------------------------------------------------------------
 
 struct Refused {
-    const char* sentence;  ///< how it begins
+    const char* sentence;  ///< begin of the message
     void (*change)(RackConfig&);
 };
 

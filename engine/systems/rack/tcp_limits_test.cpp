@@ -1,4 +1,4 @@
-// TCP over a whole rack in limits whose answer is known.
+// TCP over a whole rack in limiting cases with known answers.
 //
 // One builder pulls one huge event (backlogged flows) or a few small ones from N readout units:
 //
@@ -20,7 +20,7 @@ using base::Time;
 
 constexpr Bytes kBacklog = Bytes{1} << 38;
 
-/// One event at 1 µs.
+/// A rack with a single event, at 1 µs.
 RackConfig one_event(std::uint32_t readouts, Bytes size) {
     RackConfig config;
     config.readout_units = readouts;
@@ -41,7 +41,7 @@ class TcpLimits : public RackTest {
   protected:
     RackReport report_of(const RackConfig& config) { return run(config).report(); }
 
-    /// Payload that arrived in order at the builder from the one readout unit, from an instant on.
+    /// Payload that the builder unit received in order from the only readout unit, from `from` on.
     Bytes received(const RackConfig& config, Time from) {
         Rack& rack = make(config);
         const auto next = [&] { return rack.hosts().receiver(rack.endpoint(0, 0)).next(); };
@@ -168,7 +168,7 @@ TEST_F(TcpLimits, ALostTailCostsOneTimeoutOrOneProbeTimeout) {
     }
 }
 
-// Static windows: what is outstanding and not on the way is in the bottleneck's buffer.
+// Static windows: outstanding bytes that are not on a wire are in the bottleneck's buffer.
 
 struct StaticWindows {
     std::uint32_t flows;
@@ -191,8 +191,8 @@ RackConfig static_windows(const StaticWindows& s, std::uint32_t buffer_packets) 
     return config;
 }
 
-/// Packets of the bottleneck's rate that are on the way elsewhere when its queue never runs empty:
-/// on the links towards it, on the link behind it, and as acknowledgements.
+/// Packets outside the bottleneck's queue while the queue never runs empty: on the links towards
+/// it, on the link behind it, and as acknowledgements.
 double packets_elsewhere(const StaticWindows& s) {
     constexpr double kPacketBits = 1538 * 8;
     constexpr double kAckBits = (52 + 18 + 20) * 8;

@@ -17,11 +17,11 @@ using transport::UdpEndpoints;
 
 namespace {
 
-/// A connection to host i of class c is from port 50 000 + i to port 9000 + c. A builder unit opens
-/// it, except for data in a class of their own.
+/// Ports of a connection to host i in traffic class c: from 50 000 + i to 9000 + c. A builder unit
+/// opens connections, except for data in a class of their own.
 constexpr std::uint32_t kListenersPorts = 9000;
 constexpr std::uint32_t kOpenersPorts = 50'000;
-constexpr std::uint32_t kFirstByte = 1;  ///< the SYN took number 0
+constexpr std::uint32_t kFirstByte = 1;  ///< sequence number 0 is the SYN
 
 std::optional<LinkIndex> find_link(const Network& network, const std::string& name) {
     for (const LinkIndex link : network.links()) {
@@ -197,7 +197,7 @@ void Recorder::capture(PcapngWriter& writer, const Frame& frame, Time now) const
                   .payload_bytes = frame.payload});
 }
 
-/// A datagram is from port 50 000 + i to port 9000 + c of host i, c being its class.
+/// Ports of a datagram to host i in traffic class c: from 50 000 + i to 9000 + c.
 void Recorder::capture_datagram(PcapngWriter& writer, const Frame& frame, Time now) const {
     const std::uint32_t to = frame.destination().value();
     writer.frame({.at = now,

@@ -18,13 +18,13 @@
 
 namespace daqloom::systems {
 
-/// The files appear on close(); without it the destructor removes what was written. The system must
-/// outlive its recorder, which detaches when it is closed or destroyed.
+/// Recorder of a run. The files appear on close(); the destructor removes files that are not
+/// closed. The system must outlive its recorder, which detaches when it is closed or destroyed.
 ///
 /// A captured frame has the time of its arrival at the far end of the link. A frame that is dropped
-/// there is captured; a frame that is dropped at the near end is not. Streams begin at 1, as after
-/// a handshake. Simulated frames carry no time: a time stamp is the millisecond of the capture, and
-/// echoes the latest that the sender has received.
+/// there is captured; a frame that is dropped at the near end is not. Sequence numbers begin at 1,
+/// as after a handshake. Simulated frames carry no TCP timestamps: a captured timestamp is the
+/// millisecond of the capture, and its echo the latest timestamp that the sender has received.
 class Recorder final : public ethernet::Observer,
                        public transport::TimeoutObserver,
                        public EventObserver {
@@ -61,7 +61,7 @@ class Recorder final : public ethernet::Observer,
     transport::TcpOverEthernet& stack_;
     std::uint16_t window_;  ///< window announced by every header
     base::Table<ethernet::LinkIndex, std::optional<ethernet::PcapngWriter>> captures_;
-    /// The latest time stamp received.
+    /// Latest TCP timestamp that each endpoint has received.
     base::Table<ethernet::EndpointIndex, std::uint32_t> ts_recent_;
     std::optional<Timeline> timeline_;
 };

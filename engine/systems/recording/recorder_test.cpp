@@ -19,7 +19,7 @@ namespace {
 using base::Time;
 namespace fs = std::filesystem;
 
-/// Four readout units, two builders; no frame is lost.
+/// A rack of four readout units and two builder units in which no frame is lost.
 RackConfig small() {
     RackConfig config = without_chance(atlas_lab());
     config.readout_units = 4;
@@ -31,7 +31,7 @@ RackConfig small() {
     return config;
 }
 
-/// Rings of a few frames, so that fragments are lost and repeated.
+/// The small rack with rings of a few frames, so that fragments are lost and repeated.
 RackConfig small_and_lossy() {
     RackConfig config = small();
     config.tor.model = BufferModel::drop_tail;
@@ -93,7 +93,7 @@ class RecorderTest : public RackTest {
         return rows;
     }
 
-    /// The lines of a timeline, one an entry, that contain `text`.
+    /// The lines of a timeline, one for each entry, that contain `text`.
     [[nodiscard]] std::vector<std::string> entries(const std::string& path,
                                                    const std::string& text) const {
         std::vector<std::string> found;

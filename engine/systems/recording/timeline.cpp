@@ -70,8 +70,8 @@ base::expected<void> Timeline::close() {
     return writer_.close();
 }
 
-/// Returns the row used last among those that are free from then on: taken in the order in which
-/// events end, this needs no more rows than events overlap.
+/// Returns, of the rows that are free at `from`, the one that was used last. Events come in the
+/// order of their ends, so that no more rows are needed than events overlap.
 Timeline::Row& Timeline::free_row(protocol::BuilderIndex builder, Time from) {
     Row* best = nullptr;
     for (Row& row : rows_[builder]) {

@@ -20,16 +20,16 @@ class Timeline {
     static base::expected<Timeline> open(const PullSystem& system,
                                          const transport::TcpOverEthernet& stack, std::string path);
 
-    /// Adds a slice from assigned to built to the rows of its builder. Events overlap and slices of
-    /// a row must not: there are as many rows as events were collected at once.
+    /// Adds a slice from assignment to completion to a row of the builder unit. Slices of a row
+    /// must not overlap: a builder unit has as many rows as events that it collected at a time.
     void on_built(protocol::EventId event, protocol::BuilderIndex builder, base::Time assigned,
                   base::Time now);
     /// Adds an instant to the row of the link.
     void on_drop(ethernet::LinkIndex link, const ethernet::Frame& frame, base::Time now);
-    /// Adds an instant beside the builder's events.
+    /// Adds an instant to the row of the builder unit's timeouts.
     void on_timeout(ethernet::EndpointIndex endpoint, base::Time now);
-    /// Samples the bytes in the top of rack, some thousand times in a run; to be called with every
-    /// frame. The switch's counters are updated lazily: they still count frames on the wire.
+    /// Samples the bytes buffered in the top-of-rack switch, some ten thousand times in a run; to
+    /// be called with every frame. The switch updates its counters late: frames on the wire count.
     void on_frame(base::Time now) {
         const base::Bytes held = stack_->network().buffer(shown_).held();
         if (now >= next_sample_ || (held == 0 && last_held_ != 0)) {

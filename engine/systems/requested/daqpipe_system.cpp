@@ -124,7 +124,7 @@ void DaqpipeSystem::end_event_wait(Time now) {
     }
 }
 
-/// The next event waits for its time, and until the manager has none left without a builder unit.
+/// Schedules the next event at its time, or now if that time has passed.
 void DaqpipeSystem::await_event(Time now) {
     const Time due = config_.event_interval * static_cast<std::int64_t>(events_);
     nodes().events().push({std::max(now, due), kEvent, 0});
@@ -137,7 +137,7 @@ void DaqpipeSystem::await_slot(std::uint32_t number, Time now) {
 
 // ---- time slots and consumers -------------------------------------------------------------------
 
-/// Begins a time slot, by the clock of the unit.
+/// Starts the time slots of a unit, by the clock of its node.
 void DaqpipeSystem::keep_slots(std::uint32_t number, Time now) {
     if (node(number).unit.keeps_slots()) {
         const Time local = nodes().clock(number).local(now);
@@ -200,7 +200,7 @@ void DaqpipeSystem::on_built(std::uint32_t number, EventId event, const EventRec
 // ---- counts -------------------------------------------------------------------------------------
 
 void DaqpipeSystem::on_counting() {
-    if (config_.warmup > Time::zero()) {  // without a warm-up, all counts from the first instant on
+    if (config_.warmup > Time::zero()) {  // without a warm-up, counting starts at time zero
         before_ = sums();
     }
 }

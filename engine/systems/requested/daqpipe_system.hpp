@@ -1,5 +1,5 @@
 // DAQPIPE's event building in virtual time: sources deliver each event to all readout units, and
-// units may keep to time slots.
+// units may work in time slots.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct DaqpipeSystemConfig : RequestedConfig, protocol::DaqpipeRules {
                     "Time from a built event until its memory is free again."))
 };
 
-/// Counts after the warm-up, all nodes together.
+/// Counts after the warm-up, summed over the nodes.
 struct DaqpipeReport {
     DAQLOOM_FIELDS(
         DaqpipeReport, (base::Time, window, "From the end of the warm-up to the end."),
@@ -70,9 +70,10 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
 
     [[nodiscard]] const DaqpipeSystemConfig& config() const { return config_; }
     [[nodiscard]] DaqpipeReport report() const;
-    /// A deadlock: only clock events are left, but messages or events are not complete.
+    /// Whether the run is deadlocked: messages or events are incomplete, and only clock events are
+    /// left.
     [[nodiscard]] bool stalled() const override;
-    /// Keeps the events built from now on.
+    /// Records the events built from now on.
     void record_events() { recording_ = true; }
     [[nodiscard]] const std::vector<Built>& events_built() const { return recorded_; }
     /// Events under way, in the order of their numbers.
@@ -107,7 +108,7 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
 
     void on_source_event(base::Time now);
     void await_event(base::Time now);
-    /// The next event may come once the event manager has given out all pending ones.
+    /// Schedules the next event, if it waits and the event manager has assigned all earlier ones.
     void end_event_wait(base::Time now);
     /// Gives a readout unit the fragments that its source has.
     void feed(std::uint32_t number, base::Time now);
@@ -124,7 +125,7 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
     base::Table<protocol::ReadoutIndex, protocol::MfpSizes> sizes_;  ///< by readout unit of the run
     std::uint64_t clocks_ = 0;  ///< nodes that keep to time slots
     std::uint64_t events_ = 0;
-    bool event_waits_ = false;  ///< for the end of the manager's backlog
+    bool event_waits_ = false;  ///< whether the next event waits for the assignment of earlier ones
     base::Pool<InProcess> in_process_;
     base::RandomStream processing_;
     DaqpipeReport counted_;

@@ -24,7 +24,7 @@ using protocol::BuilderIndex;
 constexpr Bytes kFragmentPackets = 16;
 constexpr Bytes kFragmentBytes = kFragmentPackets * 4096;
 
-/// On a star of readout units, then builder units.
+/// DAQPIPE on a star with readout units on the first hosts and builder units on the others.
 DaqpipeSystemConfig unfolded(std::uint32_t readouts, std::uint32_t builders) {
     DaqpipeSystemConfig config;
     fabric_of(config) = star(readouts + builders);
@@ -37,7 +37,7 @@ DaqpipeSystemConfig unfolded(std::uint32_t readouts, std::uint32_t builders) {
     return config;
 }
 
-/// A unit of either kind on each host.
+/// DAQPIPE with a readout unit and a builder unit on each host.
 DaqpipeSystemConfig folded(const FabricConfig& fabric) {
     DaqpipeSystemConfig config;
     fabric_of(config) = fabric;
@@ -53,8 +53,8 @@ std::unique_ptr<DaqpipeSystem> play(const DaqpipeSystemConfig& config, Time unti
 
 // ---- how long messages take, on paper -----------------------------------------------------------
 
-/// A message of an idle star, from its task until its receiver has taken it in: o to send, all of
-/// it on the wire and its first block once more for the switch, p until noticed, o to take in.
+/// Time of a message on an idle star: o to send, the whole message on the wire and its first block
+/// a second time for the switch, p until it is noticed, o to receive.
 Time message(const DaqpipeSystemConfig& config, Bytes wire) {
     return config.message_cost * 2 + kByteAt100Gbps * (wire + std::min<Bytes>(wire, 64)) +
            fabric_of(config).cables[0].delay * 2 + fabric_of(config).switch_latency +
@@ -70,7 +70,7 @@ Time fragment(const DaqpipeSystemConfig& config) {
     return message(config, kFragmentBytes + kFragmentPackets * 26 + 16 + 4);
 }
 
-/// The time between two events of a builder, the last of which the run has seen.
+/// Time between the last two events of a builder unit.
 Time period(const DaqpipeSystem& system, BuilderIndex builder) {
     std::vector<Time> built;
     for (const auto& each : system.events_built()) {
@@ -85,17 +85,17 @@ TEST(DaqpipeSystem, OneCreditAndOneSendTakeAllMessagesOneAfterTheOther) {
     const std::int64_t sources = 3;
     const DaqpipeSystemConfig config = unfolded(sources, 1);
     const auto system = play(config, base::milliseconds(1));
-    // Given the event, the builder asks and gets one fragment after the other, and reports.
+    // With its event, the builder unit requests and gets one fragment after another, and reports.
     const Time paper = control_message(config) + (request(config) + fragment(config)) * sources +
                        control_message(config);
     EXPECT_EQ(period(*system, BuilderIndex()).ps, paper.ps);
-    // From the assignment to the last fragment: all but the report.
+    // Latency: from the assignment to the last fragment, without the report.
     EXPECT_EQ(system->latency().count(), system->report().events_built);
     EXPECT_EQ(system->latency().max().ps, (paper - control_message(config)).ps);
 }
 
 TEST(DaqpipeSystem, PushSavesTheRequestsWay) {
-    // All requests go at once, o apart; the builder takes the last fragment in behind the others.
+    // All requests leave o apart; the builder unit receives the last fragment after the others.
     const std::int64_t sources = 3;
     DaqpipeSystemConfig config = unfolded(sources, 1);
     config.is_push = true;
@@ -176,7 +176,7 @@ TEST(DaqpipeSystem, ABuilderKeepsItsCredits) {
     const auto system = play(config, base::milliseconds(2));
     ASSERT_GT(system->events_built().size(), 100U);
     for (const BuilderIndex builder : base::IndexRange<BuilderIndex>(4)) {
-        std::vector<std::pair<Time, int>> changes;  // of the events that it holds
+        std::vector<std::pair<Time, int>> changes;  // of the number of events under way
         for (const auto& each : system->events_built()) {
             if (each.builder == builder) {
                 changes.emplace_back(each.assigned, 1);
@@ -245,7 +245,7 @@ class Variants : public ::testing::TestWithParam<std::tuple<bool, bool, bool>> {
 };
 
 TEST_P(Variants, BuildEachEventOnceAndLoseNothing) {
-    const auto system = play(config(1), base::milliseconds(2));  // which checks the books
+    const auto system = play(config(1), base::milliseconds(2));  // checks conservation too
     std::set<protocol::EventId> events;
     for (const auto& each : system->events_built()) {
         EXPECT_TRUE(events.insert(each.event).second);
@@ -277,8 +277,8 @@ INSTANTIATE_TEST_SUITE_P(All, Variants,
 
 // ---- what cannot be -----------------------------------------------------------------------------
 
-/// Three switches in a circle with a host each, all messages the same way round, buffers of one
-/// packet: nothing moves any more, though clocks go on.
+/// Three switches in a circle with a host each, all messages in the same direction, buffers of one
+/// packet: a deadlock, although clock events go on.
 TEST(DaqpipeSystem, StallsInADeadlockWhetherTimedOrNot) {
     FabricConfig ring;
     ring.hosts = 3;

@@ -1,5 +1,5 @@
-// Protocols whose builder units request fragments, where units are lost: the others regroup and go
-// on. faults/conservation_test.cpp checks that every event has one fate.
+// Unit loss in protocols whose builder units request fragments: the other units regroup and go on.
+// faults/conservation_test.cpp checks that every event has one fate.
 #include <gtest/gtest.h>
 
 #include "infiniband/fabric_by_hand_test.hpp"
@@ -15,7 +15,7 @@ constexpr std::uint32_t kReadouts = 3;
 constexpr base::Bytes kPullFragment = 16 * 1024;
 constexpr Time kInterval = microseconds(100);
 
-/// A unit of either kind on each host, and spares, on a star.
+/// DAQPIPE on a star, with a readout unit and a builder unit on each host, and spares.
 DaqpipeSystemConfig controlled_daqpipe(std::uint32_t nodes = 4, std::uint32_t spares = 0) {
     DaqpipeSystemConfig config;
     fabric_of(config) = star(nodes + spares);
@@ -31,8 +31,8 @@ DaqpipeSystemConfig controlled_daqpipe(std::uint32_t nodes = 4, std::uint32_t sp
     return config;
 }
 
-/// Readout units, then builder units, then spares, each on a host of a star. Events come in equal
-/// intervals, the first after one of them.
+/// Pull building on a star: hosts of readout units, then of builder units, then spares. Events come
+/// at equal intervals, the first after one interval.
 PullSystemConfig controlled_pull(std::uint32_t builders = 3, std::uint32_t spares = 0) {
     PullSystemConfig config;
     fabric_of(config) = star(kReadouts + builders + spares);
@@ -116,7 +116,7 @@ TEST(RequestedRegrouping, IsTheSameWithTheSameSeed) {
     expect_the_same_with_the_same_seed<PullSystem>(pull, 4);
 }
 
-/// An event each 100 us. A killed unit has a spare, or comes back; then events are whole again.
+/// An event comes every 100 us. A killed unit has a spare or returns; then events are whole again.
 template <class System, class Config>
 void expect_whole_again(Config config, std::uint32_t killed, std::uint32_t members,
                         base::Bytes event_bytes, double tolerance) {
@@ -157,7 +157,8 @@ TEST(RequestedRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
 
 // ---- DAQPIPE ------------------------------------------------------------------------------------
 
-/// A source that delivers an event each 100 us, which the network carries with any of the units.
+/// Sources deliver an event every 100 us, which the network can carry even without one of the
+/// units.
 TEST(DaqpipeRegrouping, TheOthersBuildWhatTheSourcesDeliver) {
     for (const std::uint32_t killed : {0U, 2U}) {  // the event manager is on host 0
         DaqpipeSystemConfig config = controlled_daqpipe();
@@ -193,7 +194,7 @@ TEST(DaqpipeRegrouping, InTimeSlotsTheOthersBuildAsManyEvents) {
     }
 }
 
-/// A lone node would build any number of events in no time: copies within a node take none here.
+/// A lone node would build any number of events at once, because copies within a node take no time.
 TEST(DaqpipeRegrouping, ANodeThatIsLeftAloneDoesNotBuild) {
     DaqpipeSystemConfig config = controlled_daqpipe(2);
     config.node_changes = {kill(0, base::milliseconds(1))};
@@ -217,8 +218,8 @@ TEST(DaqpipeRegrouping, UnitsThatDoNotDrainTellHowFarTheyWrote) {
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{3, 0, 2}));
     EXPECT_EQ(lost_by(*system),
               (std::vector<Lost>{{microseconds(316), 1}, {microseconds(650), 0}}));
-    // One each 50 us. One stands still with its builder unit; those after it lack the readout unit
-    // for which there is no spare.
+    // One event every 50 us. One is stuck with its builder unit; later events lack the readout unit
+    // that has no spare.
     const auto all = system->run_control()->accounts();
     EXPECT_EQ(all.begun, 40);
     EXPECT_EQ(all.built, 3);
@@ -228,7 +229,7 @@ TEST(DaqpipeRegrouping, UnitsThatDoNotDrainTellHowFarTheyWrote) {
 
 // ---- pull building ------------------------------------------------------------------------------
 
-/// The others get the events of a builder unit that is lost, all of them whole.
+/// The other builder units get the events of a lost one, and all their events are whole.
 TEST(PullRegrouping, WithoutABuilderUnitTheOthersBuildAllEvents) {
     PullSystemConfig config = controlled_pull();
     config.node_changes = {kill(kReadouts + 1, base::milliseconds(1))};
@@ -241,7 +242,7 @@ TEST(PullRegrouping, WithoutABuilderUnitTheOthersBuildAllEvents) {
     EXPECT_EQ(built.bytes, 10 * kReadouts * kPullFragment);
 }
 
-/// Events lack its fragments, of equal size, from then on: also where it had the event manager.
+/// Events lack the fragments of a lost readout unit, with or without the event manager on its node.
 TEST(PullRegrouping, WithoutAReadoutUnitEventsLackItsFragments) {
     for (const std::uint32_t killed : {0U, 2U}) {
         PullSystemConfig config = controlled_pull();

@@ -85,7 +85,7 @@ base::expected<void> PullSystem::prepare_sources() {
     return {};
 }
 
-/// Events that came between epochs, or were not assigned in the last one, are there at once.
+/// Skips the events of earlier epochs. Later events that have arrived meanwhile come at once.
 void PullSystem::on_begin(std::uint32_t number, Time now) {
     node(number).unit.skip_arrivals(first_mep_);
     settle(number, now);
@@ -98,8 +98,8 @@ void PullSystem::on_retire(const PullUnit& unit) {
     }
 }
 
-/// Sources deliver the fragments of an event when it is assigned, together with those of all events
-/// before.
+/// Delivers the fragments of the source to its readout unit, up to the fragment of the requested
+/// event.
 void PullSystem::on_request(std::uint32_t number, EventId event, Time now) {
     PullUnit& unit = node(number).unit;
     World world{*this, number, now};
@@ -119,14 +119,14 @@ base::Bytes PullSystem::fragment_of(std::uint32_t number, EventId event) {
     return shares_.fragment(record(event).size, ReadoutIndex(number));
 }
 
-/// Starts the processing of a built event.
+/// Counts a built event, and queues the end of its consumption.
 void PullSystem::on_built(std::uint32_t number, EventId event, const EventRecord& record,
                           Time now) {
     ++built_;
     if (is_warm()) {
         bytes_built_ += run_ ? record.collected : record.size;
-        // Bin width as of the occupancy: the counted time divided by the number of bins, rounded
-        // up.
+        // Bin width as for the occupancy: the counted time divided by the number of bins,
+        // rounded up.
         const std::int64_t width =
             ((config_.duration - config_.warmup).ps + config_.bins - 1) / config_.bins;
         BuiltBin& bin = built_bins_[static_cast<std::size_t>((now - config_.warmup).ps / width)];

@@ -26,7 +26,7 @@ struct PullSystemConfig : RequestedConfig, protocol::PullRules {
         (base::Time, builder_cost_per_message, "Time of a builder unit's processor for one."))
 };
 
-/// Called for every event that is built, for timelines.
+/// Observer of built events, for timelines.
 class EventObserver {
   public:
     virtual ~EventObserver() = default;
@@ -63,12 +63,12 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
     /// Events built by bin of time, as many bins as `bins`; empty before the warm-up ends.
     [[nodiscard]] const std::vector<BuiltBin>& built_bins() const { return built_bins_; }
     [[nodiscard]] const PullSystemConfig& config() const { return config_; }
-    [[nodiscard]] bool stalled() const override { return false; }  ///< the trigger goes on
+    [[nodiscard]] bool stalled() const override { return false; }  ///< the trigger never stops
 
     void observe(EventObserver* observer) { observer_ = observer; }
 
   private:
-    /// Counts of the event managers.
+    /// Counts of the event managers of all epochs.
     struct Managed {
         std::uint64_t events = 0;
         std::uint64_t assigned = 0;
@@ -96,7 +96,7 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
     void on_built(std::uint32_t number, protocol::EventId event, const EventRecord& record,
                   base::Time now) override;
 
-    /// Earlier epochs included.
+    /// Counts of this and of earlier epochs.
     [[nodiscard]] Managed managed() const;
 
     PullSystemConfig config_;

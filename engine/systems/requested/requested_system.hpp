@@ -1,8 +1,9 @@
 // Event building by requests in virtual time: units of pull building or of DAQPIPE on the nodes of
 // a network. Requests, reports and fragments are messages between nodes.
 //
-// An event of the epoch has a record from its assignment until it is built. Actions that a unit's
-// world may not take within a call of the unit (such as a call back) follow when the call returns.
+// An event of the epoch has a record from its assignment until it is built. A unit may not be
+// called from within its own outputs: inputs that follow from an output are queued until the call
+// returns.
 #pragma once
 
 #include <fmt/format.h>
@@ -39,8 +40,8 @@ struct RequestedConfig : SystemConfig, RegroupingConfig {
          "Host of each builder unit; a readout and a builder unit may share a host."))
 };
 
-/// Content of a message between nodes: one of a unit, or the fragment of event `number`; round 1:
-/// an empty fragment.
+/// Content of a message between nodes: a unit's message, or the fragment of event `number`, which
+/// is empty if `round` is 1.
 using RequestedContent = MessageContent<1>;
 
 template <class Unit>
@@ -48,9 +49,9 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
   public:
     /// Latency from the assignment of an event until it is built, after the warm-up.
     [[nodiscard]] const sim::Histogram& latency() const { return latency_; }
-    /// Checks the conservation of the network's contents, of events, messages and fragments and,
-    /// where units regroup, that each event has one fate: there, inputs that came too late, or from
-    /// lost units, are ignored.
+    /// Checks the conservation of packets and, without a run control, of events, messages and
+    /// fragments. Under a run control, late inputs and inputs from lost units are ignored; each
+    /// event must be built, delivered incomplete or lost for one cause.
     [[nodiscard]] base::expected<void> check_conservation() const {
         if (run_) {
             return check_books().and_then([&] { return check_fates(); });
@@ -76,12 +77,12 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     using Kind = protocol::UnitMessage::Kind;
 
     enum EventKind : std::uint32_t {
-        kEvent = SystemNodes::kFirstOtherEvent,  ///< DAQPIPE: the next event is there
-        kSlot,                                   ///< DAQPIPE; index: node
-        kProcessed,                              ///< DAQPIPE; index: what was built
+        kEvent = SystemNodes::kFirstOtherEvent,  ///< DAQPIPE: sources deliver the next event
+        kSlot,                                   ///< DAQPIPE: a time slot begins; index: node
+        kProcessed,  ///< DAQPIPE: an event is consumed; index: see `in_process_`
         kWarm,
         kFlowDue,  ///< index: sender of a flow
-        kWake,     ///< index: node whose unit has something due
+        kWake,     ///< a timer is due; index: node of the unit
         // ---- see RunEvents
         kOfEpoch,
         kControl,
@@ -90,17 +91,17 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     struct EventRecord {
         base::Time assigned;
         base::Bytes size = 0;       ///< pull building: bytes of the whole event
-        base::Bytes collected = 0;  ///< bytes of fragments here; not for pull without a run control
+        base::Bytes collected = 0;  ///< bytes received; not for pull without a run control
         protocol::BuilderIndex builder;
         bool is_built = false;
     };
     struct Node {
         Unit unit;                    ///< last unit of the node
         std::uint64_t next_slot = 0;  ///< DAQPIPE
-        std::uint64_t offered = 0;    ///< DAQPIPE: number in the run of the next event
+        std::uint64_t offered = 0;    ///< DAQPIPE: next event, by its number in the run
     };
-    /// An input that follows at once from a unit's output: a message without values, or the end of
-    /// an event's consumption.
+    /// A queued input that follows from a unit's output without delay: a message without values,
+    /// or the end of an event's consumption.
     struct Following {
         bool is_message = true;
         std::uint32_t from = 0;  ///< node
@@ -119,7 +120,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     explicit RequestedSystem(const RequestedConfig& config)
         : RegroupingSystem({kOfEpoch, kControl, kSchedule}), config_(config) {}
 
-    /// Places and starts the units. `config`: that of any unit, without unit numbers.
+    /// Places and starts the units. `config`: common to all units, without unit numbers.
     base::expected<void> build(typename Unit::Config config) {
         unit_config_ = std::move(config);
         DAQLOOM_TRY(placement, Placement::make(config_.readouts, config_.builders));
@@ -141,7 +142,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     // ---- hooks of a protocol
     /// Called when units have been made and placed.
     virtual base::expected<void> prepare_sources() = 0;
-    /// Starts all units, where none may be lost.
+    /// Starts all units of a system without a run control.
     virtual void begin_all() = 0;
     /// Called when the unit of an epoch starts.
     virtual void on_begin(std::uint32_t node, base::Time now) = 0;
@@ -151,7 +152,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     virtual void on_counting() = 0;
     /// Size of a message on the wire.
     [[nodiscard]] virtual base::Bytes bytes_of(const protocol::UnitMessage& message) const = 0;
-    /// Whether a message takes no time.
+    /// Whether messages of this kind bypass the network and take no time.
     [[nodiscard]] virtual bool is_at_once(Kind /*kind*/) const { return false; }
     /// Called when the unit on a node is about to get a request for the event.
     virtual void on_request(std::uint32_t /*node*/, protocol::EventId /*event*/,
@@ -213,7 +214,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     }
     void on_written(const Message& /*message*/, base::Time /*now*/) override {}
 
-    /// Follows up each call of the unit on a node.
+    /// Passes on queued inputs and sets the timer, after each call of the unit on a node.
     void settle(std::uint32_t node, base::Time now) {
         if (!written_.empty() || !following_.empty()) {
             follow(now);
@@ -246,7 +247,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
             }
         }
     }
-    /// Builder unit of a node over the whole run; numbers beyond them are on spares.
+    /// Builder unit of a node in the whole run; spares have the numbers after the builder units.
     [[nodiscard]] protocol::BuilderIndex builder_on(std::uint32_t node) const {
         return builder_on_[node];
     }
@@ -315,7 +316,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         }
         return {};
     }
-    /// The unit of this epoch.
+    /// Makes the node's unit of this epoch.
     [[nodiscard]] base::expected<Unit> make_unit(std::uint32_t number) const {
         auto config = unit_config_;
         config.readouts = static_cast<std::uint32_t>(placement_.readouts.node_of.size());
@@ -337,7 +338,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
                       .content = RequestedContent::of(message)},
                      now);
     }
-    /// Writes a fragment. A write is over at its completion or, for units that do not limit writes,
+    /// Writes a fragment. A write is done at its completion or, for units that do not limit writes,
     /// when it is posted.
     void write(std::uint32_t from, std::uint32_t to, protocol::EventId event,
                protocol::BuilderIndex builder, base::Bytes bytes, base::Time now) {
@@ -355,7 +356,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
             written_.push_back({from, builder, event});
         }
     }
-    /// Counts an event as built: all its fragments are there.
+    /// Counts a delivered event, and drops the records of the oldest events if they are built.
     void deliver(std::uint32_t number, protocol::EventId event, base::Time now) {
         EventRecord& built = record(event);
         if (run_) [[unlikely]] {
@@ -387,7 +388,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
             on_report(now);
         }
     }
-    /// Passes inputs on in their order; an input may add others.
+    /// Passes queued inputs to their units, in order; an input may queue others.
     void follow(base::Time now) {
         for (const Written& write : written_) {
             World world{*this, write.by, now};
@@ -422,7 +423,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     }
 
     // ---- units that regroup
-    /// Events that lost units were collecting are not built any more.
+    /// Drops all records: events that lost units were collecting are never built.
     void begin_epoch(const std::vector<protocol::EpochSlot>& /*slots*/, base::Time /*now*/) final {
         on_epoch();
         records_.clear();
@@ -431,7 +432,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         written_.clear();
     }
     void begin_unit(std::uint32_t number, std::uint64_t event_end, base::Time now) final {
-        node(number) = {std::move(make_unit(number).value())};  // fewer members: cannot fail
+        node(number) = {std::move(make_unit(number).value())};  // cannot fail: fewer members
         wake_at_[number] = base::Time::never();
         lease_unit(number, event_end, now);
         on_begin(number, now);
@@ -481,7 +482,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     std::vector<Node> units_;
     std::vector<base::Time> wake_at_;  ///< by node
     std::vector<protocol::BuilderIndex> builder_on_;
-    base::Ring<EventRecord> records_;  ///< from the oldest event of the epoch not built
+    base::Ring<EventRecord> records_;  ///< from the oldest event of the epoch that is not built
     std::uint64_t first_record_ = 0;
     std::vector<Following> following_;
     std::vector<Written> written_;
@@ -509,7 +510,7 @@ struct RequestedSystem<Unit>::World {
         system.send(self, system.placement_.builders.node_of[to], message, now);
     }
 
-    // ---- of a readout unit
+    // ---- outputs of a readout unit
 
     [[nodiscard]] base::Bytes held(protocol::EventId event) {
         return system.fragment_of(self, event);
@@ -520,7 +521,7 @@ struct RequestedSystem<Unit>::World {
     }
     void give_back(std::uint32_t /*count*/) {}
 
-    // ---- of the event manager
+    // ---- outputs of the event manager
 
     void arrived(base::Time /*at*/) {}
     void assigned(protocol::EventId event, protocol::BuilderIndex builder) {
@@ -533,7 +534,7 @@ struct RequestedSystem<Unit>::World {
         }
     }
 
-    // ---- of a builder unit
+    // ---- outputs of a builder unit
 
     void collect(protocol::EventId /*event*/, std::uint32_t /*slot*/) {}
     [[nodiscard]] static base::Bytes place(std::uint32_t /*slot*/,

@@ -22,15 +22,15 @@ struct Transfer {
     Time work;
 };
 
-/// A builder: the nodes that it serves have equal shares, the others wait.
+/// A builder, which serves some nodes at equal rates while other nodes wait.
 ///
-/// `attained_` is the work of a node that has been served since the builder was last idle. A
-/// transfer ends when `attained_` has grown by the transfer's work, so no other transfer has to be
-/// updated when one comes or goes.
+/// `attained_` is the work done for a node that has been served since the builder was last idle. A
+/// transfer ends when `attained_` has grown by the transfer's work since its begin. Other transfers
+/// therefore need no update when a transfer begins or ends.
 class Builder {
   public:
     [[nodiscard]] bool is_idle() const { return served_.empty(); }
-    /// End of the next transfer, if no node comes before.
+    /// End of the next transfer, unless another node arrives before.
     [[nodiscard]] Time next_end() const { return next_end_; }
 
     void begin(Transfer transfer, std::uint32_t writers, Time now) {
@@ -73,7 +73,7 @@ class Builder {
   private:
     struct Served {
         double ends_at;         ///< value of `attained_` at the end
-        std::uint64_t arrival;  ///< among equal ends, the first to come ends first
+        std::uint64_t arrival;  ///< transfers with equal ends end in the order of arrival
         std::uint32_t node;
 
         friend auto operator<=>(const Served&, const Served&) = default;
@@ -106,7 +106,7 @@ class Builder {
         next_end_ = now + in_time(left * static_cast<double>(served_.size()));
     }
 
-    std::vector<Served> served_;  ///< a heap, the next to end in front
+    std::vector<Served> served_;  ///< a heap: the next transfer to end is in front
     base::Ring<Transfer> waiting_;
     double attained_ = 0;  ///< ps
     Time since_;           ///< time of `attained_`
@@ -130,7 +130,7 @@ class NodeRing {
         for (sim::Event event = queue_.pop(); event.at < config_.duration; event = queue_.pop()) {
             if (event.kind == kArrives) {
                 arrive(event.index, event.at);
-            } else if (event.at == builders_[event.index].next_end()) {  // else a node has come
+            } else if (event.at == builders_[event.index].next_end()) {  // else outdated
                 end(event.index, event.at);
             }
         }

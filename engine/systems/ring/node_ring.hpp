@@ -6,7 +6,7 @@
 //                  ↓   ↓   ↓   ↓         a builder receives at the rate of one link, whether from
 //        builder   n  n+1 n+2 n+3        one node or from several
 //
-// There is no switch and no message but the data: throughput is lost only because nodes meet at
+// Switches and control messages are not simulated: throughput is lost only because nodes meet at
 // builders, or wait for each other.
 #pragma once
 

@@ -15,9 +15,9 @@ using Kind = base::DelayDistribution::Kind;
 
 constexpr std::uint32_t kAll = 0;
 constexpr std::uint32_t kOne = 1;
-constexpr std::uint32_t kInStep = ~0U;  ///< in place of writers
+constexpr std::uint32_t kInStep = ~0U;  ///< given as the number of writers
 
-/// Equal transfers of 0.576 ms, and exponential delays.
+/// A ring with equal transfers of 0.576 ms and exponential delays.
 NodeRingConfig ring(std::uint32_t nodes, double delay_us) {
     NodeRingConfig config;
     config.work.assign(nodes, {Kind::fixed, base::microseconds(576), {}});
@@ -35,7 +35,7 @@ NodeRingConfig with_spread(NodeRingConfig config, double share) {
     return config;
 }
 
-/// Three thirds of the nodes, with so much of the data each.
+/// The ring with three groups of nodes, whose transfers have different sizes.
 NodeRingConfig in_groups(NodeRingConfig config) {
     const double shares[] = {0.28, 0.33, 0.39};
     const std::size_t nodes = config.work.size();
@@ -48,8 +48,8 @@ NodeRingConfig in_groups(NodeRingConfig config) {
 
 NodeRingReport play(const NodeRingConfig& config) { return base::value_of(play_node_ring(config)); }
 
-/// Share of the full rate once all has settled: without the first two of six seconds, in as many
-/// runs as make up for few nodes.
+/// Share of the full rate in the steady state: the last four of six seconds, averaged over more
+/// runs if there are few nodes.
 double settled(NodeRingConfig config, std::uint32_t writers) {
     config.in_step = writers == kInStep;
     config.writers = config.in_step ? kAll : writers;
@@ -266,8 +266,8 @@ TEST(NodeRing, HasTheRatesOfAnotherModel) {
         EXPECT_LT(shares[bin], shares[bin - 1] - 0.005);
     }
     EXPECT_LT(settled(ring(321, 1), kAll), 0.9);
-    // Transfers that differ: a run of a second is so far off, or more. In step, the other program
-    // has 0.72: it adds the largest of the transfers to the longest of the delays,
+    // Transfers of different sizes: a run of a second deviates by this much, or more. In step, the
+    // other program has 0.72: it adds the largest of the transfers to the longest of the delays,
     // √(2 ln 321) · 28.8 us + 20 us · H₃₂₁, as if one node always had both.
     EXPECT_NEAR(product_form(321, 20), 0.505, 0.01);
     const double both = std::sqrt(2 * std::log(321)) * 0.05 * 576 + 20 * harmonic(321);

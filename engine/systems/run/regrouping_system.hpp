@@ -1,8 +1,7 @@
-// A system whose units may be lost: the others go on without them, epoch by epoch, under a run
-// control.
+// A system that goes on without lost units, epoch by epoch, under a run control.
 //
-// The number of a unit is that of its node. In an epoch, units are placed as its members are; an
-// event of a node belongs to the node's epoch and is dropped when that is over.
+// A unit has the number of its node. The placement of units changes with each epoch. An event of a
+// node belongs to the node's epoch and is dropped when that epoch is over.
 #pragma once
 
 #include <fmt/format.h>
@@ -31,7 +30,7 @@
 
 namespace daqloom::systems {
 
-/// Another order of the units in the slots of the schedule, from the end of an epoch on.
+/// A new order of the units in the slots of the schedule, used from the next epoch on.
 struct ScheduleChange {
     DAQLOOM_FIELDS(ScheduleChange, (base::Time, at, "End of the epoch before."),
                    (std::vector<NodeIndex>, slots, "Hosts in the slots, as in the configuration."),
@@ -55,11 +54,11 @@ struct RegroupingConfig {
 template <class Content>
 class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
   public:
-    /// Null if no unit is to be lost.
+    /// Null without a run control: then no unit is lost.
     [[nodiscard]] const RunDriver* run_control() const { return run_.get(); }
     /// Host of a unit of the run control.
     [[nodiscard]] NodeIndex host_of(UnitIndex unit) const { return hosts_[unit.value()]; }
-    /// Messages dropped because their node was not, or no longer, in their epoch.
+    /// Messages dropped because their receiver was not in the epoch of their sender.
     [[nodiscard]] std::uint64_t messages_dropped() const {
         return this->nodes().messages_dropped();
     }
@@ -70,21 +69,21 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     using Leased = protocol::UnitLease::Leased;
     static constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
 
-    /// Kinds of the events of regrouping among those of the system.
+    /// Numbers of the system's event kinds that regrouping uses.
     struct RunEvents {
         std::uint32_t of_epoch;  ///< event of the system, dropped if its node's epoch is over
         std::uint32_t control;   ///< due time of the run control
         std::uint32_t schedule;  ///< change of the schedule
     };
-    /// State of a node where units regroup.
+    /// State of a node under a run control.
     struct NodeState {
         std::uint32_t epoch = 0;     ///< epoch prepared and not over; 0: none
-        bool has_unit = false;       ///< whether that has been started
-        std::vector<Message> early;  ///< messages of units that started before this one
-        UnitCounts counted;          ///< counts of its earlier units; `next_mep`: of all its units
-        UnitCounts before;           ///< counts of the unit's earlier processes
-        base::Time made;             ///< begin of the unit's process
-        std::set<UnitIndex> suspects;  ///< units of the epoch that it could not reach
+        bool has_unit = false;       ///< whether the unit of this epoch has been started
+        std::vector<Message> early;  ///< messages from units that started before this unit
+        UnitCounts counted;  ///< counts of earlier units; `next_mep`: of the current one too
+        UnitCounts before;   ///< counts of the unit's earlier processes
+        base::Time made;     ///< begin of the unit's process
+        std::set<UnitIndex> suspects;  ///< units of the epoch that it reports as unreachable
     };
     /// Lost members of an epoch.
     struct Lost {
@@ -94,23 +93,23 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     /// MEPs that a builder unit has delivered.
     struct Delivered {
         std::uint64_t built = 0;       ///< with the MFPs of all readout units of the run
-        std::uint64_t incomplete = 0;  ///< without some of them
+        std::uint64_t incomplete = 0;  ///< without the MFPs of some readout units
     };
 
     explicit RegroupingSystem(RunEvents kinds) : kinds_(kinds) {}
 
-    /// Called when all units of the run are in `placement_`; spares follow.
+    /// Makes the nodes of the units in `placement_`, and of the spares.
     base::expected<void> place_nodes(const SystemConfig& system, const RegroupingConfig& config,
                                      std::uint32_t flow_due);
-    /// `readouts`, `builders`: the hosts in the slots of the run.
+    /// Makes and begins the run control. `readouts`, `builders`: the hosts in the slots of the run.
     base::expected<void> make_run(const SystemConfig& system, const RegroupingConfig& config,
                                   const std::vector<NodeIndex>& readouts,
                                   const std::vector<NodeIndex>& builders, bool takes_turns);
 
-    // ---- what the system does with its units
-    /// Places the units of an epoch; `placement_` is that of the epoch.
+    // ---- hooks of the system
+    /// Prepares an epoch, whose units are in `placement_`.
     virtual void begin_epoch(const std::vector<protocol::EpochSlot>& slots, base::Time now) = 0;
-    /// Starts the node's unit; `mep_end`, the end of its lease, is a number in the epoch.
+    /// Starts the node's unit. `mep_end`: end of its lease, as a MEP number of the epoch.
     virtual void begin_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) = 0;
     virtual void lease_unit(std::uint32_t node, std::uint64_t mep_end, base::Time now) = 0;
     virtual void close_unit(std::uint32_t node, const Lost& lost, base::Time now) = 0;
@@ -119,14 +118,14 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     [[nodiscard]] virtual bool waits(UnitIndex unit) const = 0;
     /// Ends the epoch of a node's unit.
     virtual void end_unit(std::uint32_t node, base::Time now) = 0;
-    /// First MEP of the epoch that the next epoch may take, to the knowledge of the unit: the unit
-    /// has written nothing of that MEP, drained or not.
+    /// First MEP of this epoch with which the next epoch may begin, as far as the unit knows: the
+    /// unit, drained or not, has written no data of this MEP.
     [[nodiscard]] virtual std::uint64_t next_mep_of(std::uint32_t node) const = 0;
-    /// Removes a node's unit; the system keeps what it has counted of the unit.
+    /// Removes a node's unit; the system adds the unit's counts to its own.
     virtual void retire_unit(std::uint32_t node) = 0;
     /// Adds the unit's counts except `next_mep`, which count_answer keeps.
     virtual void add_counts(std::uint32_t node, UnitCounts& counts) const = 0;
-    /// Drops an event whose epoch is over.
+    /// Releases the data of an event that is dropped because its epoch is over.
     virtual void forget(std::uint32_t kind, std::uint32_t index) = 0;
 
     /// Schedules an event that is dropped if the node's epoch ends first.
@@ -137,12 +136,12 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
         }
         this->nodes().events().push({at, kind, index});
     }
-    /// Events with the numbers of RunEvents.
+    /// Handles events of the kinds in RunEvents.
     void on_run_event(const sim::Event& event);
     [[nodiscard]] bool has_unit(std::uint32_t node) const {
         return !run_ || states_[node].has_unit;
     }
-    /// Keeps a message that came from an earlier starter until the node's unit starts.
+    /// Keeps a message for a node whose unit starts later than the sender's.
     void keep_early(const Message& message) { states_[message.to].early.push_back(message); }
     /// Reports a processed input of the node's unit to the run control.
     void report_input(std::uint32_t node, base::Time now) {
@@ -153,8 +152,8 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     [[nodiscard]] std::uint64_t in_epoch(std::uint64_t mep_end) const {
         return mep_end - std::min(mep_end, first_mep_);
     }
-    /// MEPs delivered in this epoch, by the counters of a builder unit, which covers the members
-    /// only: a MEP without the MFPs of an absent readout unit is incomplete, as in a live run.
+    /// MEPs that a builder unit delivered in this epoch. Its counters cover members of the epoch
+    /// only. A MEP without the MFPs of an absent readout unit is incomplete, as in a live run.
     template <class Counters>
     [[nodiscard]] Delivered delivered(const Counters& counted) const {
         const std::uint64_t all = counted.built + counted.incomplete;
@@ -168,12 +167,12 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
         next = std::max(next, first_mep_ + mep + 1);
     }
     void count_delivery(std::uint64_t mep);
-    /// Counts all MEPs as answered of which the node's unit has written something.
+    /// Counts all MEPs as answered up to the last one of which the node's unit has written data.
     void count_written(std::uint32_t node) {
         std::uint64_t& next = states_[node].counted.next_mep;
         next = std::max(next, first_mep_ + next_mep_of(node));
     }
-    /// Checks that each MEP of the run has one fate.
+    /// Checks that each MEP of the run was built, delivered incomplete or lost for one cause.
     [[nodiscard]] base::expected<void> check_fates() const;
 
     Placement placement_;                             ///< units of this epoch
@@ -293,7 +292,7 @@ base::expected<void> RegroupingSystem<Content>::make_run(const SystemConfig& sys
     return {};
 }
 
-/// Checks that the other schedule has the same units.
+/// Checks that a changed schedule has the units of the run.
 template <class Content>
 base::expected<void> RegroupingSystem<Content>::check(
     const ScheduleChange& change, const std::vector<NodeIndex>& readouts,
@@ -357,7 +356,7 @@ std::vector<std::byte> RegroupingSystem<Content>::prepare(UnitIndex unit,
     const base::Time now = this->now();
     states_[unit.value()].suspects.clear();
     if (order.epoch < epoch_) {
-        return {};  // the unit was stopped, and the others have gone on
+        return {};  // the unit was stopped while the others began a later epoch
     }
     if (order.epoch > epoch_) {
         epoch_ = order.epoch;
@@ -368,8 +367,8 @@ std::vector<std::byte> RegroupingSystem<Content>::prepare(UnitIndex unit,
     return {};
 }
 
-/// From here on no unit of an earlier epoch takes part in anything. Units that have not drained
-/// report in their answers up to where they wrote, as live ones do.
+/// Retires the units of the previous epoch and places the members of the next one. Units that have
+/// not drained answer with the last MEP that they wrote, as live units do.
 template <class Content>
 void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& order,
                                             base::Time now) {
@@ -435,7 +434,7 @@ void RegroupingSystem<Content>::lease(UnitIndex unit, Leased leased) {
 template <class Content>
 void RegroupingSystem<Content>::close(UnitIndex unit, std::span<const UnitIndex> lost) {
     if (!has_unit(unit.value())) {
-        return;  // as in prepare
+        return;  // no unit of this epoch: see prepare()
     }
     Lost gone;
     for (const UnitIndex each : lost) {

@@ -1,4 +1,4 @@
-// Systems under a run control with short times, for tests of what becomes of lost units.
+// Systems under a run control with short timeouts, for tests of unit loss.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ std::vector<std::uint32_t> members_of(const System& system) {
     return all;
 }
 
-/// When a unit was declared lost, and which host's.
+/// Time at which a unit was declared lost, and its host.
 struct Lost {
     Time at;
     std::uint32_t host;

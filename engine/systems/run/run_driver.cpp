@@ -159,7 +159,7 @@ void RunDriver::send(UnitIndex unit, UnitProcess::Answer answer, Time now) {
 
 // ---- outputs of the run control
 
-/// Answers that units give meanwhile are handled by the same loop.
+/// Executes the run control's outputs, including those that the units' answers cause meanwhile.
 void RunDriver::act(Time now) {
     if (is_acting_) {
         return;
@@ -199,7 +199,7 @@ void RunDriver::carry_out(const SendOrder& order, Time now) {
 
 void RunDriver::carry_out(const LaunchProcess& launch, Time now) {
     if (started_ == 0) {
-        join(launch.unit, now);  // before the run, all units are there
+        join(launch.unit, now);  // before the first epoch, all processes are running
     } else {
         wake(now + launch_, launch.unit, kLaunched);
     }

@@ -1,10 +1,10 @@
-// The run control of a simulated system in virtual time: the code that controls a live run, and its
-// view of the processes of units.
+// The run control of a simulated system in virtual time: the code of a live run control and of the
+// processes of its units.
 //
-// The control network is not simulated: reports and orders take no time, nor does a process to
-// prepare, connect or start; `launch` is the time from a new process's start until it has joined.
-// The run control learns at once that a process has ended, as for one that it has started itself. A
-// stopped unit neither reports nor obeys until it goes on.
+// The control network is not simulated: reports and orders take no time, and units prepare, connect
+// and start at once. `launch` is the time from the launch of a process until it has joined. The run
+// control learns at once that a process has ended, like a live one of processes that it launched. A
+// stopped unit neither reports nor executes orders until its stop ends.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ using protocol::UnitIndex;
 
 /// Counts of a unit since the run began, over all its processes.
 struct UnitCounts {
-    std::int64_t granted = 0;  ///< MEPs
+    std::int64_t granted = 0;  ///< number of MEPs, like the next four
     std::int64_t built = 0;
     std::int64_t incomplete = 0;
     std::int64_t dropped = 0;
@@ -39,13 +39,13 @@ struct UnitCounts {
     }
 };
 
-/// The units of a system, from the view of the run control. A unit that was stopped while others
-/// went on to another epoch has lost its state.
+/// Interface from the run control to the units of a system. A unit that was stopped while the
+/// others began another epoch has lost its state.
 class ControlledUnits : public protocol::UnitNodes {
   public:
-    /// Calls on_due with the number at `at`.
+    /// Calls RunDriver::on_due with `number` at time `at`.
     virtual void call_back(base::Time at, std::uint32_t number) = 0;
-    /// End of the stop of a unit's processes; not later than `now`: not stopped.
+    /// End of the stop of a unit's process; in the past if the unit is not stopped.
     [[nodiscard]] virtual base::Time stopped_until(UnitIndex unit) const = 0;
     [[nodiscard]] virtual bool is_drained(UnitIndex unit) const = 0;
     [[nodiscard]] virtual UnitCounts counts(UnitIndex unit) const = 0;
@@ -53,7 +53,7 @@ class ControlledUnits : public protocol::UnitNodes {
 
 class RunDriver {
   public:
-    /// Fates of all MEPs of a run until now. Each but `begun` is counted on its own.
+    /// Fates of all MEPs of a run until now, each counted separately. They add up to `begun`.
     struct Accounts {
         DAQLOOM_FIELDS(Accounts, (std::int64_t, begun, "MEPs before the first not answered."),
                        (std::int64_t, built, "MEPs built."),
@@ -80,7 +80,7 @@ class RunDriver {
 
     RunDriver(const protocol::RunPlan& plan, base::Time launch, ControlledUnits& units);
 
-    /// Begins the run: all units join, and the operator orders it to run.
+    /// Begins the run: launches all units and sets the operator's goal to running.
     void begin(base::Time now);
     void on_due(std::uint32_t number, base::Time now);
     /// See RunControl::reschedule.
@@ -107,7 +107,7 @@ class RunDriver {
     [[nodiscard]] const std::vector<Loss>& losses() const { return losses_; }
 
   private:
-    /// Events of a unit; the number in `wake` is unit · kinds + kind.
+    /// Kinds of a unit's events; an event has the number unit · kDues + kind.
     enum Due : std::uint32_t {
         kTick,
         kReport,
@@ -127,7 +127,7 @@ class RunDriver {
         std::uint64_t session = 0;  ///< 0: no process
         protocol::UnitProcess unit = protocol::UnitProcess();
         base::Time report_at = {};
-        std::vector<protocol::SendOrder> waiting = {};  ///< orders kept until the unit goes on
+        std::vector<protocol::SendOrder> waiting = {};  ///< orders kept until the unit's stop ends
         bool is_draining = false;
     };
 
@@ -145,7 +145,7 @@ class RunDriver {
     void go_on(UnitIndex unit, base::Time now);
     void look_whether_drained(UnitIndex unit, base::Time now);
     void on_drain(UnitIndex unit, base::Time now);
-    /// Sends an answer or else a heartbeat.
+    /// Sends an answer, or a heartbeat if there is none.
     void send(UnitIndex unit, protocol::UnitProcess::Answer answer, base::Time now);
     [[nodiscard]] protocol::Ledger::Totals totals() const;
 
@@ -167,7 +167,7 @@ class RunDriver {
     bool is_acting_ = false;
     std::uint32_t started_ = 0;  ///< last epoch that was started
     std::uint64_t first_mep_ = 0;
-    protocol::Ledger ledger_;  ///< from the counts of units, not only from their reports
+    protocol::Ledger ledger_;  ///< from the units' counts, not from their reports
     std::vector<MembersFrom> members_;
     std::vector<Loss> losses_;
 };

@@ -1,4 +1,4 @@
-// Known answers of the barriers of linear shifting on a simulated fabric: what they cost.
+// Known costs of the barriers of linear shifting on a simulated fabric.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -11,9 +11,8 @@
 namespace daqloom::systems {
 namespace {
 
-/// Time of a step beyond its transfer, when steps follow each other: the messages on the longest
-/// way from one release to the next. A message: o to send, w on the wire, p until noticed, o to
-/// take in.
+/// Time of a step beyond its transfer: the messages on the longest path from one release to the
+/// next. A message takes o to send, w on the wire, p until it is noticed, and o to receive.
 Time cost_on_paper(const ShiftSystemConfig& config) {
     const auto units = static_cast<std::int64_t>(config.slots.size());
     const Time o = config.message_cost;
@@ -24,12 +23,12 @@ Time cost_on_paper(const ShiftSystemConfig& config) {
         case ShiftBarrier::external:
             return Time::zero();
         case ShiftBarrier::centralised:
-            // The master's releases are o apart, N − 1 of them. So are then the entries, and the
-            // master takes each report in as it comes: the last one released reports last.
+            // The N − 1 releases of the master are o apart, and so are the entries. The master
+            // receives each report as it comes: the unit released last reports last.
             return message * 2 + o * (units - 2);
         case ShiftBarrier::tournament:
-            // Down log2 N messages to the one released last, whose report goes the same way up;
-            // each parent releases the largest subtree first.
+            // The release takes log2 N messages to the unit released last, and its report as many
+            // messages back; each parent releases the largest subtree first.
             return message * (2 * rounds);
         case ShiftBarrier::dissemination:
             return message * rounds;
@@ -46,7 +45,7 @@ TEST_P(BarrierCost, IsThatOfItsMessages) {
     const ShiftSystemConfig config = barrier_system(barrier, units);
     const auto system = play(config, base::milliseconds(5));
     const Steps steps(*system);
-    std::vector<Time> periods;  // of the second half of the second round
+    std::vector<Time> periods;  // steps in the second half of the second round
     for (std::uint64_t step = 3 * units / 2; step < 2 * units; ++step) {
         periods.push_back(steps.begun(step + 1) - steps.begun(step));
     }
@@ -54,8 +53,8 @@ TEST_P(BarrierCost, IsThatOfItsMessages) {
     const Time paper = transfer(config) + cost_on_paper(config);
     EXPECT_GE(shortest.ps, paper.ps);
     EXPECT_LE(shortest.ps, (paper + updates() * 2).ps);
-    // Out of step, a message of one unit may meet the MFP of another: a packet of the MFP on each
-    // wire, and the message that the MFP has arrived.
+    // If units are out of step, a message of one may meet the MFP of another: it waits for a packet
+    // of the MFP on each wire, and for the message of the MFP's arrival.
     const Time meeting = Time{2 * (4096 + 26 + 16) * kByte} + config.message_cost;
     const std::int64_t messages = barrier == ShiftBarrier::external ? 0
                                   : barrier == ShiftBarrier::centralised
@@ -103,9 +102,9 @@ TEST(Barriers, WaitingForTheSlowestAndReleasingAreReportedApart) {
     const double o = static_cast<double>(config.message_cost.ps);
     const double c =
         o + static_cast<double>((Way{fabric_of(config)}.of_control() + config.polling_delay).ps);
-    // Unit k, 1 … N − 1, takes its release in k · o + c after the master, and is through as much
-    // later. The master is through c before the last of them: its own write waits for the N − 1
-    // releases that it sends. The last report is taken in o + c after the last entry.
+    // Unit k, 1 … N − 1, receives its release k · o + c after the master and ends its step that
+    // much later. The master ends its step c before the last unit: its own write waits for the N −
+    // 1 releases that it sends. The last report is received o + c after the last entry.
     EXPECT_EQ(found.barriers, 8U);
     const double waiting = c + o * (n - 1) * (n - 2) / 2;
     const double releasing = (o + c) + (n - 1) * (o + 2 * c) + o * n * (n - 1) / 2;
@@ -122,7 +121,8 @@ TEST(Barriers, AllUnitsTogetherSpendTheirCostInThem) {
         const PerBarrier found(config, 20, 28);
         const auto inside = static_cast<double>(n * cost_on_paper(config).ps);
         EXPECT_NEAR(found.inside, inside, 0.01 * inside);
-        // From cut to cut; some are in the next barrier before others have left this one.
+        // Messages between two instants; some units enter the next barrier before others leave this
+        // one.
         EXPECT_NEAR(found.messages, kind == ShiftBarrier::tournament ? 2 * (n - 1) : 4 * n, 1);
     }
 }
@@ -149,7 +149,7 @@ TEST(Barriers, OfPhasesWithSeveralMepsCostAsMuchLessForEach) {
         ShiftSystemConfig config = barrier_system(ShiftBarrier::dissemination, 16);
         config.meps_per_phase = meps;
         const Steps steps(*play(config, base::milliseconds(20)));
-        // Behind the first MFP the others follow on the wire.
+        // The other MFPs follow the first one on the wire.
         const Time alone{(kMfp + kPackets * 26 + 16 + 4) * kByte};
         const Time paper = transfer(config) + alone * (meps - 1) + cost_on_paper(config);
         const Time found = steps.begun(28) - steps.begun(24);

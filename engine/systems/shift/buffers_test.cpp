@@ -1,4 +1,4 @@
-// Known answers of linear shifting on a simulated fabric where buffers, or those of cards, are too
+// Known answers of linear shifting on a simulated fabric whose host buffers or card buffers are too
 // small.
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@ namespace daqloom::systems {
 namespace {
 
 TEST(Buffers, ASourceWaitsWhereItsAcknowledgeIsSlow) {
-    // A stream has room for 8 MFPs, each of which stays until its acknowledge: at most 8 in that
-    // time (Little), less those for the rounds in which they wait for their turns.
+    // A stream has room for 8 MFPs, each of which stays until its acknowledgement. By Little's law
+    // at most 8 MFPs are taken in that time, fewer because MFPs also wait for their phases.
     ShiftSystemConfig config = system_on(star_200(4));
     config.buffered_mfps = 8;
     config.mfp_interval = base::microseconds(10);  // a phase takes less than 4
@@ -31,20 +31,20 @@ TEST(Buffers, ASourceWaitsWhereItsAcknowledgeIsSlow) {
     }
     EXPECT_LE(built[0], 8 * 20U);
     EXPECT_GE(built[0], 8 * 19U);
-    // Spikes cost more than their mean: an event waits for the slowest of its sources.
+    // Spikes cost more than their mean, because an event waits for its slowest source.
     EXPECT_LT(built[1], built[0]);
 }
 
 TEST(Buffers, ABuilderThatCannotCopeDiscardsAndHoldsNobodyUp) {
-    // Room for two MEPs of 4 MFPs, one being built and one that comes next.
+    // Room for two MEPs of 4 MFPs: the current one and the next one.
     ShiftSystemConfig config = system_on(star_200(4));
     config.output_buffer = 9 * kMfp;
     const Time duration = base::milliseconds(4);
     const ShiftReport quick = play(config, duration)->report();
     EXPECT_EQ(quick.meps_discarded, 0U);
 
-    // Each keeps its room for 200 µs more: two in that time, and the rest, 20 times as much, is
-    // discarded. What is discarded need not be sent: the steps go on, the faster for it.
+    // A MEP keeps its room for another 200 µs: two MEPs are built in that time, and the others, 20
+    // times as many, are discarded. Discarded MEPs are not sent, so that steps become faster.
     config.processing.mean = base::microseconds(200);
     const ShiftReport slow = play(config, duration)->report();
     EXPECT_LE(slow.meps_built, 4 * 2 * 20U);
@@ -55,11 +55,12 @@ TEST(Buffers, ABuilderThatCannotCopeDiscardsAndHoldsNobodyUp) {
 
 // ---- cards that are too small -------------------------------------------------------------------
 
-/// A stream on each of some units, an MFP every 10 µs, which takes less than 4 µs to be sent.
+/// Linear shifting with one stream in each unit and an MFP every 10 µs, which is sent in less than
+/// 4 µs.
 ShiftSystemConfig card_system(std::uint32_t units, Time acknowledge) {
     ShiftSystemConfig config = system_on(star_200(units));
     config.mfp_interval = base::microseconds(10);
-    config.card_buffer = kMfp / 2;  // bridges 5 µs
+    config.card_buffer = kMfp / 2;  // room for the data of 5 µs
     config.card_acknowledge.spike.mean = acknowledge;
     return config;
 }
@@ -72,7 +73,7 @@ TEST(Cards, AreFullForAsLongAsAnAcknowledgeIsLongerThanTheyBridge) {
     EXPECT_EQ(bridged.stopped_for_acknowledge, Time::zero());
     EXPECT_NEAR(static_cast<double>(bridged.meps_built), 2000, 16);
 
-    // 8 µs: 3 µs in which the trigger stands still, with every MFP, which come every 13 µs.
+    // Acknowledgements after 8 µs stop the trigger for 3 µs with every MFP: one comes every 13 µs.
     config.card_acknowledge.spike.mean = base::microseconds(8);
     const ShiftReport slow = play(config, duration)->report();
     EXPECT_NEAR(slow.stopped_for_acknowledge.seconds(), 20e-3 * 3 / 13, 3e-6);
@@ -81,7 +82,7 @@ TEST(Cards, AreFullForAsLongAsAnAcknowledgeIsLongerThanTheyBridge) {
 }
 
 TEST(Cards, StopTheTriggerForEachSpike) {
-    // One unit: no two spikes at a time, of which each costs 3 µs.
+    // With one unit, spikes do not overlap, and each costs 3 µs.
     ShiftSystemConfig config = card_system(1, base::microseconds(8));
     config.card_acknowledge.spike_probability = 0.1;
     const Time duration = base::milliseconds(100);
@@ -94,12 +95,12 @@ TEST(Cards, StopTheTriggerForEachSpike) {
 }
 
 TEST(Cards, OfAnyUnitStopTheTriggerForAll) {
-    // Spikes of eight units: of those of one MFP, the trigger stands still for one.
+    // With eight units, simultaneous spikes stop the trigger once.
     ShiftSystemConfig config = card_system(8, base::microseconds(8));
     config.card_acknowledge.spike_probability = 0.1;
     const Time duration = base::milliseconds(100);
     const ShiftReport report = play(config, duration)->report();
-    // MFPs of all units are complete at the same instant, and taken in.
+    // MFPs of all units are complete at the same instant.
     const double any = 1 - std::pow(0.9, 8);
     const double mfps = 100e3 / (10 + 3 * any);
     EXPECT_NEAR(report.stopped_for_acknowledge.seconds() / 3e-6, mfps * any,
@@ -107,7 +108,7 @@ TEST(Cards, OfAnyUnitStopTheTriggerForAll) {
 }
 
 TEST(Cards, AreFullWhereTheHostsMemoryIs) {
-    // Room for a round of MFPs that stay for a millisecond each.
+    // Room for one round of MFPs, each of which stays for a millisecond.
     ShiftSystemConfig config = card_system(4, Time::zero());
     config.buffered_mfps = 8;
     config.source_acknowledge.mean = base::milliseconds(1);
@@ -115,7 +116,7 @@ TEST(Cards, AreFullWhereTheHostsMemoryIs) {
     const ShiftReport report = play(config, duration)->report();
     EXPECT_LE(report.meps_built, 8 * 20U);
     EXPECT_EQ(report.stopped_for_acknowledge, Time::zero());
-    // MEPs that are built, wait, or are on a card came in while the trigger ran.
+    // MEPs that are built, wait or are on a card were accepted while the trigger ran.
     const Time ran = duration - report.stopped_for_memory;
     EXPECT_NEAR(ran.seconds() / 10e-6, static_cast<double>(report.meps_built), 8 + 2);
 }

@@ -1,4 +1,4 @@
-// For tests: event building under linear shifting on small fabrics, and how long it takes on paper.
+// Event building by linear shifting on small fabrics, and its time by closed forms, for tests.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@ using protocol::PhaseChange;
 using protocol::ShiftBarrier;
 using protocol::ShiftStage;
 
-inline constexpr base::Bytes kPackets = 16;  ///< of an MFP
+inline constexpr base::Bytes kPackets = 16;  ///< packets in an MFP
 inline constexpr base::Bytes kMfp = kPackets * 4096;
 inline constexpr std::int64_t kByte = 40;  ///< ps, at 200 Gb/s
 
-/// A unit on each host of a fabric, in their order, MFPs of one size, an ideal barrier.
+/// Linear shifting with a folded unit on each host, MFPs of one size and an ideal barrier.
 inline ShiftSystemConfig system_on(const FabricConfig& fabric) {
     ShiftSystemConfig config;
     fabric_of(config) = fabric;
@@ -38,7 +38,7 @@ inline FabricConfig star_200(std::uint32_t hosts, Time delay = base::nanoseconds
     return star(hosts, base::gigabits_per_second(200), delay);
 }
 
-/// Readout units on the even hosts, builder units on the odd ones.
+/// Unfolded linear shifting: readout units on even hosts, builder units on odd hosts.
 inline ShiftSystemConfig unfolded_on(const FabricConfig& fabric) {
     ShiftSystemConfig config = system_on(fabric);
     config.slots.clear();
@@ -50,9 +50,9 @@ inline ShiftSystemConfig unfolded_on(const FabricConfig& fabric) {
     return config;
 }
 
-/// Long cables, dear messages, and no new MFPs after two rounds: steps of nothing but writes and
-/// barriers. Of a crossbar that sends one packet of an input at a time, a message may wait for the
-/// whole MFP in front of it: see
+/// Linear shifting with long cables, slow messages and no new MFPs after two rounds, so that steps
+/// consist of writes and barriers only. In a crossbar that sends one packet of an input at a time,
+/// a message may wait for the whole MFP in front of it: see
 /// Network.ACrossbarWithoutSpeedUpCanHoldASmallPacketUpForAWholeStream.
 inline ShiftSystemConfig barrier_system(ShiftBarrier barrier, std::uint32_t units) {
     ShiftSystemConfig config = system_on(star_200(units, base::microseconds(1)));
@@ -72,7 +72,7 @@ inline std::unique_ptr<ShiftSystem> play(const ShiftSystemConfig& config, Time u
     return systems::play<ShiftSystem>(config, until, [](auto& system) { system.record_stages(); });
 }
 
-/// When the last unit got to each stage of each step.
+/// Time at which the last unit entered each stage of each step.
 struct Steps {
     explicit Steps(const ShiftSystem& system) {
         for (const auto& record : system.stages()) {
@@ -91,11 +91,12 @@ struct Steps {
     std::map<std::pair<std::uint64_t, ShiftStage>, Time> last_;
 };
 
-// ---- how long messages and phases take, on paper ------------------------------------------------
+// ---- closed forms of messages and phases --------
+// ------------------------------------------------
 
-/// A message of an idle network, from its first byte to its last: all of it on the wire, and of
-/// each switch on the way its first block once more. Headers: 26 B a packet, 16 B for the address,
-/// 4 B of immediate data.
+/// Time of a message on an idle network: the whole message on the wire, and its first block a
+/// second time for each switch. Headers: 26 B a packet, 16 B for the address, 4 B of immediate
+/// data.
 struct Way {
     const FabricConfig& fabric;
     std::int64_t switches = 1;
@@ -109,18 +110,18 @@ struct Way {
     [[nodiscard]] Time of_acknowledge() const { return of_wire(30); }
 };
 
-/// From a unit's turn until it knows that its MFP has been written.
+/// Time from the begin of a unit's phase until its MFP's completion.
 inline Time transfer(const ShiftSystemConfig& config, std::int64_t switches = 1) {
     const Way way{fabric_of(config), switches};
     return config.message_cost + way.of_mfp() + way.of_acknowledge() + config.polling_delay;
 }
 
-/// Time that may be added: on each wire a credit update of 8 B for each packet, and an acknowledge.
+/// Tolerance: on each wire a credit update of 8 B for each packet, and an acknowledgement.
 constexpr Time updates(std::int64_t switches = 1) {
     return Time{(switches + 1) * ((kPackets + 1) * 8 + 30) * kByte};
 }
 
-/// All of an MFP on a wire.
+/// Time of a whole MFP on a wire.
 inline constexpr Time kAlone{(kMfp + kPackets * 26 + 16 + 4) * kByte};
 
 }  // namespace daqloom::systems

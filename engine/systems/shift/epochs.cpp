@@ -1,4 +1,4 @@
-// Linear shifting with unit loss: how units begin and end an epoch.
+// Epochs of linear shifting with unit loss: begin, end and counts of units.
 #include <algorithm>
 #include <utility>
 
@@ -32,7 +32,8 @@ void ShiftSystem::begin_epoch(const std::vector<EpochSlot>& slots, Time now) {
     make_groups(*shift_);
 }
 
-/// Rounds of time windows follow each other from the beginning of the run on, by each node's clock.
+/// Starts the node's unit. Rounds of time windows are counted from the begin of the run, by the
+/// node's clock; the unit starts with the next round.
 void ShiftSystem::begin_unit(std::uint32_t node, std::uint64_t mep_end, Time now) {
     auto config = unit_config(config_, *shift_, slowest_rate_);
     config.self = placement_.readouts.unit_on[node];
@@ -42,7 +43,8 @@ void ShiftSystem::begin_unit(std::uint32_t node, std::uint64_t mep_end, Time now
         in_run.push_back(readouts_in_run_.unit_on[each]);
     }
     config.keep_groups_of(in_run);
-    units_[node] = std::move(ShiftUnit::make(config, *shift_).value());  // fewer: cannot fail
+    // Cannot fail: the configuration is that of the run, with fewer members.
+    units_[node] = std::move(ShiftUnit::make(config, *shift_).value());
     World world{*this, node, now};
     units_[node].on_lease(mep_end, world);
     if (config.self != ReadoutIndex::none()) {
@@ -131,7 +133,7 @@ void ShiftSystem::skip_to(std::uint64_t mfp, std::uint32_t stream, Time now) {
     }
 }
 
-/// Inputs that came too late, or from lost units, are ignored where units regroup.
+/// Under a run control, late inputs and inputs from lost units are ignored.
 base::expected<void> ShiftSystem::check_conservation() const {
     if (!run_) {
         return check_books(sums().unexpected);

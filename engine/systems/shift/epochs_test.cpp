@@ -1,4 +1,4 @@
-// Linear shifting whose units are lost: the others regroup and go on. faults/conservation_test.cpp
+// Unit loss in linear shifting: the other units regroup and go on. faults/conservation_test.cpp
 // checks that every MEP has one fate.
 #include <gtest/gtest.h>
 
@@ -23,9 +23,9 @@ TEST(Regrouping, WithoutFaultsNothingChanges) {
     EXPECT_EQ(system->run_control()->accounts().regroupings, 0);
 }
 
-/// Without a unit, a phase takes as long as with it, the dummy's too; three MEPs are delivered in
-/// it in place of four, all without the MFPs of that unit: incomplete, as a live builder counts
-/// them.
+/// After the loss of one of four units, all phases, also those of the dummy, take as long as
+/// before. A phase delivers three MEPs instead of four. All lack the MFPs of the lost unit and
+/// count as incomplete, as in a live run.
 TEST(Regrouping, TheOthersGoOnWithoutAKilledUnit) {
     ShiftSystemConfig config = controlled();
     config.duration = base::milliseconds(4);
@@ -40,7 +40,7 @@ TEST(Regrouping, TheOthersGoOnWithoutAKilledUnit) {
     const ShiftReport after = system->report();
 
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 3}));
-    // Its process is seen to end.
+    // The run control notices the end of the process at once.
     EXPECT_EQ(lost_by(*system), (std::vector<Lost>{{base::milliseconds(1), 2}}));
     const auto with = static_cast<double>(usual->report().meps_built - usual_before);
     const auto without = static_cast<double>(after.meps_incomplete - before.meps_incomplete);
@@ -52,7 +52,7 @@ TEST(Regrouping, TheOthersGoOnWithoutAKilledUnit) {
     EXPECT_EQ(all.incomplete, static_cast<std::int64_t>(after.meps_incomplete));
 }
 
-/// Draining needs no more than what was granted: two rounds, and some messages.
+/// Draining takes as long as the granted MFPs: two rounds, and some messages.
 TEST(Regrouping, TakesAsLongAsWhatWasGranted) {
     ShiftSystemConfig config = controlled();
     config.node_changes = {kill(1, base::milliseconds(1))};
@@ -63,8 +63,8 @@ TEST(Regrouping, TakesAsLongAsWhatWasGranted) {
     EXPECT_LE((members[2].at - members[1].at).ps, (transfer(config) * (2 * 4)).ps);
 }
 
-/// A killed unit comes back after the run control's pause, a fault timeout, and what its process
-/// takes; then all take part.
+/// A killed unit returns after the run control's pause (a fault timeout) and the launch of its
+/// process; then all units take part.
 TEST(Regrouping, AKilledUnitComesBack) {
     ShiftSystemConfig config = controlled();
     config.run->restart = true;
@@ -79,8 +79,8 @@ TEST(Regrouping, AKilledUnitComesBack) {
     EXPECT_EQ(system->run_control()->accounts().units_lost, 1);
 }
 
-/// Its last report came up to a heartbeat before it stopped, and the run control looks twice a
-/// heartbeat. It comes back by itself, with a reset.
+/// The last report came up to a heartbeat before the stop, and the run control checks twice a
+/// heartbeat. After the stop the unit returns by itself, with a reset.
 TEST(Regrouping, AStoppedUnitIsLostAfterTheFaultTimeoutAndReturns) {
     for (std::int64_t us = 1000; us < 1100; us += 17) {
         ShiftSystemConfig config = controlled();
@@ -101,9 +101,9 @@ TEST(Regrouping, AStoppedUnitIsLostAfterTheFaultTimeoutAndReturns) {
         << "a short stop is no loss";
 }
 
-/// Its cable is down, so that its adapter drops what it sends, and the switch what is for it. A
-/// queue pair gives up after eight times its timeout; its unit reports that, and half a fault
-/// timeout later all halt. Units that cannot be reached then are awaited in vain by the others.
+/// The unit's cable is down: its adapter drops packets from it, and the switch drops packets to it.
+/// A queue pair gives up after eight times its timeout. Its unit reports that, and half a fault
+/// timeout later all units halt; the unreachable unit does not answer and is lost.
 TEST(Regrouping, AUnitIsLostThatTheOthersCannotReach) {
     ShiftSystemConfig config = controlled();
     constexpr Time kRetry = microseconds(10);
@@ -123,8 +123,8 @@ TEST(Regrouping, AUnitIsLostThatTheOthersCannotReach) {
     EXPECT_EQ(system->run_control()->control().unit(UnitIndex(2)).reason, "it did not drain");
 }
 
-/// A dummy's phase takes as long as another; of one of the phases of each schedule each unit keeps
-/// all within its node.
+/// A dummy's phase takes as long as any other; in one phase of each schedule, each unit writes
+/// within its node.
 TEST(Regrouping, AnotherScheduleBeginsWithAnotherEpoch) {
     ShiftSystemConfig config = controlled();
     const auto at = [](std::initializer_list<int> hosts) {

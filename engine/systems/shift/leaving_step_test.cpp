@@ -1,4 +1,4 @@
-// Linear shifting whose units may leave step: how far they get apart, and when that pays.
+// Linear shifting whose units may leave step: distance between the units, and gain in throughput.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -53,7 +53,8 @@ TEST_P(LeavingStep, NobodyBeginsARoundBeforeAllAreThroughWithTheLastOne) {
     }
 }
 
-/// No unit is late: in step a phase takes a write and a barrier, out of step the longer of both.
+/// If no unit is late, a phase takes a write and a barrier in step, and the longer of both out of
+/// step.
 TEST_P(LeavingStep, WritesAsMuchAsTheBestFixedNumberOfPhasesPerBarrier) {
     const auto written = [&](bool leaves_step, std::uint32_t phases) {
         ShiftSystemConfig config = behind(GetParam());
@@ -74,8 +75,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, LeavingStep,
                          ::testing::Values(ShiftBarrier::centralised, ShiftBarrier::tournament,
                                            ShiftBarrier::dissemination, ShiftBarrier::external));
 
-/// No unit is late and the barrier costs nothing: all phases take the same. Among the nine barriers
-/// of a round, units wait at the fourth, the eighth and the last one while they try to leave step.
+/// If no unit is late and the barrier costs nothing, all phases take equally long. While units try
+/// to leave step, they wait at the fourth, the eighth and the last of the nine barriers of a round.
 TEST(LeavingStep, StaysInStepWhereNothingIsGained) {
     ShiftSystemConfig config = behind(ShiftBarrier::external);
     config.leaves_step = true;

@@ -1,4 +1,4 @@
-// Known answers of linear shifting where builder units set the pace, and of barriers of groups.
+// Known answers of linear shifting paced by builder units, and of barriers of groups.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -20,7 +20,7 @@ ShiftSystemConfig paced(std::uint32_t units) {
     return config;
 }
 
-/// Units that are late at random, and sources whose acknowledges come at once.
+/// Linear shifting with random delays of units, and sources that acknowledge at once.
 ShiftSystemConfig late(std::uint32_t units, Time mean = base::microseconds(3)) {
     ShiftSystemConfig config = paced(units);
     config.source_acknowledge.mean = Time::zero();
@@ -28,8 +28,8 @@ ShiftSystemConfig late(std::uint32_t units, Time mean = base::microseconds(3)) {
     return config;
 }
 
-/// Units in step find their builder units idle: a step takes the transfer and, before it, a request
-/// of 16 + 6 · 8 B and its answer of 16 + 8 B.
+/// Builder units are idle when units in step request to write. A step takes a request of 16 + 6 · 8
+/// B, its answer of 16 + 8 B, and the transfer.
 TEST(BuilderPace, OfUnitsInStepCostsARoundTripOfMessages) {
     const ShiftSystemConfig config = paced(8);
     const auto system = play(config, base::milliseconds(2));
@@ -42,14 +42,14 @@ TEST(BuilderPace, OfUnitsInStepCostsARoundTripOfMessages) {
     for (std::uint64_t step = 9; step < 15; ++step) {
         const Time period = steps.begun(step + 1) - steps.begun(step);
         EXPECT_GE(period.ps, paper.ps) << step;
-        // Completions of others' writes may be in front of a message.
+        // A message may wait for completions of other units' writes.
         EXPECT_LE(period.ps, (paper + updates() * 3 + config.message_cost * 2).ps) << step;
     }
     EXPECT_EQ(system->report().answered_ahead, 0U);
 }
 
-/// The most readout units that write to one builder unit at a time, of those that have come to a
-/// step of the second round or later.
+/// Largest number of readout units that write to one builder unit at a time, from the second round
+/// on.
 std::int64_t most_writers(const ShiftSystem& system, std::uint32_t units) {
     std::map<std::uint32_t, std::vector<std::pair<Time, int>>> changes;  // by builder unit
     std::map<ReadoutIndex, std::uint32_t> writes_to;
@@ -83,8 +83,8 @@ TEST(BuilderPace, LetsSoManyWriteAtATime) {
         config.writers = writers;
         const auto system = play(config, base::milliseconds(3));
         const std::int64_t most = most_writers(*system, 12);
-        // A single one is followed by the next ahead of time, and a unit learns of the end of its
-        // write after its builder unit has.
+        // A single writer is followed by the next one ahead of time, because a unit learns of the
+        // end of its write after its builder unit.
         EXPECT_LE(most, writers + 1) << writers;
         EXPECT_GE(most, writers) << writers;
         const ShiftReport report = system->report();
@@ -97,7 +97,7 @@ TEST(BuilderPace, LetsSoManyWriteAtATime) {
     }
 }
 
-/// Share of the full rate of a star with random delays, against that of nodes on a ring.
+/// Share of the full rate that linear shifting on a star reaches with random delays.
 double share_of(const ShiftSystemConfig& config, Time until) {
     const auto system = play(config, until);
     return static_cast<double>(system->report().bytes_written) /
@@ -105,10 +105,10 @@ double share_of(const ShiftSystemConfig& config, Time until) {
            static_cast<double>((until - config.warmup).ps);
 }
 
-/// Builder units on nodes of their own, as a copy within a node takes no time, MFPs of 2 MB, and
-/// messages that take little: what is left is the ring. A unit that need not wait for others pays a
-/// round trip of messages and the latencies of its write in each step, one that waits does not: the
-/// share lies between those of the ring with and without them.
+/// With unfolded units, MFPs of 2 MB and fast messages, a star behaves like nodes on a ring. In
+/// each step, a unit that need not wait for others takes an additional round trip of messages and
+/// the latencies of its write; a unit that waits does not. The share lies between those of the ring
+/// with and without these times.
 TEST(BuilderPace, OnAStarReachesWhatNodesOnARingReach) {
     constexpr std::uint32_t kUnits = 12;
     constexpr base::Bytes kBytes = 2 << 20;
@@ -136,7 +136,7 @@ TEST(BuilderPace, OnAStarReachesWhatNodesOnARingReach) {
         config.pace = writers == 0 ? Pace::schedule : Pace::builder;
         const double share = share_of(config, until);
         EXPECT_LE(share, without + 0.01) << writers;
-        // A switch shares among packets, not among bytes at any instant.
+        // Tolerance: a switch shares its output by packets, not by bytes.
         EXPECT_GE(share, with - (writers == 0 ? 0.04 : 0.01)) << writers;
     }
 }
@@ -158,7 +158,7 @@ TEST(BuilderPace, HoldsInTheOrderOfTheScheduleAndForWindowsToo) {
 
 // ---- barriers of groups -------------------------------------------------------------------------
 
-/// Three groups of three units each, late at random.
+/// Linear shifting with random delays and three groups of three units each.
 ShiftSystemConfig in_groups(ShiftBarrier barrier, Time mean = base::microseconds(30)) {
     ShiftSystemConfig config = late(9, mean);
     config.barrier = barrier;
@@ -166,7 +166,7 @@ ShiftSystemConfig in_groups(ShiftBarrier barrier, Time mean = base::microseconds
     return config;
 }
 
-/// The most steps between two of these units at any time.
+/// Largest distance in steps between two units at any time.
 struct Apart {
     explicit Apart(const ShiftSystem& system) {
         std::vector<std::uint64_t> step(9, 0);
@@ -181,8 +181,8 @@ struct Apart {
         }
     }
 
-    std::uint64_t within = 0;  ///< a group
-    std::uint64_t across = 0;  ///< groups
+    std::uint64_t within = 0;  ///< between units of the same group
+    std::uint64_t across = 0;  ///< between units of different groups
 };
 
 class GroupBarrier : public ::testing::TestWithParam<ShiftBarrier> {};
@@ -196,7 +196,7 @@ TEST_P(GroupBarrier, KeepsItsOwnUnitsInStepAndWaitsForNobodyElse) {
     EXPECT_EQ(system->report().unexpected, 0U);
 }
 
-/// Late by more than a phase, units use their slack.
+/// Units that are late by more than a phase use their slack.
 TEST_P(GroupBarrier, LetsItsUnitsGetAheadByItsSlack) {
     for (const std::uint32_t slack : {0U, 2U}) {
         ShiftSystemConfig config = in_groups(GetParam());
@@ -210,14 +210,14 @@ TEST_P(GroupBarrier, LetsItsUnitsGetAheadByItsSlack) {
         const ShiftReport report = system->report();
         EXPECT_GT(report.barriers, 3 * 20U);
         EXPECT_EQ(report.unexpected, 0U);
-        // All but that of barriers which some have not left yet.
+        // Barriers that some units have not left yet are not in the sum.
         const Time parts = report.waiting_for_slowest + report.releasing;
         EXPECT_LE(parts, report.in_barrier);
         EXPECT_GE(parts.seconds(), 0.95 * report.in_barrier.seconds());
     }
 }
 
-/// Short delays of units cost nothing where the units that wait for them are ahead.
+/// Slack absorbs short delays: the units that wait for a late one are ahead.
 TEST(BarrierSlack, TakesUpWhatUnitsAreLateBy) {
     const auto written = [](ShiftBarrier barrier, std::uint32_t slack) {
         ShiftSystemConfig config = late(9);
@@ -236,7 +236,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GroupBarrier,
                          ::testing::Values(ShiftBarrier::centralised, ShiftBarrier::tournament,
                                            ShiftBarrier::dissemination, ShiftBarrier::external));
 
-/// Builder units keep neighbours in their order; the last of a group waits for the first.
+/// Pacing builder units keep neighbours in order; the last unit of a group waits for the first.
 TEST(NeighbourBarrier, TheLastOfAGroupIsNeverAheadOfTheFirst) {
     for (const Pace pace : {Pace::builder, Pace::schedule}) {
         ShiftSystemConfig config = in_groups(ShiftBarrier::neighbour);
@@ -248,7 +248,7 @@ TEST(NeighbourBarrier, TheLastOfAGroupIsNeverAheadOfTheFirst) {
             const std::uint32_t unit = each.unit.value();
             step[unit] = each.step;
             for (std::uint32_t first = 0; first < 9; first += 3) {
-                // Without the pace the first one may wait at the end of its own step.
+                // Without pacing, the first unit may wait at the end of its own step.
                 ASSERT_LE(step[first + 2], step[first] + (pace == Pace::builder ? 0 : 1));
                 most = std::max(most, std::ranges::max(step) - std::ranges::min(step));
             }

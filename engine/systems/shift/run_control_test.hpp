@@ -1,4 +1,4 @@
-// Linear shifting under a run control, for tests of what becomes of lost units.
+// Linear shifting under a run control, for tests of unit loss.
 #pragma once
 
 #include "systems/run/run_control_test.hpp"
@@ -6,8 +6,8 @@
 
 namespace daqloom::systems {
 
-/// Nodes and spares, in whose places the schedule has dummies, under a run control with short
-/// times; MFPs of 64 kB, 2.7 us on their wires.
+/// Linear shifting of nodes and spares under a run control with short timeouts. Spares are dummies
+/// in the schedule. MFPs have 64 kB, 2.7 us on a wire.
 inline ShiftSystemConfig controlled(std::uint32_t nodes = 4, std::uint32_t spares = 0) {
     ShiftSystemConfig config = system_on(star_200(nodes + spares));
     config.spare_slots.assign(nodes, NodeIndex::none());

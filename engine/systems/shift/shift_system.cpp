@@ -19,11 +19,11 @@ using namespace protocol;
 
 namespace {
 
-/// Time of each stage.
+/// Sum of the times in each stage, by ShiftStage.
 constexpr std::array kTimeIn = {&ShiftReport::entering, &ShiftReport::asking, &ShiftReport::sending,
                                 &ShiftReport::idle, &ShiftReport::in_barrier};
 
-/// Rate of the slowest cable of some hosts: the bound of a write between any two of them.
+/// Rate of the slowest cable of `hosts`: any two of them can write to each other at this rate.
 base::BitRate slowest_rate(const network::Graph& graph, std::span<const NodeIndex> hosts) {
     base::BitRate slowest{std::numeric_limits<std::int64_t>::max()};
     for (const network::Cable& cable : graph.cables) {
@@ -149,7 +149,7 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
 
 /// Groups are numbered in the order of their first units.
 void ShiftSystem::make_groups(const LinearShift& shift) {
-    // Out of step, a unit is ahead by up to the barriers between the last ones of two rounds.
+    // A unit that leaves step gets ahead of others by less than the barriers of a round.
     const std::uint64_t ahead =
         config_.barrier_slack + (config_.leaves_step ? barriers_of_round(config_, shift) - 1 : 0);
     std::map<std::uint32_t, std::uint32_t> number_of;
@@ -167,11 +167,10 @@ void ShiftSystem::make_groups(const LinearShift& shift) {
     }
 }
 
-/// Time in which a stream fills its card's buffer.
 base::expected<void> ShiftSystem::place_cards() {
     DAQLOOM_REFUSE_IF(config_.card_buffer > 0 && config_.mfp_interval <= Time::zero(),
                       "card_buffer needs mfp_interval > 0: set event.rate");
-    std::vector<Time> room;
+    std::vector<Time> room;  // time in which a stream fills its card's buffer
     for (const base::Bytes mfp : config_.mfp_bytes) {
         const double mfps = static_cast<double>(config_.card_buffer) / static_cast<double>(mfp);
         room.push_back(config_.card_buffer > 0 && mfp > 0
@@ -261,7 +260,7 @@ void ShiftSystem::on_event(const sim::Event& event) {
             break;
         case kWarm:
             begin_counting(config_, now);
-            if (config_.warmup > Time::zero()) {  // else all counts, from time zero on
+            if (config_.warmup > Time::zero()) {  // else counting starts at time zero
                 before_ = sums();
             }
             break;

@@ -1,5 +1,5 @@
-// An event builder under linear shifting on a simulated network: the world of the units of
-// protocol/ in virtual time.
+// Event building by linear shifting on a simulated network: runs the units of protocol/ in virtual
+// time.
 //
 // A node has a readout unit, a builder unit, or one of each (folded). Their messages and writes are
 // messages of nodes (hosts/nodes.hpp).
@@ -27,13 +27,13 @@
 
 namespace daqloom::systems {
 
-/// A time in which a readout unit's card sends no acknowledgements; all are sent when it ends.
+/// A period in which a readout unit's card sends no acknowledgements; all are sent at its end.
 struct CardStop {
     DAQLOOM_FIELDS(CardStop, (protocol::ReadoutIndex, unit, "Readout unit of the card."),
                    (base::Time, begin, "Begin of the stop."), (base::Time, end, "End of the stop."))
 };
 
-/// Configuration of linear shifting. Units regroup with unlimited cards only.
+/// Configuration of linear shifting. A run control needs `card_buffer` 0, unlimited cards.
 struct ShiftSystemConfig : SystemConfig, RegroupingConfig, protocol::ShiftRules {
     DAQLOOM_FIELDS(
         ShiftSystemConfig,
@@ -64,7 +64,7 @@ struct ShiftSystemConfig : SystemConfig, RegroupingConfig, protocol::ShiftRules 
     base::DelayDistribution source_acknowledge;
 };
 
-/// Counts after the warm-up, all nodes together; times are sums over the readout units.
+/// Counts after the warm-up, summed over the nodes; times are sums over the readout units.
 struct ShiftReport {
     DAQLOOM_FIELDS(
         ShiftReport, (base::Time, window, "From the end of the warm-up to the end."),
@@ -132,21 +132,21 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
 
     [[nodiscard]] const ShiftSystemConfig& config() const { return config_; }
     [[nodiscard]] ShiftReport report() const;
-    /// A deadlock: the only events left are of flows or without effect, and units are not finished.
+    /// Whether the run is deadlocked: all events that are left belong to flows or have no effect.
     [[nodiscard]] bool stalled() const override {
         return !run_ &&
                transport().events().size() == flows().awaited() + transport().idle_events();
     }
-    /// Checks the conservation of packets, credits and MFPs and, where units regroup, that each MEP
-    /// has one fate.
+    /// Checks the conservation of packets, credits and MFPs. Under a run control, each MEP must be
+    /// built, delivered incomplete or lost for one cause.
     [[nodiscard]] base::expected<void> check_conservation() const;
-    /// Keeps the stages of all units from now on.
+    /// Records the stages of all units from now on.
     void record_stages() { recording_ = true; }
     [[nodiscard]] const std::vector<UnitStage>& stages() const { return stages_; }
 
   private:
     static constexpr std::uint32_t kMostMeps = 1'000;  ///< per phase
-    /// Limit on the MFPs of all units in a round; each takes some 100 B of books.
+    /// Limit on the MFPs of all units in a round; each takes some 100 B of memory.
     static constexpr std::uint64_t kMostMfps = std::uint64_t{1} << 28;
 
     enum EventKind : std::uint32_t {
@@ -154,11 +154,11 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
         kPhase = SystemNodes::kFirstOtherEvent,
         kWindow,
         kIdleOver,
-        kCard,              ///< index: readout unit · streams + stream
+        kCard,              ///< an MFP is on its card; index: readout unit · streams + stream
         kCardAcknowledged,  ///< index: readout unit · streams + stream
         kFreed,             ///< index: readout unit · streams + stream
-        kProcessed,         ///< index: what was built
-        kReleased,          ///< index: see `released`; the ideal barrier
+        kProcessed,         ///< a MEP is consumed; index: see `built_`
+        kReleased,          ///< release of the ideal barrier; index: see `released`
         kWarm,
         kFlowDue,  ///< index: sender of a flow
         kGo,       ///< a timer of a builder unit; index: node
@@ -174,7 +174,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
     struct Stream {
         protocol::MfpSizes sizes;
         base::Time card_acknowledged_at;  ///< arrival of the last acknowledgement at the card
-        // ---- MFPs by their numbers in the run, where units regroup
+        // ---- under a run control: MFPs by their numbers in the run
         std::deque<base::Bytes> kept = {};  ///< sizes of MFPs not acknowledged
         std::uint64_t first = 0;            ///< first MFP of `kept`
         std::uint64_t taken = 0;            ///< MFPs taken from the card
@@ -185,8 +185,8 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
         std::uint32_t released = 0;
         std::uint32_t waiting = 0;       ///< units at the ideal barrier
         base::Time last;                 ///< entry of the last unit
-        base::Time waiting_for_slowest;  ///< sum
-        base::Time releasing;            ///< sum
+        base::Time waiting_for_slowest;  ///< sum over the units
+        base::Time releasing;            ///< sum over the units
     };
 
     /// Outputs of cards and of units.
@@ -215,9 +215,9 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
     void add_counts(std::uint32_t node, UnitCounts& counts) const override;
     [[nodiscard]] bool waits(UnitIndex unit) const override;
     void forget(std::uint32_t kind, std::uint32_t index) override;
-    /// Gives the unit the available MFPs of this epoch, as far as it takes them.
+    /// Gives the unit as many of the available MFPs of this epoch as it takes.
     void feed(std::uint32_t stream, base::Time now);
-    /// Drops the MFPs before this one: their MEPs are answered without them.
+    /// Drops the MFPs before `mfp`: their MEPs have been answered in an earlier epoch.
     void skip_to(std::uint64_t mfp, std::uint32_t stream, base::Time now);
 
     base::expected<void> place_cards();
@@ -231,7 +231,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
                                               protocol::StreamIndex stream) const {
         return readouts_in_run_.unit_on[node].value() * config_.streams + stream.value();
     }
-    /// kNoNode if the stream's readout unit is lost.
+    /// Node of a stream's readout unit; kNoNode if the unit is lost.
     [[nodiscard]] std::uint32_t node_of_stream(std::uint32_t number) const {
         return readouts_in_run_.node_of[unit_of(number)];
     }
@@ -241,12 +241,12 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
     [[nodiscard]] protocol::StreamIndex stream_of(std::uint32_t number) const {
         return protocol::StreamIndex(number % config_.streams);
     }
-    /// Units that wait for each other.
+    /// Units that wait for each other at barriers.
     struct Group {
         std::vector<protocol::ReadoutIndex> units;
-        /// Generations entered by some units and not left by others, modulo their number. With
-        /// units apart by up to k, the first unit in generation g has left g - 1 - k behind; the
-        /// last one may just have entered that, and waits for the one k before.
+        /// Barriers that some units have entered and not all have left, by generation modulo the
+        /// size. Units are up to k generations apart: if the first unit enters generation g, the
+        /// last unit may just enter g - 1 - k and wait for the release of g - 1 - 2 k.
         std::vector<Gathering> gatherings;
         std::uint64_t generation = 0;  ///< generation of the last ideal barrier
     };
@@ -261,7 +261,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
     }
     void release_all(Group& group, base::Time now);
     [[nodiscard]] Group& group_of(protocol::ReadoutIndex unit) { return groups_[group_of_[unit]]; }
-    /// Whether whole groups gather: under `neighbour` each unit waits for one other.
+    /// Whether a barrier gathers a whole group; with `neighbour` a unit waits for one other unit.
     [[nodiscard]] bool gathers() const {
         return config_.barrier != protocol::ShiftBarrier::neighbour;
     }
@@ -289,7 +289,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
     ShiftReport before_;  ///< counts at the end of the warm-up
     bool recording_ = false;
     std::vector<UnitStage> stages_;
-    std::optional<protocol::LinearShift> shift_;  ///< schedule of this epoch, where units regroup
+    std::optional<protocol::LinearShift> shift_;  ///< schedule of this epoch, under a run control
 };
 
 }  // namespace daqloom::systems

@@ -24,7 +24,7 @@ ShiftSystemConfig event_builder(protocol::ShiftBarrier barrier, base::Bytes mfp)
     return config;
 }
 
-/// Runs until all units together have made `steps` steps for each slot.
+/// Runs a system until its units have made `steps` steps on average.
 void build_events(benchmark::State& state, const ShiftSystemConfig& config, std::int64_t steps) {
     const std::uint64_t all_steps = static_cast<std::uint64_t>(steps) * config.slots.size();
     std::uint64_t hops = 0;

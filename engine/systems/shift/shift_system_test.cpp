@@ -15,7 +15,7 @@ namespace {
 
 // ---- conflicts ----------------------------------------------------------------------------------
 
-/// The number of flows on the busiest link in a phase, by the forwarding tables.
+/// Number of flows on the busiest link in a phase, by the forwarding tables.
 std::uint32_t worst_link(const ShiftSystemConfig& config, std::uint32_t phase) {
     const FabricConfig& fabric = fabric_of(config);
     std::map<std::pair<NodeIndex, PortNumber>, End> other;
@@ -47,7 +47,7 @@ std::uint32_t worst_link(const ShiftSystemConfig& config, std::uint32_t phase) {
     return worst;
 }
 
-/// No new MFPs after two rounds: in the second one, nothing but writes.
+/// Linear shifting without new MFPs after two rounds: the second round consists of writes only.
 ShiftSystemConfig two_rounds_on(const FabricConfig& fabric) {
     ShiftSystemConfig config = system_on(fabric);
     config.source_acknowledge.mean = base::seconds(1);
@@ -55,7 +55,7 @@ ShiftSystemConfig two_rounds_on(const FabricConfig& fabric) {
 }
 
 TEST(Conflicts, OfEqualFlowsOnOneLinkTakeAsManyTimesAsLong) {
-    // Two leaves and one spine: in phase n ≤ m, n flows go up from each leaf, then fewer again.
+    // With two leaves and one spine, n flows go up from each leaf in phase n ≤ m, then fewer again.
     const std::uint32_t m = 5;
     const ShiftSystemConfig config = two_rounds_on(fat_tree(2, 1, m));
     const auto system = play(config, base::milliseconds(1));
@@ -64,14 +64,14 @@ TEST(Conflicts, OfEqualFlowsOnOneLinkTakeAsManyTimesAsLong) {
         const std::uint32_t flows = std::min(phase, 2 * m - phase);
         ASSERT_EQ(worst_link(config, phase), flows);
         const Time took = steps.took(2 * m + phase);
-        // There and back: the ways of head and acknowledge, through three switches.
+        // Round trip of head and acknowledgement through three switches.
         const Time round_trip = transfer(config, 3) - kAlone + Time{1};
         EXPECT_GE(took.ps, (kAlone * flows).ps) << phase;
         EXPECT_LE(took.ps, (kAlone * flows + round_trip + updates(3) * flows).ps) << phase;
     }
 }
 
-/// The units of a system in an order that has nothing to do with the fabric.
+/// Puts the units of a system in a random order.
 void shuffle_slots(ShiftSystemConfig& config, std::uint64_t seed) {
     base::RandomStream random(seed, "order of nodes");
     std::shuffle(config.slots.begin(), config.slots.end(), random);
@@ -88,7 +88,7 @@ TEST(Conflicts, OnSeveralLinksTakeAtLeastTheWorstOne) {
         loads.insert(worst);
         const Time took = steps.took(16 + phase);
         EXPECT_GE(took.ps, (kAlone * worst).ps) << phase;
-        // And no more than if the flows of all links had to go one after the other.
+        // Upper bound: the flows of all links one after another.
         EXPECT_LE(took.ps, (kAlone * 16).ps) << phase;
     }
     EXPECT_GT(loads.size(), 1U);
@@ -114,7 +114,7 @@ double event_rate(ShiftSystemConfig config, Time warmup, Time duration) {
 }
 
 TEST(Dummies, CostTheirShareOfTheEvents) {
-    // A local copy takes as long as any transfer, so that all phases are alike.
+    // Local copies take as long as transfers, so that all phases are alike.
     ShiftSystemConfig full = system_on(fat_tree(4, 4, 4));
     full.local_rate = base::gigabits_per_second(200);
     const Time warmup = base::microseconds(200);
@@ -138,7 +138,7 @@ TEST(Dummies, CostTheirShareOfTheEvents) {
         const double with_dummies = event_rate(dummies, warmup, duration) / clean;
         EXPECT_NEAR(with_dummies, r / (r + d), 0.01);
 
-        // Without them, two flows meet on some links in most phases: these take as much longer.
+        // Without dummies, two flows share some links in most phases, which then take longer.
         Time round;
         for (std::uint32_t n = 0; n < gaps.slots.size(); ++n) {
             round += phase + kAlone * (std::max(1U, worst_link(gaps, n)) - 1);
@@ -168,7 +168,8 @@ TEST(MepsPerPhase, FollowEachOtherOnTheWire) {
     for (const std::uint32_t meps : {1U, 3U}) {
         config.meps_per_phase = meps;
         const Time phase = transfer(config, 3) + kAlone * (meps - 1);
-        const double rate = 16 * meps / (15 * phase.seconds());  // one phase stays on the nodes
+        // In one of 16 phases, MFPs stay on their nodes.
+        const double rate = 16 * meps / (15 * phase.seconds());
         EXPECT_NEAR(push_rate(config), rate, 0.01 * rate);
     }
 }
@@ -186,10 +187,10 @@ TEST(Unfolded, EachReadoutUnitSendsAtTheRateOfItsLinkWithoutConflicts) {
         EXPECT_GE(steps.took(step).ps, far.ps) << step;
         EXPECT_LE(steps.took(step).ps, (far + updates(3)).ps) << step;
     }
-    // Phase 0 goes to the neighbour on the leaf.
+    // In phase 0, units write to their neighbour on the same leaf.
     EXPECT_LE(steps.took(8).ps, (near + updates(1)).ps);
 
-    // Every MFP at its builder: 8 readout units, two rounds of 8 builder units.
+    // Every MFP arrives: 8 readout units, two rounds of 8 builder units.
     const ShiftReport report = system->report();
     EXPECT_EQ(report.mfps_written, 8U * 16U);
     EXPECT_EQ(report.meps_built, 16U);
@@ -233,8 +234,8 @@ TEST(Unfolded, ByWindowsOrWithSeveralMepsBooksBalance) {
     }
 }
 
-/// No phase is local to all: there are four in which somebody writes, and not three. Nodes and
-/// messages are those of any other order.
+/// In no phase are all writes local: there are four phases with messages instead of three. The
+/// numbers of nodes and of messages do not depend on the order.
 TEST(Folded, TheUnitsOfAHostCanHaveDifferentSlots) {
     ShiftSystemConfig config = system_on(star_200(4));
     config.builder_slots = node_indices({1, 0, 3, 2});
@@ -276,7 +277,8 @@ TEST(ShiftSystem, WhatCannotBeIsRefused) {
 
 // ---- processors ---------------------------------------------------------------------------------
 
-/// Each MFP, a unit's own too, is made and sent by a core at 50 Gb/s, and taken in by one at 100.
+/// Each MFP, also one for the same node, is sent by a core at 50 Gb/s and received by one at 100
+/// Gb/s.
 TEST(Processors, ThatAreTheLimitBuildWhatTheirCoresMove) {
     constexpr std::uint32_t units = 4;
     ShiftSystemConfig config = system_on(star_200(units));
@@ -327,13 +329,13 @@ TEST(Jitter, OutOfStepEachWaitsForItselfAlone) {
     const auto gain = [&](Time warmup, Time duration) {
         return event_rate(loose, warmup, duration) / event_rate(in_step, warmup, duration);
     };
-    // Without jitter they stay in step by themselves, for a while: a few ns of credit updates in
-    // every round are enough to part them in the end.
+    // Without jitter, units stay in step without barriers for a while: a few ns of credit updates
+    // in every round separate them in the end.
     EXPECT_NEAR(gain(base::microseconds(30), base::microseconds(280)), 1, 0.02);
     EXPECT_LT(gain(base::milliseconds(4), base::milliseconds(2)), 0.9);
 
-    // With it, a phase takes the mean delay longer instead of the longest of eight (2.7 times as
-    // much), and what it takes until those who meet at a receiver are through.
+    // With jitter and without barriers, a phase takes the mean delay longer instead of the longest
+    // of eight (2.7 times as long), and some time for writes that meet at a receiver.
     const Time warmup = base::microseconds(200);
     const Time duration = base::milliseconds(4);
     const double clean = event_rate(in_step, warmup, duration);

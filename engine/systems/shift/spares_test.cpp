@@ -1,4 +1,4 @@
-// Linear shifting with spare hosts, to which what lost units did moves.
+// Linear shifting with spare hosts, to which the work of lost units moves.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -25,7 +25,7 @@ double built_at_last(ShiftSystemConfig config) {
     return static_cast<double>(system->report().meps_built - before);
 }
 
-/// Its slot is a dummy before, and the killed unit's is one afterwards.
+/// The spare's slot is a dummy until the loss; the killed unit's slot is a dummy afterwards.
 TEST(Spares, ASpareBuildsAsMuchAsTheUnitThatItReplaces) {
     ShiftSystemConfig config = controlled(4, 1);
     const double usual = built_at_last(config);
@@ -34,13 +34,14 @@ TEST(Spares, ASpareBuildsAsMuchAsTheUnitThatItReplaces) {
     const auto system = play(config, base::milliseconds(4));
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 4}));
     EXPECT_EQ(moved_in(*system), (std::vector{Moved{UnitIndex(2), UnitIndex(4), UnitIndex(4)}}));
-    // No process is awaited: the spare takes part as soon as what was granted is drained.
+    // The spare's process is running: it takes part as soon as granted MFPs are drained.
     const auto& members = system->run_control()->members();
     EXPECT_EQ(members[1].at, base::milliseconds(1));
     EXPECT_LE((members[2].at - members[1].at).ps, (transfer(config) * (2 * 5)).ps);
 }
 
-/// One of four phases is a copy within the node; one of five, with the dummy of the lost unit, too.
+/// One of four phases is a copy within the node. With a dummy for the lost unit, there are five
+/// phases, one of which is such a copy.
 TEST(Spares, BehindTheOthersASpareTakesNoPhaseUntilItIsNeeded) {
     ShiftSystemConfig config = controlled(4, 1);
     config.slots.resize(4);
@@ -52,9 +53,8 @@ TEST(Spares, BehindTheOthersASpareTakesNoPhaseUntilItIsNeeded) {
     EXPECT_NEAR(built_at_last(config) / usual, 1, 0.02);
 }
 
-/// Four readout units and four builder units are on three whole nodes, and on one node each. With
-/// one spare, its builder unit is lost, so that three units build what all read out: each event
-/// whole.
+/// The readout and the builder unit of the killed node move to two spares. With a single spare,
+/// only the readout unit moves, and three units build the whole events of four readout units.
 TEST(Spares, ApartTheReadoutUnitAndTheBuilderUnitGoOnOnTwoHostsOrTheReadoutUnitOnOne) {
     for (const std::uint32_t spares : {2U, 1U}) {
         ShiftSystemConfig config = controlled(4, spares);

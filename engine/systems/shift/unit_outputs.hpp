@@ -1,4 +1,4 @@
-// Outputs of units and cards of a simulated shift: messages, writes and timers in virtual time.
+// Outputs of units and cards in simulated linear shifting: messages, writes and timers.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct ShiftSystem::World {
                              .content = ShiftContent::of(message)},
                             now);
     }
-    /// Adds some jitter to phases and windows.
+    /// Sets a timer; jitter delays the begin of phases and windows.
     void set_timer(base::Time at, protocol::UnitTimer timer) {
         using What = protocol::UnitTimer::What;
         if (timer.what == What::go) {
@@ -59,14 +59,14 @@ struct ShiftSystem::World {
         system.push(at, kind, self().value(), node);
     }
 
-    // ---- of a readout unit
+    // ---- outputs of a readout unit
 
     void admitted(protocol::StreamIndex stream, protocol::MepId mep, base::Bytes) {
         const std::uint32_t index = system.stream_number(node, stream);
         if (system.run_) {
             Stream& here = system.streams_[index];
             if (system.first_mep_ + number_of(mep) < here.taken) {
-                return;  // the write was in an earlier epoch
+                return;  // the card gave this MFP in an earlier epoch
             }
             ++here.taken;
         }
@@ -102,7 +102,7 @@ struct ShiftSystem::World {
         system.enter_stage(self(), step, stage, now);
     }
 
-    // ---- of a builder unit
+    // ---- outputs of a builder unit
 
     void answered(protocol::MepId mep, bool) {
         if (system.run_) {

@@ -12,8 +12,8 @@
 namespace daqloom::systems {
 namespace {
 
-/// Each window has room for one MFP, whose transfer takes 2.6 µs of wire and less than a
-/// microsecond of way, acknowledge and headers.
+/// Linear shifting by windows with room for one MFP: 2.6 µs on the wire, and less than a
+/// microsecond for latency, acknowledgement and headers.
 ShiftSystemConfig window_system(Time window, Time grace) {
     ShiftSystemConfig config = system_on(star_200(8));
     config.change = PhaseChange::by_time;
@@ -36,8 +36,8 @@ TEST(Windows, NoWriteIsUnderWayAtTheEndIfTheGraceCoversItsWayAndTheClocks) {
     EXPECT_EQ(overran(window_system(wire + slack + way, way)), 0U);
     EXPECT_GT(overran(window_system(wire + slack, Time::zero())), 0U);
 
-    // Clocks that are off by up to 4 σ: who is late meets the next one at the receiver, and the two
-    // share its link for as long as they overlap.
+    // Clocks are off by up to 4 σ: a late unit meets the next one at the receiver, and both share
+    // the receiver's link while they overlap.
     const Time sigma = base::nanoseconds(500);
     ShiftSystemConfig off = window_system(wire + slack + way + sigma * 8, way + sigma * 8);
     off.clock_offset = sigma;
@@ -46,8 +46,7 @@ TEST(Windows, NoWriteIsUnderWayAtTheEndIfTheGraceCoversItsWayAndTheClocks) {
     off.clock_offset = sigma;
     EXPECT_GT(overran(off), 0U);
 
-    // A unit that enters its window late writes no longer than until the grace period, or not at
-    // all.
+    // A unit that enters its window late writes until the grace period at most, or not at all.
     ShiftSystemConfig late = window_system(wire + sigma * 4 + way, way);
     late.phase_jitter = {base::DelayDistribution::Kind::uniform, sigma * 2, sigma * 2};
     EXPECT_EQ(overran(late), 0U);
@@ -56,8 +55,8 @@ TEST(Windows, NoWriteIsUnderWayAtTheEndIfTheGraceCoversItsWayAndTheClocks) {
 TEST(Windows, NoWriteIsUnderWayAtTheEndWhereALinkIsSlower) {
     const Time wire{kMfp * kByte};
     const Time way = transfer(window_system({}, {})) - wire + updates();
-    // A node of half the rate fills the window with one write; the others have time for no second
-    // to it.
+    // A node of half the rate needs the whole window for one write; other nodes have no time for a
+    // second write to it.
     ShiftSystemConfig config = window_system(wire * 2 + way * 2 + base::nanoseconds(100), way * 2);
     fabric_of(config).cables.back().rate.bps /= 2;
     const auto system = play(config, base::milliseconds(4));
@@ -66,7 +65,7 @@ TEST(Windows, NoWriteIsUnderWayAtTheEndWhereALinkIsSlower) {
 }
 
 TEST(Windows, TheFabricIsEmptyAtTheEndOfEach) {
-    // The grace period is long enough for the next sizes and places to be exchanged, too.
+    // The grace period is long enough to exchange the next sizes and offsets.
     const Time wire{kMfp * kByte};
     const Time window = wire + base::microseconds(5);
     const auto system = play(window_system(window, base::microseconds(4)), window * 10);
@@ -79,7 +78,7 @@ TEST(Windows, TheFabricIsEmptyAtTheEndOfEach) {
     }
 }
 
-/// By how much the units open the window of a step later than an exact clock would.
+/// Lateness of each unit in opening the window of a step, compared with an exact clock.
 std::vector<double> lateness(const ShiftSystem& system, std::uint64_t step) {
     std::vector<double> all;
     for (const auto& record : system.stages()) {
@@ -92,7 +91,7 @@ std::vector<double> lateness(const ShiftSystem& system, std::uint64_t step) {
     return all;
 }
 
-/// A hundred units with windows of 10 us and nothing to send.
+/// Linear shifting of a hundred units with windows of 10 us and nothing to send.
 ShiftSystemConfig idle_windows() {
     ShiftSystemConfig config = system_on(star_200(100));
     config.change = PhaseChange::by_time;
@@ -109,10 +108,10 @@ TEST(Windows, AreShiftedByTheOffsetsOfTheClocks) {
     const std::vector<double> early = lateness(*system, 5);
     const std::vector<double> late = lateness(*system, 25);
     ASSERT_EQ(early.size(), 100U);
-    // An estimate of σ from 100 units is off by σ / √200: four times that.
+    // The standard error of σ from 100 units is σ / √200; the tolerance is four times as large.
     EXPECT_NEAR(std::sqrt(base::moments_of(early).variance), 500e3, 4 * 500e3 / std::sqrt(200.0));
     for (std::size_t i = 0; i < early.size(); ++i) {
-        EXPECT_NEAR(early[i], late[i], 2);  // they stay where they are
+        EXPECT_NEAR(early[i], late[i], 2);  // offsets of clocks are constant
     }
 }
 
