@@ -62,7 +62,6 @@ class Ring {
         return capacity_ == Inline ? 0 : capacity_ * sizeof(T);
     }
 
-    void drop_back() { --tail_; }
     void clear() { head_ = tail_; }
 
     /// Reserves memory for `size` elements, up to which no call allocates.

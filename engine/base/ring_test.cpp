@@ -65,8 +65,8 @@ TEST(Ring, InsertsAndErasesInTheMiddleAsADequeWould) {
                 break;
             default:
                 if (!expected.empty()) {
-                    ring.drop_back();
-                    expected.pop_back();
+                    ring.pop();
+                    expected.pop_front();
                 }
                 break;
         }

@@ -69,19 +69,6 @@ base::expected<void> check(const EventSizeConfig& config) {
     return {};
 }
 
-double mean_of(const EventSizeConfig& config) {
-    if (config.kind != Kind::histogram) {
-        return static_cast<double>(config.mean);
-    }
-    double weighted = 0;
-    double total = 0;
-    for (const auto& [lower, upper, weight] : config.histogram) {
-        weighted += weight * 0.5 * static_cast<double>(lower + upper);
-        total += weight;
-    }
-    return weighted / total;
-}
-
 std::discrete_distribution<std::size_t> choice_of_bin(
     const std::vector<EventSizeConfig::Bin>& bins) {
     std::vector<double> weights;
@@ -106,8 +93,7 @@ base::expected<EventSizes> EventSizes::make(EventSizeConfig config, base::Random
 EventSizes::EventSizes(EventSizeConfig config, base::RandomStream random)
     : config_(std::move(config)),
       random_(std::move(random)),
-      bin_(choice_of_bin(config_.histogram)),
-      mean_bytes_(mean_of(config_)) {}
+      bin_(choice_of_bin(config_.histogram)) {}
 
 Bytes EventSizes::next() {
     const auto mean = static_cast<double>(config_.mean);

@@ -45,9 +45,6 @@ class EventSizes {
 
     base::Bytes next();
 
-    /// Mean of the configured distribution, before sizes are rounded and cut to at least one byte.
-    [[nodiscard]] double mean_bytes() const { return mean_bytes_; }
-
   private:
     EventSizes(EventSizeConfig config, base::RandomStream random);
     base::Bytes draw_from_histogram();
@@ -55,7 +52,6 @@ class EventSizes {
     EventSizeConfig config_;
     base::RandomStream random_;
     std::discrete_distribution<std::size_t> bin_;
-    double mean_bytes_;
 };
 
 /// The part of an event that one readout unit holds. The parts of all readout units add up to the

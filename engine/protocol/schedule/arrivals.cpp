@@ -82,11 +82,6 @@ base::expected<void> check(const ArrivalsConfig& config) {
     return config.kind == ArrivalsConfig::Kind::lhc ? check_lhc(config) : base::expected<void>();
 }
 
-double mean_rate_of_trace(const std::vector<Time>& times) {
-    const double span_s = times.back().seconds();
-    return span_s > 0 ? static_cast<double>(times.size()) / span_s : 0;
-}
-
 }  // namespace
 
 base::expected<Arrivals> Arrivals::make(ArrivalsConfig config, base::RandomStream random) {
@@ -95,14 +90,11 @@ base::expected<Arrivals> Arrivals::make(ArrivalsConfig config, base::RandomStrea
 }
 
 Arrivals::Arrivals(ArrivalsConfig config, base::RandomStream random)
-    : config_(std::move(config)), random_(std::move(random)), mean_rate_hz_(config_.rate_hz) {
+    : config_(std::move(config)), random_(std::move(random)) {
     if (config_.kind == ArrivalsConfig::Kind::lhc) {
         trigger_ = LhcTrigger(config_.filling_scheme, config_.simple_dead_time_bx,
                               config_.complex_dead_time);
-        const double filled_hz = filled_crossings_hz(config_);
-        mean_rate_hz_ = filled_hz / trigger_.set_mean_distance(filled_hz / config_.rate_hz);
-    } else if (config_.kind == ArrivalsConfig::Kind::trace) {
-        mean_rate_hz_ = mean_rate_of_trace(config_.trace_times);
+        trigger_.set_mean_distance(filled_crossings_hz(config_) / config_.rate_hz);
     }
 }
 

@@ -43,17 +43,12 @@ class Arrivals {
     /// trace or of the clock (53 days).
     base::Time next();
 
-    /// The mean rate of `next`: the configured rate, or less if the dead times of `lhc` do not
-    /// permit it. For a trace: its number of events divided by its last time (0 if that is 0).
-    [[nodiscard]] double mean_rate_hz() const { return mean_rate_hz_; }
-
   private:
     Arrivals(ArrivalsConfig config, base::RandomStream random);
 
     ArrivalsConfig config_;
     base::RandomStream random_;
     LhcTrigger trigger_;
-    double mean_rate_hz_;
     base::Time last_ = base::Time::zero();
     std::int64_t count_ = 0;
 };

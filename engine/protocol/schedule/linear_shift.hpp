@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <ranges>
 #include <span>
 
 #include "base/expected.hpp"
@@ -33,11 +32,6 @@ constexpr SlotIndex sender_to(SlotIndex receiver, std::uint32_t phase, std::uint
 class LinearShift {
   public:
     static constexpr std::uint32_t most_slots = 65'536;
-
-    struct Turn {
-        std::uint32_t phase;
-        BuilderIndex builder;
-    };
 
     /// The units of a slot that take part. Without any, the slot is a dummy or its units are lost.
     struct Member {
@@ -82,16 +76,6 @@ class LinearShift {
     /// The readout unit that sends to a builder unit in a phase, or none.
     [[nodiscard]] ReadoutIndex readout_for(BuilderIndex unit, std::uint32_t phase) const {
         return readout_in_[sender_to(slot_of_builder_[unit], phase, phases())];
-    }
-
-    /// Round of a readout unit: the phases in which it sends, with their receivers. Valid as long
-    /// as `this`.
-    [[nodiscard]] auto turns_of(ReadoutIndex unit) const {
-        return std::views::iota(std::uint32_t{0}, phases()) |
-               std::views::transform([this, unit](std::uint32_t phase) {
-                   return Turn{phase, builder_for(unit, phase)};
-               }) |
-               std::views::filter([](Turn turn) { return turn.builder != BuilderIndex::none(); });
     }
 
   private:

@@ -104,12 +104,11 @@ TEST(LinearShift, OfUnfoldedUnitsHasAsManyPhasesAsTheLargerSide) {
 TEST(LinearShift, WalksThroughAReadoutUnitsRound) {
     constexpr std::array<SlotIndex, 1> dummies = {SlotIndex(0)};
     const LinearShift shift = *LinearShift::folded(3, dummies);
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> turns;
-    // In slot 2: sends to slots 2, 0, 1.
-    for (const auto [phase, builder] : shift.turns_of(ReadoutIndex(1))) {
-        turns.emplace_back(phase, builder.value());
+    std::vector<std::uint32_t> round;
+    for (std::uint32_t phase = 0; phase < shift.phases(); ++phase) {
+        round.push_back(builder_for(shift, 1, phase));
     }
-    EXPECT_EQ(turns, (decltype(turns){{0, 1}, {2, 0}}));
+    EXPECT_EQ(round, (std::vector{1U, no_unit, 0U}));  // in slot 2: sends to slots 2, 0, 1
 }
 
 TEST(LinearShift, OfTheMembersOfAnEpochNumbersThemInTheOrderOfTheirSlots) {

@@ -52,7 +52,7 @@ def test_builder_paced_nodes_wait_a_quarter_of_the_delay_and_more_writers_are_wo
     # Derived where the ring is played: NodeRing.OfTwoServedInOrderEachWaitsAQuarterOfTheDelay.
     assert ring(2, 20e-6).paced_share(1) == pytest.approx(T / (T + 1.25 * 20e-6), abs=2e-4)
     found = [ring(108, 20e-6).paced_share(writers) for writers in (1, 2, EQUAL_SHARES)]
-    # Two at a time as facts of the ring have it: engine/systems/node_ring_test.cpp.
+    # Two at a time as facts of the ring have it: engine/systems/ring/node_ring_test.cpp.
     assert found == pytest.approx([0.949, 0.54, 0.494], abs=0.015)
 
 
