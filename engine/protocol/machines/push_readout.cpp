@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace daqloom::protocol {
@@ -53,8 +52,6 @@ base::expected<PushReadout> PushReadout::make(PushReadoutConfig config) {
 
 PushReadout::PushReadout(PushReadoutConfig config)
     : config_(config),
-      most_writes_(config.parallel_writes == 0 ? std::numeric_limits<std::uint64_t>::max()
-                                               : config.parallel_writes),
       write_time_(config.write_rate),
       builders_(config.builders),
       mfps_(std::size_t{config.buffered_mfps} * config.streams),

@@ -26,8 +26,6 @@ struct PushReadoutConfig {
     base::Bytes largest_mfp = base::Bytes{1} << 24;
     /// Limit on MEPs announced to a builder and not yet answered.
     std::uint32_t announced_meps = 1;
-    /// Limit on writes under way; 0: none.
-    std::uint32_t parallel_writes = 0;
     /// Expected rate of successive writes, which determines how many writes fit into a time window.
     /// Unused for turns without a deadline.
     base::BitRate write_rate = base::gigabits_per_second(100);
@@ -450,8 +448,7 @@ class PushReadout {
         for (std::uint32_t i = 0; i < config_.builders; ++i) {
             const BuilderIndex index((std::uint64_t{turn_.builder.value()} + i) % config_.builders);
             const Builder& builder = builders_[index];
-            while (!builder.is_lost && builder.written < builder.answered &&
-                   under_way_ < most_writes_) {
+            while (!builder.is_lost && builder.written < builder.answered) {
                 write_next(index, out);
                 drop_what_is_discarded(index, out);
             }
@@ -462,7 +459,7 @@ class PushReadout {
     void write_what_the_turn_permits(base::Time now, Out& out) {
         const Builder& builder = builders_[turn_.builder];
         while (builder.written < turn_.until && builder.written < builder.answered &&
-               under_way_ < most_writes_ && ends_in_time(next_mfp(builder).bytes, now)) {
+               ends_in_time(next_mfp(builder).bytes, now)) {
             write_next(turn_.builder, out);
             drop_what_is_discarded(turn_.builder, out);
         }
@@ -549,7 +546,6 @@ class PushReadout {
     }
 
     PushReadoutConfig config_;
-    std::uint64_t most_writes_;
     base::WireClock write_time_;
     base::Table<StreamIndex, Stream> streams_;
     base::Table<BuilderIndex, Builder> builders_;

@@ -188,14 +188,6 @@ TEST(PushReadout, BeginsNoWriteThatCannotEndBeforeTheDeadline) {
     EXPECT_EQ(scene.turn(0, without_end, base::nanoseconds(229)), Outputs{});  // 190 + 40
 }
 
-TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimit) {
-    PushReadoutScene scene({.streams = 3, .parallel_writes = 2});
-    scene.generate(1, 5);
-    scene.granted(0, {0, 5, 10});
-    EXPECT_EQ(scene.turn(0, 1).size(), 2U);
-    EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "write 0.2 from 0 to 0:10, 5 B"}));
-}
-
 TEST(PushReadout, CountsAndIgnoresWhatDoesNotFit) {
     PushReadoutScene scene({.streams = 2, .builders = 2, .buffered_mfps = 4, .largest_mfp = 100});
     EXPECT_EQ(scene.generated(2, 1), Outputs{});    // no such stream
@@ -255,15 +247,16 @@ TEST(PushReadout, WritesAllThatIsGrantedWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.readout.acknowledged(StreamIndex(0)), 4U);
 }
 
-TEST(PushReadout, KeepsWritesUnderWayWithinTheirLimitWhenTheEpochIsClosed) {
-    PushReadoutScene scene(
-        {.streams = 3, .buffered_mfps = 2, .announced_meps = 2, .parallel_writes = 1});
+TEST(PushReadout, AwaitsWritesUnderWayWhenTheEpochIsClosed) {
+    PushReadoutScene scene({.streams = 3, .buffered_mfps = 2, .announced_meps = 2});
     scene.generate(2, 5);
     scene.granted(0, {0, 5, 10});
-    EXPECT_EQ(scene.turn(0, 1), Outputs{"write 0.0 from 0 to 0:0, 5 B"});
+    EXPECT_EQ(scene.turn(0, 1),
+              (Outputs{"write 0.0 from 0 to 0:0, 5 B", "write 0.1 from 0 to 0:5, 5 B",
+                       "write 0.2 from 0 to 0:10, 5 B"}));
     EXPECT_EQ(scene.close(), Outputs{});
-    EXPECT_EQ(scene.written(0, 0), (Outputs{"acknowledge 0.0", "write 0.1 from 0 to 0:5, 5 B"}));
-    EXPECT_EQ(scene.written(0, 1), (Outputs{"acknowledge 0.1", "write 0.2 from 0 to 0:10, 5 B"}));
+    EXPECT_EQ(scene.written(0, 0), Outputs{"acknowledge 0.0"});
+    EXPECT_EQ(scene.written(0, 1), Outputs{"acknowledge 0.1"});
     EXPECT_EQ(scene.turn(0, 2), Outputs{});  // there are no turns any more
     EXPECT_EQ(scene.discarded(1), (Outputs{"acknowledge 1.0", "acknowledge 1.1"}));
     scene.readout.on_last_answer(BuilderIndex(0), 2);
@@ -339,13 +332,12 @@ TEST(PushReadout, LeavesUnansweredMfpsToTheNextEpoch) {
 
 TEST(PushReadout, DoesNotWaitForALostBuilder) {
     // Builder unit 1 gets MEPs 1 and 3. Builder unit 0 gets MEP 0, but its turn has not come.
-    PushReadoutScene scene(
-        {.builders = 2, .buffered_mfps = 9, .announced_meps = 3, .parallel_writes = 1});
+    PushReadoutScene scene({.builders = 2, .buffered_mfps = 9, .announced_meps = 3});
     scene.generate(6);
     scene.granted(0, {0});
     scene.granted(1, {0});
     scene.granted(3, {10});
-    EXPECT_EQ(scene.turn(1, 2), Outputs{"write 1.0 from 10 to 1:0, 10 B"});
+    EXPECT_EQ(scene.turn(1, 1), Outputs{"write 1.0 from 10 to 1:0, 10 B"});
     scene.readout.on_last_answer(BuilderIndex(0), 1);
     EXPECT_EQ(scene.close({1}), Outputs{"write 0.0 from 0 to 0:0, 10 B"});
     EXPECT_EQ(scene.readout.writes_under_way(), 1U);

@@ -196,7 +196,6 @@ class PushBuildingSystem {
         unit_config_.grace = base::nanoseconds(input_.byte() % 20);
         unit_config_.window = unit_config_.grace + base::nanoseconds(64 + input_.byte() % 128);
         unit_config_.readout.announced_meps = 1U + input_.byte() % 3;
-        unit_config_.readout.parallel_writes = input_.byte() % 4;
         builder_config_.announced_meps = unit_config_.readout.announced_meps;
         builder_config_.concurrent_meps = unit_config_.meps_per_phase + input_.byte() % 3;
         builder_config_.streams.resize(shift_.readouts());
