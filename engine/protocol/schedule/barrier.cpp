@@ -12,9 +12,8 @@ base::expected<void> check(const BarrierConfig& config) {
     DAQLOOM_REFUSE_IF(config.participants < 1 || config.participants > most_participants,
                       "barrier: {} participants; give 1 to {}", config.participants,
                       most_participants);
-    DAQLOOM_REFUSE_IF(config.self >= config.participants || config.master >= config.participants,
-                      "barrier: participant {} with master {}; give 0 to {}", config.self,
-                      config.master, config.participants - 1);
+    DAQLOOM_REFUSE_IF(config.self >= config.participants, "barrier: participant {}; give 0 to {}",
+                      config.self, config.participants - 1);
     return {};
 }
 

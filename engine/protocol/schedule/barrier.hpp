@@ -1,7 +1,6 @@
 // Barriers: no participant continues before all (neighbour barrier: the next one) have entered.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <utility>
 #include <variant>
@@ -41,22 +40,6 @@ class Barrier {
     [[nodiscard]] const BarrierCounters& counters() const { return turn_.counters(); }
     /// The generation of the next release.
     [[nodiscard]] std::uint64_t generation() const { return turn_.generation(); }
-
-    /// Number of messages of all participants in one generation.
-    [[nodiscard]] static constexpr std::uint64_t messages(BarrierKind kind,
-                                                          std::uint32_t participants) {
-        const std::uint64_t n = participants;
-        switch (kind) {
-            case BarrierKind::dissemination:
-                return n * static_cast<std::uint64_t>(std::bit_width(n - 1));
-            case BarrierKind::neighbour:
-                return n == 1 ? 0 : n;
-            case BarrierKind::centralised:
-            case BarrierKind::tournament:
-                break;
-        }
-        return 2 * (n - 1);
-    }
 
   private:
     using Kind = std::variant<TreeBarrier, DisseminationBarrier, NeighbourBarrier>;

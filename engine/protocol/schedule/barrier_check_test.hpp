@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,6 +14,21 @@
 #include "protocol/schedule/barrier.hpp"
 
 namespace daqloom::protocol {
+
+/// Number of messages of all participants in one generation.
+inline std::uint64_t messages_of(const BarrierConfig& config) {
+    const std::uint64_t n = config.participants;
+    switch (config.kind) {
+        case BarrierKind::dissemination:
+            return n * static_cast<std::uint64_t>(std::bit_width(n - 1));
+        case BarrierKind::neighbour:
+            return n == 1 ? 0 : n;
+        case BarrierKind::centralised:
+        case BarrierKind::tournament:
+            break;
+    }
+    return 2 * (n - 1);
+}
 
 class BarrierCheck {
   public:
@@ -53,7 +69,6 @@ class BarrierCheck {
                   .participants = 1U + input_.byte() % 19},
           members_(config_.participants) {
         const std::uint8_t choice = input_.byte();
-        config_.master = choice % config_.participants;
         config_.closes_only = config_.kind == BarrierKind::neighbour && choice % 2 == 1;
         for (config_.self = 0; config_.self < config_.participants; ++config_.self) {
             barriers_.push_back(*Barrier::make(config_));
@@ -153,7 +168,7 @@ class BarrierCheck {
                 "when all have entered, all are released");
         const std::uint64_t messages = config_.closes_only
                                            ? std::min<std::uint64_t>(config_.participants - 1, 1)
-                                           : Barrier::messages(config_.kind, config_.participants);
+                                           : messages_of(config_);
         promise(sent_ == goal * messages, "a generation takes as many messages as its kind says");
     }
 

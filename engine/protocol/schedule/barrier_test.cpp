@@ -31,18 +31,16 @@ class BarrierScene : public base::Transcript {
 };
 
 TEST(Barrier, CentralisedReleasesOneAfterTheOtherWhenAllHaveArrived) {
-    BarrierScene master(
-        {.kind = BarrierKind::centralised, .participants = 4, .self = 2, .master = 2});
+    BarrierScene master({.kind = BarrierKind::centralised, .participants = 4, .self = 0});
     EXPECT_EQ(master.message(3, 0, 0), Outputs{});
-    EXPECT_EQ(master.message(0, 0, 0), Outputs{});
+    EXPECT_EQ(master.message(1, 0, 0), Outputs{});
     EXPECT_EQ(master.enter(0), Outputs{});
-    EXPECT_EQ(master.message(1, 0, 0), (Outputs{"0.1 to 0", "0.1 to 1", "0.1 to 3", "released 0"}));
+    EXPECT_EQ(master.message(2, 0, 0), (Outputs{"0.1 to 1", "0.1 to 2", "0.1 to 3", "released 0"}));
 
-    BarrierScene other(
-        {.kind = BarrierKind::centralised, .participants = 4, .self = 0, .master = 2});
-    EXPECT_EQ(other.enter(0), Outputs{"0.0 to 2"});
-    EXPECT_EQ(other.message(2, 0, 1), Outputs{"released 0"});
-    EXPECT_EQ(other.enter(1), Outputs{"1.0 to 2"});
+    BarrierScene other({.kind = BarrierKind::centralised, .participants = 4, .self = 2});
+    EXPECT_EQ(other.enter(0), Outputs{"0.0 to 0"});
+    EXPECT_EQ(other.message(0, 0, 1), Outputs{"released 0"});
+    EXPECT_EQ(other.enter(1), Outputs{"1.0 to 0"});
 }
 
 TEST(Barrier, TournamentIsABracketInWhichTheEvenOneWins) {
@@ -208,7 +206,7 @@ TEST(Barrier, RefusesAnImpossibleConfigurationInASentence) {
     EXPECT_EQ(Barrier::make({.participants = 0}).error().message,
               "barrier: 0 participants; give 1 to 1000000");
     EXPECT_EQ(Barrier::make({.participants = 3, .self = 3}).error().message,
-              "barrier: participant 3 with master 0; give 0 to 2");
+              "barrier: participant 3; give 0 to 2");
 }
 
 }  // namespace

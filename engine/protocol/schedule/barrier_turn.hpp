@@ -9,7 +9,8 @@ namespace daqloom::protocol {
 using Participant = std::uint32_t;
 
 enum class BarrierKind {
-    centralised,  ///< all report to a master, which releases them one after the other: O(N)
+    centralised,  ///< all report to participant 0, the master, which releases them one after the
+                  ///< other: O(N)
     tournament,   ///< the losers of a binary bracket report to the winners; the champion's release
                   ///< travels back down: O(log N)
     dissemination,  ///< ⌈log2 N⌉ rounds: in round k each sends to the one 2^k places further on
@@ -20,7 +21,6 @@ struct BarrierConfig {
     BarrierKind kind = BarrierKind::tournament;
     std::uint32_t participants = 1;
     Participant self = 0;
-    Participant master = 0;  ///< centralised only
     /// Neighbour only: each participant is kept behind the next one by other means, so that only
     /// the last participant waits (for the first).
     bool closes_only = false;

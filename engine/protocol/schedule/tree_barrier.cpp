@@ -3,23 +3,17 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <numeric>
 
 namespace daqloom::protocol {
 
 TreeBarrier::TreeBarrier(BarrierConfig config) : config_(config) {
     const std::uint32_t participants = config.participants;
     const Participant self = config.self;
-    const Participant master = config.master;
     if (config.kind == BarrierKind::centralised) {
-        if (self != master) {
-            parent_ = master;
-        } else {
-            for (Participant other = 0; other < participants; ++other) {
-                if (other != master) {
-                    children_.push_back(other);
-                }
-            }
-        }
+        parent_ = self == 0 ? none : 0;
+        children_.resize(self == 0 ? participants - 1 : 0);
+        std::iota(children_.begin(), children_.end(), Participant{1});
     } else {
         parent_ = self == 0 ? none : self & (self - 1);
         const std::uint32_t subtree = self == 0 ? std::bit_ceil(participants) : self & (0U - self);
@@ -33,12 +27,8 @@ TreeBarrier::TreeBarrier(BarrierConfig config) : config_(config) {
 }
 
 std::uint32_t TreeBarrier::place_of(Participant from) const {
-    if (children_.empty()) {
-        return none;
-    }
     if (config_.kind == BarrierKind::centralised) {
-        const bool is_child = from < config_.participants && from != config_.master;
-        return is_child ? from - (from > config_.master ? 1 : 0) : none;
+        return from > 0 && from <= children_.size() ? from - 1 : none;
     }
     const auto child = std::ranges::find(children_, from);
     return child == children_.end() ? none : static_cast<std::uint32_t>(child - children_.begin());
