@@ -108,7 +108,6 @@ concept PushBuilderOut = requires(Out& out, ReadoutIndex readout, MepId mep, bas
 class PushBuilder {
   public:
     struct Counters {
-        std::uint64_t announcements = 0;
         std::uint64_t granted = 0;    ///< MEPs
         std::uint64_t discarded = 0;  ///< MEPs
         base::Bytes discarded_bytes = 0;
@@ -120,7 +119,6 @@ class PushBuilder {
         std::uint64_t dropped = 0;         ///< MEPs that lacked some MFPs
         base::Bytes dropped_bytes = 0;     ///< bytes of the MFPs that they had
         std::uint64_t processed = 0;
-        base::Bytes output_peak = 0;
         std::uint64_t from_lost = 0;         ///< inputs ignored because their readout unit was lost
         std::uint64_t unexpected_sizes = 0;  ///< announced before, too early, of another builder, …
         std::uint64_t unexpected_mfps = 0;       ///< a duplicate, or never granted
@@ -137,7 +135,6 @@ class PushBuilder {
             return;
         }
         const std::size_t slot = slot_of(turn_of(mep, config_.builders));
-        ++counters_.announcements;
         announced_[slot * readouts() + readout.value()] = true;
         std::ranges::copy(sizes, sizes_.begin() + at(slot, first_stream_[readout]));
         ++meps_[slot].announced;
@@ -408,7 +405,6 @@ class PushBuilder {
         ++next_to_answer_;
         ++counters_.granted;
         awaited_ += is_closing_ ? streams() : 0;
-        counters_.output_peak = std::max(counters_.output_peak, output_.held());
         for (base::Bytes& offset : offsets) {
             offset += *place;
         }

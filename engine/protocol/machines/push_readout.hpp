@@ -90,7 +90,6 @@ class PushReadout {
         std::uint64_t writes = 0;
         base::Bytes written_bytes = 0;  ///< bytes of completed writes
         std::uint64_t overran = 0;      ///< writes under way at the begin of the next turn
-        base::Bytes buffer_peak = 0;    ///< peak of the fullest stream
         std::uint64_t lost_mfps = 0;    ///< dropped because their builder was lost
         base::Bytes lost_bytes = 0;
         std::uint64_t unanswered_mfps = 0;  ///< dropped because others had answered later MEPs
@@ -353,7 +352,6 @@ class PushReadout {
         mfp(number, index) = {.bytes = stream.waiting, .from = *place};
         ++counters_.mfps;
         counters_.mfp_bytes += stream.waiting;
-        counters_.buffer_peak = std::max(counters_.buffer_peak, stream.buffer.held());
         stream.waiting = nothing;
         out.admitted(index, MepId{number}, *place);
         announce_what_is_complete(builder_of(MepId{number}, config_.builders), out);

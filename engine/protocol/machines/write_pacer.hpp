@@ -66,9 +66,8 @@ class WritePacer {
     struct Counters {
         std::uint64_t requests = 0;
         std::uint64_t answered = 0;
-        std::uint64_t ahead = 0;      ///< answered ahead of time
-        std::uint64_t withdrawn = 0;  ///< requests
-        std::uint64_t most_waiting = 0;
+        std::uint64_t ahead = 0;               ///< answered ahead of time
+        std::uint64_t withdrawn = 0;           ///< requests
         base::Time held = base::Time::zero();  ///< total time that answered requests were held
         std::uint64_t late = 0;                ///< inputs ignored: about a request that is over
         std::uint64_t unexpected = 0;
@@ -93,7 +92,6 @@ class WritePacer {
         note_round_trip(request.round_trip);
         ++counters_.requests;
         waiting_.insert(place_of(request.step), {request, readout, now});
-        counters_.most_waiting = std::max<std::uint64_t>(counters_.most_waiting, waiting_.size());
         answer_what_may_write(now, out);
     }
 

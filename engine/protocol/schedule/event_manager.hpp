@@ -48,7 +48,6 @@ class EventManager {
         std::uint64_t events = 0;
         std::uint64_t assigned = 0;
         std::uint64_t done = 0;
-        std::uint64_t backlog_peak = 0;
         std::uint64_t unexpected = 0;  ///< reports ignored: no such builder, or it has no event
     };
 
@@ -59,7 +58,6 @@ class EventManager {
         ++counters_.events;
         if (free_slots_ == 0 || !backlog_.empty() || !may_assign(event)) {
             backlog_.push(event);
-            counters_.backlog_peak = std::max(counters_.backlog_peak, backlog());
             return;
         }
         assign(event, choose(), out);

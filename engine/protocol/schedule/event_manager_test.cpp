@@ -125,7 +125,6 @@ TEST(EventManager, EventsWaitInOrderWhileAllBuildersAreFull) {
     EXPECT_EQ(counters.events, 5U);
     EXPECT_EQ(counters.assigned, 5U);
     EXPECT_EQ(counters.done, 4U);
-    EXPECT_EQ(counters.backlog_peak, 3U);
 }
 
 TEST(EventManager, AssignsNothingMoreWhenTheEpochIsClosed) {
