@@ -37,8 +37,7 @@ base::expected<std::unique_ptr<BufferServer>> BufferServer::serve(std::vector<Bu
             DAQLOOM_TRY(listener, HandoverListener::listen(offer.name));
             server->doors_.push_back({offer.name, std::move(listener)});
         }
-        server->places_.push_back(std::make_unique<Place>());
-        server->places_.back()->offer = std::move(offer);
+        server->places_.push_back({std::move(offer)});
     }
     server->thread_ = std::thread([&self = *server] { self.run(); });
     return server;
@@ -63,9 +62,9 @@ void BufferServer::run() {
 
 void BufferServer::wait() const {
     std::vector<pollfd> watched{{stop_.get(), POLLIN, 0}};
-    for (const auto& place : places_) {
-        if (place->connection != nullptr) {
-            watched.push_back({place->connection->fd(), POLLRDHUP, 0});
+    for (const Place& place : places_) {
+        if (place.connection) {
+            watched.push_back({place.connection->fd(), POLLRDHUP, 0});
         }
     }
     base::Time until = base::Time::never();
@@ -83,10 +82,9 @@ void BufferServer::wait() const {
 }
 
 void BufferServer::free_abandoned() {
-    for (const auto& place : places_) {
-        if (place->connection != nullptr && place->connection->is_closed()) {
-            place->connection.reset();
-            place->holder = 0;
+    for (Place& place : places_) {
+        if (place.connection && place.connection->is_closed()) {
+            place.connection.reset();
         }
     }
 }
@@ -107,13 +105,12 @@ void BufferServer::receive_requests() {
     std::erase_if(visitors_, [this](Visitor& visitor) {
         pollfd watched{visitor.connection.fd(), POLLIN | POLLRDHUP, 0};
         if (::poll(&watched, 1, 0) > 0) {
-            const auto hello = visitor.connection.receive(base::Time::zero());
-            hello ? answer(visitor, *hello) : void(++counters_.refused_malformed);
+            if (const auto hello = visitor.connection.receive(base::Time::zero())) {
+                answer(visitor, *hello);
+            }
             return true;
         }
-        const bool is_silent = now() >= visitor.until;
-        counters_.refused_silent += is_silent ? 1 : 0;
-        return is_silent;
+        return now() >= visitor.until;
     });
 }
 
@@ -127,13 +124,11 @@ void BufferServer::answer(Visitor& visitor, const Parcel& hello) {
         return visitor.connection.send(bytes, fds).has_value();
     };
     if (place == nullptr) {
-        ++counters_.refused_malformed;
         send(refusal(is_hello ? "this buffer's other side is not offered; attach to the other one"
                               : "another version of daqloom; use the same for both"));
         return;
     }
-    if (place->connection != nullptr) {
-        ++counters_.refused_taken;
+    if (place->connection) {
         send(refusal(fmt::format("process {} has this side of the buffer; end it first",
                                  place->connection->peer())));
         return;
@@ -141,20 +136,17 @@ void BufferServer::answer(Visitor& visitor, const Parcel& hello) {
     // Set before the answer, so that a process that has received the answer finds this state.
     const std::byte granted{1};
     const auto descriptors = place->offer.buffer->descriptors();
-    place->connection = std::make_unique<Handover>(std::move(visitor.connection));
-    place->holder = place->connection->peer();
-    ++counters_.attached;
+    place->connection.emplace(std::move(visitor.connection));
     if (!place->connection->send({&granted, 1}, descriptors)) {
         place->connection.reset();
-        place->holder = 0;
     }
 }
 
 BufferServer::Place* BufferServer::find(const std::string& name, std::byte side) {
-    const auto found = std::ranges::find_if(places_, [&](const auto& place) {
-        return place->offer.name == name && static_cast<std::byte>(place->offer.side) == side;
+    const auto found = std::ranges::find_if(places_, [&](const Place& place) {
+        return place.offer.name == name && static_cast<std::byte>(place.offer.side) == side;
     });
-    return found == places_.end() ? nullptr : found->get();
+    return found == places_.end() ? nullptr : &*found;
 }
 
 }  // namespace daqloom::live

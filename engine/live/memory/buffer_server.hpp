@@ -2,8 +2,9 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,13 +28,6 @@ struct BufferOffer {
 /// free at once.
 class BufferServer {
   public:
-    struct Counters {
-        std::atomic<std::uint64_t> attached{0};
-        std::atomic<std::uint64_t> refused_taken{0};      ///< another process has the side
-        std::atomic<std::uint64_t> refused_malformed{0};  ///< the first message is invalid
-        std::atomic<std::uint64_t> refused_silent{0};     ///< no first message in time
-    };
-
     static constexpr base::Time patience = base::seconds(1);  ///< wait for a hello
     static constexpr std::size_t most_visitors = 16;  ///< limit on connections without a hello
 
@@ -44,15 +38,10 @@ class BufferServer {
     BufferServer(const BufferServer&) = delete;
     BufferServer& operator=(const BufferServer&) = delete;
 
-    [[nodiscard]] const Counters& counters() const { return counters_; }
-    /// The process that holds the offer with this number; 0: none.
-    [[nodiscard]] pid_t holder(std::size_t offer) const { return places_[offer]->holder.load(); }
-
   private:
     struct Place {
         BufferOffer offer;
-        std::unique_ptr<Handover> connection;  ///< connection of the holder
-        std::atomic<pid_t> holder{0};
+        std::optional<Handover> connection = {};  ///< to the process that holds the side
     };
     struct Door {
         std::string name;
@@ -74,10 +63,9 @@ class BufferServer {
     void answer(Visitor& visitor, const Parcel& hello);
     [[nodiscard]] Place* find(const std::string& name, std::byte side);
 
-    std::vector<std::unique_ptr<Place>> places_;
+    std::vector<Place> places_;
     std::vector<Door> doors_;
     std::vector<Visitor> visitors_;
-    Counters counters_;
     OwnedFd stop_;
     std::atomic<bool> is_stopping_{false};
     std::thread thread_;

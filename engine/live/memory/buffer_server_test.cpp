@@ -49,7 +49,6 @@ TEST_F(ServedBuffer, BringsAUsersDataToTheUnit) {
     serve({BufferSide::writer});
     auto user = attach();
     ASSERT_TRUE(user) << user.error().message;
-    EXPECT_EQ(server_->holder(0), ::getpid());
     BufferWriter writer(user->buffer());
     auto room = writer.reserve(3);
     ASSERT_TRUE(room);
@@ -73,8 +72,6 @@ TEST_F(ServedBuffer, HasOneProcessOnASide) {
     EXPECT_TRUE(base::fails_with(
         "process " + std::to_string(::getpid()) + " has this side of the buffer", attach()));
     EXPECT_TRUE(attach(BufferSide::reader));
-    EXPECT_EQ(server_->counters().refused_taken, 1U);
-    EXPECT_EQ(server_->counters().attached, 2U);
 
     first = tl::unexpected(base::Error{});
     EXPECT_TRUE(attach());
@@ -128,7 +125,6 @@ TEST_F(ServedBuffer, RefusesGarbageAndGoesOn) {
     EXPECT_EQ(answer_to("DLBF\2").front(), '\0');
     EXPECT_NE(answer_to(std::string_view("DLBF\2\0", 6)).find("version"), std::string::npos);
     EXPECT_NE(answer_to(std::string(4000, 'x')).find("version"), std::string::npos);
-    EXPECT_EQ(server_->counters().refused_malformed, 3U);
     EXPECT_TRUE(attach());
 }
 
@@ -142,10 +138,10 @@ TEST_F(ServedBuffer, IsNotHeldUpByVisitorsWhoSayNothing) {
     }
     const base::Time limit = now() + kHung;
     EXPECT_TRUE(attach_buffer(name_, BufferSide::writer, limit));
-    while (server_->counters().refused_silent < silent.size() && now() < limit) {
-        std::this_thread::yield();  // the last of them may still have time to say something
+    for (const Handover& visitor : silent) {
+        EXPECT_FALSE(visitor.receive(limit));
+        EXPECT_TRUE(visitor.is_closed());
     }
-    EXPECT_EQ(server_->counters().refused_silent, silent.size());
 }
 
 TEST_F(ServedBuffer, IsServedWhenThereAreDescriptorsAgainAndMeanwhileItsThreadSleeps) {
