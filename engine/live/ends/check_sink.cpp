@@ -19,7 +19,6 @@ class Check final : public MepConsumer {
 
     void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
         const protocol::DataCheck check = check_mep_(bytes);
-        counters_->mfps.add(check.mfps);
         counters_->fragments.add(check.fragments);
         counters_->fragment_bytes.add(static_cast<std::uint64_t>(check.fragment_bytes));
         if (check.fault != protocol::DataFault::none) {
@@ -30,8 +29,6 @@ class Check final : public MepConsumer {
             counters_->unchecked.add(1);
         } else {
             counters_->right.add(1);
-            counters_->incomplete.add(check.absent > 0 ? 1 : 0);
-            counters_->absent_mfps.add(check.absent);
         }
     }
 

@@ -19,10 +19,7 @@ inline constexpr std::size_t data_faults =
 
 /// Written by the sink's thread, read by any thread.
 struct CheckCounters {
-    Counter right;       ///< MEPs, including incomplete ones
-    Counter incomplete;  ///< right MEPs with missing MFPs
-    Counter mfps;
-    Counter absent_mfps;
+    Counter right;  ///< MEPs, including incomplete ones
     Counter fragments;
     Counter fragment_bytes;
     Counter unchecked;     ///< MEPs with an MFP that cannot be compared

@@ -70,7 +70,6 @@ class FileSeries {
             counters_->packets.add(file_->packets());
         } else {
             error_ = file_->error();
-            counters_->failed_files.add(1);
             lose(file_->packets());
             lost_.insert(lost_.end(), held_.begin(), held_.end());
             not_before_ = now() + kPause;
@@ -108,7 +107,6 @@ class FileSeries {
         if (!file) {
             error_ = errno;
             --number_;
-            counters_->failed_files.add(1);
             not_before_ = now() + kPause;
             return false;
         }

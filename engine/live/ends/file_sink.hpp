@@ -23,9 +23,8 @@ struct FileSinkConfig {
 struct FileCounters {
     static constexpr std::size_t errors = 134;  ///< errno values of Linux, and 0
 
-    Counter files;         ///< complete files
-    Counter packets;       ///< MFPs in complete files
-    Counter failed_files;  ///< files that could not be made or finished
+    Counter files;    ///< complete files
+    Counter packets;  ///< MFPs in complete files
     /// Packets that could not be written, by errno of the write or of the completion of their file.
     /// Packets that arrive before the next attempt count under the previous error.
     std::array<Counter, errors> lost{};
