@@ -98,9 +98,6 @@ class RecordedMfps final : public MfpFeed {
         : parts_(std::move(parts)), first_(first), count_(count), config_(config) {}
 
     Fed feed(std::uint64_t mfp, BufferWriter& writer) override {
-        if (!config_.loop && mfp >= count_) {
-            return Fed::end;
-        }
         for (Part& part : parts_) {
             if (const auto packet = part.find(first_ + mfp % count_); !packet.empty()) {
                 return commit(mfp, packet, writer);

@@ -13,13 +13,12 @@ namespace daqloom::live {
 struct ReplayConfig {
     std::uint16_t source_id = 0;  ///< of the recorded and the replayed stream
     std::uint16_t packing = 1;    ///< fragments of each MFP
-    bool loop = false;            ///< repeats the recording without end
 };
 
-/// Replays a stream. MFP 0 has the recording's first number, so that sources stay in step even if
-/// one of them lacks its first or last MFP. Only event ids change: they follow from the replayed
-/// numbers. Fails if the recording has no MFP of the stream, or an MFP larger than the buffer. If a
-/// number exists twice, either MFP is replayed.
+/// Replays the recording without end. MFP 0 has the recording's first number: sources stay in step,
+/// even if one of them lacks its first or last MFP. Only event ids change: they follow from the
+/// replayed numbers. Fails if the recording has no MFP of the stream, or one that is larger than
+/// the buffer. If a number exists twice, either MFP is replayed.
 base::expected<std::unique_ptr<MfpFeed>> replay_mfps(const Recording& recording,
                                                      const ReplayConfig& config, Buffer& buffer);
 

@@ -17,7 +17,6 @@ constexpr base::Time kBatchWait = base::milliseconds(10);
 
 void Source::start(std::uint64_t first_mfp) {
     stop();
-    at_end_ = false;
     // The writer is made here, so that the buffer is open again when `start` returns.
     thread_.start([this, first_mfp, writer = BufferWriter(*buffer_)](
                       const std::stop_token& stop) mutable { run(stop, first_mfp, writer); });
@@ -42,11 +41,6 @@ void Source::run(const std::stop_token& stop, std::uint64_t first_mfp, BufferWri
         }
         const std::uint64_t blocked_before = counters_.blocked;
         const MfpFeed::Fed fed = feed(mfp, writer, stop);
-        if (fed == MfpFeed::Fed::end) {
-            writer.close();
-            at_end_.store(true, std::memory_order_release);
-            return;
-        }
         next_mfp_ = fed == MfpFeed::Fed::no_room ? mfp : mfp + 1;
         const base::Time behind = now() - due;
         if (counters_.blocked != blocked_before) {
@@ -67,7 +61,6 @@ MfpFeed::Fed Source::feed(std::uint64_t mfp, BufferWriter& writer, const std::st
         }
         if (fed != MfpFeed::Fed::no_room) {
             counters_.skipped.set(feed_->skipped());
-            counters_.absent += fed == MfpFeed::Fed::absent ? 1 : 0;
             return fed;
         }
         counters_.blocked += is_blocked ? 0 : 1;

@@ -1,7 +1,6 @@
 // Sources of a unit: threads that fill its buffers with multi-fragment packets (MFPs).
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -23,7 +22,6 @@ class MfpFeed {
         done,
         no_room,  ///< retry with the same MFP
         absent,   ///< this MFP does not exist, but later ones do
-        end,      ///< no MFPs are left
     };
 
     virtual ~MfpFeed() = default;
@@ -40,7 +38,6 @@ struct SourceConfig {
 /// Written by the source's thread, read by any thread.
 struct SourceCounters {
     Counter mfps;
-    Counter absent;   ///< MFPs missing in a recording
     Counter skipped;  ///< damaged places of a recording
     Counter blocked;  ///< MFPs that waited for room
     Counter late;     ///< MFPs more than an interval behind their time
@@ -65,8 +62,6 @@ class Source {
     /// The first MFP that has never been committed. Not callable while the source runs.
     [[nodiscard]] std::uint64_t next_mfp() const { return next_mfp_; }
 
-    /// Whether the feed has ended and the source has closed the buffer.
-    [[nodiscard]] bool is_at_end() const { return at_end_.load(std::memory_order_acquire); }
     [[nodiscard]] const SourceCounters& counters() const { return counters_; }
 
   private:
@@ -85,7 +80,6 @@ class Source {
     SourceConfig config_;
     std::uint64_t next_mfp_ = 0;
     SourceCounters counters_;
-    std::atomic<bool> at_end_{false};
     std::mutex mutex_;  ///< guards no data: required by the condition variable
     std::condition_variable_any wake_;
     Background thread_;

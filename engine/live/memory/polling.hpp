@@ -18,10 +18,10 @@ inline void pause_a_little() {
 /// the awaited threads if they need this processor. Polling is tried again from time to time.
 class Polling {
   public:
-    explicit Polling(base::Time most) : most_(most) {}
+    static constexpr base::Time kMost = base::microseconds(20);
 
     [[nodiscard]] base::Time length() const {
-        return in_vain_ < kBearable ? most_ : base::Time::zero();
+        return in_vain_ < kBearable ? kMost : base::Time::zero();
     }
     void on_found() { in_vain_ = 0; }
     void on_slept() { in_vain_ = in_vain_ + 1 < kTryAgain ? in_vain_ + 1 : kBearable - 1; }
@@ -30,7 +30,6 @@ class Polling {
     static constexpr std::uint32_t kBearable = 3;  ///< futile polls in a row
     static constexpr std::uint32_t kTryAgain = 64;
 
-    base::Time most_;
     std::uint32_t in_vain_ = 0;
 };
 

@@ -5,8 +5,6 @@
 namespace daqloom::live {
 namespace {
 
-constexpr base::Time kMost = base::microseconds(20);
-
 /// Number of waits in a row, all of them futile, that began with polling.
 int polls_in(Polling& polling, int waits) {
     int polled = 0;
@@ -18,15 +16,15 @@ int polls_in(Polling& polling, int waits) {
 }
 
 TEST(Polling, PollsForAsLongAsItMayWhileThatPays) {
-    Polling polling(kMost);
+    Polling polling;
     for (int i = 0; i < 1000; ++i) {
-        EXPECT_EQ(polling.length(), kMost);
+        EXPECT_EQ(polling.length(), Polling::kMost);
         i % 3 == 2 ? polling.on_found() : polling.on_slept();
     }
 }
 
 TEST(Polling, IsGivenUpAfterThreeTimesInVainAndTriedAgainNowAndThen) {
-    Polling polling(kMost);
+    Polling polling;
     EXPECT_EQ(polls_in(polling, 3), 3);
     EXPECT_EQ(polls_in(polling, 61), 0);
     EXPECT_EQ(polls_in(polling, 1), 1);
@@ -36,9 +34,9 @@ TEST(Polling, IsGivenUpAfterThreeTimesInVainAndTriedAgainNowAndThen) {
 }
 
 TEST(Polling, GoesOnOnceATrialHasPaid) {
-    Polling polling(kMost);
+    Polling polling;
     polls_in(polling, 64);
-    EXPECT_EQ(polling.length(), kMost);
+    EXPECT_EQ(polling.length(), Polling::kMost);
     polling.on_found();
     EXPECT_EQ(polls_in(polling, 3), 3);
 }

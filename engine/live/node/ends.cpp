@@ -39,7 +39,6 @@ base::expected<protocol::MfpGenerator> generator(const NodeConfig& config, std::
     return protocol::MfpGenerator::make(
         {.source_id = static_cast<std::uint16_t>(stream),
          .packing = config.packing,
-         .align = config.align,
          .sizes = std::make_shared<protocol::PatternSizes>(std::move(sizes))});
 }
 
@@ -49,8 +48,7 @@ base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::
     if (recording) {
         return replay_mfps(*recording,
                            {.source_id = static_cast<std::uint16_t>(stream),
-                            .packing = static_cast<std::uint16_t>(config.packing),
-                            .loop = config.replay_loops},
+                            .packing = static_cast<std::uint16_t>(config.packing)},
                            buffer);
     }
     DAQLOOM_TRY(mfps, generator(config, stream));
@@ -174,8 +172,7 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::make_consumer(const NodeConfi
             return base::system_failure(
                 fmt::format("cannot make the folder {}: {}", config.output, error.message()));
         }
-        return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self.value()),
-                           .bytes_per_file = config.output_file},
+        return write_meps({.prefix = fmt::format("{}/unit-{}", config.output, config.self.value())},
                           written_, counters_);
     }
     if (config.source == SourceKind::replay) {

@@ -48,9 +48,8 @@ base::expected<void> Node::check(const NodeConfig& given) {
                       "{} sizes of fragments for {} readout units with {} "
                       "streams; give one for each stream",
                       config.fragment_bytes.size(), readouts, config.streams);
-    DAQLOOM_REFUSE_IF(
-        config.packing < 1 || config.packing > protocol::most_mfp_fragments || config.align > 16,
-        "packing of {} and align of {}; give 1 to 65535 and 0 to 16", config.packing, config.align);
+    DAQLOOM_REFUSE_IF(config.packing < 1 || config.packing > protocol::most_mfp_fragments,
+                      "packing of {}; give 1 to 65535", config.packing);
     return {};
 }
 
@@ -164,8 +163,7 @@ TransportConfig Node::Parts::transport_config() {
                          .arena = ends.output() == nullptr ? nullptr : &ends.output()->area(),
                          .sources = {},
                          .doorbell = &doorbell,
-                         .waiting = config.waiting,
-                         .polling = config.polling};
+                         .waiting = config.waiting};
     for (Buffer& stream : ends.streams()) {
         made.sources.emplace_back(stream.area().bytes());
     }

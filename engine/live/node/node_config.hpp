@@ -81,12 +81,6 @@ struct NodeConfig : AllRules {
          "Arrivals of events, under pull building, that are kept at most; 0: none."))
     UnitIndex self{};
     Token token = {};
-    base::Time polling = base::microseconds(20);
-    /// Linear shifting by time: expected rate, from which the writes that fit into a window follow.
-    base::BitRate write_rate = base::gigabits_per_second(100);
-    std::uint8_t align = 2;  ///< log2, of fragments in an MFP
-    bool replay_loops = true;
-    base::Bytes output_file = base::Bytes{1} << 30;
 };
 
 /// Number of units that have a slot.

@@ -18,7 +18,6 @@ protocol::MfpGenerator generator_of(const NodeConfig& config, std::uint32_t stre
     return base::value_of(protocol::MfpGenerator::make(
         {.source_id = static_cast<std::uint16_t>(stream),
          .packing = config.packing,
-         .align = config.align,
          .sizes = std::make_shared<protocol::PatternSizes>(
              config.fragment_sizes, config.fragment_bytes[stream], config.seed)}));
 }

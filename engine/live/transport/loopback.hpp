@@ -16,8 +16,9 @@ namespace daqloom::live {
 class Loopback {
   public:
     static constexpr std::size_t messages = 16;  ///< limit on queued messages
+    static constexpr std::size_t writes = 256;   ///< limit on queued writes
 
-    Loopback(UnitIndex self, const SharedMemory* arena, std::size_t writes)
+    Loopback(UnitIndex self, const SharedMemory* arena)
         : self_(self),
           arena_(arena != nullptr ? arena->bytes() : std::span<std::byte>()),
           rooms_(messages * Transport::most_message),

@@ -42,7 +42,6 @@ struct TransportConfig {
     /// Rung when there is an input for this unit. Outlives the transport.
     const Doorbell* doorbell = nullptr;
     Waiting waiting = Waiting::adaptive;
-    base::Time polling = base::microseconds(20);  ///< adaptive: time before it sleeps
 };
 
 struct Write {

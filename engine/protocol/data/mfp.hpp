@@ -22,10 +22,12 @@
 
 namespace daqloom::protocol {
 
+inline constexpr std::uint8_t usual_mfp_align = 2;  ///< log2
+
 struct MfpHeader {
     std::uint64_t event_id = 0;
     std::uint16_t source_id = 0;
-    std::uint8_t align = 2;  ///< log2, 0 … largest_mfp_align
+    std::uint8_t align = usual_mfp_align;  ///< log2, 0 … largest_mfp_align
     std::uint8_t version = 3;
 
     friend constexpr bool operator==(const MfpHeader&, const MfpHeader&) = default;
@@ -149,8 +151,8 @@ class MfpView {
         return static_cast<std::size_t>(packet_[at] | packet_[at + 1] << 8);
     }
     [[nodiscard]] std::size_t padded_size_of(std::uint16_t index) const {
-        const std::size_t unit = std::size_t{1} << header_.align;
-        return (size_of(index) + unit - 1) & ~(unit - 1);
+        return static_cast<std::size_t>(
+            padded_to(static_cast<base::Bytes>(size_of(index)), header_.align));
     }
 
     MfpHeader header_;

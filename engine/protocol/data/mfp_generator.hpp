@@ -15,8 +15,8 @@ namespace daqloom::protocol {
 
 struct MfpGeneratorConfig {
     std::uint16_t source_id = 0;
-    std::uint32_t packing = 1;  ///< fragments of an MFP, 1 … 65 535
-    std::uint8_t align = 2;     ///< log2
+    std::uint32_t packing = 1;             ///< fragments of an MFP, 1 … 65 535
+    std::uint8_t align = usual_mfp_align;  ///< log2
     std::shared_ptr<const PatternSizes> sizes = nullptr;
 };
 

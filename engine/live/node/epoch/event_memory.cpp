@@ -22,7 +22,7 @@ constexpr Bytes kEventLine = 64;
 /// The largest MFP. Sums of Poissonian fragment sizes are also Poissonian.
 base::expected<Bytes> largest_mfp(const NodeConfig& config, bool has_sizes) {
     const Bytes packing = config.packing;
-    const Bytes padding = packing * ((Bytes{1} << config.align) - 1);
+    const Bytes padding = packing * ((Bytes{1} << protocol::usual_mfp_align) - 1);
     const Bytes overhead = protocol::mfp_overhead(static_cast<std::uint16_t>(config.packing));
     if (has_sizes) {
         DAQLOOM_TRY(fragment, largest_fragment(config));

@@ -11,6 +11,7 @@
 #include "live/node/epoch/stream_intake.hpp"
 #include "live/node/epoch/unit_config.hpp"
 #include "live/node/epoch/unit_epoch.hpp"
+#include "protocol/data/mfp.hpp"
 #include "protocol/machines/push_builder.hpp"
 #include "protocol/units/shift_unit.hpp"
 #include "protocol/units/timers.hpp"
@@ -367,7 +368,7 @@ void ShiftEpoch::end() {
 /// Checks that a stream's buffer holds a round of all builder units, and an output buffer a MEP,
 /// for MFPs of average size with headers and padding.
 base::expected<void> check_shift(const NodeConfig& config) {
-    const base::Bytes padding = base::Bytes{1} << config.align;
+    const base::Bytes padding = base::Bytes{1} << protocol::usual_mfp_align;
     base::Bytes largest = 0;
     base::Bytes mep = 0;
     for (const base::Bytes fragment : config.fragment_bytes) {

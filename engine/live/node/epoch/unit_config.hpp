@@ -34,7 +34,6 @@ inline protocol::ShiftUnitConfig shift_unit_config(const NodeConfig& config, con
     readout.largest_mfp = std::min(config.stream_buffer, protocol::largest_mfp_size);
     // The real limit is the stream's buffer; this value is only an upper bound.
     readout.stream_buffer = readout.largest_mfp * (base::Bytes{readout.buffered_mfps} + 2);
-    readout.write_rate = config.write_rate;
     unit.builder.self = members.builder_of[config.self];
     unit.builder.output_buffer = config.output_buffer;
     unit.builder.output_meps = output_meps;

@@ -24,7 +24,6 @@
 namespace daqloom::live::ofi {
 
 constexpr std::size_t kMessageRoom = (sizeof(Envelope) + Transport::most_message + 63) / 64 * 64;
-constexpr std::size_t kWritesToSelf = 256;
 
 /// An operation under way at the provider; reused when it has completed.
 struct Operation {
@@ -110,8 +109,7 @@ class LibfabricTransport final : public Transport {
           sealer_(config.token, config.self, config.units, config.epoch, endpoints.incarnation()),
           endpoints_(std::move(endpoints)),
           peers_(config.units),
-          loopback_(config.self, config.arena, kWritesToSelf),
-          polling_(config.polling) {}
+          loopback_(config.self, config.arena) {}
 
     /// Called once, before any other call.
     base::expected<void> prepare();

@@ -89,8 +89,7 @@ ShmTransport::ShmTransport(const TransportConfig& config, const ShmConfig& shm, 
       name_(std::move(name)),
       listener_(std::move(listener)),
       sockets_(std::move(sockets)),
-      by_index_(config.units),
-      polling_(config.polling) {}
+      by_index_(config.units) {}
 
 ShmTransport::~ShmTransport() { ring_due(); }
 

@@ -23,7 +23,6 @@ namespace {
 constexpr std::size_t kBytesPerPoll = 2 << 20;
 /// Part of `kBytesPerPoll` for a single message, or for the destructor.
 constexpr std::size_t kBytesAtOnce = 256 << 10;
-constexpr std::size_t kWritesToSelf = 256;
 /// Interval of reading the kernel's counts, which takes one system call per connection.
 constexpr base::Time kTimePerCounts = base::milliseconds(50);
 constexpr std::uint64_t kTcpPollsPerLook = 256;  ///< polls between two readings of the clock
@@ -94,9 +93,8 @@ TcpTransport::TcpTransport(const TransportConfig& config, const TcpConfig& tcp,
       connector_(std::move(connector)),
       epoll_(std::move(epoll)),
       by_index_(config.units),
-      loopback_(config.self, config.arena, kWritesToSelf),
-      behind_(kBehind),
-      polling_(config.polling) {}
+      loopback_(config.self, config.arena),
+      behind_(kBehind) {}
 
 /// Sends queued data; data that the kernel has already taken still arrive.
 TcpTransport::~TcpTransport() {
