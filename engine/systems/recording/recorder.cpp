@@ -91,8 +91,9 @@ base::expected<std::unique_ptr<Recorder>> Recorder::make(
         DAQLOOM_TRY(opened, Timeline::open(system, *stack, timeline));
         recorder->timeline_.emplace(std::move(opened));
     }
-    stack->observe(recorder.get(), recorder.get());
-    system.observe(recorder.get());
+    Timeline* const drawn = recorder->timeline_ ? &*recorder->timeline_ : nullptr;
+    stack->observe(recorder.get(), drawn);
+    system.observe(drawn);
     return recorder;
 }
 
@@ -140,19 +141,6 @@ void Recorder::on_delivery(LinkIndex link, const Frame& frame, Time now) {
 void Recorder::on_drop(LinkIndex link, const Frame& frame, Time now) {
     if (timeline_) {
         timeline_->on_drop(link, frame, now);
-    }
-}
-
-void Recorder::on_timeout(EndpointIndex endpoint, Time now) {
-    if (timeline_) {
-        timeline_->on_timeout(endpoint, now);
-    }
-}
-
-void Recorder::on_built(protocol::EventId event, protocol::BuilderIndex builder, Time assigned,
-                        Time now) {
-    if (timeline_) {
-        timeline_->on_built(event, builder, assigned, now);
     }
 }
 

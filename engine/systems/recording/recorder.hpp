@@ -25,9 +25,7 @@ namespace daqloom::systems {
 /// there is captured; a frame that is dropped at the near end is not. Sequence numbers begin at 1,
 /// as after a handshake. Simulated frames carry no TCP timestamps: a captured timestamp is the
 /// millisecond of the capture, and its echo the latest timestamp that the sender has received.
-class Recorder final : public ethernet::Observer,
-                       public transport::TimeoutObserver,
-                       public EventObserver {
+class Recorder final : public ethernet::Observer {
   public:
     /// `captures`: file by name of a link; `timeline`: a file, or empty for none. Fails with one
     /// sentence about a link that does not exist or a file that cannot be written.
@@ -44,9 +42,6 @@ class Recorder final : public ethernet::Observer,
     void on_delivery(ethernet::LinkIndex link, const ethernet::Frame& frame,
                      base::Time now) override;
     void on_drop(ethernet::LinkIndex link, const ethernet::Frame& frame, base::Time now) override;
-    void on_timeout(ethernet::EndpointIndex endpoint, base::Time now) override;
-    void on_built(protocol::EventId event, protocol::BuilderIndex builder, base::Time assigned,
-                  base::Time now) override;
 
   private:
     Recorder(PullSystem& system, transport::TcpOverEthernet& stack);

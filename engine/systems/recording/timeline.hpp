@@ -15,7 +15,7 @@
 
 namespace daqloom::systems {
 
-class Timeline {
+class Timeline final : public transport::TimeoutObserver, public EventObserver {
   public:
     static base::expected<Timeline> open(const PullSystem& system,
                                          const transport::TcpOverEthernet& stack, std::string path);
@@ -23,11 +23,11 @@ class Timeline {
     /// Adds a slice from assignment to completion to a row of the builder unit. Slices of a row
     /// must not overlap: a builder unit has as many rows as events that it collected at a time.
     void on_built(protocol::EventId event, protocol::BuilderIndex builder, base::Time assigned,
-                  base::Time now);
+                  base::Time now) override;
     /// Adds an instant to the row of the link.
     void on_drop(ethernet::LinkIndex link, const ethernet::Frame& frame, base::Time now);
     /// Adds an instant to the row of the builder unit's timeouts.
-    void on_timeout(ethernet::EndpointIndex endpoint, base::Time now);
+    void on_timeout(ethernet::EndpointIndex endpoint, base::Time now) override;
     /// Samples the bytes buffered in the top-of-rack switch, some ten thousand times in a run; to
     /// be called with every frame. The switch updates its counters late: frames on the wire count.
     void on_frame(base::Time now) {

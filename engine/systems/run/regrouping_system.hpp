@@ -57,7 +57,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     /// Null without a run control: then no unit is lost.
     [[nodiscard]] const RunDriver* run_control() const { return run_.get(); }
     /// Host of a unit of the run control.
-    [[nodiscard]] NodeIndex host_of(UnitIndex unit) const { return hosts_[unit.value()]; }
+    [[nodiscard]] NodeIndex host_of(UnitIndex unit) const { return placement_.hosts[unit.value()]; }
     /// Messages dropped because their receiver was not in the epoch of their sender.
     [[nodiscard]] std::uint64_t messages_dropped() const {
         return this->nodes().messages_dropped();
@@ -235,7 +235,6 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
 
     RunEvents kinds_;
     bool regroups_ = false;
-    std::vector<NodeIndex> hosts_;   ///< host of each node
     std::vector<NodeState> states_;  ///< state of each node
     base::Pool<Pending> pending_;
     std::uint32_t epoch_ = 0;
@@ -257,8 +256,7 @@ base::expected<void> RegroupingSystem<Content>::place_nodes(const SystemConfig& 
         }
     }
     readouts_in_run_ = placement_.readouts;
-    hosts_ = placement_.hosts;
-    states_.resize(hosts_.size());
+    states_.resize(placement_.hosts.size());
     regroups_ = config.run.has_value();
     DAQLOOM_REFUSE_IF(!regroups_ && !config.schedule_changes.empty(),
                       "the schedule changes where units regroup; expected a run control");
@@ -274,7 +272,7 @@ base::expected<void> RegroupingSystem<Content>::make_run(const SystemConfig& sys
     DAQLOOM_REFUSE_IF(!system.flows.empty(),
                       "flows are not simulated with units that regroup; remove either");
     protocol::RunPlan plan = *config.run;
-    plan.units = static_cast<std::uint32_t>(hosts_.size());
+    plan.units = static_cast<std::uint32_t>(placement_.hosts.size());
     plan.takes_turns = takes_turns;
     plan.builds_alone = system.local_rate.bps > 0;
     plan.slots = {.readouts = units_in(readouts),
@@ -372,7 +370,7 @@ std::vector<std::byte> RegroupingSystem<Content>::prepare(UnitIndex unit,
 template <class Content>
 void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& order,
                                             base::Time now) {
-    for (std::uint32_t node = 0; node < hosts_.size(); ++node) {
+    for (std::uint32_t node = 0; node < placement_.hosts.size(); ++node) {
         if (states_[node].has_unit) {
             count_written(node);
         }
@@ -387,9 +385,9 @@ void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& ord
     const auto count = std::ranges::count_if(
         slots, [](const EpochSlot& slot) { return slot.readout != UnitIndex::none(); });
     placement_.readouts.node_of.assign(static_cast<std::size_t>(count), kNoNode);
-    placement_.readouts.unit_on.assign(hosts_.size(), ReadoutIndex::none());
-    placement_.builders = {{}, std::vector(hosts_.size(), BuilderIndex::none())};
-    readouts_in_run_.unit_on.assign(hosts_.size(), ReadoutIndex::none());
+    placement_.readouts.unit_on.assign(placement_.hosts.size(), ReadoutIndex::none());
+    placement_.builders = {{}, std::vector(placement_.hosts.size(), BuilderIndex::none())};
+    readouts_in_run_.unit_on.assign(placement_.hosts.size(), ReadoutIndex::none());
     readouts_in_run_.node_of.assign(readouts_in_run_.node_of.size(), kNoNode);
     for (const EpochSlot& slot : slots) {
         if (slot.readout != UnitIndex::none()) {
