@@ -209,13 +209,12 @@ struct SharedSizes {
     Sizes sizes;
 };
 
-Sizes make_sizes(bool is_poissonian, Bytes mean, std::uint64_t seed) {
+Sizes make_sizes(FragmentSizes kind, Bytes mean, std::uint64_t seed) {
     if (mean < 0 || mean > PatternSizes::largest_mean) {
         throw nb::value_error(("mean fragment size of " + std::to_string(mean) +
                                " bytes; give 0 to " + std::to_string(PatternSizes::largest_mean))
                                   .c_str());
     }
-    const auto kind = is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
     return std::make_shared<PatternSizes>(kind, mean, seed);
 }
 
@@ -229,10 +228,10 @@ void bind_generator(nb::module_& module) {
     nb::class_<SharedSizes>(module, "PatternSizes")
         .def(
             "__init__",
-            [](SharedSizes* self, bool is_poissonian, Bytes mean, std::uint64_t seed) {
-                new (self) SharedSizes{make_sizes(is_poissonian, mean, seed)};
+            [](SharedSizes* self, FragmentSizes kind, Bytes mean, std::uint64_t seed) {
+                new (self) SharedSizes{make_sizes(kind, mean, seed)};
             },
-            nb::arg("is_poissonian"), nb::arg("mean"), nb::arg("seed"))
+            nb::arg("kind"), nb::arg("mean"), nb::arg("seed"))
         .def_prop_ro("largest", [](const SharedSizes& self) { return self.sizes->largest(); });
     nb::class_<MfpGenerator>(module, "MfpGenerator")
         .def(

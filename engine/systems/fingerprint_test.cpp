@@ -63,7 +63,7 @@ ShiftSystemConfig shift_on(const FabricConfig& fabric) {
     auto config = nodes_on<ShiftSystemConfig>(fabric);
     config.slots = all_hosts(fabric);
     config.mfp_bytes.assign(fabric.hosts, kMfpOnRecord);
-    config.is_poissonian = true;
+    config.fragment_sizes = protocol::FragmentSizes::poisson;
     config.phase_jitter = {Kind::gaussian, base::nanoseconds(400), base::nanoseconds(100)};
     config.processing = {Kind::uniform, base::microseconds(5), base::microseconds(2)};
     return config;
@@ -110,7 +110,7 @@ DaqpipeSystemConfig daqpipe() {
     auto config = nodes_on<DaqpipeSystemConfig>(fat_tree(3, 3, 3));
     config.readouts = config.builders = all_hosts(fabric_of(config));
     config.fragment_bytes.assign(fabric_of(config).hosts, kMfpOnRecord);
-    config.is_poissonian = true;
+    config.fragment_sizes = protocol::FragmentSizes::poisson;
     config.credits = 3;
     config.parallel_sends = 2;
     config.processing = {Kind::exponential, base::microseconds(5), {}};

@@ -417,7 +417,8 @@ class AnySystem {
             std::ranges::reverse(other.builder_slots);
             config.schedule_changes.push_back(std::move(other));
         }
-        config.is_poissonian = from_.coin();
+        config.fragment_sizes =
+            from_.coin() ? protocol::FragmentSizes::poisson : protocol::FragmentSizes::fixed;
         return regrouping<ShiftSystem>(config, config.mfp_interval);
     }
 
@@ -428,7 +429,8 @@ class AnySystem {
         config.event_interval = base::microseconds(from_.number(40, 150));
         place_spares(config, nodes, nodes);
         draw_faults(config, hosts(), true);
-        config.is_poissonian = from_.coin();
+        config.fragment_sizes =
+            from_.coin() ? protocol::FragmentSizes::poisson : protocol::FragmentSizes::fixed;
         return regrouping<DaqpipeSystem>(config, config.event_interval);
     }
 

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::uint64_t kMostFragments = std::uint64_t{1} << 28;
 
-FragmentSizes sizes_of(const DaqpipeSystemConfig& config) {
-    return config.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
-}
-
 base::expected<void> validate(const DaqpipeSystemConfig& config) {
     DAQLOOM_REFUSE_IF(
         config.readouts.empty() || config.builders.empty() ||
@@ -43,7 +39,7 @@ protocol::DaqpipeUnitConfig unit_config(const DaqpipeSystemConfig& config) {
             .readouts = static_cast<std::uint32_t>(config.readouts.size()),
             .builders = static_cast<std::uint32_t>(config.builders.size()),
             .largest_fragment = protocol::largest_mfp(
-                sizes_of(config), *std::ranges::max_element(config.fragment_bytes)),
+                config.fragment_sizes, *std::ranges::max_element(config.fragment_bytes)),
             .seed = config.seed,
             .reserves = false};
 }
@@ -59,7 +55,7 @@ base::expected<std::unique_ptr<DaqpipeSystem>> DaqpipeSystem::make(
 base::expected<void> DaqpipeSystem::prepare_sources() {
     for (const ReadoutIndex readout : placement_.readouts.node_of.indices()) {
         sizes_.push_back(
-            {sizes_of(config_), config_.fragment_bytes[readout.value()],
+            {config_.fragment_sizes, config_.fragment_bytes[readout.value()],
              base::RandomStream(config_.seed, fmt::format("fragment {}", readout.value()))});
     }
     await_event(Time::zero());

@@ -233,7 +233,7 @@ class Variants : public ::testing::TestWithParam<std::tuple<bool, bool, bool>> {
         config.slot = is_timed ? base::microseconds(7) : Time::zero();
         config.credits = 3;
         config.parallel_sends = 2;
-        config.is_poissonian = true;
+        config.fragment_sizes = protocol::FragmentSizes::poisson;
         config.message_cost = base::nanoseconds(200);
         const auto exponential = base::DelayDistribution::Kind::exponential;
         config.latency = {exponential, base::nanoseconds(500), {}};

@@ -109,7 +109,7 @@ void expect_the_same_with_the_same_seed(Config config, std::uint32_t stopped) {
 
 TEST(RequestedRegrouping, IsTheSameWithTheSameSeed) {
     DaqpipeSystemConfig daqpipe = controlled_daqpipe();
-    daqpipe.is_poissonian = true;
+    daqpipe.fragment_sizes = protocol::FragmentSizes::poisson;
     expect_the_same_with_the_same_seed<DaqpipeSystem>(daqpipe, 1);
     PullSystemConfig pull = controlled_pull();
     pull.arrivals.kind = protocol::ArrivalsConfig::Kind::poisson;

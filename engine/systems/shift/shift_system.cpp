@@ -41,13 +41,13 @@ base::BitRate slowest_rate(const network::Graph& graph, std::span<const NodeInde
 protocol::ShiftUnitConfig unit_config(const ShiftSystemConfig& config, const LinearShift& shift,
                                       base::BitRate slowest) {
     auto unit = protocol::ShiftUnitConfig::sized(config, shift, config.streams);
-    const auto sizes = config.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
     protocol::PushReadoutConfig& readout = unit.readout;
     if (config.buffered_mfps > 0) {
         readout.buffered_mfps = config.buffered_mfps;
     }
     readout.stream_buffer = config.stream_buffer;
-    readout.largest_mfp = protocol::largest_mfp(sizes, *std::ranges::max_element(config.mfp_bytes));
+    readout.largest_mfp =
+        protocol::largest_mfp(config.fragment_sizes, *std::ranges::max_element(config.mfp_bytes));
     readout.write_rate = slowest;
     unit.builder.output_buffer = config.output_buffer;
     unit.builder.usual_mep =
@@ -131,10 +131,9 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
     DAQLOOM_REFUSE_IF(config_.meps_per_phase > kMostMeps || mfps > kMostMfps,
                       "{} MEPs per phase are {} MFPs in a round; give at most {} MEPs and {} MFPs",
                       config_.meps_per_phase, mfps, kMostMeps, kMostMfps);
-    const auto sizes = config_.is_poissonian ? FragmentSizes::poisson : FragmentSizes::fixed;
     for (const base::Bytes bytes : config_.mfp_bytes) {
         base::RandomStream random(config_.seed, fmt::format("mfp {}", streams_.size()));
-        streams_.push_back({{sizes, bytes, std::move(random)}, Time::zero()});
+        streams_.push_back({{config_.fragment_sizes, bytes, std::move(random)}, Time::zero()});
     }
     auto unit = unit_config(config_, shift, slowest_rate_);
     for (std::size_t node = 0; node < placement_.readouts.unit_on.size(); ++node) {

@@ -46,7 +46,7 @@ struct ShiftSystemConfig : SystemConfig, RegroupingConfig, protocol::ShiftRules 
         (std::vector<base::Bytes>, mfp_bytes,
          "Mean size of an MFP, by readout unit and stream; the units in the order of their slots."),
         (std::uint32_t, streams, "Streams of a readout unit.", 1),
-        (bool, is_poissonian, "Sizes are poissonian, else always the mean."),
+        (protocol::FragmentSizes, fragment_sizes, "Distribution of the sizes of fragments."),
         (base::Time, mfp_interval,
          "Time between two MFPs of a stream; 0: as fast as there is room."),
         (base::Bytes, stream_buffer, "Buffer of a stream (B).", base::Bytes{1} << 40),

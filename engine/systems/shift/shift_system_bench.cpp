@@ -18,7 +18,7 @@ ShiftSystemConfig event_builder(protocol::ShiftBarrier barrier, base::Bytes mfp)
     config.slots = all_hosts(fabric_of(config));
     config.barrier = barrier;
     config.mfp_bytes.assign(fabric_of(config).hosts, mfp);
-    config.is_poissonian = true;
+    config.fragment_sizes = protocol::FragmentSizes::poisson;
     config.message_cost = base::nanoseconds(200);
     config.polling_delay = base::nanoseconds(100);
     return config;

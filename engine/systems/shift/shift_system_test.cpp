@@ -217,7 +217,7 @@ TEST(Unfolded, ByWindowsOrWithSeveralMepsBooksBalance) {
         config.builder_slots = node_indices({1, 3, 5, 7, NodeIndex::none().value()});
         config.mfp_bytes.assign(10, kMfp);
         config.streams = 2;
-        config.is_poissonian = true;
+        config.fragment_sizes = protocol::FragmentSizes::poisson;
         config.clock_offset = base::nanoseconds(100);
         if (by_time) {
             config.change = PhaseChange::by_time;

@@ -8,6 +8,7 @@ from daqloom import _engine
 from daqloom.base import lazy
 from daqloom.base.output import OutputError, written_whole
 from daqloom.base.words import reason_of
+from daqloom.configuration.settings import named
 from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
 
@@ -37,8 +38,8 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
         )
     check_packets(scenario.event.packing, means)
     seed = scenario.run.seed if seed is None else seed
-    is_poissonian = scenario.event.fragment_sizes == "poisson"
-    tables = {mean: _engine.PatternSizes(is_poissonian, mean, seed) for mean in set(means)}
+    kind = named(_engine.FragmentSizes, scenario.event.fragment_sizes)
+    tables = {mean: _engine.PatternSizes(kind, mean, seed) for mean in set(means)}
     return [
         _engine.MfpGenerator(source, scenario.event.packing, ALIGN, tables[mean])
         for source, mean in enumerate(means)

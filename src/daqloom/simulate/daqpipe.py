@@ -28,7 +28,7 @@ def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engi
         readouts=hosts_of(system.readouts),
         builders=hosts_of(system.builders),
         fragment_bytes=[sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams)],
-        is_poissonian=scenario.event.fragment_sizes == "poisson",
+        fragment_sizes=scenario.event.fragment_sizes,
         event_interval_s=interval_s(scenario.event),
         processing=processing_of(scenario.builders.processing),
     )

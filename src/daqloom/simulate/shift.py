@@ -37,7 +37,7 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
         phase_jitter=scenario.building.jitter,
         mfp_bytes=system.mfp_bytes,
         streams=scenario.readout.streams,
-        is_poissonian=scenario.event.fragment_sizes == "poisson",
+        fragment_sizes=scenario.event.fragment_sizes,
         mfp_interval_s=interval_s(scenario.event),
         stream_buffer=scenario.readout.buffer,
         output_buffer=scenario.builders.buffer,
