@@ -191,8 +191,8 @@ build/packages/%: Makefile
 # Distributions beside daqloom, each in a folder of packages/.
 packages := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 
-.venv/run: requirements := build run
-.venv/dev: requirements := build run dev packages
+.venv/run: requirements := build run figures studies cluster live
+.venv/dev: requirements := build run figures studies cluster live switch dev packages
 .venv/dev: $(addsuffix /pyproject.toml,$(packages))
 .venv/run .venv/dev: .venv/%: pyproject.toml constraints.txt | .venv/venv
 	@$(bin)/python scripts/requirements.py $(requirements) >.venv/requirements-$*.txt

@@ -1,7 +1,7 @@
 """Print what the pyproject.toml files require: requirements.py build|run|packages|EXTRA...
 
 `packages` are the requirements of all folders of packages/. The Makefile installs dependencies
-before, and apart from, daqloom itself and its packages.
+before, and apart from, daqloom itself and its packages, which are left out.
 """
 
 import sys
@@ -12,28 +12,19 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 
 
-def build_and_run(document: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the requirements to build and to run a project, without those from this repository."""
-    run = document["project"]["dependencies"]
-    return document["build-system"]["requires"], [it for it in run if not it.startswith("daqloom")]
+def groups_of(folder: Path) -> dict[str, list[str]]:
+    """Return the requirements to build and to run a project, and those of its extras."""
+    document: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text())
+    project = document["project"]
+    return {
+        "build": document["build-system"]["requires"],
+        "run": project["dependencies"],
+        **project.get("optional-dependencies", {}),
+    }
 
 
-project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-build, run = build_and_run(project)
-groups: dict[str, list[str]] = {
-    "build": build,
-    "run": run,
-    "packages": [
-        requirement
-        for file in sorted(ROOT.glob("packages/*/pyproject.toml"))
-        for document in [tomllib.loads(file.read_text())]
-        for part in (
-            *build_and_run(document),
-            document["project"].get("optional-dependencies", {}).get("dev", []),
-        )
-        for requirement in part
-    ],
-    **project["project"]["optional-dependencies"],
-}
+groups = groups_of(ROOT)
+packages = [groups_of(file.parent) for file in sorted(ROOT.glob("packages/*/pyproject.toml"))]
+groups["packages"] = [each for package in packages for own in package.values() for each in own]
 for group in sys.argv[1:]:
-    print("\n".join(groups[group]))
+    print(*(each for each in groups[group] if not each.startswith("daqloom")), sep="\n")

@@ -14,6 +14,8 @@ from importlib import import_module
 from threading import Lock, get_ident
 from typing import Any
 
+from daqloom.base import extras
+
 _IMPORT = builtins.__import__
 _LOCK = Lock()
 _DEFERRING: set[int] = set()
@@ -29,7 +31,10 @@ class _Deferred:
     def __getattr__(self, attribute: str) -> Any:
         if get_ident() in _DEFERRING:  # `from package import module` in a block
             return _Deferred(f"{self._name}.{attribute}")
-        return getattr(import_module(self._name), attribute)
+        try:
+            return getattr(import_module(self._name), attribute)
+        except ModuleNotFoundError as error:
+            raise extras.error_for(error) from None
 
 
 def _deferred(name: str, *scope: Any) -> Any:
@@ -39,7 +44,7 @@ def _deferred(name: str, *scope: Any) -> Any:
 @contextmanager
 def imports() -> Iterator[None]:
     """Defer imports in a `with` block: `import module` and `from package import module`. A missing
-    module raises ImportError at its first use."""
+    module raises ModuleNotFoundError at its first use, with the extra that installs the module."""
     with _LOCK:
         _DEFERRING.add(get_ident())
         builtins.__import__ = _deferred  # type: ignore[assignment]

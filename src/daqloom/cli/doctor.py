@@ -18,7 +18,7 @@ with lazy.imports():
 
     from daqloom.machine import doctor as machine_doctor
     from daqloom.machine import machine
-    from daqloom.measure import plan
+    from daqloom.measure import check, plan
     from daqloom.topology.system import scenarios
 
 
@@ -47,7 +47,7 @@ def doctor(
       daqloom doctor laptop --set readout.units=16
     """
     needs = (
-        plan.needs_of(plan.check_measurable(scenarios.load(scenario, set_ or ())))
+        plan.needs_of(check.check_measurable(scenarios.load(scenario, set_ or ())))
         if scenario
         else None
     )

@@ -49,7 +49,7 @@ with lazy.imports():
     from daqloom.control import status as control_status
     from daqloom.control.calls import certificates as control_certificates
     from daqloom.control.protocol import states
-    from daqloom.measure import configure, plan
+    from daqloom.measure import check, configure
     from daqloom.measure import dry_run as measure_dry_run
     from daqloom.measure import run as measure_run
     from daqloom.report.system import result_figure
@@ -194,7 +194,7 @@ def measure(
     carried = [f"{key}={value}" for key, value in chosen.items() if value]
     given = {"run.seed": seed, "measure.duration": duration, "measure.events": events}
     system = load_with(scenario, [*carried, *(set_ or ())], given)
-    plan.check_measurable(system.scenario)
+    check.check_measurable(system.scenario)
     if connections and system.scenario.measure.transport != "tcp":
         raise ScenarioError(
             '--connections needs measure.transport = "tcp", whose sockets have counters; it is '
@@ -287,7 +287,7 @@ def up(
     are printed; the end of the input has no effect.
     """
     run_console.keep_up(
-        plan.check_measurable(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start
+        check.check_measurable(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start
     )
 
 

@@ -33,6 +33,7 @@ with lazy.imports():
     from daqloom.scenario import quantities
     from daqloom.scenario.file import load as file_load
     from daqloom.scenario.file import overrides, show
+    from daqloom.softswitch import benchmark as mlr
     from daqloom.softswitch import costs as softswitch_costs
     from daqloom.softswitch import document as softswitch_document
     from daqloom.softswitch import from_scenario, sizes, trials
@@ -283,13 +284,6 @@ def benchmark(
       daqloom switch benchmark --soak 600
     """
     _needs_dpdk()
-    try:
-        from daqloom.softswitch import benchmark as mlr
-    except ImportError:
-        raise MeasureError(
-            "the benchmark needs the Python package MLRsearch; install daqloom[benchmark]"
-        ) from None
-
     try:
         pace_bps = int(quantities.RATE.parse(pace))
     except ValueError as error:

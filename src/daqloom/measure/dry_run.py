@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from daqloom.device.under_test import DeviceUnderTest
 from daqloom.lab import kernel
 from daqloom.lab.network import lab_network
+from daqloom.measure.check import check_measurable
 from daqloom.measure.configure import places
-from daqloom.measure.plan import check_measurable, launcher_of, plan_of
+from daqloom.measure.plan import launcher_of, plan_of
 from daqloom.scenario.schema.models import Scenario
 
 

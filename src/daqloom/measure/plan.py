@@ -14,11 +14,10 @@ from daqloom.control.run_log import RunEvent
 from daqloom.machine.doctor import Needs
 from daqloom.machine.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.machine.open_files import check_open_files, files_of_a_control
+from daqloom.measure.check import check_measurable
 from daqloom.measure.configure import check_live, files_of_a_unit, places, slots_of_run
 from daqloom.measure.fault_plan import UnitOutage, unit_outages
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.schema.building import BUILT
-from daqloom.scenario.schema.check import check_possible
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.system.scenarios import override
 from daqloom.topology.system.system import fabric_system
@@ -81,17 +80,6 @@ def measurement_plan(
         TRACE_STAGES if traced else 0,
         MOST_ARRIVALS if arrivals else 0,
     )
-
-
-def check_measurable(scenario: Scenario) -> Scenario:
-    """Return the scenario if its events can be built; else raises ScenarioError."""
-    check_possible(scenario)
-    if not scenario.protocol.builds:
-        raise ScenarioError(
-            f"{scenario.name} does not describe an event builder that can be measured; expected "
-            f"building.protocol = " + " or ".join(f'"{each}"' for each in BUILT.among)
-        )
-    return scenario
 
 
 def plan_of(scenario: Scenario, **traces: int) -> Plan:

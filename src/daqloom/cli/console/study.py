@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from daqloom.base import extras
 from daqloom.base.words import counted, unit_of_time
 from daqloom.cli.console.store import damage_noted
 from daqloom.cli.console.terminal import bar, note
@@ -89,7 +90,8 @@ def computation(
     quiet: bool = False,
 ) -> Iterator[tuple[Progress, Store]]:
     """Compute the results that a store lacks and show the progress. Yields the final progress and
-    the open store."""
+    the open store. Raises MissingExtraError before the first run."""
+    extras.require("studies")
     with damage_noted(Store.open(store, create=True)) as opened:
         opened.prepare()
         executor = executor_for(study, opened, workers, scheduler, note)

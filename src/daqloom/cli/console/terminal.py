@@ -13,7 +13,8 @@ from json import dumps
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from daqloom.base import lazy
+from daqloom.base import extras, lazy
+from daqloom.base.extras import MissingExtraError
 from daqloom.base.output import OutputError
 from daqloom.base.words import printable, reason_of
 from daqloom.cli.console.columns import print_list, print_table
@@ -72,7 +73,7 @@ def plain_failures(saved: str) -> Iterator[None]:
         sys.stdout.flush()
     except (ScenarioError, FaultsError) as error:
         fail("\n".join([str(error), *getattr(error, "__notes__", ())]), BAD_INPUT)
-    except (SimulationError, MeasureError, StudyFailure, OutputError) as error:
+    except (SimulationError, MeasureError, StudyFailure, OutputError, MissingExtraError) as error:
         fail(str(error), FAILED)
     except KeyboardInterrupt:
         fail(f"interrupted; {saved}", INTERRUPTED)
@@ -162,7 +163,9 @@ def _lines(text: str) -> str:
 
 
 def check_figures(paths: Sequence[Path], suffixes: tuple[str, ...]) -> None:
-    """`check_writable` for each --figure."""
+    """`check_writable` for each --figure; raises MissingExtraError without the extra `figures`."""
+    if paths:
+        extras.require("figures")
     for path in paths:
         check_writable(path, "--figure", suffixes)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daqloom.analyse.system import System
-from daqloom.base import lazy
+from daqloom.base import extras, lazy
 from daqloom.base.output import write_text
 from daqloom.report import matplotlib_renderer
 from daqloom.report.system import buffer_figure
@@ -168,8 +168,9 @@ def _bar(progress: Progress, name: str) -> Callable[[float], None]:
 
 
 def _write(question: BufferQuestion, output: Path) -> None:
-    matplotlib_renderer.save(buffer_figure.figure(question), output / "figure.png")
-    write_text(output / "figure.html", buffer_figure.render(question))
+    if extras.installed("figures"):
+        matplotlib_renderer.save(buffer_figure.figure(question), output / "figure.png")
+        write_text(output / "figure.html", buffer_figure.render(question))
     results = [question.analysis, question.regular.result, *(r.result for r in question.runs)]
     records = [result.to_dict(series=True) for result in results if result is not None]
     write_text(output / "results.json", json.dumps(records, default=lambda array: array.tolist()))
@@ -180,10 +181,14 @@ def _print(question: BufferQuestion, output: Path, console: Console) -> None:
     for sentence in comparison.verdict(question):
         console.print(sentence)
     console.print()
-    for name, meaning in (
+    figures = [
         ("figure.png", "the figure"),
         ("figure.html", "the same as an interactive page; opens in any browser, offline"),
-        ("results.json", "all numbers and curves"),
-    ):
+    ]
+    drawn = extras.installed("figures")
+    if not drawn:
+        sentence = f"No figures were drawn: {extras.MissingExtraError('matplotlib')}"
+        console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+    for name, meaning in (*figures * drawn, ("results.json", "all numbers and curves")):
         line = f"{output / name!s:<28} {meaning}"
         console.print(line, highlight=False, markup=False, soft_wrap=True)

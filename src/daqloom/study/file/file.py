@@ -44,7 +44,7 @@ from daqloom.study.methods.all_methods import Method
 from daqloom.topology.system.scenarios import load, override
 
 with lazy.imports():
-    from daqloom.measure import plan
+    from daqloom.measure import check
 
 LARGEST_STUDY_BYTES = 1 << 20
 MOST_SEEDS = 10_000
@@ -447,7 +447,7 @@ def _check(study: Study) -> None:
             f"at most {MOST_ANSWERS} answers are allowed"
         )
     if "measure" in study.methods:
-        plan.check_measurable(study.base)
+        check.check_measurable(study.base)
     keys = study.keys
     if study.search:
         _check_search(study, study.search)

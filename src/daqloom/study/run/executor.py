@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Protocol
 
+from daqloom.base import extras
 from daqloom.study.file.cell import TIMED, Cell
 from daqloom.study.file.file import Study
 from daqloom.study.run.workers import DaskExecutor, compute
@@ -84,10 +85,14 @@ def executor_for(
     """Return an executor: this process for one worker, else processes on this machine (0: one for
     each core), or the workers of a Dask scheduler. Timed cells are computed in this process while
     no other cell is in progress. Workers start with the first cell, whose submission may raise
-    StudyError. `note` is called if the scheduler has no worker yet."""
+    StudyError. `note` is called if the scheduler has no worker yet, and if this process computes
+    alone because Dask is not installed."""
 
     def others() -> Executor:
         if (workers == 1 and scheduler is None) or TIMED.issuperset(study.methods):
+            return InProcess(store)
+        if workers == 0 and scheduler is None and not extras.installed("cluster"):
+            note(f"one core computes, as {extras.MissingExtraError('distributed')}")
             return InProcess(store)
         executor = DaskExecutor(store.path, workers=workers, address=scheduler)
         if not executor.workers:

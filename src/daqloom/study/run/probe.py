@@ -17,7 +17,8 @@ from daqloom.lab.network import lab_network
 from daqloom.machine.child import Child
 from daqloom.machine.launch import Launcher
 from daqloom.machine.namespace import NETWORK
-from daqloom.measure.plan import check_measurable, launcher_of
+from daqloom.measure.check import check_measurable
+from daqloom.measure.plan import launcher_of
 from daqloom.measure.run import measure
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
