@@ -1,4 +1,5 @@
-# daqloom: demo · develop · test-fast · test · lint · soak · bench · sanitize · fuzz · docs · wheel · clean
+# daqloom: demo · develop · test-fast · test · lint · soak · bench · sanitize · fuzz · docs · site · wheel ·
+# clean
 #
 # Set-up runs by itself. It makes .venv (Python packages, and daqloom from src/), build (objects
 # and logs), and, with root or a passwordless sudo, installs the Debian packages that are missing.
@@ -25,7 +26,7 @@ bin := .venv/bin
 step := @scripts/step.sh
 pip := $(bin)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo develop test test-fast soak lint format bench sanitize fuzz docs wheel clean
+.PHONY: help demo develop test test-fast soak lint format bench sanitize fuzz docs site wheel clean
 help:
 	@echo "The loop: edit, make test-fast IN=<the folder>, make test-fast, make lint test"
 	@echo
@@ -43,7 +44,8 @@ help:
 	@echo "make sanitize  engine tests under ASan + UBSan and under ThreadSanitizer"
 	@echo "make fuzz      each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)); TARGET=mep_fuzz: that one"
 	@echo "make docs      the generated pages of docs/reference/"
-	@echo "make wheel     the wheels of daqloom and of packages/, in dist/"
+	@echo "make site      the documentation as a site, in build/site/: open index.html in a browser"
+	@echo "make wheel     the wheels of daqloom and of packages/, and the sdist, in dist/"
 	@echo "make clean     remove build/, .venv/, demo-output/, dist/ and the modules in src/"
 
 demo: module-release
@@ -148,11 +150,10 @@ fuzz: build/packages/develop
 		seeds=$$(find engine -type d -path "*/corpus/$$(basename $$program)"); \
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
 
-# Optimised across files: 5 % more packet hops per CPU second.
-wheel: .venv/dev
-	$(step) wheel $(pip) wheel --no-build-isolation --no-deps --wheel-dir dist . \
-		--config-settings cmake.define.DAQLOOM_LTO=ON
-	$(step) wheel-packages $(pip) wheel --no-build-isolation --no-deps --wheel-dir dist $(packages)
+# Wheels for this interpreter and, in one, for 3.12 and newer: from an interpreter named here.
+WHEEL_PYTHONS ?= $(bin)/python $(firstword $(foreach each,python3.13 python3.12 python3.14,$(shell command -v $(each))))
+wheel: build/packages/run .venv/venv
+	$(step) wheels scripts/wheels.sh $(WHEEL_PYTHONS)
 
 # The pages that are written from the code; tests fail when they are stale.
 docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
@@ -169,13 +170,17 @@ docs/reference/software-switch.md docs/reference/device.md: module-release .venv
 	$(bin)/python -m $(module) >build/$(@F)
 	mv build/$(@F) $@
 
+# With search, the help of every command, the Python functions and the C++ headers; a dead link fails.
+site: .venv/dev module-release
+	$(step) site env NO_MKDOCS_2_WARNING=1 $(bin)/mkdocs build --strict
+
 # ---- set-up: Debian packages, .venv, daqloom in it ------------------------------------------------
 
 # What `make demo` needs, and what everything else needs on top.
 packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
 packages_develop := $(packages_run) ccache clang-16 clang-format-16 ethtool iproute2 iputils-ping \
-	libbenchmark-dev libclang-rt-16-dev libdpdk-dev libgtest-dev munge nftables openssh-client \
+	chromium libbenchmark-dev libclang-rt-16-dev libdpdk-dev libgtest-dev munge nftables openssh-client \
 	openssh-server openvswitch-switch pkg-config slurm-client slurmctld slurmd tshark
 packages_bench := $(packages_develop) libopenmpi-dev liburing-dev openmpi-bin
 
@@ -192,7 +197,7 @@ build/packages/%: Makefile
 packages := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 
 .venv/run: requirements := build run figures studies cluster live
-.venv/dev: requirements := build run figures studies cluster live switch dev packages
+.venv/dev: requirements := build run figures studies cluster live switch site dev packages
 .venv/dev: $(addsuffix /pyproject.toml,$(packages))
 .venv/run .venv/dev: .venv/%: pyproject.toml constraints.txt | .venv/venv
 	@$(bin)/python scripts/requirements.py $(requirements) >.venv/requirements-$*.txt

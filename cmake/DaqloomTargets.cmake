@@ -54,7 +54,7 @@ endmacro()
 # Only the software switch's program needs it.
 macro(daqloom_find_dpdk)
   find_package(PkgConfig QUIET)
-  if(PKG_CONFIG_FOUND)
+  if(PKG_CONFIG_FOUND AND DAQLOOM_SWITCH)
     pkg_check_modules(DAQLOOM_DPDK QUIET IMPORTED_TARGET libdpdk>=22.11)
   endif()
   if(NOT DAQLOOM_DPDK_FOUND)
