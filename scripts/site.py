@@ -29,9 +29,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for line in (ROOT / "docs" / INDEX).read_text().splitlines():
         if line.startswith("## "):
             sections.append({line.removeprefix("## "): []})
-        elif line.startswith("- ") and (link := LINK.search(line)):
+        elif sections[1:]:
             [entries] = sections[-1].values()
-            entries.append(_on_site(INDEX, link[0]))
+            entries += [_on_site(INDEX, link[0]) for link in LINK.finditer(line)]
     for section in sections[1:]:
         if "Reference" in section:
             section["Reference"] += [{title: page} for page, (title, _) in GENERATED.items()]

@@ -14,6 +14,7 @@ from support.repository import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = (
+    *(f"start/{page.name}" for page in sorted((DOCS / "start").iterdir())),
     "tutorial/build-events.md",
     "tutorial/lossless-switch.md",
     "how-to/run-the-software-switch.md",

@@ -1,4 +1,4 @@
-"""What the wheels promise: old enough symbols of the C and C++ libraries, and no other library."""
+"""Promises of the wheels: old enough symbols of the C and C++ libraries, and no other library."""
 
 import re
 import subprocess
