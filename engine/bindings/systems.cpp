@@ -75,7 +75,7 @@ void run(Recorded& self, const Progress& progress, std::optional<base::Time> unt
         run_in_slices(*self.system, progress, until);
     } catch (const nb::python_error& error) {
         if (!error.matches(PyExc_KeyboardInterrupt)) {
-            // An exception keeps the system alive, so incomplete files are removed now.
+            // The exception refers to the system and delays its destructor; remove files here.
             self.recorder.reset();
         }
         throw;

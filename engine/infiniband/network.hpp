@@ -4,10 +4,10 @@
 //          ▲                          │ freed
 //          └──── credit update ◄──────┘ on the reverse wire
 //
-// Virtual cut-through with events for the head and the tail of a packet: a packet starts only when
-// there are credits for all of its blocks, so its transmission never pauses and the times of all
-// flits between follow. All events of one instant are processed first; then the outputs that are
-// affected arbitrate (`settle`).
+// Virtual cut-through: a packet starts only when there are credits for all of its blocks, so its
+// transmission never pauses. Two events, for its head and its tail, therefore determine the times
+// of all its flits. All events of one instant are processed before the affected outputs arbitrate
+// (`settle`).
 #pragma once
 
 #include <algorithm>

@@ -214,8 +214,8 @@ class RadixWheel {
     Node* free_ = nullptr;
     Node* front_ = nullptr;
     Node* front_tail_ = nullptr;  ///< valid when the front holds something
-    /// Upper bound of the times in the front; every event of the wheel is later. An empty front
-    /// keeps the bound, so that an event pushed for the time of the last pop needs no wheel.
+    /// Upper bound of the times in the front, the sorted next events. Later events are in slots. An
+    /// empty front keeps the bound: an event pushed at the time of the last pop enters the front.
     base::Time front_last_{-1};
     base::Time now_;
     std::uint64_t cursor_ = 0;

@@ -35,7 +35,7 @@ class TimingWheel {
         return slot_of(at) <= slot_of(now);
     }
 
-    /// Adds a number that is not in the wheel; `at` must not have been due at the last `take_due`.
+    /// Inserts `number`, which is not in the wheel; `at` was not due at the last `take_due`.
     void put(std::uint32_t number, base::Time at) {
         const std::uint64_t slot = slot_of(at);
         numbers_[number].slot = slot;

@@ -28,7 +28,7 @@ struct RunSlots {
          "Whether other slots stay as dummies when empty, instead of being left out; slots that "
          "are dummies from the start always stay.",
          true))
-    /// The number in the run of each unit's readout unit; empty: in the order of the slots.
+    /// Number of each unit's readout unit in the run; if empty, the slots' order numbers them.
     base::Table<UnitIndex, ReadoutIndex> numbers = {};
 
     /// Slots of units 0, 1, …, each with both roles.
@@ -36,7 +36,7 @@ struct RunSlots {
     [[nodiscard]] std::size_t size() const;
     /// One more than the largest number of a unit.
     [[nodiscard]] std::size_t units() const;
-    /// The number in the run of each unit's readout unit, or none.
+    /// Number of each unit's readout unit in the run, or none.
     [[nodiscard]] base::Table<UnitIndex, ReadoutIndex> readout_numbers() const;
     /// A copy with the units in other slots, spares behind them; readout units keep their numbers.
     [[nodiscard]] RunSlots rearranged(std::vector<UnitIndex> readouts,

@@ -153,9 +153,9 @@ class TcpEndpoints {
         }
     }
 
-    /// Prefetches the endpoint of a frame that will soon reach its host. A segment that is not full
-    /// ends a message: `app.expect(label)` prefetches this message, but only at the next such
-    /// frame, when the label is in the cache.
+    /// Prefetches the endpoint of a frame that will soon reach its host. A segment below the MSS
+    /// ends a message. Its label is not yet in the cache, so this message is prefetched
+    /// (`app.expect(label)`) when the next segment below the MSS is announced.
     template <class App>
     void expect(const Frame& frame, const App& app) {
         prefetch(frame.to);
