@@ -60,7 +60,7 @@ class ScheduledPort {
     }
     void count_drop(TrafficClass traffic_class) { class_of(traffic_class).counters.drops += 1; }
 
-    /// Whether a frame that arrives now leaves at once.
+    /// Whether a frame that arrives now leaves without waiting.
     [[nodiscard]] bool is_free(TrafficClass traffic_class, base::Time now) const {
         return is_up_ && !is_next_due_ && free_at_ <= now && !class_of(traffic_class).is_held;
     }

@@ -3,7 +3,7 @@
 //
 // Readout and builder units live on nodes and exchange messages. A message becomes a task of its
 // sender's processor, then a message of the transport and, once the receiver notices it, a task of
-// the receiver's processor. A task that takes no time is done at once, without an event.
+// the receiver's processor. A task that takes no time is done immediately, without an event.
 #pragma once
 
 #include <fmt/format.h>
@@ -493,7 +493,7 @@ class Nodes final : public transport::Listener {
     bool records_levels_ = false;
     std::uint64_t control_messages_ = 0;
     std::uint64_t messages_dropped_ = 0;
-    bool running_ = false;  ///< false: no task is done at once
+    bool running_ = false;  ///< false: even tasks that take no time are events
 };
 
 }  // namespace daqloom::hosts

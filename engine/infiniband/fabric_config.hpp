@@ -38,7 +38,7 @@ enum class InputQueue : std::uint8_t {
 /// Matching of the idle inputs of a switch with its idle outputs.
 enum class CrossbarArbiter : std::uint8_t {
     round_robin,  ///< one output after the other takes its next input, and leaves none idle
-    islip,        ///< all outputs grant at once, inputs accept (islip.hpp)
+    islip,        ///< all outputs grant together, then inputs accept (islip.hpp)
 };
 
 /// An entry of a table for virtual lane arbitration; weight in blocks of 64 B, 0: skipped.

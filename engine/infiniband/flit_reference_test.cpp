@@ -203,8 +203,9 @@ TEST_P(KnownAnswers, OneUpdateAnnouncesAllThatIsFreeByThen) {
     config.buffer_blocks = 3;
     config.credit_update_interval = nanoseconds(1000);
     const Outcome outcome = run(config, packets(0, 1, 6, 64));
-    // Three packets of one block leave. The first block is announced at once; the next two wait for
-    // the second update, together with the block of the fourth packet, which arrives long before.
+    // Three packets of one block leave. The first block is announced immediately; the next two wait
+    // for the second update, together with the block of the fourth packet, which arrives long
+    // before.
     const Time there = wire(64) + kDelay;
     const Time fourth = there + kUpdate + kDelay;
     const Time fifth = fourth + nanoseconds(1000);

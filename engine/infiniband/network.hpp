@@ -167,7 +167,7 @@ class Network {
         bool awaits_update = false;  ///< an update ends at free_at, which is an event
         PortWait waiting = PortWait::nothing;
         LaneSet due = 0;        ///< lanes of the input at this port that have an update to send
-        LaneSet requested = 0;  ///< lanes of which some first packet is for this output
+        LaneSet requested = 0;  ///< lanes in which an input's first packet is for this output
         LaneSet waiting_lanes = 0;
         base::Time waits_since;
         OutputCounters counters;

@@ -255,8 +255,8 @@ TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheSpacingChanges) {
     pair.drain();
 }
 
-/// Dense events shorten a calendar's days, sparse ones lengthen them again. Events on the last day
-/// before the horizon must stay there, on whichever day this change is made.
+/// Dense events shorten the days of a calendar queue, sparse ones lengthen them. A change of the
+/// length on any day must keep events on the last day before the horizon there.
 TYPED_TEST(AnyEventQueue, KeepsOrderWhenTheHorizonEndsOnAnyDay) {
     constexpr std::int64_t kDay = 256;
     constexpr std::int64_t kApart = 129 * kDay;

@@ -16,7 +16,7 @@ struct MeterConfig {
     enum class Unit : std::uint8_t { bits, packets };
     Unit unit = Unit::bits;
     std::uint64_t per_second = 0;  ///< bits of frames without check sequence, or packets
-    std::uint64_t burst = 0;       ///< bits or packets that may come at once, on top of one frame
+    std::uint64_t burst = 0;       ///< bucket depth in bits or packets; one more frame passes
 };
 
 struct MeterCounters {

@@ -44,8 +44,8 @@ struct SourceCounters {
 };
 
 /// A thread that sleeps until an MFP is due and the buffer has space. MFP n after the start is due
-/// n intervals after the start. After a late wake-up all due MFPs are committed at once to keep the
-/// average rate; time spent waiting for space is not made up for.
+/// n intervals after the start. After a late wake-up all due MFPs are committed together to keep
+/// the average rate; time spent waiting for space is not made up for.
 class Source {
   public:
     /// The source must be the only writer of the buffer, which must outlive it.

@@ -170,7 +170,7 @@ TEST(Source, NeedsABufferForAnMfp) {
     EXPECT_FALSE(generate_mfps(generator_of(3), Content::once, used));
 }
 
-/// A folder of files of MFPs of the stream with source id 3.
+/// A folder of files with MFPs from the stream with source id 3.
 class Replay : public FolderTest {
   protected:
     void record(const std::string& name, const std::vector<std::uint64_t>& numbers,

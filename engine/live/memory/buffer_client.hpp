@@ -36,7 +36,7 @@ class AttachedBuffer {
 /// Buffer name `daqloom/<run>/<unit>/<what>`; `what` is `stream-0`, `stream-1`, … or `output`.
 std::string buffer_name(const std::string& run, std::uint32_t unit, const std::string& what);
 
-/// Attaches when the unit offers the buffer, by `until`. Fails at once if the side is taken.
+/// Attaches when the unit offers the buffer, by `until`. Fails immediately if the side is taken.
 base::expected<AttachedBuffer> attach_buffer(const std::string& name, BufferSide side,
                                              base::Time until);
 inline base::expected<AttachedBuffer> attach_writer(const std::string& name, base::Time until) {

@@ -25,7 +25,7 @@ struct BufferOffer {
 
 /// Serves the offers by its own thread, which sleeps except when processes attach or detach, and
 /// touches no data. At most one process has a side; when this process ends in any way, the side is
-/// free at once.
+/// free immediately.
 class BufferServer {
   public:
     static constexpr base::Time patience = base::seconds(1);  ///< wait for a hello

@@ -26,9 +26,9 @@ class Doorbell {
     /// Callable from any thread. A woken owner sees all memory writes that precede the ring.
     void ring() const;
 
-    /// Owner: sleeps until the bell rings, or `until`. Returns at once if `is_quiet` returns false
-    /// (there is work), or if the bell has rung since the last sleep. So the owner misses no input
-    /// that it checks between two sleeps.
+    /// Owner: sleeps until the bell rings, or `until`. Returns immediately if `is_quiet` returns
+    /// false (there is work), or if the bell has rung since the last sleep. So the owner misses no
+    /// input that it checks between two sleeps.
     void sleep(base::Time until, const std::function<bool()>& is_quiet) const;
     /// Owner: like `sleep`, but also wakes when `fd` can be read (below 0: none). False: it slept
     /// until `until`.

@@ -25,7 +25,7 @@ struct Parcel {
     std::vector<OwnedFd> fds;
 };
 
-/// A connection to another process of the same user on this machine. It ends at once when that
+/// A connection to another process of the same user on this machine. It ends as soon as that
 /// process dies.
 class Handover {
   public:

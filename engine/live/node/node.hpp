@@ -36,7 +36,7 @@ class Node {
     base::expected<std::vector<std::byte>> prepare(std::uint32_t epoch,
                                                    std::span<const UnitIndex> members,
                                                    std::span<const protocol::Moved> moved = {});
-    /// Connects to all other members. Returns those that did not answer in time.
+    /// Connects to all other members. Returns those that did not answer within `timeout`.
     base::expected<std::vector<UnitIndex>> connect(std::span<const Transport::Peer> peers,
                                                    base::Time timeout);
     /// Starts the data flow. `first_mep`: number in the run of the epoch's first MEP.

@@ -23,7 +23,7 @@ struct EchoConfig {
     std::string transport = "tcp";
     TcpConfig tcp = {};
     std::uint32_t units = 2;
-    std::uint32_t unit = 0;  ///< 0 sends to all others at once, like a builder unit
+    std::uint32_t unit = 0;  ///< 0 sends to all others together, like a builder unit
     Token token = {};
     Waiting waiting = Waiting::blocking;  ///< otherwise polling counts as processor time
     std::size_t most_bytes = 24;          ///< limit on a message

@@ -12,7 +12,7 @@
 
 namespace daqloom::live {
 
-/// Copies data at once and delivers them at the next `poll`. Allocates only at construction.
+/// Copies data immediately and delivers them at the next `poll`. Allocates only at construction.
 class Loopback {
   public:
     static constexpr std::size_t messages = 16;  ///< limit on queued messages

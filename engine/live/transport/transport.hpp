@@ -25,7 +25,7 @@ using protocol::UnitIndex;
 /// How a thread waits; the best choice depends on the machine's processor and network.
 enum class Waiting {
     adaptive,  ///< polls a little, then sleeps
-    blocking,  ///< sleeps at once
+    blocking,  ///< sleeps without polling
     spinning,  ///< never sleeps: for a core of its own
 };
 

@@ -83,7 +83,7 @@ class MepView {
     [[nodiscard]] base::Bytes bytes() const { return static_cast<base::Bytes>(memory_.size()); }
     /// Whether no MFP is missing.
     [[nodiscard]] bool is_complete() const;
-    /// `stream`: its position in the table, below `streams`.
+    /// Entry in the table at position `stream`, which is below `streams()`.
     [[nodiscard]] MepEntry entry(std::uint32_t stream) const;
     /// The bytes of a stream's MFP; empty where it is missing or empty.
     [[nodiscard]] std::span<const std::uint8_t> mfp(std::uint32_t stream) const;

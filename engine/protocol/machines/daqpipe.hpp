@@ -5,10 +5,9 @@
 // credits. For each fragment, a request message names a place in the builder unit's memory, to
 // which the readout unit writes the fragment.
 //
-// - Pull: the builder unit sends the requests one by one, as fragments arrive.
-// - Push: it sends all requests of an event at once, and readout units limit their writes.
-// - Timed (pull or push): in slot n of a common clock, readout unit (b + n) mod readouts sends to
-//   builder unit b.
+// - Pull: the builder unit sends the requests one by one, as fragments arrive. - Push: it sends all
+// requests of an event together, and readout units limit their writes. - Timed (pull or push): in
+// slot n of a common clock, readout unit (b + n) mod readouts sends to builder unit b.
 //
 // In pull, `parallel_sends` limits the builder unit's requests; in push, the readout unit's writes.
 #pragma once

@@ -25,8 +25,8 @@ struct PullBuilderConfig {
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
 };
 
-/// The builder unit of the pull protocol. It requests the fragments of the oldest event first, from
-/// readout units 0, 1, …, as many at once as the limit on outstanding fragments permits.
+/// The builder unit of the pull protocol. It requests fragments up to the limit on outstanding
+/// fragments: those of the oldest event first, from readout units 0, 1, ….
 ///
 /// Invariants: every fragment of an assigned event is requested once; an event is built once, when
 /// its last fragment has arrived; outstanding fragments and held events stay within their limits.

@@ -33,7 +33,7 @@ class UnitLease {
         return number_;
     }
 
-    /// Begins a new epoch, of which nothing is leased yet.
+    /// Begins a new epoch, in which no MEP is leased yet.
     void begin(std::uint32_t epoch) {
         epoch_ = epoch;
         mep_end_ = 0;

@@ -13,7 +13,7 @@ namespace daqloom::protocol {
 enum class PhaseChange {
     by_count,  ///< when a number of MEPs has been written, and, with a barrier, by the other units
                ///< as well
-    by_time,   ///< at the end of a time window, the last part of which is for writes to end
+    by_time,   ///< at the end of a time window, whose last part lets writes end
 };
 
 /// The synchronisation of the units, if phases change by count.

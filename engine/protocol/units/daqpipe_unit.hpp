@@ -78,7 +78,7 @@ class DaqpipeUnit : public RequestedUnit<DaqpipeUnit, DaqpipeRules, DaqpipeBuild
     [[nodiscard]] bool is_drained() const {
         return (!readout_ || readout_->is_drained()) && (!builder_ || builder_->is_drained());
     }
-    /// One more than the last event number that was assigned, or of which a fragment was written.
+    /// One more than the last number of an event that was assigned or had a fragment written.
     [[nodiscard]] std::uint64_t next_event() const {
         return std::max(readout_ ? readout_->next_event() : 0,
                         builder_ ? builder_->next_event() : 0);

@@ -85,7 +85,7 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
     /// After on_close: whether the requests of live builder units are written, and assigned events
     /// are built from the fragments of live readout units.
     [[nodiscard]] bool is_drained() const;
-    /// One more than the last event number that was assigned, or of which a fragment was written.
+    /// One more than the last number of an event that was assigned or had a fragment written.
     [[nodiscard]] std::uint64_t next_event() const {
         return std::max(next_event_, builder_ ? builder_->next_event() : 0);
     }

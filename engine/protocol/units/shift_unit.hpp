@@ -3,7 +3,7 @@
 //
 // A readout unit announces the sizes of its MFPs to the builder unit of each MEP, which grants
 // offsets in its memory. In the phase of that builder unit the readout unit writes the MFPs to
-// these offsets, at once or after the message `go` of the builder unit.
+// these offsets, immediately or after the message `go` of the builder unit.
 #pragma once
 
 #include <algorithm>
@@ -76,7 +76,7 @@ concept ShiftWorld =
              std::uint64_t step, ShiftStage stage, base::Bytes bytes) {
         world.send(readout, message);
         world.send(builder, message);
-        /// Call on_timer for this timer: for a phase at once or after some jitter, for a time
+        /// Call on_timer for this timer: for a phase immediately or after some jitter, for a time
         /// window at time `at` of the node's own clock.
         world.set_timer(at, timer);
         // ---- readout unit; see PushReadoutOut

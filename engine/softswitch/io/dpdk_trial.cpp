@@ -215,7 +215,7 @@ struct Trials::Set {
         const auto between_changes = static_cast<std::uint64_t>(cycles * change_every.seconds());
         std::uint64_t change_at = change_every > Time::zero() ? begin + between_changes : end + 1;
         std::uint64_t now = begin;
-        // Late frames are sent at once, but not after the end of the trial.
+        // Late frames are sent immediately, but not after the end of the trial.
         while (result.offered < result.intended && (now = rte_rdtsc()) <= end &&
                !stops.load(std::memory_order_relaxed)) {
             const auto due = std::min(

@@ -114,7 +114,7 @@ TEST(Hosts, AReceiverSlowerThanItsLinkHoldsSendersUp) {
             fabric.cables[0].delay * 2 + fabric.switch_latency + Time{(64 + 4096 + 26 + 16) * 80};
         const Time last = first + Time{(2 * packets * 4096 + 2 * 16) * 160};
         EXPECT_EQ(writes.last_received().ps, last.ps);
-        // The receiver's input buffer is full but for the beginning, and the switch must wait.
+        // After the first packets the receiver's input buffer is full, so the switch must wait.
         const std::uint32_t star_switch = fabric.hosts;
         const auto& counters = writes.play.network->counters(end_at(star_switch, 3));
         EXPECT_GT(counters.wait_credits.ps, last.ps / 3);

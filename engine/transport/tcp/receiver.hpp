@@ -19,7 +19,7 @@ class TcpReceiver {
   public:
     enum class Reaction : std::uint8_t {
         none,                          ///< wait for more, the timer is running
-        acknowledge,                   ///< acknowledge at once
+        acknowledge,                   ///< acknowledge immediately
         acknowledge_before_and_delay,  ///< first what came before this segment (DCTCP, RFC
                                        ///< 8257 3.2)
     };
@@ -108,8 +108,9 @@ class TcpReceiver {
         return Reaction::none;
     }
 
-    /// Whether to acknowledge at once, as Linux. If no answer is expected: the first segments and
-    /// each small one, which ends the peer's data. If one is: a small segment after other data.
+    /// Whether to acknowledge immediately, as Linux. While no answer is expected: the first
+    /// segments, and each small one, which ends the peer's data. While an answer is expected: a
+    /// small segment after other data.
     [[nodiscard]] bool acknowledges_quickly(base::Bytes length, const TcpConfig& config) const {
         const bool small = length < config.mss;
         return ping_pong_ ? small && unacknowledged_ > length : small || quick_ > 0;

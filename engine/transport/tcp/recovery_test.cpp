@@ -80,7 +80,7 @@ TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
     }
     bench.now = milliseconds(12);
     bench.sack(0, 2, 3);
-    // Segment 2 took 10 ms. With a quarter of it as grace, 0 is lost at 12.5 ms and 1 at 13.5 ms.
+    // The RTT of segment 2 is 10 ms; RACK adds a quarter: 0 is lost at 12.5 ms and 1 at 13.5 ms.
     EXPECT_EQ(bench.sender.timer(), microseconds(13'500));
     bench.now = milliseconds(13);
     bench.sack(0, 2, 3);

@@ -98,7 +98,7 @@ class Halt {
 
     // ---- control thread: ring the doorbell after each call
     void close(std::span<const UnitIndex> lost);
-    /// The thread ends at once, drained or not.
+    /// The thread ends immediately, drained or not.
     void abandon() { is_abandoned_.store(true, std::memory_order_release); }
     /// Waits until drained (and consumed, if requested), or `until`. Returns the epoch's state.
     State wait(bool consumed, base::Time until);

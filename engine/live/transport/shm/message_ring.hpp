@@ -36,7 +36,7 @@ class MessageRingWriter {
     explicit MessageRingWriter(std::span<std::byte> memory);
 
     enum class Put { done, no_room, broken };  ///< broken: the reader's count is invalid
-    /// Writes the whole record or nothing. The reader sees it at once.
+    /// Writes the whole record or nothing. The reader sees it immediately.
     [[nodiscard]] Put put(std::uint32_t kind, std::span<const std::byte> bytes);
 
     /// Whether the last record that did not fit would fit now. If not, marks the writer as waiting

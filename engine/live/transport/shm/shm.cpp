@@ -330,8 +330,8 @@ bool ShmTransport::copy_some(Unit& unit, base::Bytes& budget, TransportEvents& e
     return true;
 }
 
-/// Detects peers that are gone. Closes and counts new connections, which are late or a stranger's;
-/// only one per call, because nothing waits for them.
+/// Detects peers that are gone. Closes and counts new connections, which are late or a stranger's:
+/// at most one per call, because no member waits for this.
 void ShmTransport::look_at_sockets() {
     std::array<epoll_event, 16> ends{};
     const int count = ::epoll_wait(sockets_.get(), ends.data(), ends.size(), 0);

@@ -40,7 +40,7 @@ class TcpConnector {
 
     /// The address for `connect` of others.
     [[nodiscard]] std::vector<std::byte> address() const;
-    /// Connects to all peers; returns those that answered in time.
+    /// Connects to all peers; returns those that answered before `until`.
     base::expected<std::vector<ConnectedUnit>> connect(std::span<const Transport::Peer> peers,
                                                        base::Time until,
                                                        TransportCounters& counters);

@@ -65,7 +65,7 @@ base::expected<SocketAddress> address_of_node(const std::string& node);
 
 /// Listens at a port that the system chooses; `address` is set to address and port.
 base::expected<OwnedFd> listen_at(SocketAddress& address, const TcpConfig& config);
-/// Begins to connect from the port of `from` without waiting; none if that fails at once.
+/// Begins to connect from the port of `from` without waiting; none if the call fails.
 OwnedFd begin_to_connect(const SocketAddress& from, const SocketAddress& to,
                          const TcpConfig& config);
 /// A pending connection; none: nothing is pending.

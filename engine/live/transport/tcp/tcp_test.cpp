@@ -191,7 +191,7 @@ TEST(TcpConnector, PortsThatDoNotSufficeAreRefused) {
                                  TcpTransport::create(config, {.first_source_port = 40'000})));
 }
 
-/// A proxy whose address units take for another unit's, and which flips bits of the data.
+/// A proxy that units reach at another unit's address, and that flips bits of the data.
 class FlippingProxy {
   public:
     /// Flips one bit in some `bytes_per_flip` bytes.
