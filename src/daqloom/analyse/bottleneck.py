@@ -52,7 +52,7 @@ class Incast:
     windows_bytes: float
     bdp_bytes: float
     burst_bytes: float
-    """Occupancy after all windows arrive at once: Σ windows·(1 − output rate / input rate), or
+    """Occupancy after all windows arrive together: Σ windows·(1 − output rate / input rate), or
     0."""
     conditions: tuple[Condition, ...]
 

@@ -86,7 +86,7 @@ def _fits(level: str, switch: Switch, memory: Memory, ports: _Ports, events: str
 
 
 def _taken_in(system: System) -> Condition:
-    """Return whether the busiest core of a software switch empties its input descriptors in time.
+    """Return whether the busiest core of a software switch empties descriptors before they fill.
     The core also forwards acknowledgements (one for two segments) and serves outputs."""
     scenario, event, triangle = system.scenario, system.event, system.triangle
     switch, uplinks = scenario.network.switch.tor, scenario.network.links.uplink.count

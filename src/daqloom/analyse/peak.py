@@ -66,8 +66,8 @@ def exact(event: Triangle, rate_hz: float, builders: int, port_cap_bytes: float 
     With a cap c < h, an event rises to c in c/(I − O), stays there while its senders send at O, and
     still ends after S/O. When the youngest event reaches c, the j-th event before it holds the
     lower of c and S − c·O/(I − O) − j·O/f, which is h − j·O/f for c = h. The value is exact for one
-    event at a time. The ports of several events need not be full at once, so their sum is an upper
-    bound.
+    event at a time. The ports of several events need not be full at one time, so their sum is an
+    upper bound.
     """
     peak_bytes, n = stacked(event, rate_hz, port_cap_bytes).above(0.0)
     load_bps, at_once = 8 * event.size_bytes * rate_hz, event.length_s * rate_hz

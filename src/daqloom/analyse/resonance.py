@@ -52,8 +52,8 @@ def resonating(scenario: Scenario, result: Result) -> list[str]:
 
 
 TOLERANCE = 0.05
-"""Relative excess of a rate over its bound that needs no warning. It covers random sizes and events
-that the ends of the counted time cut."""
+"""Relative excess of a simulated rate over its bound that causes no warning. Random sizes may cause
+it, and so may events only partly inside the counted time."""
 RATES = ("event_rate_hz", "written_event_rate_hz")
 
 

@@ -142,7 +142,7 @@ class Control:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End the run, at once if it was cancelled; no process is left."""
+        """End the run, immediately if it was cancelled; no process is left."""
         try:
             self.want(Goal.ENDED)
             rules = self.plan.rules

@@ -231,7 +231,7 @@ def _session(connection: Any, unit: Unit, number: int | None, patience_s: float)
 
 
 def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], end: _End) -> None:
-    """Receive orders: renew the lease at once, whatever the unit is doing; queue all others."""
+    """Receive orders: renew the lease immediately, whatever the unit does; queue other orders."""
     try:
         for body in call:
             end.joined = True

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LAST_EVENT = 2**64 - 2
-"""Largest valid event number: the end of an interval, one more, fits into 64 bits."""
+"""Largest valid event number: the exclusive end of an interval must fit into 64 bits."""
 MOST_EXAMPLES = 10
 """Maximum examples listed for each kind of finding; all findings are counted."""
 PENDING = 1 << 16

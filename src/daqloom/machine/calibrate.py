@@ -2,7 +2,7 @@
 generating, copying and checking data, lateness of wake-ups and timers.
 
 Processes exchange messages by the transport of real units: two processes, or one that requests from
-several others at once, as a builder unit does. If the machine allows it, each process is in a
+several others together, as a builder unit does. If the machine allows it, each process is in a
 network namespace with a cable to one bridge, as in a laboratory; otherwise they use loopback."""
 
 import json
@@ -180,8 +180,9 @@ def calibrate(
 def _latencies(
     part: str, first: Mapping[str, Any], others: Sequence[Mapping[str, Any]], cost_s: float
 ) -> tuple[float, ...]:
-    """Return latencies of messages without the CPU time of both ends: half of a round trip between
-    two units. Several units report their own, since the first posts to one after another."""
+    """Return latencies of messages without the CPU time of both ends. With two units a latency is
+    half of a round trip. More units each report theirs, since the first posts to one after another.
+    """
     if len(others) == 1:
         return one_way(first[part]["times_s"], cost_s)
     return tuple(

@@ -113,7 +113,7 @@ def flow_metrics(
 
 
 def flow_warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
-    """Return a warning for each flow of which no message arrived."""
+    """Return a warning for each flow without an arrived message."""
     flows = zip(sorted(scenario.flows), counted.flows, strict=True)
     silent = [name for name, flow in flows if flow.messages == 0]
     return [f"no message of flows.{name} arrived after the warm-up" for name in silent]

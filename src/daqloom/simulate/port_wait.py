@@ -61,8 +61,8 @@ def probe_of(scenario: Scenario) -> tuple[str, str, Probe] | None:
     acknowledgements.
 
     The stream is endless, at full speed, with one packet per message. The burst goes to the same
-    host on the same lane, all at once. The caller ensures that both flows share the one switch
-    behind their links."""
+    host on the same lane, all its messages together. The caller ensures that both flows share the
+    one switch behind their links."""
     network, transport, flows = scenario.network, scenario.transport, scenario.flows
     if network.technology != "infiniband":
         return None

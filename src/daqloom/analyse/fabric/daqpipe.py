@@ -96,8 +96,9 @@ class Pipe(View):
         """The least time from an event's first request until its last fragment arrives, shape
         (builders,). Each fragment takes a request and a transfer, and s fragments
         (`parallel_sends`) are in flight at a time. All fragments pass the builder unit's link one
-        after the other; the rest of one trip is added. If readout units push, all requests leave at
-        once, one message cost o apart. A fragment within a node takes the time of a copy."""
+        after the other; the remaining time of one trip is added. If readout units push, all
+        requests leave together, one message cost o apart. A fragment within a node takes the time
+        of a copy."""
         rate = self.scenario.hosts.local_rate
         alone_s = self.link.bytes_s(1) * np.array([float(each.bytes) for each in self.on_wire])
         switches = self._switches(self.readouts)

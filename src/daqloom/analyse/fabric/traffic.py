@@ -30,7 +30,7 @@ ANY_RATE = 10**9
 PLACES = ("nodes", "hosts.placement", "hosts.units", "building.dummies", "hosts.order")
 """Scenario keys that determine the slots of the schedule."""
 COUNTERS = 1 << 21
-"""Maximum pairs (phase, link) whose flows and loads are in memory at once: about 50 MB."""
+"""Maximum pairs (phase, link) whose flows and loads are in memory together: about 50 MB."""
 
 Times = NDArray[np.float64]
 

@@ -15,12 +15,12 @@ with lazy.imports():
 
 
 MOST_ROWS = 12
-"""Maximum rows of the table by number of cables down at once."""
+"""Maximum rows of the table by number of cables down at the same time."""
 BYTES = ((1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1.0, "B"))
 
 
 def print_cost(cost: loss.Cost) -> None:
-    """Print tables: kinds of links, links down at once, lost throughput, possible remedies."""
+    """Print tables: kinds of links, cables down at the same time, lost throughput, remedies."""
     _print_kinds(cost)
     print()
     _print_at_once(cost)

@@ -223,7 +223,8 @@ class Cost:
         return self._way("", self.as_it_is, self._overlap(capped))
 
     def _way(self, name: str, throughput: Throughput, course: Overlap) -> Way:
-        """Return the mean of (1 - cut) T(k) over the log; the interval resamples days and draws."""
+        """Return the mean throughput over the log: with k broken cables, its mean over draws, less
+        the share of units cut off. The interval comes from resampled days and draws."""
         left_s = course.time_s - course.cut_s
         weights = throughput.weights(left_s.shape[1] - 1)
         length_s = course.time_s.sum(axis=1)
@@ -264,7 +265,7 @@ class Cost:
 
 
 def most_at_once(month: Variant, network: Network) -> int:
-    """Return the largest number of cables between switches that were down at once. Raises
+    """Return the largest number of cables between switches down at one time. Raises
     FaultsError if there are no failures or no time."""
     _check(month, network)
     course = overlap(month.failures, network, month.observed, month.tests)

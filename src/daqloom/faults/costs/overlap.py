@@ -1,4 +1,4 @@
-"""Number of links that are down at once, over time."""
+"""Number of links that are down at the same time, over the time of a log."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Generator of logs: failures drawn for the links of a network from known distributions.
 
 The rates at which links have incidents are gamma-distributed. An incident is either repaired after
-a log-normal time, or the link flaps: it returns at once and fails again a few times. In test
+a log-normal time, or the link flaps: it returns immediately and fails again a few times. In test
 periods, further short failures occur on any link.
 """
 

@@ -34,7 +34,7 @@ from daqloom.report.page import Section
 
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.AMBER, style.SKY)
 MOST_BARS = 12
-"""Limit on the bars, one for each number of cables that are down at once."""
+"""Limit on the bars, one for each number of cables down at the same time."""
 FEWEST_BARS = 5
 """Least number of rows in a panel of links, so that a single bar is not too thick."""
 SHORTEST_S = 1.0

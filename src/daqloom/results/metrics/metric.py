@@ -28,7 +28,7 @@ class Metric(NamedTuple):
     meaning: str
 
     def given_by(self, method: str) -> Parts:
-        """Return the parts of systems for any of which `method` provides the metric."""
+        """Return the parts of systems for which `method` provides the metric."""
         return self.given.get(method, Parts.NONE)
 
     def givers(self) -> str:

@@ -24,7 +24,7 @@ class Scenario(Tables):
     `daqloom.topology.system.scenarios.settled` fills in run durations that the file lacks."""
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
-        """See pydantic; Ctrl-C, which pydantic would turn into an error, stays Ctrl-C."""
+        """See pydantic, which turns Ctrl-C into an error; this method raises KeyboardInterrupt."""
         try:
             return super().model_dump(**options)
         except PydanticSerializationError as error:

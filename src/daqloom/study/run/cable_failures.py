@@ -23,7 +23,7 @@ from daqloom.topology.system.system import can_mend
 AS_IT_IS = "as it is"
 AROUND = "D-mod-K around broken cables"
 REORDERED = "network.routing = mended"
-"""Way with forwarding tables and an order of builder units computed for the working cables."""
+"""Name of runs with tables and an order of builder units computed for the working cables."""
 MINHOP = "minimal:balanced"
 """Forwarding tables that OpenSM uses instead of D-mod-K if a cable is missing."""
 WHILE_BROKEN = f"while a cable is broken, tables are those of {MINHOP} (OpenSM's minhop)"

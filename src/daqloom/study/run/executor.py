@@ -17,7 +17,7 @@ class Executor(Protocol):
 
     @property
     def slots(self) -> int:
-        """Number of cells (runs) to submit at once so that no worker is idle."""
+        """Number of submitted and unfinished cells (runs) that leaves no worker idle."""
 
     def submit(self, cell: Cell) -> None:
         """Take a cell, for `completed`."""

@@ -50,8 +50,8 @@ def read_link_rows(
     path: Path, rows_of: Callable[[CountedLines], Iterator[LinkRow]], subject: str, known: str
 ) -> tuple[Fabric, list[str]]:
     """Return the fabric, named after the file's folder, and warnings; raises TopologyError.
-    `rows_of`: the reader of the file's format. `subject`: what it looks for, and `known`: the known
-    kinds of files, both for the message of a refusal."""
+    `rows_of` reads the lines of the file's format. An error message contains `subject`, the lines
+    that were expected, and `known`, the known kinds of files."""
     lines = counted_lines(path, subject, known)
     rows = list(rows_of(lines))
     survey = Survey(path, lines)

@@ -2,7 +2,7 @@
 
 A device sends its name and port to its neighbours by LLDP, and each neighbour lists what it
 receives. Every cable thus appears twice, once from each end. A device without a table is known from
-its neighbours' tables. A port has an ID and a description, one of which is its name on its own
+its neighbours' tables. A port has an ID and a description. One of both is its name on its own
 device: SONiC sends an alias as ID and `Ethernet48` as description, Linux a MAC address and
 `ens1f0`, Junos an index and `et-0/0/3`.
 

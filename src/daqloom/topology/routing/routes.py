@@ -130,7 +130,7 @@ def route(fabric: Fabric, routes: Routes, source: int, destination: int) -> list
 
 
 def trace(fabric: Fabric, routes: Routes) -> Paths:
-    """Trace the tables for all pairs at once. Raises TopologyError for paths of over 64 hops."""
+    """Trace the tables for all pairs together. Raises TopologyError for paths of over 64 hops."""
     wiring = wire(fabric)
     switches, hosts = len(fabric.switches), len(fabric.hosts)
     if routes.ports.shape != (switches, hosts):
