@@ -90,8 +90,8 @@ TEST(Change, APortWithoutClassesIsHeldAsAWhole) {
 }
 
 /// A wire as long as four frames goes down when two frames have arrived, four are on the wire, one
-/// is being sent and three wait: five frames are lost. It comes up at once, but the sender first
-/// finishes the frame that it is sending.
+/// is being sent and three wait: five frames are lost. It comes up immediately, but the sender
+/// first finishes the frame that it is sending.
 TEST(Change, ALinkThatGoesDownLosesWhatIsOnTheWire) {
     for (const bool drops : {false, true}) {
         Star star(2, {}, kFast, {gigabits_per_second(10), kFrameTime * 4, {}, true});

@@ -146,7 +146,7 @@ TEST(Network, SwitchesWithSeedsOfTheirOwnUseAllLinksOfTheNextLevel) {
 
 // --- buffers
 
-/// Ten frames arrive at once from ten hosts. The output sends one frame, which still lies in the
+/// Ten frames arrive together from ten hosts. The output sends one frame, which still lies in the
 /// buffer during its transmission, holds three, and drops six for lack of space.
 TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
     Star star(12, drop_tail(4));
@@ -159,7 +159,7 @@ TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
     EXPECT_EQ(star.arrivals.size(), 5U);
 }
 
-/// Ten frames arrive at once from ten hosts. A shaper with a bucket of two frames sends two at
+/// Ten frames arrive together from ten hosts. A shaper with a bucket of two frames sends two at
 /// once; its output holds four more, and drops four for lack of space.
 TEST(Network, WhatAShapersBucketHasLetGoIsNotInTheBuffer) {
     Star star(12, drop_tail(4), kTen,
@@ -186,8 +186,8 @@ TEST(Network, AFrameOnTheWireIsNotInTheBuffer) {
     }
 }
 
-/// Frames arrive from 20 hosts at once. Frame k finds k − 1 frames queued, so that with a threshold
-/// of 5 frames, frame 7 is the first to find more.
+/// Frames arrive from 20 hosts together. Frame k finds k − 1 frames queued, so that with a
+/// threshold of 5 frames, frame 7 is the first to find more.
 TEST(Network, MarksFramesThatFindMoreThanTheThresholdQueuedAndAreEcnCapable) {
     SwitchConfig config;
     config.ecn_threshold = 5 * kFrame;

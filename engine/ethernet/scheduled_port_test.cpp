@@ -41,9 +41,9 @@ TEST(StrictPriority, AHighFrameWaitsForOneLowFrameAtMost) {
     EXPECT_EQ(star.arrivals.back().at, way_in + kFrameTime * 1070);
 }
 
-/// One frame of each class, and two of class 3, arrive at once from separate hosts. The first frame
-/// processed finds the wire free. Of the others, the highest class goes first, and within a class
-/// the first to arrive.
+/// One frame of each class, and two of class 3, arrive together from separate hosts. The first
+/// frame processed finds the wire free. Of the others, the highest class goes first, and within a
+/// class the first to arrive.
 TEST(StrictPriority, ServesTheHighestClassFirstAndAClassInOrder) {
     Star star(10, with(kStrict));
     const std::array<std::uint8_t, 9> classes{0, 3, 7, 1, 5, 3, 2, 6, 4};

@@ -435,7 +435,7 @@ TEST_P(KnownAnswers, APacketLargerThanTheBufferStalls) {
 }
 
 TEST_P(KnownAnswers, RoutesRoundARingDeadlock) {
-    // Every host sends to the host after the next. All first packets enter the next switch at once
+    // Every host sends to the host after the next. All first packets enter the next switch together
     // and fill its buffer, and each waits for the buffer that the next packet fills.
     FabricConfig config = ring(4, kRate, kDelay);
     config.buffer_blocks = 10;

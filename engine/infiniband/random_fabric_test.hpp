@@ -173,7 +173,7 @@ class RandomFabricBuilder {
                 one_of<std::uint8_t>({0, 1, 3, 64, 200})};
     }
 
-    // Traffic: packets of equal or random size, sent over a time span or all at once.
+    // Traffic: packets of equal or random size, sent over a time span or all together.
 
     void draw_traffic() {
         const std::uint32_t packets = between(1, one_of<std::uint32_t>({5, 40, 150, 300}));

@@ -176,7 +176,7 @@ TEST(Forwarder, APortFloodsNoMoreThanItMay) {
     ForwarderConfig config = config_of();
     config.limits = {{.floods = 20, .addresses = 2}};
     Driver driver(config);
-    // At 20 floods/s a frame takes 50 ms of the bucket, 100 ms long: three frames pass at once.
+    // At 20 floods/s a frame takes 50 ms of the bucket, 100 ms long: three frames pass together.
     const auto floods = [&](std::uint16_t port, Time now) {
         return !driver.forwards(port, frame_of(host(1), kBroadcast), now).empty();
     };
@@ -271,7 +271,7 @@ TEST(Forwarder, EntriesOfAControllerComeBeforeRules) {
     ASSERT_TRUE(forwarder.set_flow(FlowIndex(0), entry));
     EXPECT_EQ(goes(5, {}), nowhere);
     EXPECT_EQ(driver.counted(0).by_rule, 1U);
-    // The meter allows two frames of 64 B at once, and a further frame after 64 us at 8 Mb/s.
+    // The meter allows two frames of 64 B together, and a further frame after 64 us at 8 Mb/s.
     ASSERT_TRUE(forwarder.set_meter(MeterIndex(0), {.per_second = 8'000'000, .burst = 512}));
     EXPECT_FALSE(forwarder.set_meter(MeterIndex(1), {}));
     entry.action = {.what = Action::What::forward};  // as by the rule
@@ -348,7 +348,7 @@ TEST(Forwarder, ClassesOfAPortHaveRingsOfTheirOwn) {
     EXPECT_EQ(driver.out(1), (std::vector<std::uint64_t>{high, low}));
 }
 
-/// A cached flow is decided again after a millisecond, and at once after a change of rules.
+/// A cached flow is decided again after a millisecond, and immediately after a change of rules.
 TEST(Forwarder, RemembersFlowsForAWhile) {
     Driver driver(config_of(2, {.port = PortIndex(3)}));
     Forwarder& forwarder = driver.forwarder();

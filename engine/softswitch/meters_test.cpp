@@ -40,7 +40,7 @@ TEST(Meters, DropTheExcessOverTheirRate) {
 }
 
 TEST(Meters, ABurstPassesAtOnceAndAgainAfterAPause) {
-    // Eleven packets pass at once, with a burst of ten; at 1000/s ten more pass after 10 ms.
+    // Eleven packets pass together, with a burst of ten; at 1000/s ten more pass after 10 ms.
     Meters meters = meters_with({.unit = packets, .per_second = 1000, .burst = 10});
     EXPECT_EQ(passing(meters, 50, 9000, {}), 11U);
     EXPECT_EQ(passing(meters, 50, 9000, {}, base::milliseconds(10)), 10U);

@@ -36,7 +36,7 @@ bool put(OutputQueues& queues, std::uint32_t ring, std::uint64_t handle, std::ui
     return fates.dropped.empty();
 }
 
-/// Queues packets 0, 1, 2, … of equal size at once.
+/// Queues packets 0, 1, 2, … of equal size at one instant.
 void fill(OutputQueues& queues, std::uint64_t packets, std::uint32_t bytes = 100, Time now = {},
           std::uint32_t ring = 0) {
     for (std::uint64_t handle = 0; handle < packets; ++handle) {
@@ -100,7 +100,7 @@ TEST(OutputQueues, WhatFindsManyBytesIsMarked) {
 }
 
 TEST(OutputQueues, CountsHowLongOneOfEightPacketsWaited) {
-    // 8000 packets queued at once leave 1.5 µs apart, within 12 ms: half wait for over 6 ms.
+    // 8000 packets queued at one instant leave 1.5 µs apart, within 12 ms: half wait for over 6 ms.
     OutputQueues queues(
         rings_of(1, {.rate = base::BitRate{8 * 124 * 1'000'000 * 2 / 3}, .packets = 8'000}));
     fill(queues, 8'000);

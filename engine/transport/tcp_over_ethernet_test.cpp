@@ -13,8 +13,8 @@ namespace {
 using base::Time;
 
 /// Host 0 sends a hundred questions to each other host, in turn, with ten outstanding. Each
-/// question is answered at once, in several segments, and each answer is followed by a question to
-/// another host. The tag of question n is 2 n, that of its answer 2 n + 1.
+/// question is answered immediately, in several segments, and each answer is followed by a question
+/// to another host. The tag of question n is 2 n, that of its answer 2 n + 1.
 class QuestionsAndAnswers : public StrictListener {
   public:
     static constexpr std::uint32_t kHosts = 5;
@@ -78,7 +78,7 @@ TEST(TcpOverEthernet, QuestionsAndAnswersGoOverTheConnectionOfTheirHosts) {
     EXPECT_GT(all.expected.size(), QuestionsAndAnswers::kQuestions / 2);
 }
 
-/// Messages posted at once, of which the first has a latency: the others leave with it, in order.
+/// Messages posted together; the first has a latency: the others leave with it, in order.
 /// None waits behind the frames of a later message.
 class Latencies : public StrictListener {
   public:

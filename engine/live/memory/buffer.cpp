@@ -186,7 +186,7 @@ BufferWriter::BufferWriter(Buffer& buffer)
       committed_(buffer_->control().committed.load(std::memory_order_acquire)) {
     buffer_->control().closed.store(0, std::memory_order_relaxed);
     ring_at(0);
-    // Ring for the previous writer, which may have died between its commit and its ring.
+    // Ring in place of the previous writer, which may have died between its commit and its ring.
     buffer_->reader_bell->ring();
 }
 

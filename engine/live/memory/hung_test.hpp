@@ -1,4 +1,4 @@
-// For tests: time limit for waits that should end at once.
+// For tests: time limit for waits that should end immediately.
 #pragma once
 
 #include "base/units.hpp"

@@ -95,7 +95,7 @@ class ServingThread {
     OwnedFd status_;
 };
 
-/// A client that makes its descriptor at once, and connects later, when none may be left.
+/// A client that makes its descriptor immediately, and connects later, when none may be left.
 class LateVisitor {
   public:
     LateVisitor() : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {}

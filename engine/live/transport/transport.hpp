@@ -33,7 +33,7 @@ struct TransportConfig {
     UnitIndex self{};
     std::uint32_t units = 1;  ///< units of the run, including unconnected ones
     Token token = {};         ///< secret of the run; peers without it are refused
-    /// Counts up with every new set of members; messages of other epochs are refused.
+    /// Number that grows with every new set of members; messages of other epochs are refused.
     std::uint32_t epoch = 0;
     /// Memory to which other units write; none: no writes to this unit. Outlives the transport.
     const SharedMemory* arena = nullptr;

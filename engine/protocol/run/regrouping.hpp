@@ -31,8 +31,7 @@ class Regrouping : public RunState {
     [[nodiscard]] std::vector<UnitView*> unanswered();
 
   private:
-    // ---- steps: each returns whether it took a step; if so, another may be possible without an
-    // input
+    // ---- steps: each returns whether it took a step, after which another may follow immediately
     bool step(base::Time now);
     bool step_waiting(base::Time now);
     /// Step in the phases `ready` and `running`: to a new goal, or to add units that are back.

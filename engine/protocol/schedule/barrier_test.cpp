@@ -138,8 +138,8 @@ TEST(Barrier, KeepsItsPromisesUnderRandomDeliveryOrders) {
     }
 }
 
-/// Duration of a barrier that all enter at once. Each participant sends and receives one message at
-/// a time; sending and receiving take one unit of time each, and the way none.
+/// Duration of a barrier that all enter together. Each participant sends and receives one message
+/// at a time; sending and receiving take one unit of time each, and the way none.
 std::uint64_t duration_with_serial_messages(BarrierKind kind, std::uint32_t n) {
     struct Out {
         std::vector<std::pair<Participant, BarrierMessage>> sent;

@@ -20,7 +20,7 @@ class ReadoutCardsScene {
 
     void set_card_timer(std::uint32_t stream, Time at) { timers_.emplace(at, stream); }
 
-    /// Handles all timers up to time `us`. MFPs are accepted at once, except by busy streams.
+    /// Handles all timers up to time `us`. MFPs are accepted immediately, except by busy streams.
     void run(std::int64_t us) {
         while (!timers_.empty() && timers_.begin()->first <= microseconds(us)) {
             const auto [at, stream] = *timers_.begin();

@@ -96,8 +96,8 @@ concept ShiftWorld =
 /// phases of round s / phases.
 ///
 /// By count, a phase in round r writes `meps_per_phase` MEPs of its builder unit, from MEP r ·
-/// meps_per_phase of this unit on. The phase ends when all writes have begun and no more are under
-/// way than phases may leave over. A barrier follows every `phases_per_barrier` steps; when it
+/// meps_per_phase of this unit on. The phase ends when all its writes have begun and few enough are
+/// unfinished (`phases_under_way`). A barrier follows every `phases_per_barrier` steps; when it
 /// releases the unit, the writes of all units are complete. With slack the unit continues before
 /// the release, until it is `barrier_slack` barriers ahead; it enters a barrier after the release
 /// of the previous one. A unit that may leave step enters all barriers, but waits only at some and
@@ -106,7 +106,7 @@ concept ShiftWorld =
 /// With a neighbour barrier, a unit continues when the next unit of its group has finished with the
 /// builder unit that it needs; the last unit of a group waits for the first. With D-mod-K routing,
 /// a group on one leaf switch then uses the same uplink in turn. If builder units permit one writer
-/// at a time, this already keeps the order, and only the last unit waits.
+/// at a time, this limit already keeps the order, and only the last unit of a group waits.
 ///
 /// By time, step s is the window [start + s · window, start + (s + 1) · window) of the node's
 /// clock. The unit writes what the builder unit has granted, as long as a write can end before the
@@ -657,7 +657,8 @@ class ShiftUnit {
         world.set_timer(end, {UnitTimer::What::window});
     }
 
-    /// Limit on writes left over after this step; 0 before a barrier and at the end.
+    /// Limit on unfinished writes at the end of this step; 0 before a barrier and at the end of the
+    /// run.
     [[nodiscard]] std::uint64_t writes_left_over() const {
         const std::uint64_t next = step_ + 1;
         if (is_barrier_due(next) || next == config_.rounds * shift_.phases()) {

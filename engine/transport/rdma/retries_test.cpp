@@ -176,7 +176,7 @@ TEST(Retries, AQueuePairGivesUpAfterSoManyTimeouts) {
         writes.post(0, 2, 100, kTimeout * (count + 2));  // when it has been given up
         writes.run();
         ASSERT_EQ(writes.failed[0].size(), 1U);
-        // Each try leaves at once and waits for the timeout from its departure.
+        // Each try leaves immediately and waits for the timeout from its departure.
         EXPECT_EQ(writes.failed[0][0], kTimeout * (count + 1));
         EXPECT_EQ(writes.retries().timeouts, count + 1);
         EXPECT_EQ(writes.play.network->unrouted(), count + 1);

@@ -144,7 +144,7 @@ TEST(TcpReceiver, AcknowledgesBeforeTheSegmentAtWhichMarkingChanges) {
 struct QuickReceiver : Receiver {
     QuickReceiver() { config.quick_acks = true; }
 
-    /// Receives the next `count` segments in order; returns how many were acknowledged at once.
+    /// Receives the next `count` segments in order; returns how many were acknowledged immediately.
     int acknowledged_of(int count, Bytes length = kMss) {
         int acknowledged = 0;
         for (int i = 0; i < count; ++i) {

@@ -50,7 +50,8 @@ TEST(TcpTail, AProbeThatMendsALossReducesTheWindow) {
 }
 
 TEST(TcpTail, AProbeThatWasNotNeededChangesNothing) {
-    // The acknowledgement of the last two segments is lost; that of the probe has a D-SACK.
+    // The acknowledgement of the last two segments is lost. The probe's acknowledgement has a
+    // D-SACK.
     TcpPipe pipe(lossy_config(true, true), milliseconds(5));
     pipe.loses_ack = [](const TcpPipe::Ack& ack) {
         return ack.ack > 8 * kMss && ack.at < milliseconds(30);

@@ -19,7 +19,7 @@ class ArrivalRecord {
 
     [[nodiscard]] bool is_on() const { return most_ > 0; }
 
-    /// Begins an epoch. While arrivals of an earlier epoch are not taken, its begin is kept.
+    /// Begins an epoch. The begin of an earlier epoch stays until that epoch's arrivals are taken.
     void begin(base::Time at) {
         const std::lock_guard lock(mutex_);
         if (times_.empty()) {

@@ -126,7 +126,7 @@ TEST(TcpConnector, EachPairConnectsFromItsPort) {
     EXPECT_EQ(ports, (std::vector{0, 1, 2}));
 }
 
-/// Whether the descriptor is readable now, so that a wait would return at once.
+/// Whether the descriptor is readable now, so that a wait would return immediately.
 bool is_readable(int fd) {
     pollfd watched{fd, POLLIN, 0};
     return ::poll(&watched, 1, 0) == 1;

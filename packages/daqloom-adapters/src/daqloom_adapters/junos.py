@@ -191,7 +191,7 @@ class Junos:
         return int(text) if found else None
 
     def _target(self, now: _Statements, desired: PortBuffer) -> _Statements:
-        """Return the statements for the desired buffer; values that it does not give stay."""
+        """Return the statements for `desired`; values that it leaves out are unchanged."""
         changed: dict[str, Any] = {}
         if desired.shared_bytes is not None:
             changed["percent"] = self._percent(desired.shared_bytes)
