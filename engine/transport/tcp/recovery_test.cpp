@@ -195,8 +195,8 @@ TEST(TcpRecovery, AfterHeavyLossTheWindowGrowsBackToTheThresholdAsFastAsInSlowSt
                   [](const TcpPipe::Segment& s) { return !s.again && number_of(s) < 18; });
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
     EXPECT_EQ(pipe.sent().size(), 38U);
-    // The SACKs of 18 and 19 arrive at 10 ms. After the reordering time, at 12.5 ms, 0 leaves; it
-    // is answered at 22.5 ms by 1, 2, at 32.5 ms by 4, then 8: all sent by 52.5 ms.
+    // The SACKs of 18 and 19 arrive at 10 ms. After the reordering time, at 12.5 ms, 0 leaves. Its
+    // acknowledgement releases 1 and 2 at 22.5 ms. 4 more leave at 32.5 ms, 8 more by 52.5 ms.
     EXPECT_EQ(times_of_segment(pipe, 0).back(), microseconds(12'500));
     EXPECT_LE(times_of_segment(pipe, 17).back(), microseconds(52'500));
 }

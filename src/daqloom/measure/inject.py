@@ -198,5 +198,5 @@ class Injector:
 
 def hold_s(factor: float, used_s: float, passed_s: float) -> float:
     """Return how long to stop a unit that used `used_s` of CPU time in `passed_s`; several threads
-    that run at once count as one."""
+    that run at the same time count as one."""
     return (factor - 1) * min(used_s, passed_s)

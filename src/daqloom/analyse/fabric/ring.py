@@ -26,7 +26,7 @@ MOST_TRANSFERS = 3_000_000
 DELAYS = (1e-3, 1e2)
 """Range of mean delays in which ways to shift are compared, in units of the transfer time."""
 HALVINGS = 12
-"""Bisection steps of `DELAYS` on a logarithmic scale, which locate a crossing within 0.3 %."""
+"""Logarithmic bisection steps of `DELAYS`, which locate a delay of equal shares within 0.3 %."""
 
 EQUAL_SHARES = 0
 """Number of concurrent writers per builder that means no limit: all writers have equal rates."""
@@ -169,7 +169,7 @@ class Comparison:
         return {"best_share": self.shares[best], "best": best} | crossings
 
     def sentence(self) -> str:
-        """Return a sentence on the fastest way to shift, its gain, and the jitter at crossings."""
+        """Return a sentence on the fastest way to shift, its gain, and where each beats in step."""
         reached = [f"{with_unit(share, '1')} {_WORDS[way]}" for way, share in self.shares.items()]
         if self.at_end is not None:
             reached[1] += f" ({with_unit(self.at_end, '1')} at the end of the run)"

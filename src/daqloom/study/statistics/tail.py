@@ -48,7 +48,7 @@ POWERS = np.geomspace(0.3, 12.0, 37)
 _POWER_WEIGHTS = 0.8 * _normal(np.log(POWERS / 1.7), 0.0, 0.45) + 0.2 * _normal(
     np.log(POWERS / 1.7), 0.0, 0.9
 )
-"""Prior weights of tau: mostly from below 1 to above 2, with a wide second component."""
+"""Prior weights of tau, mostly 1 to 3. A wide second component allows data of other shapes."""
 
 
 def kept(count: int) -> int:
