@@ -1,4 +1,4 @@
-// A timing wheel: numbers (indices of rings) wait for their times in slots. Insertion and removal are O(1).
+// A timing wheel: numbers (ring indices) wait for their times in slots. Put and take are O(1).
 //
 //   slot      0    1    2    3    4   …      one turn: as many slots as the wheel has
 //             |    |    |    |    |
