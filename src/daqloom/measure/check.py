@@ -9,7 +9,7 @@ from daqloom.scenario.schema.models import Scenario
 def check_measurable(scenario: Scenario) -> Scenario:
     """Return the scenario if its events can be built. Raises ScenarioError otherwise."""
     check_possible(scenario)
-    if scenario.building.protocol not in BUILT.among:
+    if not scenario.protocol.builds:
         raise ScenarioError(
             f"{scenario.name} does not describe an event builder that can be measured; expected "
             f"building.protocol = " + " or ".join(f'"{each}"' for each in BUILT.among)
