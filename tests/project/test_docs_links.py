@@ -124,3 +124,33 @@ def run_together(text: str) -> list[str]:
 def test_items_in_one_line_are_found() -> None:
     assert run_together("- One item. - `key`: another. -\n  `last`: of all.") != []
     assert run_together("- A range, 1 - 2.\n- `a - b`, a difference.") == []
+
+
+WIDTH = 104
+"""Characters of a line of prose."""
+
+
+def wide_lines(page: str) -> list[str]:
+    """Return the lines of prose that are wider than `WIDTH` without the targets of links."""
+    text = re.sub(r"^ *```.*?^ *```|<!--.*?-->", "", page, flags=re.DOTALL | re.MULTILINE)
+    lines = [line for line in text.splitlines() if not re.match(r" *\||!\[| {4}", line)]
+    return [line for line in lines if len(re.sub(r"\]\([^)]*\)", "]", line)) > WIDTH]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_a_page_fit_the_width(page: Path) -> None:
+    assert wide_lines(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "is_wide"),
+    [
+        ("word " * 21, True),
+        ("- " + "word " * 21, True),
+        ("```\n" + "word " * 21 + "\n```\n", False),
+        ("| " + "word " * 21 + "|", False),
+        (f"[name]({'x' * 100}) word", False),
+    ],
+)
+def test_tables_code_and_links_may_be_wide(page: str, is_wide: bool) -> None:
+    assert (wide_lines(page) != []) == is_wide

@@ -2,6 +2,7 @@
 daqloom.device.reference`."""
 
 import sys
+import textwrap
 from collections.abc import Iterator
 
 from daqloom.device.adapter import Adapter
@@ -43,7 +44,8 @@ def _adapters() -> Iterator[str]:
     for name in names():
         kind = adapter_type(name)
         about = (sys.modules[kind.__module__].__doc__ or "").partition("\n\n")[0]
-        yield f"### `{name}`\n\n{' '.join(about.split())} {does(kind)}.\n"
+        text = f"{' '.join(about.split())} {does(kind)}."
+        yield f"### `{name}`\n\n{textwrap.fill(text, 100)}\n"
         yield from list(sections(kind.Options))[1:]
 
 

@@ -1,5 +1,6 @@
 """The text of `docs/reference/metrics.md`, generated from the declarations."""
 
+import textwrap
 from collections.abc import Iterable
 
 from daqloom.results.metrics import COST, SUBJECTS, TAKES, Metric
@@ -114,7 +115,10 @@ message | `value_s` |
 def reference() -> str:
     """Return the text of `docs/reference/metrics.md`."""
     return REFERENCE.format(
-        takes=_lines(f"- `{method}` takes {systems}" for method, systems in TAKES.items()),
+        takes=_lines(
+            textwrap.fill(f"- `{method}` takes {systems}", 100, subsequent_indent="  ")
+            for method, systems in TAKES.items()
+        ),
         subjects="\n".join(f"### {name}\n\n{_table(part)}\n" for name, part in SUBJECTS.items()),
         analysis=_lines(
             f"| `{name}` | {value} | {text} |" for name, value, text in rows_of(ANALYSIS)

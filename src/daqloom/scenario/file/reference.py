@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from daqloom.scenario.file.load import presets
 from daqloom.scenario.quantities import dimension_of
 from daqloom.scenario.schema.choices import Key, keys_of, named_tables, table_of
 from daqloom.scenario.schema.models import Scenario
@@ -23,9 +22,8 @@ HEAD = """\
 A scenario is a TOML file that describes one event-building system in five parts: the events
 (`[event]`), the building protocol (`[building]`), the units and their hosts (`[readout]`,
 `[builders]`, `[hosts]`), the transport (`[transport]`), and the network (`[network]`). All methods
-use the same file. A scenario is given by its name
-({names})
-or by the path of its file. `daqloom show NAME` prints one with all defaults. `--set
+use the same file. A scenario is given by the path of its file, or by a name that
+`daqloom scenarios` lists. `daqloom show NAME` prints one with all defaults. `--set
 event.size="2 MB"` overrides any key below.
 
 Quantities are strings with a unit: sizes in bytes (`"5 MB"`, `"64 KiB"`), rates in bits per second
@@ -59,8 +57,7 @@ In racks and farms, `[network.switch.core]` is between the readout units and the
 
 def reference() -> str:
     """Return the text of the page."""
-    names = ", ".join(f"`{name}`" for name in presets())
-    return "\n".join([HEAD.format(names=names), *sections(Scenario), ""])
+    return "\n".join([HEAD, *sections(Scenario), ""])
 
 
 def sections(model: type[BaseModel], path: str = "") -> Iterator[str]:
