@@ -133,6 +133,22 @@ def test_the_costs_are_the_files_that_name_the_example(page: str) -> None:
     assert heads == [(str(new), str(len(rows) - new))]
 
 
+WALKS = re.findall(
+    r"^\| `([^`]+)` \| (.*?) \| .*\|$",
+    (ROOT / "docs" / "contributing" / "read-the-code.md").read_text(),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(("file", "subjects"), WALKS, ids=[file for file, _ in WALKS])
+def test_walk_through_the_code_names_what_its_files_contain(file: str, subjects: str) -> None:
+    words = set(re.findall(r"\w+", (ROOT / file).read_text()))
+    assert (
+        set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", subjects)))) - words - {"daqloom"}
+        == set()
+    )
+
+
 COMMANDS = [
     (page.stem, line)
     for page in sorted((ROOT / "docs" / "contributing").glob("*.md"))
