@@ -37,7 +37,7 @@ def test_pieces_come_in_order_with_tag_and_bytes(served: ServedBuffer, name: str
     assert writer.acknowledged == 1
 
 
-def test_what_is_read_cannot_be_written(served: ServedBuffer, name: str) -> None:
+def test_read_pieces_are_read_only(served: ServedBuffer, name: str) -> None:
     writer, reader = BufferWriter(name), BufferReader(name)
     writer.reserve(1)
     writer.commit(0, 1)
@@ -76,7 +76,7 @@ def test_full_buffer_gives_no_room_until_more_is_acknowledged(served, name: str)
     assert writer.reserve(1) is not None
 
 
-def test_end_and_loss_of_the_unit_are_seen(served: ServedBuffer, name: str) -> None:
+def test_end_and_loss_of_the_unit_are_detected(served: ServedBuffer, name: str) -> None:
     writer, reader = BufferWriter(name), BufferReader(name)
     assert not reader.wait(0)
     writer.close()

@@ -75,7 +75,7 @@ def test_two_classes_share_an_output_by_their_weights_and_one_is_not_reported() 
     assert first == pytest.approx(second, rel=0.05)
 
 
-def test_a_link_that_changes_carries_what_its_rate_lets_through() -> None:
+def test_a_link_that_changes_carries_the_bytes_of_its_rates() -> None:
     half = LinkChange(at_s=0.6e-3, link=TO_HOST_2, what=LinkChangeKind.rate, rate_bps=RATE_BPS // 2)
     links = run(star(None, half)).links
     assert links.wire_bytes[TO_HOST_2] == pytest.approx(0.75 * RATE_BPS / 8 * 0.8e-3, rel=0.002)
@@ -87,7 +87,7 @@ def test_a_link_that_changes_carries_what_its_rate_lets_through() -> None:
     assert report.links.wire_bytes[TO_HOST_2] == half
 
 
-def test_what_cannot_be_is_refused_with_one_sentence() -> None:
+def test_impossible_configurations_are_refused_in_one_sentence() -> None:
     with pytest.raises(ValueError, match="the greatest weight of a class is 0"):
         run(star(weighted([0] * 8)))
     down = LinkChange(at_s=0, link=0, what=LinkChangeKind.down, drops=True)

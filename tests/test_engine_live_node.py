@@ -102,7 +102,7 @@ def test_an_epoch_is_prepared_connected_and_started_in_this_order(nodes):
         ({"slots": {"builders": [70_000, 1]}}, "unit 70000 in a slot"),
     ],
 )
-def test_what_cannot_be_run_is_refused_with_a_sentence(change, reason):
+def test_impossible_nodes_are_refused_in_a_sentence(change, reason):
     config = _engine.LiveConfig()
     slots = {"readouts": [0, 1], "builders": [0, 1]}
     config.slots = _engine.RunSlots(**slots | change.get("slots", {}))

@@ -6,7 +6,7 @@ from support.command import invoke
 from support.small_fabrics import small as small_fabric
 
 
-def test_a_system_shows_what_the_command_line_shows() -> None:
+def test_a_system_shows_the_text_of_the_command_line() -> None:
     shown = invoke("show", "atlas-lab", "--set", "event.size=2 MB")
     assert daqloom.load("atlas-lab", ["event.size=2 MB"]).show() == shown.stdout
 

@@ -84,7 +84,7 @@ def test_the_unloaded_latency_is_the_way_there_and_the_drain() -> None:
     assert atlas().metric("collection_latency_s.min") == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_conditions_of_a_scenario_and_what_formulas_leave_out_are_reported() -> None:
+def test_failing_conditions_and_effects_outside_the_formulas_are_reported() -> None:
     crowded = atlas("event.rate=16 kHz", "builders.units=20")
     assert crowded.analysis["exact"]["valid"] is False
     assert crowded.analysis["exact"]["failing"] == "overlapping events ≤ builders"
@@ -141,7 +141,7 @@ def test_a_port_of_a_shared_memory_takes_its_share_of_the_pool() -> None:
     assert atlas("network.switch.tor.model=acx7100-48l").analysis["incast"]["satisfied"] is True
 
 
-def test_windows_and_requests_limit_what_is_under_way() -> None:
+def test_windows_and_requests_limit_the_bytes_in_flight() -> None:
     # A window of 14 480 B holds ten frames of 1518 B; 48 sources.
     small = atlas("transport.congestion=static", "transport.static_window=14480 B")
     assert small.analysis["incast"]["windows_bytes"] == 48 * 10 * 1518

@@ -16,7 +16,7 @@ def memory(is_paced: bool = False, inputs: int = 1, **keys: Any) -> Memory:
 
 @pytest.mark.parametrize("ports", [1, 2, 8, 100])
 @pytest.mark.parametrize("alpha", [0.0625, 1.0, 8.0])
-def test_equal_ports_of_a_pool_get_alpha_of_what_is_free(ports: int, alpha: float) -> None:
+def test_equal_ports_of_a_pool_get_alpha_of_the_free_memory(ports: int, alpha: float) -> None:
     pool = memory(**COUNTED_BY_THE_BYTE, buffer="64 MB", alpha=alpha)
     each = alpha * 64e6 / (1 + ports * alpha)  # Choudhury and Hahne (1998)
     assert pool.most_bytes((ports - 1) * each) == pytest.approx(each)

@@ -160,7 +160,7 @@ def test_a_cap_only_lowers_the_peak_and_holds_for_each_builder(cap_bytes, rate_h
     assert capped <= exact(atlas(5e6), rate_hz, builders, cap_bytes * 1.5).peak_bytes * (1 + 1e-12)
 
 
-def test_the_conditions_say_which_one_fails_and_by_how_much() -> None:
+def test_the_first_failing_condition_is_named_with_its_numbers() -> None:
     # 21 kHz of 5 MB are 840 Gb/s into 800 Gb/s; at 20 kHz the input is never idle.
     assert first_failing(exact(atlas(5e6), 20e3, builders=64).conditions).name == "f·S < I"
     failing = first_failing(exact(atlas(5e6), 21e3, builders=64).conditions)

@@ -39,7 +39,7 @@ def mean_s(result: Result) -> float:
     return float(result.metric("collection_latency_s.mean") or 0)
 
 
-def test_a_time_out_that_strikes_in_a_later_event_takes_longer_and_says_so() -> None:
+def test_a_timeout_that_resonates_with_events_lasts_longer_and_gives_a_warning() -> None:
     # Ten periods are 201 ms: rto_min and about a round trip.
     resonant = methods.simulate(every(20.1), seed=1)
     apart = methods.simulate(every(20.5), seed=1)

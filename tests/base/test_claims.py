@@ -22,7 +22,7 @@ with claimed_folder() as own, claimed_file(folder / sys.argv[2], "secret"):
 
 
 @pytest.mark.process
-def test_the_next_start_removes_what_a_killed_process_had_and_nothing_else(tmpdir_of_all):
+def test_the_next_start_removes_only_folders_of_killed_processes(tmpdir_of_all):
     with killed_and_living(HOLDS, str(tmpdir_of_all)) as (killed, living):
         assert os.path.exists(killed)
         assert not is_claimed(tmpdir_of_all / "killed")

@@ -47,7 +47,7 @@ def test_a_result_is_a_table_in_a_notebook() -> None:
 
 
 @pytest.mark.parametrize("system", [daqloom.load("small-rack", QUICK), System(small_fabric())])
-def test_a_scenario_shows_what_it_says_and_folds_the_rest(system: Any) -> None:
+def test_a_scenario_shows_its_given_keys_and_folds_the_defaults(system: Any) -> None:
     html = system._repr_html_()
     cells = Cells(html).cells
     given = json.loads(system.scenario.model_dump_json(exclude_unset=True))

@@ -26,7 +26,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_link_that_somebody_laid_is_not_followed(tmp_path: Path) -> None:
+def test_a_symbolic_link_in_place_of_a_scratch_file_is_not_followed(tmp_path: Path) -> None:
     victim, path = tmp_path / "victim", tmp_path / "figure.txt"
     victim.write_text("untouched")
     path.with_name(f".figure-{os.getpid()}.txt").symlink_to(victim)

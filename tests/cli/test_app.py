@@ -26,7 +26,7 @@ from support.command import commands
 invoke = commands().invoke
 
 
-def asked(words: Sequence[str]) -> dict[str, str]:
+def completion_of(words: Sequence[str]) -> dict[str, str]:
     """How bash asks for the last word."""
     return {
         "_DAQLOOM_COMPLETE": "complete_bash",
@@ -37,7 +37,7 @@ def asked(words: Sequence[str]) -> dict[str, str]:
 
 def completed(*words: str) -> list[str]:
     """Return the completions of the last word that bash receives."""
-    done = CliRunner().invoke(app, [], env=asked(words), prog_name="daqloom")
+    done = CliRunner().invoke(app, [], env=completion_of(words), prog_name="daqloom")
     assert done.stderr == ""
     return done.stdout.split()
 
@@ -64,13 +64,16 @@ def test_the_program_that_a_shell_asks_has_all_commands() -> None:
     code = "from daqloom.__main__ import main; main()"
     words = ("study", "run", "inc")
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | asked(words), capture_output=True, text=True
+        [sys.executable, "-c", code],
+        env=os.environ | completion_of(words),
+        capture_output=True,
+        text=True,
     )
     assert (done.stdout.split(), done.stderr) == (completed(*words), "")
 
 
 @pytest.mark.process
-def test_a_shell_is_told_how_to_complete() -> None:
+def test_the_command_offers_shell_completion() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "daqloom", "--show-completion"],
         env=os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
@@ -101,7 +104,7 @@ def test_lists_are_for_programs_too(command, kind, names) -> None:
     assert [line.split()[0].rstrip(":") for line in lines] == list(names())
 
 
-def test_help_groups_commands_by_what_they_are_for_and_cuts_no_summary() -> None:
+def test_help_groups_commands_by_purpose_and_cuts_no_summary() -> None:
     shown = invoke("--help").stdout
     sections = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
     assert sections == [
@@ -224,7 +227,7 @@ def test_a_warm_up_is_checked_with_the_duration_of_the_option() -> None:
         (("switch", "a\x1b[2J"), r'no command "a\x1b[2J"; there are `daqloom switch '),
     ],
 )
-def test_a_wrong_command_is_answered_by_what_it_may_mean(arguments, answer) -> None:
+def test_a_wrong_command_is_answered_with_the_nearest_ones(arguments, answer) -> None:
     found = invoke(*arguments)
     assert found.exit_code == 2
     assert answer in found.stderr

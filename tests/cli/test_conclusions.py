@@ -45,7 +45,7 @@ def test_the_commands_print_one_json_object(computed: list[str]) -> None:
     assert len(told["compare"]["pairs"][0]["points"]) == 12
 
 
-def test_the_commands_tell_people_sentences_and_draw(computed: list[str], tmp_path: Path) -> None:
+def test_the_commands_print_sentences_and_draw_figures(computed: list[str], tmp_path: Path) -> None:
     for name, words in (
         ("levels", "At 2 kHz × 400 kB"),
         ("fit", "At 2 kHz × 400 kB the surface through the simulation gives"),
@@ -105,7 +105,7 @@ def test_a_report_shows_its_progress_without_a_terminal(
         (["compare", "--show", "event_rate_hz"], "no two methods"),
     ],
 )
-def test_mistakes_are_told_in_one_sentence(
+def test_mistakes_are_reported_in_one_sentence(
     computed: list[str], words: list[str], said: str
 ) -> None:
     assert said in refused("study", words[0], *computed, *words[1:])

@@ -39,7 +39,7 @@ def test_generate_writes_a_file_for_each_source_the_same_for_the_same_seed(tmp_p
     assert a != c
 
 
-def test_inspect_counts_all_and_lists_as_many_as_asked(files):
+def test_inspect_counts_all_packets_and_lists_the_requested_number(files):
     record = json.loads(printed("inspect", files[1], "--json"))
     assert record["kind"] == "mfp"
     assert record["damage"] is None
@@ -156,7 +156,7 @@ def test_check_names_the_first_faults_and_counts_all(tmp_path):
     assert "and 20 more" in done.stdout
 
 
-def test_what_is_no_file_of_packets_is_bad_input(tmp_path):
+def test_other_files_than_packets_are_bad_input(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     for command in ("check", "inspect"):
         assert "no such file or directory" in refused(command, tmp_path / "none.mfp")

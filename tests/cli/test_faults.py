@@ -32,7 +32,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_month_is_told_in_three_ways(month: Path) -> None:
+def test_a_month_is_counted_in_three_ways(month: Path) -> None:
     tests = str(month.with_suffix(".tests.txt"))
     told = run("faults", "log", str(month), "--network", "lhcb", "--tests", tests)
     rows = {line[:28].strip(): line[28:].split() for line in told.splitlines()}
@@ -74,7 +74,7 @@ def test_files_are_written(tmp_path: Path) -> None:
     assert table["link"][0] == "leaf1 port 3 - spine0 port 3"
 
 
-def test_a_log_without_failures_says_so_and_failures_are_a_dataset(tmp_path: Path) -> None:
+def test_a_log_without_failures_counts_zero_and_failures_are_a_dataset(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("time,port,state\n")
     told = run("faults", "log", str(log), "--figure", str(tmp_path / "none.png"))
@@ -104,13 +104,13 @@ def test_a_log_without_failures_says_so_and_failures_are_a_dataset(tmp_path: Pat
         ([*LOG[2:-1], "nowhere"], "nowhere"),
     ],
 )
-def test_mistakes_are_told_in_one_sentence(arguments: list[str], sentence: str) -> None:
+def test_mistakes_are_reported_in_one_sentence(arguments: list[str], sentence: str) -> None:
     told = run("faults", "log", *arguments, code=2)
     assert sentence in told
     assert "Traceback" not in told
 
 
-def test_what_of_a_log_is_not_used_is_told(tmp_path: Path) -> None:
+def test_ignored_lines_of_a_log_are_reported(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text(
         "time,port,state\n100,leaf9 port 1,down\n10,x,up\nnonsense\n11,leaf0 port 1,down\n"
@@ -127,7 +127,7 @@ def test_what_of_a_log_is_not_used_is_told(tmp_path: Path) -> None:
     assert "count as two links" not in run(*LOG)
 
 
-def test_links_with_errors_are_told(tmp_path: Path) -> None:
+def test_links_with_errors_are_listed(tmp_path: Path) -> None:
     dump = tmp_path / "errors.txt"
     dump.write_text(
         'Errors for 0x11 "leaf17"\n'

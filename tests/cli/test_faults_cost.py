@@ -71,7 +71,7 @@ def usual(folder: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def test_tables_tell_what_is_down_what_is_lost_and_what_would_help(usual: list[str]) -> None:
+def test_tables_list_broken_links_losses_and_remedies(usual: list[str]) -> None:
     told = run(*usual)
     rows = {" ".join(line[:58].split("  ")[0].split()): line for line in told.splitlines()}
     # leaf - spine 6 + 6 + 12 + 1 h in 10 days; a month has 30.
@@ -91,7 +91,7 @@ def test_tables_tell_what_is_down_what_is_lost_and_what_would_help(usual: list[s
     assert "note: while a cable is broken, tables are those of minimal:balanced" in told
 
 
-def test_json_is_one_object_and_what_python_gives(usual: list[str], folder: Path) -> None:
+def test_json_is_one_object_equal_to_the_python_record(usual: list[str], folder: Path) -> None:
     told = json.loads(run(*usual, "--repair", "30 min", "--json", "-q"))
     assert told["schema"] == 1
     assert told["scenario"] == "tree"
@@ -127,7 +127,7 @@ def test_a_log_of_another_network_is_refused(folder: Path, command: str) -> None
     assert "only 4 of the 9 ports of the logs, and no leaf07 port 5;" in said
 
 
-def test_what_is_in_the_store_is_not_simulated_again(usual: list[str], folder: Path) -> None:
+def test_stored_results_are_not_simulated_again(usual: list[str], folder: Path) -> None:
     run(*usual, "-q")
     with Store.open(folder / "store", create=False) as store:
         before = len(store)
@@ -136,7 +136,7 @@ def test_what_is_in_the_store_is_not_simulated_again(usual: list[str], folder: P
         assert len(store) == before
 
 
-def test_test_periods_do_not_count_and_larger_numbers_are_told(usual: list[str]) -> None:
+def test_test_periods_do_not_count_and_larger_numbers_are_reported(usual: list[str]) -> None:
     both = "2024-03-01T00:00/2024-03-01T10:00"
     told = json.loads(run(*usual, "--test", both, "--as-it-is", "--json", "-q"))
     assert [each["broken"] for each in told["broken_at_once"]] == [0, 1]
@@ -190,7 +190,7 @@ def test_the_figure_has_a_line_for_each_way(folder: Path) -> None:
         (["SCENARIO"], "Missing option '--log'"),
     ],
 )
-def test_mistakes_are_told_in_one_sentence(arguments, sentence, folder, tmp_path) -> None:
+def test_mistakes_are_reported_in_one_sentence(arguments, sentence, folder, tmp_path) -> None:
     (tmp_path / "empty.csv").write_text("begin,end,link\n")
     (tmp_path / "other.csv").write_text("begin,end,link\n10,20,rack7 port 1\n")
     (tmp_path / "one.csv").write_text("time,port,state\n10,leaf00 port 5,down\n")

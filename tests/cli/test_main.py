@@ -259,7 +259,7 @@ def test_a_full_disk_is_one_sentence(arguments):
 
 
 @pytest.mark.process
-def test_a_reader_that_goes_away_is_no_error_to_speak_of():
+def test_a_reader_that_goes_away_causes_no_error_message():
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as pipe:
@@ -268,7 +268,7 @@ def test_a_reader_that_goes_away_is_no_error_to_speak_of():
     assert done.stderr == ""
 
 
-def test_a_parser_is_made_of_the_command_that_is_asked_for_alone():
+def test_the_parser_is_made_for_the_given_command_only():
     def commands() -> typer.Typer:
         made, inner = group(), group()
         for name in ("first", "second"):

@@ -75,7 +75,7 @@ def _ends():
 
 @pytest.mark.parametrize("kind", ["fifo", "zero", "full"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_no_regular_file_is_refused(tmp_path: Path, monkeypatch, command, kind) -> None:
+def test_other_than_regular_files_are_refused(tmp_path: Path, monkeypatch, command, kind) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -114,7 +114,7 @@ def test_plan_and_run_agree(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "about 0 s" in plan.stdout
 
 
-def test_a_plan_says_that_runs_may_be_extended(folder: Path) -> None:
+def test_a_plan_mentions_that_runs_may_be_extended(folder: Path) -> None:
     text = STUDY + '[equilibrium]\nlongest = "60 ms"\n'
     (folder / "settled.toml").write_text(text)
     plan = study(folder, "plan", "settled.toml")

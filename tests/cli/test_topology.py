@@ -45,7 +45,7 @@ def test_shipped_fabrics_are_listed_and_their_capacity_is_judged():
     assert "Cabling: regular" in printed("show", "lhcb")
 
 
-def test_show_names_what_is_irregular_by_switch_and_port():
+def test_show_names_irregular_cabling_by_switch_and_port():
     # Damage of the sample: 2 dead links, 3 cable pairs swapped, 8 hosts missing.
     text = printed("show", "cluster64")
     assert "Cabling: 2 missing links, 3 swaps of cables, 8 missing hosts" in text
@@ -117,7 +117,7 @@ def test_show_names_the_switches_that_block():
     assert "leaf00: 800 Gb/s from below, 200 Gb/s to other switches" in text
 
 
-def test_check_tells_routes_cabling_schedule_suggestions_in_this_order():
+def test_check_prints_routes_cabling_schedule_suggestions_in_this_order():
     text = printed("check", "cluster64")
     parts = [text.index(part) for part in ("Routes:", "Cabling:", "Schedule:", "Suggestions:")]
     assert parts == sorted(parts)
@@ -127,7 +127,7 @@ def test_check_tells_routes_cabling_schedule_suggestions_in_this_order():
     assert found["anomalies"] == shown["anomalies"]
 
 
-def test_check_says_when_no_order_can_help_or_clear_all_conflicts():
+def test_check_reports_that_no_order_clears_all_conflicts():
     text = printed("check", "clos", "--leaves", 3, "--spines", 1, "--hosts-per-leaf", 4)
     assert "the fabric has no full bisection" in text
     assert "the fabric has no full bisection" not in printed("check", "cluster64")
@@ -139,7 +139,7 @@ def test_check_says_when_no_order_can_help_or_clear_all_conflicts():
     assert "Suggestions" not in text
 
 
-def test_check_finds_conflicts_and_what_mends_them(tmp_path):
+def test_check_finds_conflicts_and_an_order_without_them(tmp_path):
     arguments = ["check", "lhcb", "--order", "shuffle:1"]
     found = record(*arguments)
     schedule = found["schedule"]
@@ -248,7 +248,7 @@ def test_route_names_each_node_and_its_ports():
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf", "dot", "json"])
-def test_draw_writes_what_the_ending_says(tmp_path, ending):
+def test_draw_writes_the_format_of_the_file_ending(tmp_path, ending):
     file = tmp_path / "new" / f"fabric.{ending}"
     assert printed("draw", "cluster64", "-o", file) == f"{file}\n"
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "dot": b"graph", "json": b"{"}
@@ -318,7 +318,7 @@ def test_bad_input_is_one_sentence(arguments, reason):
     assert reason in refused(*arguments)
 
 
-def test_what_the_import_left_out_is_a_note_on_standard_error(tmp_path):
+def test_parts_that_the_import_leaves_out_are_noted_on_standard_error(tmp_path):
     folder = tmp_path / "with-router"
     shutil.copytree(shipped_fabrics()["cluster64"], folder)
     with (folder / "ibnetdiscover.txt").open("a") as file:
@@ -354,7 +354,7 @@ def test_neighbour_tables_are_a_fabric_at_the_rate_that_is_given():
     ]
 
 
-def test_the_tutorial_shows_what_is_printed(tmp_path, monkeypatch):
+def test_the_tutorial_shows_the_printed_output(tmp_path, monkeypatch):
     page = ROOT / "docs" / "tutorial" / "check-your-fabric.md"
     monkeypatch.chdir(tmp_path)
     commands = 0

@@ -78,7 +78,7 @@ def test_a_unit_whose_host_is_down_comes_back_when_it_is_up_and_not_before() -> 
     assert runs_with(world, {0, 1, 2, 3}, 5)
 
 
-def test_the_log_tells_which_unit_is_lost_and_how_many_are_left() -> None:
+def test_the_log_names_the_lost_unit_and_counts_the_members() -> None:
     world = running()
     world.kill(2)
     assert runs_with(world, {0, 1, 3}, 5)
@@ -106,7 +106,7 @@ def test_the_others_go_on_within_a_few_timeouts_and_the_unit_comes_back(fault: s
     assert world.control.first_mep >= 2000
 
 
-def test_a_unit_says_why_it_cannot_go_on() -> None:
+def test_a_unit_reports_the_reason_of_its_end() -> None:
     world = running(restart=False)
     world.break_stream(2)
     assert runs_with(world, {0, 1, 3}, 2)
@@ -182,7 +182,7 @@ def test_a_connection_that_stays_cut_costs_one_of_the_two() -> None:
     assert world.control.members in ({1, 2, 3}, {0, 1, 3})
 
 
-def test_a_unit_that_nobody_reaches_is_dropped_and_not_its_accusers() -> None:
+def test_an_unreachable_unit_is_dropped_and_not_its_accusers() -> None:
     world = running()
     for other in (0, 2, 3):
         world.cut(1, other)
@@ -212,7 +212,7 @@ def test_a_run_that_stands_still_again_and_again_and_builds_in_between_goes_on()
     assert world.control.counts["units_lost"] == 0
 
 
-def test_who_waits_for_its_own_source_does_not_stand_still() -> None:
+def test_a_unit_that_waits_for_its_source_does_not_count_as_stopped() -> None:
     world = running(3)
     for process in world.processes:
         counters = Counters({"steps": 7, "waits": 1})
@@ -233,7 +233,7 @@ def test_too_few_units_are_an_error_that_the_operator_can_mend() -> None:
     assert runs_with(world, {0, 1, 2}, 10), log(world)
 
 
-def test_an_entry_of_the_log_says_what_it_is_about_whatever_its_words() -> None:
+def test_an_entry_of_the_log_has_a_subject_apart_from_its_text() -> None:
     world = running(3, restart=False, fewest_members=2)
     about = {event.about for event in world.control.events}
     assert about == {About.COURSE}
@@ -250,7 +250,7 @@ def test_an_entry_of_the_log_says_what_it_is_about_whatever_its_words() -> None:
     assert not any(e.is_trouble for e in told if e.text.startswith("halting"))
 
 
-def test_a_unit_may_take_its_time_to_configure_as_long_as_it_is_heard() -> None:
+def test_a_slow_configuration_is_no_loss_while_heartbeats_arrive() -> None:
     world = World(2)
     world.control.want(world.now, Goal.RUNNING)
     assert world.run(10, lambda: world.processes[1] is not None)
@@ -279,7 +279,7 @@ def test_a_process_that_breaks_again_and_again_costs_less_and_less() -> None:
     assert world.control.phase is Phase.RUNNING
 
 
-def test_a_run_control_that_was_stopped_itself_blames_nobody() -> None:
+def test_a_run_control_that_was_stopped_itself_loses_no_unit() -> None:
     world = running()
     world.control.tick(world.now + 30)
     assert world.control.members == {0, 1, 2, 3}
@@ -395,7 +395,7 @@ def test_units_that_are_cut_off_answer_nothing_once_their_lease_is_over() -> Non
     assert before + 800 <= world.built[1].advance() <= before + 1000
 
 
-def test_units_that_stood_still_are_asked_before_the_run_goes_on_and_nothing_is_skipped() -> None:
+def test_stopped_units_report_before_the_run_continues_and_no_mep_is_skipped() -> None:
     world = running()
     world.all("stop")
     world.run(2.5)
@@ -404,7 +404,7 @@ def test_units_that_stood_still_are_asked_before_the_run_goes_on_and_nothing_is_
     assert world.first_meps[-1] == world.built[1].advance()
 
 
-def test_what_was_leased_to_units_of_which_nothing_is_known_is_skipped() -> None:
+def test_leased_meps_of_units_without_report_are_skipped() -> None:
     """Their machines are gone: they have answered up to their last heartbeat at least, and all
     that was leased to them at most: 500, and what four timeouts bring at 1000 a second."""
     world = running(here=False, leased_meps=500, fault_timeout_s=1.0)

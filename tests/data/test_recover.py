@@ -115,6 +115,6 @@ def test_other_files_and_links_are_not_touched(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_what_is_no_folder_is_bad_input(tmp_path, part):
+def test_other_than_a_folder_is_bad_input(tmp_path, part):
     for arguments in ((tmp_path / "none",), (part,), (tmp_path, "--drop", "--list")):
         assert run(*arguments).exit_code == BAD_INPUT

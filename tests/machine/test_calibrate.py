@@ -89,7 +89,7 @@ def test_this_machine_is_measured(transport: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.process
-def test_units_that_answer_at_once_tell_when_they_have_heard(monkeypatch) -> None:
+def test_units_that_answer_at_once_give_the_latency_of_messages(monkeypatch) -> None:
     monkeypatch.setattr(module, "RESTED", 4)
     monkeypatch.setattr(module, "TIMERS", 5)
     found = calibrate(units=4, rounds=20)
@@ -100,6 +100,6 @@ def test_units_that_answer_at_once_tell_when_they_have_heard(monkeypatch) -> Non
 
 
 @pytest.mark.process
-def test_what_is_no_transport_is_told_in_one_sentence() -> None:
+def test_an_unknown_transport_is_refused_in_one_sentence() -> None:
     with pytest.raises(MeasureError, match="there is no transport 'nonsense'"):
         calibrate("nonsense")

@@ -146,7 +146,7 @@ def test_isolated_cores_are_to_be_those_near_the_card(tmp_path: Path) -> None:
     assert (told.state, "8-15" in told.fix) == ("warn", True)
 
 
-def test_settings_of_a_card_are_told_where_driver_and_kernel_tell_them(tmp_path: Path) -> None:
+def test_settings_of_a_card_are_findings_if_driver_and_kernel_report_them(tmp_path: Path) -> None:
     where = machine(tmp_path)
     assert "ethtool -K eth0 gro off" in findings(where)["eth0: offloads"].means
     short = findings(where, card=CardSettings(receive_descriptors=64))
@@ -158,7 +158,7 @@ def test_settings_of_a_card_are_told_where_driver_and_kernel_tell_them(tmp_path:
     assert settings_of("absent0") == CardSettings()
 
 
-def test_an_old_kernel_fails_and_a_machine_that_tells_nothing_does_not(tmp_path: Path) -> None:
+def test_an_old_kernel_fails_and_a_machine_without_data_does_not(tmp_path: Path) -> None:
     for release, state in (("5.2.21", "fail"), ("4.18.0-553.el8", "fail"), ("5.3.0", "ok")):
         where = machine(tmp_path, **{"proc/sys/kernel/osrelease": release})
         assert findings(where)["kernel"].state == state
@@ -189,7 +189,7 @@ def test_a_scenario_has_needs(tmp_path: Path, needs: Needs, check: str, state: s
     assert findings(machine(tmp_path), needs)[check].state == state
 
 
-def test_a_lack_of_what_a_scenario_needs_fails(tmp_path: Path) -> None:
+def test_a_missing_requirement_of_a_scenario_fails(tmp_path: Path) -> None:
     down = {"sys/class/infiniband/mlx5_0/ports/1/state": "1: DOWN\n", "proc/77/comm": "bash\n"}
     where = machine(tmp_path, **down, **{"proc/self/limits": limits(locked="1000000  1000000")})
     needs = with_needs(transport="libfabric:verbs", windows=True, hosts=2, units_here=2)
@@ -205,7 +205,7 @@ def test_a_lack_of_what_a_scenario_needs_fails(tmp_path: Path) -> None:
     assert needs_of(scenario).memory_bytes == 4 * (2 * 1_000_000 + 10_000_000)
 
 
-def test_the_command_tells_all_findings_as_json_and_by_its_exit_code() -> None:
+def test_the_command_reports_findings_as_json_and_by_its_exit_code() -> None:
     done = invoke("doctor", "laptop", "--json")
     found = [Finding(**finding) for finding in json.loads(done.stdout)]
     assert len(found) > 12

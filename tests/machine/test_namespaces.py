@@ -44,7 +44,7 @@ def test_each_unit_has_an_address_of_its_own(network: Namespaces) -> None:
     assert "10.113.0.2/16" in printed(*second.command)
 
 
-def test_a_link_is_what_it_is_set_to_and_whole_again(network: Namespaces) -> None:
+def test_a_link_is_broken_as_set_and_repaired_again(network: Namespaces) -> None:
     bridge = network._bridge.enter
 
     def state() -> tuple[bool, bool, str]:
@@ -65,7 +65,7 @@ def test_a_link_is_what_it_is_set_to_and_whole_again(network: Namespaces) -> Non
     assert "drop" not in rules
 
 
-def test_what_is_needed_is_looked_for_before_anything_is_made() -> None:
+def test_missing_programs_are_found_before_any_namespace_is_made() -> None:
     assert tools_of([Link(), Link(up=False)]) == []
     assert tools_of([Link(rate_bps=1), Link(lost_from_unit=0.5)]) == ["nft", "tc"]
     with pytest.raises(MeasureError, match="require the program no-such-tool, which is not here"):

@@ -42,7 +42,7 @@ def measured(soft, hard, *arguments):
     )
 
 
-def wanted(*overrides):
+def files_of_run(*overrides):
     scenario = load("laptop", [*OVERRIDES, *overrides])
     return max(files_of_a_unit(scenario), files_of_a_control(scenario.readout.units))
 
@@ -52,9 +52,9 @@ def wanted(*overrides):
     [(), ("readout.streams=4",), ("measure.transport=tcp",), ("measure.transport=libfabric:tcp",)],
 )
 @pytest.mark.process
-def test_a_run_gets_by_with_what_it_is_said_to_need(overrides):
+def test_a_run_needs_no_more_open_files_than_computed(overrides):
     options = [part for key in overrides for part in ("--set", key)]
-    done = measured(30, wanted(*overrides), *options)
+    done = measured(30, files_of_run(*overrides), *options)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["metrics"]
     assert found["units_lost"] == 0
@@ -63,7 +63,7 @@ def test_a_run_gets_by_with_what_it_is_said_to_need(overrides):
 
 @pytest.mark.process
 def test_a_run_that_needs_more_is_refused_in_a_sentence():
-    least = wanted()
+    least = files_of_run()
     done = measured(30, least - 1)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -72,7 +72,7 @@ def test_a_run_that_needs_more_is_refused_in_a_sentence():
     assert "limits.d" in line
 
 
-def test_a_unit_that_may_open_too_few_says_so(monkeypatch):
+def test_a_unit_with_a_low_limit_of_open_files_reports_it(monkeypatch):
     scenario = load("laptop")
     least = files_of_a_unit(scenario)
     monkeypatch.setattr(resource, "getrlimit", lambda which: (least - 1, least - 1))

@@ -61,7 +61,7 @@ def test_a_killed_and_a_stopped_unit_are_lost_and_every_event_is_accounted_for()
     assert sum(result.series["throughput"]["throughput_bps"]) > 0
 
 
-def test_a_run_that_fails_after_the_warm_up_keeps_what_it_measured() -> None:
+def test_a_run_that_fails_after_the_warm_up_keeps_its_result() -> None:
     dead = {"what": "unit", "which": 1, "how": "down", "at": "300 ms"}
     scenario = broken(small(duration="60 s", minimum=3, restart=False), dead=dead)
     with pytest.raises(MeasureError, match="too few units are left, 2 of 3") as raised:

@@ -339,7 +339,7 @@ def test_the_arrows_of_the_picture_point_down():
     assert [(a, b) for a, b in sorted(arrows) if pictured(a) >= pictured(b)] == []
 
 
-def test_packages_import_what_is_offered_to_them():
+def test_packages_import_only_offered_modules():
     folder = ROOT / "packages"
     texts = {p.relative_to(folder).as_posix(): p.read_text() for p in folder.glob("*/src/**/*.py")}
     assert texts
@@ -362,11 +362,11 @@ def test_packages_import_what_is_offered_to_them():
         ("from daqloom import _engine", False),
     ],
 )
-def test_checker_reports_what_a_package_may_not_import(line, is_allowed):
+def test_checker_reports_forbidden_imports_of_packages(line, is_allowed):
     assert bool(package_violations("daqloom-one/src/daqloom_one/x.py", line)) != is_allowed
 
 
-def test_each_folder_of_the_engine_is_a_target_that_knows_what_those_below_know():
+def test_each_folder_of_the_engine_is_a_target_that_links_those_below():
     sources = {p.relative_to(ROOT / "engine").parts[0] for p in (ROOT / "engine").rglob("*.cpp")}
     assert sources == set(ENGINE)
     folders = engine_folders(
@@ -554,7 +554,7 @@ def test_imports_that_wait_stand_in_one_block_at_the_top() -> None:
     }
 
 
-def test_checker_reports_what_cannot_wait_or_stands_in_a_function() -> None:
+def test_checker_reports_imports_that_cannot_wait_or_are_in_a_function() -> None:
     text = "with lazy.imports():\n    from xml.dom import minidom, Node\n    import xml.dom\n"
     assert list(deferred("x.py", text)) == [
         ("xml.dom.minidom", True),

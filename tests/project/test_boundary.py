@@ -72,7 +72,7 @@ def test_vague_types_are_found(annotation: str, expected: list[str]) -> None:
     assert list(vague(ast.parse(annotation, mode="eval").body)) == expected
 
 
-def test_the_stub_says_what_everything_in_the_module_is() -> None:
+def test_the_stub_types_everything_in_the_module() -> None:
     stub = ast.parse(STUB.read_text())
     found = [(line, name) for line, each in annotations(stub) for name in vague(each)]
     assert found == []

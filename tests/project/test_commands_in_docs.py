@@ -62,7 +62,7 @@ def test_commands_are_taken_as_they_stand(page: str) -> None:
             load(OURS.get(scenario, scenario), given["set_"] or ())
 
 
-def test_what_is_no_command_is_seen() -> None:
+def test_unknown_commands_and_options_are_found() -> None:
     for words in (["measure", "laptop", "--no-such-option"], ["no-such-command"]):
         with pytest.raises(Exception, match=r"No such option|there is no command"):
             options(words)

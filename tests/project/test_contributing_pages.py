@@ -50,7 +50,7 @@ def missing(code: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_a_page_quotes_is_in_the_file_that_it_names(page: Path) -> None:
+def test_quoted_code_of_a_page_is_in_the_named_file(page: Path) -> None:
     quoted = list(excerpts(page.read_text()))
     assert len(quoted) >= 2
     for file, code in quoted:
@@ -141,7 +141,7 @@ WALKS = re.findall(
 
 
 @pytest.mark.parametrize(("file", "subjects"), WALKS, ids=[file for file, _ in WALKS])
-def test_walk_through_the_code_names_what_its_files_contain(file: str, subjects: str) -> None:
+def test_names_in_the_walk_through_the_code_are_in_its_files(file: str, subjects: str) -> None:
     words = set(re.findall(r"\w+", (ROOT / file).read_text()))
     assert (
         set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", subjects)))) - words - {"daqloom"}

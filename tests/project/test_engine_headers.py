@@ -24,7 +24,7 @@ def headers() -> set[str]:
     return {path.relative_to(ENGINE).as_posix() for path in ENGINE.rglob("*.hpp")}
 
 
-def test_a_header_is_for_tests_exactly_if_its_name_says_so_and_folders_have_readmes() -> None:
+def test_a_header_for_tests_has_the_name_of_one_and_folders_have_readmes() -> None:
     found = headers()
     assert found
     for_tests = {header for header in found if header.endswith("_test.hpp")}

@@ -146,7 +146,7 @@ def test_c_sink_takes_built_events(served: ServedBuffer, name: str, examples: Pa
     assert sum(int(line.split(": ")[1]) for line in out.splitlines()[:-1]) == 30
 
 
-def test_c_examples_say_what_is_wrong(examples: Path, name: str) -> None:
+def test_c_examples_report_a_missing_argument(examples: Path, name: str) -> None:
     sink = started(examples / "sink/my_sink")
     _, err = sink.communicate(timeout=60)
     assert sink.returncode == 1
@@ -166,7 +166,7 @@ def test_the_headers_of_sources_and_sinks_are_installed_without_those_of_tests(
     }
 
 
-def test_what_examples_need_of_the_engine_can_be_built_alone(tmp_path):
+def test_folders_of_the_engine_for_examples_can_be_built_alone(tmp_path):
     words = ["cmake", "-G", "Ninja", "-S", str(ROOT), "-B", str(tmp_path)]
     folders = "-DDAQLOOM_ENGINE_FOLDERS=base;live;protocol"
     subprocess.run([*words, folders], check=True, capture_output=True, timeout=300)

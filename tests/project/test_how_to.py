@@ -55,7 +55,7 @@ def test_the_timeline_of_a_fabric_is_in_the_result(
     assert 0 < names["waited_s"] < 40 * 7e-3
 
 
-def test_a_measured_wait_tells_a_buffer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_measured_wait_gives_the_size_of_a_buffer(capsys: pytest.CaptureFixture[str]) -> None:
     [code] = blocks("measure-a-switch-buffer.md", "python")
     exec(compile(code, "measure-a-switch-buffer.md", "exec"), {})
     # 82 520 B are 6.602 us; less 2.4 and plus 0.77 that is 4.972 us, 15.02 packets of 331 ns.
@@ -73,7 +73,7 @@ def test_failures_of_a_log_are_a_dataset(
     assert mean == "50.0"  # of 60, 30 and 60 s
 
 
-def test_the_cost_of_failures_is_the_sum_that_the_page_says(
+def test_the_cost_of_failures_is_the_sum_on_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [code] = blocks("find-what-failures-cost.md", "python")

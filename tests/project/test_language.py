@@ -2,8 +2,9 @@
 
 A comment begins with none of `OPENINGS`, a file is not named by a participle, and no name that we
 define has a part of `HEARSAY`: a program records, reports and receives; it does not tell or hear.
-No variable is called `of`, and no function of Python by a preposition alone. A time of Python has
-its unit in its name.
+The name of a test also avoids `what` and `who`: it states the behaviour of a subject. No variable
+is called `of`, and no function of Python by a preposition alone. A time of Python has its unit in
+its name.
 """
 
 import ast
@@ -29,6 +30,8 @@ HEARSAY = frozenset(
         wanted seen nobody somebody anybody whoever seat seats outlet desk""",
     )
 )
+VAGUE = HEARSAY | {"what", "who"}
+"""Words that the names of tests avoid."""
 PREPOSITIONS = {
     "of",
     "at",
@@ -123,8 +126,16 @@ def python_times(text: str) -> Iterator[tuple[int, str]]:
                     yield node.lineno, name
 
 
+def names_of_tests(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """Line and name of every test, and of every function and class in a Python file of tests."""
+    if path.endswith(".py"):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield node.lineno, node.name
+
+
 def violations(path: str, text: str) -> list[str]:
-    """Return the violations of the rules in the file at `path`; tests have sentences for names."""
+    """Return the violations of the rules in the file at `path`."""
     python = path.endswith(".py")
     comments = (python_comments if python else cpp_comments)(text)
     found = [
@@ -133,7 +144,11 @@ def violations(path: str, text: str) -> list[str]:
         if OPENINGS.match(comment)
     ]
     if is_test(path) or PurePosixPath(path).name.startswith("test_"):
-        return found
+        return found + [
+            f"{path}:{line}: name the behaviour of a subject: {name}"
+            for line, name in names_of_tests(path, text)
+            if parts(name) & VAGUE
+        ]
     stem = PurePosixPath(path).stem
     if PARTICIPLE.fullmatch(stem):
         found.append(f"{path}: name the file by a noun: {stem}")
@@ -178,6 +193,8 @@ def test_sources_name_their_subjects():
         ("src/daqloom/a/b.py", "def a(now: float) -> None: ...\n"),
         ("src/daqloom/a/b.py", "class A:\n    end: float | None = None\n"),
         ("src/daqloom/a/b.py", "def _with(a: int) -> None: ...\n"),
+        ("tests/a/test_b.py", "def test_what_is_lost_is_absent(): ...\n"),
+        ("tests/a/test_b.py", "def test_a_unit_says_why(): ...\n"),
     ],
 )
 def test_checker_reports_fragments_and_hearsay(path, text):
@@ -193,6 +210,7 @@ def test_checker_reports_fragments_and_hearsay(path, text):
         ("engine/a/recorded_checksums.hpp", "int as_of = Line::of(1);\n"),
         ("engine/a/feed.hpp", "// None-blocking descriptors.\n"),
         ("src/daqloom/a/b.py", '"""Sums of rates."""\n\nimport told\n\na = told.tell()\n'),
+        ("tests/a/test_b.py", "def test_lost_units_are_absent():\n    told = 1\n"),
     ],
 )
 def test_checker_accepts_subjects(path, text):

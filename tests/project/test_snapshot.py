@@ -51,7 +51,7 @@ def test_everything_on_record_is_shipped() -> None:
     assert list(RECORDED["studies"]) == list(shipped("studies"))
 
 
-def test_a_change_of_a_metric_is_told() -> None:
+def test_a_change_of_a_metric_is_reported() -> None:
     recorded = {"rate": 1.0, "built": 3, "gone": 1, "valid": True}
     found = {"rate": 1.0 + 1e-15, "built": 4, "new": 0.0, "valid": True}
     assert differences(found, recorded, LIBM) == [

@@ -112,7 +112,7 @@ def test_windows_that_do_not_fit_collapse(variant: str, sources: int) -> None:
 
 
 @pytest.mark.parametrize(("access", "fits", "overflows"), [(10e9, 12, 16), (40e9, 16, 24)])
-def test_faster_links_move_the_threshold_as_far_as_the_triangle_says(
+def test_faster_links_move_the_threshold_as_far_as_the_triangle(
     access: float, fits: int, overflows: int
 ) -> None:
     # 256 / (22 · 11/12) = 12.7 sources at 10 Gb/s, 256 / (22 · 2/3) = 17.5 at 40 Gb/s.

@@ -74,7 +74,7 @@ def test_the_smallest_buffer_that_is_searched_is_more_than_a_port_keeps_its_rate
     assert sum("bfifo limit 3" in line for line in queues(network.queues, network.mtu_bytes)) > 0
 
 
-def test_the_links_carry_what_is_asked_for() -> None:
+def test_the_links_carry_the_requested_rate() -> None:
     # A study cuts points short whose events outrun the links.
     for study in (THRESHOLD, COLLAPSE):
         point = study.scenario(next(iter(study.indices())))
@@ -96,7 +96,7 @@ def test_static_windows_need_their_sum_less_the_packet_that_is_elsewhere(segment
     assert metric(with_buffer(segments, needed - 1), "packets_dropped") > 0
 
 
-def test_whole_replies_need_what_has_not_left_when_the_last_packet_comes() -> None:
+def test_whole_replies_need_a_buffer_for_the_packets_before_the_last_arrival() -> None:
     # The packet comes when 22 full packets have passed the link of a source before it, and later by
     # at most the spread of the answers and of the requests for them.
     soonest_s = (REPLY - 1) * FULL / SOURCE
@@ -112,7 +112,7 @@ def test_whole_replies_need_what_has_not_left_when_the_last_packet_comes() -> No
     ("variant", "packets"),
     [("CUBIC", 998), ("static windows of 8 segments", 98)],  # of 276 and of 96
 )
-def test_a_buffer_that_holds_what_is_sent_keeps_the_rate(variant: str, packets: int) -> None:
+def test_a_buffer_that_holds_all_packets_keeps_the_rate(variant: str, packets: int) -> None:
     result = collapse(variant, packets)
     assert metric(result, "packets_dropped") == metric(result, "retransmission_timeouts") == 0
     assert metric(result, "throughput_bps") == pytest.approx(6 * 384e3 * 8, rel=0.01)

@@ -31,7 +31,7 @@ def test_the_engine_needs_no_newer_symbols_than_its_tag_allows(
     assert max(tuple(map(int, version.split("."))) for version in versions) <= newest
 
 
-def test_the_engine_loads_network_libraries_only_when_asked_for() -> None:
+def test_the_modules_link_no_network_libraries() -> None:
     needed = re.findall(r"\(NEEDED\).*\[(.+?)\.so", _readelf("--dynamic"))
     assert needed
     assert set(needed) <= LIBRARIES

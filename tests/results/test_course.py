@@ -37,7 +37,7 @@ def test_bins_of_any_width_keep_the_amount(added: list[tuple[float, float, int]]
     assert total == pytest.approx(sum(amount for _, _, amount in added), abs=1e-3)
 
 
-def test_each_fault_has_what_is_lost_until_the_next_one_begins() -> None:
+def test_a_fault_counts_the_events_lost_until_the_next_fault() -> None:
     breaks = [
         broken("flapping", 1.0, lost_before=0, detected_s=1.5, end_s=2.0),
         broken("two", 3.0, lost_before=10, detected_s=3.25),
@@ -56,7 +56,7 @@ def test_each_fault_has_what_is_lost_until_the_next_one_begins() -> None:
     assert fault_metrics([], [], [], 9.0, lost=5) == none
 
 
-def test_series_tell_what_began_was_detected_and_ended() -> None:
+def test_series_list_the_begin_detection_and_end_of_faults() -> None:
     breaks = [broken("a", 1.0, detected_s=1.5, end_s=3.0), broken("b", 2.0)]
     told = series(breaks, a_second_each(5, 6), [(0.0, 4), (1.6, 0)])
     assert told["faults"] == {

@@ -46,7 +46,7 @@ def test_the_record_has_the_fields_of_the_contract_in_order() -> None:
     assert record["version"] == "1.2"
 
 
-def test_what_a_method_does_not_know_is_absent() -> None:
+def test_metrics_unknown_to_a_method_are_absent() -> None:
     plain = result(method="analyse", seed=None, metrics={}, analysis={})
     assert {"seed", "analysis", "series"}.isdisjoint(plain.to_dict())
     assert plain.metric("event_rate_hz") is None
@@ -127,6 +127,6 @@ def test_the_reference_of_metrics_is_up_to_date() -> None:
         ({}, True, "yes · windows − BDP: safe in a buffer without limit"),
     ],
 )
-def test_the_verdict_on_incast_names_what_is_compared(buffer, satisfied, holds):
+def test_the_verdict_on_incast_names_the_compared_quantities(buffer, satisfied, holds):
     entry = {"value_bytes": 107.3e6, **buffer, "satisfied": satisfied, "valid": True}
     assert form_rows({"incast": entry}) == [("incast", "107.3 MB", holds)]

@@ -68,7 +68,7 @@ def test_with_slack_a_node_waits_for_an_earlier_barrier() -> None:
     ]  # fmt: skip
 
 
-def test_who_never_comes_is_waited_for_until_the_wait_ends() -> None:
+def test_a_node_that_never_arrives_extends_the_wait_to_its_end() -> None:
     stages = [(1.0, 0, 0, "in_barrier"), (0.0, 0, 1, "sending")]
     found = waited(sorted(stages), barrier_waits(building(), [], range(2)))
     assert found == [Span(0, 0, "waiting", 0, 1, 10), Span(0, 0, "releasing", 0, 10, 10)]

@@ -77,7 +77,7 @@ def test_a_quantity_with_its_unit_is_read_in_si(dimension, text, value):
         (FREQUENCY, "12 ks", "is not in Hz"),
     ],
 )
-def test_anything_else_is_refused_with_what_was_expected(dimension, text, reason):
+def test_other_text_is_refused_with_the_expected_form(dimension, text, reason):
     with pytest.raises(ValueError, match=reason):
         dimension.parse(text)
 

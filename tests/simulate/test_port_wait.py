@@ -15,7 +15,7 @@ def probed(**changes: object) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("blocks", [256, 300, 511, 1024, 2048])
-def test_packets_of_a_block_tell_it_to_the_block(blocks: int) -> None:
+def test_packets_of_a_block_give_the_buffer_to_a_block(blocks: int) -> None:
     found = probed(network__switch__buffer=f"{blocks * BLOCK} B", flows__burst__size="160 KiB")
     assert found["inferred_buffer_bytes.least"] == blocks * BLOCK
     assert found["inferred_buffer_bytes.most"] == blocks * BLOCK
@@ -23,7 +23,7 @@ def test_packets_of_a_block_tell_it_to_the_block(blocks: int) -> None:
 
 @pytest.mark.parametrize("size", [18, 64, 256, 1000, 4096])
 @pytest.mark.parametrize("blocks", [389, 390, 1024])
-def test_larger_packets_tell_it_to_a_packet(size: int, blocks: int) -> None:
+def test_larger_packets_give_the_buffer_to_a_packet(size: int, blocks: int) -> None:
     found = probed(
         network__switch__buffer=f"{blocks * BLOCK} B",
         flows__stream__size=f"{size} B",
@@ -88,7 +88,7 @@ def test_updates_at_intervals_leave_an_error_and_a_burst_that_fits_gives_the_lea
         {"flows__stream__load": 0.5},
     ],
 )
-def test_what_tells_nothing_is_left_out(override: dict[str, object]) -> None:
+def test_runs_that_bound_no_buffer_have_no_inferred_buffer(override: dict[str, object]) -> None:
     assert "inferred_buffer_bytes.least" not in probed(**override)
 
 

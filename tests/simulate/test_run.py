@@ -94,7 +94,7 @@ def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
     assert weighted / sum(rates) == pytest.approx(result.metric("collection_latency_s.mean"))
 
 
-def test_courses_and_needed_buffers_lack_what_a_slice_or_switch_lacks() -> None:
+def test_courses_and_needed_buffers_leave_out_absent_metrics() -> None:
     result = methods.simulate(small_rack())
     assert 0 in result.series["course"]["event_rate_hz"]
     absent = {NEEDED, "collection_latency_s.mean"}

@@ -70,7 +70,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     return folder, metrics
 
 
-def test_the_files_asked_for_have_the_bytes_of_the_events(recorded) -> None:
+def test_recorded_files_have_the_bytes_of_the_events(recorded) -> None:
     names = {file.name for file in recorded[0].iterdir()}
     assert names == {LINK, "access.0.up", "uplink.0.up", "trace.json"}
     # Events begin at 2, 4, … 20 ms, and builder 0 has the first, fifth and ninth of them.
@@ -128,7 +128,7 @@ def test_tshark_finds_drops_and_retransmissions(tmp_path: Path) -> None:
     assert again == pytest.approx(sum(metrics["retransmissions"].values()), rel=0.01)
 
 
-def test_recording_does_not_change_what_happens(tmp_path: Path) -> None:
+def test_recording_does_not_change_the_metrics(tmp_path: Path) -> None:
     system = small_rack(**LOSSLESS)
     result = methods.simulate(system, pcap={LINK: tmp_path / "a"}, trace=tmp_path / "new" / "b")
     assert result.metrics == methods.simulate(system).metrics

@@ -47,7 +47,7 @@ def test_phases_behind_an_ideal_barrier_take_as_long_as_a_write_and_its_acknowle
     assert found["barrier_share"] < 0.03
 
 
-def test_a_barrier_of_messages_costs_what_its_messages_cost() -> None:
+def test_a_centralised_barrier_costs_the_time_of_its_messages() -> None:
     free = simulated(small(building__barrier="ideal"))
     cost_s = 2e-6
     paid = simulated(small(building__barrier="centralised", hosts__message_cost="2 us"))
@@ -95,7 +95,7 @@ def carded(spike: str, **changes: object) -> Scenario:
     return small(event__rate="20 MHz", **keys, **changes)
 
 
-def test_a_card_stops_the_trigger_for_what_an_acknowledge_takes_longer_than_it_has_room() -> None:
+def test_a_card_stops_the_trigger_while_an_acknowledge_outlasts_its_memory() -> None:
     # Measured over eight rounds of four packets, behind 0.5 ms.
     bridged = simulated(carded("102.4 us", run__duration="7.0536 ms"))
     assert bridged["trigger_stopped_share.acknowledge"] == 0
@@ -132,7 +132,7 @@ def test_a_run_too_short_for_its_rate_has_a_warning() -> None:
     assert rates <= long_enough.metrics.keys()
 
 
-def test_pcie_and_memory_bound_what_a_node_sends_and_receives() -> None:
+def test_pcie_and_memory_bound_the_rate_of_a_node() -> None:
     full = simulated(small(building__barrier="ideal"))
     # 200 Gb/s a link. A phase takes as much longer as PCIe is slower, and so with memory, which
     # all data of a node cross four times.
@@ -217,7 +217,7 @@ def test_ports_count_lane_by_lane() -> None:
     assert waited[1] > 0
 
 
-def test_host_latencies_are_drawn_from_what_was_measured(tmp_path: Path) -> None:
+def test_host_latencies_are_drawn_from_measured_ones(tmp_path: Path) -> None:
     file = tmp_path / "latencies.txt"
     changes = {"hosts__latency__kind": "histogram", "hosts__latency__file": str(file)}
 

@@ -91,7 +91,7 @@ def test_a_running_switch_is_set_and_set_back(tmp_path):
 
 @needs_switch
 @pytest.mark.process
-def test_what_the_switch_refuses_is_one_sentence(tmp_path):
+def test_a_refusal_of_the_switch_is_one_sentence(tmp_path):
     with switch(two_ports(tmp_path, [], RINGS)) as running:
         before = limits(running.status())
         used = adapter(running.address)
@@ -189,7 +189,7 @@ def status(**changed: object) -> dict[str, object]:
     return whole | counts | {"ports": [port], "rings": [ring | changed]}
 
 
-def test_it_asks_the_switch_what_it_has():
+def test_applied_limits_are_read_from_the_switch():
     asked: list[dict] = []
 
     def answer(body: bytes) -> bytes:
@@ -233,7 +233,7 @@ def test_a_failure_is_printable():
 
 
 @pytest.mark.process
-def test_who_does_not_answer_or_ends_the_connection_is_not_waited_for():
+def test_a_switch_that_is_silent_or_disconnects_is_refused_in_time():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with published(address, SECRET, kind=SWITCH):

@@ -108,7 +108,7 @@ def test_a_search_whose_time_is_up_has_a_lower_bound() -> None:
     )
 
 
-def test_a_search_on_a_busy_machine_gives_up_and_says_so() -> None:
+def test_a_search_on_a_busy_machine_ends_with_the_reason() -> None:
     """The generator is held up in all trials but each seventh."""
     count = iter(range(1000))
 

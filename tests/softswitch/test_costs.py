@@ -37,7 +37,7 @@ def test_costs_are_those_of_the_turns() -> None:
 
 
 @pytest.mark.process
-def test_the_real_switch_tells_its_costs() -> None:
+def test_the_command_measures_the_costs_of_the_real_switch() -> None:
     pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
     done = subprocess.run(
         [*DAQLOOM, "switch", "costs", "--json"], capture_output=True, text=True, timeout=400

@@ -14,7 +14,7 @@ from daqloom.softswitch.devices import identities, locked
 pytestmark = pytest.mark.process
 
 
-def test_a_device_is_known_by_what_it_takes_however_it_is_written(tmp_path):
+def test_a_device_is_identified_by_its_resource_in_any_spelling(tmp_path):
     def same(*devices: str) -> set[tuple[str, ...]]:
         return {tuple(identities(device)) for device in devices}
 

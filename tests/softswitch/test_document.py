@@ -72,7 +72,7 @@ def test_mistakes_are_refused_in_one_sentence(keys, said):
     assert "\n" not in str(refused.value)
 
 
-def test_controllers_that_prove_who_they_are_may_come():
+def test_authenticated_controllers_are_accepted():
     safe = ["punix:/run/of", "pssl:6653", "pssl:6653:0.0.0.0", "ssl:10.0.0.1", "tcp:10.0.0.1:6653"]
     assert list(switch(control={"openflow": safe}).control.openflow) == safe
     assert switch(control={"openflow": ["ptcp:"], "insecure": True}).control.insecure

@@ -70,7 +70,7 @@ def test_pauses_move_a_burst_that_the_ring_cannot_hold_into_the_switch_before_it
     assert pausing.metric(f"{held}.core") > 8 * 1000 * 1518
 
 
-def test_what_has_no_software_switch_or_addresses_is_refused() -> None:
+def test_scenarios_without_usable_software_switch_or_addresses_are_refused() -> None:
     with pytest.raises(ScenarioError, match="pause_at = 5 needs one core"):
         load(
             "lossless-switch-all-to-one",
@@ -112,7 +112,7 @@ def test_it_stands_in_for_a_switch_of_shared_memory():
         ),
     ],
 )
-def test_what_has_no_such_switch_is_refused(name, changes, hosts, switch, said):
+def test_scenarios_without_such_a_switch_are_refused(name, changes, hosts, switch, said):
     with pytest.raises(ScenarioError) as refused:
         document_of(load(name, changes), hosts, switch)
     assert said in str(refused.value)

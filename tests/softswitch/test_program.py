@@ -114,7 +114,7 @@ def test_a_full_ring_drops_and_others_do_not(tmp_path):
     assert len(came) == 40 + slow["counts"]["packets"]
 
 
-def test_shared_memory_drops_what_the_switch_that_it_stands_for_would(tmp_path):
+def test_shared_memory_drops_the_frames_that_a_hardware_switch_would(tmp_path):
     # 100 cells of 256 B, of which 20 are dedicated to two ports. A frame of 1000 B, with 64 B of
     # metadata, takes five; a port gets its 10 and, with alpha 1, half of the pool of 80: 10 frames.
     memory = '[shared_memory]\nbuffer = "25.6 kB"\ndedicated = "5.12 kB"\n'
@@ -307,7 +307,7 @@ def test_dpdk_writes_to_the_folder_of_this_user_alone(tmp_path, monkeypatch):
         running.last()
 
 
-def test_a_loopback_that_is_down_is_said(tmp_path):
+def test_a_loopback_that_is_down_is_reported(tmp_path):
     file = two_ports(tmp_path, [])
     enter = ("unshare", "--user", "--map-root-user", "--net")
     if subprocess.run([*enter, "true"], capture_output=True).returncode:

@@ -46,7 +46,7 @@ def ended(how: str, number: signal.Signals) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_what_does_not_end_after_a_signal_is_ended_by_force(number):
+def test_a_switch_that_ignores_a_signal_is_killed(number):
     code, said, errors = ended("python", number)
     assert (code, said) == (1, "asked\n")
     assert errors.startswith("daqloom: the switch did not end within")

@@ -65,7 +65,7 @@ def test_the_counters_are_those_that_the_device_has(adapter, device, model, leaf
         }
 
 
-def test_packets_may_be_told_by_their_kind(adapter, device):
+def test_packets_may_be_counted_by_kind(adapter, device):
     kinds = {"out-unicast-pkts": 4, "out-multicast-pkts": 2, "out-broadcast-pkts": 1}
     device.interfaces[PORTS[0]] = {"out-octets": 600, "out-discards": 0} | kinds
     with adapter(ports=PORTS[:1]) as counts:

@@ -140,7 +140,7 @@ def test_series_of_a_port_are_added_up_where_they_match():
     assert "WHERE time > now() - 30000ms AND \"agent_host\" = 'it\\'s tor1' GROUP" in asked[0]
 
 
-def test_a_reading_waits_for_what_was_collected_after_it():
+def test_a_reading_waits_for_a_later_collection():
     ages = iter([15.0, 15.0, 15.0, 0.0])
     with (
         serving(lambda *_: answer(row("Ethernet1", 1, 2, 3, age_s=next(ages, 0.0)))) as url,

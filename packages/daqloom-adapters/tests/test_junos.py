@@ -85,7 +85,7 @@ def test_sets_reads_back_and_sets_back(switch, junos, egress, wanted):
 
 
 @pytest.mark.parametrize("base_11", [True, False])
-def test_what_the_switch_then_has(switch, junos, base_11):
+def test_applied_and_restored_settings_are_those_of_the_switch(switch, junos, base_11):
     if not base_11:
         switch.capabilities.remove(BASE_11)
     with junos() as adapter:
@@ -211,7 +211,7 @@ def test_nothing_that_listens_or_is_found_by_its_name(junos, monkeypatch):
 @pytest.mark.parametrize(
     "how", ["hang", "close", "HTTP/1.1 400 Bad Request\r\n\r\n", "<hello/>]]>]]>", "\xff]]>]]>"]
 )
-def test_what_is_no_netconf(switch, junos, at, how):
+def test_peers_without_netconf_are_refused(switch, junos, at, how):
     switch.misbehave[at] = how
     check_refuses_entry(junos(timeout="0.5 s"), switch.password)
 
@@ -248,7 +248,7 @@ GARBAGE = [
     ],
 )
 @pytest.mark.parametrize("how", GARBAGE, ids=range(len(GARBAGE)))
-def test_what_is_no_answer(switch, junos, name, how):
+def test_invalid_answers_are_refused(switch, junos, name, how):
     before = copy.deepcopy(switch.running)
     switch.misbehave[name] = how
 

@@ -30,7 +30,7 @@ def escaped(text):
 @given(
     st.dictionaries(word, word, max_size=3), word, st.integers(0, (1 << 64) - 1), st.integers(0, 9)
 )
-def test_what_is_escaped_is_read_back(tags, name, value, at):
+def test_escaped_names_are_read_back(tags, name, value, at):
     line = "m" + "".join(f",{escaped(key)}={escaped(tag)}" for key, tag in tags.items())
     quoted = name.replace('"', '\\"')
     text = f'{line} s="x,y=1 {quoted}",{escaped(name)}={value}u {at}\n'

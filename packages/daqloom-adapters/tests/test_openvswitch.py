@@ -141,7 +141,7 @@ def test_ports_are_set_and_set_back(served, wanted):
     assert vsctl(served, "get", "Open_vSwitch", ".", "cur_cfg") == "-1"
 
 
-def test_what_is_set_is_what_the_database_has(served):
+def test_applied_buffers_are_those_of_the_database(served):
     [theirs] = rows(served)
     with adapter(served) as used:
         assert used.applied() == {"a": PortBuffer(pace_bps=0), "b": PortBuffer(pace_bps=80_000_000)}
@@ -172,7 +172,7 @@ def test_what_is_set_is_what_the_database_has(served):
     assert rows(served) == [theirs]
 
 
-def test_a_plan_is_what_vsctl_would_be_told(served):
+def test_a_plan_has_the_commands_of_vsctl(served):
     with adapter(served) as used:
         saved = used.save()
         for wanted in (
@@ -214,14 +214,14 @@ def test_counts_are_those_of_all_interfaces_of_a_port(served):
         (PortBuffer(pace_bps=100_000_000_000), "nearest: 34359738360"),
     ],
 )
-def test_what_a_qos_cannot_have_is_refused(served, wanted, said):
+def test_settings_unknown_to_a_qos_are_refused(served, wanted, said):
     with adapter(served) as used:
         for use in (used.plan, used.apply):
             assert said in check_refuses(lambda use=use: use(wanted))
     assert len(rows(served)) == 1
 
 
-def test_what_cannot_be_done_is_one_sentence(served):
+def test_impossible_requests_are_refused_in_one_sentence(served):
     text = check_refuses_entry(adapter(served, "left"))
     assert "left is no port" in text
     assert "a, b, br0, pair" in text
@@ -255,7 +255,7 @@ def test_a_database_that_no_switch_ever_followed(folder):
         )
 
 
-def test_a_real_switch_does_what_it_is_told(folder):
+def test_a_real_switch_applies_the_settings(folder):
     with (
         database(folder),
         process(folder, "ovs-vswitchd", f"unix:{folder}/db", "--enable-dummy", "--disable-system"),
@@ -422,6 +422,6 @@ def test_a_name_that_is_not_the_hosts_is_refused(folder):
 
 
 @pytest.mark.parametrize("remote", ["", "udp:a:1", "tcp:a", "tcp:a:70000", "unix:"])
-def test_what_is_no_remote_is_refused(remote):
+def test_other_texts_than_remotes_are_refused(remote):
     with pytest.raises(ScenarioError, match="is no ovsdb-server"):
         adapter(remote)

@@ -75,7 +75,7 @@ def test_it_sets_reads_back_and_restores(sonic, switch, wanted):
     assert switch.config == CONFIG
 
 
-def test_the_switch_holds_copies_of_the_profiles_with_what_is_wanted(sonic, switch):
+def test_the_switch_has_copies_of_the_profiles_with_the_settings(sonic, switch):
     wanted = PortBuffer(alpha=0.25, reserved_bytes=0, shared_bytes=5000, ecn_bytes=70_000)
     with sonic() as adapter:
         adapter.apply(wanted)
@@ -115,7 +115,7 @@ def test_a_plan_has_the_steps_in_the_words_of_gnmi(sonic):
         ]
 
 
-def test_what_is_as_wanted_is_not_sent_once_more_and_what_is_ignored_is_seen(sonic, switch):
+def test_equal_settings_are_not_sent_again_and_ignored_ones_are_detected(sonic, switch):
     with sonic() as adapter:
         adapter.apply(PortBuffer(alpha=2.0))
         adapter.apply(PortBuffer(alpha=2.0))
@@ -188,7 +188,7 @@ def test_ports_of_one_profile_share_its_copy_and_others_have_their_own(sonic, sw
         }
 
 
-def test_what_differs_between_the_queues_of_a_port_is_not_told(sonic, switch):
+def test_settings_that_differ_between_queues_are_left_out(sonic, switch):
     with sonic(ports=PORTS[:1], queues="0-3") as adapter:
         assert adapter.applied()["Ethernet0"] == PortBuffer(shared_bytes=9243812)
     switch.config["QUEUE"]["Ethernet0|3"]["wred_profile"] = "daqloom"
@@ -248,7 +248,7 @@ def test_an_unknown_port_and_an_unknown_pool_are_named_with_known_ones(sonic):
     assert 'no buffer pool "pool"' in sentence
 
 
-def test_what_the_switch_refuses_is_told_in_its_words(sonic, switch):
+def test_a_refusal_of_the_switch_is_quoted(sonic, switch):
     switch.refuses = f"Failed to apply patch:\n\x1b[31mModification is illegal\x1b[0m {PASSWORD}"
     with sonic() as adapter:
         sentence = check_refuses(lambda: adapter.apply(PortBuffer(alpha=1.0)), PASSWORD)
@@ -289,7 +289,7 @@ def test_a_power_of_two_out_of_range_is_refused(sonic, switch):
 @pytest.mark.parametrize(
     "saved", [{"PORT": {}}, {"QUEUE": {"Ethernet0|0": 5}}, {"QUEUE": {"../x": None}}, {"QUEUE": []}]
 )
-def test_what_was_saved_may_be_damaged(sonic, switch, saved):
+def test_a_damaged_saved_state_is_refused(sonic, switch, saved):
     with sonic() as adapter:
         assert "saved state is damaged" in check_refuses(lambda: adapter.restore(saved))
     assert switch.config == CONFIG

@@ -106,7 +106,7 @@ def test_entries_are_added_replaced_changed_and_deleted():
         (meter(rates=(0,)), Error.OFPMMFC_BAD_RATE),
     ],
 )
-def test_what_it_cannot_do_is_refused_by_the_protocols_own_error(message, code):
+def test_unsupported_requests_are_refused_with_errors_of_the_protocol(message, code):
     switch = Switch()
     assert switch.refusal(message) == code
     assert len(switch.table) == 0
@@ -146,7 +146,7 @@ def test_a_full_table_and_overlapping_entries_are_refused():
     assert switch.answers(flow(*ip("10.0.0.5"), priority=2, **check)) == []
 
 
-def test_covering_and_overlapping_are_what_frames_say():
+def test_covering_and_overlapping_agree_with_all_frames():
     # With few possible frames, a match covers another if it matches all frames of the other.
     rng = random.Random(5)
     addresses = range(8)
@@ -271,7 +271,7 @@ def test_statistics_are_those_of_the_switch():
     assert (total.flow_count, total.byte_count) == (1, 3 * 64)
 
 
-def test_its_features_list_what_it_matches_and_does():
+def test_the_features_list_supported_matches_and_actions():
     switch = Switch()
     [table] = switch.statistics(MAKE.OFPTableFeaturesStatsRequest(CONTROLLER))
     listed = {each.type: each for each in table.properties}
@@ -316,7 +316,7 @@ def test_a_new_master_makes_slaves_which_may_only_read():
     assert switch.refusal(master(5)) == Error.OFPRRFC_STALE
 
 
-def test_who_speaks_another_version_is_left():
+def test_a_controller_of_another_version_is_disconnected():
     switch = Switch()
     sent: list[bytes] = []
     with pytest.raises(HungUpError):

@@ -98,7 +98,7 @@ def test_a_schema_that_is_another_one_is_refused_in_a_sentence(tmp_path, schemas
         assert sentence in str(refused.value)
 
 
-def test_a_server_that_says_nothing_is_not_waited_for(tmp_path, monkeypatch):
+def test_a_silent_server_is_refused_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(ovsdb, "ANSWER_S", 0.2)
     with (
         OvsdbServer(tmp_path / "db", silent=("*",)) as server,
@@ -107,7 +107,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(tmp_path, monkeypatch):
         OvsdbClient(Stand(server))
 
 
-def test_a_client_that_has_failed_says_why_and_begins_again(tmp_path, monkeypatch, capfd):
+def test_a_failed_client_reports_the_reason_and_restarts(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("daqloom_sdn.supervision.SHORTEST_PAUSE_S", 0.01)
     odd = {"_Server": {"name": "_Server", "version": "1.0.0", "tables": {}}}
     with (

@@ -30,7 +30,7 @@ def wire_s(count: float) -> float:
 # ---- links ---------------------------------------------------------------------------------------
 
 
-def test_credits_are_told_of_a_whole_buffer_at_most_by_packets_with_headers() -> None:
+def test_credit_updates_bound_packets_with_headers_by_the_buffer() -> None:
     link = Link.from_scenario(small())
     three = link.message(4096 + 4096 + 5)  # 5 B are padded to 8
     assert (three.packets, three.bytes) == (3, (26 + 16 + 4096) + (26 + 4096) + (26 + 8 + 4))
@@ -77,7 +77,7 @@ def test_the_slowest_of_many_gaussian_delays_is_the_tabulated_extreme() -> None:
         assert Chance([], 1e-6).slowest_s(still) == pytest.approx(extreme * 1e-6, abs=1e-8)
 
 
-def test_delays_add_up_and_who_is_far_behind_does_not_matter() -> None:
+def test_delays_add_up_and_a_node_far_behind_has_no_effect() -> None:
     # Two exponential draws of mean J are a gamma: E[max of 2] = J·(2 + 3/4).
     twice = Chance([Delay("exponential", 1e-6, draws=2)])
     assert twice.slowest_s(np.zeros(2)) == pytest.approx(2.75e-6, abs=2e-8)
@@ -102,7 +102,7 @@ def costly() -> Messages:
 
 
 @pytest.mark.parametrize("nodes", [2, 4, 8, 32, 256])
-def test_a_barrier_costs_what_its_messages_cost(nodes: int) -> None:
+def test_a_barrier_costs_the_time_of_its_messages(nodes: int) -> None:
     messages, rounds = costly(), nodes.bit_length() - 1
     o = 100e-9
     # 16 B with a header, the address and immediate data, through one switch.
@@ -222,7 +222,7 @@ def test_a_slower_source_or_a_full_output_buffer_sets_the_rate() -> None:
         ("memory", {"hosts__memory_rate": "300 Gb/s", "hosts__memory_passes": 3}),
     ],
 )
-def test_what_is_slower_than_the_link_bounds_the_rate(part: str, limit: dict[str, object]) -> None:
+def test_a_part_slower_than_the_link_bounds_the_rate(part: str, limit: dict[str, object]) -> None:
     found = methods.analyse(small(building__barrier="ideal", **limit))
     ways = way_s(3, 64) + way_s(3, 30) + wire_s(30)
     phase = 3 / 4 * (8 * 409_600 / 50e9 + ways)
@@ -231,7 +231,7 @@ def test_what_is_slower_than_the_link_bounds_the_rate(part: str, limit: dict[str
     assert min(bounds, key=lambda name: bounds[name]) == part
 
 
-def test_without_a_barrier_or_grace_enough_it_says_what_is_a_bound() -> None:
+def test_results_without_barrier_or_enough_grace_are_marked_as_bounds() -> None:
     loose = methods.analyse(small(building__barrier="none"))
     assert any("bounds" in sentence for sentence in loose.warnings)
     assert not loose.analysis["phase"]["valid"]
@@ -327,7 +327,7 @@ def test_the_same_fabric_is_cabled_once_and_folded_ones_apart() -> None:
     assert methods.analyse(folded).metric("event_rate_bound_hz") > 0
 
 
-def test_what_cannot_be_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_impossible_systems_are_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="nothing limits its rate"):
         methods.analyse(small(readout__units=1))
     too_many = r"readout.units = 5 takes 5 hosts, and the network has 4"
@@ -342,7 +342,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(tmp_path: Path) -> None:
         methods.analyse(scenario)
 
 
-def test_what_an_import_took_for_granted_is_said_in_the_words_of_the_simulation(tmp_path) -> None:
+def test_assumptions_of_an_import_are_worded_as_in_the_simulation(tmp_path) -> None:
     scenario = ring(tmp_path)
     cabling = tmp_path / "ibnetdiscover.txt"
     cabling.write_text(cabling.read_text().replace("lid 11 4xHDR", "lid 11 4xEDR"))

@@ -81,7 +81,7 @@ def test_times_in_a_barrier_agree(kind: str) -> None:
         ("hosts__latency", {"kind": "exponential", "mean": "1 us"}),
     ],
 )
-def test_chance_makes_phases_longer_by_what_the_slowest_draws(table, delay) -> None:
+def test_random_delays_lengthen_phases_by_the_slowest_draw(table, delay) -> None:
     drawn = {f"{table}__{key}": value for key, value in delay.items()}
     formula, found = both(eight(building__barrier="ideal", **drawn))
     # The mean of the slowest draw over 192 phases is off by some percent of a spread of 2 us.
@@ -115,7 +115,9 @@ def test_a_full_output_buffer_lets_nearly_as_much_through() -> None:
     ("window", "grace", "streams"),
     [("60 us", "20 us", 1), ("100 us", "10 us", 1), ("50 us", "5 us", 3)],
 )
-def test_windows_let_through_what_fits(window: str, grace: str, streams: int) -> None:
+def test_windows_limit_the_rate_to_the_writes_that_fit(
+    window: str, grace: str, streams: int
+) -> None:
     times = {"building__window": window, "building__grace": grace, "run__duration": "12 ms"}
     times |= {"run__warmup": "4 ms", "building__change": "window"}
     scenario = eight(**times, readout__streams=streams)

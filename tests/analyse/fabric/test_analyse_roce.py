@@ -30,7 +30,7 @@ def value(result: Result, name: str) -> float:
     return found
 
 
-def test_a_link_carries_what_headers_leave() -> None:
+def test_a_link_carries_its_rate_less_headers() -> None:
     """Four packets of 4096 B, each with Ethernet 14, IPv4 20, UDP 8, transport header 12, check 4,
     FCS 4, preamble 8 and gap 12; the write's 16 + 4 B once. Nothing waits for credits."""
     link = methods.analyse(shift(event__fragment_size="4 B")).analysis["link"]
@@ -69,6 +69,6 @@ def test_daqpipe_stays_below_its_bound(mode: str) -> None:
     assert 0.5 < share < 1.02
 
 
-def test_paths_by_a_hash_have_no_closed_form_and_the_warning_says_what_helps() -> None:
+def test_ecmp_has_no_closed_form_and_the_warning_names_a_remedy() -> None:
     (warning,) = methods.analyse(shift(network__routing="ecmp")).warnings
     assert 'network.routing = "d-mod-k"' in warning

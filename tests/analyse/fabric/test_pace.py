@@ -101,7 +101,7 @@ def test_the_ring_with_a_certain_delay_is_the_recursion() -> None:
     assert transfer_s / ring.paced_share(1) == pytest.approx(step_s, rel=5e-4)
 
 
-def test_what_is_certain_hides_the_delays_of_others_and_posts_have_a_latency() -> None:
+def test_certain_delays_hide_those_of_others_and_posts_have_a_latency() -> None:
     # Each of two nodes waits a quarter of the delay for the other, and nothing if that is seldom
     # as late as what passes between two transfers anyway.
     jitter = Distribution.model_validate({"kind": "exponential", "mean": "20 us"})
@@ -184,7 +184,7 @@ ON_RING = "phases are those of nodes on"
         (WINDOW, "asks anew for what is granted later"),
     ],
 )
-def test_what_has_no_closed_form_is_said(changes: dict[str, object], said: str) -> None:
+def test_systems_without_closed_form_have_a_warning(changes: dict[str, object], said: str) -> None:
     found = methods.analyse(one_leaf(**PACED, **changes))
     assert any(said in each for each in found.warnings)
 
@@ -254,7 +254,7 @@ def test_forty_nodes_are_simulated_as_fast_or_a_little_slower(changes, longer) -
     assert busy_s[1] == pytest.approx(busy_s[0], rel=0.05)
 
 
-def test_messages_on_a_lane_of_their_own_leave_what_the_ring_has() -> None:
+def test_messages_on_a_separate_lane_keep_the_share_of_the_ring() -> None:
     # On the connection of data, an answer waits behind a whole write to the same node.
     levels = ({}, OWN_QUEUE_PAIRS, OWN_LANE)
     behind, beside, apart = (load("lhcb-10-percent", LONG | NONE | each) for each in levels)
@@ -274,7 +274,7 @@ def test_forty_nodes_in_groups_are_simulated_between_the_bounds(group: object) -
     assert found["barrier_s.releasing"] == pytest.approx(releasing_s, rel=0.15)
 
 
-def test_forty_nodes_send_as_many_messages_as_said() -> None:
+def test_forty_nodes_send_the_analysed_number_of_messages() -> None:
     scenario = load("lhcb-10-percent", FORTY | JITTER)
     found = simulated(scenario)
     said = methods.analyse(scenario).analysis["phase"]["messages"]

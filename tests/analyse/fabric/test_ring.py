@@ -40,7 +40,7 @@ def test_out_of_step_short_delays_leave_half_the_rate(nodes: int) -> None:
     assert ring(nodes, 1e-9).out_of_step_share() == pytest.approx(nodes / (2 * nodes - 1), abs=1e-5)
 
 
-def test_out_of_step_the_product_form_is_what_is_played() -> None:
+def test_out_of_step_the_product_form_agrees_with_the_played_ring() -> None:
     # Nodes of three sizes; delays are long, so that it settles soon.
     work_s = np.repeat([0.84 * T, 0.99 * T, 1.17 * T], 7)
     uneven = Ring(work_s, 0.05 * T, exponential(300e-6), exponential(100e-6))
@@ -102,7 +102,7 @@ def test_out_of_step_wins_from_a_delay_on_that_is_known(delay_s: float) -> None:
     assert late.wins_from_s(late.out_of_step_share) == pytest.approx(expected, rel=0.01)
 
 
-def test_builder_paced_wins_at_any_delay_and_what_is_slower_at_none() -> None:
+def test_builder_paced_wins_at_any_delay_and_a_slower_schedule_at_none() -> None:
     late = ring(40, 20e-6)
     assert late.wins_from_s(lambda stretch: late.paced_share(1, stretch)) == 0
     assert late.wins_from_s(lambda stretch: 0.5 * late.in_step_share(stretch)) is None
@@ -128,7 +128,7 @@ def test_without_random_jitter_or_by_the_clock_there_is_no_ring(still: dict[str,
     assert "ring" not in found.analysis
 
 
-def test_a_scenario_is_told_which_way_wins_and_where_they_cross() -> None:
+def test_analysis_of_a_ring_names_the_best_share_and_the_crossings() -> None:
     found = methods.analyse(small(**LATE, building__barrier="ideal"))
     shares = metrics(found)
     # Four nodes whose transfers are those of 100 packets with a credit update each.

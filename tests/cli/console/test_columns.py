@@ -43,7 +43,7 @@ def test_a_table_keeps_its_width_and_every_number_whole(width: int, framed: bool
             assert any(word in line for line in lines)
 
 
-def test_what_finds_room_is_one_table() -> None:
+def test_columns_that_fit_are_one_table() -> None:
     wide = len(tables(HEAD, ROWS, 100, words=[4]))
     narrow = drawn(HEAD, ROWS, 40, words=[4])
     assert wide == 1

@@ -73,7 +73,7 @@ def hit(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", ["plan", "run", "compare"])
-def test_of_a_sound_store_nothing_is_said(whole: Path, name: str) -> None:
+def test_a_sound_store_gives_no_warning(whole: Path, name: str) -> None:
     assert "damage" not in command(whole, name).stderr
 
 
@@ -95,7 +95,7 @@ def test_the_page_reports_the_damage_as_the_command_and_python_do(folder: Path) 
         open_study(folder / "mine.toml", store=folder / "store")
 
 
-def test_what_is_lost_is_computed_again(folder: Path) -> None:
+def test_lost_results_are_computed_again(folder: Path) -> None:
     done = command(folder, "run")
     assert f"{HIT} runs computed" in done.stdout
     assert "damage" not in command(folder, "plan").stderr

@@ -60,7 +60,7 @@ def test_replayed_events_without_a_checksum_are_a_warning() -> None:
     assert list(unchecked({0: Counters({"meps_unchecked": 0}), 1: Counters()}, PACKING)) == []
 
 
-def test_a_users_consumer_keeps_what_a_killed_unit_had_built() -> None:
+def test_a_custom_consumer_keeps_the_events_of_a_killed_unit() -> None:
     totals = {0: Counters({"meps_built": 100, "meps_processed": 90})}
     found = accounts(totals, Balance(), 100, PACKING, "user")
     assert found["built"] == 100 * PACKING
@@ -126,7 +126,7 @@ class FinishingNode:
         self.lost = 1
 
 
-def test_what_is_lost_when_a_unit_finishes_its_files_is_in_its_final_report() -> None:
+def test_losses_at_the_finish_of_files_are_in_the_final_report() -> None:
     unit = Unit(b"token", lambda *_: FinishingNode())
     unit.obey(configure())
     unit.obey(Exit(order=2))

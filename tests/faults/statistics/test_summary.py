@@ -39,7 +39,7 @@ def test_the_month_has_the_counts_of_lhcbs_poster(month) -> None:
     assert sum(kinds[ALL].by_day.values()) == 1933
 
 
-def test_what_was_drawn_comes_out_of_the_log(month) -> None:
+def test_drawn_failures_are_recovered_from_the_log(month) -> None:
     truth, links, drawn, _, kinds = month
     last = kinds[MERGED]
     # Each link's own count and downtime, to a millisecond for each failure.

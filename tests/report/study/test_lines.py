@@ -77,7 +77,7 @@ def test_every_panel_has_room_for_its_solid_points(bound_hz):
         assert all(np.nanmax(line.y) < panel.y.ends[1] for line in curves(panel))
 
 
-def test_lines_that_are_alike_or_many_are_thinned_as_the_caption_says():
+def test_equal_or_many_lines_are_thinned_as_in_the_caption():
     dataset = study(RATES, MODELS)
     dataset[PEAK].loc[{"by": "analyse"}] = 1e7
     [panel] = lines(dataset).panels
@@ -88,7 +88,7 @@ def test_lines_that_are_alike_or_many_are_thinned_as_the_caption_says():
     assert "5 of 16 steps of event size" in lines_caption(study(RATES, sizes), PEAK)
 
 
-def test_captions_of_searches_have_the_bound_of_the_links_and_what_found_nothing():
+def test_captions_of_searches_have_the_bound_of_links_and_failed_searches():
     assert "bound of the links" in names(lines(searched(SIZES, MODELS)))
     assert "Search for the largest event.rate with drop_fraction < 0.001." in (
         search_caption(searched(SIZES, MODELS))

@@ -23,7 +23,7 @@ def test_the_mean_over_seeds_and_their_standard_deviation():
     assert (spread(values).deviation == 0).all()
 
 
-def test_the_spread_leaves_out_what_is_not_known():
+def test_the_spread_leaves_out_missing_values():
     dataset = study(RATES)
     dataset[PEAK][1, 0, 0] = np.nan  # 12 and 13.2 MB are left: s = 0.6·√2
     dataset[PEAK][1, 1, 1:] = np.nan
@@ -76,7 +76,7 @@ def test_a_point_is_saturated_if_any_method_flags_it_and_a_searched_rate_never()
     ("values", "log"),
     [([1, 2, 4, 8], True), ([1, 5, 10], False), ([1, 4], False), ([0, 1, 10, 100], False)],
 )
-def test_steps_spread_over_ratios_are_seen(values, log):
+def test_steps_spread_over_ratios_are_detected(values, log):
     assert is_log_spaced(values) is log
 
 

@@ -154,7 +154,7 @@ def test_events_stand_in_as_many_lanes_as_there_are_credits() -> None:
     assert len(bars(shown)) == 4 * 3
 
 
-def test_the_load_of_a_known_cable_is_its_bytes_by_what_it_could_have_carried() -> None:
+def test_the_load_of_a_cable_is_its_bytes_over_its_capacity() -> None:
     scenario = small()
     fabric = fabric_system(scenario).fabric
     result = methods.simulate(scenario)

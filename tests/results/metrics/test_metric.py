@@ -128,18 +128,18 @@ def expect_as_declared(method: str, scenarios: list[Scenario], results: list[Res
 
 
 @pytest.mark.parametrize("system", ANALYSED)
-def test_analyse_gives_what_it_declares(system: str) -> None:
+def test_analyse_gives_its_declared_metrics(system: str) -> None:
     found = ANALYSED[system]
     expect_as_declared("analyse", found, [methods.analyse(each) for each in found])
 
 
 @pytest.mark.parametrize("system", SIMULATED)
-def test_simulate_gives_what_it_declares(system: str) -> None:
+def test_simulate_gives_its_declared_metrics(system: str) -> None:
     found = SIMULATED[system]
     expect_as_declared("simulate", found, [methods.simulate(each) for each in found])
 
 
-def test_what_is_given_sometimes_is_given_somewhere() -> None:
+def test_occasional_metrics_are_given_by_some_system() -> None:
     buffers = {
         f"network__switch__{level}__{key}": value
         for level in ("leaf", "spine", "core")
@@ -173,7 +173,7 @@ async def visited(control: Control, *more: Any) -> None:
 
 @pytest.mark.parametrize("protocol", ["shift", "daqpipe"])
 @pytest.mark.process
-def test_measure_gives_what_it_declares(protocol: str, tmp_path: Path, monkeypatch) -> None:
+def test_measure_gives_its_declared_metrics(protocol: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(live, "_until_running", visited)
     to_file = {"measure__sink": "file", "measure__sink_files": str(tmp_path)}
     if protocol == "shift":
@@ -185,7 +185,7 @@ def test_measure_gives_what_it_declares(protocol: str, tmp_path: Path, monkeypat
 
 @pytest.mark.skipif(not can_make_networks(), reason="network namespaces are for root only")
 @pytest.mark.process
-def test_a_laboratory_gives_what_it_declares(tmp_path: Path, monkeypatch) -> None:
+def test_a_laboratory_gives_its_declared_metrics(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(live, "_until_running", visited)
     monkeypatch.setattr(validity, "KINDS", ())
     small = {"readout.units": 2, "builders.units": 1, "measure.duration": "2 s"}
@@ -238,7 +238,7 @@ def test_the_unit_is_that_of_the_name(metric: Metric) -> None:
         ("timeouts_by_cause.whole_window", "retransmission timeouts, whole window"),
     ],
 )
-def test_a_label_tells_the_part_of_the_name_that_is_free(path: str, label: str) -> None:
+def test_a_label_contains_the_free_part_of_the_name(path: str, label: str) -> None:
     metric = described(path)
     assert metric is not None
     assert metric.label_of(path) == label

@@ -50,7 +50,7 @@ def test_an_unknown_key_is_most_likely_one_that_begins_like_it_or_has_the_meanin
 
 
 @pytest.mark.parametrize("key", ["switch.tor.pfc", "pfc", "switch.tor.xoff"])
-def test_a_key_of_lossless_ethernet_is_answered_with_what_there_is(key):
+def test_a_key_of_lossless_ethernet_is_answered_with_an_alternative(key):
     """Only one model of switches has `pause_at`: a hint to the key alone leads to a refusal."""
     assert nearest(f"network.{key}").startswith("; PFC is not simulated; a switch of model ")
 
@@ -82,7 +82,7 @@ def test_a_synonym_is_of_a_key_that_there_is_in_its_table():
         ("card", "readout.card"),
     ],
 )
-def test_the_last_part_of_a_key_decides_what_it_means(key, meaning):
+def test_the_last_part_of_a_key_decides_its_meaning(key, meaning):
     assert nearest(key) == f'; did you mean "{meaning}"?'
 
 

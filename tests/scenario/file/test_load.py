@@ -46,7 +46,7 @@ def test_an_unknown_key_is_answered_with_the_nearest(tmp_path, override, nearest
     assert "did you mean" in sentence
 
 
-def test_a_choice_drops_what_means_nothing_and_is_named_where_something_lacks():
+def test_a_choice_drops_keys_without_meaning_and_is_named_for_missing_ones():
     windows = ["building.change=window"]
     assert load("lhcb-run3-test", windows).building.change == "window"  # the file has a barrier
     said = refusal("lhcb-run3-test", [*windows, "building.barrier=none"])
@@ -84,7 +84,7 @@ def test_choices_that_no_method_combines_yet_are_described_and_refused():
         ('[{end = ["node0", "leaf0"]}]', r'unknown key "network\.cables\.0\.end"; did you mean'),
     ],
 )
-def test_a_mistake_within_an_override_is_told_with_the_option(cables, says):
+def test_a_mistake_within_an_override_is_reported_with_the_option(cables, says):
     with pytest.raises(ScenarioError, match=rf"^--set (network\.cables\.|){says}"):
         load("laptop", ["network.shape=cables", f"network.cables={cables}"])
 
@@ -181,7 +181,7 @@ def test_every_known_key_has_a_description_and_can_be_set_to_its_default():
         assert override(scenario, {key: value}).hash() == scenario.hash()
 
 
-def test_the_reference_page_is_what_the_models_say():
+def test_the_reference_page_agrees_with_the_models():
     page = (ROOT / "docs" / "reference" / "scenario.md").read_text()
     assert page == reference(), "run: python -m daqloom.scenario.file.reference > docs/reference/…"
     for key in known_keys():

@@ -55,7 +55,7 @@ def _mutant(draw: random.Random, text: str) -> bytes:
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 
 
-def said(error: Exception) -> None:
+def check_sentence(error: Exception) -> None:
     sentence = str(error)
     assert sentence.isprintable()
     assert len(sentence) < LONGEST_SENTENCE
@@ -72,7 +72,7 @@ def test_a_damaged_scenario_is_a_scenario_or_a_sentence(tmp_path, name, number) 
             system = load(file)
         except ScenarioError as error:
             refused += 1
-            said(error)
+            check_sentence(error)
         else:
             assert system.hash()
             assert to_toml(system)
@@ -88,7 +88,7 @@ def test_a_damaged_study_is_a_study_or_a_sentence(tmp_path: Path, name: str, num
         try:
             load_study(file)
         except StudyError as error:
-            said(error)
+            check_sentence(error)
 
 
 @pytest.mark.parametrize("number", [2, pytest.param(len(VALUES), marks=pytest.mark.soak)])
@@ -101,4 +101,4 @@ def test_any_key_set_to_a_hostile_value_is_a_scenario_or_a_sentence(name: str, n
             try:
                 assert load(name, [f"{key}={value}"]).hash()
             except ScenarioError as error:
-                said(error)
+                check_sentence(error)

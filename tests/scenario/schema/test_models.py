@@ -233,7 +233,7 @@ def test_a_valid_system_survives_being_shown_pickled_and_overridden(tmp_path_fac
 
 
 @pytest.mark.parametrize("name", presets())
-def test_what_is_shown_loads_as_the_same_system(tmp_path, name):
+def test_shown_scenarios_load_as_the_same_system(tmp_path, name):
     path = tmp_path / f"{name}.toml"
     path.write_text(to_toml(load(name)))
     assert load(path) == load(name)

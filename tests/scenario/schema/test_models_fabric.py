@@ -104,7 +104,7 @@ def test_every_key_of_every_scenario_can_be_set_to_its_default_alone(name: str) 
         ("readout.card.spike_probability=2", "readout.card.spike_probability"),
     ],
 )
-def test_what_is_no_system_is_refused_in_one_sentence(override: str, said: str) -> None:
+def test_impossible_fabrics_are_refused_in_one_sentence(override: str, said: str) -> None:
     with pytest.raises(ScenarioError) as refused:
         load("lhcb-run3-test", [override])
     assert said in str(refused.value)
@@ -261,7 +261,7 @@ def test_any_value_gives_a_scenario_or_a_sentence(overrides: dict[str, object]) 
     assert not said or (said.isprintable() and len(said) < 2000)
 
 
-def test_a_switch_fills_in_what_is_not_given_from_its_own_numbers(tmp_path: Path) -> None:
+def test_a_switch_model_gives_the_defaults_of_missing_keys(tmp_path: Path) -> None:
     keys = ["network.switch.model=sb7700", "network.hosts_per_leaf=18"]
     edr = load("lhcb-run3-test", keys).network
     assert (edr.switch.radix, edr.links.rate) == (36, 100_000_000_000)

@@ -44,7 +44,7 @@ def rack(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_number_that_nobody_gave_is_assumed_until_somebody_does(rack: Path) -> None:
+def test_a_default_is_assumed_until_the_key_is_given(rack: Path) -> None:
     scenario = load(rack)
     assert scenario.assumed() == {"network.links.uplink.rate": "800 Gb/s"}
     assert load(rack, ["network.links.uplink.rate=800 Gb/s"]).assumed() == {}
@@ -107,7 +107,7 @@ def test_a_switch_that_is_named_gives_its_numbers(tmp_path: Path) -> None:
     assert of_fabric.keys() & named.keys() == common.keys()
 
 
-def test_every_result_says_what_was_assumed(rack: Path) -> None:
+def test_every_result_lists_the_assumed_defaults(rack: Path) -> None:
     brief = {"run.duration": "5 ms", "run.warmup": "1 ms"}
     for result in (methods.analyse(load(rack)), methods.simulate(load(rack, brief))):
         assert result.assumed == {"network.links.uplink.rate": "800 Gb/s"}
@@ -115,7 +115,7 @@ def test_every_result_says_what_was_assumed(rack: Path) -> None:
     assert "assumed" not in methods.analyse(load("small-rack")).to_dict()
 
 
-def test_the_command_line_says_what_was_assumed(rack: Path) -> None:
+def test_the_command_line_lists_the_assumed_defaults(rack: Path) -> None:
     shown = printed("show", rack)
     start = "# Assumed, as the scenario does not give:\n#   network.links.uplink.rate = 800 Gb/s\n"
     assert shown.startswith(start)

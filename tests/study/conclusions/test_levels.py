@@ -193,19 +193,19 @@ def test_a_peak_that_is_constant_or_set_by_a_limit_is_described_as_such() -> Non
         ("2 d", 172800.0, "once in 2 d"),
     ],
 )
-def test_periods_are_read_as_people_say_them(text: str, length_s: float, often: str) -> None:
+def test_periods_are_read_in_everyday_words(text: str, length_s: float, often: str) -> None:
     found = period(text, fill_s=8 * 3600.0)
     assert (found.length_s, found.often) == (length_s, often)
 
 
 @pytest.mark.parametrize("text", ["", "fortnight", "0 h", "-1 h", "3", "1e3 h", "h"])
-def test_what_is_no_period_is_refused(text: str) -> None:
+def test_other_texts_than_periods_are_refused(text: str) -> None:
     with pytest.raises(StudyError, match="is not a period"):
         period(text)
 
 
 @pytest.mark.parametrize("long_s", [5.0, pytest.param(20.0, marks=pytest.mark.soak)])
-def test_the_rest_of_a_run_peaks_where_its_start_says(long_s: float) -> None:
+def test_the_rest_of_a_run_peaks_within_the_fit_of_its_start(long_s: float) -> None:
     fitted_s = long_s / 10
     rack = {
         "builders.units": 16,

@@ -93,7 +93,7 @@ def texts(draw: st.DrawFn) -> str:
 
 
 @given(st.lists(texts(), min_size=1, max_size=4))
-def test_what_is_written_reads_back_the_same(parts: list[str]) -> None:
+def test_written_conditions_read_back_the_same(parts: list[str]) -> None:
     text = " and ".join(parts)
     condition = Condition.parse(text, "simulate")
     assert str(condition) == text

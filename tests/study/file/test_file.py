@@ -51,7 +51,7 @@ def test_a_grid_is_the_product_of_its_axes_and_each_method_has_its_runs(tmp_path
     assert quick.seeds == (1,)
 
 
-def test_zipped_keys_change_together_under_the_name_of_the_one_that_tells_steps_apart() -> None:
+def test_zipped_keys_change_together_under_the_name_of_a_distinct_one() -> None:
     axis = zipped({"event.rate": ["1 kHz", "2 kHz"], "event.size": ["2 MB", "1 MB"]})
     assert len(axis) == 2
     assert axis.overrides(1) == {"event.rate": "2 kHz", "event.size": "1 MB"}
@@ -62,7 +62,7 @@ def test_zipped_keys_change_together_under_the_name_of_the_one_that_tells_steps_
         zipped({"event.rate": ["1 kHz", "1 kHz"], "event.size": ["2 MB", "2 MB"]})
 
 
-def test_a_range_ends_where_it_says_and_decimal_steps_hit_their_values() -> None:
+def test_a_range_includes_its_end_and_decimal_steps_are_exact() -> None:
     axis = cartesian("event.size", {"from": "1 MB", "to": "8 MB", "count": 4, "spacing": "log"})
     assert axis.coordinates("event.size", ATLAS) == [1_000_000, 2_000_000, 4_000_000, 8_000_000]
     linear = cartesian("builders.units", {"from": 2, "to": 8, "step": 3})
@@ -239,7 +239,7 @@ def test_variants_that_make_no_sense_are_refused(tmp_path: Path, step: str, sent
         written(tmp_path, VARIANTS.split("[variants]")[0] + f"[variants]\n{step}\n")
 
 
-def test_a_study_says_what_neither_it_nor_its_scenario_gives(tmp_path: Path) -> None:
+def test_a_study_lists_defaults_that_neither_it_nor_its_scenario_gives(tmp_path: Path) -> None:
     from daqloom.study.run.dataset import to_dataset
 
     text = (ROOT / "scenarios" / "small-rack.toml").read_text()
@@ -252,7 +252,7 @@ def test_a_study_says_what_neither_it_nor_its_scenario_gives(tmp_path: Path) -> 
     assert written(tmp_path, swept.replace("small-rack", "bare.toml")).assumed() == {}
 
 
-def test_a_study_names_what_its_report_shows(tmp_path: Path) -> None:
+def test_a_study_names_the_metrics_of_its_report(tmp_path: Path) -> None:
     from daqloom.study.run.dataset import to_dataset
 
     shown = ["throughput_bps", "collection_latency_s.p99"]

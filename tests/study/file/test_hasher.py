@@ -84,7 +84,7 @@ test_the_quick_way_and_the_slow_way_agree_at_length = pytest.mark.soak(
 
 
 @pytest.mark.parametrize("given", [{}, {"measure.duration": "14 s"}])
-def test_a_key_at_its_default_is_absent_from_what_is_measured(given: dict[str, object]) -> None:
+def test_a_measure_key_at_its_default_does_not_change_the_hash(given: dict[str, object]) -> None:
     """The section [measure] has keys that differ from their defaults only: 1 s is the default."""
     system = override(load("laptop"), given)
     for order in itertools.permutations(("1 s", "2 s", "4 s")):

@@ -72,7 +72,7 @@ def test_a_saturated_run_ends_when_the_excess_fills_builders_or_memory(tmp_path:
     assert 10 < 2 * 2 * 10
 
 
-def test_what_is_not_saturated_or_is_short_anyway_stays_as_it_is(tmp_path: Path) -> None:
+def test_unsaturated_or_short_points_keep_their_duration(tmp_path: Path) -> None:
     saturation = study_of(tmp_path).saturation
     for changes in (
         {"event.rate": "20 kHz"},
@@ -81,7 +81,7 @@ def test_what_is_not_saturated_or_is_short_anyway_stays_as_it_is(tmp_path: Path)
         assert saturation.bounded(changes) == changes
 
 
-def test_the_dataset_flags_what_is_saturated(tmp_path: Path) -> None:
+def test_the_dataset_flags_saturated_points(tmp_path: Path) -> None:
     study = study_of(tmp_path)
     complete(study, tmp_path / "store")
     dataset = open_study(tmp_path / "mine.toml", store=tmp_path / "store")

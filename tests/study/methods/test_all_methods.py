@@ -85,7 +85,7 @@ def test_a_number_stands_in_the_column_of_its_method(found: MethodResults) -> No
     assert "time without a partner (dummy)" not in cells
 
 
-def test_sentences_say_what_parts_the_methods_and_what_was_wrong(found: MethodResults) -> None:
+def test_sentences_name_the_differences_of_methods_and_wrong_events(found: MethodResults) -> None:
     text = "\n".join(methods_table.verdict(found))
     simulated = found.results[1].metric("event_rate_hz")
     assert simulated is not None
@@ -122,7 +122,7 @@ def test_figures_and_page_are_written(found: MethodResults, tmp_path: Path) -> N
     assert "none of them wrong" in page
 
 
-def test_many_processes_are_started_only_for_those_who_ask() -> None:
+def test_many_processes_are_started_only_on_request() -> None:
     assert usual_methods(laptop()) == ("analyse", "simulate", "measure")
     many = load("lhcb-10-percent")
     assert isinstance(many, Scenario)
@@ -144,7 +144,7 @@ def test_the_command_prints_one_object_for_programs_also_of_a_rack() -> None:
     assert result["metrics"]["events_built"] > 0
 
 
-def test_what_each_fault_costs_is_in_the_table() -> None:
+def test_the_table_has_the_cost_of_each_fault() -> None:
     faults = {"faults_begun": 3, "fault_recovery_s": {"flap": 0.5}}
     simulated = replace(MEASURED, method="simulate", metrics=faults)
     lost = {"fault_events_lost": {"flap": 120}}

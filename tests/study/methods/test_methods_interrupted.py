@@ -52,7 +52,7 @@ def interrupted(scenario: str, beyond: float, changes: dict[str, Any], **more: A
         ("daqpipe-laptop", "1 s", 5e-3, {"timeline": True}),
     ],
 )
-def test_what_is_kept_is_what_a_run_of_that_length_gives(
+def test_an_interrupted_run_equals_a_run_of_its_length(
     scenario: str, duration: str, beyond: float, more: dict[str, Any]
 ) -> None:
     changes = {"run.duration": duration, "run.warmup": "1 ms"}
@@ -67,7 +67,7 @@ def test_what_is_kept_is_what_a_run_of_that_length_gives(
     assert early.warnings[0].startswith("interrupted after ")
 
 
-def test_the_record_says_that_the_run_was_interrupted_after_the_warm_up() -> None:
+def test_a_run_interrupted_after_the_warm_up_is_marked_in_the_record() -> None:
     early = interrupted("small-rack", 0.0, {"run.duration": LONG, "run.warmup": "0 s"})
     assert json.loads(early.to_json())["interrupted"] is True
     assert Result.from_json(early.to_json()).interrupted
@@ -108,7 +108,7 @@ def ended_by_ctrl_c(*arguments: str, after: str) -> tuple[str, list[str]]:
 
 
 @pytest.mark.process
-def test_the_command_prints_and_saves_what_there_is(tmp_path: Path) -> None:
+def test_ctrl_c_of_simulate_prints_and_saves_the_partial_result(tmp_path: Path) -> None:
     output, log = ended_by_ctrl_c(
         *("simulate", "small-rack", "--json", "--set", f"run.duration={LONG}"),
         *("--figure", f"{tmp_path}/figure.png", "--trace", f"{tmp_path}/trace.json"),
@@ -134,7 +134,7 @@ def test_the_command_prints_and_saves_what_there_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_measurement_gives_what_it_measured_until_ctrl_c(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_result_of_a_measurement(tmp_path: Path) -> None:
     def ctrl_c(how: Progress) -> None:
         if how.share > 0.1 / 100 and how.events_hz:  # warmup / duration
             signal.raise_signal(signal.SIGINT)
@@ -155,7 +155,7 @@ def test_a_measurement_gives_what_it_measured_until_ctrl_c(tmp_path: Path) -> No
 
 
 @pytest.mark.process
-def test_the_command_measure_prints_what_it_has() -> None:
+def test_ctrl_c_of_measure_prints_the_partial_result() -> None:
     output, log = ended_by_ctrl_c(
         *("measure", "laptop", "--json", "--duration", LONG, "--set", "measure.warmup=0 s"),
         after="units running",

@@ -47,7 +47,7 @@ def test_the_same_seed_gives_the_same_comparison_and_figure(tmp_path: Path) -> N
     ("arrivals", "duration_s", "says"),
     [("poisson", 1e-3, "events; compare at least 10"), ("lhc", 0.05, "cannot be compared")],
 )
-def test_what_cannot_be_compared_is_refused(arrivals: str, duration_s: float, says: str) -> None:
+def test_incomparable_methods_are_refused(arrivals: str, duration_s: float, says: str) -> None:
     with pytest.raises(StudyError, match=says):
         compare(small_rack(event__arrivals=arrivals), duration_s, seed=1)
 

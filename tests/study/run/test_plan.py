@@ -93,7 +93,7 @@ class Counted(Store):
         return found
 
 
-def test_a_run_reads_what_is_stored_once(tmp_path: Path) -> None:
+def test_a_run_reads_each_stored_result_once(tmp_path: Path) -> None:
     study = written(tmp_path, GRID)
     complete(study, tmp_path / "store")
     with Counted.open(tmp_path / "store", create=True) as store:
@@ -103,7 +103,7 @@ def test_a_run_reads_what_is_stored_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [GRID, SEARCH, GRID.replace('"1 MB"', '"1 B", "1 MB"')])
-def test_what_is_ahead_begins_as_planned_and_ends_at_nothing(tmp_path: Path, text: str) -> None:
+def test_the_remaining_time_begins_as_planned_and_ends_at_zero(tmp_path: Path, text: str) -> None:
     study = written(tmp_path, text)
     seen: list[tuple[int, float]] = []
 

@@ -15,7 +15,7 @@ from support.namespaces import can_make_networks
 
 @pytest.mark.parametrize("ratio", [1.5, 2, 2.5, 4, 12])
 @pytest.mark.parametrize("burst", [1, 2, 3, 7, 40, 73])
-def test_a_port_holds_of_a_burst_what_has_come_and_not_left(burst, ratio):
+def test_a_port_holds_the_arrived_frames_of_a_burst_less_the_departed(burst, ratio):
     # Frame k has come whole at k + 1, and frame 0 begins to leave then; each leaves in `ratio`.
     most = 0
     for come in range(1, burst + 1):
@@ -41,7 +41,7 @@ def port(limit_bytes):
 
 
 @pytest.mark.parametrize("limit_bytes", [5_000, 60_000, 300_000, 5_000_000])
-def test_an_incast_finds_what_a_port_holds_to_a_segment(monkeypatch, limit_bytes):
+def test_an_incast_finds_the_buffer_of_a_port_to_a_segment(monkeypatch, limit_bytes):
     monkeypatch.setattr(probing, "measure", port(limit_bytes))
     shares = []
     found = probing._incast(load("lab-rack"), shares.append)
@@ -67,7 +67,7 @@ def test_a_port_that_holds_less_than_an_incast_or_drops_nothing_is_a_sentence(mo
         ({"network.links.source.rate": "20 Mb/s"}, "has to be above"),
     ],
 )
-def test_what_cannot_be_probed_is_a_sentence(keys, sentence):
+def test_scenarios_that_cannot_be_probed_are_refused_in_a_sentence(keys, sentence):
     with pytest.raises(ScenarioError, match=sentence):
         probe(load("lab-rack", keys), lambda *_: None)
 

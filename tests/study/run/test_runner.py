@@ -71,7 +71,7 @@ def test_cells_in_the_store_start_no_worker_in_any_study(study: Study, tmp_path:
     assert (other.finished, other.computed) == (12, 0)
 
 
-def test_progress_tells_its_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_shows_its_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: 120.0)
     few, many = (Progress(tasks=9000, computed=n, started_s=0.0) for n in (3, 7778))
     assert few.per_minute == 1.5
@@ -235,7 +235,7 @@ class Late(Store):
 
 
 @pytest.mark.parametrize(("patience", "failed"), [(3, 0), (2, 6)])
-def test_a_result_that_is_seen_late_is_waited_for(
+def test_a_result_that_appears_late_is_awaited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: int, failed: int
 ) -> None:
     monkeypatch.setattr(runner, "LATE_S", (0,) * patience)

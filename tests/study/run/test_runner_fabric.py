@@ -418,7 +418,7 @@ def run_in(folder: Path, *words: str) -> str:
 RACKS_ONLY = ("top-of-rack", "ToR", "ATLAS", "links carry", "operating point", "Hatched")
 
 
-def test_a_report_tells_what_the_study_is_about(ran: Path, tmp_path: Path) -> None:
+def test_a_report_names_the_metrics_and_axes_of_the_study(ran: Path, tmp_path: Path) -> None:
     run_in(ran, "report", str(ran / "barriers.toml"), "--output", str(tmp_path))
     page = (tmp_path / "report.html").read_text()
     text = re.sub('data:[^"]*"', "", page.split("<script")[0])  # without pictures

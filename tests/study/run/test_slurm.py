@@ -58,7 +58,7 @@ def test_a_shell_in_place_of_slurm_fills_the_store(tmp_path: Path) -> None:
     assert completed(folder, "two words").computed == 0
 
 
-def test_without_slurm_or_folder_the_script_says_what_it_lacks(tmp_path: Path) -> None:
+def test_a_script_without_slurm_or_folder_fails_with_the_reason(tmp_path: Path) -> None:
     script = exported(tmp_path)
     environment = {k: v for k, v in os.environ.items() if k != "SLURM_ARRAY_TASK_ID"}
     found = subprocess.run(["bash", script], env=environment, capture_output=True, text=True)

@@ -16,7 +16,7 @@ QUICK = {"run.duration": "60 ms", "run.warmup": "10 ms"}
 AXES = {"event.rate": ["1 kHz", "2 kHz"], "event.size": ["200 kB", "400 kB"]}
 
 
-def test_a_sweep_holds_what_each_point_gives() -> None:
+def test_a_sweep_has_the_result_of_each_point() -> None:
     rack = daqloom.load("small-rack", QUICK)
     found = daqloom.sweep(rack, AXES, method=["analyse", "simulate"], seeds=[1, 7])
     assert dict(found.sizes) == {"by": 2, "event.rate": 2, "event.size": 2, "seed": 2}
@@ -48,7 +48,7 @@ def test_a_sweep_takes_the_name_or_the_path_of_a_scenario_and_a_range(tmp_path: 
 
 
 @pytest.mark.process
-def test_a_store_keeps_what_was_computed_and_workers_share_it(tmp_path: Path) -> None:
+def test_a_store_keeps_results_and_workers_share_it(tmp_path: Path) -> None:
     rack, shares = daqloom.load("small-rack", QUICK), []
     first = daqloom.sweep(rack, AXES, workers=2, store=tmp_path / "s", progress=shares.append)
     assert shares[-1] == 1.0
@@ -61,7 +61,7 @@ def test_a_store_keeps_what_was_computed_and_workers_share_it(tmp_path: Path) ->
     assert again.identical(first)
 
 
-def test_every_variable_says_what_it_is_and_in_which_unit() -> None:
+def test_every_variable_has_a_long_name_and_a_unit() -> None:
     found = daqloom.sweep(daqloom.load("small-rack", QUICK), AXES, course=True)
     for name in [*found.data_vars, *found.coords]:
         assert found[name].attrs["long_name"]

@@ -118,7 +118,7 @@ def test_the_verdict_does_not_depend_on_the_unit(values: list[int], power: int) 
     ("values", "sentence"),
     [([1.0] * 39, "40 values or more"), (np.ones((40, 2)), "one row"), ([math.nan] * 40, "finite")],
 )
-def test_what_cannot_be_tested(values: Any, sentence: str) -> None:
+def test_series_that_cannot_be_tested_are_refused(values: Any, sentence: str) -> None:
     with pytest.raises(StudyError, match=sentence):
         stationary(values)
 

@@ -127,7 +127,7 @@ def test_terms_are_read_once_with_powers_in_either_notation() -> None:
 @pytest.mark.parametrize(
     "text", ["", "1 +", "2*x", "x - y", "z", "x**0", "x**y", "x***2", "exp(x)", "__import__('os')"]
 )
-def test_what_is_no_polynomial_is_refused(text: str) -> None:
+def test_other_texts_than_polynomials_are_refused(text: str) -> None:
     with pytest.raises(StudyError, match="cannot read"):
         parse_terms(text)
 

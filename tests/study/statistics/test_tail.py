@@ -37,7 +37,7 @@ def test_queues_are_served_first_come_first_served(trial: ModuleType) -> None:
     assert done.tolist() == [2.0, 4.0, 9.0]
 
 
-def test_one_output_holds_what_the_formula_of_pollaczek_and_khinchine_gives(
+def test_one_output_agrees_with_the_formula_of_pollaczek_and_khinchine(
     trial: ModuleType,
 ) -> None:
     # M/D/1 at load r: an event finds r / 2 / (1 - r) service times of work, then adds its own.

@@ -39,7 +39,7 @@ def test_every_sound_result_is_converted_with_its_origin(path: Path) -> None:
         assert store.damaged == []
 
 
-def test_the_command_names_what_is_lost_and_what_can_be_deleted(path: Path) -> None:
+def test_the_command_counts_lost_results_and_names_files_to_delete(path: Path) -> None:
     words = ["study", "convert", "--store", str(path)]
     done = invoke(*words)
     assert (done.exit_code, done.stdout, done.stderr) == (

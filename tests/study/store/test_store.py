@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def test_what_was_put_is_there_with_its_origin(path: Path) -> None:
+def test_stored_results_have_their_origin(path: Path) -> None:
     kept = result(7, warnings=["a note, with “signs” and\nlines"])
     with Store.open(path, create=True, command="daqloom study run mine.toml") as opened:
         opened.put(cell(7), kept)
@@ -100,7 +100,7 @@ def test_a_store_that_is_only_read_is_not_written(path: Path) -> None:
     assert len(files(path)) == 2
 
 
-def test_results_of_others_are_seen_at_once(path: Path) -> None:
+def test_results_of_other_processes_appear_at_once(path: Path) -> None:
     with Store.open(path, create=True) as one, Store.open(path, create=False) as two:
         for seed in range(0, 10, 2):
             one.put(cell(seed), result(seed))
@@ -176,7 +176,7 @@ def test_a_killed_writer_leaves_all_that_it_had_put(path: Path) -> None:
 
 
 @pytest.mark.parametrize("create", [False, True])
-def test_what_is_no_store_is_refused(path: Path, create: bool) -> None:
+def test_other_paths_than_stores_are_refused(path: Path, create: bool) -> None:
     path.mkdir()
     (path / "thesis.tex").write_text("do not touch")
     cases = {

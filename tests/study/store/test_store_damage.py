@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_read_now_is_read_later(
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "endless"])
-def test_what_is_no_regular_file_is_damage(path: Path, kind: str) -> None:
+def test_other_than_regular_files_are_damage(path: Path, kind: str) -> None:
     file = file_of(path, 0)
     file.unlink()
     if kind == "folder":
@@ -180,7 +180,9 @@ CASES = [
 
 
 @pytest.mark.parametrize("wrong", CASES, ids=lambda wrong: str(wrong)[:20])
-def test_a_record_that_says_nothing_is_damage(path: Path, wrong: bytes | dict[str, Any]) -> None:
+def test_a_record_without_valid_content_is_damage(
+    path: Path, wrong: bytes | dict[str, Any]
+) -> None:
     file = file_of(path, 0)
     if isinstance(wrong, dict):
         record = json.loads(zlib.decompress(file.read_bytes(), 31))

@@ -153,7 +153,7 @@ def harm(cabling: Cabling, swaps, removed, absent) -> set[tuple[str, frozenset]]
 
 @settings(max_examples=50)
 @given(damage())
-def test_exactly_what_was_done_is_found(case):
+def test_exactly_the_introduced_anomalies_are_found(case):
     cabling, swaps, removed, absent, _ = case
     expected = harm(cabling, swaps, removed, absent)
     assert lower_ends(cabling.fabric()) == expected
@@ -322,7 +322,7 @@ def test_without_a_pattern_only_numbers_of_links_are_compared():
     assert (found.kind, found.sentence) == ("no pattern", sentence)
 
 
-def test_a_tangle_is_said_to_have_no_pattern():
+def test_a_tangle_is_reported_as_without_pattern():
     sizes = {"leaves": 12, "spines": 12, "hosts_per_leaf": 1, "links": 1}
     cabling = Cabling(folded_clos("t", **sizes, rate_bps=EDR))
     ends = [cable["to"] for cable in cabling.cables[12:]]

@@ -22,7 +22,7 @@ def of(scenario: str, **keys: object):
     return cabled(load(scenario, {key.replace("__", "."): value for key, value in keys.items()}))
 
 
-def test_only_cables_between_switches_break_and_as_many_as_asked() -> None:
+def test_only_cables_between_switches_break_and_the_requested_number() -> None:
     assert len(between_switches(TREE)) == 3 * 2 * 2
     for seed in range(20):
         left = with_broken(TREE, 5, seed)
@@ -40,7 +40,7 @@ def test_only_cables_between_switches_break_and_as_many_as_asked() -> None:
         with_broken(TREE, 13, 1)
 
 
-def test_what_is_left_is_routed_as_opensms_minhop_would() -> None:
+def test_remaining_cables_are_routed_like_opensms_minhop() -> None:
     """`benchmarks/opensm/tables.py` compares these tables with those of OpenSM."""
     found = of("lhcb-10-percent", faults__cables=3, network__routing="minimal:balanced")
     assert (found.routes.ports == minimal(found.fabric, "balanced").ports).all()
@@ -87,7 +87,7 @@ def test_one_of_two_parallel_cables_broken_doubles_a_phase() -> None:
     assert rate[1] / rate[0] == pytest.approx(3 / 4, rel=0.03)
 
 
-def test_a_measurement_says_that_nothing_is_broken_for_real() -> None:
+def test_a_measurement_warns_that_no_real_cable_is_broken() -> None:
     assert "faults" not in " ".join(unused_warnings(load("laptop"), "measure"))
     broken = unused_warnings(load("laptop", {"faults.cables": 1}), "measure")
     text = "cables and routing tables of this machine stay as they are"

@@ -31,7 +31,7 @@ def test_a_name_means_the_only_host_of_it(name: str, place: int) -> None:
     assert NAMES.place(name, "here") == place
 
 
-def test_a_host_that_is_not_the_only_one_of_its_name_is_asked_for_with_a_hint() -> None:
+def test_an_ambiguous_or_unknown_host_is_refused_with_a_hint() -> None:
     with pytest.raises(
         TopologyError, match='here: host "two" has several adapters; give "two mlx5_0"'
     ):
@@ -87,5 +87,5 @@ def test_a_host_file_and_a_range_are_orders() -> None:
         ("laptp", ["laptop", "lhcb"], "laptop"),
     ],
 )
-def test_a_hint_prefers_what_begins_like_the_name(name, known, hint, tmp_path: Path) -> None:
+def test_a_hint_prefers_names_with_the_same_begin(name, known, hint, tmp_path: Path) -> None:
     assert did_you_mean(name, known, "") == f'did you mean "{hint}"?'

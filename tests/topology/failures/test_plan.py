@@ -77,7 +77,7 @@ def test_units_are_numbers_of_nodes_or_names_of_their_hosts() -> None:
     assert {unit.node for unit in drawn} == {0, 1, 2}
 
 
-def test_links_are_dark_then_down_then_up_and_what_flaps_breaks_again() -> None:
+def test_links_are_dark_then_down_then_up_and_flapping_ones_break_again() -> None:
     flapping = of(a={"which": "leaf00 port 5", "lasts": "1 ms", "repeats": 3, "period": "4 ms"})
     times = [pytest.approx((1e-3 + k * 4e-3, 2e-3 + k * 4e-3)) for k in range(3)]
     assert [(each.begin_s, each.end_s) for each in flapping] == times
@@ -100,12 +100,12 @@ def test_links_are_dark_then_down_then_up_and_what_flaps_breaks_again() -> None:
         ({"what": "switch", "which": "leaf00 port 1"}, r"is no switch of the system"),
     ],
 )
-def test_what_the_network_does_not_have_is_said(fault: dict[str, Any], told: str) -> None:
+def test_parts_that_the_network_lacks_are_refused(fault: dict[str, Any], told: str) -> None:
     with pytest.raises(ScenarioError, match=told):
         of(a=fault)
 
 
-def test_what_is_over_before_the_detection_is_never_known() -> None:
+def test_failures_that_end_before_the_detection_stay_unknown() -> None:
     given = faults(
         short={"which": "leaf00 port 5", "lasts": "0.9 ms"},
         long={"which": "leaf00 port 6", "lasts": "5 ms", "at": "2 ms"},
@@ -117,7 +117,7 @@ def test_what_is_over_before_the_detection_is_never_known() -> None:
     assert plan.known_broken() == [(pytest.approx(at_s), cables) for at_s, cables in known]
 
 
-def test_a_sweep_routes_what_is_left_and_then_all_again() -> None:
+def test_a_sweep_routes_the_remaining_cables_and_later_all_again() -> None:
     given = faults(a={"which": "leaf00 port 5", "lasts": "5 ms"})
     network = Scenario.model_validate({"network": {"technology": "infiniband"}}).network
     ways = single(minimal(TREE))

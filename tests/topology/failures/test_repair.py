@@ -140,7 +140,7 @@ def test_lhcbs_nodes_have_no_conflict_and_full_leaves_few() -> None:
     assert share(fabric, after(fabric)) >= 0.95
 
 
-def test_what_is_not_broken_stays_as_it_is() -> None:
+def test_sound_fabrics_keep_their_routes_and_order() -> None:
     fabric = tree(2, 20)
     old = before(fabric)
     assert round_time(fabric, old) == 40
@@ -227,7 +227,7 @@ def test_simulated_no_phase_takes_longer_than_one_transfer() -> None:
     assert rate["minimal:balanced"] < 0.8 * rate["d-mod-k"]
 
 
-def test_analysed_it_is_told_beside_what_cables_allow_and_apart_from_others() -> None:
+def test_analysis_has_the_maximum_flow_of_broken_fabrics_only() -> None:
     """Four hosts of a leaf send 16 flows to the other by three cables, less than the seven of a
     host."""
     scenario = load("lhcb-run3-test-160", KEYS | {"network.routing": "mended"})

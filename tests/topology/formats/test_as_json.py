@@ -44,7 +44,7 @@ def test_ports_by_name_are_numbered_in_their_order(lab):
     assert [cable.rate_bps / 10**9 for cable in fabric.cables] == [100, 100, 400, 25, 200]
 
 
-def test_toml_and_json_tell_the_same_with_each_cable_once_and_a_common_rate(lab, tmp_path):
+def test_toml_and_json_agree_with_each_cable_once_and_a_common_rate(lab, tmp_path):
     fabric, _ = load_cabling(lab())
     assert from_json(to_json(fabric)) == fabric
     (tmp_path / "fabric.toml").write_text(LAB)
@@ -84,7 +84,7 @@ def test_toml_and_json_tell_the_same_with_each_cable_once_and_a_common_rate(lab,
         ),
     ],
 )
-def test_what_contradicts_is_named(lab, old, new, words):
+def test_contradictions_are_named(lab, old, new, words):
     assert old in LAB
     with pytest.raises(TopologyError, match=re.escape(words)) as refused:
         load_cabling(lab(LAB.replace(old, new, 1)))

@@ -99,7 +99,7 @@ def test_routes_of_every_pair_are_those_of_the_dump(name):
     assert found == told
 
 
-def test_cabling_and_our_own_json_tell_the_same(dump):
+def test_cabling_and_own_json_agree(dump):
     one, _ = read_ibnetdiscover(CLUSTER / "ibnetdiscover.txt")
     other, warnings = read_subnet_list(SUBNET_LIST)
     assert (one.hosts, one.switches, one.cables) == (other.hosts, other.switches, other.cables)
@@ -153,7 +153,7 @@ OTHER_DDR = OTHER_EDR.replace("EDR", "DDR")
         ('"leaf1"', '"leaf0"', "1 name is not unique"),
     ],
 )
-def test_what_is_strange_is_kept_with_a_warning(dump, old, new, words):
+def test_unusual_entries_are_kept_with_a_warning(dump, old, new, words):
     _, [warning] = read_ibnetdiscover(dump(SMALL.replace(old, new)))
     assert words in warning
     assert "ibnetdiscover.txt" in warning
@@ -308,7 +308,7 @@ def test_tables_in_other_forms_are_the_same(dump, edit):
     assert warnings == []
 
 
-def test_hosts_without_route_are_kept_and_told(dump):
+def test_hosts_without_route_are_kept_with_a_warning(dump):
     fabric, ports, _ = load_fabric(CLUSTER)
     text = TABLES.decode().replace(LINE, "", 1)
     found, [warning] = read_lft_dump(dump(text, "t.dump"), fabric)
@@ -352,7 +352,7 @@ def test_files_of_another_kind_are_refused(tmp_path, name, content):
         load_fabric(tmp_path / name)
 
 
-def test_what_is_not_there_is_named(tmp_path):
+def test_missing_files_are_named(tmp_path):
     with pytest.raises(TopologyError, match=r"has none of ibnetdiscover\.txt"):
         load_fabric(tmp_path)
     with pytest.raises(TopologyError, match=r"gone\.txt cannot be read"):

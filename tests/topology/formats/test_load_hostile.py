@@ -72,7 +72,7 @@ def test_dumps_are_read_line_by_line_up_to_the_largest_size(file, monkeypatch):
     assert "larger than 1 MiB" in refusal(lambda: read_ibnetdiscover(file(too_long)))
 
 
-def test_binary_files_and_what_is_no_regular_file_are_refused_at_once(tmp_path):
+def test_binary_and_other_than_regular_files_are_refused_at_once(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     assert "not a regular file" in refusal(lambda: read_ibnetdiscover(fifo))

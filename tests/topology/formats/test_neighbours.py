@@ -129,7 +129,7 @@ def test_tables_of_switches_suffice(tables):
     assert plugged(fabric) == full
 
 
-def test_a_host_whose_card_speaks_for_it_is_known_by_its_own_table(tables):
+def test_a_host_announced_by_its_card_is_identified_by_its_own_table(tables):
     # The switch hears addresses alone, as from a card's firmware; the host's table leads to it.
     path = tables / "leaf0.lldp.txt"
     row = next(line for line in path.read_text().splitlines() if line.startswith("Ethernet0"))
@@ -143,7 +143,9 @@ def test_a_host_whose_card_speaks_for_it_is_known_by_its_own_table(tables):
     assert any("leaf0 port Ethernet0 leads to a neighbour without name" in w for w in warnings)
 
 
-def heard(port: str, device: str, far: str, *, chassis="", via="LLDP", on="") -> dict[str, object]:
+def neighbour(
+    port: str, device: str, far: str, *, chassis="", via="LLDP", on=""
+) -> dict[str, object]:
     """An interface as lldpcli prints it."""
     content: dict[str, object] = {"id": {"type": "mac", "value": chassis or f"of {device}"}}
     if on:
@@ -164,14 +166,14 @@ def lldpcli(tmp_path):
 
 
 def test_a_device_without_table_that_has_several_neighbours_is_a_switch(lldpcli, tmp_path):
-    folder = lldpcli(s=[heard("p1", "a", "x"), heard("p2", "b", "x")])
+    folder = lldpcli(s=[neighbour("p1", "a", "x"), neighbour("p2", "b", "x")])
     fabric, _ = load_cabling(folder)
     assert [node.name for node in fabric.nodes] == ["a", "b", "s"]
-    other = heard("p1", "other", "y", via="CDPv2")
-    folder = lldpcli(s=[heard("p1", "a", "x"), other, heard("p2", "b", "x")])
+    other = neighbour("p1", "other", "y", via="CDPv2")
+    folder = lldpcli(s=[neighbour("p1", "a", "x"), other, neighbour("p2", "b", "x")])
     assert len(load_cabling(folder)[0].hosts) == 2
-    folder = lldpcli(s=[heard("p1", "a", "x"), heard("p2", "b", "x")])
-    folder = lldpcli(s=[heard("p1", "a", "x"), heard("p2", "b", "x")])
+    folder = lldpcli(s=[neighbour("p1", "a", "x"), neighbour("p2", "b", "x")])
+    folder = lldpcli(s=[neighbour("p1", "a", "x"), neighbour("p2", "b", "x")])
     (tmp_path / "lonely.lldp.json").write_text('{"lldp": {}}')
     fabric, warnings = load_cabling(folder)
     assert len(fabric.nodes) == 3
@@ -180,17 +182,19 @@ def test_a_device_without_table_that_has_several_neighbours_is_a_switch(lldpcli,
 
 def test_one_chassis_is_one_device_however_its_address_is_written(lldpcli):
     spellings = "BB:00:00:00:00:01", "bb00.0000.0001", "bb00-0000-0001", "bb-00-00-00-00-01"
-    interfaces = [heard(f"swp{n}", "", f"x{n}", chassis=each) for n, each in enumerate(spellings)]
-    named = [heard("swp1", "up", "x9", chassis=spellings[0])]
+    interfaces = [
+        neighbour(f"swp{n}", "", f"x{n}", chassis=each) for n, each in enumerate(spellings)
+    ]
+    named = [neighbour("swp1", "up", "x9", chassis=spellings[0])]
     fabric, _ = load_cabling(lldpcli(s=interfaces, t=named))
     assert {node.name for node in fabric.nodes} == {"s", "t", "up"}
 
 
 def test_an_interface_whose_key_comes_again_has_several_neighbours(lldpcli, tmp_path):
     folder = lldpcli()
-    one, two = (json.dumps(heard("p1", n, "x"))[1:-1] for n in "ab")
-    last = json.dumps(heard("p2", "c", "x"))[1:-1]
-    more = json.dumps(heard("p3", "d", "x"))[1:-1]
+    one, two = (json.dumps(neighbour("p1", n, "x"))[1:-1] for n in "ab")
+    last = json.dumps(neighbour("p2", "c", "x"))[1:-1]
+    more = json.dumps(neighbour("p3", "d", "x"))[1:-1]
     text = f'{{"lldp": {{"interface": {{{one}, {two}, {last}, {more}}}}}}}'
     (tmp_path / "s.lldp.json").write_text(text)
     fabric, warnings = load_cabling(folder)
@@ -198,11 +202,19 @@ def test_an_interface_whose_key_comes_again_has_several_neighbours(lldpcli, tmp_
     assert 's port p1 has 2 neighbours, "a" and "b": a hub, or a switch that floods' in warnings[0]
 
 
-def test_parallel_cables_whose_ports_nobody_knows_are_taken_in_order(lldpcli):
+def test_parallel_cables_with_unknown_ports_are_assigned_in_order(lldpcli):
     mac = "00:00:00:00:00:01"
     folder = lldpcli(
-        s=[heard("p2", "t", mac), heard("p10", "t", mac), heard("p3", "g", "x", on="Station")],
-        t=[heard("q1", "s", mac), heard("q2", "s", mac), heard("q3", "h", "x", on="Station")],
+        s=[
+            neighbour("p2", "t", mac),
+            neighbour("p10", "t", mac),
+            neighbour("p3", "g", "x", on="Station"),
+        ],
+        t=[
+            neighbour("q1", "s", mac),
+            neighbour("q2", "s", mac),
+            neighbour("q3", "h", "x", on="Station"),
+        ],
     )
     fabric, _ = load_cabling(folder)
     assert {frozenset((("s", 1), ("t", 1))), frozenset((("s", 3), ("t", 2)))} <= plugged(fabric)
@@ -252,7 +264,7 @@ def refusal(read: Callable[[], object]) -> str | None:
         ("leaf1.lldp.txt", "bu1.", "bu0.", "bu0.daq.example port ens1f0np0, as does leaf0 port"),
     ],
 )
-def test_what_contradicts_is_named(tables, file, old, new, words):
+def test_contradictions_are_named(tables, file, old, new, words):
     replace(tables / file, old, new)
     assert words in refusal(lambda: load_cabling(tables))
 
@@ -267,7 +279,7 @@ def test_a_device_has_one_table_and_is_itself_whatever_its_chassis(tables):
     assert 'are both of device "leaf0"; keep one' in refusal(lambda: load_cabling(tables))
 
 
-def test_an_end_that_tells_nothing_is_noted(tables):
+def test_an_end_without_entry_is_noted(tables):
     path = tables / "spine1.lldp.txt"
     text = re.sub(r"^Ethernet8 .*\n", "", path.read_text(), flags=re.MULTILINE)
     path.write_text(text.replace("displayed:  5", "displayed:  4"))
@@ -279,9 +291,9 @@ def test_an_end_that_tells_nothing_is_noted(tables):
 
 def test_a_cable_between_hosts_and_one_of_a_device_to_itself_are_left_out(lldpcli):
     folder = lldpcli(
-        s=[heard("p1", "a", "x"), heard("p2", "b", "x"), heard("p3", "s", "p4")],
-        a=[heard("x", "s", "p1", on="Bridge"), heard("y", "b", "y", on="Station")],
-        b=[heard("y", "a", "y", on="Station")],
+        s=[neighbour("p1", "a", "x"), neighbour("p2", "b", "x"), neighbour("p3", "s", "p4")],
+        a=[neighbour("x", "s", "p1", on="Bridge"), neighbour("y", "b", "y", on="Station")],
+        b=[neighbour("y", "a", "y", on="Station")],
     )
     fabric, warnings = load_cabling(folder)
     assert len(fabric.cables) == 2
@@ -310,7 +322,7 @@ def test_a_cable_between_hosts_and_one_of_a_device_to_itself_are_left_out(lldpcl
         (".lldp.json", b"{}"),
     ],
 )
-def test_what_is_no_table_is_refused(tmp_path, name, content):
+def test_other_contents_than_tables_are_refused(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     assert refusal(lambda: load_cabling(tmp_path))
 
@@ -320,10 +332,10 @@ def test_folders_without_cabling_or_with_too_many_cables_are_refused(
 ):
     (tmp_path / "leaf0.json").write_text("{}")
     assert "nor *.lldp.json or *.lldp.txt" in refusal(lambda: load_cabling(tmp_path))
-    folder = lldpcli(a=[heard("x", "b", "y", on="Station")])
+    folder = lldpcli(a=[neighbour("x", "b", "y", on="Station")])
     assert "none of the devices is a switch" in refusal(lambda: load_cabling(folder))
     monkeypatch.setattr(neighbours, "MOST_CABLES", 2)
-    folder = lldpcli(s=[heard(f"p{n}", f"h{n}", "x") for n in range(5)])
+    folder = lldpcli(s=[neighbour(f"p{n}", f"h{n}", "x") for n in range(5)])
     assert "more than 2 cables" in refusal(lambda: load_cabling(folder))
 
 

@@ -23,7 +23,7 @@ def placed(units: object, **changes: object) -> Scenario:
     return small(hosts__placement="table", hosts__units=units, **changes)
 
 
-def test_a_table_that_says_which_unit_is_where_replaces_keys(tmp_path: Path) -> None:
+def test_a_table_of_unit_places_replaces_keys(tmp_path: Path) -> None:
     scenario = placed(MIXED)
     system = fabric_system(scenario)
     assert system.hosts == [3, 1, 0]  # of H00-00, H00-01, H01-00, H01-01, in the order of units
@@ -94,6 +94,6 @@ def test_more_readout_than_builder_units_build_every_event() -> None:
         ([{"unit": 0, "host": "H00-00", "role": "judge"}], "role"),
     ],
 )
-def test_a_table_that_says_nothing_possible_is_refused(units: object, expected: str) -> None:
+def test_an_impossible_table_is_refused(units: object, expected: str) -> None:
     with pytest.raises(ScenarioError, match=expected):
         fabric_system(placed(units))

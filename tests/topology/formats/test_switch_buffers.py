@@ -151,7 +151,7 @@ def test_junos_gives_sizes_on_a_page_and_the_threshold_in_its_configuration(
         assert buffers.alpha == 8  # dynamic-threshold 10: 2^(10 - 7)
 
 
-def test_what_is_missing_is_asked_for_in_one_sentence(tmp_path: Path) -> None:
+def test_missing_options_are_requested_in_one_sentence(tmp_path: Path) -> None:
     said = refused([sonic(tmp_path)])
     assert "lacks the number of ports (--ports 33) and the size of a cell" in said
     said = refused(junos(tmp_path, PAGE))

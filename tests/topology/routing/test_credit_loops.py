@@ -56,7 +56,7 @@ def blocks(paths: Paths) -> bool:
     return False
 
 
-def test_a_ring_has_a_loop_each_way_with_ports_among_the_hosts_asked_for() -> None:
+def test_a_ring_has_a_loop_each_way_unless_hosts_are_selected() -> None:
     fabric = of_switches(5, [(n, (n + 1) % 5) for n in range(5)])
     loops = credit_loops(trace(fabric, minimal(fabric)))
     # Two hops at most each way round: every link waits for the next one of its direction.
@@ -99,7 +99,7 @@ def test_loops_are_found_where_a_search_pair_by_pair_finds_them(data: st.DataObj
             assert fabric.peers[here].node == following.node
 
 
-def test_what_blocks_in_the_simulator_is_named_before(tmp_path: Path) -> None:
+def test_a_credit_loop_that_blocks_the_simulator_is_named_before(tmp_path: Path) -> None:
     scenario = ring(tmp_path)
     fabric, tables, _ = load_fabric(tmp_path)
     assert tables is not None

@@ -39,7 +39,7 @@ def without(fabric: Fabric, leaf: int, spine: int, cables: int) -> Fabric:
     return replace(fabric, cables=tuple(cable for cable in fabric.cables if cable not in gone))
 
 
-def test_a_leaf_sends_what_its_uplinks_carry_some_of_which_are_down() -> None:
+def test_a_leaf_sends_at_most_the_rate_of_its_working_uplinks() -> None:
     """Each of 4 hosts of a leaf sends to each of 8 elsewhere: 32 flows over 2 x 2 cables."""
     assert time_of(tree(3, 2, 2, 4)) == pytest.approx(32 / 4)
     # Leaf 0 has 3 cables for its 32 flows, up and down.

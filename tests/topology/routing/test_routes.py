@@ -99,7 +99,7 @@ def test_our_forwarding_of_every_pair_is_that_of_the_dump(name):
     assert ours == forwarding_of_the_dump(folder)
 
 
-def test_a_route_is_told_node_by_node_with_its_ports():
+def test_a_route_lists_nodes_with_their_ports():
     fabric = two_leaves()
     hops = [Hop(1, 1, 0), Hop(3, 3, 2), Hop(5, 2, 1), Hop(4, 1, 3), Hop(2, 0, 1)]
     assert route(fabric, tables(fabric, *GOOD), 1, 2) == hops
@@ -129,7 +129,7 @@ LOOP = "packets to A and 1 other host loop: L1 port 3, S port 2"
         (([1, 2, 3], [3, 3, 1], [2, 2, 2]), "loop", LOOP),
     ],
 )
-def test_what_is_wrong_with_tables_is_named_by_switch_and_port(rows, kind, sentence):
+def test_defects_of_tables_are_named_by_switch_and_port(rows, kind, sentence):
     fabric = two_leaves()
     paths = trace(fabric, tables(fabric, *rows))
     [defect] = paths.defects
@@ -225,7 +225,7 @@ def test_d_mod_k_reaches_all_by_shortest_paths_also_with_missing_hosts_and_links
         assert np.array_equal(*((each != NONE).sum(axis=0) for each in links))
 
 
-def test_d_mod_k_says_why_a_fabric_is_no_folded_clos():
+def test_d_mod_k_names_the_cable_that_breaks_a_folded_clos():
     fabric = folded_clos("t", leaves=3, spines=2, hosts_per_leaf=2, links=1, radix=5, rate_bps=RATE)
     leaf01, spine00, spine01 = 6 + 1, 6 + 3, 6 + 4  # after six hosts
 

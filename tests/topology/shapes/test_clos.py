@@ -77,7 +77,7 @@ def verdicts(fabric: Fabric) -> tuple[bool, bool]:
     return found.full_bisection, found.non_blocking
 
 
-def test_verdicts_compare_what_a_leaf_gets_with_what_it_passes_on():
+def test_verdicts_compare_the_host_rate_of_a_leaf_with_its_uplinks():
     # 3 hosts over 2 uplinks are 3:2 at equal rates, balanced when uplinks are 3/2 as fast.
     sizes = {"leaves": 2, "spines": 2, "hosts_per_leaf": 3, "links": 1, "radix": 5}
     thin = folded_clos("t", **sizes, rate_bps=100)

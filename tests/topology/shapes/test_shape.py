@@ -62,7 +62,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("changes", "said"), REFUSED)
-def test_what_one_switch_cannot_be_is_said(changes: dict[str, object], said: str) -> None:
+def test_impossible_single_switches_are_refused(changes: dict[str, object], said: str) -> None:
     with pytest.raises(ScenarioError) as error:
         methods.analyse(override(ONE, changes))
     assert said in str(error.value)

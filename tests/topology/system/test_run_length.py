@@ -65,7 +65,7 @@ def test_a_duration_that_is_given_is_kept(given: str, share: float | None) -> No
     assert run.warmup == pytest.approx(wanted_s, rel=0.01)
 
 
-def test_a_warm_up_that_is_given_is_kept_and_what_is_shown_has_the_lengths(tmp_path: Path) -> None:
+def test_a_given_warm_up_is_kept_and_a_shown_scenario_has_the_lengths(tmp_path: Path) -> None:
     usual = override(INFINIBAND, TREE).run
     run = override(INFINIBAND, TREE | {"run.warmup": "30 ms"}).run
     assert run.warmup == 0.03
