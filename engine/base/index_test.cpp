@@ -71,7 +71,7 @@ TEST(IndexRange, GoesUpToItsEnd) {
     EXPECT_EQ(std::ranges::distance(IndexRange<NodeIndex>(7)), 7);
 }
 
-TEST(Table, ReturnsTheIndexOfWhatIsAppended) {
+TEST(Table, ReturnsTheIndexOfAnAppendedElement) {
     Table<PortIndex, char> ports;
     EXPECT_EQ(ports.push_back('a'), PortIndex(0));
     const PortIndex second = ports.push_back('b');

@@ -19,7 +19,7 @@ std::vector<T> contents(const Ring<T>& ring) {
     return values;
 }
 
-TEST(Ring, HoldsWhatADequeWouldWhileItGrowsAndWraps) {
+TEST(Ring, AgreesWithADequeWhileItGrowsAndWraps) {
     RandomStream random(1, "ring");
     Ring<int> ring;
     std::deque<int> expected;

@@ -52,7 +52,7 @@ TEST(FifoPort, FramesArriveInOrderAfterTheirTimesOnTheWireAndTheDelay) {
 /// it has b tokens. With tokens for two and a half frames, two frames leave at once, the third when
 /// half a frame of tokens has come in, and each further frame one frame time later. At 20 frame
 /// times the last frame left 7.5 frame times ago, and the bucket is full again.
-TEST(FifoPort, AShaperLetsGoAtOnceWhatItsBucketHoldsAndThenKeepsTheRate) {
+TEST(FifoPort, AShaperSendsItsBucketAtOnceAndThenKeepsTheRate) {
     FifoPort link({gigabits_per_second(10), microseconds(1), {}, false, 2 * 1538 + 769});
     std::vector<Time> expected;
     for (const Time pause : {Time::zero(), kFullFrame * 20}) {
@@ -67,7 +67,7 @@ TEST(FifoPort, AShaperLetsGoAtOnceWhatItsBucketHoldsAndThenKeepsTheRate) {
 }
 
 /// A bucket smaller than a frame: the frame leaves when its last tokens have come.
-TEST(FifoPort, AShapersFrameWaitsForWhatItsBucketLacks) {
+TEST(FifoPort, AShapersFrameWaitsForMissingTokens) {
     FifoPort link({gigabits_per_second(10), Time::zero(), {}, false, 1000});
     queue(link, 1518, microseconds(5));
     const Time rest = nanoseconds(538 * 8 / 10) + Time{400};  // 538 B at 0.8 ns
@@ -128,7 +128,7 @@ TEST(FifoPort, ReportsEveryDepartedFrameOnceAndWhenItHasLeft) {
     EXPECT_TRUE(link.empty());
 }
 
-TEST(FifoPort, CountsWhatEnteredWhatWasDeliveredAndWhatIsInside) {
+TEST(FifoPort, CountsEnteredDeliveredAndQueuedFrames) {
     FifoPort link(kTenGigabit);
     queue(link, 1518, Time::zero());
     queue(link, 70, Time::zero(), 0);

@@ -92,7 +92,7 @@ TEST(Change, APortWithoutClassesIsHeldAsAWhole) {
 /// A wire as long as four frames goes down when two frames have arrived, four are on the wire, one
 /// is being sent and three wait: five frames are lost. It comes up immediately, but the sender
 /// first finishes the frame that it is sending.
-TEST(Change, ALinkThatGoesDownLosesWhatIsOnTheWire) {
+TEST(Change, ALinkThatGoesDownLosesTheFramesOnTheWire) {
     for (const bool drops : {false, true}) {
         Star star(2, {}, kFast, {gigabits_per_second(10), kFrameTime * 4, {}, true});
         star.burst(10, 0, {.to_host = 1});
@@ -112,7 +112,7 @@ TEST(Change, ALinkThatGoesDownLosesWhatIsOnTheWire) {
 }
 
 /// Frames that arrive while the link is down are dropped, or wait until the link is up.
-TEST(Change, ALinkThatIsDownDropsWhatComesOrKeepsIt) {
+TEST(Change, ALinkThatIsDownDropsOrKeepsArrivingFrames) {
     for (const bool drops : {false, true}) {
         Star star(2, {}, kFast, kChanging);
         star.change_later({.at = Time::zero(), .link = Star::down(1), .drops = drops});
@@ -131,7 +131,7 @@ TEST(Change, ALinkThatIsDownDropsWhatComesOrKeepsIt) {
 }
 
 /// A host's link: the host's frames wait.
-TEST(Change, AHostKeepsWhatItHasToSend) {
+TEST(Change, AHostKeepsItsFramesWhileTheLinkIsDown) {
     Star star(2, {}, kChanging, kFast);
     star.change_later({.at = Time::zero(), .link = Star::up(0)});
     star.send_later(Star::up(0), {.to_host = 1}, microseconds(1));

@@ -148,7 +148,7 @@ TEST(Network, SwitchesWithSeedsOfTheirOwnUseAllLinksOfTheNextLevel) {
 
 /// Ten frames arrive together from ten hosts. The output sends one frame, which still lies in the
 /// buffer during its transmission, holds three, and drops six for lack of space.
-TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
+TEST(Network, AFrameAtAFullQueueIsDroppedAndCountedAtItsOutput) {
     Star star(12, drop_tail(4));
     star.from_each(1, 10, {.to_host = 0});
     star.send(Star::up(1), {.to_host = 11}, Time::zero());
@@ -161,7 +161,7 @@ TEST(Network, WhatFindsAFullQueueIsDroppedAndCountedAtItsOutput) {
 
 /// Ten frames arrive together from ten hosts. A shaper with a bucket of two frames sends two at
 /// once; its output holds four more, and drops four for lack of space.
-TEST(Network, WhatAShapersBucketHasLetGoIsNotInTheBuffer) {
+TEST(Network, FramesSentFromAShapersBucketLeaveTheBuffer) {
     Star star(12, drop_tail(4), kTen,
               {gigabits_per_second(10), Time::zero(), {}, false, 2 * (kFrame + kWireOverhead)});
     star.from_each(1, 10, {.to_host = 0});

@@ -89,7 +89,7 @@ TEST(SoftwareSwitch, ARingHoldsTheBurstOrDropsItsTail) {
     }
 }
 
-TEST(SoftwareSwitch, AFullRingDelaysNobodyElse) {
+TEST(SoftwareSwitch, AFullRingDelaysNoOtherRing) {
     Star alone(3, software());
     Star beside(
         3, software({.ring_packets = 50, .pace = {10'000'000}, .destinations = {NodeIndex(2)}}));
@@ -143,7 +143,7 @@ TEST(SoftwareSwitch, CoresShareTheBandwidthOfTheMemory) {
                 0.15e9);  // and what descriptors hold in the end
 }
 
-TEST(SoftwareSwitch, MarksWhatFindsALongRing) {
+TEST(SoftwareSwitch, MarksFramesAtALongRing) {
     SwitchConfig config = software({.pace = {800'000'000}, .destinations = {NodeIndex(1)}});
     config.ecn_threshold = 10'000;
     Star star(2, config);
@@ -211,7 +211,7 @@ TEST(SoftwareSwitch, ServesClassesStrictly) {
     EXPECT_LE(urgent.back(), Time{24 * kFrameTime.ps});
 }
 
-TEST(SoftwareSwitch, WhatWaitsForALinkComesWhenItIsUpAgain) {
+TEST(SoftwareSwitch, FramesWaitForALinkUntilItIsUpAgain) {
     LinkConfig down = kTen;
     down.changes = true;
     Star star(3, software({.descriptors = 8}), kTen, down);

@@ -78,7 +78,7 @@ TEST(SharedMemory, TakesTheDedicatedPartFirstAndThenThePool) {
 /// A memory with 1000 B dedicated to each of 4 ports, and alpha 1/2. Port 0 takes 8 frames of 500
 /// B: 3000 B beyond its dedicated part. For the last frame, 2500 B of the pool are used by the
 /// port, and more than twice as much must be free.
-TEST(SharedMemory, TellsTheLeastBufferOfTheLastFrame) {
+TEST(SharedMemory, ReturnsTheLeastBufferForTheLastFrame) {
     SwitchConfig config = shared_memory(1'000'000, 4'000);
     config.alpha = 0.5;
     SwitchBuffer buffer(config, 4);

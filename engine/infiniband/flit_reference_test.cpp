@@ -363,7 +363,7 @@ TEST_P(KnownAnswers, ALaneInNoTableNeverSends) {
     EXPECT_TRUE(outcome.stalled);
 }
 
-TEST_P(KnownAnswers, AFifoHoldsUpWhatAVirtualOutputQueueLetsPass) {
+TEST_P(KnownAnswers, AFifoHoldsUpPacketsThatPassAVirtualOutputQueue) {
     // Host 1 keeps the output to host 2 busy; host 0 has a packet for host 2 and one for host 3.
     const std::vector<Injection> traffic = {{Time::zero(), 1, 2, 4096, 0},
                                             {nanoseconds(10), 0, 2, 640, 0},

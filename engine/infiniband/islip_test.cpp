@@ -218,7 +218,7 @@ TEST(Islip, CarriesAllOfUniformRandomCells) {
     EXPECT_GT(saturation(16, 4'000, 4), longer);
 }
 
-TEST(Islip, WhatIsLeftAtTheEndWaitsForBuffersInACircle) {
+TEST(Islip, RemainingPacketsWaitForBuffersInACircle) {
     // An output that a matching has left idle is matched again later.
     std::uint64_t stuck = 0;
     for (std::uint64_t seed = 0; seed < 400; ++seed) {

@@ -34,7 +34,7 @@ std::vector<std::uint32_t> lost(const NetworkPlay& play) {
 
 /// Host 0 sends from time 0 on. At 10.5 packet times, half of the 11th packet has left. The wire
 /// holds 3.5 packet times, so that three earlier packets and another half are still on it.
-TEST(Changes, ALinkThatComesBackBeforeAnybodyNoticesCostsWhatWasOnIt) {
+TEST(Changes, ALinkThatComesBackBeforeItsDetectionCostsThePacketsOnIt) {
     FabricConfig config = star(2, base::gigabits_per_second(100), kPacket * 7 / 2);
     const Time broken = kPacket * 21 / 2;
     const Time mended = kPacket * 40;
@@ -54,7 +54,7 @@ TEST(Changes, ALinkThatComesBackBeforeAnybodyNoticesCostsWhatWasOnIt) {
 
 /// Ten packets have left when the link fails. From detection until the link is up, the output drops
 /// one packet per packet time.
-TEST(Changes, AnOutputWhoseLinkIsDownDropsWhatItHas) {
+TEST(Changes, AnOutputWhoseLinkIsDownDropsItsPackets) {
     FabricConfig config = star(2);
     const Time broken = kPacket * 10 - Time{1};
     config.changes = {change(broken, 0, What::dark), change(kPacket * 20, 0, What::down),
@@ -89,7 +89,7 @@ TEST(Changes, CreditsThatGotLostAreMadeUpForByTheNextUpdate) {
 }
 
 /// A leaf drops packets for a failed uplink until it forwards by other tables.
-TEST(Changes, OtherTablesAreForWhatComesFromThenOn) {
+TEST(Changes, NewTablesForwardPacketsThatArriveLater) {
     FabricConfig config = fat_tree(2, 2, 2, base::gigabits_per_second(100));
     // Spine 0 leads to host 2 at leaf 1; the cable from leaf 0 to spine 0 has the number 2.
     ASSERT_EQ(config.cables[2].a, end_at(4, 3));
@@ -160,7 +160,7 @@ TEST(Changes, AnotherRateIsThatOfTheNextPacket) {
     EXPECT_EQ(play.deliveries[29].at - play.deliveries[11].at, kPacket * 36);
 }
 
-TEST(Changes, WhatCannotBeIsRefused) {
+TEST(Changes, ImpossibleConfigurationsAreRefused) {
     sim::EventQueue events;
     FabricConfig config = star(2);
     const Time early = Time{2} + config.cables[0].delay;  // an update may still be on the wire

@@ -147,7 +147,7 @@ TEST(Network, ADeadlockOnOneLaneLeavesOthersAlone) {
     }
 }
 
-TEST(Network, RefusesWhatIsNoFabric) {
+TEST(Network, RefusesInvalidFabrics) {
     sim::EventQueue events;
     const auto refusal = [&](auto change) {
         FabricConfig config = star(2);

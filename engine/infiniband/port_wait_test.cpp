@@ -117,7 +117,7 @@ struct BufferProbe {
     }
 };
 
-TEST(PortWait, TellsHowManyPacketsOfABlockOrOfTheLargestMtuABufferHolds) {
+TEST(PortWait, CountsThePacketsOfABlockOrOfTheLargestMtuThatABufferHolds) {
     using Blocks = std::vector<std::int64_t>;
     for (const auto& [bytes, sizes] : {std::pair{base::Bytes{64}, Blocks{128, 255, 300, 512, 1024}},
                                        std::pair{kFull, Blocks{325, 389, 390, 1024}}}) {

@@ -53,7 +53,7 @@ TEST(TimeSeries, KeepsMaximumAndMeanOfEachBin) {
                 {{0, 0}, {6, 6}, {6, 6}}, {1, 6});
 }
 
-TEST(TimeSeries, IgnoresWhatComesAtOrAfterTheEnd) {
+TEST(TimeSeries, IgnoresValuesAtOrAfterTheEnd) {
     TimeSeries series(Time{0}, Time{20}, 2);
     series.set(Time{10}, 5);
     series.set(Time{20}, 50);

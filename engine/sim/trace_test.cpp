@@ -68,7 +68,7 @@ TEST_F(TraceTest, EscapesNames) {
     EXPECT_NE(written().find(R"({"name":"a\"b\\c\u000a\u0001µ"})"), std::string::npos) << written();
 }
 
-TEST_F(TraceTest, CountsWhatExceedsItsBound) {
+TEST_F(TraceTest, CountsEntriesBeyondItsBound) {
     auto trace = base::value_of(TraceWriter::open(path_, 2));
     const auto track = trace.track("a", "x");
     for (int i = 0; i < 5; ++i) {

@@ -74,7 +74,7 @@ TEST(FlowTable, AnEntryThatHasNoPlaceLeavesTheOldOne) {
     EXPECT_EQ(table.find(headers, 0), FlowIndex(0));  // the first that was there
 }
 
-TEST(FlowTable, AMeterDropsWhatItsEntriesSendTooMuch) {
+TEST(FlowTable, AMeterDropsExcessPacketsOfItsEntries) {
     FlowTable table(2, 1);
     table.meters().set(MeterIndex(0), {.unit = MeterConfig::Unit::packets, .per_second = 1});
     for (const std::uint32_t number : {0U, 1U}) {

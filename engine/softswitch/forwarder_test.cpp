@@ -205,7 +205,7 @@ TEST(Forwarder, APortFloodsNoMoreThanItMay) {
     EXPECT_FALSE(Forwarder::make(config));
 }
 
-TEST(Forwarder, DropsWhatGoesNowhere) {
+TEST(Forwarder, DropsFramesWithoutAnOutput) {
     ForwarderConfig config = config_of();
     config.floods_unknown = false;
     Driver driver(config);
@@ -368,7 +368,7 @@ TEST(Forwarder, RemembersFlowsForAWhile) {
     }
 }
 
-TEST(Forwarder, RefusesWhatIsNoSwitch) {
+TEST(Forwarder, RefusesInvalidSwitches) {
     const auto expect_refused = [](const char* words, auto spoil) {
         ForwarderConfig config = config_of();
         spoil(config);
@@ -505,7 +505,7 @@ TEST(Forwarder, AMillionAddressesTakeNobodysPlace) {
     EXPECT_EQ(driver.copies(), 2U);
 }
 
-TEST(Forwarder, AStuckPortInAStormOfBroadcastsHurtsNobodyElse) {
+TEST(Forwarder, AStuckPortInAStormOfBroadcastsDelaysNoOtherPort) {
     ForwarderConfig config = config_of();
     for (RingConfig& ring : config.output.rings) {
         ring.packets = 100;

@@ -62,7 +62,7 @@ TEST(OutputQueues, ARingKeepsTheOrder) {
     EXPECT_TRUE(sent(queues, 0, Time{0}).empty());
 }
 
-TEST(OutputQueues, PeaksThatAreForgottenBeginWithWhatIsHeld) {
+TEST(OutputQueues, ForgottenPeaksBeginWithTheHeldPackets) {
     OutputQueues queues(rings_of(1));
     const auto expect_peaks = [&](std::uint64_t packets, std::uint64_t bytes) {
         EXPECT_EQ(queues.counters(RingIndex(0)).peak_packets, packets);
@@ -84,7 +84,7 @@ TEST(OutputQueues, PeaksThatAreForgottenBeginWithWhatIsHeld) {
     expect_peaks(3, 250);
 }
 
-TEST(OutputQueues, WhatFindsManyBytesIsMarked) {
+TEST(OutputQueues, PacketsAtManyBytesAreMarked) {
     OutputQueues queues(rings_of(2, {.mark_bytes = 250}));
     queues.set_mark(RingIndex(1), 0);
     Fates fates;

@@ -356,7 +356,7 @@ const NamedNetwork kFailing[] = {
 
 class LinksThatFail : public ::testing::TestWithParam<std::tuple<Building, NamedNetwork>> {};
 
-TEST_P(LinksThatFail, DelayWhatIsToBeDone) {
+TEST_P(LinksThatFail, DelayTheWork) {
     const auto& [building, network] = GetParam();
     const Outcome once = building.run(network);
     expect_done(once);
@@ -410,7 +410,7 @@ TEST_P(UnitsThatAreKilled, AreLeftOutByDaqpipe) {
 INSTANTIATE_TEST_SUITE_P(, UnitsThatAreKilled, ::testing::ValuesIn(kNetworks),
                          [](const auto& given) { return std::string(given.param.name); });
 
-TEST(EveryNetworkWithDrops, LosesWhatManySendToOneAtATime) {
+TEST(EveryNetworkWithDrops, LosesPacketsOfManySendersToOne) {
     EXPECT_GT(pull(kNetworks[1], Flows::none).drops, 0U);
     EXPECT_GT(pull(kNetworks[3], Flows::none).drops, 0U);
     EXPECT_GT(daqpipe(kNetworks[3], true, Flows::none).drops, 0U);

@@ -155,7 +155,7 @@ TEST(Flows, EvenIntervalsAreKeptToThePicosecond) {
     EXPECT_FALSE(system->stalled());
 }
 
-TEST(Flows, WhatFindsNoRoomIsPostedWhenThereIs) {
+TEST(Flows, MessagesWithoutRoomArePostedLater) {
     Flow dense = flow(0, 1, 1 << 16, 1);
     dense.interval = base::nanoseconds(1);
     dense.messages = 5;
@@ -234,7 +234,7 @@ TEST(Flows, LanesShareByTheirWeights) {
     EXPECT_NEAR(rate(*system, 0) / rate(*system, 1), 2, 0.03);
 }
 
-TEST(Flows, WhatCannotBeIsRefused) {
+TEST(Flows, ImpossibleConfigurationsAreRefused) {
     const auto refused = [](const Flow& flow) { return !FlowSystem::make(on(star(3), {flow})); };
     EXPECT_FALSE(refused(flow(0, 1, 64)));
     EXPECT_TRUE(refused(flow(0, 0, 64)));

@@ -153,7 +153,7 @@ void expect_untouched(const Config& config) {
     EXPECT_EQ(again->fingerprint(), beside->fingerprint());
 }
 
-TEST(FlowsBeside, OnLinksThatNobodyElseUsesChangeNothing) {
+TEST(FlowsBeside, OnUnusedLinksChangeNothing) {
     for (const Technology technology : {Technology::ethernet, Technology::infiniband}) {
         expect_untouched<PullSystem>(pull(technology));
         expect_untouched<ShiftSystem>(shift(technology));
@@ -176,7 +176,7 @@ TEST(FlowsBeside, TakeTheTimeOfTheSameProcessors) {
 }
 
 /// At twice the rate of the link, half of the datagrams are dropped.
-TEST(FlowsBeside, LoseOverUdpWhatFindsNoRoom) {
+TEST(FlowsBeside, LoseDatagramsWithoutRoomOverUdp) {
     PullSystemConfig config = with_flow(pull(Technology::ethernet), 1, 3);
     config.flow_hosts = {NodeIndex(1), NodeIndex(3), NodeIndex(4)};
     config.flows[0].sources = {0, 1};

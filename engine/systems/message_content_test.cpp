@@ -9,7 +9,7 @@ namespace {
 
 using protocol::UnitMessage;
 
-TEST(MessageContent, IsAsLongAsTheMessageIsBetweenProcessesUnlessTheScenarioSaysOtherwise) {
+TEST(MessageContent, IsAsLongAsBetweenProcessesByDefault) {
     const std::array<base::Bytes, 3> sizes = {1, 2, 3};
     for (std::size_t count = 0; count <= sizes.size(); ++count) {
         const UnitMessage message{UnitMessage::Kind::announce, 0, 7, std::span(sizes).first(count)};

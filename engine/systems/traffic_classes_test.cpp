@@ -169,7 +169,7 @@ TEST(TrafficClasses, AreReportedWhereThereAreSeveral) {
     }
 }
 
-TEST(TrafficClasses, WhatCannotBeIsRefused) {
+TEST(TrafficClasses, ImpossibleConfigurationsAreRefused) {
     using What = ethernet::LinkChange::What;
     const auto refused = [](auto spoil) {
         FlowSystemConfig config = on_star(3, {}, transport::TcpConfig{});

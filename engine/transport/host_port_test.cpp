@@ -139,7 +139,7 @@ TEST_P(WeightsOfAHost, ShareItsPace) {
 
 /// Class 3 has no weight: strict priority. Its messages come every 100 us and take 6 % of the wire,
 /// each between two frames of the other classes, which share the rest.
-TEST_P(WeightsOfAHost, ShareWhatStrictPriorityLeaves) {
+TEST_P(WeightsOfAHost, ShareTheRestOfStrictPriority) {
     Departures sent(std::get<0>(GetParam()), network());
     for (int i = 0; i < 1000; ++i) {
         for (ServiceLevel level = 0; level < 3; ++level) {

@@ -90,7 +90,7 @@ TEST(TcpClose, TheOtherEndIsNotifiedByAReset) {
     EXPECT_TRUE(script.fates[1].completed.empty());
 }
 
-TEST(TcpClose, WhatItsOwnProcessHadUnderWayFailsAtOnce) {
+TEST(TcpClose, OutgoingMessagesOfItsProcessFailAtOnce) {
     Script script(3);
     script.write_at(Time::zero(), 1, 0, 1'000'000, 1, true);
     script.write_at(Time::zero(), 1, 2, 1'000'000, 2);
@@ -102,7 +102,7 @@ TEST(TcpClose, WhatItsOwnProcessHadUnderWayFailsAtOnce) {
     }
 }
 
-TEST(TcpClose, AMessageThatArrivesWithoutItsCompletionFailsOnlyIfItAskedForOne) {
+TEST(TcpClose, AMessageWithoutItsCompletionFailsOnlyIfItRequestsOne) {
     Script script(2);
     Script again(2);
     for (Script* const each : {&script, &again}) {

@@ -32,7 +32,7 @@ class Diary : public StrictListener {
     std::vector<Time> times;
 };
 
-TEST(Transport, WhatIsDueAtTheEndDoesNotHappen) {
+TEST(Transport, EventsDueAtTheEndDoNotHappen) {
     const Time end = base::milliseconds(1);
     const Time pause = base::microseconds(300);
     for (const auto& transport : of_every_kind()) {

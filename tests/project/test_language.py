@@ -132,6 +132,9 @@ def names_of_tests(path: str, text: str) -> Iterator[tuple[int, str]]:
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 yield node.lineno, node.name
+    else:
+        for match in re.finditer(r"TEST(?:_F|_P)?\(\s*\w+,\s*(\w+)", text):
+            yield text.count("\n", 0, match.start()) + 1, match[1]
 
 
 def violations(path: str, text: str) -> list[str]:
@@ -195,6 +198,7 @@ def test_sources_name_their_subjects():
         ("src/daqloom/a/b.py", "def _with(a: int) -> None: ...\n"),
         ("tests/a/test_b.py", "def test_what_is_lost_is_absent(): ...\n"),
         ("tests/a/test_b.py", "def test_a_unit_says_why(): ...\n"),
+        ("engine/a/b_test.cpp", "TEST(Unit, WhatIsLostIsAbsent) {}\n"),
     ],
 )
 def test_checker_reports_fragments_and_hearsay(path, text):
@@ -206,7 +210,7 @@ def test_checker_reports_fragments_and_hearsay(path, text):
     [
         ("engine/a/b.hpp", "/// Counters of a transport,\n/// So the line goes on.\nint seed;\n"),
         ("engine/a/b.hpp", 'const char* a = "told";  // a word of the file format\n'),
-        ("engine/a/b_test.cpp", "void say(int);\n"),
+        ("engine/a/b_test.cpp", "void say(int);\nTEST(Unit, ReportsLosses) {}\n"),
         ("engine/a/recorded_checksums.hpp", "int as_of = Line::of(1);\n"),
         ("engine/a/feed.hpp", "// None-blocking descriptors.\n"),
         ("src/daqloom/a/b.py", '"""Sums of rates."""\n\nimport told\n\na = told.tell()\n'),

@@ -13,7 +13,7 @@ TEST(DataRates, AreOfDataThatIsGeneratedAndFoundRight) {
     EXPECT_GT(found->checked_bytes_per_s, 0);
 }
 
-TEST(DataRates, OfPacketsThatNobodyMakesAreRefused) {
+TEST(DataRates, OfImpossiblePacketsAreRefused) {
     EXPECT_FALSE(measure_data_rates(1, 0, 1'000));
     EXPECT_FALSE(measure_data_rates(1, 65'536, 1'000));
     EXPECT_FALSE(measure_data_rates(0, 500, 1'000));

@@ -25,7 +25,7 @@ TEST(DuplicateFilter, KnowsWhichOfTheLastNumbersCame) {
     }
 }
 
-TEST(DuplicateFilter, TakesWhatItHasForgottenForDuplicates) {
+TEST(DuplicateFilter, TakesForgottenEventsForDuplicates) {
     DuplicateFilter filter;
     EXPECT_TRUE(filter.add(0));
     EXPECT_TRUE(filter.add(65'536));

@@ -58,7 +58,7 @@ std::pair<std::vector<Packet>, std::string> contents(const std::string& path) {
     return read(file);
 }
 
-TEST_F(PacketFiles, GiveBackWhatWasWritten) {
+TEST_F(PacketFiles, ReturnTheWrittenPackets) {
     // Packets of about 700 bytes, and of 2 MB and more, for which the reader's memory must grow.
     auto packets = mfps(3000, 10, 65);
     for (Packet& packet : mfps(3, 1000, 2500)) {
@@ -79,7 +79,7 @@ TEST_F(PacketFiles, WithoutPacketsAreEmpty) {
     EXPECT_FALSE((*file->next()).has_value());
 }
 
-TEST_F(PacketFiles, SayWhereTheyAreCutOff) {
+TEST_F(PacketFiles, ReportThePlaceWhereTheyAreCutOff) {
     const auto packets = mfps(2, 3, 5);
     const auto whole = write_plain(packets);
     const std::size_t first = packets[0].size();
@@ -94,7 +94,7 @@ TEST_F(PacketFiles, SayWhereTheyAreCutOff) {
     EXPECT_EQ(contents(whole).second, "");
 }
 
-TEST_F(PacketFiles, SayWhereTheyAreDamaged) {
+TEST_F(PacketFiles, ReportThePlaceOfDamage) {
     const auto packets = mfps(2, 3, 5);
     const auto second = packets[0].size();
     const auto why = [&](std::size_t at, std::vector<std::uint8_t> bytes) {
@@ -148,7 +148,7 @@ void overwrite(const std::string& path, std::size_t at, std::uint8_t mask) {
 }
 
 /// With an index any byte of a packet may be damaged; without, one of the bytes for its size.
-TEST_F(PacketFiles, GoOnBehindWhatIsDamaged) {
+TEST_F(PacketFiles, GoOnBehindADamagedPacket) {
     constexpr std::uint32_t kPackets = 12;
     const auto packets = mfps(kPackets, 6, 40);
     const std::size_t sizes_at = 20 + 8;
@@ -213,7 +213,7 @@ TEST_F(PacketFiles, TakeNoPacketOutOfADamagedOne) {
     EXPECT_EQ(read_on(path).first, (std::vector{packets[0], packets[2]}));
 }
 
-TEST_F(PacketFiles, ThatAreCutOffSayHowManyPacketsTheyLack) {
+TEST_F(PacketFiles, ThatAreCutOffCountTheMissingPackets) {
     const auto packets = mfps(5, 3, 5);
     const auto path = write(packets);
     std::filesystem::resize_file(path, packets[0].size() + packets[1].size() + 7);

@@ -165,7 +165,7 @@ class Stuck final : public MepConsumer {
 };
 
 /// Counters survive a killed unit: they contain exactly the MEPs that its sink had processed.
-TEST_F(SinkTest, WhatAKilledUnitsSinkHadProcessedIsKnown) {
+TEST_F(SinkTest, TheCountsOfAKilledUnitsSinkSurvive) {
     const std::string run = fmt::format("sink-{}", ::getpid());
     std::array<int, 2> stuck{};
     ASSERT_EQ(::pipe(stuck.data()), 0);
@@ -259,7 +259,7 @@ TEST_F(SinkTest, WritesMfpsToFilesOfALimitedSize) {
 
 /// Damage by a source or by a transport without checksums: in every other MEP, one byte of an MFP's
 /// header or table of sizes is wrong.
-TEST_F(SinkTest, WritesNoMepWithAnMfpThatIsNotWhatItsTableSays) {
+TEST_F(SinkTest, WritesNoMepWithAnMfpThatContradictsItsTable) {
     const auto streams = streams_of(2);
     Sink sink = sink_to(file_consumer());
     sink.start();
@@ -287,7 +287,7 @@ TEST_F(SinkTest, WritesNoMepWithAnMfpThatIsNotWhatItsTableSays) {
     }
 }
 
-TEST_F(SinkTest, WritesWhatAReplayReads) {
+TEST_F(SinkTest, WritesFilesThatAReplayReads) {
     const auto streams = streams_of(2);
     Sink sink = sink_to(file_consumer());
     play(sink, streams, 20, 7);
@@ -339,7 +339,7 @@ class FileSizeLimit {
     sighandler_t handler_;
 };
 
-TEST_F(SinkTest, KeepsWhatFitsOnAFullDiskAndCountsTheRest) {
+TEST_F(SinkTest, KeepsMfpsThatFitOnAFullDiskAndCountsTheRest) {
     const auto streams = streams_of(1);
     std::size_t fit = 0;  // MFPs in 20 kB
     for (std::size_t bytes = mfp_of(streams[0], 0).size(); bytes <= 20'000;
@@ -403,7 +403,7 @@ TEST_F(SinkTest, CountsAMepOnceWhoseFilesCannotBeFinished) {
     EXPECT_TRUE(std::filesystem::exists(path("run-source-0-0001.mfp.part")));
 }
 
-TEST_F(SinkTest, LeavesAloneWhatAKilledUnitDidNotFinish) {
+TEST_F(SinkTest, LeavesUnfinishedFilesOfAKilledUnitAlone) {
     std::ofstream(path("run-source-0-0001.mfp.part")) << "half a file";
     const auto streams = streams_of(1);
     const auto consumer = file_consumer();

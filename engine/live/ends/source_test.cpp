@@ -269,7 +269,7 @@ TEST_F(Replay, KeepsInStepWithSourcesThatHaveMore) {
     }
 }
 
-TEST_F(Replay, RefusesWhatItCannotReplay) {
+TEST_F(Replay, RefusesInvalidRecordings) {
     expect_refused("no files that end in .mfp");
     record("a.mfp", {});
     expect_refused("is empty");
@@ -334,7 +334,7 @@ TEST_F(Replay, ReadsEachFileOnceInALap) {
     }
 }
 
-TEST_F(Replay, SkipsWhatIsDamagedAndCountsThePlaces) {
+TEST_F(Replay, SkipsDamagedPacketsAndCountsThePlaces) {
     std::vector<std::uint64_t> numbers(40);
     std::iota(numbers.begin(), numbers.end(), 0);
     record("a.mfp", numbers);

@@ -77,7 +77,7 @@ TEST_F(ServedBuffer, HasOneProcessOnASide) {
     EXPECT_TRUE(attach());
 }
 
-TEST_F(ServedBuffer, IsFreeAtOnceWhenWhoHadItIsKilled) {
+TEST_F(ServedBuffer, IsFreeAtOnceWhenItsUserIsKilled) {
     struct User {
         pid_t process;
         OwnedFd end;
@@ -128,7 +128,7 @@ TEST_F(ServedBuffer, RefusesGarbageAndGoesOn) {
     EXPECT_TRUE(attach());
 }
 
-TEST_F(ServedBuffer, IsNotHeldUpByVisitorsWhoSayNothing) {
+TEST_F(ServedBuffer, IsNotHeldUpBySilentVisitors) {
     serve({BufferSide::writer});
     std::vector<Handover> silent;
     for (std::size_t i = 0; i < 2 * BufferServer::most_visitors; ++i) {
@@ -169,7 +169,7 @@ TEST_F(ServedBuffer, IsAttachedOnlyWhileItIsServed) {
     EXPECT_FALSE(second);  // the name is taken
 }
 
-TEST(BufferName, SaysWhichRunUnitAndBuffer) {
+TEST(BufferName, ContainsRunUnitAndBuffer) {
     EXPECT_EQ(buffer_name("a1", 3, "stream-0"), "daqloom/a1/3/stream-0");
 }
 

@@ -92,7 +92,7 @@ TEST(Buffer, GivesTheReaderThePiecesInTheirOrderAndWithTheirBytes) {
     EXPECT_EQ(reader.outstanding(), 2U);
 }
 
-TEST(Buffer, PutsPiecesOnCacheLinesAndGivesBackWhatWasReservedTooMuch) {
+TEST(Buffer, PutsPiecesOnCacheLinesAndFreesExcessReservations) {
     Buffer buffer = buffer_of(1024, 8);
     BufferWriter writer(buffer);
     const std::byte* area = buffer.area().bytes().data();
@@ -229,7 +229,7 @@ TEST(Buffer, GivesUnacknowledgedPiecesToTheNextReader) {
     }
 }
 
-TEST(Buffer, AttachesOnlyToWhatIsABuffer) {
+TEST(Buffer, AttachesOnlyToABuffer) {
     const auto without = [](std::size_t place) {
         const Buffer buffer = buffer_of(1000, 4);
         std::vector<OwnedFd> fds = copied_descriptors(buffer);
@@ -396,7 +396,7 @@ TEST(Buffer, NeverLeavesItsAreaWhateverTheOtherSideWritesOverTheControlBlock) {
     EXPECT_GT(read, 0);
 }
 
-TEST(Buffer, SaysThatAPieceOutsideOfItsAreaIsBroken) {
+TEST(Buffer, ReportsAPieceOutsideOfItsAreaAsBroken) {
     struct Case {
         base::Bytes offset, bytes;
     };
@@ -413,7 +413,7 @@ TEST(Buffer, SaysThatAPieceOutsideOfItsAreaIsBroken) {
     }
 }
 
-TEST(Buffer, TakesAReaderThatAcknowledgesWhatIsNotThereForOneThatDoesNot) {
+TEST(Buffer, IgnoresAcknowledgementsOfAbsentPieces) {
     Buffer buffer = buffer_of(1000, 4);
     const HostileControl hostile(buffer);
     BufferWriter writer(buffer);

@@ -11,7 +11,7 @@ namespace daqloom::live {
 
 namespace {
 
-TEST(CounterNames, TheRunControlReadsWhatUnitsCount) {
+TEST(CounterNames, TheRunControlReadsTheCountersOfUnits) {
     std::set<std::string> counted;
     NodeCounters::each(
         [&](const char* name, auto /*member*/, const char* /*meaning*/) { counted.insert(name); });

@@ -124,7 +124,7 @@ TEST(Doorbell, MakesNoEventWhileItsOwnerIsAwake) {
     EXPECT_FALSE(has_event(mine));
 }
 
-TEST(Doorbell, SaysWhatEndedItsOwnersSleep) {
+TEST(Doorbell, ReportsTheCauseOfAWakeUp) {
     const Doorbell mine = bell();
     const OwnedFd quiet(::eventfd(0, EFD_CLOEXEC));
     const OwnedFd ready(::eventfd(1, EFD_CLOEXEC));

@@ -146,7 +146,7 @@ TEST(Handover, SeesAtOnceThatTheOtherProcessWasKilled) {
     ::waitpid(child, nullptr, 0);
 }
 
-TEST(Handover, CannotReachWhoIsNotThere) {
+TEST(Handover, CannotReachAnAbsentPeer) {
     EXPECT_FALSE(Handover::connect(name_of("nobody")));
     EXPECT_FALSE(Handover::connect(""));
     EXPECT_FALSE(Handover::connect(std::string(101, 'a')));

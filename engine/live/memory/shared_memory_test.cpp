@@ -37,7 +37,7 @@ TEST(SharedMemory, IsZeroedAndTheSameInEveryMapping) {
     EXPECT_EQ(made.bytes()[0], std::byte{8});
 }
 
-TEST(SharedMemory, OutlivesWhoMadeIt) {
+TEST(SharedMemory, OutlivesItsCreator) {
     SharedMemory other;
     EXPECT_FALSE(other);
     {
@@ -55,7 +55,7 @@ TEST(SharedMemory, HasNoSizeThatMakesNoSense) {
     EXPECT_FALSE(SharedMemory::create("test", base::Bytes{1} << 62));
 }
 
-TEST(SharedMemory, CannotBeShrunkOrGrownByAnybody) {
+TEST(SharedMemory, CannotBeShrunkOrGrown) {
     const SharedMemory made = memory_of(8192);
     EXPECT_NE(::ftruncate(made.fd(), 1), 0);
     EXPECT_NE(::ftruncate(made.fd(), 100'000), 0);
@@ -85,7 +85,7 @@ TEST(SharedMemoryDeathTest, ThatIsReadOnlyCannotBeWritten) {
     EXPECT_DEATH(other.bytes()[0] = std::byte{1}, "");
 }
 
-TEST(OwnedFd, IsClosedOnceNobodyOwnsIt) {
+TEST(OwnedFd, IsClosedWithItsLastOwner) {
     int fd = -1;
     {
         OwnedFd owner(::dup(0));

@@ -106,7 +106,7 @@ NodeConfig with_small_output(const std::string& transport, protocol::WhenFull wh
     return config;
 }
 
-TEST_P(NodesOver, WhatALostUnitDidNotWriteIsMissingAndNothingElse) {
+TEST_P(NodesOver, OnlyUnwrittenMfpsOfALostUnitAreMissing) {
     NodeConfig config = folded(3, GetParam());
     config.sink = SinkKind::user;
     base::Table<UnitIndex, std::unique_ptr<Consumer>> consumers;
@@ -206,7 +206,7 @@ TEST_P(NodesOver, AStuckConsumerDoesNotKeepAnEpochFromItsEnd) {
     EXPECT_EQ(run.count(UnitIndex(1), "meps_discarded"), 0U);
 }
 
-TEST_P(NodesOver, WhatAUsersSourceLeavesOutIsEmpty) {
+TEST_P(NodesOver, MfpsThatACustomSourceLeavesOutAreEmpty) {
     NodeConfig config = folded(2, GetParam());
     config.source = SourceKind::user;
     config.sink = SinkKind::user;

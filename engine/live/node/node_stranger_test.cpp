@@ -81,7 +81,7 @@ class BadUnit : public TransportEvents {
     std::uint64_t done_ = 0;
 };
 
-TEST_P(NodesOver, WhatNoUnitSendsIsRefusedAndCounted) {
+TEST_P(NodesOver, ImpossibleMessagesAreRefusedAndCounted) {
     using Kind = protocol::UnitMessage::Kind;
     const NodeConfig config = folded(2, GetParam());
     NodesUnderTest run(config, {0});

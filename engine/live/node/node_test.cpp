@@ -79,7 +79,7 @@ TEST_P(NodesOver, EventsCanBeBuiltOneByOne) {
 
 // ---- units come and go --------------------------------------------------------------------------
 
-TEST_P(NodesOver, ALostUnitKeepsNobodyWaitingForItsWrite) {
+TEST_P(NodesOver, ALostUnitDelaysNoWriteOfOthers) {
     NodeConfig config = folded(3, GetParam());
     config.pace = protocol::Pace::builder;
     config.barrier = protocol::ShiftBarrier::tournament;
@@ -119,7 +119,7 @@ TEST_P(NodesOver, TwoUnitsAreLostAtOnceOrOneAfterTheOther) {
     EXPECT_LE(run.accounted(), run.next_mep);
 }
 
-TEST_P(NodesOver, WhatIsConsumedAfterItsEpochWasGivenUpCountsToo) {
+TEST_P(NodesOver, MepsConsumedAfterAnAbandonedEpochAreCounted) {
     NodesUnderTest run(folded(2, GetParam()));
     for (int epoch = 0; epoch < 10; ++epoch) {
         run.next_mep += 100'000;  // beyond all that the epoch before may have begun

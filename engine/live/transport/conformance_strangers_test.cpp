@@ -126,7 +126,7 @@ TEST_P(TransportConformance, ASecondUnitOfTheSameNumberIsRefusedAndCounted) {
     EXPECT_TRUE(impostor.messages.empty());
 }
 
-TEST_P(TransportConformance, AStrangersGarbageIsRefusedAndCountedAndHurtsNobody) {
+TEST_P(TransportConformance, AStrangersGarbageIsRefusedAndCountedWithoutHarm) {
     std::vector<std::unique_ptr<TestUnit>> units;
     std::vector<TestUnit*> all;
     for (std::uint32_t i = 0; i < 3; ++i) {

@@ -334,7 +334,7 @@ TEST_P(TransportConformance, AWriteMayEndWhereTheArenaEnds) {
     EXPECT_TRUE(run[0].unreachable.empty());
 }
 
-TEST_P(TransportConformance, AWriteOutsideTheArenaMakesTheUnitUnreachableAndHurtsNobody) {
+TEST_P(TransportConformance, AWriteOutsideTheArenaMakesOnlyItsUnitUnreachable) {
     for (const base::Bytes offset : {base::Bytes{9'901}, base::Bytes{1} << 40, base::Bytes{-1}}) {
         SCOPED_TRACE(offset);
         TestRun run(GetParam(), 3, {.arena = 10'000, .source = 10'000});
@@ -356,7 +356,7 @@ TEST_P(TransportConformance, AWriteOutsideTheArenaMakesTheUnitUnreachableAndHurt
     }
 }
 
-TEST_P(TransportConformance, WhatIsSentToAUnitThatIsUnreachableIsDropped) {
+TEST_P(TransportConformance, MessagesToAnUnreachableUnitAreDropped) {
     TestRun run(GetParam(), 2, {.arena = 10'000, .source = 10'000});
     EXPECT_TRUE(run[0].transport().write(
         {.to = UnitIndex(1), .bytes = run[0].source(), .offset = 1, .context = 1}));
@@ -499,7 +499,7 @@ TEST_P(TransportConformance, AUnitThatIsAmongItsOwnPeersDoesNotWaitForItself) {
     EXPECT_LT(now(), until);
 }
 
-TEST_P(TransportConformance, ARunOfOneUnitConnectsToNobody) {
+TEST_P(TransportConformance, ARunOfOneUnitNeedsNoConnection) {
     TestRun run(GetParam(), 1);
     send(run, 0, 0, pattern(10, 1));
     EXPECT_TRUE(run.poll_until([&] { return run[0].messages.size() == 1; }));

@@ -92,7 +92,7 @@ TEST(Echo, EndsWhenTheOtherOneIsGoneOrSilent) {
               "another unit of an echo is gone");
 }
 
-TEST(Echo, OfNobodyOrOfNothingFails) {
+TEST(Echo, WithoutPeersOrBytesFails) {
     EXPECT_FALSE(Echo::make({.most_bytes = 7}));
     EXPECT_FALSE(Echo::make({.units = 1}));
     EXPECT_FALSE(Echo::make({.units = 2, .unit = 2}));

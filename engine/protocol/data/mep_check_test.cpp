@@ -65,7 +65,7 @@ class MepCheck : public testing::Test {
     Memory mep_;
 };
 
-TEST_F(MepCheck, CountsWhatIsRight) {
+TEST_F(MepCheck, CountsCorrectFragments) {
     const DataCheck check = check_mep(streams_, mep_);
     EXPECT_EQ(check.fault, DataFault::none);
     EXPECT_EQ(check.mfps, 3);

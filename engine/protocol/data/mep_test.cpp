@@ -118,7 +118,7 @@ TEST(Mep, ComesBackAsItWas) {
     }
 }
 
-TEST(Mep, RefusesWhatIsCutOffAnywhereOrGoesOn) {
+TEST(Mep, RefusesPacketsCutOffAnywhereOrTooLong) {
     for (std::size_t size = 0; size < example_mep.size(); ++size) {
         EXPECT_FALSE(MepView::decode(std::span(example_mep).first(size)).has_value()) << size;
     }
@@ -128,7 +128,7 @@ TEST(Mep, RefusesWhatIsCutOffAnywhereOrGoesOn) {
               "MEP header gives 104 bytes, but the packet has 105");
 }
 
-TEST(Mep, SaysInASentenceWhatIsWrong) {
+TEST(Mep, ReportsErrorsInASentence) {
     const auto message = [](std::size_t at, std::uint8_t value) {
         Memory mep = example_mep;
         mep[at] = value;

@@ -34,7 +34,7 @@ TEST(MfpGenerator, WritesTheWorkedExample) {
     EXPECT_EQ(out, expected);
 }
 
-TEST(MfpGenerator, WritesWhatTheEncoderWrites) {
+TEST(MfpGenerator, WritesTheBytesOfTheEncoder) {
     for (const auto align : std::initializer_list<std::uint8_t>{0, 1, 2, 6}) {
         const auto stream = generator(FragmentSizes::poisson, 20,
                                       {.source_id = 77, .packing = 101, .align = align});
@@ -64,7 +64,7 @@ TEST(MfpGenerator, FailsWhereThereIsNoRoom) {
               "MFP of 44 bytes; there is room for 10");
 }
 
-TEST(MfpGenerator, RefusesWhatAnMfpCannotSay) {
+TEST(MfpGenerator, RefusesValuesBeyondAnMfp) {
     const auto message = [](MfpGeneratorConfig config) {
         return MfpGenerator::make(std::move(config)).error().message;
     };

@@ -96,13 +96,13 @@ TEST(Mfp, OfTheLhcbPackingFactorHasThreeBytesInFrontPerFragment) {
     EXPECT_EQ(mfp_overhead(3), 32);  // 20, 3 padded to 4, 6 padded to 8
 }
 
-TEST(Mfp, RefusesWhatIsCutOffAnywhere) {
+TEST(Mfp, RefusesPacketsCutOffAnywhere) {
     for (std::size_t size = 0; size < example_mfp.size(); ++size) {
         EXPECT_FALSE(MfpView::decode(std::span(example_mfp).first(size)).has_value()) << size;
     }
 }
 
-TEST(Mfp, SaysInASentenceWhatIsWrong) {
+TEST(Mfp, ReportsErrorsInASentence) {
     const auto message = [](std::size_t at, std::uint8_t value) {
         Packet packet = example_mfp;
         packet[at] = value;

@@ -103,7 +103,7 @@ TEST(PatternSizes, OfOneKindAreAllTheSame) {
     EXPECT_EQ(PatternSizes(FragmentSizes::poisson, 0, 1).largest(), 0);
 }
 
-TEST(PatternSizes, NeverExceedWhatAnMfpCanSay) {
+TEST(PatternSizes, NeverExceedTheRangeOfAnMfp) {
     const PatternSizes sizes(FragmentSizes::poisson, 60'000, 1);
     EXPECT_GT(sizes.largest(), 60'000);
     EXPECT_LT(sizes.largest(), 60'000 + 6 * 245);  // six standard deviations

@@ -58,7 +58,7 @@ TEST(DaqpipeBuilder, TimedAsksEachReadoutUnitInItsSlot) {
     EXPECT_EQ(scene.builder.counters().unexpected_slots, 1U);
 }
 
-TEST(DaqpipeBuilder, CountsAndIgnoresWhatDoesNotFit) {
+TEST(DaqpipeBuilder, CountsAndIgnoresInvalidInputs) {
     DaqpipeScene scene({.readouts = 2, .credits = 1, .parallel_sends = 1, .largest_fragment = 9});
     scene.assigned(1);
     EXPECT_EQ(scene.assigned(2), Outputs{});         // no credit
@@ -79,7 +79,7 @@ TEST(DaqpipeBuilder, CountsAndIgnoresWhatDoesNotFit) {
     EXPECT_EQ(counters.fragment_bytes, 9);
 }
 
-TEST(DaqpipeBuilder, CollectsWhatItWasAssignedWhenTheEpochIsClosed) {
+TEST(DaqpipeBuilder, CollectsAssignedEventsWhenTheEpochIsClosed) {
     // Events 3 and 5 are requested in turn from readout unit 0 on, one fragment at a time.
     DaqpipeScene scene({.readouts = 3, .credits = 3, .parallel_sends = 1, .largest_fragment = 9});
     scene.assigned(3);
@@ -110,7 +110,7 @@ TEST(DaqpipeBuilder, CollectsWhatItWasAssignedWhenTheEpochIsClosed) {
     EXPECT_EQ(counters.unexpected_assignments, 2U);
 }
 
-TEST(DaqpipeBuilder, TakesWhatWasOnItsWayWhenTheEpochIsClosed) {
+TEST(DaqpipeBuilder, TakesFragmentsInFlightWhenTheEpochIsClosed) {
     DaqpipeScene scene({.readouts = 3, .credits = 2, .parallel_sends = 0, .largest_fragment = 9});
     EXPECT_EQ(scene.last_assignment(2), Outputs{});
     scene.assigned(3);
@@ -232,7 +232,7 @@ TEST(DaqpipeReadout, TimedServesTheBuilderWhoseSlotItIs) {
     EXPECT_EQ(scene.slot(4), Outputs{"2 to 2"});
 }
 
-TEST(DaqpipeReadout, CountsAndIgnoresWhatDoesNotFit) {
+TEST(DaqpipeReadout, CountsAndIgnoresInvalidInputs) {
     ReadoutScene scene({.builders = 2, .credits = 1, .parallel_sends = 1});
     EXPECT_EQ(scene.write_done(0), Outputs{});
     EXPECT_EQ(scene.write_done(2), Outputs{});  // no such builder

@@ -66,7 +66,7 @@ TEST(PullBuilder, HoldsAnEventUntilItHasBeenProcessed) {
     EXPECT_EQ(scene.assigned(3), Outputs{"request 3 from 0"});
 }
 
-TEST(PullBuilder, CountsAndIgnoresWhatDoesNotFit) {
+TEST(PullBuilder, CountsAndIgnoresInvalidInputs) {
     PullScene scene({.readouts = 2, .outstanding_fragments = 1});
     scene.assigned(1);
     EXPECT_EQ(scene.assigned(1), Outputs{});     // is here already
@@ -115,7 +115,7 @@ TEST(PullBuilder, RefusesAnImpossibleConfigurationInASentence) {
         "in all", PullBuilder::make({.readouts = 1'000'000, .concurrent_events = 1'000'000})));
 }
 
-TEST(PullBuilder, GivesOutWhatALostReadoutUnitKeepsFromBeingWhole) {
+TEST(PullBuilder, DeliversEventsIncompleteForALostReadoutUnit) {
     PullScene scene({.readouts = 3, .outstanding_fragments = 3});
     scene.assigned(1);  // from all three
     scene.assigned(2);
@@ -140,7 +140,7 @@ TEST(PullBuilder, GivesOutWhatALostReadoutUnitKeepsFromBeingWhole) {
     EXPECT_EQ(scene.processed(1), Outputs{"done 1"});
 }
 
-TEST(PullBuilder, DropsWhatIsIncompleteOrEmptyIfItIsToldSo) {
+TEST(PullBuilder, DropsIncompleteOrEmptyEventsIfConfiguredSo) {
     PullScene scene({.readouts = 2, .when_incomplete = WhenIncomplete::drop});
     scene.assigned(1);
     scene.fragment(1, 0);

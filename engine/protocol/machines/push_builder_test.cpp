@@ -125,7 +125,7 @@ TEST(PushBuilder, DiscardsAMepBeyondThoseThatItsOutputMayHold) {
     EXPECT_EQ(scene.sizes(0, 2, {10}), Outputs{"2 of 0 to 0"});
 }
 
-TEST(PushBuilder, WaitsForRoomIfItIsToldTo) {
+TEST(PushBuilder, WaitsForRoomIfConfiguredSo) {
     PushBuilderScene scene({.output_buffer = 100, .when_full = WhenFull::wait});
     EXPECT_EQ(scene.sizes(0, 0, {60}), Outputs{"0 of 0 to 0"});
     EXPECT_EQ(scene.sizes(0, 1, {60}), Outputs{});
@@ -143,7 +143,7 @@ TEST(PushBuilder, KeepsMepsUnderConstructionWithinTheirLimit) {
     EXPECT_EQ(scene.written(0, 0, 0), (Outputs{"built 0 at 0, 10 B", "2 of 0 to 20"}));
 }
 
-TEST(PushBuilder, CountsAndIgnoresWhatDoesNotFit) {
+TEST(PushBuilder, CountsAndIgnoresInvalidInputs) {
     PushBuilderScene scene(
         {.self = BuilderIndex(1), .builders = 2, .streams = {2, 1}, .output_buffer = 100});
     EXPECT_EQ(scene.sizes(0, 0, {1, 1}), Outputs{});  // builder 0's
@@ -216,7 +216,7 @@ TEST(PushBuilder, AnswersAsFarAsTheReadoutUnitsWantWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.builder.counters().unexpected_sizes, 2U);
 }
 
-TEST(PushBuilder, DiscardsWhatALostReadoutUnitHasNotAnnounced) {
+TEST(PushBuilder, DiscardsUnannouncedMepsOfALostReadoutUnit) {
     PushBuilderScene scene(
         {.self = BuilderIndex(1), .builders = 2, .streams = {1, 1}, .output_buffer = 100});
     scene.sizes(0, 1, {10});
@@ -242,7 +242,7 @@ TEST(PushBuilder, DoesNotWaitForRoomWhenTheEndTakesTooLong) {
     EXPECT_EQ(scene.close(), (Outputs{"discard 1 of 0", "2 of 0 to 15", "last answer 3 to 0"}));
 }
 
-TEST(PushBuilder, GivesOutWhatLacksTheMfpsOfALostReadoutUnit) {
+TEST(PushBuilder, DeliversMepsWithoutTheMfpsOfALostReadoutUnit) {
     PushBuilderScene scene({.streams = {2, 1}, .concurrent_meps = 3, .output_buffer = 100});
     for (std::uint64_t mep = 0; mep < 3; ++mep) {
         scene.sizes(1, mep, {0});
@@ -290,7 +290,7 @@ TEST(PushBuilder, DropsAMepOfWhichNothingCame) {
     EXPECT_EQ(scene.builder.output_held(), 0);
 }
 
-TEST(PushBuilder, DropsWhatIsIncompleteIfItIsToldTo) {
+TEST(PushBuilder, DropsIncompleteMepsIfConfiguredSo) {
     PushBuilderScene scene(
         {.streams = {1, 1}, .output_buffer = 100, .when_incomplete = WhenIncomplete::drop});
     scene.sizes(0, 0, {10});
@@ -322,7 +322,7 @@ TEST(PushBuilder, NumbersTheStreamsOfAllReadoutUnitsThrough) {
     }
 }
 
-TEST(PushBuilder, SaysWhichTurnsMayStillBeWritten) {
+TEST(PushBuilder, ReturnsTheOldestTurnThatMayStillBeWritten) {
     PushBuilderScene scene({.concurrent_meps = 2, .output_buffer = 100});
     scene.sizes(0, 0, {10});
     scene.sizes(0, 1, {10});
@@ -353,7 +353,7 @@ TEST(PushBuilder, RefusesAnImpossibleConfigurationInASentence) {
     EXPECT_TRUE(PushBuilder::make({.output_buffer = 100, .usual_mep = 100}));
 }
 
-TEST(PushBuilder, AnswersNothingBeyondItsLeaseAndKeepsWhatIsAnnounced) {
+TEST(PushBuilder, AnswersNothingBeyondItsLeaseAndKeepsAnnouncements) {
     PushBuilderScene scene({.concurrent_meps = 4, .announced_meps = 4});
     EXPECT_EQ(scene.lease(1), Outputs{});
     EXPECT_EQ(scene.sizes(0, 0, {10}), (Outputs{"0 of 0 to 0"}));
@@ -367,7 +367,7 @@ TEST(PushBuilder, AnswersNothingBeyondItsLeaseAndKeepsWhatIsAnnounced) {
     EXPECT_EQ(scene.lease(9), (Outputs{"2 of 0 to 20"}));
 }
 
-TEST(PushBuilder, ClosesWithWhatItsLeaseStillLetsItAnswer) {
+TEST(PushBuilder, ClosesWithTheMepsOfItsLease) {
     PushBuilderScene scene({.concurrent_meps = 4, .announced_meps = 4});
     EXPECT_EQ(scene.lease(0), Outputs{});
     EXPECT_EQ(scene.sizes(0, 0, {10}), Outputs{});

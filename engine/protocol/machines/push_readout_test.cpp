@@ -141,7 +141,7 @@ TEST(PushReadout, KeepsTheNumberOfMfpsInItsBufferWithinTheirLimit) {
     EXPECT_EQ(scene.acknowledged(0), (Outputs{"1.0 at 0", "announce 1 to 0: 10"}));
 }
 
-TEST(PushReadout, DropsWhatTheBuilderDiscards) {
+TEST(PushReadout, DropsMepsThatTheBuilderDiscards) {
     PushReadoutScene scene({.streams = 2, .buffered_mfps = 4, .announced_meps = 3});
     for (int mep = 0; mep < 3; ++mep) {
         scene.generated(0, 10);
@@ -187,7 +187,7 @@ TEST(PushReadout, BeginsNoWriteThatCannotEndBeforeTheDeadline) {
     EXPECT_EQ(scene.turn(0, without_end, base::nanoseconds(229)), Outputs{});  // 190 + 40
 }
 
-TEST(PushReadout, CountsAndIgnoresWhatDoesNotFit) {
+TEST(PushReadout, CountsAndIgnoresInvalidInputs) {
     PushReadoutScene scene({.streams = 2, .builders = 2, .buffered_mfps = 4, .largest_mfp = 100});
     EXPECT_EQ(scene.generated(2, 1), Outputs{});    // no such stream
     EXPECT_EQ(scene.generated(0, 101), Outputs{});  // too large
@@ -290,7 +290,7 @@ TEST(PushReadout, HasAllBuildersAnswerAsFarAsTheFurthestWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.readout.counters().unanswered_mfps, 0U);
 }
 
-TEST(PushReadout, DoesNotWaitForALostBuilderToSayHowFarItIs) {
+TEST(PushReadout, DoesNotWaitForTheProgressOfALostBuilder) {
     PushReadoutScene scene({.builders = 3, .buffered_mfps = 9});
     scene.generate(5);
     scene.discarded(0);

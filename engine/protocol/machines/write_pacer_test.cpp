@@ -74,7 +74,7 @@ TEST(WritePacer, LetsThoseOfTheEarliestPhaseWriteFirstInTheOrderOfTheSchedule) {
     EXPECT_EQ(scene.written(2, 30), (Outputs{"go 1 to 0, held 29"}));
 }
 
-TEST(WritePacer, LetsAsManyWriteAtATimeAsItIsTold) {
+TEST(WritePacer, LetsTheConfiguredNumberWriteAtATime) {
     WritePacerScene scene({.readouts = 4, .writers = 2});
     EXPECT_EQ(scene.ready(0, 0, 0), (Outputs{"go 1 to 0, held 0"}));
     EXPECT_EQ(scene.ready(1, 0, 1), (Outputs{"go 1 to 1, held 0"}));
@@ -190,7 +190,7 @@ TEST(WritePacer, CountsInvalidRequestsAndIgnoresThem) {
 }
 
 /// In arrival order no request is passed over; in schedule order only by those of earlier phases.
-TEST(WritePacer, PassesNobodyOverButForEarlierPhases) {
+TEST(WritePacer, PassesRequestsOverOnlyForEarlierPhases) {
     for (const WriteOrder order : {WriteOrder::arrival, WriteOrder::schedule}) {
         base::RandomStream random(7, "pacer");
         WritePacerScene scene({.readouts = 20, .order = order});

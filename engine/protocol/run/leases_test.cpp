@@ -52,7 +52,7 @@ TEST(Leases, ARunThatStandsStillForAMomentKeepsHalfItsPace) {
         << "what was leased is not taken back";
 }
 
-TEST(Leases, UnitsOfUnknownProgressKeepWhatWasLeasedToThem) {
+TEST(Leases, UnitsOfUnknownProgressKeepTheirLeases) {
     Leases leases = begun();
     leases.answered(3000);
     leases.renew(seconds(2), unit_at(1));
@@ -78,7 +78,7 @@ TEST(Leases, LastWordsSettleTheEpochOfWhichTheyAre) {
     EXPECT_EQ(leases.first_free(), 1000U);
 }
 
-TEST(Leases, WhoWasLeftOutOrReadsNothingOutDoesNotSettleItForOthers) {
+TEST(Leases, AUnitLeftOutOrWithoutReadoutDoesNotSettleLeasesOfOthers) {
     Leases leases = begun();
     leases.left_out(members_of({1, 2}));
     leases.prepared(unit_at(0), 10);

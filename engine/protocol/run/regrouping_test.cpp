@@ -53,7 +53,7 @@ TEST(Regrouping, NothingIsPreparedBeforeTheOperatorWantsIt) {
     EXPECT_EQ(orders_to(run, 0), std::vector<std::string>{"configure"});
 }
 
-TEST(Regrouping, AUnitIsToldEachStepInOrder) {
+TEST(Regrouping, AUnitReceivesTheOrderOfEachStep) {
     UnitsByHand run({.units = 2});
     run.want(RunGoal::ready);
     EXPECT_EQ(run.control.phase(), RunPhase::ready);
@@ -78,7 +78,7 @@ TEST(Regrouping, AUnitIsToldEachStepInOrder) {
     EXPECT_EQ(run.control.counts().regroupings, 0U);
 }
 
-TEST(Regrouping, MembersConnectToTheAddressesThatTheyHaveTold) {
+TEST(Regrouping, MembersConnectToTheReportedAddresses) {
     const UnitsByHand run = just_running({.units = 3, .order_timeout = seconds(10)});
     const auto order = last<orders::Connect>(run);
     ASSERT_EQ(order.addresses.size(), 3U);
@@ -99,7 +99,7 @@ TEST(Regrouping, ARunGoesOnWhereItStopped) {
     EXPECT_EQ(last<orders::Start>(run).first_mep, 1000U);
 }
 
-TEST(Regrouping, WhoIsBackTakesPartInTheNextEpoch) {
+TEST(Regrouping, AReturnedUnitTakesPartInTheNextEpoch) {
     UnitsByHand run = just_running({.units = 3, .restart = false});
     run.kill(1);
     EXPECT_EQ(run.control.members(), members_of({0, 2}));
@@ -145,7 +145,7 @@ TEST(Regrouping, ARunWhoseUnitsComeBackWaitsForThem) {
     EXPECT_TRUE(run.runs_with(members_of({0, 1}), seconds(5)));
 }
 
-TEST(Regrouping, WhoCannotBeReachedTwiceIsLeftOut) {
+TEST(Regrouping, AUnitUnreachableTwiceIsLeftOut) {
     UnitsByHand run({.units = 3, .restart = false});
     run.units[0].unreachable = run.units[2].unreachable = {unit_at(1)};
     run.want(RunGoal::ready);
@@ -156,7 +156,7 @@ TEST(Regrouping, WhoCannotBeReachedTwiceIsLeftOut) {
 }
 
 /// Two of three other members report a unit that did not drain; a single one would not suffice.
-TEST(Regrouping, WhoDidNotDrainIsLost) {
+TEST(Regrouping, AUnitThatDidNotDrainIsLost) {
     UnitsByHand run = just_running({.units = 4, .restart = false});
     for (std::uint32_t unit = 0; unit < 4; ++unit) {
         run.units[unit].is_silent = true;

@@ -27,7 +27,7 @@ Roles roles_of(const RunPlan& plan, std::initializer_list<std::uint32_t> availab
     return Roles(plan).among(members_of(available));
 }
 
-TEST(Roles, AllUnitsReadOutAndBuildUnlessThePlanSaysWhich) {
+TEST(Roles, AllUnitsReadOutAndBuildByDefault) {
     const RunPlan plan{.units = 3};
     EXPECT_EQ(roles_of(plan, {0, 2}).readouts(), members_of({0, 2}));
     EXPECT_EQ(roles_of(plan, {2, 0}).builders(), (std::vector{unit_at(0), unit_at(2)}));
@@ -47,7 +47,7 @@ TEST(Roles, HoldersAreTooFewWithoutAReadoutUnitOrWithoutABuilderUnit) {
     EXPECT_EQ(Roles(plan).holders(), members_of({0, 1, 2, 3, 4}));
 }
 
-TEST(Roles, WhereNobodyBuildsAloneTheOnlyReadoutUnitIsOnAnotherNodeThanAllBuilderUnits) {
+TEST(Roles, WithoutBuildingAloneTheOnlyReadoutUnitIsApartFromAllBuilderUnits) {
     RunPlan plan{.units = 2, .builds_alone = false};
     EXPECT_TRUE(roles_of(plan, {0, 1}).is_viable());
     EXPECT_FALSE(roles_of(plan, {0}).is_viable());
@@ -63,7 +63,7 @@ TEST(Roles, BuildersTakeTurnsInTheOrderOfThePlan) {
     EXPECT_EQ(roles_of(plan, {0, 1, 2}).builders(), units_at({2, 0}));
 }
 
-TEST(Roles, WithoutASpareWhatALostUnitDidIsDoneByNobodyUntilItComesBack) {
+TEST(Roles, WithoutASpareTheRolesOfALostUnitWaitForItsReturn) {
     const RunPlan plan{.units = 3};
     const Roles without = roles_of(plan, {0, 2});
     EXPECT_EQ(without.holders(), members_of({0, 2}));
@@ -74,7 +74,7 @@ TEST(Roles, WithoutASpareWhatALostUnitDidIsDoneByNobodyUntilItComesBack) {
     EXPECT_TRUE(again.moved().empty());
 }
 
-TEST(Roles, WhatALostUnitDidMovesToASpareAndStaysThere) {
+TEST(Roles, TheRolesOfALostUnitMoveToASpareAndStayThere) {
     const RunPlan plan = with_spares(3, 2);
     EXPECT_EQ(Roles(plan).among(members_of({0, 1, 2, 3, 4})).holders(), members_of({0, 1, 2}));
     const Roles moved = roles_of(plan, {0, 2, 3, 4});
@@ -116,7 +116,7 @@ TEST(Roles, ApartTheReadoutUnitsComeFirst) {
     EXPECT_TRUE(back.is_complete());
 }
 
-TEST(Roles, ApartOrUnfoldedASpareTakesWhatThereIs) {
+TEST(Roles, ApartOrUnfoldedASpareTakesTheFreeRoles) {
     const RunPlan plan{.units = 4,
                        .slots = {.readouts = {unit_at(0), no_unit, no_unit},
                                  .builders = {unit_at(1), no_unit, no_unit},
@@ -153,7 +153,7 @@ TEST(Roles, UnitsThatCouldNotBuildEventsBeginAnew) {
     EXPECT_TRUE(anew.moved().empty());
 }
 
-TEST(Roles, WhoeverComesAndGoesEachReadoutAndBuilderUnitIsHeldOnceIfThereIsSomebody) {
+TEST(Roles, EachReadoutAndBuilderUnitIsHeldOnceWhileUnitsComeAndGo) {
     base::RandomStream random(1, "roles");
     for (int run = 0; run < 200; ++run) {
         const auto spares = static_cast<std::uint32_t>(random.uniform_int(4));

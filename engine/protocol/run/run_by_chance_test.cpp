@@ -292,7 +292,7 @@ class Chance {
     std::map<std::uint32_t, std::uint64_t> first_meps_;
 };
 
-TEST(RunByChance, WhateverIsSaidTheLawsHoldAndTheRunEnds) {
+TEST(RunByChance, TheLawsHoldAndTheRunEndsAfterAnyInputs) {
     std::uint32_t epochs = 0;
     std::uint64_t starts = 0;
     for (std::uint64_t seed = 0; seed < 300; ++seed) {

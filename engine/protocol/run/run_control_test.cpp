@@ -93,7 +93,7 @@ TEST(RunControl, AMemberThatDoesNotHaltIsLostAndItsProcessEnds) {
     EXPECT_LE(run.now - begin, milliseconds(2600));
 }
 
-TEST(RunControl, AUnitThatNobodyReachesIsLostAndNotItsAccusers) {
+TEST(RunControl, AnUnreachableUnitIsLostAndNotItsAccusers) {
     UnitsByHand run = running({.units = 4, .restart = false});
     for (const std::uint32_t unit : {0U, 2U, 3U}) {
         run.units[unit].suspects = {unit_at(1)};
@@ -143,7 +143,7 @@ TEST(RunControl, ThreeRegroupingsInARowWithoutAnyMepAreAnError) {
     EXPECT_EQ(run.control.counts().units_lost, 0U);
 }
 
-TEST(RunControl, WhoBuildsInBetweenMayStandStillAsOftenAsItLikes) {
+TEST(RunControl, AUnitThatBuildsInBetweenMayStopAnyNumberOfTimes) {
     UnitsByHand run = running({.units = 2});
     for (int time = 0; time < 6; ++time) {
         run.units[0].is_idle = true;
@@ -155,7 +155,7 @@ TEST(RunControl, WhoBuildsInBetweenMayStandStillAsOftenAsItLikes) {
     EXPECT_NE(run.control.phase(), RunPhase::error);
 }
 
-TEST(RunControl, WhoWaitsForItsOwnSourceDoesNotStandStill) {
+TEST(RunControl, AUnitThatWaitsForItsSourceDoesNotCountAsStopped) {
     UnitsByHand run = running({.units = 2});
     run.units[0].is_idle = run.units[0].waits = true;
     run.pass(seconds(30));
@@ -245,7 +245,7 @@ TEST(RunControl, StrangeReportsAreRefusedAndChangeNothing) {
     EXPECT_FALSE(run.control.is_free(unit_at(0)));
 }
 
-TEST(RunControl, ARunControlThatStoodStillItselfBlamesNobody) {
+TEST(RunControl, ARunControlThatWasStoppedItselfLosesNoUnit) {
     UnitsByHand run = running({.units = 3});
     run.now += seconds(30);
     run.control.tick(run.now);
@@ -298,7 +298,7 @@ TEST(RunControl, EachReportOfAMemberRenewsItsLease) {
 }
 
 /// All processes have ended, so which of the leased MEPs they answered is unknown.
-TEST(RunControl, WhatWasLeasedToUnitsOfWhichNothingIsKnownIsSkipped) {
+TEST(RunControl, LeasedMepsOfUnitsWithoutReportAreSkipped) {
     UnitsByHand run = running({.units = 2, .leased_meps = 100});
     const std::uint64_t known = run.control.next_mep();
     run.control.exited(run.now, unit_at(0), "lost");
@@ -312,7 +312,7 @@ TEST(RunControl, WhatWasLeasedToUnitsOfWhichNothingIsKnownIsSkipped) {
         1U);
 }
 
-TEST(RunControl, WhatAProcessCountedUpToItsEndIsNotSkipped) {
+TEST(RunControl, MepsCountedUpToTheEndOfAProcessAreNotSkipped) {
     UnitsByHand run = running({.units = 2, .leased_meps = 100});
     const std::uint64_t known = run.control.next_mep();
     for (const std::uint32_t unit : {0U, 1U}) {
@@ -326,7 +326,7 @@ TEST(RunControl, WhatAProcessCountedUpToItsEndIsNotSkipped) {
     EXPECT_EQ(run.control.first_mep(), known + 8);
 }
 
-TEST(RunControl, AUnitThatCannotWriteIsToldOncePerGoal) {
+TEST(RunControl, AUnitThatCannotWriteStopsTheRunOncePerGoal) {
     UnitsByHand run = running({.units = 2, .stops_when_unwritable = true});
     const auto full = [&](std::int64_t lost) {
         const reports::Heartbeat heartbeat{
@@ -347,7 +347,7 @@ TEST(RunControl, AUnitThatCannotWriteIsToldOncePerGoal) {
 }
 
 /// MEPs 0 to 9 of two units in turn: one unit has built 5, the other has granted 3 and built 2.
-TEST(RunControl, TheBalanceHoldsWhatUnitsCountedAgainstTheirShares) {
+TEST(RunControl, TheBalanceComparesCountsOfUnitsWithTheirShares) {
     UnitsByHand run({.units = 2});
     run.want(RunGoal::running);
     const auto count = [&](std::uint32_t unit, std::int64_t built, std::int64_t granted) {
@@ -369,7 +369,7 @@ TEST(RunControl, TheLogKeepsItsFirstEntriesAndCountsAll) {
     EXPECT_EQ(control.counts().run_events, RunLog::most_events + 5);
 }
 
-TEST(RunControl, AnEntryOfTheLogSaysWhatItIsAbout) {
+TEST(RunControl, AnEntryOfTheLogHasASubject) {
     UnitsByHand run = running({.units = 2, .restart = false, .fewest_members = 2});
     run.kill(1);
     std::vector<std::string> troubles;

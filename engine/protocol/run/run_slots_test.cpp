@@ -41,7 +41,7 @@ std::string as_text(const std::vector<EpochSlot>& slots) {
     return all;
 }
 
-TEST(RunSlots, WhoIsNoMemberLeavesADummyOrNothing) {
+TEST(RunSlots, AUnitThatIsNoMemberLeavesADummyOrNothing) {
     RunSlots run = RunSlots::folded(3);
     EXPECT_EQ(as_text(slots_of(run, units({0, 2}), {})), "0 - 2");
     run.keeps_lost = false;
@@ -51,7 +51,7 @@ TEST(RunSlots, WhoIsNoMemberLeavesADummyOrNothing) {
     EXPECT_EQ(as_text(slots_of(run, units({0, 2}), {})), "0 - 2");
 }
 
-TEST(RunSlots, WhatHasMovedIsInTheSlotOfItsHolder) {
+TEST(RunSlots, AMovedUnitIsInTheSlotOfItsHolder) {
     RunSlots run{.readouts = units({0, -1, 1}),
                  .builders = units({0, -1, 1}),
                  .spares = units({-1, 2, -1, 3})};
@@ -67,7 +67,7 @@ TEST(RunSlots, WhatHasMovedIsInTheSlotOfItsHolder) {
 
 /// Unit 2 comes back and takes over the builder unit of unit 3, in its own slot. Its own builder
 /// unit stays with spare 4, in the slot of the spare.
-TEST(RunSlots, WhereTheHoldersSlotIsTakenWhatHasMovedIsWhereItWas) {
+TEST(RunSlots, AMovedUnitStaysInItsSlotIfTheHoldersSlotIsTaken) {
     const RunSlots run{
         .readouts = units({0, 1, -1}), .builders = units({2, 3, -1}), .spares = units({-1, -1, 4})};
     const std::vector moved{Moved{UnitIndex(2), no_unit, UnitIndex(4)},

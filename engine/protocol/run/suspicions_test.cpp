@@ -20,7 +20,7 @@ TEST(Suspicions, OnlyOtherMembersCanBeAccused) {
 }
 
 /// Two of three other members are a majority; two of four are not.
-TEST(Suspicions, OneAccuserOrAMinorityConvictsNobody) {
+TEST(Suspicions, OneAccuserOrAMinorityIsNotEnough) {
     EXPECT_FALSE(is_confirmed(1, 1));
     EXPECT_TRUE(is_confirmed(2, 2));
     EXPECT_TRUE(is_confirmed(2, 3));

@@ -44,7 +44,7 @@ TEST(UnitLease, AReportThatWasNeverSentLeasesNoTime) {
     EXPECT_EQ(lease.renew(0, 77, 10).until, base::Time::zero());
 }
 
-TEST(UnitLease, ReportsThatNobodyHasHeardAreForgotten) {
+TEST(UnitLease, UnconfirmedReportsAreForgotten) {
     UnitLease lease;
     lease.set_length(seconds(1));
     for (std::size_t report = 0; report <= UnitLease::most_unconfirmed; ++report) {

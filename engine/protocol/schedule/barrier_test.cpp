@@ -116,7 +116,7 @@ TEST(Barrier, NeighboursThatAreInOrderNeedToCloseTheRingOnly) {
     EXPECT_EQ(last.message(0, 0, 0), Outputs{"released 0"});
 }
 
-TEST(Barrier, CountsAndIgnoresWhatDoesNotFit) {
+TEST(Barrier, CountsAndIgnoresInvalidInputs) {
     BarrierScene scene({.kind = BarrierKind::tournament, .participants = 4, .self = 2});
     EXPECT_EQ(scene.enter(1), Outputs{});          // generation 0 comes first
     EXPECT_EQ(scene.message(0, 0, 1), Outputs{});  // released before it has arrived

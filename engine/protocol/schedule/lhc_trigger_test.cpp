@@ -96,7 +96,7 @@ TEST(LhcTrigger, ALeakyBucketVetoesWhileItHasNoRoomForATrigger) {
               (Crossings{0, 1, 2, 4, 7, 10, 14}));
 }
 
-TEST(LhcTrigger, TriggersNeverExceedWhatTheDeadTimesAllow) {
+TEST(LhcTrigger, TriggersNeverExceedTheDeadTimes) {
     // A bucket of X triggers that leaks X per W admits at most X + X · L / W in any L crossings.
     const std::vector<LeakyBucket> buckets{{.triggers = 4, .window_bx = 120},
                                            {.triggers = 9, .window_bx = 450}};
@@ -161,7 +161,7 @@ std::vector<double> acceptance(const std::vector<std::uint8_t>& scheme, std::siz
     return {a.end() - std::ssize(scheme), a.end()};
 }
 
-TEST(LhcTrigger, SharesTriggersAmongTheCrossingsOfATrainAsTheRecurrenceSays) {
+TEST(LhcTrigger, SharesTriggersAmongTheCrossingsOfATrainLikeTheRecurrence) {
     const std::vector<std::uint8_t> scheme{1, 1, 1, 1, 0, 0, 1, 1, 0, 1, 0};
     constexpr std::size_t dead = 3;
     constexpr double p = 0.4;

@@ -102,7 +102,7 @@ TEST(ReadoutCards, CountTimeOnceInWhichSeveralAreFull) {
     EXPECT_EQ(scene.stopped(12), Stopped(5, 0));
 }
 
-TEST(ReadoutCards, SayWhetherTheyWaitForMemory) {
+TEST(ReadoutCards, CountTheTimeWithoutMemory) {
     ReadoutCardsScene scene({microseconds(4)});
     scene.busy.insert(0);
     scene.take(6);         // full since 4

@@ -7,7 +7,7 @@ namespace {
 
 using Answer = RequestBook::Answer;
 
-TEST(RequestBook, AnswersNowForWhatIsThereAndTellsLaterForWhatComes) {
+TEST(RequestBook, AnswersNowForPresentMfpsAndLaterForOthers) {
     RequestBook book(2);
     EXPECT_FALSE(book.on_taken());
     EXPECT_EQ(book.request(0, {.builder = BuilderIndex(3), .offset = 64}), Answer::now);
@@ -21,7 +21,7 @@ TEST(RequestBook, AnswersNowForWhatIsThereAndTellsLaterForWhatComes) {
     EXPECT_EQ(book.waiting(), 0);
 }
 
-TEST(RequestBook, RefusesWhatIsAskedForTwiceGivenBackOrTooFarAhead) {
+TEST(RequestBook, RefusesRepeatedFreedOrTooEarlyRequests) {
     RequestBook book(3);
     book.on_taken();
     EXPECT_EQ(book.request(0, {}), Answer::now);
@@ -34,7 +34,7 @@ TEST(RequestBook, RefusesWhatIsAskedForTwiceGivenBackOrTooFarAhead) {
     EXPECT_EQ(book.request(~std::uint64_t{0}, {}), Answer::refused);
 }
 
-TEST(RequestBook, GivesBackInOrderWhatIsWrittenInAnyOrder) {
+TEST(RequestBook, FreesInOrderMfpsWrittenInAnyOrder) {
     RequestBook book(4);
     for (std::uint64_t mfp = 0; mfp < 4; ++mfp) {
         book.on_taken();
@@ -46,7 +46,7 @@ TEST(RequestBook, GivesBackInOrderWhatIsWrittenInAnyOrder) {
     EXPECT_EQ(book.on_written(3), 1);
 }
 
-TEST(RequestBook, GivesBackWhatWasAskedForInAnyOrderOnceTheSourceHasDeliveredIt) {
+TEST(RequestBook, FreesMfpsRequestedInAnyOrderAfterTheirDelivery) {
     RequestBook book(8);
     ASSERT_EQ(book.request(2, {}), Answer::later);
     ASSERT_EQ(book.request(0, {}), Answer::later);
@@ -61,7 +61,7 @@ TEST(RequestBook, GivesBackWhatWasAskedForInAnyOrderOnceTheSourceHasDeliveredIt)
     EXPECT_EQ(book.on_taken()->offset, 9);
 }
 
-TEST(RequestBook, ListsWhatIsWaitedFor) {
+TEST(RequestBook, ListsWaitingRequests) {
     RequestBook book(4);
     book.on_taken();
     ASSERT_EQ(book.request(4, {.builder = BuilderIndex(7)}), Answer::later);

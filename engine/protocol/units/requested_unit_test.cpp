@@ -51,7 +51,7 @@ struct Quiet {
     void deliver(EventId /*event*/, std::uint32_t /*slot*/) {}
 };
 
-TEST(PullUnit, TellsWhenAnEventWasTakenNotWhenItWasPlanned) {
+TEST(PullUnit, ReportsTheTimeOfAnArrivalNotOfItsPlan) {
     PullUnitConfig config{.readout = ReadoutIndex(), .begin = base::seconds(5)};
     config.rules.arrivals = {.kind = ArrivalsConfig::Kind::deterministic, .rate_hz = 1e6};
     config.rules.concurrent_events = 2;
@@ -72,7 +72,7 @@ class RequestedUnits : public testing::Test {};
 using Units = testing::Types<DaqpipeUnit, PullUnit>;
 TYPED_TEST_SUITE(RequestedUnits, Units);
 
-TYPED_TEST(RequestedUnits, RefuseWhatNoUnitSends) {
+TYPED_TEST(RequestedUnits, RefuseMessagesThatNoUnitSends) {
     auto unit = TypeParam::make({.readout = ReadoutIndex(1), .readouts = 2, .builders = 2});
     ASSERT_TRUE(unit);
     Quiet world;

@@ -452,7 +452,7 @@ TEST(ShiftUnit, ShiftsByTimeWindowsWithAGracePeriod) {
     EXPECT_EQ(scene.unit.counters().steps, 2U);
 }
 
-TEST(ShiftUnit, SaysHowLongTheLastAnswerTookWithoutTheTimeForWhichItWasHeld) {
+TEST(ShiftUnit, ReportsTheLastRoundTripWithoutTheHoldTime) {
     ShiftUnitConfig config = by_count(0, 2, ShiftBarrier::none);
     config.pace = Pace::builder;
     Scene scene(config, *LinearShift::folded(2), 2);
@@ -520,7 +520,7 @@ TEST(ShiftUnit, OpensNoWindowWhenTheEpochIsClosed) {
     EXPECT_EQ(scene.stages, Outputs{"0 finished"});
 }
 
-TEST(ShiftUnit, RefusesMessagesFromWhoMayNotSendThem) {
+TEST(ShiftUnit, RefusesMessagesFromUnitsThatMayNotSendThem) {
     Scene scene(by_count(0, 2, ShiftBarrier::tournament), *LinearShift::folded(2));
     scene.granted(0, 1);
     scene.unit.on_data(StreamIndex(0), 10, scene);

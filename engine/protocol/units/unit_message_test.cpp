@@ -44,7 +44,7 @@ TEST(UnitMessage, ComesBackAsItWentIn) {
     }
 }
 
-TEST(UnitMessage, WhatIsNoMessageIsRefused) {
+TEST(UnitMessage, InvalidMessagesAreRefused) {
     const std::array<base::Bytes, 2> sizes = {4, 5};
     const auto good = encoded({Kind::grant, 0, 1, sizes});
     std::array<base::Bytes, 2> values{};

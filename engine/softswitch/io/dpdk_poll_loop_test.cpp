@@ -232,7 +232,7 @@ TEST(PollLoop, PausesThePortThatFillsALongRing) {
     EXPECT_EQ(wired.buffers_free(), kBuffers);
 }
 
-TEST(PollLoop, WhatIsHeldAtTheEndIsGivenBack) {
+TEST(PollLoop, BuffersHeldAtTheEndAreFreed) {
     Wired wired(config_of(2, {.rate = {1'000}}));
     wired.put_marked(0, frame(1, 255), 50);
     {
@@ -316,7 +316,7 @@ TEST(PollLoop, SeveralCoresAreOneSwitch) {
     EXPECT_EQ(wired.buffers_free(), kBuffers);
 }
 
-TEST(PollLoop, ACoreThatIsBehindLosesWhatIsCounted) {
+TEST(PollLoop, ALateCoreCountsTheFramesThatItLoses) {
     Wired wired(config_of(2));
     std::uint64_t sent = 0;
     {

@@ -114,7 +114,7 @@ TEST_F(RackFingerprint, IsTheSameWhenARunPausesOnItsWay) {
     }
 }
 
-TEST_F(RackFingerprint, IsTheSameWhenSomebodyLooksOn) {
+TEST_F(RackFingerprint, IsTheSameWithObservers) {
     class : public ethernet::Observer, public transport::TimeoutObserver, public EventObserver {
       public:
         void on_delivery(LinkIndex, const Frame&, Time) override { ++frames; }

@@ -63,7 +63,7 @@ TEST_F(LosslessSwitch, CollectsAnEventInTheTimeOfItsPackets) {
 /// leaves at once and 71 at the pace: all others need a place in the ring. New connections send an
 /// acknowledgement of the first request ahead of its answer, which costs as much pace as three
 /// packets: so the first event does not count.
-TEST_F(LosslessSwitch, NeedsARingOfTheBurstLessWhatLeavesMeanwhile) {
+TEST_F(LosslessSwitch, NeedsARingOfTheBurstLessDepartures) {
     const double burst_s = kPacketsPerFlow * 1538 * 8 / 1e9;
     const auto leave = 1 + static_cast<std::int64_t>(burst_s / kPacketSeconds);
     const auto ring = static_cast<std::uint32_t>(kPacketsPerEvent - leave);

@@ -169,7 +169,7 @@ using RackLimits = RackTest;
 
 /// The switch holds no more than the requested fragments; without a limit on requests it holds
 /// more.
-TEST_F(RackLimits, OutstandingFragmentsBoundWhatTheTopOfRackHolds) {
+TEST_F(RackLimits, OutstandingFragmentsBoundTheTopOfRackBuffer) {
     RackConfig config = small(40, 2, 40 * 14'480);
     config.readout_link.rate = gigabits_per_second(100);
     config.arrivals.rate_hz = 2e3;
@@ -331,7 +331,7 @@ TEST_F(RackFragments, HaveAtLeastOneByteEach) {
 
 using RackReports = RackTest;
 
-TEST_F(RackReports, CountWhatHappensAfterTheWarmupAndWhen) {
+TEST_F(RackReports, CountEventsAfterTheWarmupByTime) {
     RackConfig config = small(2, 2, 20'000);
     config.warmup = milliseconds(20) + milliseconds(1) / 2;
     config.bins = 59;  // bins of half a millisecond

@@ -116,7 +116,7 @@ TEST_F(TcpLimits, PeriodicLossGivesNewRenoTheSquareRootOfThreeHalvesOverP) {
     }
 }
 
-TEST_F(TcpLimits, RandomLossGivesNewRenoWhatPftkSays) {
+TEST_F(TcpLimits, RandomLossGivesNewRenoTheRateOfPftk) {
     // Padhye, Firoiu, Towsley and Kurose, 2000, equation 30, with b = 1 and T0 = RTT + 200 ms.
     for (const double p : {1e-4, 3e-4, 1e-3}) {
         const double expected =
@@ -220,7 +220,7 @@ TEST_F(TcpLimits, StaticWindowsLoseNothingIfBufferAndPipeHoldThem) {
     }
 }
 
-TEST_F(TcpLimits, OneBurstFillsTheBufferWithWhatInputOutrunsOutputBy) {
+TEST_F(TcpLimits, OneBurstFillsTheBufferWithInputLessOutput) {
     for (const std::uint32_t flows : {5U, 20U, 48U}) {
         for (const Bytes reply_packets : {3, 10, 25, 64}) {
             RackConfig config = one_event(flows, flows * reply_packets * 1448);

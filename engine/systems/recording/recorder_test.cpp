@@ -164,7 +164,7 @@ TEST_F(RecorderTest, LeavesTheRunAsItIs) {
     EXPECT_EQ(recorded.fingerprint(), run(small_and_lossy()).fingerprint());
 }
 
-TEST_F(RecorderTest, ShowsSackBlocksBeyondWhatIsAcknowledged) {
+TEST_F(RecorderTest, ShowsSackBlocksBeyondTheAcknowledgement) {
     record(small_and_lossy(), {{"access.0.up", file("up")}}, "");
     const auto rows =
         frames(file("up"), "tcp.ack tcp.options.sack_le tcp.options.sack_re",

@@ -146,7 +146,7 @@ TEST(DaqpipeSystem, MoreInParallelApproachesTheLinksPayloadRate) {
     }
 }
 
-TEST(DaqpipeSystem, WhatStaysOnANodeTakesNoMessages) {
+TEST(DaqpipeSystem, FragmentsWithinANodeTakeNoMessages) {
     DaqpipeSystemConfig config = folded(star(1));
     config.message_cost = base::nanoseconds(100);
     config.local_rate = base::gigabits_per_second(100);
@@ -311,7 +311,7 @@ std::string refusal(const DaqpipeSystemConfig& config) {
     return made ? "none" : made.error().message;
 }
 
-TEST(DaqpipeSystem, RefusesWhatIsNoSystemInASentence) {
+TEST(DaqpipeSystem, RefusesInvalidSystemsInASentence) {
     EXPECT_EQ(refusal(unfolded(3, 0)),
               "3 readout units, 0 builder units and 3 sizes of fragments; expected one of each at "
               "least, and a size for each readout unit");

@@ -159,7 +159,7 @@ TEST(RequestedRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
 
 /// Sources deliver an event every 100 us, which the network can carry even without one of the
 /// units.
-TEST(DaqpipeRegrouping, TheOthersBuildWhatTheSourcesDeliver) {
+TEST(DaqpipeRegrouping, TheOthersBuildTheEventsOfTheSources) {
     for (const std::uint32_t killed : {0U, 2U}) {  // the event manager is on host 0
         DaqpipeSystemConfig config = controlled_daqpipe();
         config.event_interval = kInterval;
@@ -208,7 +208,7 @@ TEST(DaqpipeRegrouping, ANodeThatIsLeftAloneDoesNotBuild) {
 /// The node of the event manager and only builder unit stands still, so that the readout units wait
 /// for its requests until they give up. They report how far they wrote all the same: events built
 /// before are not built again.
-TEST(DaqpipeRegrouping, UnitsThatDoNotDrainTellHowFarTheyWrote) {
+TEST(DaqpipeRegrouping, UnitsThatDoNotDrainReportTheirProgress) {
     DaqpipeSystemConfig config = controlled_daqpipe(3, 1);
     config.builders.resize(1);
     config.event_interval = microseconds(50);

@@ -88,7 +88,7 @@ double product_form(std::uint32_t nodes, double delay_us) {
 
 // ---- known answers by hand ----------------------------------------------------------------------
 
-TEST(NodeRing, WithoutDelaysNobodyMeetsAnybody) {
+TEST(NodeRing, WithoutDelaysNodesNeverMeet) {
     for (const std::uint32_t writers : {kAll, kOne, 2U}) {
         NodeRingConfig config = ring(7, 0);
         config.writers = writers;
@@ -189,7 +189,7 @@ TEST(NodeRing, WithEqualSharesNeitherTheDistributionOfDelaysNorThatOfTransfersMa
 
 // ---- laws ---------------------------------------------------------------------------------------
 
-TEST(NodeRing, WhatBuildersReceiveIsWhatNodesHaveSent) {
+TEST(NodeRing, BuildersReceiveAllThatNodesSend) {
     for (const std::uint32_t writers : {kAll, kOne, 2U, 5U}) {
         NodeRingConfig config = in_groups(with_spread(ring(31, 80), 0.1));
         config.writers = writers;
@@ -217,7 +217,7 @@ TEST(NodeRing, IsTheSameWithTheSameSeedAndWithAsManyWritersAsNodes) {
     EXPECT_NE(play(config).shares, report.shares);
 }
 
-TEST(NodeRing, WhatCannotBePlayedIsRefused) {
+TEST(NodeRing, ImpossibleRingsAreRefused) {
     const auto refusal = [](const NodeRingConfig& config) {
         return base::message_of(play_node_ring(config));
     };

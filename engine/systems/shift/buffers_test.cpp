@@ -35,7 +35,7 @@ TEST(Buffers, ASourceWaitsWhereItsAcknowledgeIsSlow) {
     EXPECT_LT(built[1], built[0]);
 }
 
-TEST(Buffers, ABuilderThatCannotCopeDiscardsAndHoldsNobodyUp) {
+TEST(Buffers, AnOverloadedBuilderDiscardsAndDelaysNoOther) {
     // Room for two MEPs of 4 MFPs: the current one and the next one.
     ShiftSystemConfig config = system_on(star_200(4));
     config.output_buffer = 9 * kMfp;

@@ -53,7 +53,7 @@ TEST(Regrouping, TheOthersGoOnWithoutAKilledUnit) {
 }
 
 /// Draining takes as long as the granted MFPs: two rounds, and some messages.
-TEST(Regrouping, TakesAsLongAsWhatWasGranted) {
+TEST(Regrouping, TakesAsLongAsTheGrantedMfps) {
     ShiftSystemConfig config = controlled();
     config.node_changes = {kill(1, base::milliseconds(1))};
     const auto system = play(config, base::milliseconds(2));

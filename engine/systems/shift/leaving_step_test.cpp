@@ -25,7 +25,7 @@ ShiftSystemConfig late(ShiftSystemConfig config) {
 
 class LeavingStep : public ::testing::TestWithParam<ShiftBarrier> {};
 
-TEST_P(LeavingStep, NobodyBeginsARoundBeforeAllAreThroughWithTheLastOne) {
+TEST_P(LeavingStep, NoNodeBeginsARoundBeforeAllHaveFinishedTheLastOne) {
     for (const std::uint32_t slack : {0U, 2U}) {
         ShiftSystemConfig config = late(behind(GetParam()));
         config.leaves_step = true;

@@ -109,7 +109,7 @@ double share_of(const ShiftSystemConfig& config, Time until) {
 /// each step, a unit that need not wait for others takes an additional round trip of messages and
 /// the latencies of its write; a unit that waits does not. The share lies between those of the ring
 /// with and without these times.
-TEST(BuilderPace, OnAStarReachesWhatNodesOnARingReach) {
+TEST(BuilderPace, OnAStarReachesTheShareOfNodesOnARing) {
     constexpr std::uint32_t kUnits = 12;
     constexpr base::Bytes kBytes = 2 << 20;
     constexpr double kPayload = 4096.0 / (4096 + 26);
@@ -187,7 +187,7 @@ struct Apart {
 
 class GroupBarrier : public ::testing::TestWithParam<ShiftBarrier> {};
 
-TEST_P(GroupBarrier, KeepsItsOwnUnitsInStepAndWaitsForNobodyElse) {
+TEST_P(GroupBarrier, KeepsItsUnitsInStepAndWaitsForNoOthers) {
     const auto system = play(in_groups(GetParam(), base::microseconds(3)), base::milliseconds(3));
     const Apart most(*system);
     EXPECT_LE(most.within, 1U);
@@ -218,7 +218,7 @@ TEST_P(GroupBarrier, LetsItsUnitsGetAheadByItsSlack) {
 }
 
 /// Slack absorbs short delays: the units that wait for a late one are ahead.
-TEST(BarrierSlack, TakesUpWhatUnitsAreLateBy) {
+TEST(BarrierSlack, AbsorbsTheDelaysOfUnits) {
     const auto written = [](ShiftBarrier barrier, std::uint32_t slack) {
         ShiftSystemConfig config = late(9);
         config.barrier = barrier;

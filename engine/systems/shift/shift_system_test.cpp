@@ -247,7 +247,7 @@ TEST(Folded, TheUnitsOfAHostCanHaveDifferentSlots) {
     EXPECT_EQ(report.meps_built, 8U);
 }
 
-TEST(ShiftSystem, WhatCannotBeIsRefused) {
+TEST(ShiftSystem, ImpossibleConfigurationsAreRefused) {
     const auto refusal = [](ShiftSystemConfig config, auto spoil) {
         spoil(config);
         return base::message_of(ShiftSystem::make(config));
@@ -279,7 +279,7 @@ TEST(ShiftSystem, WhatCannotBeIsRefused) {
 
 /// Each MFP, also one for the same node, is sent by a core at 50 Gb/s and received by one at 100
 /// Gb/s.
-TEST(Processors, ThatAreTheLimitBuildWhatTheirCoresMove) {
+TEST(Processors, ThatAreTheLimitBuildAtTheRateOfTheirCores) {
     constexpr std::uint32_t units = 4;
     ShiftSystemConfig config = system_on(star_200(units));
     config.barrier = ShiftBarrier::none;

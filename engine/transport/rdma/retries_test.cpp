@@ -78,7 +78,7 @@ FabricConfig impatient_star(std::uint32_t hosts) {
 }
 constexpr base::Bytes kStream = 100 * 4096;
 
-TEST(Retries, APacketThatNobodyMissesIsSentAgainAtTheTimeout) {
+TEST(Retries, ALostLastPacketIsSentAgainAtTheTimeout) {
     const FabricConfig fabric = impatient_star(3);
     HostConfig config = retrying();
     config.retry_timeout = base::microseconds(50);
@@ -96,7 +96,7 @@ TEST(Retries, APacketThatNobodyMissesIsSentAgainAtTheTimeout) {
     EXPECT_EQ(writes.play.network->discarded(), 1U);
 }
 
-TEST(Retries, AMissingPacketIsAskedForAtOnce) {
+TEST(Retries, AMissingPacketIsRequestedAtOnce) {
     const FabricConfig fabric = impatient_star(3);
     Writes writes(fabric, retrying());
     const Time packet = kByteAt100Gbps * kFull;

@@ -63,7 +63,7 @@ TEST(TcpReceiver, AcknowledgesALoneSegmentAfter40MillisecondsFromItsArrival) {
     EXPECT_EQ(receiver.tcp.ack_due(), Time::never());
 }
 
-TEST(TcpReceiver, AcknowledgesWhatIsOutOfOrderAtOnce) {
+TEST(TcpReceiver, AcknowledgesOutOfOrderSegmentsAtOnce) {
     Receiver receiver;
     EXPECT_EQ(receiver.take(1000), Reaction::acknowledge);
     EXPECT_EQ(receiver.tcp.next(), 0U);
@@ -106,7 +106,7 @@ TEST(TcpReceiver, ReportsDuplicatesAndTakesTheNewPartOfASegmentThatOverlaps) {  
     EXPECT_FALSE(receiver.duplicate);
 }
 
-TEST(TcpReceiver, RefusesWhatLiesBeyondItsWindow) {
+TEST(TcpReceiver, RefusesSegmentsBeyondItsWindow) {
     Receiver receiver;
     receiver.config.receive_window = 10 * kMss;
     EXPECT_EQ(receiver.take(9001), Reaction::acknowledge);

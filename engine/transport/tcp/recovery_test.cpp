@@ -71,7 +71,7 @@ TEST(TcpRecovery, RackWaitsAQuarterOfTheRttForReordering) {
     EXPECT_EQ(more.sender.timer(), microseconds(12'500));
 }
 
-TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetWhatElseIsSuspected) {
+TEST(TcpRecovery, ARetransmissionDoesNotMakeRackForgetOtherSuspects) {
     // Three segments leave 1 ms apart; 0 and 1 are lost, 2 arrives, and no segment after it.
     SacksByHand bench(lossy_config(true, true), 1);
     for (const int at : {1, 2}) {
@@ -116,7 +116,7 @@ TEST(TcpRecovery, ALossAfterTheRecoveryPointIsALossOfItsOwn) {
     EXPECT_EQ(pipe.sender().counters().timeouts(), 0U);
 }
 
-TEST(TcpRecovery, FurtherLossSlowsRecoveryAndWhatIsLeftOfItIsALossOfItsOwn) {
+TEST(TcpRecovery, FurtherLossSlowsRecoveryAndItsRestIsANewLoss) {
     SacksByHand bench(lossy_config(true, false), 22);  // 0 … 19 have left
     // 0 … 16 are lost. No segment is in flight, the threshold is 10; three arrived, so three leave.
     bench.sack(0, 17, 20);
@@ -163,7 +163,7 @@ TEST(TcpRecovery, SegmentationOffloadHoldsNothingBackInRecovery) {
     EXPECT_EQ(bench.sent_new().size(), 21U);
 }
 
-TEST(TcpRecovery, TheWindowFallsInProportionToWhatArrives) {  // RFC 9937
+TEST(TcpRecovery, TheWindowFallsInProportionToArrivals) {  // RFC 9937
     for (const bool rack : {false, true}) {
         SacksByHand bench(lossy_config(rack, false), 100);  // 20 in flight, 80 to send
         bench.sack(0, 1, 2);  // before a loss is known each SACK lets one new segment go

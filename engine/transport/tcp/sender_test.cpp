@@ -10,7 +10,7 @@ namespace {
 
 using base::milliseconds;
 
-TEST(TcpSender, CutsWhatIsWrittenIntoSegmentsUpToTheInitialWindow) {
+TEST(TcpSender, CutsWritesIntoSegmentsUpToTheInitialWindow) {
     TcpByHand bench(plain_config());
     bench.write(2500);
     ASSERT_EQ(bench.sent.size(), 3U);
@@ -112,7 +112,7 @@ TEST(TcpSender, StartsAnewWithTheInitialWindowAfterIdleness) {
 
 // A peer may send any acknowledgement.
 
-TEST(TcpSender, IgnoresAcknowledgementsOfWhatItNeverSent) {
+TEST(TcpSender, IgnoresAcknowledgementsOfUnsentBytes) {
     TcpByHand bench(plain_config());
     bench.write(3 * kMss);
     for (const std::uint64_t next :
@@ -124,7 +124,7 @@ TEST(TcpSender, IgnoresAcknowledgementsOfWhatItNeverSent) {
     }
 }
 
-TEST(TcpSender, IgnoresSackBlocksOutsideOfWhatIsInFlight) {
+TEST(TcpSender, IgnoresSackBlocksOutsideOfTheBytesInFlight) {
     TcpByHand bench(plain_config());
     bench.write(6 * kMss);
     bench.now = milliseconds(10);

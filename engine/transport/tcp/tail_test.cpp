@@ -78,7 +78,7 @@ TEST(TcpTail, ATimeoutInRecoveryReducesNoFurther) {
     EXPECT_EQ(bench.sent_again(), (Numbers{0, 0}));
 }
 
-TEST(TcpTail, WhatLeftShortlyBeforeATimeoutIsNotCountedLost) {  // RFC 8985, 6.3
+TEST(TcpTail, SegmentsSentShortlyBeforeATimeoutAreNotCountedLost) {  // RFC 8985, 6.3
     for (const bool rack : {false, true}) {
         SacksByHand bench(lossy_config(rack, false), 3);
         bench.ack(1);  // RTT 10 ms; 1 and 2 are outstanding, RTO at 220 ms
@@ -108,7 +108,7 @@ TEST(TcpTail, AMistakenTimeoutIsTakenBack) {
     EXPECT_NEAR(pipe.sender().smoothed_rtt().seconds(), 0.1922, 0.0001);
 }
 
-TEST(TcpTail, APeerThatThrowsAwayWhatItSackedIsServedAgain) {  // RFC 2018, 8
+TEST(TcpTail, APeerThatDiscardsSackedSegmentsIsServedAgain) {  // RFC 2018, 8
     SacksByHand bench(lossy_config(true, false), 4);
     bench.sack(0, 2, 4);
     bench.now = milliseconds(20);

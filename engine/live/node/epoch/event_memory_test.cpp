@@ -35,7 +35,7 @@ TEST(EventMemory, HasRoomForTheLargestMfpOfTheLargestStream) {
     EXPECT_EQ(memory->header, 128) << "40 + 4 × 16 = 104";
 }
 
-TEST(EventMemory, SaysWhichBufferIsTooSmall) {
+TEST(EventMemory, NamesTheBufferThatIsTooSmall) {
     NodeConfig config = ten_fragments();
     config.output_buffer = 2 * (128 + 2 * 1'088) - 1;
     auto memory = EventMemory::of<protocol::DaqpipeUnit>(config, {2, 2, 4});

@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Protocols, NodesWithLease,
                                                                               : "Daqpipe");
                          });
 
-TEST_P(NodesWithLease, BuildWhatIsLeasedAndNoMore) {
+TEST_P(NodesWithLease, BuildLeasedMepsAndNoMore) {
     lease(40);
     run.begin(members);
     EXPECT_TRUE(until([&] { return run.sum("meps_granted") == 40; }));
@@ -79,7 +79,7 @@ TEST_P(NodesWithLease, BeginNothingOnceItIsOverAndGoOnWithTheNext) {
     finish();
 }
 
-TEST_P(NodesWithLease, CountBeyondWhatWasAnsweredWhenTheyAreShut) {
+TEST_P(NodesWithLease, CountBeyondAnsweredMepsWhenTheyAreShut) {
     lease(40);
     run.begin(members);
     EXPECT_TRUE(until([&] { return run.sum("meps_granted") == 40; }));

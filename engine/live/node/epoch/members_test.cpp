@@ -101,7 +101,7 @@ TEST(Members, ASpareReadsOutAndBuildsInThePlaceOfALostUnit) {
 }
 
 /// The list of moved units comes from the network, so it is validated.
-TEST(Members, WhatCannotHaveMovedIsRefused) {
+TEST(Members, ImpossibleMovesAreRefused) {
     NodeConfig config;
     config.slots = {.readouts = Units{0, no_unit},
                     .builders = Units{1, no_unit},

@@ -37,7 +37,7 @@ TEST_F(MepOutputTest, MepsComeBackWhenTheConsumerIsThroughWithThem) {
     EXPECT_TRUE(output.is_empty());
 }
 
-TEST_F(MepOutputTest, WhatHasNoDescriptorWaitsForOne) {
+TEST_F(MepOutputTest, AMepWithoutDescriptorWaitsForOne) {
     MepOutput output(buffer_);
     for (std::uint64_t turn = 0; turn < 5; ++turn) {
         output.put(turn, turn, static_cast<base::Bytes>(64 * turn), 64);

@@ -166,7 +166,7 @@ TEST_P(RequestedEpochsWithLosses, GoOnWithoutALostReadoutUnitEvenThatOfTheEventM
     }
 }
 
-TEST_P(RequestedEpochsWithLosses, DropWhatIsIncompleteIfTheyAreToldSo) {
+TEST_P(RequestedEpochsWithLosses, DropIncompleteEventsIfConfiguredSo) {
     config_.delivers_incomplete = false;
     NodesUnderTest nodes(config_);
     deliver(nodes, all_, 30);
@@ -215,7 +215,7 @@ TEST(PullEpoch, GoesOnWithoutALostBuilderUnit) {
 
 // ---- sources and consumers that stop ------------------------------------------------------------
 
-TEST(DaqpipeEpoch, ASourceThatStopsKeepsNobodyFromEnding) {
+TEST(DaqpipeEpoch, ASourceThatStopsDoesNotPreventTheEnd) {
     NodeConfig config = daqpipe(2, false);
     config.source = SourceKind::user;  // and no such process attaches
     NodesUnderTest nodes(config);
@@ -226,7 +226,7 @@ TEST(DaqpipeEpoch, ASourceThatStopsKeepsNobodyFromEnding) {
 
 /// Builder units collect as many events as they may, and receive only the fragments of unit 0. In
 /// DAQPIPE the missing fragments count as empty.
-TEST(RequestedEpoch, WhatASourceDoesNotDeliverIsEmptyOrMissingWhenItEnds) {
+TEST(RequestedEpoch, MissingFragmentsOfASourceAreEmptyOrMissingAtTheEnd) {
     for (const NodeConfig& config : {daqpipe(2, true), pull(2, 1)}) {
         const bool is_pull = config.protocol == Protocol::pull;
         SCOPED_TRACE(is_pull ? "pull" : "DAQPIPE");
@@ -268,7 +268,7 @@ TEST(PullEpoch, EventsThatCameBeforeALossWasKnownAreBuiltAfterwards) {
     EXPECT_GE(at.begin()->second + assigned, waiting) << "and those that were assigned before";
 }
 
-TEST(PullEpoch, CountsEventsThatNobodyHasRoomFor) {
+TEST(PullEpoch, CountsEventsWithoutRoomAtABuilder) {
     NodeConfig config = pull(2, 1);
     config.processing = {{.mean = base::seconds(100)}};
     NodesUnderTest nodes(config);
@@ -282,7 +282,7 @@ TEST(PullEpoch, CountsEventsThatNobodyHasRoomFor) {
 
 // ---- arrivals -----------------------------------------------------------------------------------
 
-TEST(PullEpoch, RecordsWhenEventsCameToTheEventManagerWhereThatIsAskedFor) {
+TEST(PullEpoch, RecordsArrivalTimesAtTheEventManagerIfConfigured) {
     NodeConfig config = pull(2, 1);
     config.trace_arrivals = 1'000'000;
     NodesUnderTest nodes(config);
@@ -309,7 +309,7 @@ TEST(PullEpoch, RecordsWhenEventsCameToTheEventManagerWhereThatIsAskedFor) {
 
 // ---- configurations -----------------------------------------------------------------------------
 
-TEST(RequestedNode, SaysWhatDoesNotFitBeforeItBegins) {
+TEST(RequestedNode, NamesContradictionsBeforeItBegins) {
     struct Case {
         NodeConfig config;
         void (*adapt)(NodeConfig&);

@@ -78,7 +78,7 @@ TEST_F(StreamIntakeTest, TakesNoMoreThanItsWindow) {
     EXPECT_TRUE(intake.has_next());
 }
 
-TEST_F(StreamIntakeTest, WhatTheSourceLeftOutIsAnMfpOfNoBytes) {
+TEST_F(StreamIntakeTest, AnMfpThatTheSourceLeftOutHasNoBytes) {
     StreamIntake intake(buffer_, 0, 8, counters_);
     put(0, {1});
     put(3, {2});
@@ -92,7 +92,7 @@ TEST_F(StreamIntakeTest, WhatTheSourceLeftOutIsAnMfpOfNoBytes) {
     EXPECT_EQ(acknowledged(), 2);
 }
 
-TEST_F(StreamIntakeTest, GivesBackAtOnceWhatAnEarlierEpochHasFinishedWith) {
+TEST_F(StreamIntakeTest, FreesFinishedMfpsOfAnEarlierEpochAtOnce) {
     put(5, {1});
     put(6, {1});
     put(7, {9});
@@ -104,7 +104,7 @@ TEST_F(StreamIntakeTest, GivesBackAtOnceWhatAnEarlierEpochHasFinishedWith) {
     EXPECT_EQ(intake.bytes(0)[kMfp - 4], std::byte{9});
 }
 
-TEST_F(StreamIntakeTest, ANewEpochReadsAgainWhatWasNotGivenBack) {
+TEST_F(StreamIntakeTest, ANewEpochReadsMfpsAgainThatWereNotFreed) {
     put(0, {1});
     put(1, {2});
     {
@@ -118,7 +118,7 @@ TEST_F(StreamIntakeTest, ANewEpochReadsAgainWhatWasNotGivenBack) {
     EXPECT_FALSE(intake.has_next());
 }
 
-TEST_F(StreamIntakeTest, WhatIsOfNoUseIsGivenBackThoughNothingComesAfterIt) {
+TEST_F(StreamIntakeTest, UselessPiecesAreFreedWithoutASuccessor) {
     StreamIntake intake(buffer_, 0, 8, counters_);
     put(0, {1});
     take(intake);
@@ -130,7 +130,7 @@ TEST_F(StreamIntakeTest, WhatIsOfNoUseIsGivenBackThoughNothingComesAfterIt) {
     EXPECT_EQ(acknowledged(), 3);
 }
 
-TEST_F(StreamIntakeTest, WhatIsNoMfpIsCountedAndLeftOut) {
+TEST_F(StreamIntakeTest, InvalidMfpsAreCountedAndLeftOut) {
     StreamIntake intake(buffer_, 0, 8, counters_);
     put(0, {1});
     put_bytes(1, {0xce, 0x40, 1, 0, 99, 0, 0, 0});  // too short

@@ -137,7 +137,7 @@ void expect_alone(Body body) {
         testing::ExitedWithCode(0), "");
 }
 
-TEST(LibfabricStranger, GarbageOnAUnitsPortHurtsNobody) {
+TEST(LibfabricStranger, GarbageOnAUnitsPortDoesNoHarm) {
     expect_alone([] {
         TestRun run(over_tcp(), 2);
         const sockaddr_in port = port_of(run[1]);
@@ -162,7 +162,7 @@ TEST(LibfabricStranger, GarbageOnAUnitsPortHurtsNobody) {
     });
 }
 
-TEST(LibfabricStranger, WhoComesAndGoesWithoutAWordKeepsNoUnitAwake) {
+TEST(LibfabricStranger, ASilentVisitorKeepsNoUnitAwake) {
     expect_alone([] {
         TestRun run(over_tcp(), 2);
         connect_to(port_of(run[1]));
@@ -241,7 +241,7 @@ TEST(Libfabric, SetsTheCongestionControlOfItsConnections) {
     EXPECT_TRUE(works(run));
 }
 
-TEST(Libfabric, SaysInOneSentenceWhatIsWrong) {
+TEST(Libfabric, ReportsErrorsInOneSentence) {
     const auto doorbell = Doorbell::create().value();
     TransportConfig config;
     EXPECT_NE(make_libfabric(config, {}).error().message.find("doorbell"), std::string::npos);

@@ -124,7 +124,7 @@ TEST_F(AHostileUnit, ThatHandsOverARingOfAnotherSizeIsNotConnected) {
     expect_refused({small.fd(), doorbell.page_fd(), doorbell.event_fd()});
 }
 
-TEST_F(AHostileUnit, ThatHandsOverWhatIsNoMemoryIsNotConnected) {
+TEST_F(AHostileUnit, ThatHandsOverNoMemoryIsNotConnected) {
     expect_refused({doorbell.event_fd(), doorbell.event_fd(), own_ring.fd()});
 }
 
@@ -143,7 +143,7 @@ TEST_F(AHostileUnit, WhoseMessageIsOfAnUnknownKindIsUnreachableAndCounted) {
     EXPECT_TRUE(unit.messages.empty());
 }
 
-TEST_F(AHostileUnit, ThatReadsWhatWasNeverWrittenIsUnreachableAndCounted) {
+TEST_F(AHostileUnit, ThatReadsBeyondTheWrittenBytesIsUnreachableAndCounted) {
     connect();
     reinterpret_cast<MessageRingHeader*>(own_ring.bytes().data())->read = 1 << 20;
     const std::vector<std::byte> message(Transport::most_message);
@@ -160,7 +160,7 @@ TEST_F(AHostileUnit, WithoutAnArenaCannotBeWrittenTo) {
     EXPECT_EQ(unit.unreachable, Units{1});
 }
 
-TEST(ShmTransport, CountsWhoConnectsAndSaysNothing) {
+TEST(ShmTransport, CountsSilentVisitors) {
     TestUnit a(kShm, 0, 2);
     TestUnit b(kShm, 1, 2);
     const auto silent = Handover::connect(name_in(a.transport().address())).value();

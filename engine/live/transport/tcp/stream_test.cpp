@@ -169,7 +169,7 @@ TEST(TcpStream, AnOwedAcknowledgementGoesOnceForAllWritesThatCame) {
     EXPECT_TRUE(out.empty());
 }
 
-TEST(TcpStream, WhatMakesNoSenseIsRefused) {
+TEST(TcpStream, InvalidRecordsAreRefused) {
     std::vector<std::byte> arena(1'000);
     const std::uint64_t far = std::numeric_limits<std::uint64_t>::max();
     const RecordHeader wrong[] = {

@@ -262,7 +262,7 @@ class FlippingProxy {
 };
 
 /// Each round writes until a flipped header or message ends the connection.
-TEST(TcpTransport, NothingWrongIsUsedOfWhatAProxyHasChanged) {
+TEST(TcpTransport, NoByteThatAProxyHasChangedIsUsed) {
     const TransportUnderTest checked{
         .name = "checked_tcp", .make = over({.checksums = true}), .disturb = disturb};
     constexpr std::size_t kBytes = 1'024;

@@ -48,7 +48,7 @@ TEST(Ledger, UnitsThatBuiltTheirShareLeaveNothing) {
 }
 
 /// Unit 1 granted 2 of its 5 MEPs and built 1. In the next epoch another 2 MEPs are in flight.
-TEST(Ledger, TheBalanceOfEndedEpochsLeavesOutWhatIsInFlight) {
+TEST(Ledger, TheBalanceOfEndedEpochsLeavesOutMepsInFlight) {
     Books books;
     Ledger ledger(true);
     ledger.begin(0, units_at({0, 1}), books.totals());
@@ -71,7 +71,7 @@ TEST(Ledger, GrantedAndNotBuiltIsUnfinishedAndNeverGrantedIsSkipped) {
     EXPECT_EQ(ledger.balance(12, books.totals()), Balance({.unfinished = 1, .skipped = 2}));
 }
 
-TEST(Ledger, WhatOneUnitBuiltTwiceIsNotMadeUpByWhatAnotherHasNotBuilt) {
+TEST(Ledger, MepsBuiltTwiceDoNotMakeUpForUnbuiltOnes) {
     Books books;
     Ledger ledger(true);
     ledger.begin(0, units_at({0, 1}), books.totals());
@@ -92,7 +92,7 @@ TEST(Ledger, WhereNoTurnsAreTakenOnlyAllUnitsTogetherHaveAShare) {
 }
 
 /// Unit 1 is lost after an epoch of MEPs 0 to 9 with units 0 and 1; epochs without it follow.
-TEST(Ledger, WhatALostUnitTellsLateBelongsToTheEpochInWhichItWas) {
+TEST(Ledger, LateCountsOfALostUnitBelongToItsEpoch) {
     Books books;
     Ledger ledger(true);
     ledger.begin(0, units_at({0, 1}), books.totals());

@@ -9,7 +9,7 @@ namespace daqloom::protocol {
 
 namespace {
 
-TEST(NamedCounters, WhatAUnitDoesNotCountIsNothing) {
+TEST(NamedCounters, AnUnknownCounterIsZero) {
     const NamedCounters counters{{{"meps_built", 3}, {"elapsed_s", 1.5}}};
     EXPECT_EQ(counters.count("meps_built"), 3);
     EXPECT_EQ(counters.count("meps"), 0);
@@ -26,7 +26,7 @@ TEST(NamedCounters, ACountIsAWholeNumberWhateverAUnitReports) {
 }
 
 /// EIO is error 5, ENOSPC error 28.
-TEST(NamedCounters, CausesOfLossAreToldInWords) {
+TEST(NamedCounters, CausesOfLossAreNamedInWords) {
     NamedCounters counters{{{"not_written.ENOSPC", 2}, {"not_written.EIO", 0}}};
     EXPECT_EQ(counters.causes_of_loss(), "No space left on device");
     counters.by_name["not_written.EIO"] = 1;
