@@ -83,7 +83,8 @@ class Network {
     void begin_counting(base::Time now, base::Time end, std::size_t bins);
     /// Counts since counting began; empty before.
     [[nodiscard]] Report report(base::Time now);
-    /// Frames delivered by all links, over the whole run. `ack_hops`: those without payload.
+    /// Frames delivered in the whole run; a frame counts once for each link. `ack_hops` counts only
+    /// frames without payload.
     [[nodiscard]] std::uint64_t packet_hops() const;
     /// Memory of frames (B).
     [[nodiscard]] std::size_t memory() const;

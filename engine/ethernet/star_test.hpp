@@ -77,7 +77,7 @@ class Driver {
         events.push({change.at, kChange, static_cast<std::uint32_t>(changes_.size() - 1)});
     }
 
-    /// A frame of random size and class to a host; a fifth of the frames have a SACK slot.
+    /// A frame of random size and traffic class to a host; a fifth of the frames have SACK blocks.
     [[nodiscard]] Sent draw_frame(base::RandomStream& random, std::uint64_t to_host) {
         return {.to_host = to_host,
                 .bytes = static_cast<Bytes>(71 + random.uniform_int(1448)),

@@ -77,7 +77,7 @@ class FragmentShares {
     }
 
   private:
-    /// Bytes that the readout units before `readout` hold together.
+    /// Sum of the bytes held by the readout units with numbers below `readout`.
     [[nodiscard]] base::Bytes before(ReadoutIndex readout, base::Bytes event_size) const {
         return static_cast<base::Bytes>(cumulative_[readout] * static_cast<double>(event_size));
     }

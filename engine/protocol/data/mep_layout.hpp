@@ -24,7 +24,8 @@ constexpr base::Bytes aligned(base::Bytes bytes, base::Bytes alignment) {
 }
 
 /// Lays the MFPs out in the order of their streams: `offsets[i]` is the sum of the aligned sizes of
-/// the header and of all streams before i. Returns the size of the MEP with the last padding.
+/// the header and of all streams with an index below i. Returns the size of the MEP with the last
+/// padding.
 /// Precondition: as many offsets as sizes, at most 2^30; sizes from 0 to `largest_mfp_size`.
 constexpr base::Bytes lay_out(MepLayout layout, std::span<const base::Bytes> sizes,
                               std::span<base::Bytes> offsets) {

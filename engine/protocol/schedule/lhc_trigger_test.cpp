@@ -84,14 +84,15 @@ TEST(LhcTrigger, SimpleDeadTimeVetoesThatManyCrossings) {
 }
 
 TEST(LhcTrigger, ALeakyBucketVetoesWhileItHasNoRoomForATrigger) {
-    // Two triggers fill it; one leaks in 5 crossings. Levels: 1 after crossing 0, 0.8 + 1 after 1.
-    // It has space when 1.8 has fallen to 1, 4 crossings later, and is then full after each
-    // trigger.
+    // Two triggers fill the bucket; one leaks in 5 crossings. Levels: 1 after crossing 0, 0.8 + 1
+    // after crossing 1. The bucket has space for a trigger when 1.8 has fallen to 1, 4 crossings
+    // later, and is then full after each trigger.
     EXPECT_EQ(accepted(LhcTrigger({}, 0, {{.triggers = 2, .window_bx = 10}}), 6),
               (Crossings{0, 1, 5, 10, 15, 20}));
-    // 3 triggers per 10: in tenths of a trigger, 30 is full and 3 leak per crossing, and a trigger
-    // needs a level of at most 20. Levels after triggers: 10 at crossing 0, 17 at 1, 24 at 2, 28 at
-    // 4 (from 18), 29 at 7 (from 19), 30 at 10 (from 20), 28 at 14 (from 18).
+    // A leaky bucket of 3 triggers per 10 crossings, in tenths of a trigger: 30 fill it, 3 leak per
+    // crossing, and it accepts a trigger at a level of at most 20. Its level after a trigger: 10 at
+    // crossing 0, 17 at 1, 24 at 2, 28 at 4 (from 18), 29 at 7 (from 19), 30 at 10 (from 20), 28 at
+    // 14 (from 18).
     EXPECT_EQ(accepted(LhcTrigger({}, 0, {{.triggers = 3, .window_bx = 10}}), 7),
               (Crossings{0, 1, 2, 4, 7, 10, 14}));
 }

@@ -2,7 +2,7 @@
 // a network. Requests, reports and fragments are messages between nodes.
 //
 // An event of the epoch has a record from its assignment until it is built. A unit may not be
-// called from within its own outputs: inputs that follow from an output are queued until the call
+// called from within its own outputs: inputs that an output causes are queued until the call
 // returns.
 #pragma once
 
@@ -100,8 +100,8 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         std::uint64_t next_slot = 0;  ///< DAQPIPE
         std::uint64_t offered = 0;    ///< DAQPIPE: next event, by its number in the run
     };
-    /// A queued input that follows from a unit's output without delay: a message without values,
-    /// or the end of an event's consumption.
+    /// An input that a unit's output causes at the same time, queued until the unit returns: a
+    /// message that bypasses the network, or the end of an event's consumption.
     struct Following {
         bool is_message = true;
         std::uint32_t from = 0;  ///< node

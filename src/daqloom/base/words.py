@@ -13,7 +13,7 @@ TIMES_S = {"d": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number and noun: `1 cable`, `2,000 cables`, `3 switches`; `many`: other plurals."""
+    """Return number and noun: `1 cable`, `2,000 cables`, `3 switches`. `many`: irregular plural."""
     many = many or f"{one}{'es' if one.endswith('ch') else 's'}"
     return f"{number:,} {one if number == 1 else many}"
 

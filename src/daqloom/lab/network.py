@@ -34,9 +34,9 @@ class Queue:
     switch: int = -1
     """Index of the switch; -1: the queue is at a host."""
     buffer_bytes: int = 0
-    """Limit in bytes, for frames with headers and check sequence; 0: no limit."""
+    """Capacity of the queue (B), counting headers and check sequences; 0: no limit."""
     packets: int = 0
-    """Limit in packets; 0: no limit."""
+    """Capacity of the queue in packets; 0: no limit."""
     bucket_frames: float = 2
     """Least size of the token bucket that acts as a wire, in full frames."""
     bucket_bytes: int = 0

@@ -116,7 +116,7 @@ def keep_dpdk_apart() -> None:
 
 
 def eal_options(switch: SwitchFile) -> Iterator[str]:
-    """Yield the arguments of DPDK's environment (EAL), which then writes no files."""
+    """Yield arguments for DPDK's environment layer (EAL), among them options that prevent files."""
     runs = switch.runs
     yield from ("--no-telemetry", "--log-level=error")
     yield from ("--in-memory",) if runs.huge_pages else ("--no-huge", "--no-shconf")

@@ -24,12 +24,12 @@ from daqloom.topology.schedule.slots import DUMMY
 TOLERANCE = 0.05
 """Largest relative error up to which the closed form of a phase counts as valid."""
 WAITING = {"centralised": 1.7, "tournament": 0.9, "dissemination": 1.5}
-"""Queueing of messages at processors in a phase, by kind of barrier: mean number of earlier
-messages per round of a tree over N nodes (log2 N rounds), from simulations of 2 to 40 nodes.
-Without barriers, size and grant messages of one multi-event packet count. Those of further packets
-are added."""
+"""Mean number of messages whose processing at busy processors delays a phase, divided by log2 N for
+N nodes, by kind of barrier; from simulations of 2 to 40 nodes. `unmodelled_s` also counts the size
+and grant messages of multi-event packets (MEPs): those of all MEPs without a barrier, and
+those of all but the first MEP with a barrier."""
 CROWDED = 0.4
-"""Relative increase of `WAITING` if no polling delay spreads messages; also from simulations."""
+"""Relative increase of message delays if no polling delay spreads messages; from simulations."""
 SAMPLED = 8
 """Number of phases, spread over the round, for which the effect of random delays is computed."""
 

@@ -22,7 +22,7 @@ class Metric(NamedTuple):
     unit: str
     """"1" for shares, which are shown in per cent."""
     label: str
-    """Its name in tables and figures."""
+    """Name of the metric in tables and figures."""
     given: Mapping[str, Parts]
     """For each method, the parts of systems for which the method provides the metric."""
     meaning: str
@@ -41,7 +41,7 @@ class Metric(NamedTuple):
         )
 
     def label_of(self, path: str) -> str:
-        """Return the label of the metric `path`, in which a name may replace the `*`."""
+        """Return the label of a metric's path, with the name that replaces the `*` appended."""
         root = self.name.removesuffix("*")
         if root == self.name:
             return self.label

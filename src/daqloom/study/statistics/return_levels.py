@@ -36,7 +36,7 @@ LEAST_BLOCKS = 20
 """Minimum number of maxima for a fit of three parameters."""
 
 LEAST_REGULAR = -0.5
-"""Shape below which usual standard errors do not exist (Smith 1985; Coles 2001, section 3.3.2)."""
+"""GEV shape xi below which usual standard errors do not exist (Smith 1985; Coles 2001, 3.3.2)."""
 
 TIED = 0.2
 """Share of equal maxima above which they are attributed to a limit of the system."""

@@ -2,7 +2,7 @@
 
 The slots form one frame for each of the L leaves; a frame has one slot for each of the h hosts of a
 leaf. The readout units of a frame are those of one leaf. The builder units of a frame are ⌊h / L⌋
-turns; a turn is one builder unit from each leaf. The remaining slots, the extras, go to one leaf in
+turns; a turn is one builder unit from each leaf. The leftover slots, the extras, go to one leaf in
 each frame, in rotation.
 
 In each phase, a frame of readout units sends to every position of a frame once. A leaf thus has one
@@ -20,13 +20,13 @@ from daqloom.topology.schedule.slots import DUMMY, Slots
 
 @dataclass(frozen=True)
 class Frames:
-    """Frames for a set of leaves; leaves, and the hosts of each, are numbered from 0."""
+    """Frames of slots for a set of leaves; leaves, and hosts of a leaf, are numbered from 0."""
 
     hosts: list[list[int]]
-    """By leaf."""
+    """Hosts of each leaf."""
     turns: int
     length: int
-    """Slots of a frame: at least the hosts of a leaf, and at least the slots of all turns."""
+    """Slots in a frame: at least the hosts of a leaf, and at least the slots of all turns."""
 
     @property
     def count(self) -> int:
@@ -35,7 +35,7 @@ class Frames:
 
     @property
     def extras(self) -> int:
-        """Number of slots of a frame after its turns."""
+        """Number of leftover slots in a frame, after its turns."""
         return self.length - self.turns * self.count
 
     def host(self, leaf: int, number: int) -> int:
@@ -44,11 +44,11 @@ class Frames:
         return hosts[number] if number < len(hosts) else DUMMY
 
     def of_turn(self, turn: int, leaf: int) -> list[int]:
-        """Return the hosts of a leaf in this turn, one for each frame."""
+        """Return the hosts of a leaf in this turn, one for each frame (a group of slots)."""
         return [self.host(leaf, self.turns * frame + turn) for frame in range(self.count)]
 
     def of_extra(self, extra: int) -> list[tuple[int, int]]:
-        """Return the leaf and host of an extra slot, for each frame."""
+        """Return the leaf and host in one leftover slot, for each frame (a group of slots)."""
         leaves = [(frame + extra + 1) % self.count for frame in range(self.count)]
         return [(leaf, self.host(leaf, self.turns * self.count + extra)) for leaf in leaves]
 
