@@ -50,7 +50,7 @@ def in_own_network() -> None:
     os.execvp("unshare", ["unshare", "-n", "sh", "-c", own, "sh", *sys.argv])
 
 
-def injected(given: argparse.Namespace, fault_timeout_s: float) -> dict[str, object]:
+def injection(given: argparse.Namespace, fault_timeout_s: float) -> dict[str, object]:
     """Faults of one unit after another, so that each has time to come back before its next one."""
     chance = random.Random(given.seed)
     kinds = given.kinds or ["kill", "stop"]
@@ -84,7 +84,7 @@ def soak(given: argparse.Namespace) -> dict[str, Any]:
         "network.hosts_per_leaf": given.units,
     }
     system = daqloom.load("laptop", keys).with_overrides(given.set)
-    system = system.with_overrides(injected(given, system.scenario.measure.fault_timeout))
+    system = system.with_overrides(injection(given, system.scenario.measure.fault_timeout))
     result = system.measure(on_event=lambda event: print(event.text, file=sys.stderr))
     return verdict(given, result.to_dict(series=["faults", "run_events"]))
 
@@ -97,7 +97,7 @@ def verdict(given: argparse.Namespace, result: dict[str, Any]) -> dict[str, Any]
     faults = result["series"].get("faults", {name: [] for name in ("name", "what", "change")})
     rows = list(zip(faults["name"], faults["what"], faults["change"], strict=True))
 
-    def named(change: str, what: str) -> set[str]:
+    def names_of(change: str, what: str) -> set[str]:
         return {name for name, *row in rows if row == [what, change]}
 
     entries = result["series"]["run_events"]["text"]
@@ -114,7 +114,7 @@ def verdict(given: argparse.Namespace, result: dict[str, Any]) -> dict[str, Any]
     if begun + hit_lost != given.faults:
         problems.append(f"{begun} of {given.faults} faults were done")
     # A link that is cut while all regroup anyway is cut from nothing.
-    if unnoticed := sorted(named("begins", "unit") - named("detected", "unit")):
+    if unnoticed := sorted(names_of("begins", "unit") - names_of("detected", "unit")):
         problems.append(f"nobody noticed {', '.join(unnoticed)}")
     if given.faults == 0 and accounts["begun"] != accounts["built"]:
         problems.append(f"not all events were built, though nothing broke: {accounts}")

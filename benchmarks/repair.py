@@ -20,7 +20,7 @@ import numpy as np
 from daqloom.topology.fabric.broken_cables import with_broken
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.fabric.wiring import wire
-from daqloom.topology.failures.repair import Mended, mend, round_time
+from daqloom.topology.failures.repair import Repair, mend, round_time
 from daqloom.topology.routing.max_flow import least_time
 from daqloom.topology.routing.minimal import minimal
 from daqloom.topology.schedule.slots import by_port, slots_of
@@ -40,7 +40,7 @@ def main() -> None:
             "tree", leaves=leaves, spines=10, links=2, hosts_per_leaf=ports, rate_bps=10**11
         )
         for cables in BROKEN:
-            draws = [_drawn(whole, hosts, cables, seed) for seed in DRAWS]
+            draws = [_draw(whole, hosts, cables, seed) for seed in DRAWS]
             found += [{"hosts": hosts, "broken": cables} | draw for draw in draws]
             print(f"{hosts} hosts, {cables} broken:", _summary(draws), file=sys.stderr, flush=True)
     print(json.dumps(found))
@@ -64,7 +64,7 @@ def _summary(draws: list[dict[str, float]]) -> str:
     )
 
 
-def _drawn(whole: Fabric, hosts: int, cables: int, seed: int) -> dict[str, float]:
+def _draw(whole: Fabric, hosts: int, cables: int, seed: int) -> dict[str, float]:
     fabric = with_broken(whole, cables, seed)
     routes = minimal(fabric)
     slots = by_port(fabric, wire(fabric), slots_of(range(hosts)), dummies=True)
@@ -74,10 +74,10 @@ def _drawn(whole: Fabric, hosts: int, cables: int, seed: int) -> dict[str, float
     between = least_time(wire(fabric), np.arange(hosts, dtype=np.int32), np.ones(hosts))
     return {
         "allowed": max(hosts - 1, between),
-        "minhop": round_time(fabric, Mended(routes, slots, slots)),
+        "minhop": round_time(fabric, Repair(routes, slots, slots)),
         "mended": round_time(fabric, mended),
         "order_alone": round_time(fabric, mended._replace(routes=routes)),
-        "tables_alone": round_time(fabric, Mended(mended.routes, slots, slots)),
+        "tables_alone": round_time(fabric, Repair(mended.routes, slots, slots)),
         "took_s": took_s,
     }
 

@@ -57,13 +57,13 @@ class Fluid:
                 "lognormal": lambda: np.exp(random.standard_normal(count) - 0.5),
             }[self.sizes]()
         )
-        here_s = _served(came_s, size * 8 / self.uplink_bps)
+        here_s = _departures_s(came_s, size * 8 / self.uplink_bps)
         output = random.integers(self.outputs, size=count)
         held = np.zeros(count)
         for each in range(self.outputs):
             ours = output == each
             empty_s = np.zeros(count)
-            empty_s[ours] = _served(here_s[ours], size[ours] * 8 / self.output_bps)
+            empty_s[ours] = _departures_s(here_s[ours], size[ours] * 8 / self.output_bps)
             backlog_s = np.maximum(np.maximum.accumulate(empty_s) - here_s, 0.0)
             held += np.minimum(backlog_s * self.output_bps / 8, self.held)
         place = ((here_s - WARM_UP_S) / BIN_S).astype(np.int64)
@@ -74,7 +74,7 @@ class Fluid:
         return found
 
 
-def _served(came_s: np.ndarray, work_s: np.ndarray) -> np.ndarray:
+def _departures_s(came_s: np.ndarray, work_s: np.ndarray) -> np.ndarray:
     """When each of a queue is done, first come, first served (Lindley), without a loop."""
     done_s = np.cumsum(work_s)
     return done_s + np.maximum.accumulate(came_s - done_s + work_s)
@@ -126,7 +126,7 @@ def sample(fluid: Fluid, seed: int) -> dict[str, tuple[float, float, float]]:
     return found
 
 
-def judged(levels: np.ndarray, true: float) -> dict[str, float]:
+def judge(levels: np.ndarray, true: float) -> dict[str, float]:
     """`levels`, shape (samples, 3), beside the truth."""
     low, value, high = levels[np.isfinite(levels).all(axis=1)].T
     return {
@@ -145,7 +145,7 @@ def trial(name: str, samples: int, hours: float) -> dict:
     found = [sample(fluid, seed) for seed in range(samples)]
     report: dict = {"load": round(fluid.load, 2), "samples": samples, "level_of_an_hour": true}
     for way in found[0]:
-        report[way] = judged(np.array([each[way] for each in found]), true)
+        report[way] = judge(np.array([each[way] for each in found]), true)
     print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     return report
 

@@ -46,12 +46,12 @@ def peaks_mb(folder: Path, study: str) -> dict[str, float]:
     with subprocess.Popen([sys.executable, "-m", "daqloom", *words], stdout=sys.stderr) as process:
         peaks: dict[str, float] = {}
         while process.poll() is None:
-            peaks |= sampled(process.pid)
+            peaks |= sample(process.pid)
             time.sleep(EVERY_S)
     return peaks
 
 
-def sampled(pid: int) -> dict[str, float]:
+def sample(pid: int) -> dict[str, float]:
     """Peaks so far by the kernel's own count: exact, but for what came after the last sample."""
     peaks = {}
     try:

@@ -48,23 +48,23 @@ methods = ["analyse"]
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = {
-            "plan_1e5_cells": planned(Path(folder), GRID.format(count=317)),
-            "plan_1e4_sizes": planned(Path(folder), SIZES),
-            "plan_1e4_sizes_and_buffers": planned(Path(folder), BUFFERS),
-            "run_1e4_analytic_cells": computed(Path(folder), GRID.format(count=100)),
-            "open_1e5_cells": opened(Path(folder), GRID.format(count=317)),
+            "plan_1e5_cells": time_plan(Path(folder), GRID.format(count=317)),
+            "plan_1e4_sizes": time_plan(Path(folder), SIZES),
+            "plan_1e4_sizes_and_buffers": time_plan(Path(folder), BUFFERS),
+            "run_1e4_analytic_cells": time_computation(Path(folder), GRID.format(count=100)),
+            "open_1e5_cells": time_open(Path(folder), GRID.format(count=317)),
         }
     print(json.dumps(report, indent=2))
 
 
-def planned(folder: Path, text: str) -> dict[str, float]:
+def time_plan(folder: Path, text: str) -> dict[str, float]:
     study = study_of(folder, text)
     wall, cpu = time.perf_counter(), time.process_time()
     found = plan(study, None)
     return spent(wall, cpu) | {"cells": found.cells_left}
 
 
-def computed(folder: Path, text: str) -> dict[str, float]:
+def time_computation(folder: Path, text: str) -> dict[str, float]:
     study = study_of(folder, text)
     with Store.open(folder / "store", create=True) as store:
         wall, cpu = time.perf_counter(), time.process_time()
@@ -83,14 +83,14 @@ def computed(folder: Path, text: str) -> dict[str, float]:
     }
 
 
-class Copied(InProcess):
+class ConstantResult(InProcess):
     """Keeps one result under every cell: what is measured is the store and what reads it."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._result: Result | None = None
 
-    def completed(self) -> Iterator[tuple[str, None]]:
+    def outcomes(self) -> Iterator[tuple[str, None]]:
         waiting, self._waiting = self._waiting, []
         for cell in waiting:
             self._result = self._result or cell.compute()
@@ -98,10 +98,10 @@ class Copied(InProcess):
             yield cell.key, None
 
 
-def opened(folder: Path, text: str) -> dict[str, float]:
+def time_open(folder: Path, text: str) -> dict[str, float]:
     study = study_of(folder, text)
     with Store.open(folder / "copies", create=True) as store:
-        cells = run(study, store, Copied(store)).computed
+        cells = run(study, store, ConstantResult(store)).computed
     wall, cpu = time.perf_counter(), time.process_time()
     dataset = open_study(folder / "grid.toml", store=folder / "copies")
     read = spent(wall, cpu)

@@ -117,10 +117,10 @@ def _functions() -> str:
     import daqloom
 
     own = (f"daqloom.{name}" for name in daqloom.__all__ if not name.startswith("_"))
-    return "\n\n".join(f"::: {_defined(name)}" for name in (*own, *CLASSES))
+    return "\n\n".join(f"::: {_full_name(name)}" for name in (*own, *CLASSES))
 
 
-def _defined(name: str) -> str:
+def _full_name(name: str) -> str:
     """Return the full name of a function that the package offers from one of its modules."""
     import daqloom
 

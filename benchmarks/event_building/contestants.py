@@ -33,7 +33,7 @@ class BenchmarkError(Exception):
     """A program that did not do its work."""
 
 
-def printed(command: list[str], env: Mapping[str, str] = os.environ) -> dict[str, float]:
+def json_output(command: list[str], env: Mapping[str, str] = os.environ) -> dict[str, float]:
     """The JSON object in the last line of what it prints."""
     try:
         run = subprocess.run(
@@ -106,7 +106,7 @@ class Programs:
 
     def _run(self, program: str, **options: float) -> dict[str, float]:
         options["seconds"] = self.seconds
-        return printed(
+        return json_output(
             [str(self.folder / program), *(f"--{name}={value}" for name, value in options.items())]
         )
 
@@ -136,7 +136,7 @@ class Mpi:
             "shm": ("btl", "self,vader"),
             "tcp": ("btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"),
         }
-        return printed(
+        return json_output(
             ["mpirun", "--oversubscribe", "--mca", "pml", "ob1", "--mca", *layers[over],
              "--mca", "mpi_yield_when_idle", str(yields), "-np", str(load.units),
              str(self.program), mode, str(load.block), str(READ_AREA), str(WRITE_AREA),
@@ -177,7 +177,7 @@ class EventBuilder:
             "measure.duration": f'"{self.settle_s + self.seconds} s"',
         } | {name.replace("__", "."): value for name, value in sets.items()}
         options = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
-        result = printed([*self.command, "measure", "laptop", "--json", *options])
+        result = json_output([*self.command, "measure", "laptop", "--json", *options])
         found = dict(result["metrics"])  # type: ignore[call-overload]
         bytes_per_s = found["throughput_bps"] / 8
         return found | {

@@ -163,13 +163,13 @@ def run_ns3(program: Path, problem: Json) -> Json:
     for link in ("source", "uplink", "access"):
         for key in ("rate", "delay"):
             arguments[link + key.title()] = links[link][key].replace(" ", "")
-    run = timed([str(program), *(f"--{key}={value}" for key, value in arguments.items())])
+    run = time_command([str(program), *(f"--{key}={value}" for key, value in arguments.items())])
     return run | {"ack_share": run["ack_hops"] / run["packet_hops"]}
 
 
 def run_daqloom(daqloom: str, scenario: Path) -> Json:
     """One run of `daqloom simulate`, in the terms of the ns-3 program's answer."""
-    run = timed([daqloom, "simulate", str(scenario), "--json"])
+    run = time_command([daqloom, "simulate", str(scenario), "--json"])
     metrics, engine = run["metrics"], run["engine"]
     return {
         "packet_hops": engine["packet_hops"],
@@ -191,7 +191,7 @@ def run_daqloom(daqloom: str, scenario: Path) -> Json:
     }
 
 
-def timed(command: Sequence[str]) -> Json:
+def time_command(command: Sequence[str]) -> Json:
     """The JSON object that `command` prints, and the CPU time of its whole process."""
     before = children_cpu_s()
     run: Json = json.loads(output_of(command, limit_s=RUN_LIMIT_S))

@@ -72,9 +72,9 @@ if not TYPE_CHECKING:  # else a type checker accepts any name of this module
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            from daqloom.base.version import installed
+            from daqloom.base.version import installed_version
 
-            return installed()
+            return installed_version()
         return names_of(__name__, _ELSEWHERE)(name)
 
     def __dir__() -> list[str]:

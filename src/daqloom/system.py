@@ -141,7 +141,7 @@ class System:
             [
                 notebook.heading(self.name, self.scenario.title),
                 notebook.table(("key", "value"), _leaves(given)),
-                notebook.folded("all keys", to_toml(self.scenario)),
+                notebook.fold("all keys", to_toml(self.scenario)),
             ]
         )
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daqloom.analyse.answer import first_failing
-from daqloom.analyse.peak import back_to_back, exact, published
+from daqloom.analyse.peak import back_to_back, exact, published_peak
 from daqloom.analyse.triangles import Triangle, in_turn, occupancy
 
 GBPS = 1e9
@@ -88,7 +88,7 @@ def test_no_other_number_of_events_sums_to_more(size_bytes, output_share, load) 
     drained = event.output_bps / 8 / rate_hz
     sums = [n * (event.height_bytes - (n - 1) / 2 * drained) for n in range(1, 200)]
     assert answer.peak_bytes == pytest.approx(max(sums))
-    printed = published(event, rate_hz, answer.peak_bytes)
+    printed = published_peak(event, rate_hz, answer.peak_bytes)
     assert printed.peak_bytes <= answer.peak_bytes * (1 + 1e-12)
     near = printed.peak_bytes >= 0.95 * answer.peak_bytes
     assert near == (first_failing(printed.conditions[1:]) is None)
@@ -103,7 +103,7 @@ def test_atlas_at_12_khz_and_5_mb_by_hand() -> None:
     assert sharp.peak_bytes == pytest.approx(47.5e6)
     assert first_failing(sharp.conditions) is None
 
-    printed = published(atlas(5e6), 12e3, sharp.peak_bytes)
+    printed = published_peak(atlas(5e6), 12e3, sharp.peak_bytes)
     assert printed.events == 21
     assert printed.peak_bytes == pytest.approx(47.03125e6)
     assert first_failing(printed.conditions) is None
@@ -113,9 +113,9 @@ def test_the_printed_formula_is_negative_at_low_load_and_near_the_exact_peak_abo
     # One event of 1 MB a millisecond drains in 0.32 ms: its own height, 1 MB·775/800, is the peak.
     # The printed N is ⌈0.32⌉ + 1 = 2: 2·0.96875 − 1·3.125 = −1.1875 MB.
     assert exact(atlas(1e6), 1e3, builders=32).peak_bytes == pytest.approx(0.96875e6)
-    assert published(atlas(1e6), 1e3, 0.96875e6).peak_bytes == pytest.approx(-1.1875e6)
+    assert published_peak(atlas(1e6), 1e3, 0.96875e6).peak_bytes == pytest.approx(-1.1875e6)
     # 2.5 MB·8·10 kHz/25 Gb/s = 8 exactly.
-    assert published(atlas(2.5e6), 10e3, 1.0).events == 9
+    assert published_peak(atlas(2.5e6), 10e3, 1.0).events == 9
 
 
 def test_the_printed_formula_applies_within_5_percent_of_the_exact_peak() -> None:
@@ -123,12 +123,12 @@ def test_the_printed_formula_applies_within_5_percent_of_the_exact_peak() -> Non
     # The printed N is ⌈5.76⌉ + 1 = 7: 7·1.9375 − 21·0.3472 = 6.271 MB, 2.3 % less.
     sharp = exact(atlas(2e6), 9e3, builders=32)
     assert sharp.peak_bytes == pytest.approx(6.4167e6, rel=1e-4)
-    assert first_failing(published(atlas(2e6), 9e3, sharp.peak_bytes).conditions) is None
+    assert first_failing(published_peak(atlas(2e6), 9e3, sharp.peak_bytes).conditions) is None
     # At 6 kHz: O/f = 520.8 kB; 4 events: 7.75 − 6·0.5208 = 4.625 MB. The printed N is ⌈3.84⌉ + 1 =
     # 5: 9.6875 − 10·0.5208 = 4.479 MB, 3.2 % less. At 4 kHz: 3·1.9375 − 3·0.78125 = 3.469 MB, and
     # with ⌈2.56⌉ + 1 = 4 events 3.0625 MB, 11.7 % less.
-    assert first_failing(published(atlas(2e6), 6e3, 4.625e6).conditions) is None
-    low = first_failing(published(atlas(2e6), 4e3, 3.46875e6).conditions)
+    assert first_failing(published_peak(atlas(2e6), 6e3, 4.625e6).conditions) is None
+    low = first_failing(published_peak(atlas(2e6), 4e3, 3.46875e6).conditions)
     assert low.name == "within 5 % of exact"
     assert "3.062 MB" in low.sentence
 
@@ -174,7 +174,7 @@ def test_the_first_failing_condition_is_named_with_its_numbers() -> None:
     assert first_failing(exact(atlas(5e6), 12e3, builders=20).conditions) is None
 
     # 20 kHz: N − 1 = 32 links of 25 Gb/s take all of the input.
-    failing = first_failing(published(atlas(5e6), 20e3, 77.5e6).conditions)
+    failing = first_failing(published_peak(atlas(5e6), 20e3, 77.5e6).conditions)
     assert failing.name == "I > (N-1)·O"
     assert "32 builder links" in failing.sentence
 

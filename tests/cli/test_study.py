@@ -78,7 +78,7 @@ def await_cells(store: Path, number: int, process: subprocess.Popen[str]) -> Non
 
 def held(store: Path) -> list[str]:
     with Store.open(store, create=False) as opened:
-        assert opened.damaged == []
+        assert opened.damage == []
         return opened.keys()
 
 

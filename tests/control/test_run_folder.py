@@ -50,7 +50,7 @@ def test_a_run_that_fails_before_it_has_units_leaves_nothing(tmpdir_of_all):
 
 @pytest.mark.parametrize("moment", ["mkdtemp", "open"])
 def test_another_start_may_remove_it_before_it_is_locked(tmpdir_of_all, monkeypatch, moment):
-    where = {"mkdtemp": (tempfile, "mkdtemp"), "open": (claims, "_opened")}[moment]
+    where = {"mkdtemp": (tempfile, "mkdtemp"), "open": (claims, "_open")}[moment]
     original, removed = getattr(*where), []
 
     def then_removed(*args, **kwargs):

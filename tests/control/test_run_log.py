@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from daqloom.control.protocol.states import Phase
-from daqloom.control.run_log import logged
+from daqloom.control.run_log import log_entry
 from daqloom.machine.machine import Machine
 
 SENTENCE = "; load 7.0 on 2 cores: raise measure.fault_timeout on busy machines"
@@ -35,6 +35,6 @@ def machine(folder, load: str) -> Machine:
 def test_a_unit_that_was_late_on_a_busy_machine(tmp_path, text, load, more):
     loss = {"phase": Phase.HALTING, "members": 2, "lost": 3, "is_trouble": True}
     event = SimpleNamespace(time_s=1.0, text=text, about=None, **loss)
-    found = logged(event, machine(tmp_path, load))
+    found = log_entry(event, machine(tmp_path, load))
     assert found.text == text + more
     assert (found.time_s, found.lost, found.members) == (1.0, 3, 2)

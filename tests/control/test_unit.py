@@ -40,7 +40,7 @@ def test_an_answer_that_waits_behind_a_heartbeat_does_not_count_twice():
     tally = Tally()
     for report in heard:
         assert isinstance(report, Heartbeat | Answer)
-        assert not tally.begins_anew(report.counted), "what has been read goes back"
-        tally.read(report.counted)
+        assert not tally.begins_anew(report.engine_counters), "what has been read goes back"
+        tally.read(report.engine_counters)
     assert isinstance(heard[-1], Answer)
     assert tally.totals.meps_built == 4

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.data import Mfp, generators, packets
-from daqloom.data.files import Skipped
+from daqloom.data.files import DamagedPart
 from daqloom.data.generator import write_files
 from support.small_packets import small
 
@@ -43,7 +43,7 @@ def test_each_byte_of_any_file_is_read_or_skipped(tmp_path_factory, data):
     assert b"".join(bytes_ for _, bytes_ in sorted(pieces)) == damaged
 
 
-def piece(whole: bytearray, left: Skipped) -> tuple[int, bytes]:
+def piece(whole: bytearray, left: DamagedPart) -> tuple[int, bytes]:
     assert left.nbytes > 0
     return left.offset, bytes(whole[left.offset : left.offset + left.nbytes])
 

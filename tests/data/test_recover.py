@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from daqloom.data import Mfp, check_recording, recover, unfinished
+from daqloom.data import Mfp, check_recording, recover, unfinished_files
 from support.command import invoke
 
 FAILED = 1
@@ -74,7 +74,7 @@ def test_a_file_without_a_whole_packet_is_deleted(part):
 def test_a_file_that_a_unit_still_writes_is_left_alone(part, drop):
     before = part.read_bytes()
     with locked(part):
-        assert [each.in_use for each in unfinished(part.parent)] == [True]
+        assert [each.in_use for each in unfinished_files(part.parent)] == [True]
         done = run(part.parent, *drop)
     assert done.exit_code == FAILED
     assert "a unit still writes it" in done.stdout

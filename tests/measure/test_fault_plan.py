@@ -46,16 +46,16 @@ def test_things_are_drawn_by_the_seed_and_none_twice(seed: int, count: int) -> N
         Faults.model_validate({"seed": seed, "injected": {**others, "some": some}})
         for others in ({}, {"another": {"what": "host"}})
     )
-    drawn = alone.drawn("some", range(9))
+    drawn = alone.draw("some", range(9))
     assert len(set(drawn)) == len(drawn) == count
-    assert drawn == with_another.drawn("some", range(9))
+    assert drawn == with_another.draw("some", range(9))
 
 
 def test_seeds_and_names_draw_different_things() -> None:
     one = {"what": "unit"}
     drawn = [
         tuple(
-            Faults(seed=seed, injected={"a": one, "b": one}).drawn(name, range(4)) for name in "ab"
+            Faults(seed=seed, injected={"a": one, "b": one}).draw(name, range(4)) for name in "ab"
         )
         for seed in range(100)
     ]
@@ -65,7 +65,7 @@ def test_seeds_and_names_draw_different_things() -> None:
 def test_the_drawn_things_are_those_that_break() -> None:
     scenario = laptop(seed=5, some={**KILL, "count": 3})
     units = [unit for each in unit_outages(scenario) for unit in each.units]
-    assert sorted(units) == sorted(scenario.faults.drawn("some", range(4)))
+    assert sorted(units) == sorted(scenario.faults.draw("some", range(4)))
 
 
 def test_units_have_numbers_and_hosts_have_names() -> None:

@@ -14,7 +14,7 @@ from daqloom.machine.launch import Local
 from daqloom.measure.inject import hold_s
 from daqloom.measure.run import measure
 from daqloom.results.errors import MeasureError
-from daqloom.results.metrics import METRICS, described, flatten
+from daqloom.results.metrics import METRICS, find_declaration, flatten
 from daqloom.results.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.schema.parts import Parts
@@ -42,7 +42,7 @@ def test_a_killed_and_a_stopped_unit_are_lost_and_every_event_is_accounted_for()
     assert result.metric("faults_begun") == result.metric("faults_detected") == 2
     assert result.metric("fault_detection_s.stopped") > 0
     assert result.metric("fault_detection_s.killed") > 0
-    names = {metric.name for path in flatten(result.metrics) if (metric := described(path))}
+    names = {metric.name for path in flatten(result.metrics) if (metric := find_declaration(path))}
     faulted = {metric.name for metric in METRICS if metric.given_by("measure") == Parts.FAULTED}
     assert faulted - names <= {"fault_recovery_s.*"}  # there may be no time for it
     cost = result.metrics["fault_events_lost"]
@@ -228,7 +228,7 @@ def test_twenty_faults_in_a_minute_damage_nothing(transport: str) -> None:
 
 def test_a_measurement_assumes_nothing_that_only_a_simulation_uses() -> None:
     given = broken(laptop(duration="1 s"), x={"what": "unit", "which": 2, "at": "20 s"})
-    assert {"faults.routing", "faults.detection", "faults.sweep"} <= given.assumed().keys()
+    assert {"faults.routing", "faults.detection", "faults.sweep"} <= given.assumptions().keys()
     assert not measure(given).assumed
 
 

@@ -27,14 +27,14 @@ from daqloom.measure import plan
 from daqloom.measure.plan import plan_of
 from daqloom.measure.run import Progress, measure
 from daqloom.results.errors import MeasureError
-from daqloom.results.metrics import declared
+from daqloom.results.metrics import declaration
 from daqloom.results.result import StoppedError
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.file.show import to_toml
 from daqloom.scenario.schema.measure import Measure, cores
 from daqloom.scenario.schema.models import Scenario
 from daqloom.system import System
-from daqloom.topology.system.scenarios import override, settled
+from daqloom.topology.system.scenarios import override, settle
 from support.children import children
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.fake_node import FOLDER
@@ -191,7 +191,7 @@ def test_only_bytes_of_fragments_count_as_throughput() -> None:
 
 def test_every_metric_of_the_table_is_declared_as_measured() -> None:
     for row in ROWS:
-        assert declared(row.metric).given_by("measure"), row.metric
+        assert declaration(row.metric).given_by("measure"), row.metric
 
 
 @given(st.lists(st.lists(st.integers(0, 1000), min_size=1), min_size=1))
@@ -216,7 +216,7 @@ def test_a_tally_goes_on_when_counters_begin_anew(lives) -> None:
 
 
 def test_explicit_defaults_do_not_change_a_scenario() -> None:
-    plain = settled(Scenario.model_validate({key: SMALL[key] for key in SMALL if key != "measure"}))
+    plain = settle(Scenario.model_validate({key: SMALL[key] for key in SMALL if key != "measure"}))
     usual = override(plain, {"measure.heartbeat": "200 ms", "measure.port": 4711})
     assert usual.hash() == plain.hash()
     assert override(plain, {"measure.waiting": "blocking"}).hash() != plain.hash()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.data import check_recording, recover, unfinished
+from daqloom.data import check_recording, recover, unfinished_files
 from support.children import children
 from support.measure.transports import TRANSPORTS
 
@@ -376,11 +376,11 @@ def test_unfinished_files_of_a_killed_unit_are_recovered(tmp_path: Path) -> None
     slow = ("--set", "event.rate=20 kHz", "--set", "measure.restart=false")
     with Live("4 s", *recording_to(tmp_path), *slow) as run:
         units = run.building()
-        run.wait_for(lambda: any(each.nbytes > 0 for each in unfinished(tmp_path)))
+        run.wait_for(lambda: any(each.nbytes > 0 for each in unfinished_files(tmp_path)))
         os.kill(units[0], signal.SIGKILL)
         result = run.result()
     assert f"`daqloom data recover {tmp_path}`" in " ".join(result["warnings"])
-    left = unfinished(tmp_path)
+    left = unfinished_files(tmp_path)
     assert {each.in_use for each in left} == {False}
     assert all(each.outcome in ("finished", "dropped") for each in recover(tmp_path))
     found = check_recording(tmp_path, generated=True)

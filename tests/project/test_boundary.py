@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 import daqloom
 from daqloom import _engine
-from daqloom.configuration.settings import fields_of, named
+from daqloom.configuration.settings import enumerator, fields_of
 from daqloom.control import unit_program
 from daqloom.control.protocol import messages
 from daqloom.scenario.schema import building, links, measure, switches, transport, units
@@ -133,15 +133,15 @@ def test_every_word_of_the_scenario_has_a_value(
     crossing = words(model.model_fields[key].annotation) - without
     assert crossing
     for word in crossing:
-        assert named(kind, word).name == word.replace("-", "_")
+        assert enumerator(kind, word).name == word.replace("-", "_")
 
 
 def test_every_architecture_change_and_stage_has_a_value() -> None:
     for word in words(switches.Architecture):
-        assert named(_engine.BufferModel, word).name == word.replace("-", "_")
+        assert enumerator(_engine.BufferModel, word).name == word.replace("-", "_")
     for kind, said in CHANGES.items():
         for word in said.split():
-            assert named(kind, word).name == word
+            assert enumerator(kind, word).name == word
     assert words(messages.StageName) == {stage.name for stage in _engine.ShiftStage}
 
 

@@ -1,10 +1,10 @@
 """Comments begin with their subject; names are nouns and verbs of the subject.
 
-A comment begins with none of `OPENINGS`, a file is not named by a participle, and no name that we
-define has a part of `HEARSAY`: a program records, reports and receives; it does not tell or hear.
-The name of a test also avoids `what` and `who`: it states the behaviour of a subject. No variable
-is called `of`, and no function of Python by a preposition alone. A time of Python has its unit in
-its name.
+A comment begins with none of `OPENINGS`, no participle names a file, nor alone a function or class
+of Python outside of tests, and no name that we define has a part of `HEARSAY`: a program records,
+reports and receives; it does not tell or hear. The name of a test also avoids `what` and `who`: it
+states the behaviour of a subject. No variable is called `of`, and no function of Python by a
+preposition alone. A time of Python has its unit in its name.
 """
 
 import ast
@@ -49,8 +49,10 @@ PREPOSITIONS = {
 TIMES = {"now", "begin", "end", "time", "until", "timeout", "delay", "duration", "interval"}
 PARTICIPLE = re.compile(
     r"(?:.*_)?(?:(?!expected)\w*(?<!e)ed"  # base/expected.hpp is named after std::expected
-    r"|told|held|seen|given|broken|known|made|found|sent|met|beside)"
+    r"|told|held|seen|given|broken|known|made|found|sent|met|meant|drawn|beside)"
 )
+STATES = {"applied", "dropped", "missed", "shared"}
+"""Functions that a participle alone may name: settings of a device, and counters and sizes."""
 
 _CPP = re.compile(
     r"//(?P<comment>[^\n]*)|R\"(?P<end>[^(\n]*)\(.*?\)(?P=end)\"|\"(?:\\.|[^\"\\\n])*\""
@@ -112,6 +114,15 @@ def python_names(text: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
 
 
+def python_participles(text: str) -> Iterator[tuple[int, str]]:
+    """Line and name of the functions and classes that a participle of one word names."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = node.name.strip("_").lower()
+            if len(parts(node.name)) == 1 and PARTICIPLE.fullmatch(name) and name not in STATES:
+                yield node.lineno, node.name
+
+
 def python_times(text: str) -> Iterator[tuple[int, str]]:
     """Line and name of parameters and fields that are times without a unit."""
     for node in ast.walk(ast.parse(text)):
@@ -162,6 +173,11 @@ def violations(path: str, text: str) -> list[str]:
         if parts(name) & HEARSAY or name == "of"
     ]
     if python:
+        found += [
+            f"{path}:{line}: name it by a noun or verb: {name}"
+            for line, name in python_participles(text)
+            if "tests" not in PurePosixPath(path).parts
+        ]
         found += [f"{path}:{line}: add the unit: {name}" for line, name in python_times(text)]
     return found
 
@@ -199,6 +215,9 @@ def test_sources_name_their_subjects():
         ("tests/a/test_b.py", "def test_what_is_lost_is_absent(): ...\n"),
         ("tests/a/test_b.py", "def test_a_unit_says_why(): ...\n"),
         ("engine/a/b_test.cpp", "TEST(Unit, WhatIsLostIsAbsent) {}\n"),
+        ("src/daqloom/a/b.py", "def _counted(a: int) -> None: ...\n"),
+        ("src/daqloom/a/b.py", "class A:\n    def given(self) -> int: ...\n"),
+        ("src/daqloom/a/b.py", "class Checked: ...\n"),
     ],
 )
 def test_checker_reports_fragments_and_hearsay(path, text):
@@ -215,6 +234,7 @@ def test_checker_reports_fragments_and_hearsay(path, text):
         ("engine/a/feed.hpp", "// None-blocking descriptors.\n"),
         ("src/daqloom/a/b.py", '"""Sums of rates."""\n\nimport told\n\na = told.tell()\n'),
         ("tests/a/test_b.py", "def test_lost_units_are_absent():\n    told = 1\n"),
+        ("src/daqloom/a/b.py", "def speed() -> int: ...\ndef given_by() -> int: ...\n"),
     ],
 )
 def test_checker_accepts_subjects(path, text):

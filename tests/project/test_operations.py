@@ -9,7 +9,7 @@ import pytest
 
 from daqloom import _engine
 from daqloom.control.counters import reference as counters
-from daqloom.control.protocol.states import Phase, Refused, ReportRefusal, Standing, State
+from daqloom.control.protocol.states import Phase, Refusal, ReportRefusal, Standing, State
 from daqloom.measure.configure import live_config
 from daqloom.scenario import Scenario
 from daqloom.topology.system.scenarios import load
@@ -55,7 +55,7 @@ def test_the_page_has_the_counters_states_transitions_and_refusals() -> None:
         if line.startswith("| `")
     }
     assert {(each.state, each.step, each.next) for each in _engine.transitions()} <= rows
-    assert [why for why in (*Refused, *ReportRefusal) if f"| `{why}` |" not in page] == []
+    assert [why for why in (*Refusal, *ReportRefusal) if f"| `{why}` |" not in page] == []
 
 
 def test_the_tests_that_the_explanation_names_exist() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from daqloom.scenario.package_files import shipped
+from daqloom.scenario.package_files import package_files
 from support import snapshot
 
 pytest.importorskip("daqloom._engine")
@@ -30,7 +30,7 @@ def same(found: Any, recorded: Any, tolerance: float) -> bool:
     return type(found) is type(recorded) and bool(found == recorded)
 
 
-@pytest.mark.parametrize("name", shipped("scenarios"))
+@pytest.mark.parametrize("name", package_files("scenarios"))
 def test_a_scenario_gives_the_metrics_on_record(name: str) -> None:
     found, recorded = snapshot.of_scenario(name), RECORDED["scenarios"][name]
     assert found.keys() == recorded.keys()
@@ -41,14 +41,14 @@ def test_a_scenario_gives_the_metrics_on_record(name: str) -> None:
     assert not any(changed.values()), changed
 
 
-@pytest.mark.parametrize("name", shipped("studies"))
+@pytest.mark.parametrize("name", package_files("studies"))
 def test_a_study_plans_the_points_on_record(name: str) -> None:
     assert snapshot.of_study(name) == RECORDED["studies"][name]
 
 
 def test_everything_on_record_is_shipped() -> None:
-    assert list(RECORDED["scenarios"]) == list(shipped("scenarios"))
-    assert list(RECORDED["studies"]) == list(shipped("studies"))
+    assert list(RECORDED["scenarios"]) == list(package_files("scenarios"))
+    assert list(RECORDED["studies"]) == list(package_files("studies"))
 
 
 def test_a_change_of_a_metric_is_reported() -> None:

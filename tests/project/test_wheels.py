@@ -1,4 +1,4 @@
-"""Promises of the wheels: old enough symbols of the C and C++ libraries, and no other library."""
+"""Wheels need old enough symbols of the C and C++ libraries, and no other library."""
 
 import re
 import subprocess

@@ -151,7 +151,7 @@ def test_without_drops_hosts_have_no_jitter_and_it_reorders_no_frames() -> None:
     """Metrics, events and fingerprint are those without jitter, on Ethernet and on InfiniBand."""
     for name in ("small-rack", "pull-infiniband"):
         scenario = load(name, ["run.duration=20 ms", "run.warmup=5 ms"])
-        assert "hosts.jitter" not in scenario.assumed()
+        assert "hosts.jitter" not in scenario.assumptions()
         assert scenario.hosts.jitter == 0
         if scenario.network.technology == "ethernet":
             explicit = methods.simulate(override(scenario, LOCKSTEP))
@@ -181,7 +181,7 @@ def test_without_drops_hosts_have_no_jitter_and_it_reorders_no_frames() -> None:
 def test_guesses_about_hosts_at_ports_that_drop_are_assumptions(changes, assumed) -> None:
     scenario = override(star(2, UDP, "1 ms"), changes)
     guesses = {"hosts.jitter", "transport.retry_spread"}
-    found = scenario.assumed()
+    found = scenario.assumptions()
     assert {key: found[key] for key in guesses & found.keys()} == assumed
     if "hosts.jitter" not in changes:
         assert scenario.hosts.jitter == (4 if assumed else 0)

@@ -12,7 +12,7 @@ import pytest
 
 from daqloom.control.calls.admission import Greetings
 from daqloom.control.calls.connection import GREET, STEER
-from daqloom.control.calls.registry import published
+from daqloom.control.calls.registry import publish
 from daqloom.device.adapter import PortBuffer, PortCount
 from daqloom.device.document import build
 from daqloom.scenario.errors import ScenarioError
@@ -162,7 +162,7 @@ def answering(answer: Callable[[bytes], bytes], known: bytes = SECRET) -> Iterat
         address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
         server.start()
         try:
-            with published(address, SECRET, kind=SWITCH):
+            with publish(address, SECRET, kind=SWITCH):
                 yield address
         finally:
             server.stop(None).wait()
@@ -236,13 +236,13 @@ def test_a_failure_is_printable():
 def test_a_switch_that_is_silent_or_disconnects_is_refused_in_time():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        with published(address, SECRET, kind=SWITCH):
+        with publish(address, SECRET, kind=SWITCH):
             text = check_refuses(adapter(address, timeout="0.3 s").__enter__, SECRET.hex())
     assert address in text
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         closed = pool.submit(lambda: server.accept()[0].close())
-        with published(address, SECRET, kind=SWITCH):
+        with publish(address, SECRET, kind=SWITCH):
             check_refuses(adapter(address, timeout="5 s").__enter__, SECRET.hex())
         closed.result()
 

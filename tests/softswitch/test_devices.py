@@ -9,7 +9,7 @@ from support.softswitch.switches import DAQLOOM, switch, two_ports
 pytest.importorskip("daqloom._switch", reason="daqloom was built without DPDK")
 
 from daqloom.results.errors import MeasureError
-from daqloom.softswitch.devices import identities, locked
+from daqloom.softswitch.devices import identities, lock
 
 pytestmark = pytest.mark.process
 
@@ -37,9 +37,9 @@ def test_a_device_is_identified_by_its_resource_in_any_spelling(tmp_path):
 def test_two_ports_do_not_share_an_interface():
     devices = {"a": "net_af_packet0,iface=lo", "b": "net_af_packet1,iface=lo"}
     said = r"ports\.b and ports\.a have the same interface"
-    with pytest.raises(MeasureError, match=said), locked(devices):
+    with pytest.raises(MeasureError, match=said), lock(devices):
         pass
-    with locked({"a": devices["a"]}):
+    with lock({"a": devices["a"]}):
         pass
 
 

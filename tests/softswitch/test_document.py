@@ -4,7 +4,7 @@ import pytest
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.document import SwitchFile
-from daqloom.softswitch.load import altered, build, load
+from daqloom.softswitch.load import alter, build, load
 from daqloom.softswitch.reference import reference
 from daqloom.softswitch.sizes import IN_FLIGHT, buffers_of, memory_of
 from support.repository import ROOT
@@ -27,12 +27,12 @@ def test_a_file_is_read_with_overrides_and_keys_change_and_go(tmp_path):
     assert read.ports["a"].packets == 4096
     assert read.rings["x"].rate == 1_000_000_000
     assert read.rings["x"].to == "10.0.0.0/8"
-    changed = altered(switch(), {"rings.dcm1.rate": "1 Gb/s", "rules.x.to_port": 123})
+    changed = alter(switch(), {"rings.dcm1.rate": "1 Gb/s", "rules.x.to_port": 123})
     assert changed.rings["dcm1"].rate == 1_000_000_000
     assert changed.rules["x"].action == "forward"
-    assert not altered(changed, {"rules.x": None}).rules
+    assert not alter(changed, {"rules.x": None}).rules
     with pytest.raises(ScenarioError, match=r"rules\.y is not given"):
-        altered(changed, {"rules.y": None})
+        alter(changed, {"rules.y": None})
 
 
 @pytest.mark.parametrize(

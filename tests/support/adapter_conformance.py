@@ -10,7 +10,7 @@ from daqloom.device.adapter import AdapterError, Configures, Counts
 def check_configures(adapter, desired):
     """Set, read back and set back, with what is saved gone through JSON as in a file."""
     assert isinstance(adapter, Configures)
-    assert set(desired.given) <= adapter.settable
+    assert set(desired.set_fields) <= adapter.settable
     with adapter:
         before = dict(adapter.applied())
         saved = json.loads(json.dumps(adapter.save()))
@@ -20,7 +20,7 @@ def check_configures(adapter, desired):
         assert adapter.applied() == before, "a plan changes nothing"
         adapter.apply(desired)
         for of_port in adapter.applied().values():
-            for name, value in desired.given.items():
+            for name, value in desired.set_fields.items():
                 found = getattr(of_port, name)
                 assert found == pytest.approx(value, rel=adapter.rounding, abs=0), name
         adapter.apply(desired)  # once more changes nothing

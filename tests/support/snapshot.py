@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.results.result import Result
-from daqloom.scenario.package_files import shipped
+from daqloom.scenario.package_files import package_files
 from daqloom.study.file.file import load_study
 from daqloom.study.methods import methods
 from daqloom.study.run.program import tasks
@@ -156,8 +156,8 @@ def _flat(nested: Mapping[str, Any], prefix: str) -> dict[str, int | float | boo
 def main() -> None:
     """Write the snapshot anew."""
     snapshot = {
-        "scenarios": {name: of_scenario(name) for name in shipped("scenarios")},
-        "studies": {name: of_study(name) for name in shipped("studies")},
+        "scenarios": {name: of_scenario(name) for name in package_files("scenarios")},
+        "studies": {name: of_study(name) for name in package_files("studies")},
     }
     FILE.write_text(json.dumps(snapshot, indent=1, allow_nan=False) + "\n")
 

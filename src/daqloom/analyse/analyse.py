@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from daqloom.analyse.answer import Answer, Condition, evaluated, first_failing
+from daqloom.analyse.answer import Answer, Condition, evaluate, first_failing
 from daqloom.analyse.bottleneck import Incast, bandwidth_delay, incast
 from daqloom.analyse.bounds import event_rate_bounds_hz, unloaded_latency_s
 from daqloom.analyse.departures import departures
 from daqloom.analyse.drops import any_events_fit, regular_events_fit
-from daqloom.analyse.peak import back_to_back, exact, published
+from daqloom.analyse.peak import back_to_back, exact, published_peak
 from daqloom.analyse.system import System
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
@@ -16,7 +16,7 @@ from daqloom.scenario import Scenario
 def analyse(scenario: Scenario) -> Result:
     """Evaluate all closed forms for a rack, in milliseconds and without random numbers. A formula
     whose conditions fail still gives a value, which `analysis` and `warnings` mark."""
-    return evaluated(scenario, _answer)
+    return evaluate(scenario, _answer)
 
 
 def _answer(scenario: Scenario) -> Answer:
@@ -27,7 +27,7 @@ def _answer(scenario: Scenario) -> Answer:
     by_rate = exact(system.triangle, system.rate_hz, builders, windows.peak_bytes)
     peaks = {
         "exact": by_rate,
-        "published": published(system.triangle, system.rate_hz, by_rate.peak_bytes),
+        "published": published_peak(system.triangle, system.rate_hz, by_rate.peak_bytes),
         "back_to_back": back_to_back(system.triangle, builders, in_turn, windows.peak_bytes),
     }
     window = system.first_window_bytes
@@ -36,7 +36,7 @@ def _answer(scenario: Scenario) -> Answer:
     bdp = bandwidth_delay(system.rtt_s, system.output_bps, builders, first_bytes)
     bounds = event_rate_bounds_hz(system)
     of_form = {name: peak.conditions for name, peak in peaks.items()}
-    of_form["exact"] += (_sustained(system.rate_hz, bounds),)
+    of_form["exact"] += (_sustainable_rate(system.rate_hz, bounds),)
     of_form |= {"bdp": bdp.conditions, "incast": windows.conditions}
     failing = [
         f"analysis.{name}: {condition.sentence}"
@@ -76,7 +76,7 @@ def _answer(scenario: Scenario) -> Answer:
     return Answer(metrics, analysis, of_form, [*failing, *departures(system), *drops])
 
 
-def _sustained(rate_hz: float, bounds: dict[str, float]) -> Condition:
+def _sustainable_rate(rate_hz: float, bounds: dict[str, float]) -> Condition:
     lowest = min(bounds, key=bounds.__getitem__)
     return Condition(
         "f ≤ event_rate_bound",

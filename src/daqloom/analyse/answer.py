@@ -33,7 +33,7 @@ def first_failing(conditions: Sequence[Condition]) -> Condition | None:
     return next((condition for condition in conditions if not condition.holds), None)
 
 
-def evaluated(scenario: Scenario, forms: Callable[[Scenario], Answer]) -> Result:
+def evaluate(scenario: Scenario, forms: Callable[[Scenario], Answer]) -> Result:
     """Return the result of closed forms. A formula whose conditions do not hold still gives a
     value, which is marked in `analysis` with the first condition that fails."""
     wall, cpu = time.perf_counter(), time.process_time()
@@ -41,7 +41,7 @@ def evaluated(scenario: Scenario, forms: Callable[[Scenario], Answer]) -> Result
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
-        assumed=scenario.assumed(),
+        assumed=scenario.assumptions(),
         method="analyse",
         metrics=answer.metrics,
         analysis={

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from daqloom.analyse.answer import Condition
 from daqloom.analyse.bottleneck import Incast
 from daqloom.analyse.memory import Memory
-from daqloom.analyse.peak import Stack, stacked
+from daqloom.analyse.peak import Stack, stack_ports
 from daqloom.analyse.system import System
 from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
 from daqloom.scenario.schema.switches import Switch
@@ -21,7 +21,7 @@ def regular_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
     switch."""
     switches, sources = system.scenario.network.switch, system.scenario.readout.units
     links, builders = system.scenario.network.links, system.scenario.builders.units
-    regular = stacked(system.triangle, system.rate_hz, windows.peak_bytes)
+    regular = stack_ports(system.triangle, system.rate_hz, windows.peak_bytes)
     ports = _Ports(regular.height_bytes, builders, regular)
     is_bound = regular.height_bytes < system.triangle.height_bytes or links.uplink.count > 1
     events = BOUND if is_bound else REGULAR  # see the cap in `peak.exact`
@@ -43,7 +43,7 @@ def any_events_fit(system: System, windows: Incast) -> Iterator[Condition]:
     if system.is_in_turn and system.input_bps <= builders * system.output_bps:
         # Events follow each other as fast as the input allows: see `peak.back_to_back`.
         rate_hz = system.triangle.input_bps / (8 * system.triangle.size_bytes)
-        loaded = stacked(system.triangle, rate_hz, windows.peak_bytes)
+        loaded = stack_ports(system.triangle, rate_hz, windows.peak_bytes)
         ports = _Ports(loaded.height_bytes, builders, loaded)
     yield _fits("tor", switches.tor, system.tor_memory(1), ports, ANY)
     waiting = builders * windows.windows_bytes * _waiting_share(system, 1)

@@ -39,7 +39,7 @@ class Stack:
         return cut * height + (n - cut) * (fall - (n + cut - 1) / 2 * self.drained_bytes), n
 
 
-def stacked(event: Triangle, rate_hz: float, port_cap_bytes: float = math.inf) -> Stack:
+def stack_ports(event: Triangle, rate_hz: float, port_cap_bytes: float = math.inf) -> Stack:
     """Return the ports for events every 1/f, each capped at `port_cap_bytes`: see `exact`."""
     height = min(event.height_bytes, port_cap_bytes)
     rise_bps = event.input_bps - event.output_bps  # above 0 if the height is
@@ -69,7 +69,7 @@ def exact(event: Triangle, rate_hz: float, builders: int, port_cap_bytes: float 
     event at a time. The ports of several events need not be full at one time, so their sum is an
     upper bound.
     """
-    peak_bytes, n = stacked(event, rate_hz, port_cap_bytes).above(0.0)
+    peak_bytes, n = stack_ports(event, rate_hz, port_cap_bytes).above(0.0)
     load_bps, at_once = 8 * event.size_bytes * rate_hz, event.length_s * rate_hz
     return Peak(
         peak_bytes=min(peak_bytes, builders * port_cap_bytes),
@@ -98,7 +98,7 @@ def exact(event: Triangle, rate_hz: float, builders: int, port_cap_bytes: float 
     )
 
 
-def published(event: Triangle, rate_hz: float, exact_bytes: float) -> Peak:
+def published_peak(event: Triangle, rate_hz: float, exact_bytes: float) -> Peak:
     """B_N = N·[(I − O)/I·S − (N − 1)/2·O/f] with N = ⌈S·f/O⌉ + 1, for I > (N − 1)·O.
 
     Source: ATLAS HL-LHC buffer benchmarking, section 3.3, the displayed equation.

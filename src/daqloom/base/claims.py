@@ -59,7 +59,7 @@ def remove_abandoned(paths: Iterable[Path], *, least_age_s: float = 0.0) -> None
 def is_claimed(path: Path) -> bool:
     """Return whether a process holds a file or folder."""
     try:
-        lock = _opened(path)
+        lock = _open(path)
     except OSError:
         return False
     try:
@@ -73,7 +73,7 @@ def is_claimed(path: Path) -> bool:
 
 def _remove_if_abandoned(path: Path) -> None:
     """Remove a file or folder of this user that no process locks. Raises OSError if in use."""
-    lock = _opened(path)
+    lock = _open(path)
     try:
         found = os.fstat(lock)
         if found.st_uid == os.getuid():
@@ -89,7 +89,7 @@ def _new_folder(parent: Path, prefix: str) -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         with suppress(FileNotFoundError):
-            lock = _opened(path)
+            lock = _open(path)
             if _is_ours(path, lock):
                 return path, lock
 
@@ -115,6 +115,6 @@ def _is_ours(path: Path, lock: int) -> bool:
     return False
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     """Open a file or folder without following a symbolic link and without blocking."""
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -38,7 +38,7 @@ def error_for(error: ModuleNotFoundError) -> ModuleNotFoundError:
     return MissingExtraError(module) if module in EXTRAS else error
 
 
-def installed(extra: str) -> bool:
+def is_installed(extra: str) -> bool:
     """Return whether all modules of an extra are installed."""
     return not _missing(extra)
 

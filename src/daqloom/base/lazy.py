@@ -22,7 +22,7 @@ _DEFERRING: set[int] = set()
 """Threads inside an `imports` block; imports in other threads are not deferred."""
 
 
-class _Deferred:
+class _Placeholder:
     """Placeholder for a module, which is imported on the first access to an attribute."""
 
     def __init__(self, name: str) -> None:
@@ -30,15 +30,15 @@ class _Deferred:
 
     def __getattr__(self, attribute: str) -> Any:
         if get_ident() in _DEFERRING:  # `from package import module` in a block
-            return _Deferred(f"{self._name}.{attribute}")
+            return _Placeholder(f"{self._name}.{attribute}")
         try:
             return getattr(import_module(self._name), attribute)
         except ModuleNotFoundError as error:
             raise extras.error_for(error) from None
 
 
-def _deferred(name: str, *scope: Any) -> Any:
-    return _Deferred(name) if get_ident() in _DEFERRING else _IMPORT(name, *scope)
+def _defer(name: str, *scope: Any) -> Any:
+    return _Placeholder(name) if get_ident() in _DEFERRING else _IMPORT(name, *scope)
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def imports() -> Iterator[None]:
     module raises ModuleNotFoundError at its first use, with the extra that installs the module."""
     with _LOCK:
         _DEFERRING.add(get_ident())
-        builtins.__import__ = _deferred  # type: ignore[assignment]
+        builtins.__import__ = _defer  # type: ignore[assignment]
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from daqloom.base.words import counted, printable
+from daqloom.base.words import plural, printable
 
 USED, IGNORED, MALFORMED = "used", "ignored", "malformed"
 LONGEST_QUOTE = 100
@@ -53,7 +53,7 @@ class CountedLines(Iterator[str]):
         """Count valid lines of the format that the reader does not need."""
         self.counts[IGNORED] += number
 
-    def malformed(self, line: str, expected: str = "", number: int | None = None) -> None:
+    def count_malformed(self, line: str, expected: str = "", number: int | None = None) -> None:
         """Count a malformed line about the subject; `number`: of its line, if not the current
         one."""
         self.counts[MALFORMED] += 1
@@ -67,7 +67,7 @@ class CountedLines(Iterator[str]):
         if not line.strip():
             self._blank += 1
             return self.ignore()
-        self.malformed(line, expected)
+        self.count_malformed(line, expected)
         self._outside += 1
 
     def check(self) -> None:
@@ -77,9 +77,9 @@ class CountedLines(Iterator[str]):
         if understood and inside <= used and self._outside <= understood:
             return
         if inside > used:
-            share = f"{inside:,} of {counted(inside + used, 'line')} about {self._subject}"
+            share = f"{inside:,} of {plural(inside + used, 'line')} about {self._subject}"
         else:
-            share = f"{malformed:,} of {counted(used + ignored + malformed, 'line')}"
+            share = f"{malformed:,} of {plural(used + ignored + malformed, 'line')}"
         first = f", the first is {self.first_malformed}" if self.first_malformed else ""
         what = f"{self._where}: {share} were not understood{first}"
         raise NotUnderstoodError(f"{what}; known are {self._kinds}")
@@ -88,6 +88,6 @@ class CountedLines(Iterator[str]):
 def in_words(counts: Mapping[str, int], unit: str = "line", units: str = "") -> str:
     """`12 lines used, 3 ignored, 1 malformed`."""
     return (
-        f"{counted(counts.get(USED, 0), unit, units)} used, {counts.get(IGNORED, 0):,} ignored, "
+        f"{plural(counts.get(USED, 0), unit, units)} used, {counts.get(IGNORED, 0):,} ignored, "
         f"{counts.get(MALFORMED, 0):,} malformed"
     )

@@ -25,7 +25,7 @@ def notes(sentences: Iterable[str]) -> list[str]:
     return ["<ul>", *items, "</ul>"] if items else []
 
 
-def folded(title: str, text: str) -> str:
+def fold(title: str, text: str) -> str:
     """Return a text that the reader unfolds."""
     return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
 

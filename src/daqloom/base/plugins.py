@@ -17,14 +17,14 @@ class LoadError(Exception):
         super().__init__(str(cause))
 
 
-def installed(group: str) -> list[EntryPoint]:
+def entry_points_of(group: str) -> list[EntryPoint]:
     """Return all entry points of a group. Those of daqloom come before those of other packages."""
     return sorted(entry_points(group=group), key=_rank)
 
 
 def by_name(group: str) -> dict[str, EntryPoint]:
     """Return the entry point for each name of a group."""
-    return {printable(point.name): point for point in reversed(installed(group))}
+    return {printable(point.name): point for point in reversed(entry_points_of(group))}
 
 
 def load(point: EntryPoint) -> object:

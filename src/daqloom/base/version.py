@@ -9,7 +9,7 @@ with lazy.imports():
 
 
 @functools.cache
-def installed() -> str:
+def installed_version() -> str:
     """Return the installed version; "0+unknown" in a source tree that is not installed."""
     try:
         return metadata.version("daqloom")

@@ -12,13 +12,13 @@ TIMES_S = {"d": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0}
 """Lengths of time units in seconds, the longest unit first."""
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def plural(number: int, one: str, many: str = "") -> str:
     """Return number and noun: `1 cable`, `2,000 cables`, `3 switches`. `many`: irregular plural."""
     many = many or f"{one}{'es' if one.endswith('ch') else 's'}"
     return f"{number:,} {one if number == 1 else many}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last

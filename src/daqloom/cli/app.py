@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command_name
 from typer.models import CommandInfo
 
-from daqloom.base.words import closest, listed, printable
+from daqloom.base.words import closest, join_names, printable
 from daqloom.cli.console.terminal import plain_failures
 
 DESCRIBED = "Describe, analyse, simulate"
@@ -75,7 +75,7 @@ class Group(TyperGroup):
         paths = [f"`{ctx.command_path} {name}`" for name in meant or known]
         ctx.fail(
             f'there is no command "{printable(args[0])}"; '
-            + (f"did you mean {' or '.join(paths)}?" if meant else f"there are {listed(paths)}")
+            + (f"did you mean {' or '.join(paths)}?" if meant else f"there are {join_names(paths)}")
         )
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -10,7 +10,7 @@ from daqloom import load
 from daqloom.base import lazy
 from daqloom.cli.console.columns import print_table
 from daqloom.cli.console.terminal import (
-    assumed,
+    assumptions,
     check_figures,
     end_if_failed,
     print_json,
@@ -155,7 +155,7 @@ def _print_methods(found: all_methods.MethodResults) -> None:
         for warning in result.warnings:
             console.print(f"note, {result.method}: {warning}", markup=False)
     if found.results[0].assumed:
-        console.print(assumed(found.results[0]), markup=False)
+        console.print(assumptions(found.results[0]), markup=False)
 
 
 def _rack(

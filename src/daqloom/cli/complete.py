@@ -18,12 +18,12 @@ with lazy.imports():
 
 def scenarios(incomplete: str) -> list[str]:
     """Return the names of shipped files that begin so."""
-    return beginning(incomplete, package_files.shipped("scenarios"))
+    return beginning(incomplete, package_files.package_files("scenarios"))
 
 
 def studies(incomplete: str) -> list[str]:
     """Return the names of shipped files that begin so."""
-    return beginning(incomplete, package_files.shipped("studies"))
+    return beginning(incomplete, package_files.package_files("studies"))
 
 
 def metrics(incomplete: str) -> list[str]:
@@ -39,7 +39,7 @@ def keys(ctx: typer.Context, incomplete: str) -> list[str]:
     # Parsing ends at an option without value; earlier arguments then remain in `ctx.args`.
     if name := ctx.params.get("scenario") or next(iter(ctx.args), None):
         try:
-            known = document.given(system_scenarios.load(name).document())
+            known = document.keys(system_scenarios.load(name).document())
         except scenario.ScenarioError:
             return []
     # Keys with a part that users name, such as flows, are completed up to that part.

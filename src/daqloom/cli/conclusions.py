@@ -156,7 +156,7 @@ def fit(
     else:
         print(*surface.sentences(dataset, found, place, limit), sep="\n")
         for each in found:
-            named = f"{surface.called(dataset, each)} = "
+            named = f"{surface.label(dataset, each)} = "
             print(named + surface.polynomial(dataset, each))
         print(f"({surface.variables(dataset, found[0])})")
         _print_table(*surface.table(dataset, found, places))
@@ -250,14 +250,14 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int 
     many rows share them. A last column of verdicts may wrap."""
     footnotes: dict[str, int] = {}
     if head[-1] == "notes":
-        rows = [[*row[:-1], _footnoted(row[-1], footnotes)] for row in rows]
+        rows = [[*row[:-1], _footnote_numbers(row[-1], footnotes)] for row in rows]
     print()
     print_table(head, rows, names=names, words=[len(head) - 1] * (head[-1] == "verdict"))
     if footnotes:
         print("\n" + "\n".join(f"{number}  {note}" for note, number in footnotes.items()))
 
 
-def _footnoted(notes: str, footnotes: dict[str, int]) -> str:
+def _footnote_numbers(notes: str, footnotes: dict[str, int]) -> str:
     """Return the footnote numbers of the notes in a cell; new notes are added to `footnotes`."""
     if notes == style.NOTHING:
         return notes

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from daqloom.base import lazy
-from daqloom.base.words import counted, printable
+from daqloom.base.words import plural, printable
 from daqloom.cli.app import group
 from daqloom.cli.console import data
 from daqloom.cli.console.columns import print_table
@@ -83,7 +83,7 @@ def inspect_(
       daqloom data inspect run.mep --limit 5 --json
     """
     with data.readable(file):
-        skipped: list[data_files.Skipped] = []
+        skipped: list[data_files.DamagedPart] = []
         kind, packets = inspect.inspect_file(file, skipped.append)
         listed: list[inspect.PacketSummary] = []
         sums = Counter(packets=0, events=0, parts=0, missing=0, nbytes=0, part_bytes=0)
@@ -112,7 +112,7 @@ def inspect_(
         else:
             _print_packets(kind, listed, sums)
         if skipped:
-            count = counted(len(skipped), "place was", "places were")
+            count = plural(len(skipped), "place was", "places were")
             fail(f"{damage} ({count} skipped, {left_out:,} bytes)", FAILED)
         if damage is not None:
             fail(damage, FAILED)
@@ -236,12 +236,12 @@ def recover(
     """
     if drop and list_:
         fail("--drop and --list exclude each other; give one of them", BAD_INPUT)
-    found: list[event_data.Unfinished | event_data.Recovered] = []
+    found: list[event_data.UnfinishedFile | event_data.Recovery] = []
     with progress(f"recovering {', '.join(map(str, folders))}", quiet=list_) as show:
         for folder in folders:
             with data.changeable(folder):
                 found += (
-                    event_data.unfinished(folder)
+                    event_data.unfinished_files(folder)
                     if list_
                     else event_data.recover(folder, drop=drop, progress=show)
                 )
@@ -249,5 +249,5 @@ def recover(
         print(json_.dumps({"files": [asdict(each) for each in found]}))
     else:
         data.print_unfinished(found)
-    if any(isinstance(each, event_data.Recovered) and each.is_left for each in found):
+    if any(isinstance(each, event_data.Recovery) and each.is_left for each in found):
         raise typer.Exit(FAILED)

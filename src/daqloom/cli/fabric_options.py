@@ -81,7 +81,7 @@ PARAMETERS = {
 
 
 @dataclass(frozen=True)
-class Given:
+class NamedFabric:
     """The fabric that the command line names."""
 
     fabric: fabric_fabric.Fabric
@@ -98,11 +98,11 @@ class Given:
         return {**self.fabric.lines, **self.tables}
 
     @cached_property
-    def own(self) -> system.Scheduled | None:
+    def own(self) -> system.ScheduledNetwork | None:
         """Routes and slots of the scenario; None without a scenario."""
         if self.scenario is None:
             return None
-        found = system.scheduled(self.scenario)
+        found = system.schedule_network(self.scenario)
         self.tables.update(found.network.fabric.lines)
         return found
 
@@ -162,9 +162,9 @@ def fabric_of(name: str) -> fabric_fabric.Fabric:
     return _find(name, {"rate": None}).fabric
 
 
-def _find(name: str, options: dict[str, Any]) -> Given:
+def _find(name: str, options: dict[str, Any]) -> NamedFabric:
     if name == CLOS:
-        return Given(_clos(options), None)
+        return NamedFabric(_clos(options), None)
     rate_bps = _rate(options.pop("rate"))
     given = [f"--{key.replace('_', '-')}" for key, value in options.items() if value is not None]
     if given:
@@ -174,11 +174,11 @@ def _find(name: str, options: dict[str, Any]) -> Given:
         fabric, warnings = shape.cables(scenario)
         _note(warnings)
         has_dumps = scenario.network.shape == "imported" and not scenario.faults.cables
-        return Given(fabric, scenario.network.folder if has_dumps else None, scenario)
+        return NamedFabric(fabric, scenario.network.folder if has_dumps else None, scenario)
     path = formats_load.find_fabric(name)
     fabric, warnings = formats_load.load_cabling(path, rate_bps)
     _note(warnings)
-    return Given(fabric, path)
+    return NamedFabric(fabric, path)
 
 
 def _is_scenario(name: str) -> bool:

@@ -20,22 +20,22 @@ from daqloom.topology.schedule.slots import (
     alike,
     by_name,
     by_port,
-    folded,
+    fold,
     hosts_of,
     read_order,
-    shuffled,
+    shuffle,
 )
-from daqloom.topology.shapes.shape import cabled
+from daqloom.topology.shapes.shape import cable_network
 from daqloom.topology.system.system import can_mend, units_of
 
 if TYPE_CHECKING:
-    from daqloom.cli.fabric_options import Given
+    from daqloom.cli.fabric_options import NamedFabric
     from daqloom.topology.routing.routes import Routes
 
 OF_SCENARIO = "units of the scenario"
 
 
-class Planned(NamedTuple):
+class FabricPlan(NamedTuple):
     """Routes and schedule, with their names."""
 
     routing: str
@@ -50,10 +50,12 @@ class Planned(NamedTuple):
     notes: list[str]
 
 
-def planned(given: Given, routing: str | None, order: str | None, *, dummies: bool) -> Planned:
+def fabric_plan(
+    given: NamedFabric, routing: str | None, order: str | None, *, dummies: bool
+) -> FabricPlan:
     """Return the plan for `--routing`, `--order` and `--dummies`. Raises TopologyError."""
     scenario, own, fabric = given.scenario, given.own, given.fabric
-    units: Units = folded
+    units: Units = fold
     mends = True
     if scenario and own:
         units, mends = units_of(scenario, own), can_mend(scenario)
@@ -62,26 +64,26 @@ def planned(given: Given, routing: str | None, order: str | None, *, dummies: bo
             readouts, builders = (own.readouts, own.builders) if shifts else (own.slots, own.slots)
             what = OF_SCENARIO if shifts else f"{OF_SCENARIO}, as if they shifted"
             mends = mends and scenario.network.routing != MENDED
-            return Planned(*given.routes(None), what, readouts, builders, units, mends, [])
+            return FabricPlan(*given.routes(None), what, readouts, builders, units, mends, [])
     slots, what = _slots(given, order, dummies=dummies)
     if routing != MENDED:
         name, routes = given.routes(routing)
-        return Planned(name, routes, what, *units(slots), units, mends, [])
+        return FabricPlan(name, routes, what, *units(slots), units, mends, [])
     if not mends:
         raise TopologyError(
             f"routing {MENDED} orders the folded units of linear shift, which {fabric.name} does "
             "not have; take another routing, such as minimal:balanced"
         )
-    routes = cabled(scenario).routes if scenario else given.routes(None)[1]
+    routes = cable_network(scenario).routes if scenario else given.routes(None)[1]
     mended = mend(fabric, routes, slots)
     notes = [UNCHANGED] if mended.routes is routes else []
     what += ", mended"
-    return Planned(
+    return FabricPlan(
         MENDED, mended.routes, what, mended.readouts, mended.builders, units, False, notes
     )
 
 
-def _slots(given: Given, order: str | None, *, dummies: bool) -> tuple[Slots, str]:
+def _slots(given: NamedFabric, order: str | None, *, dummies: bool) -> tuple[Slots, str]:
     """Return the slots for an order of nodes, and the order's name. Orders on a scenario's network
     contain only the scenario's hosts, except an order read from a file."""
     fabric, own = given.fabric, given.own and given.own.slots
@@ -93,7 +95,7 @@ def _slots(given: Given, order: str | None, *, dummies: bool) -> tuple[Slots, st
     if order is None and own is not None:
         slots, what = own, OF_SCENARIO
     elif seed:
-        slots, what = shuffled(everyone, int(seed[1])), f"order {order}"
+        slots, what = shuffle(everyone, int(seed[1])), f"order {order}"
     elif order in (None, "natural"):
         slots, what = everyone, "natural order"
     elif order and order.startswith("shuffle:"):

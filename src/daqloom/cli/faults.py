@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from daqloom.base import lazy
 from daqloom.base.line_counts import MALFORMED, in_words
 from daqloom.base.output import write_text
-from daqloom.base.words import counted, printable
+from daqloom.base.words import plural, printable
 from daqloom.cli import options
 from daqloom.cli.app import group
 from daqloom.cli.console.terminal import (
@@ -252,7 +252,7 @@ def cost(
     given = scenarios.load(scenario, set_ or ())
     network = faults_network.network_of(given)
     logs = _read(log, year, dates, quiet)
-    found, month = _merged(logs, network.links, periods, gap_s, quiet)
+    found, month = _merge(logs, network.links, periods, gap_s, quiet)
     most = loss.most_at_once(month, network)
     numbers = _numbers(failures, network) if failures else cable_failures.usual_numbers(most)
     planned = cable_failures.broken_study(given, numbers, draws, others=not own_only)
@@ -366,18 +366,18 @@ def draw(
     given = scenarios.load(
         scenario, [each for each in set_ or () if not each.startswith("faults.")]
     )
-    fabric = shape.cabled(given).fabric
+    fabric = shape.cable_network(given).fabric
     links = faults_links.Links(fabric)
     span_s = given.run.duration if span is None else _seconds("--span", span)
     periods = _periods(test or [], tests)
     logs = _read(log, year, dates, quiet)
-    _, month = _merged(logs, links, periods, _seconds("--gap", gap), quiet)
+    _, month = _merge(logs, links, periods, _seconds("--gap", gap), quiet)
     drawn = faults_draw.draw(month, span_s=span_s, compress=_factor(compress), seed=seed)
     ends = {name: fabric.end_name(cable.a) for name, cable in links.cables.items()}
-    keys = [f'{key}="{value}"' for key, value in faults_draw.injected(drawn, ends).items()]
+    keys = [f'{key}="{value}"' for key, value in faults_draw.injection(drawn, ends).items()]
     write_text(output, file_show.to_toml(scenarios.load(scenario, [*(set_ or ()), *keys])))
     law = faults_draw.law(month).name
-    print(f"{output}: {counted(len(drawn), 'failure')}, {law} times between them")
+    print(f"{output}: {plural(len(drawn), 'failure')}, {law} times between them")
 
 
 def _factor(compress: float) -> float:
@@ -397,13 +397,13 @@ def _read(files: list[Path], year: int | None, dates: str, quiet: bool) -> chang
         return read.read_logs(files, year, lambda done, size: show(done / max(1, size)), dates)
 
 
-def _merged(
+def _merge(
     logs: change.LogContent,
     links: faults_links.Links,
     periods: list[failure.Period],
     gap_s: float,
     quiet: bool,
-) -> tuple[failure.Found, summary.Variant]:
+) -> tuple[failure.FailureHistory, summary.Variant]:
     """Return all failures, and those outside test periods with the failures of a flapping link
     merged into one. Notes report unusable lines. Raises FaultsError for logs without link changes,
     and for logs of another network."""
@@ -466,27 +466,27 @@ def _numbers(text: str, network: faults_network.Network) -> tuple[int, ...]:
 
 
 def _note_omissions(
-    logs: change.LogContent, found: failure.Found, links: faults_links.Links
+    logs: change.LogContent, found: failure.FailureHistory, links: faults_links.Links
 ) -> None:
     """Print notes on unusable or ambiguous entries of the logs."""
     odd = {name: number for name, number in logs.lines.items() if number}
     if number := odd.get(MALFORMED):
         note(
-            f"{counted(number, 'line was', 'lines were')} malformed and left out, the first is "
+            f"{plural(number, 'line was', 'lines were')} malformed and left out, the first is "
             f"{logs.first_malformed}"
         )
     if number := odd.get("too long"):
-        note(f"{counted(number, 'line was', 'lines were')} too long and cut")
+        note(f"{plural(number, 'line was', 'lines were')} too long and cut")
     if number := odd.get("clock step"):
-        note(f"a clock was set back {counted(number, 'time')}; durations across a step are wrong")
+        note(f"a clock was set back {plural(number, 'time')}; durations across a step are wrong")
     if number := odd.get(table_log.BARE_DURATION):
-        what = counted(number, "duration without a unit was", "durations without a unit were")
+        what = plural(number, "duration without a unit was", "durations without a unit were")
         note(f"{what} taken as seconds")
     if number := found.unpaired["unknown port"]:
-        what = counted(number, "change was", "changes were")
+        what = plural(number, "change was", "changes were")
         note(f"{what} of ports that the network does not have")
     if number := sum(links.name(each.port) is None for each in logs.counters):
-        note(f"counters of {counted(number, 'port')} that the network does not have were left out")
+        note(f"counters of {plural(number, 'port')} that the network does not have were left out")
     if logs.changes and not any(each.is_up for each in logs.changes):
         note("no link comes up in these logs; durations are lower bounds")
     if not links.names and logs.cables and any(not each.port.port for each in logs.changes):
@@ -498,6 +498,6 @@ def _note_omissions(
         each.port.port for each in logs.changes
     ):
         note(
-            f"OpenSM reports {counted(number, 'change')} of switches' links without the port; run "
+            f"OpenSM reports {plural(number, 'change')} of switches' links without the port; run "
             "it with -D 0x0f to have ports named"
         )

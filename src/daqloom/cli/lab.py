@@ -126,7 +126,7 @@ def restore(json: Json = False) -> None:
                 "device": each.old.source,
                 "saved_at": each.old.at,
                 "has_it": each.is_current,
-                "ports": {port: buffer.given for port, buffer in each.ports.items()},
+                "ports": {port: buffer.set_fields for port, buffer in each.ports.items()},
             }
             for each in done
         ]

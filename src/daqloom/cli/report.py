@@ -54,11 +54,11 @@ def report(
     studies = []
     for file in files:
         study, dataset, opened = read_study(file, store, quick=quick, course=True)
-        origins = provenance.rows(opened.origins, opened.damaged)
+        origins = provenance.rows(opened.origins, opened.damage)
         about = [("study", study.name), ("scenario", f"{study.base.name}, {study.base.hash()}")]
         with progress(f"fitting {study.name}", quiet=quiet) as fitted:
             concluded = study_report.findings(dataset, show, fitted)
-        of_study = page.Reported(dataset, show, study.description, [*about, *origins], concluded)
+        of_study = page.StudyReport(dataset, show, study.description, [*about, *origins], concluded)
         studies.append(of_study)
     for path in study_report.write_reports(studies, folder):
         print(path)

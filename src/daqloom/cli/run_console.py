@@ -12,7 +12,7 @@ from typing import Any
 
 from daqloom.base import lazy
 from daqloom.cli.console.run import headline, live_table, unit_table
-from daqloom.control.calls.registry import published
+from daqloom.control.calls.registry import publish
 from daqloom.control.control import Control
 from daqloom.control.counters.warnings import lost_events, unfinished_files
 from daqloom.control.protocol.states import Goal, Phase
@@ -61,7 +61,7 @@ async def _keep_up(scenario: Scenario, folder: Path, start: bool) -> None:
     control = control_of(scenario, folder, on_event=on_event)
     with stopped_by_signals() as stop, ExitStack() as stack:
         async with control:
-            token = stack.enter_context(published(control.address, control.steering, control.token))
+            token = stack.enter_context(publish(control.address, control.steering, control.token))
             print(f"daqloom: the run control listens at {control.address}", file=sys.stderr)
             if not control.run.plan.launches:
                 command = f"daqloom unit --control {control.address} --token-file {token}"
@@ -76,7 +76,7 @@ async def _keep_up(scenario: Scenario, folder: Path, start: bool) -> None:
                 if reply[0] and not interactive:
                     print(reply[0], flush=True)
 
-            ended = asyncio.create_task(_ended(control))
+            ended = asyncio.create_task(_end(control))
             stopped = asyncio.create_task(stop.wait())
             shown = asyncio.create_task(_shown(control, obey, reply) if interactive else _nothing())
             with suppress(OSError) if interactive else _lines(obey):
@@ -90,7 +90,7 @@ async def _keep_up(scenario: Scenario, folder: Path, start: bool) -> None:
             print(f"daqloom: {sentence}", file=sys.stderr)
 
 
-async def _ended(control: Control) -> None:
+async def _end(control: Control) -> None:
     await control.until(lambda: control.run.phase is Phase.ENDED)
 
 

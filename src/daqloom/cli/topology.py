@@ -13,7 +13,7 @@ from daqloom.base.output import write_text
 from daqloom.base.words import did_you_mean
 from daqloom.cli.app import group
 from daqloom.cli.console.terminal import check_writable, note, present_list, progress
-from daqloom.cli.fabric_options import Given, takes_fabric
+from daqloom.cli.fabric_options import NamedFabric, takes_fabric
 from daqloom.cli.options import Json, JsonList, Quiet, argument, flag, option
 from daqloom.cli.switch import File, Hosts, Override, Which, load_switch
 from daqloom.topology import TopologyError
@@ -66,7 +66,7 @@ def list_(json: JsonList = False) -> None:
 
 @app.command()
 @takes_fabric
-def show(given: Given, json: Json = False) -> None:
+def show(given: NamedFabric, json: Json = False) -> None:
     """Print the cabling: switches by level, rates, capacity, irregularities.
 
     Full bisection: any half of the hosts can send to the other half at full rate. Non-blocking:
@@ -90,7 +90,7 @@ def show(given: Given, json: Json = False) -> None:
 @app.command()
 @takes_fabric
 def draw(
-    given: Given,
+    given: NamedFabric,
     output: Annotated[
         Path | None,
         option(
@@ -136,7 +136,7 @@ def draw(
 @app.command()
 @takes_fabric
 def check(
-    given: Given,
+    given: NamedFabric,
     routing: Routing = None,
     order: Annotated[
         str | None,
@@ -176,7 +176,7 @@ def check(
     """
     if output:
         check_writable(output, "--output")
-    plan = fabric_schedule.planned(given, routing, order, dummies=dummies)
+    plan = fabric_schedule.fabric_plan(given, routing, order, dummies=dummies)
     for sentence in plan.notes:
         note(sentence)
     with progress("checking the schedule", quiet=quiet) as show_progress:
@@ -200,7 +200,7 @@ def check(
 @app.command()
 @takes_fabric
 def route(
-    given: Given,
+    given: NamedFabric,
     source: Annotated[str, argument("FROM", "A host's name.")],
     destination: Annotated[str, argument("TO", "A host's name.")],
     routing: Routing = None,

@@ -63,7 +63,7 @@ def _of_tables(key: str, tables: tuple[Part, ...]) -> object:
 
 def _of_engine(value: object, kind: type) -> object:
     if isinstance(value, str) and issubclass(kind, Enum):
-        return named(kind, value)
+        return enumerator(kind, value)
     if hasattr(kind, "set_measured") and not isinstance(value, kind):
         return engine_delay(kind, cast("Distribution", value))
     return value
@@ -72,15 +72,15 @@ def _of_engine(value: object, kind: type) -> object:
 def engine_delay(kind: type[_engine.Delay], time: Distribution) -> _engine.Delay:
     """Return an instance of the engine's delay class `kind` for a time distribution."""
     delay = kind()
-    if (measured := time.measured) is not None:
+    if (measured := time.measured_times) is not None:
         delay.set_measured(*measured)
         return delay
-    delay.kind = named(type(delay.kind), time.kind)
+    delay.kind = enumerator(type(delay.kind), time.kind)
     delay.mean_s = time.mean
     delay.spread_s = time.spread
     return delay
 
 
-def named(kind: type[Value], word: str) -> Value:
+def enumerator(kind: type[Value], word: str) -> Value:
     """Return the enumeration value for a word, such as `named(BufferModel, "shared-memory")`."""
     return kind[word.replace("-", "_")]

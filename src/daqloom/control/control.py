@@ -40,8 +40,8 @@ from daqloom.control.protocol.messages import (
     StageRow,
     Trace,
 )
-from daqloom.control.protocol.states import Goal, Phase, Refused, ReportRefusal, State
-from daqloom.control.run_log import RunEvent, logged
+from daqloom.control.protocol.states import Goal, Phase, Refusal, ReportRefusal, State
+from daqloom.control.run_log import RunEvent, log_entry
 from daqloom.control.status import MOST_EVENTS, Request, Status, UnitStatus, read_request
 from daqloom.machine.addresses import join_address
 from daqloom.machine.launch import Launcher
@@ -122,7 +122,7 @@ class Control:
         self._changed = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
         self._pages = Pages(plan.run)
-        self.processes = Processes(folder, self.token, self._exited)
+        self.processes = Processes(folder, self.token, self._log_exit)
         self._service = Service(
             self,
             steering=self.steering,
@@ -174,7 +174,7 @@ class Control:
         self.run.reset(self.now_s(), unit)
         self._act()
 
-    def injected(self, text: str) -> None:
+    def log_injection(self, text: str) -> None:
         """Log the begin or end of an injected fault."""
         self.run.injected(self.now_s(), text)
         self._act()
@@ -237,15 +237,15 @@ class Control:
 
     # ---- units -------------------------------------------------------------------------------
 
-    def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
+    def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refusal:
         """Admit a process that joins: see `Reception`."""
         run, unit, units = self.run, hello.unit, self.plan.rules.units
         if unit is None:
             unit = next((each for each in range(units) if run.is_free(each)), units)
         if unit >= units:
-            return Refused.UNKNOWN_UNIT
+            return Refusal.UNKNOWN_UNIT
         if not run.is_free(unit):
-            return Refused.OCCUPIED
+            return Refusal.OCCUPIED
         self._sessions += 1
         before = self._peers.get(unit)
         self._peers[unit] = _Peer(self._sessions, orders, hello.host, hello.pid)
@@ -286,7 +286,7 @@ class Control:
 
     def _look(self, unit: int, report: Heartbeat | Answer) -> None:
         """Read the counters of a unit of this machine before they begin anew."""
-        if report.counters and self.run.unit(unit).tally.begins_anew(report.counted):
+        if report.counters and self.run.unit(unit).tally.begins_anew(report.engine_counters):
             self.read_last(unit)
         peer = self._peers.get(unit)
         if peer and not self._pages.watches(unit):
@@ -303,7 +303,7 @@ class Control:
             self.run.exited(self.now_s(), unit, "its task has ended")  # srun does not report it
         self._act()
 
-    def _exited(self, units: tuple[int, ...], how: str) -> None:
+    def _log_exit(self, units: tuple[int, ...], how: str) -> None:
         for unit in units:
             self.read_last(unit)
             if self.run.unit(unit).process:
@@ -335,7 +335,7 @@ class Control:
                 case KillProcess(unit=unit):
                     self.processes.kill(unit)
         for event in self.run.events_from(len(self.events)):
-            self.events.append(logged(event, Machine()))
+            self.events.append(log_entry(event, Machine()))
             self._on_event(self.events[-1])
         self._changed.set()
 

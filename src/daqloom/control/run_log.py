@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields, replace
 
 from daqloom import _engine
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.machine.machine import Machine
 
 About = _engine.About
@@ -24,7 +24,7 @@ class RunEvent:
     is_trouble: bool
 
 
-def logged(event: _engine.RunEvent, machine: Machine) -> RunEvent:
+def log_entry(event: _engine.RunEvent, machine: Machine) -> RunEvent:
     """Return an entry of the log, with the load of a busy machine if a unit was late."""
     is_late = event.lost is not None and any(reason in event.text for reason in LATE)
     entry = RunEvent(**{field.name: getattr(event, field.name) for field in fields(RunEvent)})
@@ -36,5 +36,5 @@ def _busy(machine: Machine) -> str:
     load, cores = machine.load()
     if load <= cores:
         return ""
-    means = f"load {load:.1f} on {counted(cores, 'core')}"
+    means = f"load {load:.1f} on {plural(cores, 'core')}"
     return f"; {means}: raise measure.fault_timeout on busy machines"

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import grpc
 
 from daqloom._engine import Counters, LiveNode, UnitAnswer, UnitProcess
-from daqloom.base.version import installed
-from daqloom.control.calls.admission import greeted
+from daqloom.base.version import installed_version
+from daqloom.control.calls.admission import call_metadata
 from daqloom.control.calls.connection import JOIN, Certificates, channel, refusals
 from daqloom.control.counters.exporter import Exporter, exporter
 from daqloom.control.protocol import wire
@@ -205,7 +205,7 @@ def _session(connection: Any, unit: Unit, number: int | None, patience_s: float)
     one carries them out."""
     answers: queue.SimpleQueue[UnitAnswer | Trace | None] = queue.SimpleQueue()
     try:
-        admission = greeted(connection, unit.control, JOIN, unit.token, patience_s)
+        admission = call_metadata(connection, unit.control, JOIN, unit.token, patience_s)
     except grpc.RpcError as error:
         return _End(refusal=_refusal(error))
     call = connection.stream_stream(JOIN)(_reports(unit, number, answers), metadata=admission)
@@ -262,7 +262,7 @@ def _reports(
 ) -> Iterator[bytes]:
     """Yield a hello, answers as they come, and a heartbeat whenever none came for that long."""
     yield Hello(
-        unit=number, host=socket.gethostname()[:200], pid=os.getpid(), version=installed()
+        unit=number, host=socket.gethostname()[:200], pid=os.getpid(), version=installed_version()
     ).encode()
     while True:
         answer = None

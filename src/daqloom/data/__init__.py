@@ -14,7 +14,7 @@ from daqloom.data.generator import generators
 from daqloom.data.mep import Mep, MepEntry, MepState
 from daqloom.data.mfp import Mfp
 from daqloom.data.recording import CheckedRecording, check_recording
-from daqloom.data.recover import Recovered, Unfinished, recover, unfinished
+from daqloom.data.recover import Recovery, UnfinishedFile, recover, unfinished_files
 
 __all__ = [
     "CheckedRecording",
@@ -22,12 +22,12 @@ __all__ = [
     "MepEntry",
     "MepState",
     "Mfp",
-    "Recovered",
-    "Unfinished",
+    "Recovery",
+    "UnfinishedFile",
     "check_file",
     "check_recording",
     "generators",
     "packets",
     "recover",
-    "unfinished",
+    "unfinished_files",
 ]

@@ -35,7 +35,7 @@ def kind_of(path: Path) -> Kind:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class DamagedPart:
     """A damaged part of a file: one packet or, without an index, possibly several."""
 
     offset: int
@@ -46,20 +46,20 @@ class Skipped:
     """First fault, in one sentence with file and offset."""
 
 
-def warn(skipped: Skipped) -> None:
+def warn(skipped: DamagedPart) -> None:
     """Issue a Python warning on a damaged part that is skipped."""
     warnings.warn(f"{skipped.reason}; {skipped.nbytes:,} bytes were skipped", stacklevel=3)
 
 
 def packets(
-    path: str | Path, kind: Kind | None = None, skip: Callable[[Skipped], None] = warn
+    path: str | Path, kind: Kind | None = None, skip: Callable[[DamagedPart], None] = warn
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (offset in the file, packet) of each well-formed packet; `skip` is called for each
     damaged part. Raises ValueError with one sentence (file, offset) if no packet is intact, OSError
     if the file cannot be read."""
     file = Path(path)
     reader = (_engine.MfpFile if (kind or kind_of(file)) == "mfp" else _engine.MepFile)(str(file))
-    left_out: list[Skipped] = []
+    left_out: list[DamagedPart] = []
     found = False
     while True:
         try:
@@ -67,7 +67,7 @@ def packets(
                 break
         except ValueError as error:
             offset = reader.offset
-            left_out.append(Skipped(offset, reader.skip(), str(error)))
+            left_out.append(DamagedPart(offset, reader.skip(), str(error)))
             packet = b""
         if found or packet:
             for each in left_out:

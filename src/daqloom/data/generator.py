@@ -8,7 +8,7 @@ from daqloom import _engine
 from daqloom.base import lazy
 from daqloom.base.output import OutputError, written_whole
 from daqloom.base.words import reason_of
-from daqloom.configuration.settings import named
+from daqloom.configuration.settings import enumerator
 from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
 
@@ -38,7 +38,7 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
         )
     check_packets(scenario.event.packing, means)
     seed = scenario.run.seed if seed is None else seed
-    kind = named(_engine.FragmentSizes, scenario.event.fragment_sizes)
+    kind = enumerator(_engine.FragmentSizes, scenario.event.fragment_sizes)
     tables = {mean: _engine.PatternSizes(kind, mean, seed) for mean in set(means)}
     return [
         _engine.MfpGenerator(source, scenario.event.packing, ALIGN, tables[mean])

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from daqloom.data.files import Kind, Skipped, kind_of, packets, warn
+from daqloom.data.files import DamagedPart, Kind, kind_of, packets, warn
 from daqloom.data.mep import Mep
 from daqloom.data.mfp import Mfp
 
@@ -34,7 +34,7 @@ class PacketSummary:
 
 
 def inspect_file(
-    path: Path, skip: Callable[[Skipped], None] = warn
+    path: Path, skip: Callable[[DamagedPart], None] = warn
 ) -> tuple[Kind, Iterator[PacketSummary]]:
     """Return the kind of a file and an iterator over its packets; `skip` is called for damaged
     parts. Raises OSError if the file cannot be read. The iterator raises ValueError with one

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from daqloom.data.check import Checked, check_file
+from daqloom.data.check import FileCheck, check_file
 from daqloom.data.coverage import Coverage, Duplicate, EventRange, Gaps
 from daqloom.data.files import ENDINGS
 from daqloom.data.inspect import inspect_file
@@ -21,7 +21,7 @@ class CheckedRecording:
     *incomplete* if only some sources have it. All are counted; only the first few are listed."""
 
     folders: list[str]
-    files: list[Checked]
+    files: list[FileCheck]
     unfinished: list[str]
     """Files that were not read because a unit still writes them or was killed."""
     sources: int

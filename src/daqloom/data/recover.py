@@ -18,7 +18,7 @@ from daqloom.data.recording import UNFINISHED
 
 
 @dataclass(frozen=True)
-class Unfinished:
+class UnfinishedFile:
     """A file that is not complete."""
 
     file: str
@@ -28,7 +28,7 @@ class Unfinished:
 
 
 @dataclass(frozen=True)
-class Recovered:
+class Recovery:
     """Outcome for an unfinished file."""
 
     file: str
@@ -47,10 +47,10 @@ class Recovered:
         return self.outcome in ("in use", "name taken")
 
 
-def unfinished(folder: str | Path) -> list[Unfinished]:
+def unfinished_files(folder: str | Path) -> list[UnfinishedFile]:
     """Return the unfinished files of a folder, by name. Raises OSError."""
     return [
-        Unfinished(str(path), os.fstat(file).st_size, in_use)
+        UnfinishedFile(str(path), os.fstat(file).st_size, in_use)
         for path, file, in_use in _parts(Path(folder))
     ]
 
@@ -60,36 +60,36 @@ def recover(
     *,
     drop: bool = False,
     progress: Callable[[float], None] = lambda share: None,
-) -> list[Recovered]:
+) -> list[Recovery]:
     """Truncate each abandoned file behind its last complete packet and rename it; with `drop`,
     delete the file. Raises OSError."""
-    total = max(sum(each.nbytes for each in unfinished(folder)), 1)
-    done: list[Recovered] = []
+    total = max(sum(each.nbytes for each in unfinished_files(folder)), 1)
+    done: list[Recovery] = []
     for path, file, in_use in _parts(Path(folder)):
-        done.append(_recovered(path, file, drop, in_use))
+        done.append(_recover(path, file, drop, in_use))
         progress(min(1.0, sum(each.nbytes for each in done) / total))
     return done
 
 
-def _recovered(path: Path, file: int, drop: bool, in_use: bool) -> Recovered:
+def _recover(path: Path, file: int, drop: bool, in_use: bool) -> Recovery:
     size = os.fstat(file).st_size
     if in_use:
-        return Recovered(str(path), size, "in use")
+        return Recovery(str(path), size, "in use")
     name = path.with_suffix("")
     if not drop and name.exists():
-        return Recovered(str(path), size, "name taken", str(name))
+        return Recovery(str(path), size, "name taken", str(name))
     count = kept = 0
     with suppress(ValueError):  # no complete packet
         for offset, packet in () if drop else packets(path, ENDINGS[name.suffix], lambda _: None):
             count, kept = count + 1, offset + len(packet)
     if not count:
         path.unlink()
-        return Recovered(str(path), size, "dropped")
+        return Recovery(str(path), size, "dropped")
     os.ftruncate(file, kept)
     os.fsync(file)
     path.rename(name)
     _sync(name.parent)
-    return Recovered(str(path), size, "finished", str(name), count, kept)
+    return Recovery(str(path), size, "finished", str(name), count, kept)
 
 
 def _parts(folder: Path) -> Iterator[tuple[Path, int, bool]]:

@@ -44,7 +44,7 @@ class PortBuffer:
     """Sending rate limit (b/s); 0: the rate of the link."""
 
     @property
-    def given(self) -> dict[str, int | float]:
+    def set_fields(self) -> dict[str, int | float]:
         """Fields that are not None, by name."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in found.items() if value is not None}
@@ -62,7 +62,7 @@ class PortCount:
     """Largest backlog since `begin`; None if the device does not report peaks."""
 
 
-def _resolved(name: str, info: ValidationInfo) -> str:
+def _resolve(name: str, info: ValidationInfo) -> str:
     return str(resolve(os.path.expanduser(name), folder_of(info))) if name else ""
 
 
@@ -74,7 +74,7 @@ def check_regular(*names: str) -> None:
             open_regular(Path(name).expanduser()).close()
 
 
-FileName = Annotated[str, Field(max_length=4096), AfterValidator(_resolved)]
+FileName = Annotated[str, Field(max_length=4096), AfterValidator(_resolve)]
 """Name of a file or folder, relative to the folder of the device file."""
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from daqloom.scenario.addresses import IpNetwork
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.file.explain import refused
+from daqloom.scenario.file.explain import refusal
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
 from daqloom.scenario.schema.part import Part
@@ -88,6 +88,6 @@ def build(
     try:
         return model.model_validate(dict(document), context={"folder": folder})
     except ValidationError as error:
-        raise refused(error, source, {}, "", model) from None
+        raise refusal(error, source, {}, "", model) from None
     except RecursionError:
         raise ScenarioError(f"{source}: values are nested too deeply") from None

@@ -84,7 +84,7 @@ class Linux:
         """Return the command lines of a measurement without running them. The lines that set a
         queue depend on the port's present queue."""
         reading = [line(self._options, _show(port)) for port in self._ports]
-        if not desired.given:
+        if not desired.set_fields:
             return reading
         kind, limit = _fifo(desired)
         batch = line(self._options, BATCH)

@@ -14,7 +14,7 @@ def port_states(path: Path) -> dict[str, dict[str, Any]]:
     if (sets := configuring(device, source)) is not None:
         with sets:
             for port, buffer in sets.applied().items():
-                found[port] |= buffer.given
+                found[port] |= buffer.set_fields
     if (counts := counting(device, source)) is not None:
         with counts:
             for port, count in counts.read().items():

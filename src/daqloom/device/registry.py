@@ -31,7 +31,7 @@ def adapter_type(name: str) -> type[Adapter]:
         hint = did_you_mean(name, known, "known are " + ", ".join(known))
         more = "".join(f"; {each}" for each in missing())
         raise ScenarioError(f'there is no adapter "{printable(name[:80])}"; {hint}{more}')
-    return _loaded(points[name])
+    return _load(points[name])
 
 
 def missing() -> list[str]:
@@ -48,7 +48,7 @@ def name_conflicts(among: Collection[str] | None = None) -> list[str]:
     return [
         f'the adapter "{printable(point.name)}" of {_package(point)} is left out: {_package(used)} '
         "has one of that name; rename its entry point"
-        for point in plugins.installed(GROUP)
+        for point in plugins.entry_points_of(GROUP)
         if (used := points[printable(point.name)]).value != point.value
         and (among is None or point.name in among)
     ]
@@ -60,24 +60,24 @@ def _package(point: EntryPoint) -> str:
     return f"the package {printable(str(name))[:80]}"
 
 
-def _loaded(point: EntryPoint) -> type[Adapter]:
+def _load(point: EntryPoint) -> type[Adapter]:
     """Return the class to which an entry point refers. Raises ScenarioError."""
     try:
         kind = plugins.load(point)
     except plugins.LoadError as error:
-        raise _broken(point, error.reason) from None
+        raise _load_error(point, error.reason) from None
     options: object = getattr(kind, "Options", None)
     settable: object = getattr(kind, "settable", frozenset())
     if not isinstance(kind, type) or not isinstance(options, type):
-        raise _broken(point, "it is no class with Options")
+        raise _load_error(point, "it is no class with Options")
     if not isinstance(settable, Set):
-        raise _broken(point, "its settable is no set")
+        raise _load_error(point, "its settable is no set")
     if not issubclass(options, AdapterOptions):
-        raise _broken(point, "its Options are not derived from AdapterOptions")
+        raise _load_error(point, "its Options are not derived from AdapterOptions")
     return cast(type[Adapter], kind)
 
 
-def _broken(point: EntryPoint, why: str) -> ScenarioError:
+def _load_error(point: EntryPoint, why: str) -> ScenarioError:
     return ScenarioError(
         f'the adapter "{printable(point.name)}" is broken: {printable(why[:300])}; update or '
         f"remove {_package(point)}"
@@ -87,7 +87,7 @@ def _broken(point: EntryPoint, why: str) -> ScenarioError:
 def configuring(device: DeviceFile, source: str) -> Configures | None:
     """Return the adapter that sets a device's buffers, not yet entered; None if the device file
     names none. Raises ScenarioError."""
-    found = _made(device, "configure", source)
+    found = _make(device, "configure", source)
     if found is not None and not isinstance(found, Configures):
         lacks = [each for each in _CONFIGURES if not hasattr(found, each)]
         if len(lacks) < len(_CONFIGURES):
@@ -105,7 +105,7 @@ def configuring(device: DeviceFile, source: str) -> Configures | None:
 def counting(device: DeviceFile, source: str) -> Counts | None:
     """Return the adapter that reads a device's counters, not yet entered; None if the device file
     names none. Raises ScenarioError."""
-    found = _made(device, "count", source)
+    found = _make(device, "count", source)
     if found is not None and not isinstance(found, Counts):
         raise ScenarioError(
             f'{source}: count.adapter = "{device.count["adapter"]}" has no counters; name it in '
@@ -114,7 +114,7 @@ def counting(device: DeviceFile, source: str) -> Counts | None:
     return found
 
 
-def _made(device: DeviceFile, name: str, source: str) -> Adapter | None:
+def _make(device: DeviceFile, name: str, source: str) -> Adapter | None:
     table: Mapping[str, Any] = getattr(device, name)
     if not table:
         return None

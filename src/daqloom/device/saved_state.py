@@ -64,7 +64,7 @@ def exclusive(identity: str, source: str) -> Iterator[Path]:
     """Lock a device, and yield the file for its configuration. Raises MeasureError if another
     process holds the lock, or has left the device changed."""
     path = file_of(identity)
-    with locked(path, source):
+    with lock(path, source):
         if path.exists():
             raise MeasureError(
                 f"{source}: an earlier measurement has changed this device and not restored it; "
@@ -113,7 +113,7 @@ def leftovers() -> list[Path]:
     for one device, the older one contains the original configuration. Raises MeasureError."""
     found = []
     for path in sorted(folder().glob("*.json")):
-        with suppress(MeasureError), locked(path, ""):
+        with suppress(MeasureError), lock(path, ""):
             found.append((_saved_at(path), path))
     return [path for _, path in sorted(found, reverse=True)]
 
@@ -133,7 +133,7 @@ def now() -> str:
 
 
 @contextmanager
-def locked(path: Path, source: str) -> Iterator[TextIO]:
+def lock(path: Path, source: str) -> Iterator[TextIO]:
     """Hold the lock of a device's file. Raises MeasureError if another process holds the lock."""
     # Lock files are never removed; otherwise two processes could lock two files of one name.
     try:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.device import saved_state
 from daqloom.device.adapter import AdapterError, Configures, PortBuffer, PortCount, RunsPrograms
 from daqloom.device.desired_state import desired_buffer
@@ -46,18 +46,18 @@ class DeviceUnderTest:
 
     def plan(self) -> list[str]:
         """Return the steps of a change as lines, without any change. Raises MeasureError."""
-        if self._configures is None or not self.desired.given:
+        if self._configures is None or not self.desired.set_fields:
             return []
         with self._configures as adapter:
             return adapter.plan(self.desired)
 
-    def announced(self) -> Iterator[str]:
+    def effects(self) -> Iterator[str]:
         """Yield the effects of a measurement on the device, without connecting to it: headings that
         begin with #, and command lines of an adapter that runs programs. Raises MeasureError."""
-        ports = counted(len(self.file.ports), "port")
-        if self._configures is not None and self.desired.given:
-            given = self.desired.given
-            values = ", ".join(f"{name} = {_shown(value)}" for name, value in given.items())
+        ports = plural(len(self.file.ports), "port")
+        if self._configures is not None and self.desired.set_fields:
+            given = self.desired.set_fields
+            values = ", ".join(f"{name} = {_value_text(value)}" for name, value in given.items())
             yield (
                 f"# {self._source}: {self.file.configure['adapter']} sets {values} on {ports}; the "
                 "old values are saved before, and restored in the end (`daqloom lab plan` requests "
@@ -77,7 +77,7 @@ class DeviceUnderTest:
             if self._counts is not None:
                 stack.enter_context(self._counts)
                 self._counts.read()
-            if self._configures is not None and self.desired.given:
+            if self._configures is not None and self.desired.set_fields:
                 adapter = stack.enter_context(self._configures)
                 path = stack.enter_context(saved_state.exclusive(adapter.identity(), self._source))
                 found = as_json(adapter.save())
@@ -139,7 +139,7 @@ def as_json(configuration: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Restored:
+class Restoration:
     """Saved configuration to which a device was restored, and its present state."""
 
     old: SavedState
@@ -155,7 +155,9 @@ class Restored:
         """Sentence that describes the present limits."""
         by_buffer: dict[str, list[str]] = {}
         for port, buffer in self.ports.items():
-            shown = ", ".join(f"{name} {_shown(value)}" for name, value in buffer.given.items())
+            shown = ", ".join(
+                f"{name} {_value_text(value)}" for name, value in buffer.set_fields.items()
+            )
             by_buffer.setdefault(shown or "no limits", []).append(port)
         has = "; ".join(f"{', '.join(ports)}: {each}" for each, ports in by_buffer.items())
         when = f"what it had at {self.old.at}"
@@ -164,7 +166,7 @@ class Restored:
         return f"{self.old.source} has what it had before {self.old.at} ({has[:500]})"
 
 
-def restore_left() -> tuple[list[Restored], list[str]]:
+def restore_left() -> tuple[list[Restoration], list[str]]:
     """Restore devices that earlier processes left changed; return their final configurations, and
     sentences about failures. Raises MeasureError."""
     done, failures = [], []
@@ -189,15 +191,15 @@ def restore_left() -> tuple[list[Restored], list[str]]:
     return checked, failures
 
 
-def restore(path: Path) -> Restored:
+def restore(path: Path) -> Restoration:
     """Restore a device that an earlier process left changed. Raises MeasureError, and ScenarioError
     if its adapter is missing."""
-    with saved_state.locked(path, str(path)):
+    with saved_state.lock(path, str(path)):
         old = saved_state.read(path)
         with _adapter_of(old) as adapter:
             identity = adapter.identity()
             restore_saved(adapter, old, path)
-    return Restored(old, identity)
+    return Restoration(old, identity)
 
 
 def _adapter_of(old: SavedState) -> Configures:
@@ -207,7 +209,7 @@ def _adapter_of(old: SavedState) -> Configures:
     return adapter
 
 
-def _read_back(done: Restored) -> Restored:
+def _read_back(done: Restoration) -> Restoration:
     """Return `done` with the present state of its device. Raises MeasureError."""
     with _adapter_of(done.old) as adapter:
         is_current = as_json(adapter.save()) == done.old.configuration
@@ -219,16 +221,16 @@ def check_applied(
 ) -> None:
     """Raise MeasureError if a device accepted values but does not report them."""
     for port in ports:
-        has = found[port].given if port in found else {}
-        for name, value in buffer.given.items():
+        has = found[port].set_fields if port in found else {}
+        for name, value in buffer.set_fields.items():
             if name not in has or not math.isclose(has[name], value, rel_tol=max(rounding, TINY)):
                 raise MeasureError(
-                    f"{port}: the device accepted {name} = {_shown(value)} and has "
-                    f"{_shown(has[name]) if name in has else 'none'}; it is restored, and this "
-                    "value cannot be measured on it"
+                    f"{port}: the device accepted {name} = {_value_text(value)} and has "
+                    f"{_value_text(has[name]) if name in has else 'none'}; it is restored, and "
+                    "this value cannot be measured on it"
                 )
 
 
-def _shown(value: int | float) -> str:
+def _value_text(value: int | float) -> str:
     """Return a value as text; whole numbers keep all digits."""
     return str(value) if isinstance(value, int) else f"{value:g}"

@@ -115,13 +115,13 @@ class Laboratory:
         program = (sys.executable, "-m", "daqloom.lab.counting")
         what = "the queues of the laboratory cannot be read"
         child = stack.enter_context(Child([*switches.enter, *program], what))
-        ports = [self._watched(queue) for queue in self.network.queues]
+        ports = [self._watch(queue) for queue in self.network.queues]
         mtu_bytes = self.network.mtu_bytes
         late_s = max(kernel.bucket_s(queue, mtu_bytes) for queue in self.network.queues)
         child.send({"ports": ports, "every_s": LOOK_S, "late_s": late_s})
         return child
 
-    def _watched(self, queue: Queue) -> dict[str, Any]:
+    def _watch(self, queue: Queue) -> dict[str, Any]:
         mtu = self.network.mtu_bytes
         wire_bytes = full_frame_bytes(mtu) + WIRE_OVERHEAD_BYTES
         return {

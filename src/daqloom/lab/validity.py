@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from daqloom._engine import latency_bucket
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.control.counters.metrics import (
     HISTOGRAMS,
     Buckets,
     Reading,
     difference,
-    merged,
+    merge,
     window_s,
 )
 from daqloom.lab.laboratory import LabCount
@@ -199,7 +199,7 @@ def _drop_metrics(found: dict[str, Any], kind: Kind) -> dict[str, Any]:
 def _remedy() -> str:
     load, cores = Machine().load()
     return (
-        f"the load is {load:.1f} on {counted(cores, 'core')}: let nothing else run here, lower the "
+        f"the load is {load:.1f} on {plural(cores, 'core')}: let nothing else run here, lower the "
         "rates of links and events in proportion, or measure longer"
     )
 
@@ -224,14 +224,14 @@ def evidence_of(found: Mapping[str, Any], count: LabCount, readings: Sequence[Re
     one_s, other_s = (_percentiles_s(half, *_bounds(half)) for half in halves)
     return replace(
         of_host,
-        rates=_compared(*map(_rate, halves)),
-        means=_compared(*map(_mean_s, halves)),
+        rates=_compare(*map(_rate, halves)),
+        means=_compare(*map(_mean_s, halves)),
         tail_s=_percentiles_s(difference(begin, end), *AROUND_P99),
         tails_s=(one_s, other_s) if one_s and other_s else None,
     )
 
 
-def _compared(one: _Estimate | None, other: _Estimate | None) -> Halves | None:
+def _compare(one: _Estimate | None, other: _Estimate | None) -> Halves | None:
     if one is None or other is None:
         return None
     return Halves((one.value, other.value), sqrt(one.variance + other.variance))
@@ -239,22 +239,22 @@ def _compared(one: _Estimate | None, other: _Estimate | None) -> Halves | None:
 
 def _rate(half: Reading) -> _Estimate | None:
     """Return the event rate of a half (1/s), with the variance of a Poisson process."""
-    count, time_s = _delivered(half), window_s(half)
+    count, time_s = _deliveries(half), window_s(half)
     return _Estimate(count / time_s, count / time_s**2) if count and time_s else None
 
 
-def _delivered(half: Reading) -> int:
+def _deliveries(half: Reading) -> int:
     return sum(unit.meps_delivered or 0 for unit in half.values())
 
 
 def _bounds(half: Reading) -> tuple[float, float]:
     """Return the shares of events 2 standard errors below and above the 99th percentile."""
-    error = 2 * sqrt(0.99 * 0.01 / max(_delivered(half), 1))
+    error = 2 * sqrt(0.99 * 0.01 / max(_deliveries(half), 1))
     return max(0.0, 0.99 - error), min(1.0, 0.99 + error)
 
 
 def _latencies(part: Reading) -> Buckets:
-    return merged(HISTOGRAMS["collection_latency_s"](unit) for unit in part.values())
+    return merge(HISTOGRAMS["collection_latency_s"](unit) for unit in part.values())
 
 
 def _percentiles_s(part: Reading, *shares: float) -> tuple[float, float] | None:

@@ -96,13 +96,13 @@ class Calibration:
         if latencies:
             latency = f'{{ kind = "histogram", file = "{latencies}" }}'
         elif self.units > 2:  # latencies vary
-            mean = _rounded(statistics.fmean(self.latencies_s))
+            mean = _round(statistics.fmean(self.latencies_s))
             latency = f'{{ kind = "exponential", mean = "{mean}" }}'
         else:
-            latency = f'{{ mean = "{_rounded(self.latency_s)}" }}'
+            latency = f'{{ mean = "{_round(self.latency_s)}" }}'
         return f"""\
 [hosts]
-message_cost = "{_rounded(self.message_cost_s)}"
+message_cost = "{_round(self.message_cost_s)}"
 send_rate = "{_rounded_rate(self.send_bps)}"
 receive_rate = "{_rounded_rate(self.receive_bps)}"
 latency = {latency}
@@ -125,7 +125,7 @@ def _summary(values_s: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _rounded(value_s: float) -> str:
+def _round(value_s: float) -> str:
     return TIME.format(float(f"{value_s:.3g}"))
 
 

@@ -40,13 +40,13 @@ class Child:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise self._ended() from None
+            raise self._exit_error() from None
 
     def read_line(self) -> str:
         """Return the next line that the process prints. Raises MeasureError if it has ended."""
         assert self._process.stdout is not None
         if not (line := self._process.stdout.readline()):
-            raise self._ended()
+            raise self._exit_error()
         return line.strip()
 
     def send(self, what: Any) -> None:
@@ -57,7 +57,7 @@ class Child:
         """Return the value of the next JSON line. Raises MeasureError if the process has ended."""
         return json.loads(self.read_line())
 
-    def _ended(self) -> MeasureError:
+    def _exit_error(self) -> MeasureError:
         assert self._process.stderr is not None
         lines = self._process.stderr.read().strip().splitlines() or ["no reason given"]
         return MeasureError(f"{self._what}: {lines[-1][:300]}")

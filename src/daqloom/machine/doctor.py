@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from daqloom.base import lazy
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.machine.cards import CardSettings, cards_of, examine_card, settings_of
 from daqloom.machine.machine import Machine
 from daqloom.machine.open_files import raise_to
@@ -113,7 +113,7 @@ def _cores(machine: Machine, needs: Needs | None) -> Verdict:
 
 def _load(machine: Machine, needs: Needs | None) -> Verdict:
     load, cores = machine.load()
-    means = f"Load {load:.1f} on {counted(cores, 'core')}"
+    means = f"Load {load:.1f} on {plural(cores, 'core')}"
     if load <= QUIET * cores:
         return "ok", f"{means}.", ""
     return (
@@ -129,19 +129,19 @@ ISOLATE = (
 )
 
 
-def _isolated(machine: Machine) -> set[int]:
+def _isolation(machine: Machine) -> set[int]:
     return set(machine.cores("sys/devices/system/cpu/isolated"))
 
 
 def _isolated_cores(machine: Machine, needs: Needs | None) -> Verdict:
-    if isolated := _isolated(machine):
+    if isolated := _isolation(machine):
         return "ok", f"{len(isolated)} cores run only what is pinned to them.", ""
     return "warn", "None: other programs can interrupt data threads for milliseconds.", ISOLATE
 
 
 def _tickless_cores(machine: Machine, needs: Needs | None) -> Verdict:
     tickless = set(machine.cores("sys/devices/system/cpu/nohz_full"))
-    if tickless and _isolated(machine) <= tickless:
+    if tickless and _isolation(machine) <= tickless:
         return "ok", f"{len(tickless)} cores have no timer tick.", ""
     return "warn", "The timer interrupts data threads 100 to 1000 times a second.", ISOLATE
 
@@ -153,7 +153,7 @@ def _interrupts(machine: Machine, needs: Needs | None) -> Verdict:
         if irq.isdigit()
         for core in machine.cores(f"proc/irq/{irq}/smp_affinity_list")
     }
-    disturbed = sorted(interrupted & _isolated(machine))
+    disturbed = sorted(interrupted & _isolation(machine))
     if not disturbed:
         return "ok", "No device interrupts isolated cores.", ""
     return (

@@ -46,7 +46,7 @@ class Namespace:
         whole = (*self.enter, tool(command[0]), *command[1:])
         done = subprocess.run(whole, input=text.encode(), capture_output=True)
         if done.returncode:
-            raise refused(done.stderr)
+            raise refusal(done.stderr)
 
     def batch(self, program: str, lines: Iterable[str]) -> None:
         """Run `ip`, `bridge` or `tc` in the namespace with its commands as `lines`. Raises
@@ -77,7 +77,7 @@ def new_namespace(
         stack.callback(pipe.close)
     assert holder.stdout is not None
     if not holder.stdout.readline():
-        raise refused(holder.communicate()[1])
+        raise refusal(holder.communicate()[1])
     return Namespace(holder.pid)
 
 
@@ -111,7 +111,7 @@ def tool(name: str) -> str:
     return found
 
 
-def refused(errors: bytes) -> MeasureError:
+def refusal(errors: bytes) -> MeasureError:
     """Return the error for a refusal by the kernel, with the message of the program."""
     lines = errors.decode(errors="replace").strip().splitlines() or ["no reason given"]
     return MeasureError(

@@ -20,7 +20,7 @@ def dry_run(scenario: Scenario) -> Iterator[str]:
     if measure.has_lab:
         yield from _laboratory(scenario)
     if measure.device:
-        yield from DeviceUnderTest(scenario).announced()
+        yield from DeviceUnderTest(scenario).effects()
     units = places(scenario).units
     listens = f"{measure.bind}:{measure.port or 'PORT'}"
     yield f"# {units} units, with the run's token on their standard input"

@@ -153,7 +153,7 @@ class Injector:
     def _log(self, outage: UnitOutage, effect: str) -> None:
         at_s = self._control.now_s() - self._began_s
         thing = f"{outage.fault.what} {outage.outage.which}"
-        self._control.injected(f"fault {outage.name} at {at_s:.2f} s: {thing} {effect}")
+        self._control.log_injection(f"fault {outage.name} at {at_s:.2f} s: {thing} {effect}")
 
     async def _apply(self, unit: int) -> None:
         """Apply to a unit's node the condition that its present outages cause."""

@@ -19,7 +19,7 @@ from daqloom.control.counters.metrics import (
     difference,
     fragment_share,
     metrics,
-    refused,
+    refusals,
     rows_of,
     waiting,
     window_s,
@@ -27,7 +27,7 @@ from daqloom.control.counters.metrics import (
 from daqloom.control.counters.warnings import (
     damage,
     lost_events,
-    unchecked,
+    omitted_checks,
     unfinished_files,
     wrong,
 )
@@ -91,7 +91,7 @@ def measured_result(record: Record, scenario_hash: str) -> Result:
         scenario_hash=scenario_hash,
         assumed={
             key: value
-            for key, value in scenario.assumed().items()
+            for key, value in scenario.assumptions().items()
             if not rule_for(scenario, "measure", key)
         },
         method="measure",
@@ -114,7 +114,7 @@ def measured_result(record: Record, scenario_hash: str) -> Result:
         },
     )
     result = replace(result, warnings=[*wrong(result), *result.warnings])
-    result = _judged(_with_course(result, record), record)
+    result = _judge(_with_course(result, record), record)
     if record.device:
         result = _with_warnings(result, *record.device.notes)
     return _cut_short(result, record) if record.interrupted or record.failure else result
@@ -141,9 +141,9 @@ def _metrics(record: Record, counted: Reading) -> dict[str, Any]:
     found |= {f"events_{f}": fates[f] for f in ("not_processed", "not_written") if f in fates}
     if first_s := max((counters.first_mep_s or 0 for counters in totals.values()), default=0):
         found["first_event_s"] = first_s
-    refusals = Counter(refused(totals))
-    refusals.update({str(why): count for why, count in control.refused.items()})
-    return found | ({"refused": dict(refusals)} if refusals else {})
+    causes = Counter(refusals(totals))
+    causes.update({str(why): count for why, count in control.refused.items()})
+    return found | ({"refused": dict(causes)} if causes else {})
 
 
 def _warnings(record: Record, found: dict[str, Any]) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _warnings(record: Record, found: dict[str, Any]) -> Iterator[str]:
     scenario, totals = record.plan.scenario, record.control.totals()
     yield from lost_events(totals, scenario.packing, scenario.measure.sink)
     yield from damage(totals)
-    yield from unchecked(totals, scenario.packing)
+    yield from omitted_checks(totals, scenario.packing)
     yield from unfinished_files(scenario)
     yield from unused_warnings(scenario, "measure")
     for event in record.control.events:
@@ -182,7 +182,7 @@ def _with_course(result: Result, record: Record) -> Result:
     return replace(result, metrics=metrics | record.in_network, series=shown)
 
 
-def _judged(result: Result, record: Record) -> Result:
+def _judge(result: Result, record: Record) -> Result:
     """Return a laboratory's result without the metrics that this machine has distorted."""
     if not isinstance(record.watch, Watch):
         return result

@@ -66,12 +66,12 @@ def plots(figure: Figure) -> list[Plot]:
         row, _, tall, wide = panel.cell
         high = 96 * figure.size[1] * sum(ratios[row : row + tall]) / sum(ratios)
         least = 120 + LINE * len(panel.y.names or ())
-        text = json.dumps(_drawn(figure, number)).replace("<", "\\u003c")
+        text = json.dumps(_draw(figure, number)).replace("<", "\\u003c")
         found.append(Plot(text, wide, max(LEAST_HEIGHT, least, round(high))))
     return found
 
 
-def _drawn(figure: Figure, number: int) -> Drawn:
+def _draw(figure: Figure, number: int) -> Drawn:
     panel = figure.panels[number]
     x, y = panel.x, panel.y
     x = replace(x, label=x.label or figure.x_label)

@@ -114,7 +114,7 @@ def binary(unit: str, values: Iterable[float]) -> tuple[float, str] | None:
     return next((each for each in powers if all(size % each[0] == 0 for size in sizes)), None)
 
 
-def prefixed(unit: str, largest: float) -> tuple[float, str]:
+def prefix(unit: str, largest: float) -> tuple[float, str]:
     """Return divisor and unit for numbers up to `largest`, such as `(1e6, "MB")`. Shares (unit "1")
     become per cent and bit/s become Gb/s; counts keep their unit."""
     if unit == "1":

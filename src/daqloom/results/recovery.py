@@ -74,7 +74,7 @@ def recovery(
     ]
     expected = _expected(usual.level_bps, after, begin_s, members, leaving)
     dip_end_s = usual.end_of_dip(after, expected, min(resumed_s, late_s))
-    known_s = begin_s if detected_s is None else _known(detected_s, members, until_s)
+    known_s = begin_s if detected_s is None else _known_s(detected_s, members, until_s)
     if dip_end_s is None or known_s is None or known_s > until_s:
         return None
     return max(dip_end_s, known_s, begin_s) - begin_s
@@ -94,7 +94,7 @@ class _Usual:
     """Variance of a sum of bins, relative to the sum of independent bins."""
 
     @property
-    def allowed(self) -> float:
+    def tolerance(self) -> float:
         """Share by which a bin may be below the expected throughput without deficit: up to 0.5."""
         return max(1 - RECOVERED, min(1.5 * self.noise_bps / self.level_bps, 0.5))
 
@@ -104,7 +104,7 @@ class _Usual:
         Sequential Analysis, 1985). For Poisson counts of equal mean and variance, its rate r solves
         1 - exp(-r) = r (1 - `allowed`). The tail is wider if the variance is from few bins, as in
         Student's t."""
-        share = 1 - self.allowed
+        share = 1 - self.tolerance
         rate = 1 / share
         for _ in range(9):  # Newton's method, from above
             rate -= (1 - exp(-rate) - share * rate) / (exp(-rate) - share)
@@ -121,7 +121,7 @@ class _Usual:
         missing: list[float] = []  # cumulative deficit, bin by bin
         deficit = highest = 0.0
         for place, (each, usual_bps) in enumerate(zip(after, expected_bps, strict=True)):
-            deficit = max(0.0, deficit + (1 - self.allowed) * usual_bps - each.throughput_bps)
+            deficit = max(0.0, deficit + (1 - self.tolerance) * usual_bps - each.throughput_bps)
             if highest > least_bps and highest - deficit > slack_bps:
                 first = next(n for n, sum_ in enumerate(missing) if sum_ >= highest - slack_bps)
                 return after[place - len(missing) + first].end_s
@@ -169,7 +169,7 @@ def _usual(begin_s: float, since_s: float, bins: Sequence[Bin]) -> _Usual | None
     rates = cut if any(cut) else rates
     level, noise = fmean(rates), stdev(rates) if len(rates) > 1 else 0.0
     usual = _Usual(level, noise, 0.0, len(rates), _variance_ratio(rates))
-    largest = _largest(rates, (1 - usual.allowed) * level, is_undisturbed)
+    largest = _largest(rates, (1 - usual.tolerance) * level, is_undisturbed)
     return replace(usual, largest_bps=largest)
 
 
@@ -212,7 +212,7 @@ def _expected(
     return found
 
 
-def _known(detected_s: float, members: Members, until_s: float) -> float | None:
+def _known_s(detected_s: float, members: Members, until_s: float) -> float | None:
     """Return when a fault is detected and units have regrouped; None if not before `until_s`."""
     at_s = detected_s + INSTANT_S
     place = bisect_right([time_s for time_s, _ in members], at_s) - 1

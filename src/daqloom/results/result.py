@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daqloom.base import notebook
-from daqloom.base.version import installed
+from daqloom.base.version import installed_version
 from daqloom.results import metrics as metric_names
-from daqloom.results.metrics import described, flatten, for_people, with_unit
+from daqloom.results.metrics import find_declaration, flatten, for_people, with_unit
 
 SCHEMA = 1
 METHODS = ("analyse", "simulate", "measure")
@@ -42,7 +42,7 @@ class Result:
 
     `metrics` contains the numbers declared in `daqloom.results.metrics`, nested at most one level,
     without unknown numbers. `assumed` maps scenario keys left at a guessed default to their values
-    as text; see `Scenario.assumed`. `analysis` contains the closed forms of the method `analyse`.
+    as text; see `Scenario.assumptions`. `analysis` contains the closed forms of `analyse`.
     `series` contains named tables with columns of equal length (lists or arrays), such as
     `{"tor_occupancy": {"time_s": …, "max_bytes": …}}`; JSON includes them on request only.
 
@@ -65,7 +65,7 @@ class Result:
     """Whether Ctrl-C ended the run early; a warning reports the time."""
     failure: str = ""
     """Reason why a measurement failed before its end; the numbers cover the time until then."""
-    version: str = field(default_factory=installed)
+    version: str = field(default_factory=installed_version)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -83,7 +83,7 @@ class Result:
         """Return the metric with a dotted name such as `buffer_peak_bytes.tor`; None if this result
         lacks it. Raises `ResultError` for an undeclared name and suggests the most similar one."""
         value = flatten(self.metrics).get(path)
-        if value is None and described(path) is None:
+        if value is None and find_declaration(path) is None:
             raise ResultError(metric_names.unknown_sentence(path))
         return value if isinstance(value, int | float) else None
 

@@ -46,7 +46,7 @@ Partner = Callable[[int, int], int]
 """Function that returns the host to which a node sends in a step, or `DUMMY` for an empty slot."""
 
 
-def scheduled(system: FabricSystem) -> Partner:
+def partner_in_schedule(system: FabricSystem) -> Partner:
     """Return the function for the partners in a schedule that does not change during the run."""
     slot_of = [slot for slot, host in enumerate(system.readouts.tolist()) if host != DUMMY]
     builders = system.builders.tolist()

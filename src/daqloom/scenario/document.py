@@ -17,11 +17,11 @@ def look(document: Mapping[str, Any], path: str) -> Any:
     return found
 
 
-def given(document: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def keys(document: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """Yield the dotted names of the keys, not the tables, of a document."""
     for name, value in document.items():
         if isinstance(value, Mapping):
-            yield from given(value, f"{prefix}{name}.")
+            yield from keys(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
 

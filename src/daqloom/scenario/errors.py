@@ -1,6 +1,6 @@
 """The error for mistakes in a scenario."""
 
-from daqloom.base.words import counted, printable
+from daqloom.base.words import plural, printable
 
 MOST_MISTAKES = 10
 """Most mistakes of a file that are listed."""
@@ -17,4 +17,4 @@ class ScenarioError(Exception):
         for other in others[: MOST_MISTAKES - 1]:
             self.add_note(printable(other))
         if more := len(others[MOST_MISTAKES - 1 :]):
-            self.add_note(f"and {counted(more, 'other mistake')}")
+            self.add_note(f"and {plural(more, 'other mistake')}")

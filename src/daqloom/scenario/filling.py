@@ -62,7 +62,7 @@ def is_scheme(text: str) -> bool:
     return re.fullmatch(r"[0-9be()\s]+", text) is not None
 
 
-def resolved(text: str, folder: Path) -> str:
+def absolute_name(text: str, folder: Path) -> str:
     """Return the absolute path of a file name, with its suffix for the collision point, if any."""
     name, point = _parts(text)
     return str(resolve(name, folder)) + (f":{point}" if point else "")

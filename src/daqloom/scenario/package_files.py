@@ -3,7 +3,7 @@
 from pathlib import Path
 
 
-def shipped(kind: str) -> dict[str, Path]:
+def package_files(kind: str) -> dict[str, Path]:
     """Return the TOML files of a kind (`scenarios`, `studies`), by name."""
     folder = shipped_folder(kind)
     return {path.stem: path for path in sorted(folder.glob("*.toml"), key=lambda path: path.stem)}

@@ -95,24 +95,24 @@ class Dimension:
         text = text.strip()[:LONGEST_QUANTITY]
         try:
             if several := _SEVERAL.fullmatch(text):
-                one = self._respelled(several[2])
+                one = self._respell(several[2])
                 total = self.format(self._value(one) * int(several[1]))
                 self._value(total)
                 uplinks = f'; on uplinks write "{one}" and count = {several[1]}'
                 return f'"{total}"{uplinks if self.unit == "b/s" else ""}'
             if spread := _SPREAD.fullmatch(text):
-                mean = self._respelled(spread[1])
+                mean = self._respell(spread[1])
                 self._value(mean)
                 share = f"size_spread = {float(spread[2]) / 100:g}" if spread[2] else ""
                 key = share or f'spread = "{spread[3]}"'
                 return f'"{mean}", and its spread as a key where there is one, such as {key}'
-            one = self._respelled(text)
+            one = self._respell(text)
             self._value(one)
         except ValueError:
             return ""
         return f'"{one}"'
 
-    def _respelled(self, text: str) -> str:
+    def _respell(self, text: str) -> str:
         """Return a quantity such as 50 GbE with a unit that `parse` accepts; other text is
         unchanged."""
         for spelling, unit in _SPELLINGS[self.unit].items():

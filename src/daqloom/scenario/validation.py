@@ -38,7 +38,7 @@ def value_error(first: str, *others: str) -> ValueError:
     return error
 
 
-def validated(handler: Callable[[Any], T], data: Any, refusals: Collection[str]) -> T:
+def validate(handler: Callable[[Any], T], data: Any, refusals: Collection[str]) -> T:
     """Validate `data` by a pydantic handler. If there are `refusals` (errors on other keys of the
     table), raise them together with the handler's mistakes."""
     if not refusals:

@@ -47,7 +47,7 @@ class DaqpipeRun:
         self.engine = _engine.DaqpipeSystem(config)
 
     @cached_property
-    def counted(self) -> _engine.DaqpipeReport:
+    def report(self) -> _engine.DaqpipeReport:
         """Report of the engine at the end of the run."""
         return self.engine.report()
 
@@ -81,24 +81,24 @@ class DaqpipeRun:
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of event building by DAQPIPE."""
-        counted = self.counted
-        window_s, nodes = counted.window_s, self.system.nodes
+        report = self.report
+        window_s, nodes = report.window_s, self.system.nodes
         readouts = self.scenario.readouts(nodes)
         packing = self.scenario.event.packing
         metrics: dict[str, Any] = {
             **rates(
                 window_s,
-                events_delivered=packing * (counted.events_built + counted.events_incomplete),
-                bytes_built=counted.bytes_built,
-                events_written=packing * counted.fragments_written / readouts,
-                bytes_written=counted.bytes_written,
+                events_delivered=packing * (report.events_built + report.events_incomplete),
+                bytes_built=report.bytes_built,
+                events_written=packing * report.fragments_written / readouts,
+                bytes_written=report.bytes_written,
                 readouts=readouts,
             ),
-            "events_built": packing * counted.events_built,
-            **incomplete(self.scenario, packing * counted.events_incomplete),
-            "events_in_flight": packing * counted.events_under_way,
-            "processor_share": counted.processor_s / (nodes * window_s),
-            "control_messages": counted.control_messages,
+            "events_built": packing * report.events_built,
+            **incomplete(self.scenario, packing * report.events_incomplete),
+            "events_in_flight": packing * report.events_under_way,
+            "processor_share": report.processor_s / (nodes * window_s),
+            "control_messages": report.control_messages,
         }
         if latencies := latency.summary(self.engine.latency):
             metrics["collection_latency_s"] = latencies
@@ -106,20 +106,20 @@ class DaqpipeRun:
 
     def warnings(self) -> list[str]:
         """Return warnings about numbers that are not meaningful."""
-        counted = self.counted
-        if counted.stalled:
+        report = self.report
+        if report.stalled:
             return []
-        if counted.fragments_written == 0:
+        if report.fragments_written == 0:
             return ["no fragment was written after the warm-up; lengthen run.duration"]
         packing = self.scenario.event.packing
         turn = self.scenario.building.credits * len(self.builders)
         metrics = self.metrics()
-        rounds = metrics["written_event_rate_hz"] * counted.window_s / packing / turn
+        rounds = metrics["written_event_rate_hz"] * report.window_s / packing / turn
         return too_short(
             metrics,
-            window_s=counted.window_s,
+            window_s=report.window_s,
             rounds=rounds,
-            round_s=counted.window_s / rounds,
+            round_s=report.window_s / rounds,
             phases=rounds * turn,
             warmup_s=self.scenario.run.warmup,
         )

@@ -86,27 +86,27 @@ def _schedule(port: Scheduling) -> _engine.Schedule:
 
 
 def ethernet_metrics(
-    system: FabricSystem, counted: _engine.RunReport, window_s: float
+    system: FabricSystem, report: _engine.RunReport, window_s: float
 ) -> dict[str, Any]:
     """Return the metrics of the network for the `window_s` seconds after the warm-up."""
-    links = counted.links
+    links = report.links
     names = [link.name for link in system.links]
     dropped = zip(names, links.drops.tolist(), strict=True)
     by_port = {name: drops for name, drops in dropped if drops}
     switches = map(system.switch_at, range(len(system.fabric.switches)))
     return {
-        "buffer_peak_bytes": most_by_level(system.levels, counted.switches.peak_bytes.tolist()),
-        **_needed(system, counted),
-        "packets_dropped": counted.drops,
+        "buffer_peak_bytes": most_by_level(system.levels, report.switches.peak_bytes.tolist()),
+        **_buffer_needs(system, report),
+        "packets_dropped": report.drops,
         **({"drops_by_port": by_port} if system.network.is_racks else {}),
         **_drop_fraction(
-            counted.drops,
+            report.drops,
             dict(zip(names, links.frames.tolist(), strict=True)),
             {link.name for link in system.links if link.kind in FROM_HOSTS},
         ),
-        **_by_class(counted.classes),
-        "packets_marked": counted.marks,
-        **({"pause_frames": counted.pauses} if any(each.pause_at for each in switches) else {}),
+        **_by_class(report.classes),
+        "packets_marked": report.marks,
+        **({"pause_frames": report.pauses} if any(each.pause_at for each in switches) else {}),
         "link_utilisation": _utilisation(system, links, window_s),
         "packet_hops": sum(links.frames.tolist()),
         "ack_hops": sum(links.ack_frames.tolist()),
@@ -117,11 +117,11 @@ FROM_HOSTS = ("source.up", "access.up", "host.up")
 """Kinds of links that leave a host."""
 
 
-def _needed(system: FabricSystem, counted: _engine.RunReport) -> dict[str, Any]:
+def _buffer_needs(system: FabricSystem, report: _engine.RunReport) -> dict[str, Any]:
     """Return the buffer sizes that shared-memory switches needed; empty if packets were dropped."""
-    needed = most_by_level(system.levels, counted.switches.needed_bytes.tolist())
+    needed = most_by_level(system.levels, report.switches.needed_bytes.tolist())
     needed = {level: size for level, size in needed.items() if size}
-    return {} if counted.drops or not needed else {"buffer_needed_bytes": needed}
+    return {} if report.drops or not needed else {"buffer_needed_bytes": needed}
 
 
 def _by_class(classes: _engine.Classes) -> dict[str, dict[str, int]]:
@@ -163,11 +163,11 @@ def _utilisation(system: FabricSystem, links: _engine.Links, window_s: float) ->
     return means
 
 
-def ethernet_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
+def ethernet_ports(system: FabricSystem, report: _engine.RunReport) -> dict[str, list[Any]]:
     """Return names and counters of all output ports, counted after the warm-up."""
     ends = (end for cable in system.fabric.cables for end in (cable.a, cable.b))
     return {
         "name": [system.fabric.end_name(end) for end in ends],
-        "bytes": counted.links.wire_bytes.tolist(),
-        "drops": counted.links.drops.tolist(),
+        "bytes": report.links.wire_bytes.tolist(),
+        "drops": report.links.drops.tolist(),
     }

@@ -99,7 +99,7 @@ class Course:
         self._plan = system.fault_plan
         self._written = _Counter(duration_s)
         self._end_s = 0.0
-        self._regrouped: Regrouped | None = None
+        self._regrouped: RegroupingRecord | None = None
 
     def run(self, engine: Engine, progress: Callable[[float], None] | None) -> None:
         """Simulate to the end of the run."""
@@ -109,16 +109,16 @@ class Course:
         if run.warmup > 0:
             edges = sorted({*edges, warm_s} - {run.warmup})
         if isinstance(engine, RegroupingEngine) and self._scenario.regroups:
-            self._regrouped = Regrouped(self._scenario, self._system, engine)
+            self._regrouped = RegroupingRecord(self._scenario, self._system, engine)
             begins_s = {each.begin_s - BEFORE_S for each in self._plan.outages}
             edges = sorted({*edges, *(at_s for at_s in begins_s if 0 < at_s < run.duration)})
         for edge_s in edges:
             engine.run(progress, edge_s)
             if self._regrouped:
                 self._regrouped.record(edge_s)
-            counted, is_warm = engine.report(), edge_s == warm_s
-            self._written.add(self._end_s, edge_s, _written(counted), begins_anew=is_warm)
-            for flow, count in zip(self._flows, counted.flows, strict=False):
+            report, is_warm = engine.report(), edge_s == warm_s
+            self._written.add(self._end_s, edge_s, _written(report), begins_anew=is_warm)
+            for flow, count in zip(self._flows, report.flows, strict=False):
                 flow.add(self._end_s, edge_s, count, begins_anew=is_warm)
             self._end_s = edge_s
 
@@ -170,10 +170,10 @@ class Course:
             for outage in self._plan.outages
             if outage.begin_s < self._end_s
         ]
-        return self._regrouped.detected(found) if self._regrouped else found
+        return self._regrouped.detections(found) if self._regrouped else found
 
 
-class Regrouped:
+class RegroupingRecord:
     """Record of a simulated system's run control, whose units regroup."""
 
     def __init__(self, scenario: Scenario, system: FabricSystem, engine: RegroupingEngine) -> None:
@@ -196,7 +196,7 @@ class Regrouped:
         found = self._engine.members()
         return list(zip(found.at_s.tolist(), found.members.tolist(), strict=True))
 
-    def detected(self, breaks: list[Break]) -> list[Break]:
+    def detections(self, breaks: list[Break]) -> list[Break]:
         """Return the breaks with the times at which units were declared lost. Kills of units that
         were already lost are left out."""
         # Rounded to the engine's picoseconds: 0.4 s from the engine is the float below 0.4.
@@ -255,27 +255,27 @@ def incomplete(scenario: Scenario, events: int) -> dict[str, int]:
     return {"events_incomplete": events} if scenario.regroups else {}
 
 
-def _written(counted: _engine.RunReport) -> int:
+def _written(report: _engine.RunReport) -> int:
     """Return the bytes that arrived: in written fragments, else in built events or in flows."""
     for name in ("bytes_written", "bytes_built"):
-        if (found := getattr(counted, name, None)) is not None:
+        if (found := getattr(report, name, None)) is not None:
             return int(found)
-    return sum(flow.bytes for flow in counted.flows)
+    return sum(flow.bytes for flow in report.flows)
 
 
-def losses(scenario: Scenario, counted: _engine.RunReport) -> dict[str, int]:
+def losses(scenario: Scenario, report: _engine.RunReport) -> dict[str, int]:
     """Return the number of packets lost to faults, by cause."""
     if scenario.network.technology == "ethernet":
-        return {"on_wire": counted.cut}
+        return {"on_wire": report.cut}
     return {
-        "on_wire": sum(counted.ports.cut.tolist()),
-        "link_down": sum(counted.ports.dropped.tolist()),
-        "no_route": counted.unrouted,
+        "on_wire": sum(report.ports.cut.tolist()),
+        "link_down": sum(report.ports.dropped.tolist()),
+        "no_route": report.unrouted,
     }
 
 
-def packets_lost(counted: _engine.RunReport) -> int:
+def packets_lost(report: _engine.RunReport) -> int:
     """Return the number of packets lost in the network for any cause."""
-    ports = counted.ports
+    ports = report.ports
     on_infiniband = sum(map(sum, (c.tolist() for c in (ports.discards, ports.cut, ports.dropped))))
-    return on_infiniband + counted.unrouted + counted.drops + counted.cut
+    return on_infiniband + report.unrouted + report.drops + report.cut

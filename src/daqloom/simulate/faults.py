@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from daqloom import _engine
 from daqloom.configuration.rules import run_plan
-from daqloom.configuration.settings import named, settings
+from daqloom.configuration.settings import enumerator, settings
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.graph import table_fields
@@ -98,7 +98,7 @@ def link_changes(plan: FaultPlan, fabric: Fabric) -> list[Change]:
         change
         for outage in plan.outages
         if outage.fault.how == "degraded"
-        for change in _degraded(outage, fabric)
+        for change in _degrade(outage, fabric)
     ]
     cables = {cable for each in plan.outages for cable in each.cables}
     for link in sorted(2 * cable + way for cable in cables for way in (0, 1)):
@@ -106,7 +106,7 @@ def link_changes(plan: FaultPlan, fabric: Fabric) -> list[Change]:
     return sorted(changes, key=lambda change: (change.at_s, change.link))
 
 
-def _degraded(outage: Outage, fabric: Fabric) -> Iterator[Change]:
+def _degrade(outage: Outage, fabric: Fabric) -> Iterator[Change]:
     fault = outage.fault
     for link in outage.links:
         usual = fabric.cables[link // 2].rate_bps
@@ -140,7 +140,7 @@ def _node_changes(scenario: Scenario, system: FabricSystem) -> list[_engine.Node
     changes = []
 
     def add(at_s: float, host: int, what: str, until_s: float = 0.0, factor: float = 1.0) -> None:
-        kind = named(_engine.NodeChangeKind, what)
+        kind = enumerator(_engine.NodeChangeKind, what)
         changes.append(
             _engine.NodeChange(at_s=at_s, host=host, what=kind, until_s=until_s, factor=factor)
         )

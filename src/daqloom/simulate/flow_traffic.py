@@ -96,13 +96,13 @@ def _place(key: str, host: int | str, places: dict[str, int]) -> int:
 
 
 def flow_metrics(
-    scenario: Scenario, counted: _engine.RunReport, window_s: float
+    scenario: Scenario, report: _engine.RunReport, window_s: float
 ) -> dict[str, dict[str, float]]:
     """Return metrics of each flow; empty if the scenario has no flows."""
     if not scenario.flows:
         return {}
-    flows = dict(zip(sorted(scenario.flows), counted.flows, strict=True))
-    latencies = dict(zip(flows, counted.flow_latencies, strict=True))
+    flows = dict(zip(sorted(scenario.flows), report.flows, strict=True))
+    latencies = dict(zip(flows, report.flow_latencies, strict=True))
     over_udp = [name for name in flows if scenario.flows[name].transport == "udp"]
     return {
         "flow_throughput_bps": {name: 8 * flow.bytes / window_s for name, flow in flows.items()},
@@ -112,8 +112,8 @@ def flow_metrics(
     }
 
 
-def flow_warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
+def flow_warnings(scenario: Scenario, report: _engine.RunReport) -> list[str]:
     """Return a warning for each flow without an arrived message."""
-    flows = zip(sorted(scenario.flows), counted.flows, strict=True)
+    flows = zip(sorted(scenario.flows), report.flows, strict=True)
     silent = [name for name, flow in flows if flow.messages == 0]
     return [f"no message of flows.{name} arrived after the warm-up" for name in silent]

@@ -27,7 +27,7 @@ class FlowsRun:
         )
 
     @cached_property
-    def counted(self) -> _engine.FlowsReport:
+    def report(self) -> _engine.FlowsReport:
         """Report of the engine at the end of the run."""
         return self.engine.report()
 
@@ -53,16 +53,16 @@ class FlowsRun:
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of all flows together; `flow_metrics` has those of each flow."""
-        counted = self.counted
-        window_s, nodes = counted.window_s, self.system.nodes
-        flows = dict(zip(self.sources, counted.flows, strict=True))
+        report = self.report
+        window_s, nodes = report.window_s, self.system.nodes
+        flows = dict(zip(self.sources, report.flows, strict=True))
         metrics: dict[str, Any] = {
             "throughput_bps": 8 * sum(flow.bytes for flow in flows.values()) / window_s
         }
         if self.scenario.network.technology == "infiniband":
-            waits = metrics["flow_wait_s"] = self._waits(counted)
+            waits = metrics["flow_wait_s"] = self._waits(report)
             metrics["inferred_buffer_bytes"] = self._buffer(waits, flows)
-        return metrics | {"processor_share": counted.processor_s / (nodes * window_s)}
+        return metrics | {"processor_share": report.processor_s / (nodes * window_s)}
 
     def _buffer(
         self, waits: dict[str, float], flows: dict[str, _engine.FlowCount]
@@ -76,9 +76,9 @@ class FlowsRun:
         bounds = zip(("least", "most"), probe.bounds(waits[stream]), strict=True)
         return {name: bound for name, bound in bounds if bound is not None}
 
-    def _waits(self, counted: _engine.RunReport) -> dict[str, float]:
+    def _waits(self, report: _engine.RunReport) -> dict[str, float]:
         """Return, for each flow, the total waiting time of its sources' ports (s)."""
-        hosts, ports = len(self.system.fabric.hosts), counted.ports
+        hosts, ports = len(self.system.fabric.hosts), report.ports
         waits_s = (ports.wait_credits_s + ports.wait_crossbar_s).tolist()
         at_nodes = zip(ports.node.tolist(), waits_s, strict=True)
         waited = {node: wait_s for node, wait_s in at_nodes if node < hosts}

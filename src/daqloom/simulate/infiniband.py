@@ -38,10 +38,10 @@ def infiniband_config(
 
 
 def infiniband_metrics(
-    scenario: Scenario, system: FabricSystem, counted: _engine.RunReport, end_s: float
+    scenario: Scenario, system: FabricSystem, report: _engine.RunReport, end_s: float
 ) -> dict[str, Any]:
     """Return metrics of the fabric over the whole run, up to its end at `end_s`."""
-    ports = counted.ports
+    ports = report.ports
     busy = (
         8 * nbytes / (system.fabric.cables[index // 2].rate_bps * end_s)
         for index, nbytes in enumerate(ports.bytes.tolist())
@@ -52,21 +52,21 @@ def infiniband_metrics(
             "crossbar": sum(ports.wait_crossbar_s.tolist()),
         },
         "link_utilisation": means_by_kind(system.links, busy),
-        "packet_hops": counted.packet_hops,
+        "packet_hops": report.packet_hops,
     }
     if scenario.network.switch.head_of_queue_lifetime or scenario.transport.retry_timeout:
-        metrics["packets_discarded"] = discarded(counted)
+        metrics["packets_discarded"] = discards(report)
     return metrics
 
 
-def discarded(counted: _engine.RunReport) -> int:
+def discards(report: _engine.RunReport) -> int:
     """Return the number of packets discarded because their head-of-queue lifetime ended."""
-    return sum(counted.ports.discards.tolist())
+    return sum(report.ports.discards.tolist())
 
 
-def infiniband_ports(system: FabricSystem, counted: _engine.RunReport) -> dict[str, list[Any]]:
+def infiniband_ports(system: FabricSystem, report: _engine.RunReport) -> dict[str, list[Any]]:
     """Return names and counters of all output ports."""
-    ports, lanes = counted.ports, counted.lanes
+    ports, lanes = report.ports, report.lanes
     ends = zip(ports.node.tolist(), ports.port.tolist(), strict=True)
     return {
         "name": [system.fabric.end_name(End(*end)) for end in ends],

@@ -45,7 +45,7 @@ class PullRun:
         self.engine = _engine.PullSystem(pull_config(scenario, system, seed))
 
     @cached_property
-    def counted(self) -> _engine.PullReport:
+    def report(self) -> _engine.PullReport:
         """Report of the engine at the end of the run."""
         return self.engine.report()
 
@@ -71,46 +71,46 @@ class PullRun:
             columns = {"time_s": occupancy.time_s, "max_bytes": occupancy.max_bytes}
             series["tor_occupancy"] = {name: each.tolist() for name, each in columns.items()}
             if self.end_s == self.scenario.run.duration:
-                series["course"] = slices(self.engine, self.counted, tor)
+                series["course"] = slices(self.engine, self.report, tor)
         return series
 
     @property
     def _tor(self) -> int | None:
         """Number of the top-of-rack switch with the highest peak; None without such switches."""
-        peaks = self.counted.switches.peak_bytes.tolist()
+        peaks = self.report.switches.peak_bytes.tolist()
         tors = [number for number, level in enumerate(self.system.levels) if level == "tor"]
         return max(tors, key=lambda tor: peaks[tor], default=None)
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the protocol."""
-        counted = self.counted
+        report = self.report
         metrics: dict[str, Any] = {
-            "event_rate_hz": self._delivered / counted.window_s,
-            "throughput_bps": 8 * counted.bytes_built / counted.window_s,
-            "events_built": counted.events_built,
-            **incomplete(self.scenario, counted.events_incomplete),
-            "events_in_flight": counted.events_in_flight,
-            "events_waiting": counted.events_waiting,
+            "event_rate_hz": self._deliveries / report.window_s,
+            "throughput_bps": 8 * report.bytes_built / report.window_s,
+            "events_built": report.events_built,
+            **incomplete(self.scenario, report.events_incomplete),
+            "events_in_flight": report.events_in_flight,
+            "events_waiting": report.events_waiting,
         }
         if latencies := latency.summary(self.engine.latency):
             metrics["collection_latency_s"] = latencies
         return metrics
 
     @property
-    def _delivered(self) -> int:
-        return self.counted.events_built + self.counted.events_incomplete
+    def _deliveries(self) -> int:
+        return self.report.events_built + self.report.events_incomplete
 
     def warnings(self) -> list[str]:
         """Return warnings about numbers that are not meaningful."""
-        counted, warmup_s = self.counted, self.scenario.run.warmup
+        report, warmup_s = self.report, self.scenario.run.warmup
         warnings = []
-        arrived, built = counted.events_arrived, self._delivered
+        arrived, built = report.events_arrived, self._deliveries
         if built == 0:
             warnings.append(
                 "no event was built after the warm-up; lengthen run.duration or look at the rates"
             )
         elif built < FEW_EVENTS:
-            window_s = counted.window_s
+            window_s = report.window_s
             enough_s = warmup_s + ENOUGH_EVENTS / built * window_s
             warnings.append(
                 f"only {built} events were built in the {TIME.format(window_s)} counted, too few "
@@ -118,9 +118,9 @@ class PullRun:
                 f'run.duration = "{TIME.format(float(f"{enough_s:.2g}"))}" counts '
                 f"about {ENOUGH_EVENTS}"
             )
-        if counted.events_waiting and built < 0.98 * arrived:
+        if report.events_waiting and built < 0.98 * arrived:
             warnings.append(
                 f"the system is overloaded: {arrived} events arrived after the warm-up and {built} "
-                f"were built; {counted.events_waiting} wait for a builder at the end"
+                f"were built; {report.events_waiting} wait for a builder at the end"
             )
         return warnings

@@ -80,19 +80,19 @@ def simulate(
     system = fabric_system(scenario)
     check_memory(scenario, system.nodes)
     loops = _check_paths(scenario, system)
-    run, ran, course = _simulated(scenario, system, seed, pcap or {}, trace, timeline, progress)
+    run, ran, course = _simulate(scenario, system, seed, pcap or {}, trace, timeline, progress)
     check_books(run.engine)
     ran.check_warm(scenario.run.warmup)
     result = _result(run, ran, course, seed, timeline)
     result = replace(
         result,
-        engine=cost(started_s, ran, run.counted),
+        engine=cost(started_s, ran, run.report),
         warnings=[*ran.warnings(), *system.warnings, *loops, *result.warnings],
     )
     return ran.whole(result)
 
 
-def _simulated(
+def _simulate(
     scenario: Scenario,
     system: FabricSystem,
     seed: int,
@@ -100,7 +100,7 @@ def _simulated(
     trace: Path | None,
     timeline: bool,
     progress: Callable[[float], None] | None,
-) -> tuple[ProtocolRun, Ran, Course | None]:
+) -> tuple[ProtocolRun, Extent, Course | None]:
     """Return the finished run of the protocol, its extent, and its course if it has faults."""
     try:
         run = RUNS[scenario.building.protocol](scenario, system, seed)
@@ -109,7 +109,7 @@ def _simulated(
         course = Course(scenario, system) if scenario.faults.injected else None
         ran = run_engine(run.engine, scenario.run.duration, progress, course)
         run.end_s = ran.end_s
-        _check_stall(run.engine, system, run.counted)
+        _check_stall(run.engine, system, run.report)
         if pcap or trace is not None:
             run.finish_recording()
     except ValueError as error:
@@ -119,21 +119,23 @@ def _simulated(
     return run, ran, course
 
 
-def _result(run: ProtocolRun, ran: Ran, course: Course | None, seed: int, timeline: bool) -> Result:
+def _result(
+    run: ProtocolRun, ran: Extent, course: Course | None, seed: int, timeline: bool
+) -> Result:
     """Return the result of a run, except for the cost of the simulation."""
-    scenario, counted = run.scenario, run.counted
+    scenario, report = run.scenario, run.report
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
-        assumed=scenario.assumed(),
+        assumed=scenario.assumptions(),
         method="simulate",
         seed=seed,
-        fingerprint=f"{counted.fingerprint:016x}",
+        fingerprint=f"{report.fingerprint:016x}",
         metrics=run.metrics() | _metrics(run, ran.end_s) | (course.metrics() if course else {}),
         interrupted=ran.interrupted,
         warnings=[
             *run.warnings(),
-            *_warnings(scenario, counted),
+            *_warnings(scenario, report),
             *(course.warnings() if course else ()),
         ],
         series=run.series(timeline=timeline) | _series(run) | (course.series() if course else {}),
@@ -141,7 +143,7 @@ def _result(run: ProtocolRun, ran: Ran, course: Course | None, seed: int, timeli
 
 
 @dataclass(frozen=True)
-class Ran:
+class Extent:
     """Extent of a simulation in virtual time, and its CPU time."""
 
     cpu_s: float
@@ -188,7 +190,7 @@ def run_engine(
     duration_s: float,
     progress: Callable[[float], None] | None,
     course: Course | None = None,
-) -> Ran:
+) -> Extent:
     """Simulate to the end of the run, or until Ctrl-C, with a `course` if given; `progress` is
     called with the share done."""
     began_s = time.thread_time()
@@ -199,7 +201,7 @@ def run_engine(
     except KeyboardInterrupt:
         interrupted = True
     end_s = engine.now_s if interrupted else duration_s
-    return Ran(time.thread_time() - began_s, end_s, duration_s, interrupted)
+    return Extent(time.thread_time() - began_s, end_s, duration_s, interrupted)
 
 
 def check_books(engine: Engine) -> None:
@@ -210,71 +212,71 @@ def check_books(engine: Engine) -> None:
         )
 
 
-def cost(started_s: float, ran: Ran, counted: _engine.RunReport) -> dict[str, Any]:
+def cost(started_s: float, ran: Extent, report: _engine.RunReport) -> dict[str, Any]:
     """Return the cost of a run for `Result.engine`; `started_s` is from `time.perf_counter`."""
     return {
         "wall_s": time.perf_counter() - started_s,
         "cpu_s": ran.cpu_s,
         "virtual_s": ran.end_s,
-        "sim_events": counted.sim_events,
-        "packet_hops": counted.packet_hops,
-        "packet_hops_per_cpu_s": counted.packet_hops / ran.cpu_s,
-        "pending_events_peak": counted.pending_peak,
+        "sim_events": report.sim_events,
+        "packet_hops": report.packet_hops,
+        "packet_hops_per_cpu_s": report.packet_hops / ran.cpu_s,
+        "pending_events_peak": report.pending_peak,
         "peak_rss_bytes": peak_bytes(),
-        "connection_memory_bytes": counted.memory.connections,
-        "packet_memory_bytes": counted.memory.packets,
-        "message_memory_bytes": counted.memory.messages,
-        "event_memory_bytes": counted.memory.events,
+        "connection_memory_bytes": report.memory.connections,
+        "packet_memory_bytes": report.memory.packets,
+        "message_memory_bytes": report.memory.messages,
+        "event_memory_bytes": report.memory.events,
     }
 
 
 def _metrics(run: ProtocolRun, end_s: float) -> dict[str, Any]:
     """Return the metrics of a run's network, transport and flows."""
-    scenario, system, counted = run.scenario, run.system, run.counted
+    scenario, system, report = run.scenario, run.system, run.report
     if scenario.network.technology == "ethernet":
-        metrics = ethernet_metrics(system, counted, counted.window_s)
+        metrics = ethernet_metrics(system, report, report.window_s)
     else:
-        metrics = infiniband_metrics(scenario, system, counted, end_s)
+        metrics = infiniband_metrics(scenario, system, report, end_s)
     if scenario.faults.injected:
-        metrics["packets_lost"] = losses(scenario, counted)
-    if latencies := latency.summary(counted.write_latency):
+        metrics["packets_lost"] = losses(scenario, report)
+    if latencies := latency.summary(report.write_latency):
         metrics["write_latency_s"] = latencies
     if scenario.has_levels:
         metrics["message_latency_s"] = latency.summaries(
-            {f"level_{level}": each for level, each in enumerate(counted.level_latencies)}
+            {f"level_{level}": each for level, each in enumerate(report.level_latencies)}
         )
-    metrics |= flow_metrics(scenario, counted, counted.window_s)
-    return metrics | transport_metrics(scenario, counted)
+    metrics |= flow_metrics(scenario, report, report.window_s)
+    return metrics | transport_metrics(scenario, report)
 
 
 def _series(run: ProtocolRun) -> dict[str, Any]:
-    scenario, counted = run.scenario, run.counted
+    scenario, report = run.scenario, run.report
     series: dict[str, Any] = {}
     if not scenario.protocol.has_arrivals:
-        series["write_latency"] = latency.columns(counted.write_latency)
+        series["write_latency"] = latency.columns(report.write_latency)
     if not scenario.network.is_racks:
         on_ethernet = scenario.network.technology == "ethernet"
         ports = ethernet_ports if on_ethernet else infiniband_ports
-        series["ports"] = ports(run.system, counted)
+        series["ports"] = ports(run.system, report)
     return series
 
 
-def _check_stall(engine: Engine, system: FabricSystem, counted: _engine.RunReport) -> None:
+def _check_stall(engine: Engine, system: FabricSystem, report: _engine.RunReport) -> None:
     """Raise SimulationError if units wait forever although no packet was lost."""
-    if not counted.stalled:
+    if not report.stalled:
         return
-    retries = counted.retries
-    lost = packets_lost(counted) or (retries and (retries.writes_failed or retries.out_of_sequence))
+    retries = report.retries
+    lost = packets_lost(report) or (retries and (retries.writes_failed or retries.out_of_sequence))
     if (circle := engine.deadlock()) or not lost:
         raise SimulationError(_stall(system, circle))
 
 
-def _warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
+def _warnings(scenario: Scenario, report: _engine.RunReport) -> list[str]:
     """Return warnings about flows, and about losses with their consequences."""
-    warnings = flow_warnings(scenario, counted) + class_warnings(scenario)
-    retries, is_rdma = counted.retries, scenario.transport.kind == "rdma"
+    warnings = flow_warnings(scenario, report) + class_warnings(scenario)
+    retries, is_rdma = report.retries, scenario.transport.kind == "rdma"
     until = " until units regroup" if scenario.regroups else ""
-    if is_rdma and (lost := packets_lost(counted)) and not scenario.transport.retry_timeout:
+    if is_rdma and (lost := packets_lost(report)) and not scenario.transport.retry_timeout:
         dropped = "dropped" if scenario.network.technology == "ethernet" else "discarded"
         what = "lost" if scenario.faults.injected else dropped
         warnings.append(
@@ -292,7 +294,7 @@ def _warnings(scenario: Scenario, counted: _engine.RunReport) -> list[str]:
             f"{failed} writes failed: their connections gave up after "
             f"{scenario.transport.retry_count + 1} timeouts in a row"
         )
-    if counted.stalled:
+    if report.stalled:
         warnings.append(
             "the event builder has stalled at the end: it waits for packets that are lost"
         )

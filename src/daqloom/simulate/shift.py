@@ -10,8 +10,8 @@ from daqloom.configuration.settings import settings
 from daqloom.results.timeline import (
     Span,
     barrier_waits,
+    partner_in_schedule,
     phase_columns,
-    scheduled,
     spans,
     write_phases,
 )
@@ -57,7 +57,7 @@ class ShiftRun:
         self.engine = _engine.ShiftSystem(shift_config(scenario, system, seed))
 
     @cached_property
-    def counted(self) -> _engine.ShiftReport:
+    def report(self) -> _engine.ShiftReport:
         """Report of the engine at the end of the run."""
         return self.engine.report()
 
@@ -83,69 +83,69 @@ class ShiftRun:
         columns = stages.begin_s.tolist(), stages.step.tolist(), stages.unit.tolist()
         rows = list(zip(*columns, what, strict=True))
         waits = barrier_waits(self.scenario.building, self.system.barrier_groups, nodes)
-        return spans(rows, self.end_s, nodes, scheduled(self.system), waits)
+        return spans(rows, self.end_s, nodes, partner_in_schedule(self.system), waits)
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the protocol."""
-        counted = self.counted
-        window_s, nodes = counted.window_s, self.system.nodes
+        report = self.report
+        window_s, nodes = report.window_s, self.system.nodes
         readouts, packing = self.scenario.readouts(nodes), self.scenario.event.packing
         spent_s = readouts * window_s
-        written = counted.mfps_written / (readouts * self.scenario.readout.streams)
+        written = report.mfps_written / (readouts * self.scenario.readout.streams)
         metrics: dict[str, Any] = {}
         if not self._ends_before_a_round:
             metrics |= rates(
                 window_s,
-                events_delivered=packing * (counted.meps_built + counted.meps_incomplete),
-                bytes_built=counted.bytes_built,
+                events_delivered=packing * (report.meps_built + report.meps_incomplete),
+                bytes_built=report.bytes_built,
                 events_written=packing * written,
-                bytes_written=counted.bytes_written,
+                bytes_written=report.bytes_written,
                 readouts=readouts,
             )
         metrics |= {
-            "events_built": packing * counted.meps_built,
-            **incomplete(self.scenario, packing * counted.meps_incomplete),
-            "events_discarded": packing * counted.meps_discarded,
-            "phases": counted.steps,
+            "events_built": packing * report.meps_built,
+            **incomplete(self.scenario, packing * report.meps_incomplete),
+            "events_discarded": packing * report.meps_discarded,
+            "phases": report.steps,
             "dummy_share": 1 - self._builders / len(self.system.builders),
-            "barrier_share": counted.in_barrier_s / spent_s,
-            "idle_share": counted.idle_s / spent_s,
-            **self._paced(counted, spent_s),
-            "processor_share": counted.processor_s / (nodes * window_s),
-            "control_messages": counted.control_messages,
-            "source_buffer_full": counted.mfps_blocked,
+            "barrier_share": report.in_barrier_s / spent_s,
+            "idle_share": report.idle_s / spent_s,
+            **self._pace_metrics(report, spent_s),
+            "processor_share": report.processor_s / (nodes * window_s),
+            "control_messages": report.control_messages,
+            "source_buffer_full": report.mfps_blocked,
         }
-        if counted.steps and not self._ends_before_a_round:
-            metrics["phase_s"] = spent_s / counted.steps
-        if counted.barriers:
-            barriers = counted.barriers / self._groups
+        if report.steps and not self._ends_before_a_round:
+            metrics["phase_s"] = spent_s / report.steps
+        if report.barriers:
+            barriers = report.barriers / self._groups
             entries = barriers * readouts
             metrics["barrier_rate_hz"] = barriers / window_s
             metrics["barrier_s"] = {
-                "waiting": counted.waiting_for_slowest_s / entries,
-                "releasing": counted.releasing_s / entries,
+                "waiting": report.waiting_for_slowest_s / entries,
+                "releasing": report.releasing_s / entries,
             }
         building = self.scenario.building
-        if building.synchronise == "adaptive" and counted.steps:
-            barriers = counted.steps / building.phases_per_barrier
-            metrics["out_of_step_share"] = counted.barriers_passed / barriers
+        if building.synchronise == "adaptive" and report.steps:
+            barriers = report.steps / building.phases_per_barrier
+            metrics["out_of_step_share"] = report.barriers_passed / barriers
         if self.scenario.readout.card.buffer:
             metrics["trigger_stopped_share"] = {
-                "acknowledge": counted.stopped_for_acknowledge_s / window_s,
-                "memory": counted.stopped_for_memory_s / window_s,
+                "acknowledge": report.stopped_for_acknowledge_s / window_s,
+                "memory": report.stopped_for_memory_s / window_s,
             }
         if self.scenario.building.change == "window":
-            metrics["writes_overran"] = counted.writes_overran
+            metrics["writes_overran"] = report.writes_overran
         return metrics
 
-    def _paced(self, counted: _engine.ShiftReport, spent_s: float) -> dict[str, Any]:
+    def _pace_metrics(self, report: _engine.ShiftReport, spent_s: float) -> dict[str, Any]:
         """Return the metrics of builder-paced linear shift; empty without builder pacing."""
         if self.scenario.building.pace != "builder":
             return {}
         return {
-            "go_wait_share": counted.asking_s / spent_s,
-            "write_requests": counted.requests,
-            "ahead_share": counted.answered_ahead / max(1, counted.requests),
+            "go_wait_share": report.asking_s / spent_s,
+            "write_requests": report.requests,
+            "ahead_share": report.answered_ahead / max(1, report.requests),
         }
 
     @property
@@ -171,7 +171,7 @@ class ShiftRun:
 
     def warnings(self) -> list[str]:
         """Return warnings about numbers that are not meaningful."""
-        counted = self.counted
+        report = self.report
         if self._ends_before_a_round:
             return [
                 "at event.rate, the MFPs of a whole round, one for each builder unit, are "
@@ -179,20 +179,20 @@ class ShiftRun:
                 "runs at that rate; lengthen run.duration, or find the rate that the network "
                 'sustains with event.rate = "0 Hz"'
             ]
-        if counted.steps == 0:
+        if report.steps == 0:
             return [
                 "no phase ended after the warm-up; lengthen run.duration or reduce the size of MFPs"
             ]
-        if counted.skipped_steps:
-            return [f"{counted.skipped_steps} time windows were skipped: nodes woke up too late"]
-        if counted.stalled:
+        if report.skipped_steps:
+            return [f"{report.skipped_steps} time windows were skipped: nodes woke up too late"]
+        if report.stalled:
             return []
         metrics = self.metrics()
-        phases = counted.steps / len(hosts_of(self.system.readouts))
+        phases = report.steps / len(hosts_of(self.system.readouts))
         slots = len(self.system.builders)
         return too_short(
             metrics,
-            window_s=counted.window_s,
+            window_s=report.window_s,
             rounds=phases / slots,
             round_s=max(slots * metrics["phase_s"], self._round_s),
             phases=phases,

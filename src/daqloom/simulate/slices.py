@@ -22,11 +22,11 @@ SLICE_METRICS = (
 """Metrics that are computed for each slice."""
 
 
-def slices(system: PullSystem, counted: PullReport, tor: int) -> dict[str, list[float]]:
+def slices(system: PullSystem, report: PullReport, tor: int) -> dict[str, list[float]]:
     """Return `time_s`, the start of each slice, and each metric of `SLICE_METRICS` over that slice
     only; metrics that some slice lacks are left out. `tor`: number of the top-of-rack switch."""
     occupancy, needed = system.occupancy(tor), system.needed(tor)
-    slice_s = counted.window_s / SLICES
+    slice_s = report.window_s / SLICES
     built = [sum(part) for part in _slices(system.built.events)]
     columns = {
         "time_s": [part[0] for part in _slices(occupancy.time_s)],

@@ -24,9 +24,9 @@ def rdma_config(transport: Transport, seed: int) -> _engine.RdmaConfig:
     return settings(_engine.RdmaConfig, transport, acknowledge=reliable, seed=seed)
 
 
-def transport_metrics(scenario: Scenario, counted: _engine.RunReport) -> dict[str, Any]:
+def transport_metrics(scenario: Scenario, report: _engine.RunReport) -> dict[str, Any]:
     """Return the metrics of the transport: retransmissions and timeouts."""
-    if (tcp := counted.tcp) is not None:
+    if (tcp := report.tcp) is not None:
         return {
             "retransmission_timeouts": (
                 tcp.timeouts_whole_window + tcp.timeouts_tail + tcp.timeouts_retransmission
@@ -42,7 +42,7 @@ def transport_metrics(scenario: Scenario, counted: _engine.RunReport) -> dict[st
                 "timeout": tcp.timeout_retransmissions,
             },
         }
-    retries = counted.retries
+    retries = report.retries
     if retries is None or not may_lose(scenario):
         return {}
     return {

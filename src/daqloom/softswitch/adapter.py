@@ -86,7 +86,7 @@ class Software:
     def save(self) -> dict[str, Any]:
         """Return limits and pace of each ring, by name."""
         rings = [ring for of_port in self._own_rings().values() for ring in of_port]
-        return {ring.name: _buffer(ring).given for ring in rings}
+        return {ring.name: _buffer(ring).set_fields for ring in rings}
 
     def apply(self, desired: PortBuffer) -> None:
         """Set all rings between the same two turns of the switch."""
@@ -95,7 +95,7 @@ class Software:
     def applied(self) -> Mapping[str, PortBuffer]:
         """Return, for each port, the values that all its rings have in common."""
         return {
-            port: PortBuffer(**_common([_buffer(ring).given for ring in rings]))
+            port: PortBuffer(**_common([_buffer(ring).set_fields for ring in rings]))
             for port, rings in self._own_rings().items()
         }
 
@@ -207,7 +207,7 @@ def _keys_of(ring: str, buffer: PortBuffer) -> dict[str, Any]:
     """Return the keys of a ring for the given fields of a buffer."""
     return {
         f"rings.{ring}.{KEYS[name][0]}": f"{value}{KEYS[name][1]}" if KEYS[name][1] else value
-        for name, value in buffer.given.items()
+        for name, value in buffer.set_fields.items()
     }
 
 

@@ -46,7 +46,7 @@ def identities(device: str) -> Iterator[str]:
 
 
 @contextmanager
-def locked(devices: Mapping[str, str]) -> Iterator[None]:
+def lock(devices: Mapping[str, str]) -> Iterator[None]:
     """Hold the locks of devices, given by port name. Raises MeasureError if another switch or port
     uses one of them."""
     with ExitStack() as stack:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from daqloom.scenario.document import ABSENT, copy_of, forget, look, put
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.file.explain import refused
+from daqloom.scenario.file.explain import refusal
 from daqloom.scenario.file.overrides import Overrides, option_of, parse
 from daqloom.scenario.toml import read_toml
 from daqloom.softswitch.document import SwitchFile
@@ -23,7 +23,7 @@ def load(path: str | PathLike[str], overrides: Overrides = ()) -> SwitchFile:
     return build(document, overrides, source=str(path))
 
 
-def altered(switch: SwitchFile, keys: Mapping[str, Any]) -> SwitchFile:
+def alter(switch: SwitchFile, keys: Mapping[str, Any]) -> SwitchFile:
     """Return a switch with changed keys: dotted path → value; None removes the key or table. Raises
     ScenarioError."""
     document = switch.model_dump(mode="json", exclude_unset=True)
@@ -45,6 +45,6 @@ def build(
     try:
         return SwitchFile.model_validate(document)
     except ValidationError as error:
-        raise refused(error, source, changes, option_of(overrides), SwitchFile) from None
+        raise refusal(error, source, changes, option_of(overrides), SwitchFile) from None
     except RecursionError:
         raise ScenarioError(f"{source}: values are nested too deeply") from None

@@ -15,14 +15,14 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 from daqloom.control.calls.connection import SOCKET, Certificates, read_certificates
-from daqloom.control.calls.registry import published, runs_folder
+from daqloom.control.calls.registry import publish, runs_folder
 from daqloom.control.calls.service import Service
 from daqloom.control.counters.exporter import Exporter
 from daqloom.machine.addresses import is_loopback, join_address, split_address
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.controllers import Controller, controller_type
 from daqloom.softswitch.counters import SwitchCollector
-from daqloom.softswitch.devices import locked
+from daqloom.softswitch.devices import lock
 from daqloom.softswitch.document import Control, SwitchFile
 from daqloom.softswitch.running import RunningSwitch
 from daqloom.softswitch.signals import Signals, watched_signals
@@ -50,7 +50,7 @@ def run(file: SwitchFile, on_start: Callable[[str, SwitchStatus], None]) -> Swit
     status. `on_start` is called with the service's address and a status. Raises MeasureError."""
     with (
         watched_signals() as signals,
-        locked({name: port.device for name, port in file.ports.items()}),
+        lock({name: port.device for name, port in file.ports.items()}),
     ):
         shown = _certificates(file.control)
         types = [
@@ -133,7 +133,7 @@ class _Program:
                 host, port, path, keys=("control.listen", "control.certificates")
             )
             address = join_address(host, bound)
-            stack.enter_context(published(address, self._steering, kind=SWITCH, socket=path))
+            stack.enter_context(publish(address, self._steering, kind=SWITCH, socket=path))
             if control.prometheus:
                 collector = SwitchCollector(self._status)
                 fix = "set control.prometheus to an address of this machine and a free port"

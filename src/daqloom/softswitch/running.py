@@ -12,7 +12,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.changes import changes_between
 from daqloom.softswitch.configure import config_of, first_ring, keep_dpdk_apart, ring_names
 from daqloom.softswitch.document import MOST_BYTES, SwitchFile
-from daqloom.softswitch.load import altered
+from daqloom.softswitch.load import alter
 from daqloom.softswitch.status import PortStatus, RingStatus, SwitchStatus
 
 CHANGEABLE = "rates, sizes and matches of rings, limits of ports, rules, addresses.fixed"
@@ -36,7 +36,7 @@ class RunningSwitch:
         except (ValueError, OSError) as error:
             raise MeasureError(str(error)) from None
         try:
-            self._enter(SwitchFile.model_construct(**_emptied(switch)), switch)
+            self._enter(SwitchFile.model_construct(**_empty_fields(switch)), switch)
         except ScenarioError as error:
             self._switch.stop()
             raise MeasureError(str(error)) from None
@@ -46,7 +46,7 @@ class RunningSwitch:
         """Change keys of the file: dotted path → value; None removes the key or table. On an error,
         raises ScenarioError and changes nothing."""
         with self._changing:
-            changed = altered(self.file, keys)
+            changed = alter(self.file, keys)
             self._check(changed)
             for name, owner in self._owners.items():
                 if changed.rings[name].rate != self.file.rings[name].rate:
@@ -68,7 +68,7 @@ class RunningSwitch:
             }
             self._owners = dict(owners)
             if keys:
-                changed = altered(self.file, keys)
+                changed = alter(self.file, keys)
                 self._enter(self.file, changed)
                 self.file = changed
 
@@ -206,7 +206,7 @@ def _counts(report: Any) -> dict[str, int]:
     }
 
 
-def _emptied(switch: SwitchFile) -> dict[str, Any]:
+def _empty_fields(switch: SwitchFile) -> dict[str, Any]:
     """Return the fields of a switch without rings, rules and fixed addresses."""
     addresses = switch.addresses.model_copy(update={"fixed": {}})
     fields = {name: getattr(switch, name) for name in type(switch).model_fields}

@@ -35,7 +35,7 @@ def lines_of(
                     raise TopologyError(f"{path} is larger than {most >> 20} MiB, the most allowed")
                 if not line:
                     return
-                text = _decoded(line).rstrip("\r\n").replace("\t", " ")
+                text = _decode(line).rstrip("\r\n").replace("\t", " ")
                 yield number, text if in_columns else printable(text)
     except OSError as error:
         raise TopologyError(f"{path} cannot be read: {reason_of(error)}") from None
@@ -75,7 +75,7 @@ def check_understood(lines: CountedLines) -> None:
         raise TopologyError(str(error)) from None
 
 
-def _decoded(line: bytes) -> str:
+def _decode(line: bytes) -> str:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:

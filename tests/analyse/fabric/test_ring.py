@@ -44,7 +44,7 @@ def test_out_of_step_the_product_form_agrees_with_the_played_ring() -> None:
     # Nodes of three sizes; delays are long, so that it settles soon.
     work_s = np.repeat([0.84 * T, 0.99 * T, 1.17 * T], 7)
     uneven = Ring(work_s, 0.05 * T, exponential(300e-6), exponential(100e-6))
-    played = np.mean(uneven._played(EQUAL_SHARES, 30.0)[1:])
+    played = np.mean(uneven._play(EQUAL_SHARES, 30.0)[1:])
     assert uneven.out_of_step_share() == pytest.approx(played, abs=0.004)
 
 

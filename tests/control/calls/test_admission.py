@@ -14,9 +14,9 @@ from daqloom.control.calls import service
 from daqloom.control.calls.admission import NONCE_KEY, PROOF_KEY, Caller, Greetings
 from daqloom.control.calls.certificates import make_certificates
 from daqloom.control.calls.connection import GREET, JOIN, STEER, read_certificates
-from daqloom.control.calls.registry import published
+from daqloom.control.calls.registry import publish
 from daqloom.control.protocol.messages import Configure, read_order
-from daqloom.control.protocol.states import Refused
+from daqloom.control.protocol.states import Refusal
 from daqloom.control.status import Request, Status, steer
 from daqloom.results.errors import MeasureError
 from support.measure.controlled_runs import FAKE, HUNG_S
@@ -144,7 +144,7 @@ async def test_an_operator_sends_the_secret_nowhere(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     async with asyncio.timeout(HUNG_S), an_impostor() as (address, impostor):
         with (
-            published(address, SECRET, OTHER),
+            publish(address, SECRET, OTHER),
             pytest.raises(MeasureError, match=f"{address} does not know the secret"),
         ):
             await asyncio.to_thread(steer, Request(command="exit"), address)
@@ -190,7 +190,7 @@ async def test_calls_of_strangers_that_are_headers_alone_are_refused_at_once(tmp
             calls = [call for each in theirs for call in silent_steers(each, 10)]
             codes = [await call.code() for call in calls]
             assert codes == [grpc.StatusCode.UNAUTHENTICATED] * 200
-            assert control.refused == {Refused.TOKEN: 200}
+            assert control.refused == {Refusal.TOKEN: 200}
             await expect_served(control, ours)
 
 
@@ -218,7 +218,7 @@ async def test_silent_units_and_operators_block_no_others(tmp_path, monkeypatch)
             steers = [call for each in operators for call in silent_steers(each, 10)]
             # The last calls of each kind wait; the others have been refused.
             refused = (90 - service.MOST_SILENT) + (200 - service.MOST_SILENT)
-            while control.refused[Refused.SILENT] < refused:
+            while control.refused[Refusal.SILENT] < refused:
                 await asyncio.sleep(0)
             await expect_served(control, operator, certificate=True)
             for call in joins + steers:
@@ -235,7 +235,7 @@ async def test_a_silent_admitted_call_is_refused(tmp_path, monkeypatch, method):
             monkeypatch.setattr(service, "FIRST_MESSAGE_S", NO_TIME_S)
             call = channel.stream_stream(method)(metadata=admitted)
             assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        assert control.refused == {Refused.SILENT: 1}
+        assert control.refused == {Refusal.SILENT: 1}
 
 
 async def test_a_silent_connection_is_closed(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from daqloom.control.protocol.messages import (
     Pulse,
     read_order,
 )
-from daqloom.control.protocol.states import Goal, Refused, ReportRefusal, Standing, State
+from daqloom.control.protocol.states import Goal, Refusal, ReportRefusal, Standing, State
 from daqloom.control.status import Request, Status, steer
 from daqloom.machine.launch import Local
 from daqloom.results.errors import MeasureError
@@ -30,7 +30,7 @@ from support.measure.played_units import Player, admission, credentials, hello, 
 pytestmark = pytest.mark.process
 
 NOT_OURS = bytes(32)
-DENIED = (grpc.StatusCode.UNAUTHENTICATED, Refused.TOKEN)
+DENIED = (grpc.StatusCode.UNAUTHENTICATED, Refusal.TOKEN)
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -49,11 +49,11 @@ async def still_serves(control):
         (NOT_OURS, hello(), *DENIED),
         (b"", hello(), *DENIED),
         (b"xyz", hello(), *DENIED),
-        (None, hello(7), INVALID, Refused.UNKNOWN_UNIT),
-        (None, b"\x00\xff garbage", INVALID, Refused.MALFORMED),
-        (None, b"[" * 100_000, INVALID, Refused.MALFORMED),
-        (None, Answer(order=1, state=State.READY).encode(), INVALID, Refused.MALFORMED),
-        (None, b" " * (LARGEST_REPORT_BYTES + 1), INVALID, Refused.OVERSIZED),
+        (None, hello(7), INVALID, Refusal.UNKNOWN_UNIT),
+        (None, b"\x00\xff garbage", INVALID, Refusal.MALFORMED),
+        (None, b"[" * 100_000, INVALID, Refusal.MALFORMED),
+        (None, Answer(order=1, state=State.READY).encode(), INVALID, Refusal.MALFORMED),
+        (None, b" " * (LARGEST_REPORT_BYTES + 1), INVALID, Refusal.OVERSIZED),
     ],
     ids=lambda value: str(value)[:20],
 )
@@ -85,7 +85,7 @@ async def test_a_second_process_for_a_unit_is_refused_and_the_first_stays(tmp_pa
         async with Player(control) as one_too_many:
             await one_too_many.sends(hello(None))
             await one_too_many.refused()
-        assert control.refused == {Refused.OCCUPIED: 1, Refused.UNKNOWN_UNIT: 1}
+        assert control.refused == {Refusal.OCCUPIED: 1, Refusal.UNKNOWN_UNIT: 1}
         await first.sends(Answer(order=order.order, state=State.NOT_READY).encode())
         await control.until(lambda: control.run.units[0].standing is Standing.AVAILABLE)
 
@@ -120,7 +120,7 @@ async def test_a_method_that_does_not_exist_is_counted(tmp_path):
         async with grpc.aio.insecure_channel(control.address) as channel:
             with pytest.raises(grpc.aio.AioRpcError, match="UNIMPLEMENTED"):
                 await channel.unary_unary("/daqloom.Run/Shutdown")(b"")
-        assert control.refused == {Refused.METHOD: 1}
+        assert control.refused == {Refusal.METHOD: 1}
 
 
 async def test_a_unit_cannot_steer_and_an_operator_can(tmp_path):
@@ -140,7 +140,7 @@ async def test_a_unit_cannot_steer_and_an_operator_can(tmp_path):
             for wrong in (b"{}", b'{"command": "reset"}', b'{"command": "start", "unit": 0}'):
                 with pytest.raises(grpc.aio.AioRpcError, match="INVALID_ARGUMENT"):
                     await steer(wrong, metadata=await ours())
-        assert control.refused == {Refused.TOKEN: 1, Refused.MALFORMED: 3}
+        assert control.refused == {Refusal.TOKEN: 1, Refusal.MALFORMED: 3}
 
 
 def two_folders(folder):
@@ -176,7 +176,7 @@ async def test_only_holders_of_certificates_are_admitted(tmp_path):
         assert not control.refused, "TLS refuses them"
         with pytest.raises(grpc.aio.AioRpcError, match="UNAUTHENTICATED"):
             await steers(secure(credentials(ours, "unit")))
-        assert control.refused == {Refused.TOKEN: 1}
+        assert control.refused == {Refusal.TOKEN: 1}
         assert await steers(secure(credentials(ours, "control")))
 
         async with secure(credentials(ours, "unit")) as channel:
@@ -187,7 +187,7 @@ async def test_only_holders_of_certificates_are_admitted(tmp_path):
                     await call.write(hello())
                     assert isinstance(read_order(await call.read()), Configure) is knows_token
                 assert bool(control.run.units[0].session) is knows_token
-        assert control.refused == {Refused.TOKEN: 2}
+        assert control.refused == {Refusal.TOKEN: 2}
 
 
 def test_keys_are_their_owners_alone_and_are_never_overwritten(tmp_path):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from daqloom.control.calls.registry import find_run, published
+from daqloom.control.calls.registry import find_run, publish
 from daqloom.results.errors import MeasureError
 from support.measure.controlled_runs import HUNG_S
 
@@ -35,14 +35,14 @@ def test_the_next_start_removes_secrets_and_sockets_of_a_killed_process(folder):
         assert program.stdout.readline()
         names = ["4711.steer", "4711.token", f"{program.pid}.socket"]
         assert find_run(None) == ("127.0.0.1:4711", bytes(16))
-        with published("127.0.0.1:815", bytes(16)):
+        with publish("127.0.0.1:815", bytes(16)):
             assert sorted(os.listdir(folder)) == sorted([*names, "815.steer"])
         program.kill()
         program.wait(HUNG_S)
         assert sorted(os.listdir(folder)) == sorted(names)
         with pytest.raises(MeasureError, match="you have no run on this machine"):
             find_run(None)
-        with published("127.0.0.1:815", bytes(16)):
+        with publish("127.0.0.1:815", bytes(16)):
             assert os.listdir(folder) == ["815.steer"]
     finally:
         program.kill()
@@ -51,6 +51,6 @@ def test_the_next_start_removes_secrets_and_sockets_of_a_killed_process(folder):
 
 
 def test_a_secret_is_in_a_file_of_this_user_alone(folder):
-    with published("127.0.0.1:4711", bytes(16), bytes(range(16))) as token:
+    with publish("127.0.0.1:4711", bytes(16), bytes(range(16))) as token:
         assert token.read_text() == bytes(range(16)).hex()
         assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom._engine import Counters, latency_bucket
-from daqloom.control.counters.metrics import latencies, merged, metrics, percentiles
+from daqloom.control.counters.metrics import latencies, merge, metrics, percentiles
 
 
 def bucket_of(duration_s: float) -> int:
@@ -36,7 +36,7 @@ def test_percentiles_of_several_units_are_those_of_all_durations(first, second) 
             found[bucket_of(each)] = found.get(bucket_of(each), 0) + 1
         return found
 
-    found = percentiles(merged([counted(first), counted(second)]))
+    found = percentiles(merge([counted(first), counted(second)]))
     every = sorted(first + second)
     for name, share in (("p50", 0.50), ("p99", 0.99)):
         exact = every[-(-len(every) * round(100 * share) // 100) - 1]

@@ -7,7 +7,12 @@ import pytest
 from daqloom._engine import Balance, Counters
 from daqloom.cli.console.terminal import FAILED, present
 from daqloom.control.counters.metrics import accounts
-from daqloom.control.counters.warnings import failures, lost_events, unchecked, unfinished_files
+from daqloom.control.counters.warnings import (
+    failures,
+    lost_events,
+    omitted_checks,
+    unfinished_files,
+)
 from daqloom.control.protocol import wire
 from daqloom.control.protocol.messages import Exit, Heartbeat, Pulse
 from daqloom.control.protocol.states import Goal, Phase, State
@@ -55,9 +60,9 @@ def test_unprocessed_events_of_a_killed_unit_are_a_fate_of_their_own() -> None:
 
 def test_replayed_events_without_a_checksum_are_a_warning() -> None:
     totals = {0: Counters({"meps_unchecked": 12}), 1: Counters({"meps_unchecked": 3})}
-    [warning] = unchecked(totals, PACKING)
+    [warning] = omitted_checks(totals, PACKING)
     assert warning.startswith("150 replayed events were not checked: ")
-    assert list(unchecked({0: Counters({"meps_unchecked": 0}), 1: Counters()}, PACKING)) == []
+    assert list(omitted_checks({0: Counters({"meps_unchecked": 0}), 1: Counters()}, PACKING)) == []
 
 
 def test_a_custom_consumer_keeps_the_events_of_a_killed_unit() -> None:
@@ -133,7 +138,7 @@ def test_losses_at_the_finish_of_files_are_in_the_final_report() -> None:
     final, _ = unit.reports()
     assert isinstance(final, Heartbeat)
     assert final.ended == 0
-    assert final.counted.meps_not_written == 1
+    assert final.engine_counters.meps_not_written == 1
 
 
 def running(**changes) -> World:

@@ -12,7 +12,7 @@ from daqloom.faults.costs.network import HOST_LINK, Network, kinds, network_of
 from daqloom.faults.costs.overlap import MOST_AT_ONCE, MOST_BLOCKS, overlap
 from daqloom.faults.costs.throughput import Throughput
 from daqloom.faults.logs.clock import DAY_S
-from daqloom.faults.statistics.failure import Failure, Found, Period
+from daqloom.faults.statistics.failure import Failure, FailureHistory, Period
 from daqloom.faults.statistics.generate import Truth, generate
 from daqloom.faults.statistics.links import Links
 from daqloom.faults.statistics.summary import MERGED, Variant, variants
@@ -136,7 +136,7 @@ def test_links_that_are_down_together_share_the_loss_and_hosts_without_units_hav
 
 def test_repairs_within_a_time_cost_that_time_and_each_flap_a_sweep() -> None:
     found = of_hand(repairs_s=[10.0])
-    times = dict(found.repaired)
+    times = dict(found.faster_repairs)
     # a and b no longer meet, nor b and h.
     expected = 3 * 10 * 0.3 + 10 / 4
     assert times[10].hours_lost.value == pytest.approx(MONTH_H * expected / 1000)
@@ -147,13 +147,13 @@ def test_repairs_within_a_time_cost_that_time_and_each_flap_a_sweep() -> None:
 
 
 def test_links_that_are_mended_fail_no_more() -> None:
-    assert of_hand().mended.hours_lost.value == pytest.approx(0)
+    assert of_hand().reliable_links.hours_lost.value == pytest.approx(0)
     names = [f"link {n}" for n in range(12)]
     network = between_switches(names)
     apart = [Failure(50 * n, 50 * n + 10 + n, name) for n, name in enumerate(names)]
     found = cost(month(apart), network, {AS_IT_IS: CURVE})
     # The ten with most downtime are all but the first two, which are down for 10 and 11 s.
-    assert found.mended.hours_lost.value == pytest.approx(MONTH_H * 21 * 0.3 / 1000)
+    assert found.reliable_links.hours_lost.value == pytest.approx(MONTH_H * 21 * 0.3 / 1000)
     assert found.worst[0].total.link == "link 11"
 
 
@@ -244,7 +244,7 @@ def test_a_generated_log_has_the_downtime_of_its_parameters() -> None:
     network = between_switches(names)
     drawn = generate(names, truth, seed=3)
     observed = Period(truth.begin_s, truth.end_s)
-    found = variants(Found(tuple(drawn), observed, {}), [], 0)[MERGED]  # type: ignore[arg-type]
+    found = variants(FailureHistory(tuple(drawn), observed, {}), [], 0)[MERGED]  # type: ignore[arg-type]
     course = overlap(found.failures, network, observed)
     down_s = float(course.time_s.sum(axis=0) @ np.arange(course.time_s.shape[1]))
     # Log-normal: mean median · exp(σ²/2), variance mean² (exp(σ²) - 1).

@@ -6,10 +6,10 @@ from daqloom.faults.statistics.failure import (
     Failure,
     Period,
     failures_of,
-    joined,
-    merged,
+    merge,
     outside,
     time_without,
+    union,
 )
 from daqloom.faults.statistics.links import Links
 from daqloom.topology.shapes.clos import folded_clos
@@ -47,16 +47,16 @@ def test_reports_of_both_ends_are_one_failure() -> None:
 
 def test_failures_within_the_gap_are_merged_and_those_in_tests_left_out() -> None:
     apart = [Failure(0, 1, "a", "x"), Failure(3, 4, "a"), Failure(4.5, 9, "b"), Failure(7, 8, "a")]
-    assert merged(apart, 2) == (
+    assert merge(apart, 2) == (
         Failure(0, 4, "a", "x", 2), Failure(4.5, 9, "b"), Failure(7, 8, "a"),
     )  # fmt: skip
-    assert merged(apart, 3)[0] == Failure(0, 8, "a", "x", 3)
-    assert merged([Failure(0, None, "a"), Failure(5, 6, "a")], 0) == (Failure(0, None, "a", "", 2),)
+    assert merge(apart, 3)[0] == Failure(0, 8, "a", "x", 3)
+    assert merge([Failure(0, None, "a"), Failure(5, 6, "a")], 0) == (Failure(0, None, "a", "", 2),)
     tests = [Period(10, 20), Period(15, 30), Period(50, 60)]
     begins = (5, 10, 19, 29.9, 30, 55, 60)
     real = outside([Failure(at, at + 1, "a") for at in begins], tests)
     assert [failure.begin_s for failure in real] == [5, 30, 60]
-    apart = joined(tests)
+    apart = union(tests)
     assert apart == [Period(10, 30), Period(50, 60)]
     stopped = [time_without(at, apart) for at in (5, 10, 20, 30, 55, 70)]
     assert stopped == [5, 10, 10, 10, 30, 40]

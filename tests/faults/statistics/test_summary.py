@@ -7,7 +7,7 @@ import pytest
 
 from daqloom.faults.logs.read import read_logs
 from daqloom.faults.statistics import intervals
-from daqloom.faults.statistics.failure import Failure, Found, Period, failures_of
+from daqloom.faults.statistics.failure import Failure, FailureHistory, Period, failures_of
 from daqloom.faults.statistics.generate import TEST, Truth, generate, write_periods, write_table
 from daqloom.faults.statistics.links import Links
 from daqloom.faults.statistics.periods import read_periods
@@ -70,16 +70,16 @@ def test_equal_variants_are_fitted_once_and_samples_are_bounded(
 ) -> None:
     """No two variants of 5000 failures, one of each link, differ without test periods."""
     sizes: list[int] = []
-    fitted = intervals._fitted
+    fitted = intervals._shape_and_scale
 
     def counted(values: intervals.Array, is_weibull: bool) -> tuple[float, float]:
         sizes.append(len(values))
         return fitted(values, is_weibull)
 
-    monkeypatch.setattr(intervals, "_fitted", counted)
+    monkeypatch.setattr(intervals, "_shape_and_scale", counted)
     begin_s = np.cumsum(np.random.default_rng(7).exponential(size=5001))
     failures = tuple(Failure(at_s, None, f"link {place}") for place, at_s in enumerate(begin_s))
-    found = Found(failures, Period(0.0, float(begin_s[-1])), Counter())
+    found = FailureHistory(failures, Period(0.0, float(begin_s[-1])), Counter())
     for variant in variants(found, tests=[], gap_s=1.0).values():
         assert [fit.name for fit in variant.intervals.fits] == ["exponential", "Weibull"]
     assert sizes.count(5000) == 2
@@ -89,14 +89,14 @@ def test_equal_variants_are_fitted_once_and_samples_are_bounded(
 
 def test_variants_that_count_the_same_are_one_unless_their_time_differs() -> None:
     day = Period(0, 86_400)
-    once = Found((Failure(10, 20, "a"), Failure(5000, 5100, "b")), day, Counter())
+    once = FailureHistory((Failure(10, 20, "a"), Failure(5000, 5100, "b")), day, Counter())
     assert list(distinct(variants(once, [], 60))) == ["all = outside tests = flapping merged"]
-    flapping = Found((*once.failures, Failure(5110, 5200, "b")), day, Counter())
+    flapping = FailureHistory((*once.failures, Failure(5110, 5200, "b")), day, Counter())
     assert list(distinct(variants(flapping, [], 60))) == ["all = outside tests", MERGED]
     kinds = distinct(variants(flapping, [Period(0, 100)], 60))
     assert list(kinds) == [ALL, OUTSIDE, MERGED]
     assert [len(kind.failures) for kind in kinds.values()] == [3, 2, 1]
-    found = Found((Failure(10, 20, "a"),), Period(0, 86_400), Counter())
+    found = FailureHistory((Failure(10, 20, "a"),), Period(0, 86_400), Counter())
     assert list(distinct(variants(found, [Period(100, 200)], 60))) == [
         ALL,
         "outside tests = flapping merged",

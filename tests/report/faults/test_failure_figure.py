@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from daqloom.faults.statistics.failure import Failure, Found, Period
+from daqloom.faults.statistics.failure import Failure, FailureHistory, Period
 from daqloom.faults.statistics.summary import variants
 from daqloom.report.faults import failure_figure
 
@@ -12,7 +12,7 @@ from daqloom.report.faults import failure_figure
 @pytest.mark.parametrize("most", [1, 3, 40])
 def test_counts_beside_the_colours_are_whole_numbers(most: int) -> None:
     failures = tuple(Failure(100.0 * n, 100.0 * n + 1, "a") for n in range(most))
-    kinds = variants(Found(failures, Period(0, 86_400), Counter()), [], 0)
+    kinds = variants(FailureHistory(failures, Period(0, 86_400), Counter()), [], 0)
     [bar] = failure_figure.figure(kinds, ["a"]).bars
     assert bar.label == "failures"
     assert bar.ticks

@@ -17,7 +17,7 @@ from daqloom.report.matplotlib_renderer import canvas
 from daqloom.report.page import Section
 from daqloom.report.study import provenance as study_provenance
 from daqloom.report.study import table as study_table
-from daqloom.report.study.page import Reported
+from daqloom.report.study.page import StudyReport
 from daqloom.report.study.page import render as render_parts
 from daqloom.report.study.report import findings, pictures, write_report, write_reports
 from daqloom.report.study.report import sentences as report_sentences
@@ -49,7 +49,7 @@ DOT = Figure([Panel([], blank=True)], (2, 1))
 def render(dataset, *headings, **more):
     """The page of one study, with a picture for each heading."""
     pictures = [Section(heading, ["A caption."], picture=DOT) for heading in headings]
-    return render_parts([Reported(dataset, pictures=pictures, **more)])
+    return render_parts([StudyReport(dataset, pictures=pictures, **more)])
 
 
 def draw(sections):
@@ -249,7 +249,7 @@ def test_the_conclusion_stands_first_and_assumed_keys_last():
 
 def test_two_studies_share_a_page_and_have_a_folder_each(tmp_path):
     pair = [study(RATES, seeds=1, study=name, title=name.title()) for name in ("shallow", "deep")]
-    paths = write_reports([Reported(each, None, "", (), ()) for each in pair], tmp_path)
+    paths = write_reports([StudyReport(each, None, "", (), ()) for each in pair], tmp_path)
     files = itertools.product(("shallow", "deep"), ("lines.png", "lines.pdf", "results.parquet"))
     written = [str(path.relative_to(tmp_path)) for path in paths]
     assert written == ["report.html", *map("/".join, files)]

@@ -8,7 +8,13 @@ from daqloom.report import style
 from daqloom.report.figure import evenly
 from daqloom.report.study.view import axis_quantity, is_log_spaced, place_text, step_text
 from daqloom.study import StudyError
-from daqloom.study.file.points import axes_of, saturated, shown_variable, shown_variables, spread
+from daqloom.study.file.points import (
+    axes_of,
+    saturation_flags,
+    shown_variable,
+    shown_variables,
+    spread,
+)
 from support.study_datasets import MODELS, PEAK, RATES, SIZES, UPLINKS, searched, study
 
 
@@ -63,13 +69,13 @@ def test_axes_places_and_sizes_are_named_in_the_order_of_the_study():
 def test_a_point_is_saturated_if_any_method_flags_it_and_a_searched_rate_never():
     dataset = study(SIZES, RATES, bound_hz=9e3)
     dataset["saturated"].loc[{"by": "analyse"}] = False
-    full = saturated(dataset)
+    full = saturation_flags(dataset)
     assert full.dims == ("event.size", "event.rate")
     assert full.values.tolist() == [[False, False, False, True]] * 3
-    assert not saturated(study(SIZES, RATES)).any()
+    assert not saturation_flags(study(SIZES, RATES)).any()
     dataset = searched(SIZES)
     dataset["saturated"][:] = True
-    assert not saturated(dataset).any()
+    assert not saturation_flags(dataset).any()
 
 
 @pytest.mark.parametrize(
@@ -99,4 +105,4 @@ def test_evenly_spread_steps_include_the_ends():
     ],
 )
 def test_units_take_the_prefix_in_which_they_read_well(unit, largest, expected):
-    assert style.prefixed(unit, largest) == expected
+    assert style.prefix(unit, largest) == expected

@@ -289,7 +289,9 @@ def test_without_a_timeline_the_cables_are_drawn() -> None:
 
 def test_the_histogram_has_the_shares_of_its_buckets_and_the_numbers_of_the_result() -> None:
     lowest, width, count = (np.array(LATENCY[name], float) for name in LATENCY)
-    done = write_latency.reached([0, 1.5e-6, 2e-6, 3e-6, 7e-6, 1], lowest, lowest + width, count)
+    done = write_latency.completions(
+        [0, 1.5e-6, 2e-6, 3e-6, 7e-6, 1], lowest, lowest + width, count
+    )
     assert done.tolist() == pytest.approx([0, 45, 90, 99, 99, 100])
     shown = write_latency.panel(LATENCY)
     [steps] = marks(shown, Area)

@@ -10,7 +10,15 @@ import pytest
 from daqloom.control.control import Control
 from daqloom.lab import validity
 from daqloom.measure import run as live
-from daqloom.results.metrics import COST, METRICS, TAKES, Metric, described, flatten, with_unit
+from daqloom.results.metrics import (
+    COST,
+    METRICS,
+    TAKES,
+    Metric,
+    find_declaration,
+    flatten,
+    with_unit,
+)
 from daqloom.results.result import METHODS, Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.schema.building import Building
@@ -108,7 +116,7 @@ def given(result: Result) -> set[str]:
     """The names of the declarations of what came out."""
     names = set()
     for path in flatten(result.metrics):
-        metric = described(path)
+        metric = find_declaration(path)
         assert metric is not None, path
         names.add(metric.name)
     return names
@@ -239,7 +247,7 @@ def test_the_unit_is_that_of_the_name(metric: Metric) -> None:
     ],
 )
 def test_a_label_contains_the_free_part_of_the_name(path: str, label: str) -> None:
-    metric = described(path)
+    metric = find_declaration(path)
     assert metric is not None
     assert metric.label_of(path) == label
 

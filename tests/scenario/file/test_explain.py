@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from daqloom.scenario import ScenarioError, synonyms
 from daqloom.scenario.errors import MOST_MISTAKES
-from daqloom.scenario.file.explain import known_keys, meant, nearest, refused
+from daqloom.scenario.file.explain import known_keys, nearest, refusal, suggestion
 from daqloom.scenario.file.load import load
 from daqloom.scenario.schema.models import Scenario
 
@@ -56,7 +56,7 @@ def test_a_key_of_lossless_ethernet_is_answered_with_an_alternative(key):
 
 
 def test_dcqcn_is_not_dctcp():
-    assert meant("dcqcn", ["newreno", "cubic", "dctcp"]).startswith("; DCQCN is not simulated")
+    assert suggestion("dcqcn", ["newreno", "cubic", "dctcp"]).startswith("; DCQCN is not simulated")
     assert nearest("transport.dcqcn").startswith("; DCQCN is not simulated")
     with pytest.raises(ScenarioError, match="DCQCN is not simulated"):
         load("lhcb-ethernet", ["transport.congestion=dcqcn"])
@@ -105,12 +105,12 @@ def test_the_name_of_its_table_makes_no_key_similar(key):
     ],
 )
 def test_an_unknown_value_is_answered_with_the_one_that_it_may_mean(value, known, meaning):
-    assert meant(value, known) == f'; did you mean "{meaning}"?'
+    assert suggestion(value, known) == f'; did you mean "{meaning}"?'
 
 
 def test_an_unknown_value_without_a_similar_one_has_no_hint():
-    assert meant("bbr", ["newreno", "cubic", "dctcp", "static"]) == ""
-    assert meant(3, ["newreno"]) == ""
+    assert suggestion("bbr", ["newreno", "cubic", "dctcp", "static"]) == ""
+    assert suggestion(3, ["newreno"]) == ""
 
 
 def test_all_mistakes_of_a_file_are_listed_the_first_one_as_the_text(tmp_path):
@@ -167,13 +167,13 @@ def test_a_misspelt_key_is_not_missing_as_well_also_behind_another_mistake():
     document = {"flows": {"f": {"sorce": 1, "destination": 2, "size": "1 MB"}}}
     with pytest.raises(ValidationError) as caught:
         Scenario.model_validate(document)
-    error = refused(caught.value, "", {})
+    error = refusal(caught.value, "", {})
     assert str(error) == 'unknown key "flows.f.sorce"; did you mean "flows.f.source"?'
     assert not hasattr(error, "__notes__")
     flow = {"sorce": 1, "destination": 2, "size": "1 MB"}
     with pytest.raises(ValidationError) as caught:
         Scenario.model_validate({"event": {"size": "5"}, "flows": {"f": flow}})
-    error = refused(caught.value, "", {})
+    error = refusal(caught.value, "", {})
     assert str(error).startswith("event.size")
     assert error.__notes__ == ['unknown key "flows.f.sorce"; did you mean "flows.f.source"?']
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.scenario import Scenario, ScenarioError, known_keys
-from daqloom.scenario.document import given as keys_of_document
+from daqloom.scenario.document import keys as keys_of_document
 from daqloom.scenario.file.reference import reference
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override, settled
+from daqloom.topology.system.scenarios import load, override, settle
 from support.imports import imported
 from support.repository import ROOT
 from support.strategies import documents
@@ -172,7 +172,7 @@ def test_the_name_defaults_to_the_files(tmp_path):
 
 
 def test_every_known_key_has_a_description_and_can_be_set_to_its_default():
-    scenario = settled(Scenario())
+    scenario = settle(Scenario())
     shown = scenario.document()
     for key in keys_of_document(shown):
         value = shown

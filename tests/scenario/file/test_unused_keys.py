@@ -19,7 +19,7 @@ from daqloom.measure.fault_plan import unit_outages
 from daqloom.measure.plan import plan_of
 from daqloom.scenario.document import look
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.file.unused_keys import UNUSED, Method, unused, unused_warnings
+from daqloom.scenario.file.unused_keys import UNUSED, Method, unused_keys, unused_warnings
 from daqloom.scenario.quantities import dimension_of
 from daqloom.scenario.schema.choices import Choices, keys_of, named_tables, table_of
 from daqloom.scenario.schema.models import Scenario
@@ -247,7 +247,7 @@ def _effects(
         if choices.unmet(path):
             continue
         for changed in other_values(scenario, path):
-            is_named = path in dict(unused(changed, method))
+            is_named = path in dict(unused_keys(changed, method))
             try:
                 is_used = as_text(method, changed) != before
             except ScenarioError:

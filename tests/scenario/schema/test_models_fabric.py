@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.scenario import Scenario, ScenarioError, known_keys, presets, to_toml
-from daqloom.scenario.document import given as given_keys
+from daqloom.scenario.document import keys as given_keys
 from daqloom.scenario.document import look
 from daqloom.scenario.schema.parts import Parts
 from daqloom.topology.routing.routes import trace
-from daqloom.topology.shapes.shape import cabled
+from daqloom.topology.shapes.shape import cable_network
 from daqloom.topology.system.scenarios import load, override
 from daqloom.topology.system.system import fabric_system
 from support.repository import DATA, ROOT
@@ -212,7 +212,7 @@ def test_an_ethernet_is_imported_from_its_neighbour_tables(tmp_path: Path) -> No
     file = tmp_path / "mine.toml"
     file.write_text(LLDP)
     scenario = load(file)
-    fabric, routes, _, warnings = cabled(scenario)
+    fabric, routes, _, warnings = cable_network(scenario)
     assert (len(fabric.hosts), len(fabric.switches), len(fabric.cables)) == (9, 6, 17)
     assert {cable.rate_bps for cable in fabric.cables} == {400_000_000_000}
     assert not any("rates" in warning for warning in warnings)
@@ -235,7 +235,7 @@ def test_dumps_may_be_one_file(tmp_path: Path) -> None:
     )
     file = tmp_path / "mine.toml"
     file.write_text(LLDP.replace("./lldp", "lab.toml"))
-    fabric = cabled(load(file)).fabric
+    fabric = cable_network(load(file)).fabric
     assert [cable.rate_bps for cable in fabric.cables] == [400_000_000_000] * 2
     before = load(file).hash()
     (tmp_path / "lab.toml").write_text((tmp_path / "lab.toml").read_text() + "\n")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario, presets, to_toml
 from daqloom.scenario.quantities import TIME
-from daqloom.scenario.schema.part import Assumed
+from daqloom.scenario.schema.part import Assumption
 from daqloom.study.methods import methods
 from daqloom.topology.system.scenarios import load, override
 from support.command import printed, record
@@ -46,14 +46,14 @@ def rack(tmp_path: Path) -> Path:
 
 def test_a_default_is_assumed_until_the_key_is_given(rack: Path) -> None:
     scenario = load(rack)
-    assert scenario.assumed() == {"network.links.uplink.rate": "800 Gb/s"}
-    assert load(rack, ["network.links.uplink.rate=800 Gb/s"]).assumed() == {}
-    assert override(scenario, ["event.size=1 MB"]).assumed() == scenario.assumed()
+    assert scenario.assumptions() == {"network.links.uplink.rate": "800 Gb/s"}
+    assert load(rack, ["network.links.uplink.rate=800 Gb/s"]).assumptions() == {}
+    assert override(scenario, ["event.size=1 MB"]).assumptions() == scenario.assumptions()
 
 
 @pytest.mark.parametrize("name", presets())
 def test_a_shipped_scenario_assumes_nothing(name: str) -> None:
-    assert load(name).assumed() == {}
+    assert load(name).assumptions() == {}
 
 
 JITTER = {"hosts.jitter": "4.0"}
@@ -90,7 +90,7 @@ def switch(level: str, **keys: object) -> dict[str, object]:
     ],
 )
 def test_a_choice_brings_the_guesses_that_go_with_it(name, change, assumed) -> None:
-    assert load(name, change).assumed() == assumed
+    assert load(name, change).assumptions() == assumed
 
 
 def test_a_switch_that_is_named_gives_its_numbers(tmp_path: Path) -> None:
@@ -98,12 +98,12 @@ def test_a_switch_that_is_named_gives_its_numbers(tmp_path: Path) -> None:
     path = tmp_path / "fabric.toml"
     path.write_text(f'[network]\ntechnology = "infiniband"\n{fabric}')
     starts = ("network.switch.", "network.links.")
-    of_fabric = {k: v for k, v in load(path).assumed().items() if k.startswith(starts)}
+    of_fabric = {k: v for k, v in load(path).assumptions().items() if k.startswith(starts)}
     common = {"network.links.delay": "170 ns", "network.switch.crossbar_speedup": "2"}
     product = {"network.switch.latency": "130 ns", "network.switch.buffer": "64 KiB"}
     product |= {"network.switch.radix": "40", "network.links.rate": "200 Gb/s"}
     assert of_fabric == common | product
-    named = load(path, ["network.switch.model=sb7700"]).assumed()
+    named = load(path, ["network.switch.model=sb7700"]).assumptions()
     assert of_fabric.keys() & named.keys() == common.keys()
 
 
@@ -164,7 +164,7 @@ def unmarked_numbers(model: type[BaseModel], path: str = "") -> Iterator[str]:
             if key not in ("run", "measure"):  # of a run, not of a system
                 yield from unmarked_numbers(kind, f"{path}{key}.")
         elif isinstance(field.default, int | float) and not isinstance(field.default, bool):
-            marked = any(isinstance(item, Assumed) for item in field.metadata)
+            marked = any(isinstance(item, Assumption) for item in field.metadata)
             if field.default and not marked:
                 yield path + key
 

@@ -6,7 +6,7 @@ import pytest
 
 from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
-from daqloom.study.file.axis import cartesian, zipped
+from daqloom.study.file.axis import cartesian, parallel_axis
 from daqloom.study.file.file import load_study
 from daqloom.study.file.points import attribute
 from daqloom.study.run.plan import searched_cells
@@ -52,14 +52,14 @@ def test_a_grid_is_the_product_of_its_axes_and_each_method_has_its_runs(tmp_path
 
 
 def test_zipped_keys_change_together_under_the_name_of_a_distinct_one() -> None:
-    axis = zipped({"event.rate": ["1 kHz", "2 kHz"], "event.size": ["2 MB", "1 MB"]})
+    axis = parallel_axis({"event.rate": ["1 kHz", "2 kHz"], "event.size": ["2 MB", "1 MB"]})
     assert len(axis) == 2
     assert axis.overrides(1) == {"event.rate": "2 kHz", "event.size": "1 MB"}
-    axis = zipped({"event.rate": ["1 kHz", "1 kHz"], "event.size": ["2 MB", "1 MB"]})
+    axis = parallel_axis({"event.rate": ["1 kHz", "1 kHz"], "event.size": ["2 MB", "1 MB"]})
     assert axis.name == "event.size"
     assert axis.coordinates("event.rate", ATLAS) == [1000.0, 1000.0]
     with pytest.raises(StudyError, match=r"name them with \[variants\] instead"):
-        zipped({"event.rate": ["1 kHz", "1 kHz"], "event.size": ["2 MB", "2 MB"]})
+        parallel_axis({"event.rate": ["1 kHz", "1 kHz"], "event.size": ["2 MB", "2 MB"]})
 
 
 def test_a_range_includes_its_end_and_decimal_steps_are_exact() -> None:
@@ -247,9 +247,9 @@ def test_a_study_lists_defaults_that_neither_it_nor_its_scenario_gives(tmp_path:
     (tmp_path / "bare.toml").write_text(f"{before}[network.links.uplink]\n{after}")
     loaded = written(tmp_path, GRID.replace("small-rack", "bare.toml"))
     assumed = {"network.links.uplink.rate": "800 Gb/s"}
-    assert attribute(to_dataset(loaded, []), "assumed", None) == loaded.assumed() == assumed
+    assert attribute(to_dataset(loaded, []), "assumed", None) == loaded.assumptions() == assumed
     swept = GRID.replace("[grid]", '[grid]\n"network.links.uplink.rate" = ["40 Gb/s"]')
-    assert written(tmp_path, swept.replace("small-rack", "bare.toml")).assumed() == {}
+    assert written(tmp_path, swept.replace("small-rack", "bare.toml")).assumptions() == {}
 
 
 def test_a_study_names_the_metrics_of_its_report(tmp_path: Path) -> None:

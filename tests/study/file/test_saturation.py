@@ -59,13 +59,13 @@ def test_a_saturated_run_ends_when_the_excess_fills_builders_or_memory(tmp_path:
     bound_hz = 2 * 10e9 / wire_bits_of_an_event()
     needed_s = 2 * 2 * 10 / (30_000 - bound_hz)
     assert needed_s < 40e-3
-    changes = saturation.bounded({"event.rate": "30 kHz"})
+    changes = saturation.shorten({"event.rate": "30 kHz"})
     scenario = override(study_of(tmp_path).base, changes)
     assert scenario.run.duration == pytest.approx(needed_s, abs=1e-6)
     assert scenario.run.warmup == pytest.approx(needed_s / 4, abs=1e-6)
     long = {"run.duration": "400 ms", "run.warmup": "10 ms"}
     big = {"event.size": "100 MB", "event.rate": "100 Hz"} | long  # of 20 Gb/s: 25 Hz at most
-    changes = saturation.bounded(big)
+    changes = saturation.shorten(big)
     scenario = override(study_of(tmp_path).base, changes)
     assert scenario.run.duration == pytest.approx(10 / saturation.excess_hz(big), abs=1e-6)
     assert saturation.excess_hz(big) == pytest.approx(75, rel=0.03)  # and headers
@@ -78,7 +78,7 @@ def test_unsaturated_or_short_points_keep_their_duration(tmp_path: Path) -> None
         {"event.rate": "20 kHz"},
         {"event.rate": "30 kHz", "run.duration": "2 ms", "run.warmup": "1 ms"},
     ):
-        assert saturation.bounded(changes) == changes
+        assert saturation.shorten(changes) == changes
 
 
 def test_the_dataset_flags_saturated_points(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ class StopsAfter(InProcess):
         super().__init__(store)
         self.left = cells
 
-    def completed(self) -> Iterator[tuple[str, str | None]]:
-        for answer in super().completed():
+    def outcomes(self) -> Iterator[tuple[str, str | None]]:
+        for answer in super().outcomes():
             if self.left == 0:
                 raise KeyboardInterrupt
             self.left -= 1
@@ -273,7 +273,7 @@ class Known(InProcess):
 
     count = 0
 
-    def completed(self) -> Iterator[tuple[str, str | None]]:
+    def outcomes(self) -> Iterator[tuple[str, str | None]]:
         waiting, self._waiting = self._waiting, []
         for cell in waiting:
             self.count += 1

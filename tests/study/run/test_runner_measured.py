@@ -62,7 +62,7 @@ class Workers:
         self.cells.append(cell)
         self.most = max(self.most, len(self.cells))
 
-    def completed(self) -> Iterator[tuple[str, str | None]]:
+    def outcomes(self) -> Iterator[tuple[str, str | None]]:
         yield self.cells.popleft().key, "not computed"
 
     def close(self) -> None:

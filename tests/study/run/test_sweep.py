@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import daqloom
-from daqloom.results.metrics import described
+from daqloom.results.metrics import find_declaration
 from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
 from daqloom.study.store.store import Store
@@ -66,7 +66,7 @@ def test_every_variable_has_a_long_name_and_a_unit() -> None:
     for name in [*found.data_vars, *found.coords]:
         assert found[name].attrs["long_name"]
         assert isinstance(found[name].attrs["units"], str)
-        if metric := described(str(name)):
+        if metric := find_declaration(str(name)):
             assert found[name].attrs["units"] == metric.unit
     assert found["event.rate"].attrs == {"long_name": "event rate", "units": "Hz"}
 

@@ -69,7 +69,7 @@ def test_threads_of_a_worker_have_stores_of_their_own(
             assert set(answers.values()) == {None}
     assert stores[0] is not stores[1]
     with Store.open(folder, create=False) as store:
-        assert (len(store), store.damaged) == (2, [])
+        assert (len(store), store.damage) == (2, [])
 
 
 MASK = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"

@@ -36,7 +36,7 @@ def test_every_sound_result_is_converted_with_its_origin(path: Path) -> None:
         assert record is not None
         assert record.session.command == "daqloom study run second.toml"
         assert (record.session.host, record.session.processors) == ("node1", 8)
-        assert store.damaged == []
+        assert store.damage == []
 
 
 def test_the_command_counts_lost_results_and_names_files_to_delete(path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_cell_that_was_not_put_is_absent(path: Path) -> None:
             assert opened.get(cell(5).key) is None
             assert opened.record(cell(5).key) is None
             assert len(opened) == len(seeds)
-            assert opened.damaged == []
+            assert opened.damage == []
 
 
 @pytest.mark.process
@@ -171,7 +171,7 @@ def test_a_killed_writer_leaves_all_that_it_had_put(path: Path) -> None:
         assert right_ones(opened, range(last + 1)) == last + 1
         # The last one may be there unreported, complete; what was cut off has another name.
         assert right_ones(opened, range(last + 2)) == len(opened)
-        assert opened.damaged == []
+        assert opened.damage == []
         opened.put(cell(last + 1), result(last + 1))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from daqloom.study.store import record as store_record
 from daqloom.study.store import store
-from daqloom.study.store.record import compressed
+from daqloom.study.store.record import compress
 from daqloom.study.store.store import Store
 from support.study_stores import (
     cell,
@@ -44,7 +44,7 @@ def assert_lost(path: Path, reason: str = "") -> None:
         assert right_ones(opened, range(COUNT)) == COUNT - 1
         [damage] = opened.damages
         assert damage.path == path / "cells" / KEY[0] / f"{KEY}.json.gz"
-        [sentence] = opened.damaged
+        [sentence] = opened.damage
     assert sentence.startswith(f"{path} is damaged ({damage.path}: {damage.reason}); 1 result is ")
     assert sentence.isprintable()
     assert reason in sentence
@@ -96,7 +96,7 @@ def test_damage_is_one_sentence_until_the_result_is_put_again(path: Path, tmp_pa
         assert len(opened.damages) == 1  # a command reports what it has met
     with Store.open(path, create=False) as opened:
         assert right_ones(opened, range(COUNT)) == COUNT
-        assert opened.damaged == []
+        assert opened.damage == []
     fill(tmp_path / "store", range(9))
     for file in files(tmp_path / "store")[2:]:
         rewrite(file, with_flipped_bit)
@@ -104,7 +104,7 @@ def test_damage_is_one_sentence_until_the_result_is_put_again(path: Path, tmp_pa
         for _ in range(2):
             assert right_ones(opened, range(9)) == 2
         assert len(opened.damages) == 7
-        [sentence] = opened.damaged
+        [sentence] = opened.damage
     assert sentence.count(".json.gz: ") == 3
     assert "; and 4 more); 7 results are lost and computed anew" in sentence
 
@@ -143,13 +143,13 @@ def test_other_names_and_other_cells_are_no_results(path: Path) -> None:
     file = file_of(path, 0)
     record = json.loads(zlib.decompress(file.read_bytes(), 31))
     record["session"]["colour"] = record["comment"] = "from the future"
-    file.write_bytes(compressed(json.dumps(record).encode()))
+    file.write_bytes(compress(json.dumps(record).encode()))
     with Store.open(path, create=False) as opened:
         assert right_ones(opened, range(COUNT)) == COUNT
     file_of(path, 1).rename(file_of(path, 0))
     with Store.open(path, create=False) as opened:
         assert right_ones(opened, range(COUNT)) == COUNT - 2
-        assert "another cell" in opened.damaged[0]
+        assert "another cell" in opened.damage[0]
 
 
 def test_a_record_does_not_unpack_without_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_a_record_does_not_unpack_without_end(path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(store, "MOST_BYTES", 50)
     with Store.open(path, create=False) as opened:
         assert opened.get(KEY) is None
-        assert "larger than 50 bytes" in opened.damaged[0]
+        assert "larger than 50 bytes" in opened.damage[0]
 
 
 CASES = [
@@ -187,5 +187,5 @@ def test_a_record_without_valid_content_is_damage(
     if isinstance(wrong, dict):
         record = json.loads(zlib.decompress(file.read_bytes(), 31))
         wrong = json.dumps(record | wrong).encode()
-    file.write_bytes(compressed(wrong))
+    file.write_bytes(compress(wrong))
     assert_lost(path)

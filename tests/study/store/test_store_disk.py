@@ -91,7 +91,7 @@ def test_a_full_disk_loses_nothing_that_was_put(
         assert right_ones(store, range(4)) == 3
         store.put(cell(3), result(3))  # there is room again
         assert right_ones(store, range(4)) == 4
-        assert store.damaged == []
+        assert store.damage == []
 
 
 def test_a_write_in_parts_is_a_whole_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

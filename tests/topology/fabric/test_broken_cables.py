@@ -12,14 +12,16 @@ from daqloom.topology import TopologyError
 from daqloom.topology.fabric.broken_cables import between_switches, with_broken
 from daqloom.topology.routing.minimal import minimal
 from daqloom.topology.shapes.clos import folded_clos
-from daqloom.topology.shapes.shape import cabled
+from daqloom.topology.shapes.shape import cable_network
 from daqloom.topology.system.scenarios import override
 
 TREE = folded_clos("tree", leaves=3, spines=2, links=2, hosts_per_leaf=4, rate_bps=10**11)
 
 
 def of(scenario: str, **keys: object):
-    return cabled(load(scenario, {key.replace("__", "."): value for key, value in keys.items()}))
+    return cable_network(
+        load(scenario, {key.replace("__", "."): value for key, value in keys.items()})
+    )
 
 
 def test_only_cables_between_switches_break_and_the_requested_number() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from daqloom.base.words import did_you_mean
 from daqloom.topology import TopologyError
-from daqloom.topology.fabric.host_names import HostNames, expanded
+from daqloom.topology.fabric.host_names import HostNames, expand
 from daqloom.topology.fabric.wiring import wire
 from daqloom.topology.formats.load import load_cabling
 from daqloom.topology.schedule.slots import read_order
@@ -56,7 +56,7 @@ def test_an_ambiguous_or_unknown_host_is_refused_with_a_hint() -> None:
     ],
 )
 def test_ranges_of_slurm(text: str, names: list[str]) -> None:
-    assert list(expanded(text, "here")) == names
+    assert list(expand(text, "here")) == names
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_ranges_of_slurm(text: str, names: list[str]) -> None:
 )  # fmt: skip
 def test_ranges_that_are_none_or_too_long_are_refused(text: str) -> None:
     with pytest.raises(TopologyError, match="here: "):
-        list(expanded(text, "here"))
+        list(expand(text, "here"))
 
 
 def test_a_host_file_and_a_range_are_orders() -> None:

@@ -15,7 +15,7 @@ from daqloom.study.methods import methods
 from daqloom.topology.fabric.broken_cables import between_switches, with_broken
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.fabric.wiring import NONE, wire
-from daqloom.topology.failures.repair import Mended, mend, round_time
+from daqloom.topology.failures.repair import Repair, mend, round_time
 from daqloom.topology.routing.max_flow import least_time
 from daqloom.topology.routing.minimal import minimal
 from daqloom.topology.routing.routes import Paths, trace
@@ -32,30 +32,30 @@ def tree(leaves: int, hosts_per_leaf: int, spines: int = 10, links: int = 2) -> 
     return folded_clos("tree", **sizes, rate_bps=10**11)
 
 
-def before(fabric: Fabric, missing: int = 0) -> Mended:
+def before(fabric: Fabric, missing: int = 0) -> Repair:
     """OpenSM's minhop and the usual order, of all hosts but the last ones."""
     hosts = slots_of(range(len(fabric.hosts) - missing))
     slots = by_port(fabric, wire(fabric), hosts, dummies=True)
-    return Mended(minimal(fabric), slots, slots)
+    return Repair(minimal(fabric), slots, slots)
 
 
-def after(fabric: Fabric, missing: int = 0) -> Mended:
+def after(fabric: Fabric, missing: int = 0) -> Repair:
     old = before(fabric, missing)
     return mend(fabric, old.routes, old.readouts)
 
 
-def checked(fabric: Fabric, mended: Mended) -> ShiftCheck:
+def checked(fabric: Fabric, mended: Repair) -> ShiftCheck:
     return check_shift(trace(fabric, mended.routes), mended.readouts, builders=mended.builders)
 
 
-def share(fabric: Fabric, mended: Mended) -> float:
+def share(fabric: Fabric, mended: Repair) -> float:
     """Return the share of the rate that the cables allow, those of hosts included."""
     hosts = mended.readouts[mended.readouts != DUMMY]
     least = max(len(hosts) - 1, least_time(wire(fabric), hosts, np.ones(len(hosts))))
     return least / round_time(fabric, mended)
 
 
-def meetings(mended: Mended) -> list[tuple[int, int]]:
+def meetings(mended: Repair) -> list[tuple[int, int]]:
     """All (sender, receiver) of a round."""
     count = len(mended.readouts)
     phase = np.arange(count)[:, None]

@@ -52,7 +52,7 @@ def test_a_table_names_its_spares() -> None:
     spare: dict[str, object] = {"unit": 3, "role": "spare", "host": "H01-01"}
     scenario = small(hosts__placement="table", hosts__units=[*units, spare])
     system = fabric_system(scenario)
-    assert scenario.folded
+    assert scenario.is_folded
     assert scenario.nodes == system.nodes == 3
     assert system.spares.tolist() == [DUMMY, DUMMY, DUMMY, 3]
     where = places(scenario)

@@ -30,7 +30,7 @@ def test_a_table_of_unit_places_replaces_keys(tmp_path: Path) -> None:
     # Unit 2, the first that reads out alone, shares the slot of unit 0, the first that only builds.
     assert system.readouts.tolist() == [0, 1]
     assert system.builders.tolist() == [3, 1]
-    assert not scenario.folded
+    assert not scenario.is_folded
     assert from_text(tmp_path, to_toml(scenario)).hash() == scenario.hash()
     assert places(scenario).readouts == [2, 1]
     assert places(scenario).builders == [0, 1]

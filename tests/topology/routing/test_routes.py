@@ -135,7 +135,7 @@ def test_defects_of_tables_are_named_by_switch_and_port(rows, kind, sentence):
     [defect] = paths.defects
     assert (defect.kind, defect.pairs, defect.sentence) == (kind, 2, sentence)
     everyone = np.arange(3)
-    broken = paths.broken(everyone[:, None], everyone)
+    broken = paths.are_broken(everyone[:, None], everyone)
     assert broken.sum() == paths.pairs_lost == 2
     lost = defect.destinations[0]
     source = int(np.flatnonzero(broken[:, lost])[0])
@@ -183,13 +183,13 @@ def test_tracing_all_pairs_at_once_agrees_with_walking_each(data):
             try:
                 hops = route(fabric, routes, source, destination)
             except TopologyError:
-                assert paths.broken(source, destination)
+                assert paths.are_broken(source, destination)
                 assert walked == []
             else:
-                assert not paths.broken(source, destination)
+                assert not paths.are_broken(source, destination)
                 assert walked == [End(hop.node, hop.out_port) for hop in hops[:-1]]
     everyone = np.arange(hosts)
-    assert paths.pairs_lost == paths.broken(everyone[:, None], everyone).sum()
+    assert paths.pairs_lost == paths.are_broken(everyone[:, None], everyone).sum()
 
 
 def test_d_mod_k_takes_the_spine_and_the_parallel_link_of_the_formula():

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daqloom.topology import TopologyError
-from daqloom.topology.fabric.fabric import Cable, End, Fabric, Node, checked, with_rate
-from daqloom.topology.fabric.graphviz import quoted, to_dot
+from daqloom.topology.fabric.fabric import Cable, End, Fabric, Node, check, with_rate
+from daqloom.topology.fabric.graphviz import quote, to_dot
 from daqloom.topology.fabric.levels import tree
 from daqloom.topology.formats.as_json import from_json, to_json
 from daqloom.topology.formats.load import load_fabric
@@ -186,7 +186,7 @@ def test_graphviz_merges_parallel_links_ranks_levels_and_quotes_names():
     assert dot.count("rank=same") == 2
     assert 'label="leaf00\\n2 hosts"' in dot
     assert to_dot(fabric, each_host=True).count(" -- ") == 2 + 4
-    assert quoted('a"b\\c') == r'"a\"b\\c"'
+    assert quote('a"b\\c') == r'"a\"b\\c"'
 
 
 TWO = (Node("a", 1, 1, 1), Node("b", 1, 2, 2))
@@ -218,7 +218,7 @@ BOTH = tuple(Cable(End(host, 1), End(2, 1), 1) for host in (0, 1))
 )
 def test_fabrics_that_contradict_themselves_are_refused(fabric, words):
     with pytest.raises(TopologyError, match=re.escape(words)):
-        checked(fabric)
+        check(fabric)
 
 
 PAIR = folded_clos("t", leaves=1, spines=1, hosts_per_leaf=1, links=1, radix=2, rate_bps=1)

@@ -73,7 +73,7 @@ def test_a_tree_takes_the_ports_that_it_needs() -> None:
     fabric, _ = cables(override(INFINIBAND, tree))
     assert {switch.ports for switch in fabric.switches} == {256 + 64 * 2}
     assert len(fabric.hosts) == 512
-    assert override(INFINIBAND, tree).assumed()["network.switch.radix"] == "384"
+    assert override(INFINIBAND, tree).assumptions()["network.switch.radix"] == "384"
     # The default counts where it suffices, and a product or a number that is given always.
     assert cables(INFINIBAND)[0].switches[0].ports == 40
     for given in ({"network.switch.radix": 256}, {"network.switch.model": "sb7700"}):

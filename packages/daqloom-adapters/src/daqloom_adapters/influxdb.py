@@ -188,14 +188,14 @@ def _statements(options: InfluxDbOptions) -> str:
 
 
 def _identifier(name: str) -> str:
-    return '"' + _escaped(name).replace('"', '\\"') + '"'
+    return '"' + _escape(name).replace('"', '\\"') + '"'
 
 
 def _text(value: str) -> str:
-    return "'" + _escaped(value).replace("'", "\\'") + "'"
+    return "'" + _escape(value).replace("'", "\\'") + "'"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n")
 
 

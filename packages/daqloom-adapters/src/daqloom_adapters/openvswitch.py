@@ -111,7 +111,7 @@ class _Interface(_Row):
     statistics: Annotated[dict[_Text, int], BeforeValidator(_pairs)]
 
 
-class _Configured(BaseModel):
+class _Configuration(BaseModel):
     next_cfg: int
 
 
@@ -272,7 +272,7 @@ class OpenVSwitch:
             root | {"op": "mutate", "mutations": [["next_cfg", "+=", 1]]},
             root | {"op": "select", "columns": ["next_cfg"]},
         )
-        rows = self._rows(_Configured, "Open_vSwitch", found)
+        rows = self._rows(_Configuration, "Open_vSwitch", found)
         if len(rows) != 1:
             raise AdapterError(
                 f"{self._options.remote} has {len(rows)} rows of Open_vSwitch, and a database that "

@@ -58,7 +58,7 @@ class Prometheus(Series[PrometheusOptions]):
         found: dict[tuple[str, frozenset[tuple[str, str]]], Sample] = {}
         for line in lines:
             try:
-                [family] = text_string_to_metric_families(_bounded(line))
+                [family] = text_string_to_metric_families(_excerpt(line))
                 [sample] = family.samples
             except (ValueError, IndexError):
                 raise AdapterError(
@@ -72,7 +72,7 @@ class Prometheus(Series[PrometheusOptions]):
         return list(found.values())
 
 
-def _bounded(line: str) -> str:
+def _excerpt(line: str) -> str:
     if len(line) > LONGEST_LINE:
         raise ValueError("too long")
     return line

@@ -118,7 +118,9 @@ class Sonic:
             "WRED_PROFILE": [OWN],
         }
         return {
-            table: {key: _saved(now[table].get(key), FIELDS[table]) for key in sorted(keys)}
+            table: {
+                key: _fields_to_save(now[table].get(key), FIELDS[table]) for key in sorted(keys)
+            }
             for table, keys in rows.items()
         }
 
@@ -175,7 +177,7 @@ class Sonic:
         then = deepcopy(now)
         if desired.shared_bytes is not None:
             then["BUFFER_POOL"][self._options.pool]["size"] = str(desired.shared_bytes)
-        if {"limit_bytes", "reserved_bytes", "alpha"} & desired.given.keys():
+        if {"limit_bytes", "reserved_bytes", "alpha"} & desired.set_fields.keys():
             for key in self._own_rows(now, "BUFFER_QUEUE"):
                 profile = _profile(now, key)
                 copied = self._profile_with(now, key, profile, desired)
@@ -329,7 +331,7 @@ def _own(profile: str) -> str:
     return f"{OWN}_{profile}" if profile else OWN
 
 
-def _saved(row: Row | None, fields: Sequence[str]) -> Mapping[str, object] | None:
+def _fields_to_save(row: Row | None, fields: Sequence[str]) -> Mapping[str, object] | None:
     return None if row is None else {field: row.get(field) for field in fields}
 
 

@@ -27,7 +27,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import RATE
 from daqloom.softswitch.running import RunningSwitch
 from daqloom.softswitch.status import OvsdbStatus, PortStatus
-from daqloom_sdn.supervision import Supervised
+from daqloom_sdn.supervision import Supervision
 
 SCHEMA = "Open_vSwitch"
 COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -67,7 +67,7 @@ class OvsdbClient:
         """Connect and start. Raises MeasureError if there is no such database."""
         self._running, self._remote = running, running.file.control.ovsdb
         self._follower: _Follower | None = None
-        self._thread = Supervised(f"control.ovsdb = {self._remote}", self._follow)
+        self._thread = Supervision(f"control.ovsdb = {self._remote}", self._follow)
 
     def close(self) -> None:
         """End the connection."""
@@ -86,7 +86,7 @@ class OvsdbClient:
         )
         return {"ovsdb": found}
 
-    def _follow(self, thread: Supervised) -> None:
+    def _follow(self, thread: Supervision) -> None:
         helper = idl.SchemaHelper(None, _schema(self._remote))
         for table, columns in COLUMNS.items():
             helper.register_columns(table, list(columns))
@@ -94,7 +94,7 @@ class OvsdbClient:
         try:
             database.set_lock(LOCK)
             self._follower = _Follower(self._running, database)
-            thread.started()
+            thread.report_start()
             self._follower.run(thread, f"control.ovsdb = {self._remote}")
         finally:
             database.close()
@@ -115,7 +115,7 @@ class _Follower:
         """Time at which the last transaction began (s)."""
         self._is_due = True
 
-    def run(self, thread: Supervised, where: str) -> None:
+    def run(self, thread: Supervision, where: str) -> None:
         """Follow until the thread ends. Raises MeasureError if the server does not answer."""
         answered_s = time.monotonic()
         while not thread.ends.is_set():
@@ -166,7 +166,7 @@ class _Follower:
         refused: dict[str, str] = {}
         for name, port in self._ports().items():
             try:
-                for number, ring, rate in self._paced(name, port):
+                for number, ring, rate in self._queue_paces(name, port):
                     owners[ring] = f"queue {number} of port {name} in control.ovsdb"
                     try:
                         rates[ring] = _rate(rate)
@@ -187,7 +187,7 @@ class _Follower:
             root.cur_cfg != root.next_cfg for root in self._idl.tables["Open_vSwitch"].rows.values()
         )
 
-    def _paced(self, name: str, port: Any) -> Iterator[tuple[int, str, str]]:
+    def _queue_paces(self, name: str, port: Any) -> Iterator[tuple[int, str, str]]:
         """Yield number, ring and pace of the queues at a port that have a pace."""
         queues = port.qos[0].queues if port.qos else {}
         for number, ring in self._running.file.queues(name).items():

@@ -16,11 +16,11 @@ PATIENCE_S = 0.2
 """Time limit for the work to end, since a silent peer may delay it (s)."""
 
 
-class Supervised:
+class Supervision:
     """Work in a thread until closed. `name`: beginning of sentences about failures. `work` must end
     when `ends` is set, and must call `started` once and `goes_on` after progress."""
 
-    def __init__(self, name: str, work: Callable[[Supervised], None]) -> None:
+    def __init__(self, name: str, work: Callable[[Supervision], None]) -> None:
         """Wait until the work has started. Raises MeasureError if it cannot start."""
         self.failure = ""
         """Sentence on the last failure; empty if there was progress since."""
@@ -33,7 +33,7 @@ class Supervised:
         self._thread.start()
         self._first.result()
 
-    def started(self) -> None:
+    def report_start(self) -> None:
         """Report that the work has started, so that the constructor returns."""
         if not self._first.done():
             self._first.set_result(None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from daqloom.analyse.answer import Answer, evaluated
+from daqloom.analyse.answer import Answer, evaluate
 from daqloom.analyse.fabric.daqpipe import daqpipe
 from daqloom.analyse.fabric.shift import shift
 from daqloom.analyse.fabric.traffic import traffic
@@ -24,7 +24,7 @@ def analyse_fabric(scenario: Scenario) -> Result:
     a ring of nodes is simulated, in at most half a second and always with the same seed. A formula
     whose conditions do not hold gives a bound, marked in `analysis` and `warnings`. Raises
     ScenarioError if fabric, nodes and routes do not match."""
-    return evaluated(scenario, _answer)
+    return evaluate(scenario, _answer)
 
 
 def _answer(scenario: Scenario) -> Answer:

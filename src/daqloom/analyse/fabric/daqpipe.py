@@ -77,7 +77,7 @@ class Pipe(View):
         and the fragment's acknowledge. On a node with both units, the packets of a fragment that
         its builder unit receives are added."""
         other = self.link.acknowledge.bytes + 2 * self.link.update
-        if not self.scenario.folded:
+        if not self.scenario.is_folded:
             bare = np.array([float(fragment.bytes) for fragment in self.on_wire])
             return 8 * (bare + other) / self.link.rate_bps
         other += self.link.acknowledge.bytes + self.request.bytes + self.link.update
@@ -173,7 +173,7 @@ class Pipe(View):
     def _of_hosts(self, fragment_s: Times) -> Times:
         """Return the time per event of each host, shape (hosts,), both directions together."""
         up_s, down_s = self._ways(fragment_s)
-        return up_s + down_s if self.scenario.folded else np.concatenate([up_s, down_s])
+        return up_s + down_s if self.scenario.is_folded else np.concatenate([up_s, down_s])
 
     def _ways(self, fragment_s: Times) -> tuple[Times, Times]:
         """Return fragments' time per event on links out of readout units and into builder units."""
@@ -186,7 +186,7 @@ class Pipe(View):
         readout = 2 * self.remote.mean(axis=0)  # requests taken in, fragments sent
         readout[0] += 2 * self.remote[:, 0].mean()  # assignments sent, reports taken in
         builder = 2 * (self.remote.sum(axis=1) + self.remote[:, 0]) / len(self.builders)
-        if not self.scenario.folded:
+        if not self.scenario.is_folded:
             return max(float(readout.max()), float(builder.max()))
         return float((readout + builder).max())
 

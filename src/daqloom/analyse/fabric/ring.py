@@ -85,14 +85,14 @@ class Ring:
         nodes = len(self.work_s)
         steps = max(TRANSFERS // nodes, 100)
         length_s = steps * (self.transfer_s + self._waits_s(stretch))
-        return float(np.mean(self._played(writers, length_s, stretch)[2:]))
+        return float(np.mean(self._play(writers, length_s, stretch)[2:]))
 
     def share_at(self, time_s: float) -> float | None:
         """Return the share of the full rate in the last fifth of `time_s`, if nodes run out of step
         and a builder serves its writers at equal rates. None if the run is too long to simulate."""
         if len(self.work_s) * time_s > MOST_TRANSFERS * self.transfer_s:
             return None
-        return self._played(EQUAL_SHARES, time_s)[-1]
+        return self._play(EQUAL_SHARES, time_s)[-1]
 
     def wins_from_s(self, share_of: Callable[[float], float]) -> float | None:
         """Return the mean jitter (s) above which another way to shift, with share
@@ -117,7 +117,7 @@ class Ring:
         """Mean delay before a transfer."""
         return stretch * self.jitter.mean_s + self.posts * self.latency.mean_s + self.certain_s
 
-    def _played(self, writers: int, time_s: float, stretch: float = 1.0) -> list[float]:
+    def _play(self, writers: int, time_s: float, stretch: float = 1.0) -> list[float]:
         """Return the simulated share in each fifth of the time."""
         delays = [(self.jitter, stretch)] + self.posts * [(self.latency, 1.0)]
         work = self.work_s, self.deviation_s
@@ -147,12 +147,12 @@ class Comparison:
     def from_ring(cls, ring: Ring, run_s: float) -> "Comparison":
         """Compare the ways to shift; paced builders admit one writer at a time."""
 
-        def paced(stretch: float = 1.0) -> float:
+        def pace(stretch: float = 1.0) -> float:
             return ring.paced_share(1, stretch)
 
         in_step_share, out_of_step = ring.in_step_share(), ring.out_of_step_share
-        shares = {"in_step": in_step_share, "out_of_step": out_of_step(), "builder_paced": paced()}
-        ways = {"out_of_step": out_of_step, "builder_paced": paced}
+        shares = {"in_step": in_step_share, "out_of_step": out_of_step(), "builder_paced": pace()}
+        ways = {"out_of_step": out_of_step, "builder_paced": pace}
         wins_from_s = {way: ring.wins_from_s(share) for way, share in ways.items()}
         return cls(ring, shares, ring.share_at(run_s), wins_from_s)
 

@@ -24,7 +24,7 @@ def shares_by_fifth(
     config = settings(
         _engine.NodeRingConfig,
         work=[_around(mean_s, deviation_s) for mean_s in work_s.tolist()],
-        delays=[*(_stretched(delay, factor) for delay, factor in delays), _around(certain_s, 0.0)],
+        delays=[*(_stretch(delay, factor) for delay, factor in delays), _around(certain_s, 0.0)],
         writers=writers,
         in_step=False,
         duration_s=time_s,
@@ -39,12 +39,12 @@ def _around(mean_s: float, deviation_s: float) -> _engine.Delay:
     return _engine.Delay(kind=kind, mean_s=mean_s, spread_s=deviation_s)
 
 
-def _stretched(time: Distribution, factor: float) -> _engine.Delay:
+def _stretch(time: Distribution, factor: float) -> _engine.Delay:
     delay = delay_of(time)
-    if time.measured is None:
+    if time.measured_times is None:
         delay.mean_s *= factor
         delay.spread_s *= factor
     else:
-        values_s, counts = time.measured
+        values_s, counts = time.measured_times
         delay.set_measured([factor * value_s for value_s in values_s], counts)
     return delay

@@ -79,7 +79,7 @@ class Round:
 
 def shift(scenario: Scenario) -> Answer:
     """Evaluate closed forms of linear shifting. Raises ScenarioError if units are not folded."""
-    if not scenario.folded:
+    if not scenario.is_folded:
         raise ScenarioError(
             f"{scenario.name}: linear shifting with units that are not folded has no closed form; "
             "simulate it, or put a readout and a builder unit on each host"

@@ -64,7 +64,7 @@ class Delay:
 def delay_of(time: Distribution, draws: int = 1) -> Delay:
     """Return the delay for a distribution; a histogram becomes a Gaussian of equal mean and
     width."""
-    measured = time.measured
+    measured = time.measured_times
     if measured is None:
         return Delay(time.kind, time.mean, time.spread, draws)
     values_s, counts = map(np.asarray, measured)

@@ -17,7 +17,7 @@ from daqloom.topology.fabric.wiring import NONE
 from daqloom.topology.routing.by_name import MENDED
 from daqloom.topology.routing.routes import Paths, trace
 from daqloom.topology.schedule.slots import DUMMY, Slots
-from daqloom.topology.system.system import scheduled
+from daqloom.topology.system.system import schedule_network
 
 _NETWORK = "shape dumps switches cables leaves spines spine_links hosts_per_leaf hosts pods cores"
 SHAPE = (
@@ -91,7 +91,7 @@ class Traffic:
         for first in range(0, slots, at_once):
             phase = np.arange(first, min(first + at_once, slots))[:, None]
             receivers = self.builders[(of_node[None, :] + phase) % slots]
-            yield self._loaded(receivers, flow_s)
+            yield self._load(receivers, flow_s)
 
     def busiest_s(
         self, sources: NDArray[np.int32], targets: NDArray[np.int32], flow_s: Times
@@ -107,7 +107,7 @@ class Traffic:
             fullest += np.bincount(used[real], weights[real], minlength=len(fullest))
         return float(fullest.max(initial=0.0))
 
-    def _loaded(self, receivers: NDArray[np.int32], flow_s: Times) -> Phases:
+    def _load(self, receivers: NDArray[np.int32], flow_s: Times) -> Phases:
         phases, links = len(receivers), self.paths.wiring.links
         used = self.paths.links(self.hosts[None, :], receivers)
         real = used != NONE
@@ -132,11 +132,11 @@ def traffic(scenario: Scenario) -> Traffic:
     match. Recent results are cached, because sizes, costs and buffers do not affect them."""
     seed = scenario.run.seed if scenario.hosts.order == "shuffled" else 0
     determining = (attrgetter(*SHAPE, *PLACES)(scenario), scenario.network.digest(), seed)
-    return _traffic(_Determined(determining, scenario))
+    return _traffic(_PathKey(determining, scenario))
 
 
 @dataclass(frozen=True)
-class _Determined:
+class _PathKey:
     """Cache key: equal for all scenarios with the same cables, routes and slots."""
 
     by: tuple[object, ...]
@@ -144,11 +144,11 @@ class _Determined:
 
 
 @functools.lru_cache(maxsize=8)
-def _traffic(determined: _Determined) -> Traffic:
+def _traffic(determined: _PathKey) -> Traffic:
     network = determined.scenario.network
     links = network.links.model_copy(update={"rate": ANY_RATE})
     at_any_rate = {"network": network.model_copy(update={"links": links})}
-    (fabric, routes, _, warnings), slots, _, builders = scheduled(
+    (fabric, routes, _, warnings), slots, _, builders = schedule_network(
         determined.scenario.model_copy(update=at_any_rate)
     )
     if network.routing != MENDED:  # every node sends to all slots in turn

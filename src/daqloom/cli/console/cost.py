@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from daqloom.base import lazy
-from daqloom.base.words import counted, duration
+from daqloom.base.words import duration, plural
 from daqloom.cli.console.columns import print_table
 from daqloom.results.metrics import with_unit
 
@@ -84,7 +84,7 @@ def _origin(cost: loss.Cost, broken: int) -> str:
     draws = cost.as_it_is.found_bps.get(broken)
     if draws is None:
         return "interpolated"
-    return f"mean of {counted(len(draws), 'draw')}" if broken else "simulated"
+    return f"mean of {plural(len(draws), 'draw')}" if broken else "simulated"
 
 
 def _print_loss(cost: loss.Cost) -> None:
@@ -109,14 +109,14 @@ def _print_loss(cost: loss.Cost) -> None:
 def _print_ways(cost: loss.Cost) -> None:
     names = {way.name: way for way in cost.ways}
     rows = [_way_row(name, way) for name, way in names.items()]
-    for cap_s, way in cost.repaired:
+    for cap_s, way in cost.faster_repairs:
         is_median = cap_s == cost.month.median_s
         rows.append(
             _way_row(
                 f"repaired within {duration(cap_s)}{' (the median)' if is_median else ''}", way
             )
         )
-    rows.append(_way_row(cost.mended.name, cost.mended))
+    rows.append(_way_row(cost.reliable_links.name, cost.reliable_links))
     print_table(("what would help", "with none down", "mean", "lost in a month"), rows)
     if any(way.hours_lost.value < 0 for way in names.values()):
         print("below 0: gained, measured by the full throughput as it is")

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from daqloom.base import lazy
 from daqloom.base.output import OutputError
-from daqloom.base.words import counted, printable, reason_of
+from daqloom.base.words import plural, printable, reason_of
 from daqloom.cli.console.terminal import progress
 from daqloom.results.metrics import with_unit
 from daqloom.scenario.errors import ScenarioError
@@ -25,12 +25,12 @@ _Range = TypeVar("_Range", bound="coverage.EventRange")
 
 def check_paths(
     paths: Sequence[Path], generated: bool, *, quiet: bool = False
-) -> tuple[list[check.Checked], data_recording.CheckedRecording | None]:
+) -> tuple[list[check.FileCheck], data_recording.CheckedRecording | None]:
     """Check all files, also those in folders, and the recording that the folders form. Raises
     ScenarioError for a path that cannot be read or has nothing to check."""
     folders = [path for path in paths if path.is_dir()]
     single = [path for path in paths if path not in folders]
-    checked: list[check.Checked] = []
+    checked: list[check.FileCheck] = []
     recording = None
     what = f"checking {', '.join(map(str, folders)) or f'{len(single)} files'}"
     with progress(what, quiet=quiet) as show:
@@ -66,7 +66,7 @@ def _share_of(show: Callable[[float], None], done: int, count: int) -> Callable[
     return lambda share: show((done + share) / count)
 
 
-def print_checked(results: list[check.Checked]) -> None:
+def print_checked(results: list[check.FileCheck]) -> None:
     """Print the damage of each file and the number of intact files."""
     whole = [each for each in results if not each.fault_count]
     for each in results:
@@ -87,9 +87,9 @@ def _name(file: object) -> str:
     return printable(str(file))
 
 
-def _print_damage(checked: check.Checked) -> None:
+def _print_damage(checked: check.FileCheck) -> None:
     read = f"{checked.packets:,} packets, {with_unit(checked.nbytes, 'B')}"
-    print(f"{_name(checked.file)}: damaged, {counted(checked.fault_count, 'fault')} in {read}")
+    print(f"{_name(checked.file)}: damaged, {plural(checked.fault_count, 'fault')} in {read}")
     for fault in checked.faults:
         where = f"  byte {fault.offset}"
         if fault.source is not None:
@@ -98,7 +98,7 @@ def _print_damage(checked: check.Checked) -> None:
     if checked.fault_count > len(checked.faults):
         print(f"  and {checked.fault_count - len(checked.faults):,} more")
     if checked.skipped:
-        places = counted(checked.skipped, "place")
+        places = plural(checked.skipped, "place")
         print(f"  skipped {checked.skipped_bytes:,} bytes in {places}")
 
 
@@ -109,7 +109,7 @@ def print_recording(recording: data_recording.CheckedRecording) -> None:
         print("no events")
         return
     print(
-        f"{gaps.events:,} events, {recording.span}, of {counted(recording.sources, 'source')}: "
+        f"{gaps.events:,} events, {recording.span}, of {plural(recording.sources, 'source')}: "
         f"{recording.mfps:,} MFPs"
     )
     if not recording.duplicates:
@@ -134,7 +134,7 @@ def print_recording(recording: data_recording.CheckedRecording) -> None:
     if recording.unfinished:
         count = len(recording.unfinished)
         print(
-            f"{counted(count, 'unfinished file was', 'unfinished files were')} not read: "
+            f"{plural(count, 'unfinished file was', 'unfinished files were')} not read: "
             f"{_name(recording.unfinished[0])}{', …' if count > 1 else ''}"
         )
 
@@ -154,7 +154,7 @@ def _sources(numbers: Sequence[int]) -> str:
     return f"{'sources' if len(numbers) > 1 else 'source'} {shown}{more}"
 
 
-def print_unfinished(found: Sequence[event_data.Unfinished | event_data.Recovered]) -> None:
+def print_unfinished(found: Sequence[event_data.UnfinishedFile | event_data.Recovery]) -> None:
     """Print the unfinished files of a recording or, after a recovery, the outcome for each."""
     for each in found:
         print(f"{_name(each.file)}: {_summary(each)}")
@@ -162,9 +162,9 @@ def print_unfinished(found: Sequence[event_data.Unfinished | event_data.Recovere
         print("no unfinished files")
 
 
-def _summary(done: event_data.Unfinished | event_data.Recovered) -> str:
+def _summary(done: event_data.UnfinishedFile | event_data.Recovery) -> str:
     size = with_unit(done.nbytes, "B")
-    if isinstance(done, event_data.Unfinished):
+    if isinstance(done, event_data.UnfinishedFile):
         return f"{size}, in use by a unit" if done.in_use else size
     match done.outcome:
         case "finished":

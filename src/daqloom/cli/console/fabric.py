@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from daqloom.base.line_counts import FileCounts, in_words
-from daqloom.base.words import counted, printable
+from daqloom.base.words import plural, printable
 from daqloom.scenario.quantities import RATE
 from daqloom.topology.fabric.anomalies import Kind
 from daqloom.topology.fabric.fabric import End, Fabric
@@ -43,9 +43,9 @@ def headline(fabric: Fabric, routing: str | None = None) -> str:
 
 def counts(fabric: Fabric) -> str:
     """Return the numbers of a fabric's hosts, switches and cables, as text."""
-    cables = counted(len(fabric.cables), "cable")
+    cables = plural(len(fabric.cables), "cable")
     return (
-        f"{counted(len(fabric.hosts), 'host')}, {counted(len(fabric.switches), 'switch')}, {cables}"
+        f"{plural(len(fabric.hosts), 'host')}, {plural(len(fabric.switches), 'switch')}, {cables}"
     )
 
 
@@ -81,7 +81,7 @@ def print_route(fabric: Fabric, hops: Sequence[Hop], routing: str) -> None:
     """Print a line for each node of a route with its input and output port."""
     nodes = fabric.nodes
     ends = f"{nodes[hops[0].node].name} → {nodes[hops[-1].node].name}"
-    print(f"{ends}: {counted(len(hops) - 1, 'cable')}; routing {routing}")
+    print(f"{ends}: {plural(len(hops) - 1, 'cable')}; routing {routing}")
     width = max(len("node"), *(len(nodes[hop.node].name) for hop in hops))
     rows = [
         [
@@ -104,7 +104,7 @@ def print_lines(lines: FileCounts) -> None:
         total: Counter[str] = Counter()
         for counts in lines.values():
             total.update(counts)
-        lines = {counted(len(lines), "file"): total}
+        lines = {plural(len(lines), "file"): total}
     for name, counts in lines.items():
         is_list = name.endswith((".json", ".toml"))
         unit = ("entry", "entries") if is_list else ("line", "lines")
@@ -136,7 +136,7 @@ def _print_cabling(summary: Summary, most: int, rest: str) -> None:
         print("\nCabling: regular")
         return
     counts = Counter(anomaly.kind for anomaly in found)
-    kinds = ", ".join(counted(times, *KINDS[kind]) for kind, times in counts.items())
+    kinds = ", ".join(plural(times, *KINDS[kind]) for kind, times in counts.items())
     print(f"\nCabling: {kinds}")
     lines = [anomaly.sentence for anomaly in found if anomaly.kind != "missing host"]
     free: dict[int, list[int]] = defaultdict(list)
@@ -170,8 +170,8 @@ def _print_routes(check: FabricCheck) -> None:
     )
     loops = sum(defect.kind == "loop" for defect in check.paths.defects)
     circles = check.credit_loops
-    blocks = counted(len(circles), "credit loop") if circles else "no credit loop"
-    print(f"\nRoutes: {verdict}, {counted(loops, 'loop') if loops else 'no loop'}, {blocks}")
+    blocks = plural(len(circles), "credit loop") if circles else "no credit loop"
+    print(f"\nRoutes: {verdict}, {plural(loops, 'loop') if loops else 'no loop'}, {blocks}")
     for circle in circles[:MOST_LINES]:
         print(f"  credit loop: {loop_names(check.fabric, circle)}")
     _print_rest(len(circles))
@@ -181,14 +181,14 @@ def _print_routes(check: FabricCheck) -> None:
             "for good"
         )
     for defect in check.paths.defects[:MOST_LINES]:
-        print(f"  {defect.sentence} ({counted(defect.pairs, 'pair')})")
+        print(f"  {defect.sentence} ({plural(defect.pairs, 'pair')})")
     _print_rest(len(check.paths.defects))
 
 
 def _print_schedule(check: FabricCheck) -> None:
     given = check.schedule
     shift = given.check
-    slots = f"{counted(shift.phases, 'slot')}, {counted(given.dummies, 'dummy', 'dummies')}"
+    slots = f"{plural(shift.phases, 'slot')}, {plural(given.dummies, 'dummy', 'dummies')}"
     print(f"\nSchedule: linear shift, {given.what}; {slots}")
     print(f"  phases in conflict    {shift.conflicting} of {shift.phases}")
     worst = f"  most flows on a link  {shift.worst_flows}"
@@ -214,13 +214,13 @@ def _print_schedule(check: FabricCheck) -> None:
         if count:
             print(f"  {flows:>15}       {count:,}")
     if shift.links_unused:
-        print(f"  not counted           {counted(shift.links_unused, 'link')} without any flow")
+        print(f"  not counted           {plural(shift.links_unused, 'link')} without any flow")
     links = check.conflicts()
     up = sum(check.upward(link) for link in links)
     print(f"\n  links in conflict     {up} upwards, {len(links) - up} downwards; most phases first")
     for link in links[:MOST_LINES]:
         phases, flows = int(shift.link_conflicts[link]), int(shift.link_worst[link])
-        print(f"  {_link(check, link)}: {counted(phases, 'phase')}, up to {flows} flows")
+        print(f"  {_link(check, link)}: {plural(phases, 'phase')}, up to {flows} flows")
     _print_rest(len(links))
 
 
@@ -241,7 +241,7 @@ def _print_suggestions(check: FabricCheck) -> None:
         found = "no conflict"
         if shift.conflicting:
             found = f"{shift.conflicting} of {shift.phases} phases in conflict"
-        dummies = counted(suggestion.dummies, "dummy", "dummies")
+        dummies = plural(suggestion.dummies, "dummy", "dummies")
         print(f"  {number}. {suggestion.what}: {found}, {dummies}")
         print(f"     event rate {_rate(suggestion)}")
 

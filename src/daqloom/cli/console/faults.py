@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from daqloom.base import lazy
-from daqloom.base.words import counted, duration
+from daqloom.base.words import duration, plural
 from daqloom.cli.console.columns import print_table
 from daqloom.faults.statistics.errors import DOWNED, RECOVERY, SYMBOL, LinkErrors
 
@@ -48,7 +48,7 @@ def print_counters(errors: Sequence[LinkErrors]) -> None:
     ]
     print_table(("counters of links", *names), rows)
     if (more := len(errors) - MOST_COUNTED) > 0:
-        print(f"and {counted(more, 'link')} more with fewer errors; --json has them all")
+        print(f"and {plural(more, 'link')} more with fewer errors; --json has them all")
 
 
 def _rows(

@@ -43,7 +43,7 @@ def unit_table(status: control_status.Status, width: int) -> console.Group:
     cells, styles = [], []
     rows = sorted(status.units, key=lambda unit: (unit.member, unit.unit))[:MOST_ROWS]
     for unit in sorted(rows, key=lambda unit: unit.unit):
-        counted = unit.counted
+        counted = unit.engine_counters
         counts = (counted.meps_built, counted.meps_incomplete, counted.meps_discarded)
         cells.append(
             [

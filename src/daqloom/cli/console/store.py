@@ -31,7 +31,7 @@ def damage_noted(store: AnyStore) -> Iterator[AnyStore]:
         try:
             yield store
         finally:
-            for sentence in store.damaged:
+            for sentence in store.damage:
                 print(f"daqloom: {sentence}", file=sys.stderr)
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from daqloom.base import extras
-from daqloom.base.words import counted, unit_of_time
+from daqloom.base.words import plural, unit_of_time
 from daqloom.cli.console.store import damage_noted
 from daqloom.cli.console.terminal import bar, note
 from daqloom.report.study.answers import answers
@@ -133,7 +133,7 @@ def print_summary(study: Study, progress: Progress) -> None:
     failed = f", {len(progress.failures)} failed" if progress.failures else ""
     count = progress.finished - len(progress.failures)
     print(
-        f"{study.title}: {counted(count, 'answer')} from {counted(progress.computed, 'run')} "
+        f"{study.title}: {plural(count, 'answer')} from {plural(progress.computed, 'run')} "
         f"computed and {progress.reused} reused{failed}"
     )
     for answer in answers(study, progress.boundaries):

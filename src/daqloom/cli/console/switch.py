@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daqloom.base import lazy
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.cli.console.columns import tables as fitted
 from daqloom.scenario.quantities import RATE
 
@@ -63,7 +63,7 @@ def sentences(status: softswitch_status.SwitchStatus) -> Iterator[str]:
     if status.openflow_failure:
         yield f"OpenFlow: {status.openflow_failure}"
     if (database := status.ovsdb) is not None:
-        again = f" (begun again {counted(database.restarts, 'time')})" if database.restarts else ""
+        again = f" (begun again {plural(database.restarts, 'time')})" if database.restarts else ""
         yield f"OVSDB: {database.state}{again}"
         if database.failure:
             yield f"OVSDB: {database.failure}"

@@ -274,14 +274,14 @@ def print_result(result: Result, *, quiet: bool = False) -> None:
     if result.metrics:
         rows = metric_rows(result.method, result.metrics)
         print_table(METRIC_HEAD, rows, numbers="left", framed=True)
-    for sentence in (*warnings.checked(result), *warnings.fates(result)):
+    for sentence in (*warnings.checks(result), *warnings.fates(result)):
         console.print(sentence)
     if quiet:
         return
     for warning in result.warnings:
         console.print(f"note: {warning}", markup=False)
     if result.assumed:
-        console.print(assumed(result), markup=False)
+        console.print(assumptions(result), markup=False)
     rate = result.engine.get("packet_hops_per_cpu_s")
     if rate:
         cpu = with_unit(result.engine["cpu_s"], "s")
@@ -292,6 +292,6 @@ def print_result(result: Result, *, quiet: bool = False) -> None:
         console.print(f"peak memory {peak}, of which {most}s {with_unit(sizes[most], 'B')}")
 
 
-def assumed(result: Result) -> str:
+def assumptions(result: Result) -> str:
     """List assumed values on one line."""
     return "assumed: " + ", ".join(f"{key} = {value}" for key, value in result.assumed.items())

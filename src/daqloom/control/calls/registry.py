@@ -68,7 +68,7 @@ def _user() -> int:
 
 
 @contextmanager
-def published(
+def publish(
     address: str, steering: bytes, token: bytes | None = None, kind: Kind = RUN, socket: str = ""
 ) -> Iterator[Path]:
     """Publish the listener at `address`, and at a `socket` of this machine, if given; yield the

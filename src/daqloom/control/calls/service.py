@@ -32,7 +32,7 @@ from daqloom.control.protocol.messages import (
     Trace,
     read_report,
 )
-from daqloom.control.protocol.states import Refused, ReportRefusal
+from daqloom.control.protocol.states import Refusal, ReportRefusal
 from daqloom.machine.addresses import is_loopback, join_address
 from daqloom.results.errors import MeasureError
 
@@ -46,17 +46,17 @@ Orders = asyncio.Queue[Message | None]
 """Orders for one unit's process; None closes the connection."""
 
 
-class Steered(Protocol):
+class Steerable(Protocol):
     """Target of operators' requests."""
 
     def steer(self, body: bytes) -> bytes:
         """Answer a request of an operator. Raises MalformedError."""
 
 
-class Reception(Steered, Protocol):
+class Reception(Steerable, Protocol):
     """Run control behind the service."""
 
-    def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refused:
+    def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refusal:
         """Admit a process that joins; return its unit and session."""
 
     def report(
@@ -77,7 +77,7 @@ class Service:
 
     def __init__(
         self,
-        steered: Steered,
+        steered: Steerable,
         *,
         steering: bytes,
         certificates: Certificates | None,
@@ -158,7 +158,7 @@ class Service:
             def service(self, details: grpc.HandlerCallDetails) -> Any:
                 handler = known.get(details.method)
                 if handler is None:
-                    refused[Refused.METHOD] += 1
+                    refused[Refusal.METHOD] += 1
                 return handler
 
         return Handler()
@@ -168,7 +168,7 @@ class Service:
         answer = self._greetings.greet(context.invocation_metadata())
         if answer is None:
             await self._refuse(
-                Refused.MALFORMED, "the metadata has no greeting of a unit or an operator", context
+                Refusal.MALFORMED, "the metadata has no greeting of a unit or an operator", context
             )
         return answer
 
@@ -177,11 +177,11 @@ class Service:
         await self._admit(JOIN, context)
         hello = await self._read(await self._first_message(JOIN, context), context)
         if not isinstance(hello, Hello):
-            await self._refuse(Refused.MALFORMED, "the first report has to be a hello", context)
+            await self._refuse(Refusal.MALFORMED, "the first report has to be a hello", context)
         orders: Orders = asyncio.Queue()
         assert self._reception is not None
         found = self._reception.arrive(hello, orders)
-        if isinstance(found, Refused):
+        if isinstance(found, Refusal):
             await self._refuse(found, _SENTENCES[found], context)
         unit, session = found
         reader = asyncio.create_task(self._listen(requests, context, unit, session))
@@ -201,7 +201,7 @@ class Service:
             report = await self._read(body, context)
             if isinstance(report, Hello):
                 await self._refuse(
-                    Refused.MALFORMED, "only the first report may be a hello", context
+                    Refusal.MALFORMED, "only the first report may be a hello", context
                 )
             elif refusal := self._reception.report(unit, session, report):
                 self._refused[refusal] += 1
@@ -212,7 +212,7 @@ class Service:
         try:
             return self._steered.steer(body)
         except MalformedError as error:
-            await self._refuse(Refused.MALFORMED, str(error), context)
+            await self._refuse(Refusal.MALFORMED, str(error), context)
 
     async def _first_message(self, method: str, context: Any) -> bytes:
         """Return the first message of an admitted call; empty if it ends without one."""
@@ -224,7 +224,7 @@ class Service:
                     oldest.reschedule(loop.time())
                 body = await context.read()
         except TimeoutError:
-            await self._refuse(Refused.SILENT, "no message arrived in time", context)
+            await self._refuse(Refusal.SILENT, "no message arrived in time", context)
         finally:
             with suppress(ValueError):
                 silent.remove(timeout)
@@ -234,9 +234,9 @@ class Service:
         try:
             return read_report(body)
         except OversizedError as error:
-            await self._refuse(Refused.OVERSIZED, str(error), context)
+            await self._refuse(Refusal.OVERSIZED, str(error), context)
         except MalformedError as error:
-            await self._refuse(Refused.MALFORMED, str(error), context)
+            await self._refuse(Refusal.MALFORMED, str(error), context)
 
     async def _admit(self, method: str, context: Any) -> None:
         """Abort a call that is not allowed."""
@@ -246,20 +246,20 @@ class Service:
                 for name in context.auth_context().get("x509_common_name", ())
             }
             if not names & ({CONTROL} if method == STEER else {CONTROL, UNIT}):
-                await self._refuse(Refused.TOKEN, "this certificate forbids the call", context)
+                await self._refuse(Refusal.TOKEN, "this certificate forbids the call", context)
             if method == STEER:
                 return
         if not self._greetings.admits(method, context.invocation_metadata()):
-            await self._refuse(Refused.TOKEN, "the token is not the one of this run", context)
+            await self._refuse(Refusal.TOKEN, "the token is not the one of this run", context)
 
-    async def _refuse(self, why: Refused, sentence: str, context: Any) -> NoReturn:
+    async def _refuse(self, why: Refusal, sentence: str, context: Any) -> NoReturn:
         self._refused[why] += 1
         code = grpc.StatusCode
         await context.abort(
             {
-                Refused.TOKEN: code.UNAUTHENTICATED,
-                Refused.OCCUPIED: code.ALREADY_EXISTS,
-                Refused.SILENT: code.DEADLINE_EXCEEDED,
+                Refusal.TOKEN: code.UNAUTHENTICATED,
+                Refusal.OCCUPIED: code.ALREADY_EXISTS,
+                Refusal.SILENT: code.DEADLINE_EXCEEDED,
             }.get(why, code.INVALID_ARGUMENT),
             sentence[:500],
         )
@@ -267,8 +267,8 @@ class Service:
 
 
 _SENTENCES = {
-    Refused.UNKNOWN_UNIT: "the run has no such unit, or all of its units have a process",
-    Refused.OCCUPIED: "the unit already has a process",
+    Refusal.UNKNOWN_UNIT: "the run has no such unit, or all of its units have a process",
+    Refusal.OCCUPIED: "the unit already has a process",
 }
 
 

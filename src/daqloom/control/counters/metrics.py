@@ -8,9 +8,9 @@ from math import ceil
 from typing import Literal
 
 from daqloom._engine import Balance, Counters, latency_bucket
-from daqloom.control.counters.warnings import unprocessed
+from daqloom.control.counters.warnings import unprocessed_meps
 from daqloom.control.protocol.messages import ConnectionRow
-from daqloom.results.metrics import declared
+from daqloom.results.metrics import declaration
 from daqloom.scenario.schema.parts import Parts
 
 Reading = Mapping[int, Counters]
@@ -78,7 +78,7 @@ def rows_of(part: Parts, transport: str = "shm") -> tuple[Row, ...]:
     """Return the rows whose metrics are declared as measured for the part of a building protocol,
     over `measure.transport`."""
     rows = ROWS + (OVER_TCP if transport == "tcp" else ())
-    return tuple(row for row in rows if part in declared(row.metric).given_by("measure"))
+    return tuple(row for row in rows if part in declaration(row.metric).given_by("measure"))
 
 
 def difference(begin: Reading, end: Reading) -> dict[int, Counters]:
@@ -170,7 +170,7 @@ def _skew(units: Sequence[Counters]) -> dict[str, float]:
     return {"least": min(means_s), "most": max(means_s)} if means_s else {}
 
 
-def refused(counted: Reading) -> dict[str, int]:
+def refusals(counted: Reading) -> dict[str, int]:
     """Return the refusals of all units, by cause."""
     found: Counter[str] = Counter()
     for unit in counted.values():
@@ -225,7 +225,7 @@ def accounts(
         found["built"] -= count - incomplete
 
     if sink != "user":
-        counts = [unprocessed(unit) for unit in totals.values()]
+        counts = [unprocessed_meps(unit) for unit in totals.values()]
         lost("not_processed", sum(meps for meps, _ in counts), sum(part for _, part in counts))
     if sink == "file":
         incomplete = meps(lambda c: c.incomplete_meps_not_written)
@@ -244,7 +244,7 @@ HISTOGRAMS: dict[str, Callable[[Counters], Buckets]] = {
 """Latency metrics and their histograms."""
 
 
-def merged(histograms: Iterable[Buckets]) -> Buckets:
+def merge(histograms: Iterable[Buckets]) -> Buckets:
     """Merge several histograms into one."""
     found: Counter[int] = Counter()
     for buckets in histograms:
@@ -270,7 +270,7 @@ def percentiles(buckets: Buckets) -> dict[str, float]:
 def latencies(counted: Sequence[Counters]) -> dict[str, dict[str, float]]:
     """Return percentiles by metric, from the counters of all units, without empty metrics."""
     found = {
-        metric: percentiles(merged(histogram(unit) for unit in counted))
+        metric: percentiles(merge(histogram(unit) for unit in counted))
         for metric, histogram in HISTOGRAMS.items()
     }
     return {metric: values for metric, values in found.items() if values}

@@ -18,7 +18,7 @@ with lazy.imports():
     from daqloom import data
 
 
-def checked(result: Result) -> Iterator[str]:
+def checks(result: Result) -> Iterator[str]:
     """Return a sentence on the checks of events, if there were any."""
     names = ("events_checked", "events_wrong", "events_repeated", "fragments_checked")
     events, wrong, twice, fragments = (result.metric(name) or 0 for name in names)
@@ -38,7 +38,7 @@ def failures(result: Result) -> Iterator[str]:
     if result.failure:
         yield result.failure
     yield from wrong(result)
-    yield from _unaccounted(result)
+    yield from _account_gaps(result)
     if lost := result.metric("events_not_written"):
         yield f"{lost:,.0f} events were not written: the recording is incomplete"
 
@@ -60,7 +60,7 @@ def damage(counted: Mapping[int, Counters]) -> Iterator[str]:
         )
 
 
-def unchecked(counted: Mapping[int, Counters], packing: int) -> Iterator[str]:
+def omitted_checks(counted: Mapping[int, Counters], packing: int) -> Iterator[str]:
     """Return a sentence on replayed events of the whole run that could not be checked."""
     if meps := sum(each.meps_unchecked or 0 for each in counted.values()):
         yield (
@@ -81,7 +81,7 @@ def wrong(result: Result) -> Iterator[str]:
         yield f"{repeated:,.0f} events were duplicates: a consumer received them twice"
 
 
-def _unaccounted(result: Result) -> Iterator[str]:
+def _account_gaps(result: Result) -> Iterator[str]:
     accounts = result.metrics.get("events_accounted")
     if isinstance(accounts, Mapping):
         ended = sum(events for fate, events in accounts.items() if fate != "begun")
@@ -116,7 +116,7 @@ def fates(result: Result) -> Iterator[str]:
 MOST_NAMED = 4
 
 
-def unprocessed(counters: Counters) -> tuple[int, int]:
+def unprocessed_meps(counters: Counters) -> tuple[int, int]:
     """Return the MEPs, and the incomplete ones among them, that a unit built and its sink did not
     process: killed processes leave them in their output buffers."""
     incomplete = counters.meps_incomplete or 0
@@ -129,7 +129,7 @@ def unprocessed(counters: Counters) -> tuple[int, int]:
 def lost_events(totals: Mapping[int, Counters], packing: int, sink: str) -> Iterator[str]:
     """Return sentences on events that sinks (`measure.sink`) did not process or write, from the
     counters of each unit at the end of a run."""
-    killed = {unit: unprocessed(each)[0] for unit, each in totals.items()}
+    killed = {unit: unprocessed_meps(each)[0] for unit, each in totals.items()}
     if sink != "user" and any(killed.values()):
         yield (
             f"{sum(killed.values()) * packing:,} events were built and then lost: "
@@ -157,7 +157,7 @@ def unfinished_files(scenario: Scenario) -> Iterator[str]:
     if scenario.measure.sink != "file":
         return
     try:
-        left = [each for each in data.unfinished(folder) if not each.in_use]
+        left = [each for each in data.unfinished_files(folder) if not each.in_use]
     except OSError:  # units on other machines wrote it there
         return
     if left:

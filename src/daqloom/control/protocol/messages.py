@@ -97,7 +97,7 @@ class Counting(Message):
     """By name."""
 
     @property
-    def counted(self) -> _engine.Counters:
+    def engine_counters(self) -> _engine.Counters:
         """The counters as the engine knows them."""
         return _engine.Counters(self.counters)
 

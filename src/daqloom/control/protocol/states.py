@@ -12,7 +12,7 @@ Goal = _engine.RunGoal
 ReportRefusal = _engine.ReportRefusal
 
 
-class Refused(StrEnum):
+class Refusal(StrEnum):
     """Cause of refusal of a call, counted as `refused.*`."""
 
     TOKEN = "token"

@@ -148,16 +148,16 @@ class Cost:
         return found
 
     @cached_property
-    def repaired(self) -> list[tuple[float, Way]]:
+    def faster_repairs(self) -> list[tuple[float, Way]]:
         """The system as it is, if no failure lasted longer than a time (s)."""
-        return [(cap_s, self._repaired(cap_s)) for cap_s in self.repairs_s]
+        return [(cap_s, self._faster_repair(cap_s)) for cap_s in self.repairs_s]
 
     def hours_repaired(self, cap_s: float) -> float:
         """Return the hours lost in a month if no failure lasted longer than `cap_s`."""
-        return self._repaired(cap_s).hours_lost.value
+        return self._faster_repair(cap_s).hours_lost.value
 
     @cached_property
-    def mended(self) -> Way:
+    def reliable_links(self) -> Way:
         """The system as it is, if the links with most downtime never failed."""
         worst = {each.total.link for each in self.worst}
         left = [each for each in self.month.failures if each.link not in worst]
@@ -214,7 +214,7 @@ class Cost:
     def _overlap(self, failures: Sequence[Failure]) -> Overlap:
         return overlap(failures, self.network, self.month.observed, self.month.tests)
 
-    def _repaired(self, cap_s: float) -> Way:
+    def _faster_repair(self, cap_s: float) -> Way:
         end_s = self.month.observed.end_s
         capped = [
             each._replace(end_s=each.begin_s + min(cap_s, each.lasts_s(end_s)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from daqloom.base.words import counted, duration, listed
+from daqloom.base.words import duration, join_names, plural
 from daqloom.faults.costs.loss import CONFIDENCE, FEWEST_DAYS, MONTH_H, SAMPLES, Cost
 from daqloom.faults.costs.network import HOST_LINK
 from daqloom.faults.costs.throughput import Throughput
@@ -43,9 +43,9 @@ def record(cost: Cost) -> dict[str, Any]:
         "repaired_within": [
             {"time_s": cap_s}
             | {name: value for name, value in asdict(way).items() if name != "name"}
-            for cap_s, way in cost.repaired
+            for cap_s, way in cost.faster_repairs
         ],
-        "mended": asdict(cost.mended),
+        "mended": asdict(cost.reliable_links),
         "worst_links": [
             {
                 "link": each.total.link,
@@ -75,7 +75,7 @@ def notes(cost: Cost) -> Iterator[str]:
     own, last = cost.as_it_is, cost.as_it_is.numbers[-1]
     between = [str(k) for k in range(1, cost.most + 1) if own.origin(k) == "interpolated"]
     if between:
-        yield f"throughput with {listed(between)} broken is interpolated"
+        yield f"throughput with {join_names(between)} broken is interpolated"
     if cost.most > last:
         beyond = sum(each.value for each in cost.at_once[last + 1 :])
         yield (
@@ -90,11 +90,11 @@ def notes(cost: Cost) -> Iterator[str]:
         )
     days = len(cost.overlap.time_s)
     if days < FEWEST_DAYS:
-        yield f"a log of {counted(days, 'day')} is too short for intervals ({FEWEST_DAYS} are not)"
+        yield f"a log of {plural(days, 'day')} is too short for intervals ({FEWEST_DAYS} are not)"
     block_s = cost.overlap.block_s
     span_s = cost.overlap.span_s
     if long := int((span_s[:, 1] - span_s[:, 0] > block_s).sum()):
         yield (
-            f"{counted(long, 'failure')} outlasted {duration(block_s)}, the time that is drawn "
+            f"{plural(long, 'failure')} outlasted {duration(block_s)}, the time that is drawn "
             "again as a whole: intervals are too narrow"
         )

@@ -39,7 +39,7 @@ def read(lines: CountedLines, log: LogContent, _year: int = 0, _dates: str = "")
                 log.names.setdefault(hit[1], name)
             counted = {name: int(value) for name, value in _COUNTER.findall(hit[3])}
             if not counted:
-                lines.malformed(line, "[COUNTER == number]")
+                lines.count_malformed(line, "[COUNTER == number]")
             elif hit[2] == "ALL":  # the sum over the ports
                 lines.ignore()
             else:

@@ -67,7 +67,7 @@ def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> N
             continue
         at_s = time_of(found, calendar)
         if at_s is None:
-            lines.malformed(line, "a date that exists")
+            lines.count_malformed(line, "a date that exists")
             continue
         log.cover(at_s, calendar)
         text = found["text"]
@@ -78,7 +78,7 @@ def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> N
             changes = _link(ends, at_s, log)
             if changes is None:
                 bad = next(end for end in ends if not _END.match(end))
-                lines.malformed(bad, "node 0x…, port number N, for each end of a new link")
+                lines.count_malformed(bad, "node 0x…, port number N, for each end of a new link")
                 continue
             lines.use(2)
         else:
@@ -93,7 +93,7 @@ def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> N
             log.lines[NAMELESS] += not is_first_sweep
             lines.use()
         elif _SUBJECT.search(text) and not is_first_sweep:
-            lines.malformed(line)
+            lines.count_malformed(line)
         else:
             lines.ignore()
 

@@ -67,7 +67,7 @@ def read_logs(
     log = LogContent()
     sizes = [path.stat().st_size if path.is_file() else 0 for path in paths]
     for path, before in zip(paths, itertools.accumulate([0, *sizes]), strict=False):
-        with _opened(path) as file:
+        with _open(path) as file:
             lines = _lines(path, file, log, before, sum(sizes), progress)
             first = list(itertools.islice(lines, TRIED))
             name = _format(path, first)
@@ -89,7 +89,7 @@ def read_logs(
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _open(path: Path) -> Iterator[BinaryIO]:
     """Yield the open file, decompressed if it is a `.gz`. Raises FaultsError."""
     name = printable(str(path))
     try:

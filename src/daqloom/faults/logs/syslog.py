@@ -176,11 +176,11 @@ SUBJECT = "links that go up or down"
 
 def is_it(line: str) -> bool:
     """Return whether a line belongs to a system log."""
-    part = _framed(line)
+    part = _frame(line)
     return bool(part and _names_program(part)) or _SINCE_BOOT.match(line) is not None
 
 
-def _framed(line: str) -> dict[str, Any] | None:
+def _frame(line: str) -> dict[str, Any] | None:
     """Return time, host (empty if missing) and text of a line; None for a line without a time."""
     found = next((hit for each in _FRAMES if (hit := each.match(line))), None)
     if not found:
@@ -200,7 +200,7 @@ def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> N
     """Add the changes of links to `log`; each host has its own calendar, as clocks may differ."""
     calendars: dict[str, Calendar] = {}
     for line in lines:
-        part = _framed(line)
+        part = _frame(line)
         if part is None:
             expected = "a time and a host"
             if _SINCE_BOOT.match(line):
@@ -215,7 +215,7 @@ def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> N
         else:
             at_s = iso_s(part["iso"])
         if at_s is None:
-            lines.malformed(line, "a date that exists")
+            lines.count_malformed(line, "a date that exists")
             continue
         log.cover(at_s, calendar)
         if not _HINT.search(text):
@@ -243,7 +243,7 @@ def read(lines: CountedLines, log: LogContent, year: int, _dates: str = "") -> N
                 log.repeated.append(change)
                 lines.ignore()
         elif _SUBJECT.search(text) and not is_foreign and not _FOREIGN.search(text):
-            lines.malformed(line)
+            lines.count_malformed(line)
         else:
             _count_other(lines, line, part)
 

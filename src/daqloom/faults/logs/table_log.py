@@ -147,7 +147,7 @@ def _add(
         return
     found = _row(row, order, log)
     if found is None:
-        lines.malformed(line, EXPECTED, number)
+        lines.count_malformed(line, EXPECTED, number)
         return
     lines.use()
     if isinstance(found, Change):

@@ -24,7 +24,7 @@ SHORTEST_S = 1e-6
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnFailure:
     """A failure of a simulation."""
 
     link: str
@@ -45,7 +45,7 @@ def law(variant: Variant) -> Fit:
     return weibull if times.burst_p_value < BURSTS else exponential
 
 
-def draw(variant: Variant, *, span_s: float, compress: float, seed: int = 1) -> list[Drawn]:
+def draw(variant: Variant, *, span_s: float, compress: float, seed: int = 1) -> list[DrawnFailure]:
     """Return failures within `span_s` of a simulation, by time; one second of it represents
     `compress` seconds of the log. A link that is down cannot fail again. Raises FaultsError if a
     scenario cannot have so many failures, or the log has too few."""
@@ -56,7 +56,7 @@ def draw(variant: Variant, *, span_s: float, compress: float, seed: int = 1) -> 
     random = np.random.default_rng(seed)
     totals = variant.totals
     weights = np.array([total.failures for total in totals], dtype=float)
-    found: list[Drawn] = []
+    found: list[DrawnFailure] = []
     until_s: dict[str, float] = {}
     at_s = 0.0
     while True:
@@ -68,7 +68,7 @@ def draw(variant: Variant, *, span_s: float, compress: float, seed: int = 1) -> 
         if at_s < until_s.get(link, 0.0):
             continue
         until_s[link] = at_s + lasts_s
-        found.append(Drawn(link, at_s, lasts_s))
+        found.append(DrawnFailure(link, at_s, lasts_s))
         if len(found) > MOST_INJECTED:
             raise FaultsError(
                 f"more than {MOST_INJECTED} failures in {span_s:g} s at {compress:g} times the "
@@ -76,7 +76,7 @@ def draw(variant: Variant, *, span_s: float, compress: float, seed: int = 1) -> 
             )
 
 
-def injected(drawn: list[Drawn], ends: Mapping[str, str]) -> dict[str, object]:
+def injection(drawn: list[DrawnFailure], ends: Mapping[str, str]) -> dict[str, object]:
     """Return the keys of a scenario with these faults; `ends` names one end of each link."""
     keys: dict[str, object] = {}
     for number, each in enumerate(drawn):

@@ -37,7 +37,7 @@ class Period(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class FailureHistory:
     """Failures of a log by begin, and counts of changes without a counterpart."""
 
     failures: tuple[Failure, ...]
@@ -46,7 +46,7 @@ class Found:
     """Counts of `down twice`, `up twice` (from the other end, or a lost line), `unknown port`."""
 
 
-def failures_of(log: LogContent, links: Links) -> Found:
+def failures_of(log: LogContent, links: Links) -> FailureHistory:
     """Return the failures in a log: each lasts from the first report of a port that went down until
     the first report that an end of the link came up. Reports of the other end are repetitions."""
     odd: Counter[str] = Counter()
@@ -73,14 +73,14 @@ def failures_of(log: LogContent, links: Links) -> Found:
     begin_s = min([log.begin_s, *(each.begin_s for each in found)])
     end_s = max([log.end_s, *(each.end_s or each.begin_s for each in found)])
     observed = Period(begin_s, end_s) if begin_s <= end_s else Period(0.0, 0.0)
-    return Found(tuple(sorted(found, key=_by_begin)), observed, odd)
+    return FailureHistory(tuple(sorted(found, key=_by_begin)), observed, odd)
 
 
 def _by_begin(failure: Failure) -> tuple[float, str]:
     return failure.begin_s, failure.link
 
 
-def joined(periods: Iterable[Period]) -> list[Period]:
+def union(periods: Iterable[Period]) -> list[Period]:
     """Return the union of the periods, as periods that neither overlap nor touch, ascending."""
     found: list[Period] = []
     for period in sorted(periods):
@@ -93,7 +93,7 @@ def joined(periods: Iterable[Period]) -> list[Period]:
 
 def outside(failures: Iterable[Failure], tests: Sequence[Period]) -> tuple[Failure, ...]:
     """Return the failures that begin outside all test periods."""
-    periods = joined(tests)
+    periods = union(tests)
     begins = [period.begin_s for period in periods]
 
     def is_test(failure: Failure) -> bool:
@@ -108,7 +108,7 @@ def time_without(at_s: float, tests: Sequence[Period]) -> float:
     return at_s - sum(max(0.0, min(at_s, end_s) - begin_s) for begin_s, end_s in tests)
 
 
-def merged(failures: Iterable[Failure], gap_s: float) -> tuple[Failure, ...]:
+def merge(failures: Iterable[Failure], gap_s: float) -> tuple[Failure, ...]:
     """Return failures, those of a link with at most `gap_s` between them merged into one."""
     of_link: dict[str, list[Failure]] = defaultdict(list)
     for failure in sorted(failures, key=_by_begin):

@@ -72,20 +72,20 @@ def intervals(begin_s: Array, seed: int = 1) -> Intervals:
 
 
 def _fit(name: str, values: Array, is_weibull: bool, random: np.random.Generator) -> Fit:
-    shape, scale = _fitted(values, is_weibull)
+    shape, scale = _shape_and_scale(values, is_weibull)
     tested = values
     if len(values) > MOST_FOR_TEST:
         tested = values[np.linspace(0, len(values) - 1, MOST_FOR_TEST).astype(int)]
-    distance = _distance(tested, *_fitted(tested, is_weibull))
+    distance = _distance(tested, *_shape_and_scale(tested, is_weibull))
     as_far = 0
     for _ in range(SAMPLES):
         drawn = np.sort(scale * random.weibull(shape, len(tested)))
         drawn = np.maximum(drawn, np.finfo(float).tiny)
-        as_far += _distance(drawn, *_fitted(drawn, is_weibull)) >= distance
+        as_far += _distance(drawn, *_shape_and_scale(drawn, is_weibull)) >= distance
     return Fit(name, scale, shape, distance, (as_far + 1) / (SAMPLES + 1))
 
 
-def _fitted(values: Array, is_weibull: bool) -> tuple[float, float]:
+def _shape_and_scale(values: Array, is_weibull: bool) -> tuple[float, float]:
     """Return shape and scale of maximum likelihood."""
     if not is_weibull:
         return 1.0, float(values.mean())

@@ -22,12 +22,12 @@ from daqloom.faults.statistics.by_link import (
 from daqloom.faults.statistics.durations import Distribution, distribution
 from daqloom.faults.statistics.failure import (
     Failure,
-    Found,
+    FailureHistory,
     Period,
-    joined,
-    merged,
+    merge,
     outside,
     time_without,
+    union,
 )
 from daqloom.faults.statistics.intervals import Intervals, intervals
 
@@ -131,16 +131,16 @@ class Variant:
 
 
 def variants(
-    found: Found, tests: Sequence[Period], gap_s: float, links: int = 0
+    found: FailureHistory, tests: Sequence[Period], gap_s: float, links: int = 0
 ) -> Mapping[str, Variant]:
     """Return three variants: all failures, failures that begin outside test periods, and the latter
     with the failures of a flapping link merged into one."""
     real = outside(found.failures, tests)
-    apart = tuple(joined(tests))
+    apart = tuple(union(tests))
     kinds = (
         (ALL, found.failures, ()),
         (OUTSIDE, real, apart),
-        (MERGED, merged(real, gap_s), apart),
+        (MERGED, merge(real, gap_s), apart),
     )
     return {name: Variant(name, own, found.observed, links, left) for name, own, left in kinds}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daqloom.base.words import counted, duration
+from daqloom.base.words import duration, plural
 from daqloom.faults.costs.loss import MONTH_H, Cost, Estimate, Way
 from daqloom.faults.costs.loss_record import notes
 from daqloom.faults.costs.network import HOST_LINK
@@ -58,7 +58,7 @@ def write(path: Path, name: str, cost: Cost) -> None:
     way_head = ("", "none down (Tb/s)", "mean (Tb/s)", "lost in a month")
     draws = max(len(each) for each in cost.as_it_is.found_bps.values())
     assumptions = [
-        f"a month has {MONTH_H / 24:.0f} days; throughput is the mean of {counted(draws, 'draw')}",
+        f"a month has {MONTH_H / 24:.0f} days; throughput is the mean of {plural(draws, 'draw')}",
         *notes(cost),
     ]
     drawn = figure(name, cost)
@@ -68,7 +68,7 @@ def write(path: Path, name: str, cost: Cost) -> None:
         Section("Links", head=link_head, rows=links),
         Section("Assumptions", assumptions),
     ]
-    failures = counted(len(cost.month.failures), "failure")
+    failures = plural(len(cost.month.failures), "failure")
     page.write(path, name, f"{failures} in {cost.month.days:.3g} days, flapping merged", sections)
 
 
@@ -121,7 +121,7 @@ def _time(cost: Cost) -> Panel:
 
 def _throughput(cost: Cost) -> Panel:
     largest = max(max(map(max, each.found_bps.values())) for each in cost.throughputs.values())
-    scale, unit = style.prefixed("bit/s", largest)
+    scale, unit = style.prefix("bit/s", largest)
     marks: list[Mark] = []
     for (way, each), colour in zip(cost.throughputs.items(), cycle(COLOURS), strict=False):
         marks.append(Line(each.numbers, each.means_bps / scale, way, colour))
@@ -138,8 +138,8 @@ def _throughput(cost: Cost) -> Panel:
 
 def _all_ways(cost: Cost) -> list[tuple[str, Way]]:
     found = [(way.name, way) for way in cost.ways]
-    found += [(f"repaired within {duration(cap_s)}", way) for cap_s, way in cost.repaired]
-    return [*found, (cost.mended.name, cost.mended)]
+    found += [(f"repaired within {duration(cap_s)}", way) for cap_s, way in cost.faster_repairs]
+    return [*found, (cost.reliable_links.name, cost.reliable_links)]
 
 
 def _ways(cost: Cost) -> Panel:
@@ -170,9 +170,9 @@ def _repair(cost: Cost) -> Panel:
     times_s = np.geomspace(shortest_s, max(longest_s, 10 * shortest_s), POINTS)
     hours = [cost.hours_repaired(float(time_s)) for time_s in times_s]
     marks: list[Mark] = [Line(times_s, hours)]
-    if cost.repaired:
-        caps_s = [cap_s for cap_s, _ in cost.repaired]
-        values = [way.hours_lost.value for _, way in cost.repaired]
+    if cost.faster_repairs:
+        caps_s = [cap_s for cap_s, _ in cost.faster_repairs]
+        values = [way.hours_lost.value for _, way in cost.faster_repairs]
         names = [*map(duration, caps_s)]
         marks.append(dots(caps_s, values, colour=style.ORANGE, size=5))
         marks.append(Text(caps_s, values, names, across="right", down="bottom", offset=(-4, 4)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daqloom.base.words import TIMES_S, counted, duration, natural_key, unit_of_time
+from daqloom.base.words import TIMES_S, duration, natural_key, plural, unit_of_time
 from daqloom.faults.logs.clock import DAY_S, day_name
 from daqloom.faults.statistics.failure import Failure
 from daqloom.faults.statistics.summary import Variant, distinct
@@ -169,7 +169,7 @@ def _map(kind: Variant, links: Sequence[str]) -> tuple[Panel, list[ColourBar]]:
     places = np.array(evenly(len(rows), LABELS))
     names = [rows[place].split(" - ")[0] for place in places]
     y = Axis("", (len(grid), 0), ticks=(places + 0.5) / per_row, names=names, size=7, grid=False)
-    title = f"Outside tests, {counted(len(rows), 'link')} by switch and port"
+    title = f"Outside tests, {plural(len(rows), 'link')} by switch and port"
     bar = ColourBar(scale, "failures", [2], ticks=marks, shrink=0.6)
     return Panel([cells], replace(span.axis(), grid=False), y, title), [bar]
 

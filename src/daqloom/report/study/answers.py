@@ -77,5 +77,5 @@ def _text(search: Search, value: float) -> str:
     dimension = dimension_of_key(search.key)
     if dimension is None:
         return f"{value:.5g}"
-    divisor, unit = style.prefixed(dimension.unit, value)
+    divisor, unit = style.prefix(dimension.unit, value)
     return f"{value / divisor:.4g} {unit}".rstrip()

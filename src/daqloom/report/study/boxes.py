@@ -71,7 +71,7 @@ class _Boxes:
             self.texts[-1] = view.NO_LIMIT
         self.y = view.variable_quantity(dataset, variable)
         values = dataset[variable].isel(held).isel({used.x: self.steps}) / self.y.divisor
-        self.groups = list(self._groups(dataset, values, used.x, _named(used, held), variable))
+        self.groups = list(self._groups(dataset, values, used.x, _name(used, held), variable))
 
     def _groups(
         self, dataset: Dataset, values: DataArray, x: str, named: str | None, variable: str
@@ -117,7 +117,7 @@ class _Boxes:
         return view.panels_for([panel], legend=Legend("outside right upper"), keys=keys)
 
 
-def _named(used: view.Roles, held: Mapping[str, int]) -> str | None:
+def _name(used: view.Roles, held: Mapping[str, int]) -> str | None:
     return next((axis for axis in (used.colour, used.panel) if axis and axis not in held), None)
 
 

@@ -48,7 +48,7 @@ def surface_held(dataset: Dataset) -> tuple[str | None, dict[str, int]]:
 class _Surface:
     def __init__(self, dataset: Dataset, variable: str, plane: tuple[str, str]) -> None:
         self.dataset, self.plane = dataset, plane
-        self.values, self.full = points.spread(dataset[variable]), points.saturated(dataset)
+        self.values, self.full = points.spread(dataset[variable]), points.saturation_flags(dataset)
         self.x, self.y = (view.axis_quantity(dataset, axis) for axis in plane)
         self.z = view.variable_quantity(dataset, variable)
         self.order = sorted(points.methods_of(dataset, variable), key=lambda by: by != "analyse")

@@ -160,7 +160,7 @@ def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
         ]
         if len(known := [step for step in reversed(steps) if step in line]) > 1:
             values = {step: line[step].levels[place].value for step in known}
-            divisor, unit = style.prefixed("B", max(values.values()))
+            divisor, unit = style.prefix("B", max(values.values()))
             shown_as = view.Quantity("", unit, divisor)
             is_mixed = len({line[step].metric for step in known}) > 1
             ideal = {NEEDED: "", PEAK: " (ideal buffer)" if is_mixed else ""}

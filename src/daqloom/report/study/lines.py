@@ -52,7 +52,7 @@ def lines_caption(dataset: Dataset, variable: str) -> str:
             sentences.append(
                 f"{most} of {dataset.sizes[axis]} steps of {view.key_name(axis)} are drawn."
             )
-    if bool(points.saturated(dataset).any()):
+    if bool(points.saturation_flags(dataset).any()):
         sentences.append(
             "Hollow points are saturated: they demand more events than the links carry, so that "
             "their values depend on the length of the run; no line joins them, and the axis may "
@@ -71,7 +71,7 @@ class _Lines:
         held = self.roles.held
         self.values = points.spread(dataset[variable].isel(held))
         self.is_range = _is_range(dataset)
-        self.hollow = points.saturated(dataset).isel(held)
+        self.hollow = points.saturation_flags(dataset).isel(held)
         self.methods = points.methods_of(dataset, variable)
         self.y = view.variable_quantity(dataset, variable)
         self.x = view.axis_quantity(dataset, self.roles.x)
@@ -133,9 +133,9 @@ class _Lines:
         if self.bound is None or not self.numeric:
             return []
         values = self.bound.isel(where).values / self.y.divisor
-        return [replace(BOUND, x=self.places, y=self._placed(values), name="")]
+        return [replace(BOUND, x=self.places, y=self._align(values), name="")]
 
-    def _placed(self, values: Any) -> Any:
+    def _align(self, values: Any) -> Any:
         """Return values, shape (…, n), in the order of `places`, with NaN at the gap."""
         return np.where(np.array(self.order) < 0, np.nan, values[..., self.order])
 
@@ -156,7 +156,7 @@ class _Lines:
     def _line(
         self, where: dict[str, Any], method: str, colour: str, width: float = WIDTH
     ) -> list[Mark]:
-        mean = self._placed(self.values.mean.sel({"by": method}).isel(where).values)
+        mean = self._align(self.values.mean.sel({"by": method}).isel(where).values)
         mean = mean / self.y.divisor
         hollow = self.hollow.isel(where).values[self.order]
         solid = np.where(hollow, np.nan, mean)
@@ -170,7 +170,7 @@ class _Lines:
             dash=look.dash,
             marker=look.marker if not formula else "_" if is_point or not self.numeric else "",
             size=14 if formula else MARK * (width / WIDTH) ** 0.5,
-            error=self._placed(self._error(method, where)),
+            error=self._align(self._error(method, where)),
         )
         unsettled = np.where(hollow, mean, np.nan)
         dim = dots(self.places, unsettled, colour=colour, marker=look.marker, hollow=True)

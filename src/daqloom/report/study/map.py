@@ -62,10 +62,10 @@ def heat_map_caption(dataset: Dataset, variable: str | None = None) -> str:
     """Return the caption of `heat_map`."""
     plane = points.plane_of(dataset) or ("", "")
     methods = points.methods_of(dataset, points.shown_variable(dataset, variable))
-    held = _held(dataset, plane, _names(dataset, methods))
+    held = _held_steps(dataset, plane, _names(dataset, methods))
     cross = all(view.on_axis(dataset, axis) is not None for axis in plane)
     sentences = [f"The cross is the operating point, {view.point_text(dataset)}."] * cross
-    if bool(points.saturated(dataset).isel(held).any()):
+    if bool(points.saturation_flags(dataset).isel(held).any()):
         sentences.append("Hatched: the links cannot carry this event rate with any buffer.")
     return " ".join([*sentences, *view.held_caption(dataset, held)])
 
@@ -80,18 +80,18 @@ def _names(dataset: Dataset, methods: Sequence[str]) -> str | None:
     return named[0] if named and len(methods) <= 1 else None
 
 
-def _held(dataset: Dataset, plane: tuple[str, str], names: str | None) -> dict[str, int]:
+def _held_steps(dataset: Dataset, plane: tuple[str, str], names: str | None) -> dict[str, int]:
     return view.hold(dataset, [a for a in points.axes_of(dataset) if a not in (*plane, names)])
 
 
 def _tables(dataset: Dataset, variable: str, plane: tuple[str, str]) -> list[_Table]:
     methods = sorted(points.methods_of(dataset, variable), key=lambda method: method != "analyse")
     names = _names(dataset, methods)
-    held = _held(dataset, plane, names)
+    held = _held_steps(dataset, plane, names)
     down = [plane[1], plane[0]]
     divisor = view.variable_quantity(dataset, variable).divisor
     mean = points.spread(dataset[variable].isel(held)).mean / divisor
-    full = points.saturated(dataset).isel(held)
+    full = points.saturation_flags(dataset).isel(held)
     if names is None:
         tables = [mean.sel({"by": method}).transpose(*down).values for method in methods]
         titles = [view.LOOKS[method].label for method in methods]

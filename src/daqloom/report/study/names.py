@@ -51,7 +51,7 @@ def names_caption(dataset: Dataset) -> str:
             f"Means of {dataset.sizes['seed']} seeds; bars are one standard deviation, "
             "small dots the seeds."
         )
-    if bool(points.saturated(dataset).any()):
+    if bool(points.saturation_flags(dataset).any()):
         sentences.append(
             "Hollow points are saturated: they demand more events than the links carry."
         )
@@ -102,7 +102,7 @@ class _Names:
         return Figure(found, size, x_label=self.x.label, keys=keys, legend=legend, shared="xy")
 
     def _marks(self, where: dict[str, int]) -> Iterator[Mark]:
-        hollow = points.saturated(self.dataset).isel(where).values
+        hollow = points.saturation_flags(self.dataset).isel(where).values
         for method in self.methods:
             values = self.values.sel({"by": method}).isel(where).transpose(self.axis, "seed")
             look: dict[str, Any] = {"colour": view.LOOKS[method].colour}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.report.page import Section, page
 from daqloom.report.study import interactive as study_interactive
 from daqloom.report.study import table as study_table
@@ -23,7 +23,7 @@ MOST_ROWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Reported:
+class StudyReport:
     """A study with its parts of a report; see `write_report` for the first fields."""
 
     dataset: Dataset
@@ -40,7 +40,7 @@ class Reported:
         return str(about.get("title") or about.get("study") or "Study")
 
 
-def render(studies: Sequence[Reported]) -> str:
+def render(studies: Sequence[StudyReport]) -> str:
     """Return the page of all studies: conclusions, figures, tables, and basis of the numbers."""
     body = [part for each in studies for part in _sections(each, named=len(studies) > 1)]
     title = " and ".join(each.title for each in studies)
@@ -48,7 +48,7 @@ def render(studies: Sequence[Reported]) -> str:
     return page(title, "; ".join(_subtitle(each.dataset) for each in studies), body, lead)
 
 
-def _sections(study: Reported, *, named: bool) -> Iterator[Section]:
+def _sections(study: StudyReport, *, named: bool) -> Iterator[Section]:
     dataset = study.dataset
     variables = points.shown_variables(dataset, study.show)
     yield Section(study.title if named else "", [study.description.strip()])
@@ -58,7 +58,7 @@ def _sections(study: Reported, *, named: bool) -> Iterator[Section]:
     shown = ", ".join(view.variable_name(dataset, name) for name in variables)
     for each in study.pictures:
         yield replace(_with_look(each), described=f"{each.heading}: {shown}")
-    yield from _turned(dataset, variables)
+    yield from _turned_sections(dataset, variables)
     yield _results(dataset, study.show)
     if basis := state(dataset, variables[0]):
         yield Section("Basis of the numbers", basis)
@@ -69,7 +69,7 @@ def _sections(study: Reported, *, named: bool) -> Iterator[Section]:
 def _subtitle(dataset: Dataset) -> str:
     axes = [f"{dataset.sizes[axis]} × {view.key_name(axis)}" for axis in points.axes_of(dataset)]
     scenario = f"scenario {dataset.attrs.get('scenario', 'unknown')}"
-    return ", ".join([scenario, *axes, counted(dataset.sizes["seed"], "seed")])
+    return ", ".join([scenario, *axes, plural(dataset.sizes["seed"], "seed")])
 
 
 def state(dataset: Dataset, variable: str) -> list[str]:
@@ -92,7 +92,7 @@ def _with_look(section: Section) -> Section:
     return replace(section, rows=section.rows[:MOST_ROWS], look=look)
 
 
-def _turned(dataset: Dataset, variables: Sequence[str]) -> Iterator[Section]:
+def _turned_sections(dataset: Dataset, variables: Sequence[str]) -> Iterator[Section]:
     if points.plane_of(dataset) is None:
         return
     third, held = study_interactive.surface_held(dataset)
@@ -107,7 +107,7 @@ def _turned(dataset: Dataset, variables: Sequence[str]) -> Iterator[Section]:
 def _results(dataset: Dataset, variable: str | None) -> Section:
     rows = list(itertools.islice(study_table.rows(dataset, variable), MOST_ROWS + 1))
     notes = []
-    if bool(points.saturated(dataset).any()):
+    if bool(points.saturation_flags(dataset).any()):
         notes.append("* saturated: demands more events than the links carry.")
     if any(bool(points.drifting(dataset, str(method)).any()) for method in dataset["by"].values):
         notes.append("† not stationary at the end of the runs.")

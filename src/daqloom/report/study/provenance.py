@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.results.result import Result
 from daqloom.study.store.record import Session
 from daqloom.study.store.store import Store
@@ -58,7 +58,7 @@ def rows(origins: Iterable[Origin], damaged: Iterable[str] = ()) -> Rows:
     if not found:
         return damage
     sessions = [o.session for o in found]
-    processes = counted(len(found), "process", "processes")
+    processes = plural(len(found), "process", "processes")
     table = [
         ("runs", f"{sum(o.runs for o in found):,} by {processes}"),
         ("computed", _span(found)),
@@ -84,7 +84,7 @@ def _commands(origins: Iterable[Origin]) -> Iterator[tuple[str, str]]:
     runs = {command: sum(o.runs for o in each) for command, each in by_command.items()}
     ordered = sorted(by_command, key=lambda command: -runs[command])
     for command in ordered[:MOST_VALUES]:
-        number = counted(runs[command], "run")
+        number = plural(runs[command], "run")
         yield "command", f"{command} ({number}, {_span(by_command[command])})"
     if rest := ordered[MOST_VALUES:]:
         yield "command", f"and {len(rest)} more ({sum(runs[c] for c in rest):,} runs)"

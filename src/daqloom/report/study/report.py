@@ -20,7 +20,7 @@ from daqloom.report.study.boxes import box_plots, box_plots_caption
 from daqloom.report.study.lines import lines, lines_caption, lines_in_panels
 from daqloom.report.study.map import heat_map, heat_map_caption
 from daqloom.report.study.names import axis_of_names, names, names_caption
-from daqloom.report.study.page import Reported
+from daqloom.report.study.page import StudyReport
 from daqloom.report.study.view import key_name, roles, variable_name
 from daqloom.study.file.points import axes_of, methods_of, plane_of, shown_variables
 from daqloom.study.run.dataset import to_parquet
@@ -51,10 +51,10 @@ def write_report(
     `folder` cannot be written.
     """
     concluded = findings(dataset, show) if conclusions is None else conclusions
-    return write_reports([Reported(dataset, show, description, provenance, concluded)], folder)
+    return write_reports([StudyReport(dataset, show, description, provenance, concluded)], folder)
 
 
-def write_reports(studies: Sequence[Reported], folder: str | PathLike[str]) -> list[Path]:
+def write_reports(studies: Sequence[StudyReport], folder: str | PathLike[str]) -> list[Path]:
     """Write a report of several studies: one page, and for each study a folder with the study's
     name, figures and numbers."""
     folder = Path(folder)

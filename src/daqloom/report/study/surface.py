@@ -13,7 +13,7 @@ from daqloom.report.figure import Axis, Figure, Legend, Line, Mark, Panel, dots,
 from daqloom.report.page import Section
 from daqloom.report.study import view
 from daqloom.study import StudyError
-from daqloom.study.conclusions.fits import Fit, Predicted, fits, fitted_axes
+from daqloom.study.conclusions.fits import Fit, Prediction, fits, fitted_axes
 from daqloom.study.file.points import ABOVE, EVENT_KEYS, axes_of, operating_point
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _covers(fit: Fit, point: Mapping[str, float]) -> bool:
     return set(fit.axes) <= set(point)
 
 
-def _answer(dataset: Dataset, fit: Fit, at: Predicted, quantity: view.Quantity) -> str:
+def _answer(dataset: Dataset, fit: Fit, at: Prediction, quantity: view.Quantity) -> str:
     reach = " by extrapolation" if at.extrapolated else ""
     known = ""
     if at.known is not None:
@@ -85,18 +85,18 @@ def _answer(dataset: Dataset, fit: Fit, at: Predicted, quantity: view.Quantity) 
         known += "" if at.low <= at.known <= at.high else ", outside of that interval"
     where = view.place_text(dataset, at.at)
     return (
-        f"At {where} the surface through the {called(dataset, fit)} gives "
+        f"At {where} the surface through the {label(dataset, fit)} gives "
         f"{spread_text(quantity, at)}{reach}{known} (R² {r_squared(fit)})."
     )
 
 
-def called(dataset: Dataset, fit: Fit) -> str:
+def label(dataset: Dataset, fit: Fit) -> str:
     """Return the label of a fit: `simulation`, followed by the steps of further axes."""
     held = [view.place_text(dataset, {axis: value}) for axis, value in fit.held.items()]
     return ", ".join([view.LOOKS[fit.method].label, *held])
 
 
-def spread_text(quantity: view.Quantity, at: Predicted) -> str:
+def spread_text(quantity: view.Quantity, at: Prediction) -> str:
     """Return a prediction with its interval, such as `79.7 MB (64.4 to 95.1 MB)`."""
     value, low, high = (quantity.number(number) for number in (at.value, at.low, at.high))
     return f"{value} {quantity.unit} ({low} to {high} {quantity.unit})".replace("  ", " ")
@@ -173,7 +173,7 @@ def _row(
     predicted = [fit.predict(place) for place in places]
     left = [fit.leave_one_out, fit.leave_step_out(0), fit.leave_step_out(1)]
     return [
-        called(dataset, fit),
+        label(dataset, fit),
         str(fit.z.size),
         view.counts_text(fit.left_out) or style.NOTHING,
         r_squared(fit),
@@ -199,7 +199,7 @@ def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -
     top = min(1.05 * float(np.nanmax(np.concatenate(reach))), 1.2 * max(highest))
     y = Axis(ends=(0, top / quantity.divisor))  # limited, as extrapolation may diverge
     panels = [
-        Panel(list(_marks(dataset, fit, point)), Axis(), y, called(dataset, fit).capitalize())
+        Panel(list(_marks(dataset, fit, point)), Axis(), y, label(dataset, fit).capitalize())
         for fit in found
     ]
     panels[0] = replace(panels[0], y=replace(y, label=quantity.label))

@@ -69,7 +69,7 @@ def head(dataset: Dataset, variable: str | None = None) -> list[str]:
     if switches := _switches(dataset):
         names.insert(axes.index(switches) + 1, "relative cost")
     names += [column.head for column in _columns(dataset, variable)]
-    return [*names, *(["simulation ÷ formula"] if _compared(dataset, variable) is not None else [])]
+    return [*names, *(["simulation ÷ formula"] if _ratio(dataset, variable) is not None else [])]
 
 
 def rows(dataset: Dataset, variable: str | None = None) -> Iterator[list[str]]:
@@ -78,8 +78,8 @@ def rows(dataset: Dataset, variable: str | None = None) -> Iterator[list[str]]:
     is a text."""
     axes = points.axes_of(dataset)
     columns = _columns(dataset, variable)
-    full = points.saturated(dataset).values
-    ratio = _compared(dataset, variable)
+    full = points.saturation_flags(dataset).values
+    ratio = _ratio(dataset, variable)
     switches = _switches(dataset)
     sizes: Sequence[int] = [dataset.sizes[axis] for axis in axes]
     for index in itertools.product(*map(range, sizes)):
@@ -154,7 +154,7 @@ def unbounded_words(dataset: Dataset, method: str) -> Any:
     return words
 
 
-def _compared(dataset: Dataset, variable: str | None) -> Any:
+def _ratio(dataset: Dataset, variable: str | None) -> Any:
     """Return the ratio simulation / formula at every point; None unless both have the variable."""
     variable = points.shown_variable(dataset, variable)
     if not {"analyse", "simulate"} <= set(points.methods_of(dataset, variable)):

@@ -12,7 +12,7 @@ import numpy as np
 from daqloom.base.words import key_in_words
 from daqloom.report import style
 from daqloom.report.figure import Axis, Dash, Figure, Panel, evenly, in_grid
-from daqloom.results.metrics import described, label
+from daqloom.results.metrics import find_declaration, label
 from daqloom.scenario.schema.switches import LEVELS
 from daqloom.study import StudyError
 from daqloom.study.file.points import axes_of, is_numeric, operating_point, spread
@@ -146,7 +146,7 @@ def axis_quantity(dataset: Dataset, axis: str) -> Quantity:
         return Quantity(key_name(axis), "", 1.0, values)
     unit = str(dataset[axis].attrs.get("units", ""))
     most = float(np.abs(values).max(initial=0))
-    divisor, unit = style.binary(unit, values) or style.prefixed(unit, most)
+    divisor, unit = style.binary(unit, values) or style.prefix(unit, most)
     return Quantity(key_name(axis), unit, divisor, values, axis in NO_LIMIT_AT_ZERO)
 
 
@@ -155,7 +155,7 @@ def variable_quantity(dataset: Dataset, variable: str) -> Quantity:
     values = np.abs(dataset[variable].values)
     known = values[np.isfinite(values) & (values > 0)]
     unit = str(dataset[variable].attrs.get("units", ""))
-    divisor, unit = style.prefixed(unit, float(np.median(known)) if known.size else 0.0)
+    divisor, unit = style.prefix(unit, float(np.median(known)) if known.size else 0.0)
     return Quantity(variable_name(dataset, variable), unit, divisor)
 
 
@@ -171,7 +171,7 @@ def variable_name(dataset: Dataset, variable: str) -> str:
         return f"{about.get('find', '')} {key_name(str(about.get('key', 'value')))}".strip()
     if "long_name" in dataset[variable].attrs:
         return str(dataset[variable].attrs["long_name"])
-    return label(variable) if described(variable) else key_in_words(variable)
+    return label(variable) if find_declaration(variable) else key_in_words(variable)
 
 
 def bounds_text(dataset: Dataset) -> tuple[str, str]:
@@ -183,7 +183,7 @@ def bounds_text(dataset: Dataset) -> tuple[str, str]:
 
 def amount(value: float, unit: str) -> str:
     """Return a value with its unit and prefix: `12 kHz`."""
-    divisor, name = style.prefixed(unit, value)
+    divisor, name = style.prefix(unit, value)
     return Quantity("", name, divisor).text(value)
 
 

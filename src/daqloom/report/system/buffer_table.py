@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from daqloom.base import lazy
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.report import style
 from daqloom.report.style import NOTHING
 from daqloom.report.system.buffer_question import BufferQuestion, Run, Switch
@@ -93,7 +93,7 @@ def verdict(question: BufferQuestion) -> Iterator[str]:
         if drops:
             outcome += f": {drops:,} packets were dropped"
             if timeouts:
-                outcome += f", with {counted(int(timeouts), 'TCP retransmission timeout')}"
+                outcome += f", with {plural(int(timeouts), 'TCP retransmission timeout')}"
             elif timeouts == 0:
                 outcome += ", without a TCP retransmission timeout"
         elif drops == 0:

@@ -168,7 +168,7 @@ def _bar(progress: Progress, name: str) -> Callable[[float], None]:
 
 
 def _write(question: BufferQuestion, output: Path) -> None:
-    if extras.installed("figures"):
+    if extras.is_installed("figures"):
         matplotlib_renderer.save(buffer_figure.figure(question), output / "figure.png")
         write_text(output / "figure.html", buffer_figure.render(question))
     results = [question.analysis, question.regular.result, *(r.result for r in question.runs)]
@@ -185,7 +185,7 @@ def _print(question: BufferQuestion, output: Path, console: Console) -> None:
         ("figure.png", "the figure"),
         ("figure.html", "the same as an interactive page; opens in any browser, offline"),
     ]
-    drawn = extras.installed("figures")
+    drawn = extras.is_installed("figures")
     if not drawn:
         sentence = f"No figures were drawn: {extras.MissingExtraError('matplotlib')}"
         console.print(sentence, highlight=False, markup=False, soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.report import style
 from daqloom.report.figure import Axis, Bars, Dash, Figure, Legend, Line, Mark, Panel, Text
 from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, Box, Layout, Touch, lay_out
@@ -51,7 +51,7 @@ def figure(fabric: Fabric, *, each_host: bool = False) -> Figure:
     )
     about = "the cabling is regular"
     if found:
-        about = f"{counted(len(found), 'irregular place')}, in colour, with port numbers"
+        about = f"{plural(len(found), 'irregular place')}, in colour, with port numbers"
     top = height - foot
     marks = [
         *_regular(fabric, found, layout),
@@ -75,7 +75,7 @@ def _regular(fabric: Fabric, found: Sequence[Anomaly], layout: Layout) -> Iterat
         if cable.a.node in boxes and cable.b.node in boxes and cable.a not in coloured
     )
     if counts := [count for (low, _), count in pairs.items() if low >= hosts]:
-        many = counted(max(counts), "cable")
+        many = plural(max(counts), "cable")
         name = many if len(set(counts)) == 1 else f"{min(counts)} to {many}"
         yield Line([], [], name, REGULAR, 2)
     by_count: dict[int, list[Ends]] = defaultdict(list)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.anomalies import Anomaly
 from daqloom.topology.fabric.fabric import End, Fabric
@@ -79,7 +79,7 @@ def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False
         )
 
     def label_of(node: int) -> str:
-        return shortened(fabric.nodes[node].name)
+        return shorten(fabric.nodes[node].name)
 
     notes, irregular = _notes(fabric, found, each_host)
     longest = [
@@ -120,7 +120,7 @@ def _rows(fabric: Fabric, each_host: bool) -> list[list[int]]:
     return [nodes for _, nodes in sorted(rows.items()) if nodes]
 
 
-def shortened(name: str) -> str:
+def shorten(name: str) -> str:
     """Return the name, or only its last letters if it is longer than `LONGEST_LABEL`."""
     return name if len(name) <= LONGEST_LABEL else "…" + name[1 - LONGEST_LABEL :]
 
@@ -143,9 +143,9 @@ def _notes(
         if len(switches) == 1 and anomaly.kind in words:
             odd[switches[0]][words[anomaly.kind]] += 1
     notes: dict[int, list[str]] = defaultdict(list)
-    for node, count in fabric.attached.items():
+    for node, count in fabric.host_counts.items():
         if not each_host:
-            notes[node].append(counted(count, "host"))
+            notes[node].append(plural(count, "host"))
     for node, kinds in odd.items():
         notes[node] += [f"{count} {word}" for word, count in kinds.items()]
     return notes, set(odd)

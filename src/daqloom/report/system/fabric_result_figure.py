@@ -136,7 +136,7 @@ def _numbers(result: Result) -> str:
     for name in NUMBERS:
         name = WRITTEN.get(name, name) if is_short else name
         if value := result.metric(name):
-            divisor, unit = style.prefixed(unit_of(name), value)
+            divisor, unit = style.prefix(unit_of(name), value)
             parts.append(f"{label(name)} {value / divisor:.3g} {unit}")
     parts.append(f"seed {result.seed}")
     return "; ".join([*parts, "interrupted"] if result.interrupted else parts)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daqloom.report import style
 from daqloom.report.figure import Axis, Bars, Cells, Legend, Mark, Panel, Rule, Scale, Text, dots
-from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, shortened
+from daqloom.report.system.fabric_layout import FONT, LETTER, LINE, shorten
 from daqloom.report.system.link_load import Block, Loads, Table, blocks
 from daqloom.topology.fabric.wiring import NONE
 
@@ -81,7 +81,7 @@ def plural(level: str) -> str:
 
 def _sizes(fabric: Fabric, block: Block, width: float) -> tuple[float, float, float]:
     """Return the width of row names, the width of a cell, and the height of a row."""
-    label = 12 + LETTER * max(len(shortened(name)) for name in block.rows)
+    label = 12 + LETTER * max(len(shorten(name)) for name in block.rows)
     columns = 2 * sum(table.up.shape[1] for table in block.tables)
     gaps = (2 * len(block.tables) - 1) * GAP
     return label, (width - label - gaps) / columns, _row_height(fabric, block)
@@ -89,7 +89,7 @@ def _sizes(fabric: Fabric, block: Block, width: float) -> tuple[float, float, fl
 
 def _row_height(fabric: Fabric, block: Block) -> float:
     if len(block.rows) <= FEWEST_ROWS and any(table.lower == "host" for table in block.tables):
-        longest = max(len(shortened(host.name)) for host in fabric.hosts)
+        longest = max(len(shorten(host.name)) for host in fabric.hosts)
         return LETTER * longest + 2 * ROW
     return min(ROW, MOST_HEIGHT / len(block.rows))
 
@@ -119,7 +119,7 @@ def _columns(table: Table, cell: float) -> Axis:
     look: dict[str, Any] = {"size": FONT, "grid": False, "bare": True}
     look |= {"turned": 90 if labels.turned else 0}
     look |= {"ticks": [group.first + group.count / 2 for group in shown]}
-    look |= {"names": [shortened(group.label) for group in shown]}
+    look |= {"names": [shorten(group.label) for group in shown]}
     return Axis(table.columns, (0, table.up.shape[1]), **look)
 
 
@@ -135,14 +135,14 @@ class Labels(NamedTuple):
 def _labels(table: Table, cell: float) -> Labels:
     narrowest = min(group.count for group in table.groups) * cell
     every = max(1, int(-(-LINE // narrowest)))
-    longest = max(len(shortened(group.label)) for group in table.groups)
+    longest = max(len(shorten(group.label)) for group in table.groups)
     turned = longest > 2 and narrowest * every < LETTER * longest + 4
     return Labels(every, turned, LETTER * longest + 4 if turned else LINE)
 
 
 def _rows(names: Sequence[str], row: float, *, named: bool) -> Axis:
     places = range(0, len(names) if named else 0, max(1, int(-(-LINE // row))))
-    ticks, shown = [place + 0.5 for place in places], [shortened(names[place]) for place in places]
+    ticks, shown = [place + 0.5 for place in places], [shorten(names[place]) for place in places]
     look: dict[str, Any] = {"size": FONT, "grid": False, "bare": True}
     return Axis("", (len(names), 0), ticks=ticks, names=shown, **look)
 
@@ -157,7 +157,7 @@ def _hosts(grid: Grid, fabric: Fabric) -> list[Mark]:
     rows, columns = np.nonzero(grid != NONE)
     cables = [fabric.cables[link // 2] for link in grid[rows, columns]]
     hosts = [fabric.nodes[min(cable.a.node, cable.b.node)].name for cable in cables]
-    names = [*map(shortened, hosts)]
+    names = [*map(shorten, hosts)]
     return [Text(columns + 0.5, rows + 0.04, names, size=FONT - 0.5, down="top", turned=90)]
 
 

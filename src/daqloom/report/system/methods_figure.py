@@ -83,8 +83,8 @@ def _amount(results: Sequence[Result], path: str) -> Panel:
     unit = unit_of(path)
     values = [value_of(result, path) for result in results]
     largest = max(value or 0.0 for value in values)
-    divisor, prefixed = style.prefixed(unit, largest)
-    scales = [style.prefixed(unit, value or 0.0) for value in values]
+    divisor, prefixed = style.prefix(unit, largest)
+    scales = [style.prefix(unit, value or 0.0) for value in values]
     texts = [
         "not given" if value is None else f"{value / scale:.3g} {own}"
         for value, (scale, own) in zip(values, scales, strict=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from daqloom.base.words import listed
-from daqloom.control.counters.warnings import checked, fates
+from daqloom.base.words import join_names
+from daqloom.control.counters.warnings import checks, fates
 from daqloom.report import style
 from daqloom.report.style import NOTHING
 from daqloom.results.metrics import for_people, label
@@ -60,7 +60,7 @@ def head(found: MethodResults) -> list[str]:
 
 def rows(found: MethodResults) -> list[list[str]]:
     """Return rows of text. A dash stands for a metric that a method lacks."""
-    table = [["time counted", *(_counted(found, result) for result in found.results)]]
+    table = [["time counted", *(_time_span(found, result) for result in found.results)]]
     injected = found.scenario.faults.injected
     of_faults = (f"{metric}.{name}" for metric in FAULT_METRICS for name in injected)
     for path in (*ROWS, *FAULT_COUNTS, *of_faults):
@@ -130,7 +130,7 @@ def verdict(found: MethodResults) -> Iterator[str]:
             f"A measured barrier lasts until each of the {units} units has been scheduled on a "
             "core: its length is that of the system's scheduling, not of the barrier protocol."
         )
-    yield from checked(measured)
+    yield from checks(measured)
     yield from fates(measured)
 
 
@@ -161,7 +161,7 @@ def _work(found: MethodResults, units: int, cores: int) -> str:
     if measure.sink == "file":
         works.append("write files")
     where = f" on {cores} cores" if measure.launch == "local" else ""
-    return f"{units} units{where} {listed(works)}"
+    return f"{units} units{where} {join_names(works)}"
 
 
 def _ratio(one: Result, named: str, other: Result, other_named: str) -> str:
@@ -171,7 +171,7 @@ def _ratio(one: Result, named: str, other: Result, other_named: str) -> str:
     return f"; the {named} reaches {100 * mine / theirs:.3g} % of the {other_named} rate"
 
 
-def _counted(found: MethodResults, result: Result) -> str:
+def _time_span(found: MethodResults, result: Result) -> str:
     """Return the time span of the counted events in words, or a dash for closed forms."""
     run = found.scenario.run
     if result.method == "analyse":

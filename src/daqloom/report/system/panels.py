@@ -50,7 +50,7 @@ def triangles(regular: Regular, switch: Switch | None) -> Panel:
             *_buffer(switch),
         ],
         Axis("time (ms)", (0.0, regular.until_s * 1e3)),
-        _held(1.27 * peak),  # with space for texts above the peak
+        _held_axis(1.27 * peak),  # with space for texts above the peak
         "Regular events, initially empty switch",
         "Each layer is one event: filled by all sources at once, drained by one builder's link. "
         "Their sum is the closed form.",
@@ -70,7 +70,7 @@ def whole_run(runs: Sequence[Run], switch: Switch | None) -> Panel:
     return Panel(
         [*curves, *_buffer(switch)],
         Axis("time (s)", (first, last)),
-        _held(1.1 * top or 1.0),
+        _held_axis(1.1 * top or 1.0),
         "Buffer of the top-of-rack switch",
         "Peak occupancy in each interval, over the whole run. Click a name in the legend to hide "
         "its curve.",
@@ -123,7 +123,7 @@ def _of_runs(runs: Sequence[Run], width: float, found: Iterable[XY], **look: Any
     ]
 
 
-def _held(top: float) -> Axis:
+def _held_axis(top: float) -> Axis:
     return Axis("held by the switch (MB)", (0.0, top))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from daqloom.base.words import natural_key
 from daqloom.report import style
 from daqloom.report.figure import Axis, Bars, Legend, Mark, Panel, evenly
-from daqloom.report.system.fabric_layout import FONT, LETTER, shortened
+from daqloom.report.system.fabric_layout import FONT, LETTER, shorten
 
 MOST_NODES = 32
 ROW = 12.0
@@ -65,12 +65,12 @@ class Timeline:
     @property
     def label(self) -> float:
         """Width of the row names (points)."""
-        return 10 + LETTER * max(len(shortened(name)) for name in self.names)
+        return 10 + LETTER * max(len(shorten(name)) for name in self.names)
 
     def panel(self, marks: Sequence[Mark]) -> Panel:
         """Return the panel with the given marks and a legend below."""
         named = sum(bool(getattr(mark, "name", "")) for mark in marks)
-        names = [shortened(name) for name in self.names]
+        names = [shorten(name) for name in self.names]
         rows = [row + 0.5 for row in range(len(names))]
         begin_ms, end_ms = (1e3 * at for at in self.window_s)
         return Panel(
@@ -148,7 +148,7 @@ def _bars(phases: Phases, nodes: Sequence[str], line: Timeline) -> list[Mark]:
         is_sending = what == "sending"
         if is_sending:
             steps.add(step)
-        word = f"to {shortened(to)}" if is_sending else "dummy" if to == "dummy" else ""
+        word = f"to {shorten(to)}" if is_sending else "dummy" if to == "dummy" else ""
         word = "" if what == "releasing" else word
         bars[_colour(what, step)].append(Bar(row_of[node] + 0.5, first, last, word))
     meaning = {_colour("sending", step): f"phase {step}" for step in sorted(steps)[:MOST_NAMED]}

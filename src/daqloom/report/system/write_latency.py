@@ -40,7 +40,7 @@ def panel(
     lowest, highest, count = lowest[filled], (lowest + width)[filled], count[filled]
     wide = bool(highest[-1] > WIDE * lowest[0] > 0)
     edges = (np.geomspace if wide else np.linspace)(lowest[0], highest[-1], BINS + 1)
-    share = np.diff(reached(edges, lowest, highest, count)) / count.sum()
+    share = np.diff(completions(edges, lowest, highest, count)) / count.sum()
     ends = 0.5 / count.sum(), min(10 * share.max(), 1)
     words = "\n".join(
         f"{text} {style.seconds((exact or {}).get(key) or of_buckets)}"
@@ -59,7 +59,7 @@ def panel(
     )
 
 
-def reached(at: Any, lowest: Any, highest: Any, count: Any) -> NDArray[np.float64]:
+def completions(at: Any, lowest: Any, highest: Any, count: Any) -> NDArray[np.float64]:
     """Return how many writes completed up to time `at`, evenly spread in each bucket."""
     times = np.stack([lowest, highest], axis=1).ravel()
     total = np.cumsum(count)

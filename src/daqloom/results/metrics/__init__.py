@@ -25,7 +25,7 @@ COST = declared_in(cost.COST)
 _BY_NAME = {metric.name: metric for metric in METRICS}
 
 
-def described(path: str) -> Metric | None:
+def find_declaration(path: str) -> Metric | None:
     """Return the declaration of a metric by its dotted name; None if undeclared."""
     root, dot, _ = path.partition(".")
     return _BY_NAME.get(path) or _BY_NAME.get(f"{root}{dot}*")
@@ -33,24 +33,24 @@ def described(path: str) -> Metric | None:
 
 def unknown(metrics: Mapping[str, object]) -> Iterable[str]:
     """Return the dotted names in `metrics` (one level of nesting) that are not declared."""
-    return (path for path in flatten(metrics) if described(path) is None)
+    return (path for path in flatten(metrics) if find_declaration(path) is None)
 
 
-def declared(path: str) -> Metric:
+def declaration(path: str) -> Metric:
     """Return the declaration of a metric by its dotted name. Raises KeyError if there is none."""
-    if (metric := described(path)) is None:
+    if (metric := find_declaration(path)) is None:
         raise KeyError(path)
     return metric
 
 
 def label(path: str) -> str:
     """Return the label of a metric by its dotted name. Raises KeyError if there is none."""
-    return declared(path).label_of(path)
+    return declaration(path).label_of(path)
 
 
 def unit_of(path: str) -> str:
     """Return the unit of a metric by its dotted name. Raises KeyError if there is none."""
-    return declared(path).unit
+    return declaration(path).unit
 
 
 def for_people(path: str, value: float) -> str:

@@ -52,7 +52,7 @@ def declared_in(table: str) -> tuple[Metric, ...]:
     """Return the metrics declared in a text table with the columns `name | unit | label | given by
     | meaning`. `given by` lists methods. Brackets restrict a method to systems with these parts."""
     return tuple(
-        Metric(name, unit, label, dict(_given(by)), meaning)
+        Metric(name, unit, label, dict(_parts_by_method(by)), meaning)
         for name, unit, label, by, meaning in rows_of(table)
     )
 
@@ -63,7 +63,7 @@ def rows_of(table: str) -> Iterator[list[str]]:
         yield " ".join(row.split()).split(" | ")
 
 
-def _given(by: str) -> Iterator[tuple[str, Parts]]:
+def _parts_by_method(by: str) -> Iterator[tuple[str, Parts]]:
     for method, parts in re.findall(r"(\w+)(?: \((.*?)\))?", by):
         named = (Parts[part] for part in parts.split(", ")) if parts else [TAKES[method]]
         yield method, functools.reduce(operator.or_, named)

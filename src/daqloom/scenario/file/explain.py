@@ -16,7 +16,7 @@ from daqloom.scenario.schema.choices import named_tables, table_of
 from daqloom.scenario.schema.models import Scenario
 
 
-def refused(
+def refusal(
     error: ValidationError,
     source: str,
     overridden: Collection[str],
@@ -98,14 +98,14 @@ def _sentence(
         context = {bound: dimension.format(limit) for bound, limit in context.items()}
     expected = _EXPECTED.get(kind, "is not valid: {msg}").format(msg=first["msg"], **context)
     hint = (
-        meant(value, re.findall("'([^']*)'", str(context["expected"])))
+        suggestion(value, re.findall("'([^']*)'", str(context["expected"])))
         if kind == "literal_error"
         else ""
     )
     return f"{where}{path} = {_quote(value)} {expected}{hint}"
 
 
-def meant(value: object, known: Collection[str]) -> str:
+def suggestion(value: object, known: Collection[str]) -> str:
     """Return the end of a sentence on an unknown value: a suggestion of a known value."""
     if not isinstance(value, str):
         return ""
@@ -201,12 +201,12 @@ def named_as(path: str, key: str) -> str:
 
 def knows(path: str, system: type[BaseModel] = Scenario) -> bool:
     """Return whether a dotted name is a key that a file or an override may set."""
-    plain, by_name = _known(system)
+    plain, by_name = _known_keys(system)
     return path in plain or any(named_as(path, key) == path for key in by_name)
 
 
 @functools.cache
-def _known(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
+def _known_keys(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the plain keys, and the keys with `*` in tables that users name."""
     keys = frozenset(known_keys(model))
     by_name = frozenset(key for key in keys if "*" in key)

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from daqloom.base.words import did_you_mean
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.file.explain import refused
+from daqloom.scenario.file.explain import refusal
 from daqloom.scenario.file.overrides import Overrides, merge, option_of, parse
-from daqloom.scenario.package_files import shipped
+from daqloom.scenario.package_files import package_files
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.toml import IntegerError, check_integers, read_toml
 
@@ -54,7 +54,7 @@ def find(scenario: str | PathLike[str]) -> Path:
 
 def presets() -> dict[str, Path]:
     """Return the scenarios that come with daqloom, by name."""
-    return shipped("scenarios")
+    return package_files("scenarios")
 
 
 def _build(
@@ -66,7 +66,7 @@ def _build(
         merge(document, changes)
         return Scenario.model_validate(document, context={"folder": folder})
     except ValidationError as error:
-        raise refused(error, source, changes, option_of(overrides)) from None
+        raise refusal(error, source, changes, option_of(overrides)) from None
     except IntegerError as error:
         raise ScenarioError(f"{option_of(overrides) or 'the change '}{error}") from None
     except RecursionError:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from daqloom.scenario.document import forget, given, look, put
+from daqloom.scenario.document import forget, keys, look, put
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.explain import known_keys, knows, named_as, nearest
@@ -107,7 +107,7 @@ def _forget_replaced_models(document: dict[str, Any], changes: Mapping[str, Any]
             for key in look(document, table).keys() - COMMON_KEYS:
                 forget(document, f"{table}.{key}")
     if _is_replaced(document, changes, "network.switch.model", USUAL):
-        for path in OF_A_PRODUCT & set(given(document)):
+        for path in OF_A_PRODUCT & set(keys(document)):
             forget(document, path)
 
 

@@ -27,7 +27,7 @@ def assumed_comment(scenario: Scenario) -> str:
     derived = {f"run.{key}": TIME.format(getattr(run, key)) for key in lengths}
     steps = "events of each builder" if scenario.protocol.has_arrivals else "rounds"
     sections = {
-        "Assumed, as the scenario does not give:": scenario.assumed(),
+        "Assumed, as the scenario does not give:": scenario.assumptions(),
         f"From the other keys, for enough {steps} to settle queues and to count:": derived,
     }
     lines = [

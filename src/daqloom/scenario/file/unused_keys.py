@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from daqloom.base.words import listed
-from daqloom.scenario.document import given
+from daqloom.base.words import join_names
+from daqloom.scenario.document import keys
 from daqloom.scenario.schema.building import PROTOCOLS
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import Parts
@@ -16,7 +16,7 @@ Method = Literal["analyse", "simulate", "measure"]
 
 
 @dataclass(frozen=True)
-class Unused:
+class UnusedKey:
     """Keys without effect on a method."""
 
     keys: tuple[str, ...]
@@ -53,17 +53,17 @@ def _has_own_network(scenario: Scenario) -> bool:
 _COUNTED = _keys("network: technology shape racks")
 """Network keys that determine the number of units."""
 _TCP = _keys("transport: congestion static_window")
-_PRICES = Unused(_keys(*(f"network.switch.{level}: cost" for level in LEVELS)), "")
+_PRICES = UnusedKey(_keys(*(f"network.switch.{level}: cost" for level in LEVELS)), "")
 """Prices of switches affect no method; only `daqloom demo` and reports print them."""
 _MACHINE = "the network is that of this machine, unless measure.lab or measure.device is set"
 _MEANS = "closed forms take means"
 _PACKING = [protocol.title for protocol in PROTOCOLS.values() if protocol.packs]
 
-UNUSED: dict[Method, tuple[Unused, ...]] = {
+UNUSED: dict[Method, tuple[UnusedKey, ...]] = {
     "analyse": (
         _PRICES,
-        Unused(("run.*", "measure.*"), ""),
-        Unused(
+        UnusedKey(("run.*", "measure.*"), ""),
+        UnusedKey(
             _keys(
                 "hosts: send_rate receive_rate shared_cores packet_latency.* jitter scheduling",
                 "hosts: weights",
@@ -71,7 +71,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
             ),
             "closed forms leave out the time of hosts per byte and packet",
         ),
-        Unused(
+        UnusedKey(
             _keys(
                 "event: lhc.* size_spread size_quantum trace",
                 "building.jitter: kind spread",
@@ -79,22 +79,22 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
             ),
             _MEANS,
         ),
-        Unused(
+        UnusedKey(
             _keys("hosts: clock_offset clock_drift"),
             "phases do not follow clocks",
             lambda s: s.building.change != "window",
         ),
-        Unused(("event.fragment_sizes",), _MEANS, lambda s: s.protocol.requests),
-        Unused(
+        UnusedKey(("event.fragment_sizes",), _MEANS, lambda s: s.protocol.requests),
+        UnusedKey(
             _keys("hosts: latency.* local_rate message_cost polling_delay"),
             "closed forms of a rack take readout.message_cost and builders.message_cost alone",
             lambda s: Parts.INCAST in s.parts,
         ),
-        Unused(
+        UnusedKey(
             _keys("readout: buffer card.*"),
             "closed forms take buffers of readout units as large enough",
         ),
-        Unused(
+        UnusedKey(
             _keys(
                 "transport: rto_min rto_max timer_tick delayed_ack ack_every quick_acks rack",
                 "transport: tail_loss_probe hystart tso_burst restart_after_idle dctcp_g",
@@ -103,7 +103,7 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
             ),
             "closed forms take packets to arrive at the first attempt, on one virtual lane",
         ),
-        Unused(
+        UnusedKey(
             _keys(
                 "network.links: source.bucket uplink.bucket access.bucket bucket",
                 *(
@@ -119,28 +119,28 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
             ),
             "closed forms take links, latencies and what ports of switches hold",
         ),
-        Unused(
+        UnusedKey(
             ("network.switch.core.*",),
             "closed forms take links, and of switches the latency",
             lambda s: Parts.INCAST not in s.parts,
         ),
-        Unused(
+        UnusedKey(
             _keys("faults: injected.* routing detection sweep", "hosts: spares spare_takes"),
             "closed forms describe the time without faults",
         ),
     ),
     "simulate": (
         _PRICES,
-        Unused(("measure.*",), ""),
-        Unused(("transport.overhead",), "simulated frames have their headers"),
+        UnusedKey(("measure.*",), ""),
+        UnusedKey(("transport.overhead",), "simulated frames have their headers"),
     ),
     "measure": (
         _PRICES,
-        Unused(_keys("run: duration warmup"), ""),
-        Unused(("network.*", "hosts.order"), _MACHINE, _has_own_network, but=_COUNTED),
-        Unused(_TCP, _MACHINE, lambda s: _has_own_network(s) and s.measure.transport != "tcp"),
-        Unused(("transport.*",), _MACHINE, _has_own_network, but=_TCP),
-        Unused(
+        UnusedKey(_keys("run: duration warmup"), ""),
+        UnusedKey(("network.*", "hosts.order"), _MACHINE, _has_own_network, but=_COUNTED),
+        UnusedKey(_TCP, _MACHINE, lambda s: _has_own_network(s) and s.measure.transport != "tcp"),
+        UnusedKey(("transport.*",), _MACHINE, _has_own_network, but=_TCP),
+        UnusedKey(
             _keys(
                 "hosts: message_cost send_rate receive_rate shared_cores polling_delay latency.*",
                 "hosts: packet_latency.* pcie_rate memory_rate memory_passes local_rate",
@@ -154,12 +154,12 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
             ),
             "the costs of hosts and messages are those of this machine",
         ),
-        Unused(
+        UnusedKey(
             _keys("builders: processing", "readout: card.*"),
-            f"live units of {listed(_PACKING)} process no events and have no cards",
+            f"live units of {join_names(_PACKING)} process no events and have no cards",
             lambda s: s.protocol.packs,
         ),
-        Unused(
+        UnusedKey(
             _keys("faults: cables routing detection sweep"),
             "cables and routing tables of this machine stay as they are",
         ),
@@ -168,15 +168,15 @@ UNUSED: dict[Method, tuple[Unused, ...]] = {
 """Rules on ignored keys, by method."""
 
 
-def rule_for(scenario: Scenario, method: Method, path: str) -> Unused | None:
+def rule_for(scenario: Scenario, method: Method, path: str) -> UnusedKey | None:
     """Return the rule by which a method ignores a key of the scenario, None if it uses the key."""
     rules = (rule for rule in UNUSED[method] if rule.name(path) and rule.when(scenario))
     return next(rules, None)
 
 
-def unused(scenario: Scenario, method: Method) -> Iterator[tuple[str, Unused]]:
+def unused_keys(scenario: Scenario, method: Method) -> Iterator[tuple[str, UnusedKey]]:
     """Yield the ignored keys that a scenario sets to another value than the default."""
-    for path in given(scenario.model_dump(mode="json", exclude_unset=True)):
+    for path in keys(scenario.model_dump(mode="json", exclude_unset=True)):
         rule = rule_for(scenario, method, path)
         if rule and not _is_default(scenario, path):
             yield path, rule
@@ -184,7 +184,7 @@ def unused(scenario: Scenario, method: Method) -> Iterator[tuple[str, Unused]]:
 
 def unused_warnings(scenario: Scenario, method: Method) -> list[str]:
     """Return a warning for each reason, with the keys that the method ignores."""
-    named = {(rule.why, rule.name(path)) for path, rule in unused(scenario, method)}
+    named = {(rule.why, rule.name(path)) for path, rule in unused_keys(scenario, method)}
     by_reason: dict[str, list[str]] = {}
     for rule in UNUSED[method]:
         keys = [key for key in rule.keys if rule.why and (rule.why, key) in named]

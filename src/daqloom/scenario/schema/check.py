@@ -96,7 +96,7 @@ def _check_counted(scenario: Tables) -> None:
     needed = {"hosts.count": scenario.hosts.count}
     if protocol.builds:
         needed = {"readout.units": scenario.readout.units}
-        if not scenario.folded or not protocol.has_schedule:
+        if not scenario.is_folded or not protocol.has_schedule:
             needed["builders.units"] = scenario.builders.units
     network = scenario.network
     no_hosts = shape == "one-switch" and not (network.hosts or scenario.nodes)

@@ -35,7 +35,7 @@ class Distribution(Part):
     _measured: tuple[array[float], array[float]] | None = PrivateAttr(default=None)
 
     @property
-    def measured(self) -> tuple[list[float], list[float]] | None:
+    def measured_times(self) -> tuple[list[float], list[float]] | None:
         """Times of the file minus `less` (s), and their counts; None unless `kind` is
         "histogram"."""
         if self._measured is None:
@@ -46,7 +46,7 @@ class Distribution(Part):
     @property
     def mean_s(self) -> float:
         """Mean time (s), of a histogram too."""
-        if (measured := self.measured) is None:
+        if (measured := self.measured_times) is None:
             return self.mean
         values_s, counts = measured
         return float(sum(map(operator.mul, values_s, counts)) / sum(counts))

@@ -11,10 +11,10 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from daqloom.scenario import inputs
-from daqloom.scenario.filling import is_scheme, pattern_of, resolved
+from daqloom.scenario.filling import absolute_name, is_scheme, pattern_of
 from daqloom.scenario.quantities import FrequencyOrNone, PositiveBytes, PositiveSeconds
 from daqloom.scenario.schema.building import BUILT, PACKED, PULL
-from daqloom.scenario.schema.part import ASSUMED, Assumed, DefaultWith, Number, Part, When, items
+from daqloom.scenario.schema.part import ASSUMED, Assumption, DefaultWith, Number, Part, When, items
 
 SizeDistribution = Literal["fixed", "gaussian", "gamma", "poisson", "histogram"]
 Arrivals = Literal["poisson", "deterministic", "lhc", "trace"]
@@ -85,7 +85,7 @@ class Lhc(Part):
         folder = inputs.folder_of(info)
         self._pattern = pattern_of(self.filling, folder)
         if not is_scheme(self.filling):
-            self.__dict__["filling"] = resolved(self.filling, folder)
+            self.__dict__["filling"] = absolute_name(self.filling, folder)
         return self
 
 
@@ -139,7 +139,7 @@ class Event(Part):
         FrequencyOrNone,
         BUILT,
         DefaultWith("building.protocol", {"pull": "12 kHz"}),
-        Assumed(when=(PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
+        Assumption(when=(PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
     ] = 0.0
     """Mean event rate; with lhc arrivals, the rate after dead time, or the highest rate that the
     dead times permit. "0 Hz" (not allowed for pull) means as fast as the event builder accepts

@@ -44,7 +44,7 @@ _INJECTED = When(".injected")
 T = TypeVar("T")
 
 
-def _named(value: object) -> object:
+def _node_name(value: object) -> object:
     """Return the number of a node as its name."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -56,7 +56,7 @@ class Fault(Part):
     """Part that breaks: a cable between switches (or another one, named by `which`), a port of a
     switch or host with its cable, a switch, a host, the units of a node, or the card of a readout
     unit."""
-    which: Annotated[str, BeforeValidator(_named)] = Field(default="", max_length=100)
+    which: Annotated[str, BeforeValidator(_node_name)] = Field(default="", max_length=100)
     """Name of the part that breaks: of a cable or port, such as "leaf0 port 3"; of a switch or
     host; for units and cards the number or the host of the node. Empty: drawn with faults.seed."""
     count: int = Field(default=1, ge=1, le=100_000)
@@ -152,7 +152,7 @@ class Faults(Part):
     """Time from the detection until all switches have the subnet manager's new tables; OpenSM takes
     0.04 s for 72 hosts, 0.1 s for 360 and 0.25 s for 800 (s)."""
 
-    def drawn(self, name: str, among: Sequence[T]) -> list[T]:
+    def draw(self, name: str, among: Sequence[T]) -> list[T]:
         """Return the items that the fault `name` breaks, drawn with the seed and independent of
         other faults. Raises ScenarioError if there are too few items."""
         count = self.injected[name].count

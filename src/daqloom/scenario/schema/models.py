@@ -9,12 +9,12 @@ from pydantic import ModelWrapValidatorHandler, model_validator
 from pydantic_core import PydanticSerializationError
 
 from daqloom.scenario import inputs
-from daqloom.scenario.document import copy_of, forget, given, put, without_empty_tables
+from daqloom.scenario.document import copy_of, forget, keys, put, without_empty_tables
 from daqloom.scenario.schema.check import check
 from daqloom.scenario.schema.choices import Choices, assumptions
 from daqloom.scenario.schema.switches import LEVELS
 from daqloom.scenario.schema.tables import Tables
-from daqloom.scenario.validation import validated
+from daqloom.scenario.validation import validate
 
 
 class Scenario(Tables):
@@ -51,7 +51,7 @@ class Scenario(Tables):
         for key in ("name", "title", "description"):
             content.pop(key, None)
         del content["run"]["seed"]
-        for path in set(given(content)) & FILES.keys():
+        for path in set(keys(content)) & FILES.keys():
             put(content, path, FILES[path](self))
         if not (measure := self.measure.bearing()):
             del content["measure"]  # defaults do not change the hash
@@ -64,7 +64,7 @@ class Scenario(Tables):
         canonical = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
-    def assumed(self) -> dict[str, str]:
+    def assumptions(self) -> dict[str, str]:
         """Return the guessed defaults that affect a result, as key → value text, such as
         `{"network.links.uplink.rate": "800 Gb/s"}`."""
         return dict(assumptions(self))
@@ -83,7 +83,7 @@ class Scenario(Tables):
                 forget(data, path)
             choices = Choices(data, cls)
         document, filled = choices.with_defaults()
-        scenario = validated(handler, document, refusals)
+        scenario = validate(handler, document, refusals)
         # Defaults that depend on other keys count as not given, so that a later override may change
         # them.
         for path in filled:

@@ -78,7 +78,7 @@ class GuessedWhere:
 
 
 @dataclass(frozen=True)
-class Assumed:
+class Assumption:
     """Marks a key whose default is a guess at the user's system; results list it as assumed if the
     key is not given. Neutral defaults have no mark: they switch something off (no cost, no limit)
     or come from a standard or an operating system."""
@@ -90,7 +90,7 @@ class Assumed:
     """Conditions under which the default is a guess; the key may also apply under others."""
 
 
-ASSUMED = Assumed()
+ASSUMED = Assumption()
 
 
 def _read_share(value: object) -> object:

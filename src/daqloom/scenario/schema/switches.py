@@ -25,7 +25,7 @@ from daqloom.scenario.schema.part import (
     FAT_TREE,
     INFINIBAND,
     RACKS,
-    Assumed,
+    Assumption,
     DefaultWith,
     Number,
     Part,
@@ -33,7 +33,7 @@ from daqloom.scenario.schema.part import (
     items,
 )
 from daqloom.scenario.schema.scheduling import Scheduling
-from daqloom.scenario.validation import validated
+from daqloom.scenario.validation import validate
 
 Model = Literal[
     "infinite", "shared-memory", "voq", "drop-tail", "software", "qfx5120-48y", "acx7100-48l"
@@ -97,15 +97,15 @@ def _keys_of(table: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return DEFAULTS.get(model) if isinstance(model, str) else None
 
 
-def _guess(*models: str) -> Assumed:
+def _guess(*models: str) -> Assumption:
     """Return the mark for a key whose default is a guess for the given models."""
-    return Assumed(when=(When(".model", models),))
+    return Assumption(when=(When(".model", models),))
 
 
 def _of_product(sb7700: object, hdr_40: object) -> Any:
     """Return the marks for a key whose default depends on the switch product."""
     default = DefaultWith(".model", {"sb7700": sb7700, "hdr-40": hdr_40})
-    return default, Assumed(unless_given=".model")
+    return default, Assumption(unless_given=".model")
 
 
 class PacketBuffer(Part):
@@ -213,7 +213,7 @@ class PacketBuffer(Part):
             return handler(data)
         foreign = cls.foreign_keys(data)
         data = {key: value for key, value in data.items() if key not in foreign}
-        switch = validated(handler, {**known, **data}, foreign.values())
+        switch = validate(handler, {**known, **data}, foreign.values())
         # Defaults of the model count as not given, so that another model may replace them.
         switch.model_fields_set.intersection_update(data)
         return switch
@@ -317,7 +317,7 @@ class InfinibandSwitch(Part):
     needs."""
     latency: Annotated[PositiveSeconds, INFINIBAND, *_of_product("90 ns", "130 ns")] = 130e-9
     """Delay from a flit's arrival at a switch until it can leave (s)."""
-    buffer: Annotated[PositiveBytes, INFINIBAND, Assumed(unless_given=".model")] = 64 * 1024
+    buffer: Annotated[PositiveBytes, INFINIBAND, Assumption(unless_given=".model")] = 64 * 1024
     """Input buffer of a port, for each virtual lane (B)."""
     input_queue: Annotated[Literal["virtual-output", "fifo"], INFINIBAND] = "virtual-output"
     """Queues at an input: one for each output (virtual-output), or one for all outputs (fifo)."""

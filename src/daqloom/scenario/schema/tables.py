@@ -111,12 +111,12 @@ class Tables(Part):
     @property
     def hosts_at_core(self) -> int:
         """Number of hosts at core switches of a rack or farm, which have only a readout unit."""
-        return 0 if self.folded else self.readout.units
+        return 0 if self.is_folded else self.readout.units
 
     @property
     def hosts_in_rack(self) -> int:
         """Number of builder hosts in each rack, including hosts with both units."""
-        return self.nodes // self.racks if self.folded else self.builders.units
+        return self.nodes // self.racks if self.is_folded else self.builders.units
 
     @property
     def all_builders(self) -> int:
@@ -130,12 +130,12 @@ class Tables(Part):
             return sum(unit.role != "spare" for unit in self.hosts.units)
         if not self.protocol.builds:
             return self.racks * self.hosts.count
-        if self.folded:
+        if self.is_folded:
             return self.racks * self.readout.units
         return self.readout.units + (self.all_builders or self.readout.units)
 
     @property
-    def folded(self) -> bool:
+    def is_folded(self) -> bool:
         """Whether each host has a readout unit and a builder unit, or no events are built."""
         if self.hosts.placement == "table":
             return all(unit.role in ("both", "spare") for unit in self.hosts.units)
@@ -150,7 +150,7 @@ class Tables(Part):
         """Return how many of `nodes` hosts have a readout unit."""
         if self.hosts.placement == "table":
             return sum(unit.reads for unit in self.hosts.units)
-        if self.folded:
+        if self.is_folded:
             return nodes
         return -(-nodes // 2) if self.protocol.has_schedule else self.readout.units
 
@@ -158,7 +158,7 @@ class Tables(Part):
         """Return how many of `nodes` hosts have a builder unit."""
         if self.hosts.placement == "table":
             return sum(unit.builds for unit in self.hosts.units)
-        return nodes if self.folded else nodes - self.readouts(nodes)
+        return nodes if self.is_folded else nodes - self.readouts(nodes)
 
     @property
     def regroups(self) -> bool:
@@ -201,7 +201,7 @@ class Tables(Part):
             Parts.LAB_RACKS: has_lab and network.is_racks,
             Parts.LAB_TREES: has_lab and not network.is_racks,
             Parts.DEVICE: self.measure.device,
-            Parts.INCAST: is_pull_by_tcp and in_rack and not self.folded,
+            Parts.INCAST: is_pull_by_tcp and in_rack and not self.is_folded,
             protocol.on_fixed_paths: on_fixed_paths,
             Parts.BROKEN: on_fixed_paths and protocol.has_phases and is_broken,
             Parts.WAITING_FLOWS: not protocol.builds and technology == Parts.INFINIBAND,

@@ -8,12 +8,25 @@ from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
 from daqloom.scenario.schema.building import BUILT, PACKED, PULL, SHIFT
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.hosts import BY_RULE
-from daqloom.scenario.schema.part import ASSUMED, PER_CENT, Assumed, DefaultWith, Part, When, items
+from daqloom.scenario.schema.part import (
+    ASSUMED,
+    PER_CENT,
+    Assumption,
+    DefaultWith,
+    Part,
+    When,
+    items,
+)
 
 
 def _units(pull: int) -> Any:
     """Return the marks of a key for a number of units, with the default `pull` in pull building."""
-    return BUILT, BY_RULE, DefaultWith("building.protocol", {"pull": pull}), Assumed(when=(PULL,))
+    return (
+        BUILT,
+        BY_RULE,
+        DefaultWith("building.protocol", {"pull": pull}),
+        Assumption(when=(PULL,)),
+    )
 
 
 class Card(Part):
@@ -61,7 +74,7 @@ class Builders(Part):
         BUILT,
         BY_RULE,
         DefaultWith("building.protocol", dict.fromkeys(PACKED.among, True)),
-        Assumed(when=(PACKED,)),
+        Assumption(when=(PACKED,)),
     ] = False
     """Whether each builder unit shares a host with a readout unit (folded event builder). If false,
     a host has one of them; except for pull, readout and builder units alternate by port."""

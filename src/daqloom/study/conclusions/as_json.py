@@ -36,7 +36,7 @@ def _point(one: PointLevels) -> Object:
         "metric": one.metric,
         "levels": [
             {"period_s": level.period_s}
-            | {name: _known(getattr(level, name)) for name in ("value", "low", "high")}
+            | {name: _null_if_nan(getattr(level, name)) for name in ("value", "low", "high")}
             for level in one.levels
         ],
         "limit": one.limit,
@@ -102,9 +102,9 @@ def _agreement(found: Agreement) -> Object:
                 "at": at,
                 "first": float(found.first[i]),
                 "second": float(found.second[i]),
-                "ratio": _known(float(found.ratio[i])),
+                "ratio": _null_if_nan(float(found.ratio[i])),
                 "residual": float(found.scale.residuals[i]),
-                "load": _known(float(found.load[i])),
+                "load": _null_if_nan(float(found.load[i])),
                 "parts": verdict.parts if verdict else None,
                 "verdict": verdict.sentence if verdict else None,
             }
@@ -118,5 +118,5 @@ def damages(found: Sequence[Damage]) -> list[Object]:
     return [{"file": str(each.path), "reason": each.reason} for each in found]
 
 
-def _known(value: float) -> float | None:
+def _null_if_nan(value: float) -> float | None:
     return value if math.isfinite(value) else None

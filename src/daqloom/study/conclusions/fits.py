@@ -29,7 +29,7 @@ POLYNOMIALS = {
 
 
 @dataclass(frozen=True)
-class Predicted:
+class Prediction:
     """Value of the surface at a place, with 95 % prediction interval, in the variable's unit."""
 
     at: dict[str, float]
@@ -79,7 +79,7 @@ class Fit:
         except StudyError:
             return None
 
-    def predict(self, at: Mapping[str, float]) -> Predicted:
+    def predict(self, at: Mapping[str, float]) -> Prediction:
         """Predict a new point at `at`, which maps axis to SI number. Raises StudyError."""
         lacking = [axis for axis in self.axes if axis not in at]
         if lacking:
@@ -88,7 +88,7 @@ class Fit:
         found = self.surface.predict(x, y)
         place = [np.isclose(step, value) for step, value in zip(self.steps, (x, y), strict=True)]
         known = self.table[np.ix_(*place)].ravel()
-        return Predicted(
+        return Prediction(
             at=dict(zip(self.axes, (x, y), strict=True)),
             value=float(found.value),
             low=float(found.low),

@@ -26,7 +26,7 @@ from daqloom.study.file.points import (
     PEAK,
     axes_of,
     drifting,
-    saturated,
+    saturation_flags,
     step_values,
     steps,
 )
@@ -187,7 +187,7 @@ def levels(
     for count, (method, index) in enumerate(chosen):
         place = dict(zip(axes, index, strict=True))
         names = step_values(dataset, place.items())
-        reason = _untrusted(dataset, method, place)
+        reason = _level_defect(dataset, method, place)
         if reason:
             found.left_out.append(LeftOut(method, names, reason))
         else:
@@ -231,9 +231,9 @@ def _course(dataset: Dataset, method: str, place: Mapping[str, int]) -> tuple[st
     return (NEEDED, needed) if has_needed else (PEAK, held)
 
 
-def _untrusted(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
+def _level_defect(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
     """Return the reason why a point has no return level, "" if it has one."""
-    if bool(saturated(dataset).isel(place)):
+    if bool(saturation_flags(dataset).isel(place)):
         return "saturated"
     if bool(drifting(dataset, method).isel(place)):
         return "drifting"

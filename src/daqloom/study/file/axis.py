@@ -66,7 +66,7 @@ def cartesian(key: str, values: object) -> Axis:
     return Axis(key, tuple({key: value} for value in steps))
 
 
-def zipped(table: Mapping[str, object]) -> Axis:
+def parallel_axis(table: Mapping[str, object]) -> Axis:
     """Return an axis of several keys with parallel lists, named by the first without repeats."""
     for key in table:
         require_key(key)
@@ -171,9 +171,9 @@ def _range(key: str, table: Mapping[str, Any]) -> list[Value]:
     if last < first:
         raise StudyError(f"{key}: the range ends below its start")
     if "step" in table:
-        numbers = _stepped(key, first, last, _number(key, table["step"]))
+        numbers = _steps(key, first, last, _number(key, table["step"]))
     else:
-        numbers = _counted(key, first, last, table["count"], table.get("spacing", "linear"))
+        numbers = _spaced_values(key, first, last, table["count"], table.get("spacing", "linear"))
     dimension = dimension_of_key(key)
     if dimension is None:
         whole = all(number == int(number) for number in numbers)
@@ -198,7 +198,7 @@ def _number(key: str, value: object) -> Decimal:
         raise StudyError(f'{key}: "{str(value)[:80]}" {error}') from None
 
 
-def _stepped(key: str, first: Decimal, last: Decimal, step: Decimal) -> list[Decimal]:
+def _steps(key: str, first: Decimal, last: Decimal, step: Decimal) -> list[Decimal]:
     if step <= 0:
         raise StudyError(f"{key}: the step of a range must be more than 0")
     count = int((last - first) / step) + 1
@@ -207,7 +207,9 @@ def _stepped(key: str, first: Decimal, last: Decimal, step: Decimal) -> list[Dec
     return [first + step * i for i in range(count)]
 
 
-def _counted(key: str, first: Decimal, last: Decimal, count: Any, spacing: Any) -> list[Decimal]:
+def _spaced_values(
+    key: str, first: Decimal, last: Decimal, count: Any, spacing: Any
+) -> list[Decimal]:
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_VALUES:
         raise StudyError(f"{key}: count is {count!r}; expected 2 to {MOST_VALUES}")
     if spacing not in ("linear", "log") or (spacing == "log" and first <= 0):
@@ -232,7 +234,7 @@ def value_of(base: Scenario, changes: Mapping[str, Any], key: str) -> Any:
 def number(base: Scenario, changes: Mapping[str, Any], key: str) -> float:
     """Return the value of `key` in `base` with `changes` as a number in SI units."""
     value = value_of(base, changes, key)
-    return _parsed(key, value) if isinstance(value, str) else float(value)
+    return _parse(key, value) if isinstance(value, str) else float(value)
 
 
 def text(key: str, value: float) -> str:
@@ -241,7 +243,7 @@ def text(key: str, value: float) -> str:
 
 
 @functools.lru_cache(maxsize=100_000)
-def _parsed(key: str, value: str) -> float:
+def _parse(key: str, value: str) -> float:
     return _quantity(key).parse(value)
 
 

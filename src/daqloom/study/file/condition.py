@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from daqloom.base.words import did_you_mean
-from daqloom.results.metrics import Metric, described, flatten, unknown_sentence
+from daqloom.results.metrics import Metric, find_declaration, flatten, unknown_sentence
 from daqloom.results.result import METHODS, Number, Result
 from daqloom.scenario.quantities import FREQUENCY, RATE, SIZE, TIME, Dimension
 from daqloom.scenario.schema.parts import Parts
@@ -107,7 +107,7 @@ def _parse(text: str, method: str, parts: Parts) -> Comparison:
 def require_metric(name: str, methods: Collection[str], parts: Parts) -> Metric:
     """Return the declaration of a metric. Raises StudyError if it is unknown, or if none of
     `methods` provides it for a system with these `parts`."""
-    metric = described(name)
+    metric = find_declaration(name)
     if metric is None:
         raise StudyError(unknown_sentence(name))
     by_method = [metric.given_by(method) for method in methods]

@@ -17,7 +17,7 @@ from daqloom.base.words import did_you_mean
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.file.explain import mistakes_of
 from daqloom.scenario.files import read_text
-from daqloom.scenario.package_files import shipped
+from daqloom.scenario.package_files import package_files
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.part import meanings
 from daqloom.scenario.schema.parts import Parts
@@ -30,9 +30,9 @@ from daqloom.study.file.axis import (
     cartesian,
     dimension_of_key,
     flatten,
+    parallel_axis,
     require_key,
     variants,
-    zipped,
 )
 from daqloom.study.file.bisection import tolerances
 from daqloom.study.file.cell import SEEDED
@@ -299,16 +299,16 @@ class Study:
         keys = [key for axis in self.axes for key in axis.keys]
         return [*keys, self.search.key] if self.search else keys
 
-    def assumed(self) -> dict[str, str]:
-        """Return guessed defaults (`Scenario.assumed`) at the first point, without varied keys."""
+    def assumptions(self) -> dict[str, str]:
+        """Return `Scenario.assumptions` at the first point, without varied keys."""
         own = self.keys
         first = self.scenario((0,) * len(self.axes))
-        return {key: value for key, value in first.assumed().items() if key not in own}
+        return {key: value for key, value in first.assumptions().items() if key not in own}
 
 
 def shipped_studies() -> dict[str, Path]:
     """Return the studies that come with daqloom, by name."""
-    return shipped("studies")
+    return package_files("studies")
 
 
 def find_study(study: str | PathLike[str]) -> Path:
@@ -370,7 +370,7 @@ def _study(path: Path, file: StudyFile) -> Study:
     except StudyError as error:
         raise StudyError(*error.mistakes, *_mistakes_of_set(named, flatten(file.set))) from None
     common = load_common(named, flatten(file.set), axes)
-    return _checked(common, file, path.stem)
+    return _create_study(common, file, path.stem)
 
 
 def _mistakes_of_set(scenario: str, values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -385,13 +385,13 @@ def _mistakes_of_set(scenario: str, values: Mapping[str, Any]) -> tuple[str, ...
 def study_of(base: Scenario, file: StudyFile, name: str) -> Study:
     """Return the study of `file` with `base` instead of the file's scenario and [set]. Raises
     StudyError, ScenarioError."""
-    return _checked(CommonKeys(base, {}, _axes(file)), file, name)
+    return _create_study(CommonKeys(base, {}, _axes(file)), file, name)
 
 
 def _axes(file: StudyFile) -> tuple[Axis, ...]:
     """Return the axes of a study. Raises StudyError with the mistakes of all axes."""
     makers = [partial(cartesian, key, values) for key, values in flatten(file.grid).items()]
-    makers += [partial(zipped, flatten(table)) for table in file.zip if table]
+    makers += [partial(parallel_axis, flatten(table)) for table in file.zip if table]
     makers += [partial(variants, file.variants)] if file.variants else []
     axes: list[Axis] = []
     mistakes: list[str] = []
@@ -405,7 +405,7 @@ def _axes(file: StudyFile) -> tuple[Axis, ...]:
     return tuple(axes)
 
 
-def _checked(common: CommonKeys, file: StudyFile, name: str) -> Study:
+def _create_study(common: CommonKeys, file: StudyFile, name: str) -> Study:
     study = Study(
         name=name,
         title=file.title or name,

@@ -137,44 +137,44 @@ def _nodes(base: Scenario, changes: Mapping[str, Any]) -> tuple[float, float]:
     if shape == "one-switch":
         hosts = key("network.hosts")
     if shape == "imported":
-        hosts, rate_bps = _imported(str(value_of(base, changes, "network.dumps")))
+        hosts, rate_bps = _dump_size(str(value_of(base, changes, "network.dumps")))
     if shape == "cables":
-        hosts, rate_bps = _listed(base)
+        hosts, rate_bps = _list_size(base)
     return _units(base, changes) or hosts, key("network.links.rate") or rate_bps
 
 
 def _units(base: Scenario, changes: Mapping[str, Any]) -> int:
     """Return the number of hosts with units that the scenario sets; 0 for all hosts."""
 
-    def changed(table: str) -> BaseModel:
+    def change(table: str) -> BaseModel:
         keys = [key for key in changes if key.startswith(f"{table}.")]
         values = {key.removeprefix(f"{table}."): changes[key] for key in keys}
         kept: BaseModel = getattr(base, table)
         return kept.model_copy(update=values)
 
     tables = ("building", "readout", "builders", "hosts")
-    return base.model_copy(update={table: changed(table) for table in tables}).nodes
+    return base.model_copy(update={table: change(table) for table in tables}).nodes
 
 
-def _listed(base: Scenario) -> tuple[float, float]:
+def _list_size(base: Scenario) -> tuple[float, float]:
     """Return the number of hosts, and the mean rate (b/s), of a scenario's list of cables."""
     try:
-        return _counted(shape.cables(base)[0])
+        return _fabric_size(shape.cables(base)[0])
     except TopologyError:
         return 0, 0.0
 
 
 @functools.lru_cache(maxsize=1000)
-def _imported(dumps: str) -> tuple[float, float]:
+def _dump_size(dumps: str) -> tuple[float, float]:
     """Return the number of hosts, and the mean rate (b/s) of cables, of topology dumps. Both are 0
     if the dumps cannot be read; the simulation then reports the error."""
     try:
         fabric, _ = load.load_cabling(shipped_fabrics().get(dumps, Path(dumps)))
     except TopologyError:
         return 0, 0.0
-    return _counted(fabric)
+    return _fabric_size(fabric)
 
 
-def _counted(fabric: Fabric) -> tuple[float, float]:
+def _fabric_size(fabric: Fabric) -> tuple[float, float]:
     rates = [cable.rate_bps for cable in fabric.cables]
     return len(fabric.hosts), statistics.fmean(rates or [0.0])

@@ -101,7 +101,7 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
             )
         _check_dimensions(dataset, show)
         return [show]
-    filled = [name for name in known if bool(_filled(dataset, name).any())]
+    filled = [name for name in known if bool(_fill(dataset, name).any())]
     named = [name for name in attribute(dataset, "show", ()) if name in filled]
     usual = [name for name in USUAL if name in filled] or filled
     if named or usual:
@@ -123,7 +123,7 @@ def _check_dimensions(dataset: Dataset, variable: str) -> None:
         )
 
 
-def _filled(dataset: Dataset, variable: str) -> DataArray:
+def _fill(dataset: Dataset, variable: str) -> DataArray:
     if variable in BOUNDARIES and "boundary_status" in dataset:
         return dataset["boundary_status"] != ""
     return cast("DataArray", np.isfinite(dataset[variable]))
@@ -131,7 +131,7 @@ def _filled(dataset: Dataset, variable: str) -> DataArray:
 
 def methods_of(dataset: Dataset, variable: str) -> list[str]:
     """Return the methods with any value of `variable`; a search without result counts."""
-    filled = _filled(dataset, variable)
+    filled = _fill(dataset, variable)
     return [str(m) for m in dataset["by"].values if bool(filled.sel({"by": m}).any())]
 
 
@@ -173,7 +173,7 @@ def searches(dataset: Dataset, key: str) -> bool:
     return "boundary" in dataset and dataset["boundary"].attrs.get("key") == key
 
 
-def saturated(dataset: Dataset) -> DataArray:
+def saturation_flags(dataset: Dataset) -> DataArray:
     """Return for each point (dimensions: the axes) whether any method flags it as saturated. There
     the offered rate exceeds the capacity, and results depend on the duration of the run. False
     everywhere if the event rate is searched, as results are then at the boundary."""
@@ -275,7 +275,7 @@ def _means(dataset: Dataset, variable: str, method: str) -> MethodMeans:
         _count_statuses(reasons, status.transpose("seed", ...).values)
         computed = status != ""
     mean = spread(values).mean.transpose(*axes_of(dataset))
-    full = saturated(dataset)
+    full = saturation_flags(dataset)
     reasons["saturated"] = int(full.sum())
     missing = ~full.values & ~computed.any("seed").transpose(*full.dims)
     reasons["not computed"] = int(missing.sum())

@@ -41,7 +41,7 @@ class Saturation:
         Raises ScenarioError if the changed scenario is invalid."""
         return number(self._base, changes, RATE) - self._limits(changes)[0]
 
-    def bounded(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+    def shorten(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return `changes`, with a shorter run if the point is saturated. Warm-up and duration are
         scaled by the same factor, so that excess events fill the builders `FILLS` times, or the
         backlog reaches `MOST_BACKLOG`. Runs are never made longer."""

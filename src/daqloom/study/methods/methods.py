@@ -48,7 +48,7 @@ def _without_closed_form(scenario: Scenario) -> Result:
     return Result(
         scenario=scenario.name,
         scenario_hash=scenario.hash(),
-        assumed=scenario.assumed(),
+        assumed=scenario.assumptions(),
         method="analyse",
         metrics={},
         warnings=[

@@ -73,7 +73,7 @@ def compare(
         system.triangle, in_turn(system.triangle, arrivals + first_byte_s(system))
     )
     within = times <= duration_s
-    simulated = _simulated(scenario, arrivals, duration_s, seed, progress)
+    simulated = _simulate(scenario, arrivals, duration_s, seed, progress)
     return Comparison(
         times_s=times[within],
         formula_bytes=held[within],
@@ -108,7 +108,7 @@ def _arrivals(scenario: Scenario, duration_s: float, seed: int) -> NDArray[np.fl
     )
 
 
-def _simulated(
+def _simulate(
     scenario: Scenario,
     arrivals: NDArray[np.float64],
     duration_s: float,

@@ -13,10 +13,10 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.study import StudyError
 from daqloom.study.file.file import Study, StudyFile, study_of
 from daqloom.study.run.program import Outcome, Task
-from daqloom.study.run.runner import Report, computed
+from daqloom.study.run.runner import Report, compute
 from daqloom.topology import TopologyError
 from daqloom.topology.routing.by_name import D_MOD_K, IMPORTED, MENDED
-from daqloom.topology.shapes.shape import cabled
+from daqloom.topology.shapes.shape import cable_network
 from daqloom.topology.system.scenarios import override
 from daqloom.topology.system.system import can_mend
 
@@ -67,7 +67,7 @@ class BrokenStudy:
             if outcome is None or outcome.run is None:
                 reasons[point.way, point.broken].append(failures.get(task, "it was not computed"))
                 continue
-            throughput_bps, rate_hz = _reached(outcome.run.result.metrics)
+            throughput_bps, rate_hz = _rates(outcome.run.result.metrics)
             found[point.way][point.broken].append(throughput_bps)
             if not point.broken:
                 rates[point.way] = rate_hz
@@ -173,13 +173,13 @@ def _unroutable(scenario: Scenario, changes: Iterable[Mapping[str, Any]]) -> str
     """Return why one of the changed systems has no forwarding tables, "" if all have tables."""
     try:
         for each in changes:
-            cabled(override(scenario, each))
+            cable_network(override(scenario, each))
     except TopologyError as error:
         return str(error)
     return ""
 
 
-def _reached(metrics: Mapping[str, Any]) -> tuple[float, float]:
+def _rates(metrics: Mapping[str, Any]) -> tuple[float, float]:
     """Return throughput and event rate, counted by written fragments if the protocol has this
     metric, which is more accurate in short runs."""
     prefix = "written_" if "written_throughput_bps" in metrics else ""
@@ -202,6 +202,6 @@ def throughputs(
     throughput. Results are reused from the folder `store`; without it they are not kept. `workers`
     is the number of processes on this machine; 0: one for each core. Raises StudyError."""
     planned = broken_study(scenario, numbers, draws, others=others)
-    with computed(planned.study, store, workers, report) as (outcomes, done):
+    with compute(planned.study, store, workers, report) as (outcomes, done):
         found, notes = planned.throughputs(outcomes, dict(done.failures))
     return found, [*planned.notes, *notes]

@@ -51,7 +51,7 @@ def open_study(
     random numbers have the same value for every seed.
 
     `attrs["assumed"]` contains the guessed defaults as the text of a JSON object: see
-    `Scenario.assumed`. `Dataset.to_netcdf` keeps all attributes.
+    `Scenario.assumptions`. `Dataset.to_netcdf` keeps all attributes.
 
     `saturated` is true if the offered rate of a point exceeds the capacity (its run is shortened,
     and fits leave it out). `equilibrium` is "stationary" or "drifting" if the study has the table
@@ -65,7 +65,7 @@ def open_study(
     study = load_study(Path(path), quick=quick)
     with Store.open(Path(store), create=False) as opened:
         dataset = to_dataset(study, replay(study, opened), course=course)
-        for sentence in opened.damaged:
+        for sentence in opened.damage:
             warnings.warn(sentence, stacklevel=2)
     return dataset
 
@@ -104,7 +104,7 @@ def to_dataset(
         variables["boundary"] = (dims, table.boundary, about | _about(end, unit))
         variables["boundary_status"] = (dims, table.status, _about("how the search ended"))
         if study.search.key == "network.switch.tor.buffer":
-            shared = table.boundary - _dedicated(study)[None, ..., None]
+            shared = table.boundary - _dedicated_buffer(study)[None, ..., None]
             variables["boundary_shared"] = (dims, shared, _about(SHARED, unit))
     return xarray.Dataset(
         variables,
@@ -116,7 +116,7 @@ def to_dataset(
             "show": json.dumps(study.show),
             "bars": study.bars,
             "operating_point": json.dumps(operating_point(study.base)),
-            "assumed": json.dumps(study.assumed()),
+            "assumed": json.dumps(study.assumptions()),
         },
     )
 
@@ -165,7 +165,7 @@ class _Table:
             self.courses[name][place] = course[name]
 
 
-def _dedicated(study: Study) -> Any:
+def _dedicated_buffer(study: Study) -> Any:
     """Return the buffer (B) that the ToR switch dedicates to ports; shape: the axes."""
     parts = np.full(study.shape, np.nan)
     for index in study.indices():

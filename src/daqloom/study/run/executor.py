@@ -22,7 +22,7 @@ class Executor(Protocol):
     def submit(self, cell: Cell) -> None:
         """Take a cell, for `completed`."""
 
-    def completed(self) -> Iterator[tuple[str, str | None]]:
+    def outcomes(self) -> Iterator[tuple[str, str | None]]:
         """Wait for some cells; yield each key, with None or a sentence on why it has no result."""
 
     def close(self) -> None:
@@ -53,13 +53,13 @@ class TimedApart:
             self._others.submit(cell)
             self._under_way += 1
 
-    def completed(self) -> Iterator[tuple[str, str | None]]:
+    def outcomes(self) -> Iterator[tuple[str, str | None]]:
         """Wait for cells of the other executor; if it has none, compute one timed cell."""
         if self._under_way == 0 and self._timed:
             cell = self._timed.popleft()
             yield cell.key, compute(cell, self._store)
             return
-        for done in self._others.completed():
+        for done in self._others.outcomes():
             self._under_way -= 1
             yield done
 
@@ -91,7 +91,7 @@ def executor_for(
     def others() -> Executor:
         if (workers == 1 and scheduler is None) or TIMED.issuperset(study.methods):
             return InProcess(store)
-        if workers == 0 and scheduler is None and not extras.installed("cluster"):
+        if workers == 0 and scheduler is None and not extras.is_installed("cluster"):
             note(f"one core computes, as {extras.MissingExtraError('distributed')}")
             return InProcess(store)
         executor = DaskExecutor(store.path, workers=workers, address=scheduler)
@@ -116,7 +116,7 @@ class InProcess:
         """Take a cell."""
         self._waiting.append(cell)
 
-    def completed(self) -> Iterator[tuple[str, str | None]]:
+    def outcomes(self) -> Iterator[tuple[str, str | None]]:
         """Compute all cells taken."""
         waiting, self._waiting = self._waiting, []
         for cell in waiting:

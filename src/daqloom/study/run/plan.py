@@ -22,7 +22,7 @@ Part = tuple[int, int]
 ALL: Part = (0, 1)
 
 
-class Surveyed(NamedTuple):
+class TaskState(NamedTuple):
     """State of a task: the number of its results in the store, and one of: the next missing cell,
     the outcome of a complete task, or a sentence on why the point is no valid system."""
 
@@ -44,19 +44,19 @@ class Plan:
     first_refusal: str = ""
 
 
-def survey(study: Study, store: Store | None, part: Part = ALL) -> Iterator[Surveyed]:
+def survey(study: Study, store: Store | None, part: Part = ALL) -> Iterator[TaskState]:
     """Yield the state of every task, as far as `store` has the results of its cells."""
 
-    def known(cell: Cell) -> Result | None:
+    def find(cell: Cell) -> Result | None:
         return None if store is None else store.get(cell.key)
 
     for task in share(tasks(study), part):
         try:
-            answers, state = follow(program(study, task), known)
+            answers, state = follow(program(study, task), find)
         except (ScenarioError, StudyError) as error:
-            yield Surveyed(task, 0, str(error))
+            yield TaskState(task, 0, str(error))
         else:
-            yield Surveyed(task, answers, state)
+            yield TaskState(task, answers, state)
 
 
 def plan(study: Study, store: Store | None) -> Plan:

@@ -100,7 +100,7 @@ def _run(
     saturation, simulated = study.saturation, task.method == "simulate"
     saturated = saturation is not None and saturation.excess_hz(changes) > 0
     if saturation and saturated and simulated:
-        changes = saturation.bounded(changes)
+        changes = saturation.shorten(changes)
     if saturated or not simulated or study.equilibrium is None:
         return Run((yield _cell(study, task, seed, changes)), saturated)
     equilibrium, results = study.equilibrium, list[Result]()

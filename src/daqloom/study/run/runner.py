@@ -119,13 +119,13 @@ class _Run:
         self._advance(_Active(task, program(self.study, task), ahead_s), None)
 
     def _collect(self) -> None:
-        for key, error in self.executor.completed():
+        for key, error in self.executor.outcomes():
             waiting = self.under_way.pop(key)
             result = None
             if error is None:
                 self.progress.computed += 1
                 self.progress.computed_s += waiting[0].cost_s
-                result = self._stored(key)
+                result = self._load(key)
                 if result is None:
                     error = "its result was stored, but cannot be read back"
             for active in waiting:
@@ -136,7 +136,7 @@ class _Run:
                     self._advance(active, result)
             self.report(self.progress)
 
-    def _stored(self, key: str) -> Result | None:
+    def _load(self, key: str) -> Result | None:
         """Return the result that a worker has stored; on another node it may appear late."""
         result = self.store.get(key)
         for wait_s in LATE_S if result is None else ():
@@ -148,7 +148,7 @@ class _Run:
     def _advance(self, active: _Active, result: Result | None) -> None:
         """Send a program a result (None to start it), then all further results in the store."""
         try:
-            reused, state = follow(active.program, self._known, result)
+            reused, state = follow(active.program, self._find, result)
         except (ScenarioError, StudyError) as error:
             self._end(active, str(error))
             return
@@ -158,7 +158,7 @@ class _Run:
         else:
             self._end(active, state)
 
-    def _known(self, cell: Cell) -> Result | None:
+    def _find(self, cell: Cell) -> Result | None:
         return None if cell.key in self.under_way else self.store.get(cell.key)
 
     def _wait(self, active: _Active, cell: Cell) -> None:
@@ -187,7 +187,7 @@ class _Run:
 
 
 @contextmanager
-def computed(
+def compute(
     study: Study,
     folder: str | PathLike[str] | None,
     workers: int,
@@ -208,10 +208,10 @@ def computed(
 def replay(study: Study, store: Store) -> Iterator[tuple[Task, Outcome | None]]:
     """Yield every task with its outcome from the store, None if a cell is missing."""
     for task in tasks(study):
-        yield task, _replayed(study, store, task)
+        yield task, _replay(study, store, task)
 
 
-def _replayed(study: Study, store: Store, task: Task) -> Outcome | None:
+def _replay(study: Study, store: Store, task: Task) -> Outcome | None:
     try:
         _, state = follow(program(study, task), lambda cell: store.get(cell.key))
     except (ScenarioError, StudyError):

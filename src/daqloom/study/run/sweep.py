@@ -15,7 +15,7 @@ from daqloom.study import StudyError
 from daqloom.study.file.file import Study, StudyFile, sentences_of, study_of
 from daqloom.study.methods.all_methods import Method
 from daqloom.study.run.dataset import to_dataset
-from daqloom.study.run.runner import Progress, computed
+from daqloom.study.run.runner import Progress, compute
 from daqloom.topology.system.scenarios import load
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def sweep(
     """
     base = load(system) if isinstance(system, str | PathLike) else system.scenario
     study = _study(base, axes, method, seeds)
-    with computed(study, store, workers, _share(progress)) as (outcomes, done):
+    with compute(study, store, workers, _share(progress)) as (outcomes, done):
         _report_failures(done)
         return to_dataset(study, outcomes, course=course)
 

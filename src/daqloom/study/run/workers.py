@@ -74,7 +74,7 @@ class DaskExecutor:
     @property
     def workers(self) -> int:
         """Present number of workers; a site's cluster may have none at first."""
-        with self._connected():
+        with self._connection():
             return len(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def submit(self, cell: Cell) -> None:
@@ -82,12 +82,12 @@ class DaskExecutor:
         batch = self._batches.setdefault(cell.method, [])
         batch.append(cell)
         if len(batch) >= BATCH[cell.method]:
-            with self._connected():
+            with self._connection():
                 self._send(cell.method)
 
-    def completed(self) -> Iterator[tuple[str, str | None]]:
+    def outcomes(self) -> Iterator[tuple[str, str | None]]:
         """Wait until a batch is complete; yield the key of each cell and any failure."""
-        with self._connected():
+        with self._connection():
             for method in list(self._batches):
                 self._send(method)
             future = next(self._done)
@@ -105,7 +105,7 @@ class DaskExecutor:
         """End workers started here; on a site's cluster only the submitted cells are cancelled."""
         with _ctrl_c_later():
             # If the scheduler has ended, Dask's attempts to reconnect may raise errors.
-            with suppress(SchedulerFailure), self._connected():
+            with suppress(SchedulerFailure), self._connection():
                 if self._client.status == "running":
                     self._client.cancel(list(self._futures), force=True)
                 self._client.close()
@@ -124,7 +124,7 @@ class DaskExecutor:
             self._done.add(future)
 
     @contextmanager
-    def _connected(self) -> Iterator[None]:
+    def _connection(self) -> Iterator[None]:
         """Turn any error in the block into SchedulerFailure if the connection is lost."""
         try:
             yield

@@ -35,7 +35,7 @@ class Gev(NamedTuple):
     shape: float
 
 
-def reduced(x: Array, gev: Gev) -> Array:
+def reduce(x: Array, gev: Gev) -> Array:
     """Return y = ln(1 + xi z) / xi, in the shape of `x`: G = exp(-exp(-y)). NaN outside the
     support."""
     z = (x - gev.location) / gev.scale
@@ -50,7 +50,7 @@ def log_likelihood(x: Array, gev: Gev) -> float:
     if not (gev.scale > 0 and gev.shape > LEAST_SHAPE):
         return -math.inf
     with np.errstate(all="ignore"):
-        y = reduced(x, gev)
+        y = reduce(x, gev)
         # y.sum() would call np.add.reduce through Python, which takes a seventh of the time of a
         # fit.
         sums = -(1 + gev.shape) * np.add.reduce(y) - np.add.reduce(np.exp(-y))
@@ -60,7 +60,7 @@ def log_likelihood(x: Array, gev: Gev) -> float:
 
 def cdf(x: Array, gev: Gev) -> Array:
     """Return the distribution function G at `x`; all values must lie within the support."""
-    return cast(Array, np.exp(-np.exp(-reduced(x, gev))))
+    return cast(Array, np.exp(-np.exp(-reduce(x, gev))))
 
 
 def growth(probability: float, shape: float) -> float:

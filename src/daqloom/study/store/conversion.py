@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from daqloom.base.words import reason_of
 from daqloom.scenario.files import open_regular
 from daqloom.study import StudyError
-from daqloom.study.store.record import MOST_BYTES, Session, compressed, decompressed
+from daqloom.study.store.record import MOST_BYTES, Session, compress, decompress
 from daqloom.study.store.store import CONVERTED, FORMAT, Store, format_of, write_mark
 
 _LINE = re.compile(rb"([0-9a-f]{8}) ([0-9a-f]{8} [0-9a-f]{8} ([a-z]+) ([^\n]*))\n")
@@ -30,7 +30,7 @@ _UNKNOWN = asdict(Session("", "unknown", "unknown", 1, "unknown", "unknown", "un
 """Session of results whose own session is damaged."""
 
 
-class Converted(NamedTuple):
+class Conversion(NamedTuple):
     """Numbers of converted results and damaged lines; the old folder, which can be deleted."""
 
     results: int
@@ -38,7 +38,7 @@ class Converted(NamedTuple):
     old: Path
 
 
-def convert(path: Path) -> Converted:
+def convert(path: Path) -> Conversion:
     """Convert a store of format 2 in place; the old files are kept. No process may write to the
     store during the conversion. An interrupted conversion can be repeated. Raises StudyError, or
     StoreFailure if the disk is full."""
@@ -65,7 +65,7 @@ def convert(path: Path) -> Converted:
             ) from None
     store.sync()
     write_mark(path)
-    return Converted(results, damaged, old)
+    return Conversion(results, damaged, old)
 
 
 def _results(segment: Path) -> Iterator[tuple[str, bytes] | None]:
@@ -86,17 +86,17 @@ def _results(segment: Path) -> Iterator[tuple[str, bytes] | None]:
                     session = json.loads(rest)
                 elif kind == b"pattern":
                     name, _, text = rest.partition(b" ")
-                    patterns[name] = _inflated(text, b"")
+                    patterns[name] = _inflate(text, b"")
                 elif kind == b"result" and (names := _NAMES.fullmatch(rest)):
-                    record = json.loads(_inflated(names[3], patterns[names[2]]))
+                    record = json.loads(_inflate(names[3], patterns[names[2]]))
                     key = names[1].decode()
                     content = {"key": key} | record | {"session": session}
-                    yield key, compressed(json.dumps(content).encode() + b"\n")
+                    yield key, compress(json.dumps(content).encode() + b"\n")
             except (ValueError, KeyError, TypeError, RecursionError):
                 yield None
 
 
-def _inflated(text: bytes, pattern: bytes) -> bytes:
+def _inflate(text: bytes, pattern: bytes) -> bytes:
     """Return the decompressed record or pattern from a line's base64 text. Raises ValueError."""
     content = binascii.a2b_base64(text)
-    return decompressed(content, zlib.MAX_WBITS, pattern[:_DICTIONARY_BYTES])
+    return decompress(content, zlib.MAX_WBITS, pattern[:_DICTIONARY_BYTES])

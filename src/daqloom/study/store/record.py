@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import NamedTuple, NoReturn, Self
 
-from daqloom.base.version import installed
+from daqloom.base.version import installed_version
 from daqloom.results.result import Result
 from daqloom.study.file.cell import Cell
 
@@ -46,7 +46,7 @@ class Session:
             system=platform.platform(),
             processors=os.cpu_count() or 1,
             python=platform.python_version(),
-            daqloom=installed(),
+            daqloom=installed_version(),
             started=now(),
         )
 
@@ -64,7 +64,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def packed(cell: Cell, result: Result, session: Session) -> bytes:
+def pack(cell: Cell, result: Result, session: Session) -> bytes:
     """Return the file content for a result. Only the time series in `SERIES` are kept. `assumed` is
     left out, because it depends on the study: another study may set the same keys explicitly."""
     head = {
@@ -77,15 +77,15 @@ def packed(cell: Cell, result: Result, session: Session) -> bytes:
     start = json.dumps(head).removesuffix("}")
     text = replace(result, assumed={}).to_json(series=SERIES, indent=None)
     scenario = json.dumps(cell.scenario.model_dump(mode="json"), allow_nan=False)
-    return compressed(f'{start}, "result": {text},\n"scenario": {scenario}}}\n'.encode())
+    return compress(f'{start}, "result": {text},\n"scenario": {scenario}}}\n'.encode())
 
 
-def compressed(text: bytes) -> bytes:
+def compress(text: bytes) -> bytes:
     """Return `text` as a gzip file."""
     return zlib.compress(text, LEVEL, _GZIP)
 
 
-def decompressed(content: bytes, wbits: int = _GZIP, dictionary: bytes = b"") -> bytes:
+def decompress(content: bytes, wbits: int = _GZIP, dictionary: bytes = b"") -> bytes:
     """Return the decompressed `content`. Raises ValueError with the reason if it is damaged, has
     data behind its end, or exceeds `MOST_BYTES`."""
     inflate = zlib.decompressobj(wbits, dictionary)
@@ -98,11 +98,11 @@ def decompressed(content: bytes, wbits: int = _GZIP, dictionary: bytes = b"") ->
     return text
 
 
-def unpacked(key: str, content: bytes) -> Record:
+def unpack(key: str, content: bytes) -> Record:
     """Return the record of the cell `key` from its file content. Keys that later versions add are
     ignored. The scenario, two thirds of the text, is not parsed if it is on a separate line. Raises
     ValueError with the reason if the file is damaged."""
-    text = decompressed(content)
+    text = decompress(content)
     head, _, _ = text.partition(b"\n")
     text = head[:-1] + b"}" if head.endswith(b",") else text
     try:

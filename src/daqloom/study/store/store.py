@@ -19,7 +19,7 @@ from daqloom.results.result import Result
 from daqloom.scenario.files import open_regular
 from daqloom.study import StoreFailure, StudyError
 from daqloom.study.file.cell import Cell
-from daqloom.study.store.record import MOST_BYTES, Record, Session, packed, unpacked
+from daqloom.study.store.record import MOST_BYTES, Record, Session, pack, unpack
 
 FORMAT = 3
 CONVERTED = 2
@@ -74,7 +74,7 @@ class Store:
     def put(self, cell: Cell, result: Result) -> None:
         """Store the result of a cell, without time series other than the course of metrics. Raises
         StudyError if the store cannot be written, StoreFailure if the disk is full."""
-        self.write(cell.key, packed(cell, result, self._session))
+        self.write(cell.key, pack(cell, result, self._session))
 
     def write(self, key: str, content: bytes) -> None:
         """Write the file of a result. Raises as `put` does."""
@@ -117,7 +117,7 @@ class Store:
             with open_regular(path) as file:
                 if os.fstat(file.fileno()).st_size > MOST_BYTES:
                     raise ValueError(f"it is larger than {MOST_BYTES} bytes")
-                return unpacked(key, file.read())
+                return unpack(key, file.read())
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -149,7 +149,7 @@ class Store:
         return list(self._damages.values())
 
     @property
-    def damaged(self) -> list[str]:
+    def damage(self) -> list[str]:
         """One sentence on all damage, in a list that is empty without damage."""
         named = [f"{each.path}: {each.reason}" for each in self.damages]
         if not named:

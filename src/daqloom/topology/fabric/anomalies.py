@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain, product
 from typing import Literal, get_args
 
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.topology.fabric.fabric import Cable, End, Fabric
 from daqloom.topology.fabric.levels import HOST, UNREACHED, Links, node_levels, parts, switch_links
 from daqloom.topology.fabric.pattern import UNKNOWN, agrees, fit, groups
@@ -201,7 +201,7 @@ def _uneven(fabric: Fabric, uplinks: Links) -> Iterator[Anomaly]:
             yield Anomaly(
                 "uneven links",
                 (End(switch, UNKNOWN), End(upper, UNKNOWN)),
-                f"{names[0]} and {names[1]} share {counted(links, 'link')}; most such pairs have "
+                f"{names[0]} and {names[1]} share {plural(links, 'link')}; most such pairs have "
                 f"{usual}",
             )
 
@@ -253,7 +253,7 @@ def _separate_parts(fabric: Fabric, level: Sequence[int]) -> Iterator[Anomaly]:
     largest, *others = sorted(found, key=lambda part: (-len(part), part)) or [[]]
     for part in others:
         first, main = (fabric.nodes[min(each)].name for each in (part, largest))
-        more = f" and {counted(len(part) - 1, 'other switch')} have" if len(part) > 1 else " has"
+        more = f" and {plural(len(part) - 1, 'other switch')} have" if len(part) > 1 else " has"
         sentence = f"{first}{more} no way to {main}"
         yield Anomaly("separate part", (End(min(part), UNKNOWN),), sentence)
 

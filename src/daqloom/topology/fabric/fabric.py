@@ -70,7 +70,7 @@ class Fabric:
         return ends | {cable.b: cable.a for cable in self.cables}
 
     @cached_property
-    def attached(self) -> Counter[int]:
+    def host_counts(self) -> Counter[int]:
         """Number of hosts cabled to each switch, by its index in `nodes`."""
         hosts, peers = len(self.hosts), self.peers.items()
         return Counter(end.node for here, end in peers if here.node < hosts <= end.node)
@@ -98,10 +98,10 @@ def natural_order(nodes: Sequence[Node]) -> list[int]:
 def with_rate(fabric: Fabric, rate_bps: int) -> Fabric:
     """Return a copy of the fabric whose links all have the same rate (b/s)."""
     cables = tuple(replace(cable, rate_bps=rate_bps) for cable in fabric.cables)
-    return checked(replace(fabric, cables=cables))
+    return check(replace(fabric, cables=cables))
 
 
-def checked(fabric: Fabric) -> Fabric:
+def check(fabric: Fabric) -> Fabric:
     """Return the fabric itself; raises TopologyError if it is inconsistent. Names must be
     printable, short and unique; known GUIDs and LIDs must be unique. A host has one port. Every
     cabled port exists and holds one cable, which leads to another port. Rates are positive."""

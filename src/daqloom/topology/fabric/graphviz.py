@@ -15,7 +15,7 @@ def to_dot(fabric: Fabric, *, each_host: bool = False) -> str:
 
 def _lines(fabric: Fabric, each_host: bool) -> Iterator[str]:
     hosts = len(fabric.hosts)
-    yield f"graph {quoted(fabric.name)} {{"
+    yield f"graph {quote(fabric.name)} {{"
     yield "  graph [rankdir=BT, ranksep=2, splines=line]; node [shape=box]; edge [fontsize=8];"
     ranks: dict[int, list[int]] = {0: list(range(hosts))} if each_host else {}
     for place, level in enumerate(tree_levels(fabric)):
@@ -24,10 +24,10 @@ def _lines(fabric: Fabric, each_host: bool) -> Iterator[str]:
         yield "  { rank=same;" if level or each_host else "  {"
         for node in nodes:
             label = fabric.nodes[node].name
-            if fabric.attached[node] and not each_host:
-                label += f"\n{fabric.attached[node]} hosts"
+            if fabric.host_counts[node] and not each_host:
+                label += f"\n{fabric.host_counts[node]} hosts"
             shape = ", shape=ellipse" if node < hosts else ""
-            yield f"    n{node} [label={quoted(label)}{shape}];"
+            yield f"    n{node} [label={quote(label)}{shape}];"
         yield "  }"
     links: Counter[tuple[int, int]] = Counter()
     for cable in fabric.cables:
@@ -40,6 +40,6 @@ def _lines(fabric: Fabric, each_host: bool) -> Iterator[str]:
     yield "}"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return `text` as a quoted string of the DOT language."""
     return json.dumps(text, ensure_ascii=False)

@@ -44,7 +44,7 @@ class HostNames:
         raise TopologyError(f'{where}: there is no host "{name[:80]}" in {self._fabric}; {hint}')
 
 
-def expanded(text: str, where: str) -> Iterator[str]:
+def expand(text: str, where: str) -> Iterator[str]:
     """Yield the names of a Slurm list, `node[001-096,100],login1`. Raises TopologyError."""
     if not set("[],").intersection(text):
         yield text

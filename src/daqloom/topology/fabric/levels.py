@@ -75,7 +75,7 @@ def _levels(fabric: Fabric, links: Links) -> dict[int, int]:
     switches than hosts, and a neighbour with at least twice as many hosts. Leaves and pods without
     hosts are reached only from above; they get the level of the switches cabled alike.
     """
-    level = dict.fromkeys(links, UNREACHED) | _distances(_inhabited(fabric, links), links)
+    level = dict.fromkeys(links, UNREACHED) | _distances(_host_leaves(fabric, links), links)
     for top in range(2, MOST_LEVELS):
         for part in parts([switch for switch in links if level[switch] > top], links):
             if _stands_below(part, top, level, links):
@@ -108,9 +108,9 @@ def switch_links(fabric: Fabric) -> dict[int, dict[int, End]]:
     return links
 
 
-def _inhabited(fabric: Fabric, links: Links) -> set[int]:
+def _host_leaves(fabric: Fabric, links: Links) -> set[int]:
     """The leaves with hosts."""
-    attached = fabric.attached
+    attached = fabric.host_counts
     leaves: set[int] = set()
     for switch in sorted(attached, key=lambda switch: (-attached[switch], switch)):
         peers = [end.node for end in links[switch].values() if end.node in leaves]
@@ -134,10 +134,10 @@ def _distances(leaves: Iterable[int], links: Links) -> dict[int, int]:
 
 def parts(switches: Collection[int], links: Links) -> Iterator[list[int]]:
     """Yield groups of these switches that are connected by cables between them."""
-    return connected(switches, lambda switch: {end.node for end in links[switch].values()})
+    return components(switches, lambda switch: {end.node for end in links[switch].values()})
 
 
-def connected(nodes: Collection[int], near: Callable[[int], set[int]]) -> Iterator[list[int]]:
+def components(nodes: Collection[int], near: Callable[[int], set[int]]) -> Iterator[list[int]]:
     """Yield the connected groups of these nodes; `near` (a node's neighbours) is symmetric."""
     left = set(nodes)
     for first in nodes:

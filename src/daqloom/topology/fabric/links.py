@@ -11,7 +11,7 @@ from typing import NamedTuple
 from daqloom.scenario.schema.links import AccessLink, LevelLink, SourceLink, Uplink
 from daqloom.scenario.schema.network import Network
 from daqloom.topology import TopologyError
-from daqloom.topology.fabric.fabric import Fabric, checked
+from daqloom.topology.fabric.fabric import Fabric, check
 from daqloom.topology.fabric.levels import tree_levels
 
 
@@ -83,7 +83,7 @@ def with_rates(network: Network, fabric: Fabric) -> Fabric:
         replace(cable, rate_bps=next((link.rate for link in links if link.rate), cable.rate_bps))
         for cable, links in zip(fabric.cables, _of_cables(network, fabric), strict=True)
     ]
-    return checked(replace(fabric, cables=tuple(cables)))
+    return check(replace(fabric, cables=tuple(cables)))
 
 
 def delays_s(network: Network, fabric: Fabric) -> list[float]:

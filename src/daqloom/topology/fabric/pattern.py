@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from daqloom.topology.fabric.fabric import End
-from daqloom.topology.fabric.levels import Links, connected
+from daqloom.topology.fabric.levels import Links, components
 
 UNKNOWN = 0
 """Port number of an end for which the pattern determines only the switch."""
@@ -35,7 +35,7 @@ def groups(uplinks: Links) -> list[list[int]]:
         if 2 * agreed >= min(len(uplinks[one]), len(uplinks[other])):
             alike[one].add(other)
             alike[other].add(one)
-    return [sorted(group) for group in connected(sorted(uplinks), alike.__getitem__)]
+    return [sorted(group) for group in components(sorted(uplinks), alike.__getitem__)]
 
 
 def _agreements(uplinks: Links) -> Counter[tuple[int, int]]:

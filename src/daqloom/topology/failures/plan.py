@@ -82,7 +82,7 @@ def fault_plan(faults: Faults, fabric: Fabric, nodes: Sequence[int]) -> FaultPla
     found = []
     for name, fault in faults.injected.items():
         if (kind := (fault.what, fault.how)) not in known:
-            known[kind] = _named(fault, fabric, nodes)
+            known[kind] = _parts_by_name(fault, fabric, nodes)
         for thing in _things(faults, name, known[kind], fabric, nodes):
             found += [
                 Outage(name, fault, thing.which, *span, thing.links, thing.node)
@@ -98,7 +98,7 @@ def _things(
     """Return the parts that a fault breaks, chosen from all `named` ones."""
     fault = faults.injected[name]
     if not fault.which:
-        return faults.drawn(name, _drawn_from(fault, named, fabric, nodes))
+        return faults.draw(name, _drawn_from(fault, named, fabric, nodes))
     if fault.which not in named:
         usual = next((each.which for each in _drawn_from(fault, named, fabric, nodes)), "")
         known = did_you_mean(fault.which, named, f'expected one such as "{usual}"')
@@ -118,7 +118,7 @@ def _drawn_from(
     return list(dict.fromkeys(named.values()))
 
 
-def _named(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> dict[str, _Thing]:
+def _parts_by_name(fault: Fault, fabric: Fabric, nodes: Sequence[int]) -> dict[str, _Thing]:
     """Return all parts that a fault can name, by name."""
     if fault.kind.breaks == "node":
         units = [_Thing(str(node), node=node) for node in range(len(nodes))]

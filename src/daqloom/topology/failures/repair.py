@@ -31,7 +31,7 @@ UNCHANGED = (
 )
 
 
-class Mended(NamedTuple):
+class Repair(NamedTuple):
     """Forwarding tables, and a schedule with equally many slots of readout and builder units."""
 
     routes: Routes
@@ -39,21 +39,21 @@ class Mended(NamedTuple):
     builders: Slots
 
 
-def mend(fabric: Fabric, routes: Routes, slots: Slots) -> Mended:
+def mend(fabric: Fabric, routes: Routes, slots: Slots) -> Repair:
     """Return the tables and schedule with which a round of the same hosts, with a barrier after
     each phase, takes least time: those of frames, or the given ones if equally fast."""
-    best = Mended(routes, slots, slots)
+    best = Repair(routes, slots, slots)
     least = round_time(fabric, best)
     tree = _tree(fabric, slots)
     for frames in tree.frames():
         if frames.count * frames.length < least:
-            tried = Mended(_Ways(tree, frames, routes.ports.copy()).routes(), *frames.schedule())
+            tried = Repair(_Ways(tree, frames, routes.ports.copy()).routes(), *frames.schedule())
             if (time := round_time(fabric, tried)) < least:
                 best, least = tried, time
     return best
 
 
-def round_time(fabric: Fabric, mended: Mended) -> float:
+def round_time(fabric: Fabric, mended: Repair) -> float:
     """Return the time of a round with barriers, in transfers by a host's cable; or infinity."""
     paths = trace(fabric, mended.routes)
     found = check_shift(paths, mended.readouts, builders=mended.builders)

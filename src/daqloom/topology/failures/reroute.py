@@ -52,7 +52,7 @@ def reroutings(
         if broken not in known:
             is_swept = faults.routing == "sweep"
             if is_swept and order:
-                known[broken] = mended(network, fabric, broken, order.readouts)
+                known[broken] = reroute(network, fabric, broken, order.readouts)
             elif is_swept:
                 known[broken] = swept(network, fabric, broken), None
             else:
@@ -60,7 +60,7 @@ def reroutings(
         yield Rerouting(at + after, *known[broken])
 
 
-def mended(
+def reroute(
     network: Network, fabric: Fabric, broken: frozenset[int], slots: Slots
 ) -> tuple[EqualCost, Order]:
     """Return tables and order for the remaining cables: see `daqloom.topology.failures.repair`."""

@@ -26,7 +26,7 @@ def spare_slots(scenario: Scenario, fabric: Fabric, slots: Slots, readouts: int)
             f"without units; use fewer spares, {scenario.network.more_hosts}"
         )
     place: dict[int, int] = {}
-    if scenario.folded and len(slots) == readouts and scenario.hosts.order == "by-port":
+    if scenario.is_folded and len(slots) == readouts and scenario.hosts.order == "by-port":
         place = _dummies(fabric, wiring, slots, cabled)
     hosts = sorted(left.tolist(), key=lambda host: host not in place)[:count]
     found = _behind([host for host in hosts if host not in place], readouts)

@@ -28,7 +28,7 @@ from daqloom.topology.fabric.fabric import (
     End,
     Fabric,
     Node,
-    checked,
+    check,
     is_name,
 )
 from daqloom.topology.formats.named_ports import ONLY_PORT, NamedCable, Plug, fabric_of_ports
@@ -39,7 +39,7 @@ LARGEST_LIST_BYTES = 32 << 20
 
 def to_json(fabric: Fabric) -> str:
     """Return one JSON object, one line per node or cable; raises TopologyError if impossible."""
-    names = [node.name for node in checked(fabric).nodes]
+    names = [node.name for node in check(fabric).nodes]
     lists = {
         "hosts": [_node(node) for node in fabric.hosts],
         "switches": [_node(node) for node in fabric.switches],

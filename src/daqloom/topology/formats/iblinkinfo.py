@@ -70,7 +70,7 @@ def iblinkinfo_rows(lines: CountedLines) -> Iterator[LinkRow]:
                 there = LinkEnd(*far, far_guid)
             state = _STATE.match(link["state"])
             if there and not state:
-                lines.malformed(line, "==( 4X 25.78125 Gbps Active/ LinkUp)==>")
+                lines.count_malformed(line, "==( 4X 25.78125 Gbps Active/ LinkUp)==>")
                 continue
             lines.use()
             width, speed, logical = (state[1], state[2], state[3]) if state else ("", "", "")

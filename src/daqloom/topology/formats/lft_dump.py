@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.base.line_counts import CountedLines
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.fabric.fabric import Fabric
@@ -94,7 +94,7 @@ def read_lft_dump(
             raise TopologyError(f"{refusal}; it may be cut short or come from another fabric")
     if strangers:
         warnings.append(
-            f"{stranger} passed over; {counted(strangers, 'is of a switch', 'are of switches')} "
+            f"{stranger} passed over; {plural(strangers, 'is of a switch', 'are of switches')} "
             f"that {fabric.name} lacks"
         )
     warnings += _without_route(path, fabric, ports, first_line)
@@ -211,7 +211,7 @@ def _without_route(
     node = fabric.hosts[host]
     return [
         f'{path}, line {lines[int(switch)]}: switch "{fabric.switches[switch].name}" has no route '
-        f"to {node.name} (LID {node.lid}); {counted(len(missing), 'route is', 'routes are')} "
+        f"to {node.name} (LID {node.lid}); {plural(len(missing), 'route is', 'routes are')} "
         "missing in all"
     ]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daqloom.base.line_counts import CountedLines
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.formats.survey import Device, Kind, Plug, PortNames, Survey
@@ -101,13 +101,13 @@ def _fill(survey: Survey, rows: list[LinkRow]) -> None:
         survey.add_report(report.there, report._replace(there=here))
     if slower:
         survey.warnings.append(
-            f"{survey.path}: {counted(len(slower), 'end')} of links below what they support, first "
+            f"{survey.path}: {plural(len(slower), 'end')} of links below what they support, first "
             f"{slower[0]}"
         )
     if silent:
         survey.warnings.append(
-            f"{survey.path}, line {silent[0][1].line}: {counted(len(silent), 'cable')} listed from "
+            f"{survey.path}, line {silent[0][1].line}: {plural(len(silent), 'cable')} listed from "
             "one end only; used as listed"
         )
     if unlinked := sum(row.there is None for row in rows):
-        survey.warnings.append(f"{survey.path}: {counted(unlinked, 'port')} without a link")
+        survey.warnings.append(f"{survey.path}: {plural(unlinked, 'port')} without a link")

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from daqloom.base.line_counts import IGNORED, USED
-from daqloom.base.words import counted
+from daqloom.base.words import plural
 from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import counted_lines
 from daqloom.topology.formats.neighbours import LARGEST_TABLE_BYTES, Neighbour, Table, text_of
@@ -74,7 +74,7 @@ def read_lldp_table(path: Path, device: str) -> Table:
             if int(total[1]) != len(neighbours):
                 raise TopologyError(
                     f"{where}: {total[1]} displayed, and the table has "
-                    f"{counted(len(neighbours), 'entry', 'entries')}; it may be truncated"
+                    f"{plural(len(neighbours), 'entry', 'entries')}; it may be truncated"
                 )
             is_over = True
         elif _RULE.fullmatch(line):

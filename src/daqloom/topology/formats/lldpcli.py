@@ -36,7 +36,7 @@ def read_lldpcli(path: Path, device: str) -> Table:
     """Return the neighbour table of a device; raises TopologyError."""
     text = whole_text(path, LARGEST_TABLE_BYTES, EXPECTED)
     try:
-        document = json.loads(text, object_pairs_hook=_merged)
+        document = json.loads(text, object_pairs_hook=_merge)
     except (ValueError, RecursionError) as error:
         raise TopologyError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(document, dict) or "lldp" not in document:
@@ -45,14 +45,14 @@ def read_lldpcli(path: Path, device: str) -> Table:
     by_port = [
         list(reader.neighbour(port, each))
         for lldp in reader.objects(document["lldp"], "lldp")
-        for port, each in reader.named(lldp.get("interface"), "interface")
+        for port, each in reader.named_objects(lldp.get("interface"), "interface")
     ]
     neighbours = [each for some in by_port for each in some]
     counts = {USED: len(neighbours), IGNORED: by_port.count([])}
     return Table(device, str(path), neighbours, lines=counts)
 
 
-def _merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _merge(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; a repeated key (an interface with several neighbours) gets a list."""
     if len(merged := dict(pairs)) == len(pairs):
         return merged
@@ -88,7 +88,7 @@ class _Reader:
             value = next(iter(_many(value.get("value"))), "")
         return text_of(value, str(self.path)) if isinstance(value, str) else ""
 
-    def named(self, value: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    def named_objects(self, value: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield objects and their names; the name is in the object, or a key whose value it is."""
         for entry in self.objects(value, where):
             if "name" in entry:
@@ -122,7 +122,7 @@ class _Reader:
             chassis_id = next(iter(_many(entry.get("id"))), None)
             if "name" not in entry and isinstance(chassis_id, dict) and "value" in chassis_id:
                 return "", entry
-        return next(self.named(entries, f"chassis of {port}"), ("", {}))
+        return next(self.named_objects(entries, f"chassis of {port}"), ("", {}))
 
     def forwards(self, value: Any, port: str) -> bool | None:
         capabilities = self.objects(value, f"capability of {port}")

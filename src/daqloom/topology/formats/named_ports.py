@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from daqloom.base.words import natural_key
 from daqloom.topology import TopologyError
-from daqloom.topology.fabric.fabric import Cable, End, Fabric, Node, check_size, checked
+from daqloom.topology.fabric.fabric import Cable, End, Fabric, Node, check, check_size
 
 ONLY_PORT = 1
 """The port of a host."""
@@ -50,7 +50,7 @@ def fabric_of_ports(
     `switches`: with 0 ports if only the cables name their ports. `hosts`: by default all other
     nodes that cables name, in the order of their switches and ports."""
     bare = tuple(replace(node, ports=node.ports or 1) for node in switches)
-    checked(Fabric(name, tuple(hosts or ()), bare, ()))
+    check(Fabric(name, tuple(hosts or ()), bare, ()))
     check_size(name, len(switches), len(cables))
     used = _ports_by_node(name, cables)
     numbers = {node.name: _numbers(name, node.name, used.get(node.name, {})) for node in switches}
@@ -87,7 +87,7 @@ def fabric_of_ports(
         return End(index[host_name(plug)], ONLY_PORT if isinstance(plug.port, str) else plug.port)
 
     ends = [Cable(end(cable.a), end(cable.b), cable.rate_bps) for cable in cables]
-    return checked(Fabric(name, tuple(nodes), tuple(cabled), tuple(ends)))
+    return check(Fabric(name, tuple(nodes), tuple(cabled), tuple(ends)))
 
 
 def _ports_by_node(name: str, cables: Sequence[NamedCable]) -> dict[str, dict[str | int, None]]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
-from daqloom.base.words import counted, natural_key, printable
+from daqloom.base.words import natural_key, plural, printable
 from daqloom.scenario.link_rates import PORT_RATE
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import MOST_CABLES, Fabric, Node
@@ -170,7 +170,7 @@ class _Match:
         for device in self.tables:
             short[device.partition(".")[0]].append(device)
 
-        def known(name: str) -> str:
+        def device_of(name: str) -> str:
             """Return the device with a table whose short or full name matches; else `name`."""
             same = short.get(name.partition(".")[0], [])
             if name not in self.tables and len(same) == 1 and ("." in name) != ("." in same[0]):
@@ -181,7 +181,7 @@ class _Match:
         for table in self.tables.values():
             for each in table.neighbours:
                 if each.chassis and each.device:
-                    names[each.chassis][known(each.device)] = None
+                    names[each.chassis][device_of(each.device)] = None
         # A device with a table has the name of its file, others the first name in the tables. Two
         # names with a table each are two devices, even with the same chassis ID.
         by_chassis = {
@@ -193,13 +193,13 @@ class _Match:
         shared = sorted(name for name, times in often.items() if times > 1)
         if shared:
             self.warnings.append(
-                f"{counted(len(shared), 'name is', 'names are')} of several devices, first "
+                f"{plural(len(shared), 'name is', 'names are')} of several devices, first "
                 f'"{shared[0]}"; their chassis ID is added'
             )
         for device, table in self.tables.items():
             neighbours = []
             for each in table.neighbours:
-                name = by_chassis.get(each.chassis) or known(each.device)
+                name = by_chassis.get(each.chassis) or device_of(each.device)
                 if often[name] > 1 and not self._is_named_after(name, each):
                     name = f"{name}@{each.chassis}" if each.chassis else name
                 neighbours.append(replace(each, device=name or each.chassis))
@@ -360,7 +360,7 @@ class _Match:
         self.warn(
             [
                 f'switch "{device}" has no table of its own; its '
-                f"{counted(degree[device], 'cable')} as the others list them"
+                f"{plural(degree[device], 'cable')} as the others list them"
                 for device in in_order(switches)
                 if device not in self.tables
             ]

@@ -35,9 +35,9 @@ def net_dump_rows(lines: CountedLines) -> Iterator[LinkRow]:
         elif _COLUMNS.fullmatch(line) or line.startswith(("#", "-")):
             lines.ignore()
         elif switch and len(cells := [each.strip() for each in line.split(" : ", _DUMPED - 1)]) > 3:
-            row = _dumped(lines.number, switch, cells)
+            row = _row(lines.number, switch, cells)
             if row is None:
-                lines.malformed(line, 'N : N : ACT : LINK UP : … : 0xGUID : N : LID : "name"')
+                lines.count_malformed(line, 'N : N : ACT : LINK UP : … : 0xGUID : N : LID : "name"')
             else:
                 lines.use()
                 yield row
@@ -45,7 +45,7 @@ def net_dump_rows(lines: CountedLines) -> Iterator[LinkRow]:
             lines.outside(line, '"switch", vendor, 0xGUID, LID N, then a row for each port')
 
 
-def _dumped(number: int, switch: LinkEnd, cells: list[str]) -> LinkRow | None:
+def _row(number: int, switch: LinkEnd, cells: list[str]) -> LinkRow | None:
     try:
         here = replace(switch, port=int(cells[1]))
         if cells[2] in ("DOWN", "DWN", "N/A"):

@@ -21,7 +21,7 @@ def units_by_host(scenario: Scenario, fabric: Fabric, hosts: Slots) -> dict[int,
     known = {fabric.hosts[host].name: host for host in hosts.tolist()}
     units: dict[int, UnitPlace] = {}
     for unit in in_order(scenario):
-        host = _found(scenario, unit, known, hosts)
+        host = _slot(scenario, unit, known, hosts)
         if (other := units.setdefault(host, unit)) != unit:
             raise ScenarioError(
                 f"{scenario.name}: hosts.units has units {other.unit} and {unit.unit} on "
@@ -30,7 +30,7 @@ def units_by_host(scenario: Scenario, fabric: Fabric, hosts: Slots) -> dict[int,
     return units
 
 
-def _found(scenario: Scenario, unit: UnitPlace, known: dict[str, int], hosts: Slots) -> int:
+def _slot(scenario: Scenario, unit: UnitPlace, known: dict[str, int], hosts: Slots) -> int:
     where = f"{scenario.name}: unit {unit.unit} of hosts.units is on {str(unit)[:80]}"
     if isinstance(unit.host, int) and not unit.adapter:
         if unit.host < len(hosts):

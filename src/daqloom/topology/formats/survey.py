@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
 from daqloom.base.line_counts import MALFORMED, CountedLines
-from daqloom.base.words import counted, natural_key, printable
+from daqloom.base.words import natural_key, plural, printable
 from daqloom.scenario.link_rates import LANE_BPS, NEWER_THAN_KNOWN, data_rate
 from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import check_understood
@@ -24,7 +24,7 @@ from daqloom.topology.fabric.fabric import (
     End,
     Fabric,
     Node,
-    checked,
+    check,
 )
 
 LONGEST_DESCRIPTION = 128
@@ -149,7 +149,7 @@ class Survey:
         check_understood(self.lines)
         if number := self.lines.counts[MALFORMED]:
             self.warnings.append(
-                f"{self.path}: {counted(number, 'line')} malformed and left out, first "
+                f"{self.path}: {plural(number, 'line')} malformed and left out, first "
                 f"{self.lines.first_malformed}"
             )
 
@@ -221,7 +221,7 @@ class Survey:
         down = {p for p, report in reports if p in self.idle or report.there in self.idle}
         if down:
             first_plug = min(down, key=lambda plug: self.reports[plug].line)
-            cables = counted(len(down) // 2, "cable")
+            cables = plural(len(down) // 2, "cable")
             self.warnings.append(
                 f"{self.path}, line {self.reports[first_plug].line}: {cables} whose link is not "
                 f"active left out, first that of {self.name(first_plug)}"
@@ -252,7 +252,7 @@ class Survey:
         of_switches = (plug for plug in self.reports if plug.guid in rank)
         ends |= {plug: End(len(hosts) + rank[plug.guid], plug.port) for plug in of_switches}
         cables, lines = tuple(self._cables(ends)), {self.path.name: self.lines.counts}
-        return checked(Fabric(name, tuple(hosts), tuple(nodes), cables, lines))
+        return check(Fabric(name, tuple(hosts), tuple(nodes), cables, lines))
 
     def _unique_names(self, adapters: list[Plug], switches: list[Device]) -> list[str]:
         """Return names of hosts, then of switches, made unique by `/P1` (port) or GUID."""
@@ -265,7 +265,7 @@ class Survey:
         shared = sorted(name for name, times in often.items() if times > 1 or not name)
         if shared:
             self.warnings.append(
-                f"{self.path}: {counted(len(shared), 'name is', 'names are')} not unique, first "
+                f"{self.path}: {plural(len(shared), 'name is', 'names are')} not unique, first "
                 f'"{shared[0]}"; their GUID is added'
             )
         unique = [
@@ -292,12 +292,12 @@ class Survey:
             cables.append(Cable(ends[here], ends[report.there], rate))
         if assumed:
             self.warnings.append(
-                f"{self.path}, line {min(assumed)}: the speed of {counted(len(assumed), 'cable')} "
+                f"{self.path}, line {min(assumed)}: the speed of {plural(len(assumed), 'cable')} "
                 f"has no name there; assumed to be 4x{NEWER_THAN_KNOWN}"
             )
         if differing:
             self.warnings.append(
                 f"{self.path}, line {min(differing)}: the ends of "
-                f"{counted(len(differing), 'cable')} have different speeds; the slower one is used"
+                f"{plural(len(differing), 'cable')} have different speeds; the slower one is used"
             )
         return sorted(cables, key=lambda cable: (cable.a, cable.b))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.base.line_counts import MALFORMED, CountedLines
-from daqloom.base.words import did_you_mean, listed, natural_key
+from daqloom.base.words import did_you_mean, join_names, natural_key
 from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import check_understood, whole_text
 
@@ -105,7 +105,7 @@ def _ports_and_cell(
     if cell_bytes is None:
         lacks.append('the size of a cell (--cell-size "254 B", or "0 B" to count bytes)')
     if lacks or not ports or cell_bytes is None:
-        raise TopologyError(f"{where} lacks {listed(lacks)}; give what is missing")
+        raise TopologyError(f"{where} lacks {join_names(lacks)}; give what is missing")
     return ports, cell_bytes
 
 
@@ -170,7 +170,7 @@ def _profile(path: Path, queues: _Rows, queue: int, rows: CountedLines) -> str:
         match = _QUEUES.fullmatch(key)
         profile = _name(row.get("profile")) if isinstance(row, dict) else ""
         if not match or not profile:
-            rows.malformed(f"BUFFER_QUEUE|{key}", "PORT|QUEUES with a profile")
+            rows.count_malformed(f"BUFFER_QUEUE|{key}", "PORT|QUEUES with a profile")
             continue
         first, last = int(match[2]), int(match[3] or match[2])
         numbers |= {*range(first, last + 1)}
@@ -292,7 +292,7 @@ def _page(path: Path, lines: CountedLines) -> dict[str, int]:
                 )
             lines.use()
         elif section:
-            lines.malformed(line, "NAME : SIZE KB")
+            lines.count_malformed(line, "NAME : SIZE KB")
         else:
             lines.outside(line)
     return found
@@ -307,7 +307,7 @@ def _configuration(lines: CountedLines, *, has_buffers: bool) -> dict[str, int]:
         if not has_buffers:
             lines.outside(line)
         elif _SHARED[1] in words and ("inactive:" in words or not is_shared):
-            lines.malformed(line, "an active statement of class-of-service shared-buffer")
+            lines.count_malformed(line, "an active statement of class-of-service shared-buffer")
         elif words[:2] == ("class-of-service", "schedulers") and OWN in words:
             found[OWN] = 1
             lines.use()
@@ -316,14 +316,14 @@ def _configuration(lines: CountedLines, *, has_buffers: bool) -> dict[str, int]:
         elif len(words) == 7 and words[5] in ("percent", "dynamic-threshold"):
             most = 100 if words[5] == "percent" else MOST_LEVEL
             if not (words[6].isascii() and words[6].isdecimal() and int(words[6][:9]) <= most):
-                lines.malformed(line, f"{words[5]} 0 to {most}")
+                lines.count_malformed(line, f"{words[5]} 0 to {most}")
                 continue
             found[words[5]] = int(words[6])
             lines.use()
         elif len(words) == 5:
             lines.ignore()
         else:
-            lines.malformed(line, "percent or dynamic-threshold")
+            lines.count_malformed(line, "percent or dynamic-threshold")
     return found
 
 

@@ -29,7 +29,7 @@ def credit_loops(paths: Paths, hosts: ArrayLike | None = None) -> list[Loop]:
 
     `hosts`: the hosts that send to each other; by default all. Circles in one set share links.
     """
-    edges = _trimmed(_dependencies(paths, hosts))
+    edges = _trim(_dependencies(paths, hosts))
     if not edges.size:
         return []
     links = paths.wiring.links
@@ -81,7 +81,7 @@ def _dependencies(paths: Paths, hosts: ArrayLike | None) -> NDArray[np.int64]:
     return np.stack([link, wiring.out[wiring.head[link], port]])
 
 
-def _trimmed(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+def _trim(edges: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return dependencies without links that no other link waits for, or that wait for no other,
     removed repeatedly. If any remain, they contain a circle."""
     while edges.size:

@@ -103,7 +103,7 @@ class _Tree:
 
 
 def _tree(fabric: Fabric, wiring: Wiring) -> _Tree:
-    used = _used(wiring)
+    used = _used_switches(wiring)
     level = tuple(np.where(used, tree_levels(fabric), UNREACHED).tolist())
     hosts = len(fabric.hosts)
     for host in np.flatnonzero(wiring.leaf != NONE).tolist():
@@ -144,7 +144,7 @@ def _tree(fabric: Fabric, wiring: Wiring) -> _Tree:
     return found
 
 
-def _used(wiring: Wiring) -> NDArray[np.bool_]:
+def _used_switches(wiring: Wiring) -> NDArray[np.bool_]:
     """(switches,): whether a switch is on a shortest path between two hosts. Other switches, such
     as empty leaves and pods, need no routes."""
     distances = leaf_distances(wiring)

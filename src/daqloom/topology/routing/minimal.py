@@ -21,7 +21,7 @@ Chooser = Callable[[NDArray[np.bool_], NDArray[np.int64], int], NDArray[np.intp]
 ports), the destinations of each port so far, and the destination's port index on its leaf."""
 
 
-def _balanced(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
+def _balance(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDArray[np.intp]:
     """Return the port with the fewest destinations so far, as OpenSM's minhop does."""
     port: NDArray[np.intp] = np.where(ways, used, np.iinfo(np.int64).max).argmin(axis=1)
     return port
@@ -41,7 +41,7 @@ def _modulo(ways: NDArray[np.bool_], used: NDArray[np.int64], index: int) -> NDA
 
 
 TIES: dict[str, Chooser] = {
-    "balanced": _balanced,
+    "balanced": _balance,
     "lowest-port": _lowest_port,
     "modulo": _modulo,
 }

@@ -69,7 +69,7 @@ class Paths:
         """(source, destination) pairs without a path."""
         return sum(defect.pairs for defect in self.defects)
 
-    def broken(self, sources: ArrayLike, destinations: ArrayLike) -> NDArray[np.bool_]:
+    def are_broken(self, sources: ArrayLike, destinations: ArrayLike) -> NDArray[np.bool_]:
         """Return which pairs have no path; False for a host and itself, and for a negative host."""
         source, destination = np.broadcast_arrays(np.asarray(sources), np.asarray(destinations))
         lost: NDArray[np.bool_] = ~self.arrives[self.wiring.leaf[source], destination]

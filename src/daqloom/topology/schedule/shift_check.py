@@ -115,7 +115,7 @@ def check(paths: Paths, hosts: list[int], batches: Iterable[Phases]) -> ShiftChe
         histogram = counts
         link_worst = np.maximum(link_worst, flows.max(axis=0, initial=0))
         link_conflicts += (flows > 1).sum(axis=0, dtype=np.int32)
-        lost += int(paths.broken(senders, receivers).sum())
+        lost += int(paths.are_broken(senders, receivers).sum())
     columns = map(np.concatenate, zip(*found, strict=True))
     worst, worst_link, transfers, slowest_link = columns
     histogram[0] -= len(worst) * int((link_worst == 0).sum())

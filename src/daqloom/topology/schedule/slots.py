@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daqloom.topology import TopologyError
 from daqloom.topology.dump_lines import lines_of
 from daqloom.topology.fabric.fabric import Fabric, natural_order
-from daqloom.topology.fabric.host_names import HostNames, expanded
+from daqloom.topology.fabric.host_names import HostNames, expand
 from daqloom.topology.fabric.levels import switch_links, tree_levels
 from daqloom.topology.fabric.wiring import NONE, Wiring
 
@@ -46,7 +46,7 @@ def all_hosts(fabric: Fabric, wiring: Wiring) -> Slots:
     return by_port(fabric, wiring, slots_of(np.flatnonzero(wiring.leaf != NONE)), dummies=False)
 
 
-def shuffled(slots: Slots, seed: int) -> Slots:
+def shuffle(slots: Slots, seed: int) -> Slots:
     """Return these slots in a random order."""
     return np.random.default_rng(seed).permutation(slots)
 
@@ -85,12 +85,12 @@ def whole_pods(fabric: Fabric, wiring: Wiring, slots: Slots) -> Slots:
     return whole
 
 
-def folded(slots: Slots) -> tuple[Slots, Slots]:
+def fold(slots: Slots) -> tuple[Slots, Slots]:
     """Return the slots of readout units and of builder units if each node has both units."""
     return slots, slots
 
 
-def unfolded(slots: Slots) -> tuple[Slots, Slots]:
+def unfold(slots: Slots) -> tuple[Slots, Slots]:
     """Return the slots of readout units and of builder units, which alternate in the node order.
 
     Two neighbouring slots become one with a readout and a builder unit. For an even number of slots
@@ -151,7 +151,7 @@ def read_order(path: Path, fabric: Fabric, wiring: Wiring) -> Slots:
         if not name or name.startswith("#"):
             continue
         where = f"order {path}, line {number}"
-        for each in expanded(name, where):
+        for each in expand(name, where):
             if each.lower() == "dummy":
                 slots.append(DUMMY)
                 continue

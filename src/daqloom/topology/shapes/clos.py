@@ -13,7 +13,7 @@ for leaf i (all counted from 0). The ports of uplinks thus do not depend on the 
 from collections.abc import Iterator
 
 from daqloom.topology import TopologyError
-from daqloom.topology.fabric.fabric import MOST_PORTS, Cable, End, Fabric, Node, check_size, checked
+from daqloom.topology.fabric.fabric import MOST_PORTS, Cable, End, Fabric, Node, check, check_size
 
 
 def folded_clos(
@@ -80,11 +80,11 @@ def folded_clos(
             upper = range(first_core + plane * cores, first_core + (plane + 1) * cores)
             yield from _uplinks(first_spine + spine, pod, upper, core_links, ports, rate_bps)
 
-    of_leaf = _numbered("H", pods * leaves)
-    of_place = _numbered("-", hosts_per_leaf)
+    of_leaf = _number_names("H", pods * leaves)
+    of_place = _number_names("-", hosts_per_leaf)
     counts = {"leaf": pods * leaves, "spine": pods * spines, "core": spines * cores}
-    names = [name for kind, count in counts.items() for name in _numbered(kind, count)]
-    return checked(
+    names = [name for kind, count in counts.items() for name in _number_names(kind, count)]
+    return check(
         Fabric(
             name,
             tuple(
@@ -124,6 +124,6 @@ def _uplinks(
             yield Cable(port, End(upper, place * links + link + 1), rate_bps)
 
 
-def _numbered(prefix: str, count: int) -> list[str]:
+def _number_names(prefix: str, count: int) -> list[str]:
     width = max(2, len(str(count - 1)))
     return [f"{prefix}{index:0{width}}" for index in range(count)]

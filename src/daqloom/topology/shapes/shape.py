@@ -22,7 +22,7 @@ from daqloom.topology.shapes.clos import folded_clos
 from daqloom.topology.shapes.racks import racks
 
 
-class Cabled(NamedTuple):
+class CabledNetwork(NamedTuple):
     """A network, cabled and routed."""
 
     fabric: Fabric
@@ -33,7 +33,7 @@ class Cabled(NamedTuple):
     """Assumptions made during the import of dumps, as sentences."""
 
 
-def cabled(scenario: Scenario) -> Cabled:
+def cable_network(scenario: Scenario) -> CabledNetwork:
     """Return fabric, forwarding tables and import warnings; for mended tables, the tables from
     which they are made. Raises TopologyError if the network cannot have these tables."""
     network = scenario.network
@@ -41,14 +41,14 @@ def cabled(scenario: Scenario) -> Cabled:
     broken = scenario.faults.cables
     if network.spreads:
         ways = equal_cost(fabric)
-        return Cabled(fabric, ways.first(fabric), ways, warnings)
+        return CabledNetwork(fabric, ways.first(fabric), ways, warnings)
     tables: NDArray[np.int16] | None = None
     if network.shape == "imported" and not broken:
         read: dict[str, Mapping[str, int]] = {}
         tables, more = load_tables(network.folder, fabric, read)
         fabric, warnings = replace(fabric, lines={**fabric.lines, **read}), warnings + more
     routes = routing(fabric, tables, tables_of(network, is_broken=broken > 0))
-    return Cabled(fabric, routes, single(routes), warnings)
+    return CabledNetwork(fabric, routes, single(routes), warnings)
 
 
 def tables_of(network: Network, *, is_broken: bool) -> str | None:

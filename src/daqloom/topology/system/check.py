@@ -20,7 +20,7 @@ from daqloom.topology.schedule.slots import (
     Units,
     alike,
     by_port,
-    folded,
+    fold,
     hosts_of,
     slots_of,
     whole_pods,
@@ -199,7 +199,7 @@ def check_fabric(
     what: str = "as given",
     progress: Progress = None,
     builders: Slots | None = None,
-    units: Units = folded,
+    units: Units = fold,
     *,
     mends: bool = True,
 ) -> FabricCheck:
@@ -226,7 +226,7 @@ def check_fabric(
     mends = mends and len(slots) <= MOST_MENDED
     if mends and checked.check.conflicting:
         best = better[0] if better else checked
-        better = [*_mended(fabric, routes, checked, best.rate_share), *better]
+        better = [*_mended_schedules(fabric, routes, checked, best.rate_share), *better]
     loops = credit_loops(paths)
     return FabricCheck(fabric, paths, summarise(fabric), checked, better, loops, mends)
 
@@ -248,7 +248,7 @@ def suggest(
     paths: Paths,
     checked: Schedule,
     progress: Progress = None,
-    units: Units = folded,
+    units: Units = fold,
 ) -> list[Schedule]:
     """Return other schedules of the same hosts with a higher `rate_share`, best first.
 
@@ -285,7 +285,9 @@ def suggest(
     return sorted(better, key=lambda other: -other.rate_share)
 
 
-def _mended(fabric: Fabric, routes: Routes, checked: Schedule, best: float) -> list[Schedule]:
+def _mended_schedules(
+    fabric: Fabric, routes: Routes, checked: Schedule, best: float
+) -> list[Schedule]:
     """Return the schedule of mended tables if its `rate_share` exceeds `best`, of node orders."""
     if best >= 1:
         return []

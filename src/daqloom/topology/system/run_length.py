@@ -60,7 +60,7 @@ def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round
     building, event = scenario.building, scenario.event
     readouts = scenario.readouts(nodes)
     builders = scenario.builder_units(nodes)
-    phases = slots if scenario.folded else -(-slots // 2)
+    phases = slots if scenario.is_folded else -(-slots // 2)
     sizes, streams = mfp_bytes(scenario, nodes), scenario.readout.streams
     largest = max(sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams))
     round_s = phases * building.window
@@ -69,7 +69,7 @@ def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round
         if building.barrier not in ("none", "ideal"):
             messages += 2 * math.ceil(math.log2(max(2, readouts)))
         round_s = phases * (messages * _message_s(scenario) + building.jitter.mean)
-        writes = phases - scenario.folded  # in one phase nodes copy within themselves
+        writes = phases - scenario.is_folded  # in one phase nodes copy within themselves
         round_s += writes * building.meps_per_phase * _write_s(scenario, largest, rate_bps)
     packets = sum(math.ceil(size / scenario.packet_payload) for size in sizes)
     filled_s = 0.0

@@ -27,25 +27,25 @@ MOST_TIME_S = 1000.0
 
 def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
     """Return a scenario, by name or path of its file. Raises ScenarioError."""
-    return settled(read.load(scenario, overrides))
+    return settle(read.load(scenario, overrides))
 
 
 def override(scenario: Scenario, overrides: Overrides) -> Scenario:
     """Return a copy of the scenario with some keys changed by `overrides`: `["event.size=2 MB"]` or
     `{"event.size": "2 MB"}`. Raises ScenarioError."""
-    return settled(read.override(scenario, overrides))
+    return settle(read.override(scenario, overrides))
 
 
-def settled(scenario: Scenario) -> Scenario:
+def settle(scenario: Scenario) -> Scenario:
     """Return the scenario with defaults for missing run lengths; they do not count as set."""
     set_keys = scenario.run.model_fields_set
     if {"duration", "warmup"} <= set_keys:
         return scenario
     warmup_s, counted_s = usual_run(scenario)
-    warmup_s = scenario.run.warmup if "warmup" in set_keys else _rounded(warmup_s)
-    duration_s = _rounded(warmup_s + counted_s, digits=6)
+    warmup_s = scenario.run.warmup if "warmup" in set_keys else _round(warmup_s)
+    duration_s = _round(warmup_s + counted_s, digits=6)
     if "duration" in set_keys:
-        warmup_s = _rounded(warmup_s * min(1.0, scenario.run.duration / duration_s))
+        warmup_s = _round(warmup_s * min(1.0, scenario.run.duration / duration_s))
         duration_s = scenario.run.duration
     run = scenario.run.model_copy()
     run.__dict__.update(duration=duration_s, warmup=warmup_s)
@@ -81,6 +81,6 @@ def usual_run(scenario: Scenario) -> tuple[float, float]:
     return share * warmup_s, share * counted_s
 
 
-def _rounded(time_s: float, digits: int = 3) -> float:
+def _round(time_s: float, digits: int = 3) -> float:
     """Return a time rounded as a scenario file writes it, with `digits` significant digits."""
     return float(TIME.parse(TIME.format(float(f"{min(time_s, TIME.maximum):.{digits}g}"))))

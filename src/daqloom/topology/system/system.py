@@ -30,13 +30,13 @@ from daqloom.topology.schedule.slots import (
     all_hosts,
     by_port,
     by_role,
-    folded,
+    fold,
     hosts_of,
-    shuffled,
+    shuffle,
     slots_of,
-    unfolded,
+    unfold,
 )
-from daqloom.topology.shapes.shape import Cabled, cabled
+from daqloom.topology.shapes.shape import CabledNetwork, cable_network
 
 
 @dataclass(frozen=True)
@@ -112,31 +112,31 @@ def barrier_groups(group: str | int, readouts: list[int], wiring: Wiring) -> lis
     return [unit // int(group) for unit in range(len(readouts))]
 
 
-class Scheduled(NamedTuple):
+class ScheduledNetwork(NamedTuple):
     """A network, and the hosts in the slots of a schedule."""
 
-    network: Cabled
+    network: CabledNetwork
     slots: Slots
     readouts: Slots
     builders: Slots
 
 
-def scheduled(scenario: Scenario) -> Scheduled:
+def schedule_network(scenario: Scenario) -> ScheduledNetwork:
     """Return fabric, tables, and slots of nodes and units; raises ScenarioError."""
-    network = cabled(scenario)
+    network = cable_network(scenario)
     slots = node_slots(scenario, network.fabric)
     if scenario.network.routing != MENDED:
-        return Scheduled(network, slots, *unit_slots(scenario, slots))
+        return ScheduledNetwork(network, slots, *unit_slots(scenario, slots))
     routes, readouts, builders = mend(network.fabric, network.routes, slots)
     unchanged = routes is network.routes and not scenario.faults.injected
     warnings = [*network.warnings, *([UNCHANGED] if unchanged else [])]
     network = network._replace(routes=routes, ways=single(routes), warnings=warnings)
-    return Scheduled(network, readouts, readouts, builders)
+    return ScheduledNetwork(network, readouts, readouts, builders)
 
 
 def fabric_system(scenario: Scenario) -> FabricSystem:
     """Return the cabled, routed, scheduled system. Raises ScenarioError if parts do not fit."""
-    (fabric, routes, ways, notes), slots, readouts, builders = scheduled(scenario)
+    (fabric, routes, ways, notes), slots, readouts, builders = schedule_network(scenario)
     sizes: list[int] = []
     if scenario.protocol.packs:
         sizes = mfp_bytes(scenario, int((slots != DUMMY).sum()))
@@ -175,7 +175,7 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
     count = scenario.nodes or len(hosts_by_port)
     if count > len(hosts_by_port):
         raise ScenarioError(
-            f"{scenario.name}: {_counted(scenario)} {count} hosts, and the network has "
+            f"{scenario.name}: {_host_count(scenario)} {count} hosts, and the network has "
             f"{len(hosts_by_port)}; use fewer units, {scenario.network.more_hosts}"
         )
     taken = hosts_by_port[:count]
@@ -187,12 +187,12 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
         slots = np.where(np.isin(hosts_by_port, taken), hosts_by_port, DUMMY).astype(np.int32)
     else:
         slots = by_port(fabric, wiring, taken, dummies=dummies == "used-ports")
-    return shuffled(slots, scenario.run.seed) if hosts.order == "shuffled" else slots
+    return shuffle(slots, scenario.run.seed) if hosts.order == "shuffled" else slots
 
 
 def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
     """Return the slots of readout units and equally many of builder units, for nodes' slots."""
-    if scenario.folded:
+    if scenario.is_folded:
         return slots, slots
     has_schedule = scenario.protocol.has_schedule
     if scenario.hosts.placement == "table":
@@ -202,7 +202,7 @@ def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
             return by_role(slots, reads, builds)
         return slots[reads], slots[builds]
     if has_schedule and not scenario.network.is_racks:
-        return unfolded(slots)
+        return unfold(slots)
     readouts, builders = np.split(slots, [scenario.readout.units])
     if not has_schedule:
         return readouts, builders
@@ -213,16 +213,16 @@ def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
 def can_mend(scenario: Scenario) -> bool:
     """Return whether `network.routing = mended` is possible for a scenario."""
     by_rule = scenario.hosts.placement != "table" and not scenario.network.is_racks
-    return scenario.protocol.has_phases and scenario.folded and by_rule
+    return scenario.protocol.has_phases and scenario.is_folded and by_rule
 
 
-def units_of(scenario: Scenario, own: Scheduled) -> Units:
+def units_of(scenario: Scenario, own: ScheduledNetwork) -> Units:
     """Return the function from another order of the same nodes to slots of units. Only linear shift
     has separate slots for builder units."""
-    if scenario.folded or not scenario.protocol.has_phases:
-        return folded
+    if scenario.is_folded or not scenario.protocol.has_phases:
+        return fold
     if scenario.hosts.placement != "table" and not scenario.network.is_racks:
-        return unfolded
+        return unfold
     read, build = (set(hosts_of(slots)) for slots in (own.readouts, own.builders))
 
     def units_of_order(slots: Slots) -> tuple[Slots, Slots]:
@@ -232,11 +232,11 @@ def units_of(scenario: Scenario, own: Scheduled) -> Units:
     return units_of_order
 
 
-def _counted(scenario: Scenario) -> str:
+def _host_count(scenario: Scenario) -> str:
     """Return the beginning of a sentence about the number of hosts."""
     if not scenario.protocol.builds:
         return "hosts.count takes"
-    if scenario.folded:
+    if scenario.is_folded:
         return f"readout.units = {scenario.readout.units} takes"
     units = scenario.all_builders or scenario.readout.units
     return f"readout.units = {scenario.readout.units} and {units} builder units take"
@@ -245,7 +245,7 @@ def _counted(scenario: Scenario) -> str:
 def check_paths(name: str, paths: Paths, sources: ArrayLike, destinations: ArrayLike) -> None:
     """Raise ScenarioError if the tables do not lead from every source to every destination."""
     targets = np.asarray(destinations)
-    broken = paths.broken(np.asarray(sources)[:, None], targets[None, :])
+    broken = paths.are_broken(np.asarray(sources)[:, None], targets[None, :])
     if not (lost := int(broken.sum())):
         return
     unreached = set(targets[broken.any(axis=0)].tolist())

@@ -17,7 +17,7 @@ from daqloom_sdn.openflow.errors import Error, RefusedError
 class Record(SimpleNamespace):
     """Values of a decoded structure by name, and its `layout`."""
 
-    def replaced(self, **values: Any) -> Record:
+    def replace(self, **values: Any) -> Record:
         """Return a copy in which these values are replaced."""
         return Record(**(vars(self) | values))
 

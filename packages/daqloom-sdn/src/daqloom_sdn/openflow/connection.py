@@ -25,7 +25,7 @@ from daqloom.softswitch.running import RunningSwitch
 from daqloom_sdn.openflow.address import Address, address_of, context_of, listener_at
 from daqloom_sdn.openflow.datapath import Datapath
 from daqloom_sdn.openflow.session import HungUpError, Session
-from daqloom_sdn.supervision import Supervised
+from daqloom_sdn.supervision import Supervision
 
 AT_ONCE_BYTES = 1 << 16
 TURN_S = 0.002
@@ -59,7 +59,7 @@ class Controllers:
         self._datapath = Datapath(running)
         self._addresses = [address_of(text) for text in control.openflow]
         self._certificates = Path(control.certificates) if control.certificates else None
-        self._thread = Supervised(
+        self._thread = Supervision(
             "control.openflow", lambda thread: asyncio.run(self._serve(thread))
         )
 
@@ -71,9 +71,9 @@ class Controllers:
         """Close all connections."""
         self._thread.close()
 
-    async def _serve(self, thread: Supervised) -> None:
+    async def _serve(self, thread: Supervision) -> None:
         async with controllers(self._datapath, self._addresses, self._certificates) as checks:
-            thread.started()
+            thread.report_start()
             thread.goes_on()
             while not thread.ends.is_set():
                 await asyncio.wait([checks], timeout=END_CHECK_S)
@@ -88,7 +88,7 @@ async def controllers(
     """Serve controllers until the context ends; yield the task that checks timeouts and links.
     Raises MeasureError if the switch cannot listen."""
     tasks: list[asyncio.Task[Any]] = []
-    accepted = _Accepted(datapath)
+    accepted = _Connections(datapath)
     async with AsyncExitStack() as stack:
         stack.callback(datapath.sessions.clear)
         stack.push_async_callback(_cancel, tasks)
@@ -110,7 +110,7 @@ async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:
 
 
 async def _listen(
-    stack: AsyncExitStack, address: Address, context: ssl.SSLContext | None, accepted: _Accepted
+    stack: AsyncExitStack, address: Address, context: ssl.SSLContext | None, accepted: _Connections
 ) -> None:
     """Listen for controllers until the stack is closed. Raises MeasureError."""
     try:
@@ -157,7 +157,7 @@ class _Connection:
     task: asyncio.Task[Any]
 
 
-class _Accepted:
+class _Connections:
     """Accepted connections, ordered from the oldest to the newest."""
 
     def __init__(self, datapath: Datapath) -> None:

@@ -11,7 +11,7 @@ from daqloom_sdn.openflow import messages
 from daqloom_sdn.openflow.codec import Record
 from daqloom_sdn.openflow.messages import FlowFlag, Role
 from daqloom_sdn.openflow.statistics import Statistics
-from daqloom_sdn.openflow.table import TABLE, FlowTable, Removed, duration
+from daqloom_sdn.openflow.table import TABLE, FlowTable, RemovedEntry, duration
 
 
 class Controller(Protocol):
@@ -35,7 +35,7 @@ class Datapath:
         """Generation of the newest master; None before the first one."""
         self.sessions: list[Controller] = []
 
-    def notify_removed(self, removed: list[Removed]) -> Iterator[None]:
+    def notify_removed(self, removed: list[RemovedEntry]) -> Iterator[None]:
         """Notify all controllers, except slaves, of removed entries. Other work may run between two
         steps of the iterator."""
         for each in removed:
@@ -65,7 +65,7 @@ class Datapath:
         }
 
 
-def _flow_removed(removed: Removed, now_s: float) -> Record:
+def _flow_removed(removed: RemovedEntry, now_s: float) -> Record:
     return messages.FLOW_REMOVED(
         **removed.entry.fields,
         **duration(now_s - removed.entry.since_s),

@@ -76,7 +76,7 @@ class Statistics:
 
     def _flows(self, request: Record) -> Iterator[Record]:
         now_s = self._table.clock()
-        for entry, (packets, size) in self._table.counts(self._selected(request)):
+        for entry, (packets, size) in self._table.counts(self._selection(request)):
             yield messages.FLOW_STATS(
                 **entry.fields,
                 **duration(now_s - entry.since_s),
@@ -88,16 +88,16 @@ class Statistics:
             )
 
     def _aggregate(self, request: Record) -> Iterator[Record]:
-        counts = [counts for _, counts in self._table.counts(self._selected(request))]
+        counts = [counts for _, counts in self._table.counts(self._selection(request))]
         yield messages.AGGREGATE(
             packet_count=sum(packets for packets, _ in counts),
             byte_count=sum(size for _, size in counts),
             flow_count=len(counts),
         )
 
-    def _selected(self, request: Record) -> list[Entry]:
+    def _selection(self, request: Record) -> list[Entry]:
         is_ours = request.table_id in (TABLE, ALL_TABLES)
-        return list(self._table.selected(request)) if is_ours else []
+        return list(self._table.select(request)) if is_ours else []
 
     def _tables(self, _: Record) -> Iterator[Record]:
         counts = self._table.counts(self._table.entries())

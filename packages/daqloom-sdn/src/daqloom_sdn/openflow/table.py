@@ -60,7 +60,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Removed:
+class RemovedEntry:
     """A removed entry, with its final counters."""
 
     entry: Entry
@@ -86,7 +86,7 @@ class FlowTable:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def modify(self, message: Record, refuse: Refuse) -> list[Removed]:
+    def modify(self, message: Record, refuse: Refuse) -> list[RemovedEntry]:
         """Apply a flow-mod; return removed entries. Raises RefusedError. New entries reach the
         engine when they are settled; `refuse` is called if the engine then has no space."""
         if message.buffer_id != NO_BUFFER:
@@ -97,7 +97,7 @@ class FlowTable:
             raise RefusedError(Error.OFPFMFC_BAD_TABLE_ID)
         is_strict = command in (FlowCommand.MODIFY_STRICT, FlowCommand.DELETE_STRICT)
         if is_deletion:
-            return self._remove(list(self.selected(message, is_strict)), Removal.DELETE)
+            return self._remove(list(self.select(message, is_strict)), Removal.DELETE)
         if command == FlowCommand.ADD:
             self._add(message, refuse)
         elif command in (FlowCommand.MODIFY, FlowCommand.MODIFY_STRICT):
@@ -122,7 +122,7 @@ class FlowTable:
                 self._staged = staged[number + 1 :]
                 refuse(RefusedError(Error.OFPFMFC_TABLE_FULL))
 
-    def modify_meter(self, message: Record) -> list[Removed]:
+    def modify_meter(self, message: Record) -> list[RemovedEntry]:
         """Apply a meter-mod; remove the entries that use a deleted meter. Raises RefusedError."""
         changes = Changes()
         gone = self.meters.modify(message, changes, self.clock())
@@ -130,7 +130,7 @@ class FlowTable:
         without = [entry for entry in self._entries.values() if entry.treatment.meter in gone]
         return self._remove(without, Removal.DELETE)
 
-    def expire(self) -> list[Removed]:
+    def expire(self) -> list[RemovedEntry]:
         """Remove entries whose hard or idle timeout has expired."""
         now_s = self.clock()
         timed = [
@@ -147,7 +147,7 @@ class FlowTable:
         gone = self._remove(late, Removal.HARD_TIMEOUT)
         return gone + self._remove(idle, Removal.IDLE_TIMEOUT)
 
-    def selected(
+    def select(
         self, message: Record, is_strict: bool = False, by_output: bool = True
     ) -> Iterator[Entry]:
         """Yield the entries that a flow-mod or request selects. `is_strict`: only the one with
@@ -203,9 +203,9 @@ class FlowTable:
             replace(
                 entry,
                 treatment=new.treatment,
-                message=entry.message.replaced(instructions=message.instructions),
+                message=entry.message.replace(instructions=message.instructions),
             )
-            for entry in self.selected(message, is_strict, by_output=False)
+            for entry in self.select(message, is_strict, by_output=False)
         ]
         self._enter(changed, message)
         for entry in changed:
@@ -246,7 +246,7 @@ class FlowTable:
             entry.index, entry.match.engine_match(), entry.message.priority, action, meter
         )
 
-    def _remove(self, entries: list[Entry], reason: Removal) -> list[Removed]:
+    def _remove(self, entries: list[Entry], reason: Removal) -> list[RemovedEntry]:
         self.settle()
         entries = [entry for entry in entries if entry.key in self._entries]
         counted = self.counts(entries)
@@ -257,7 +257,7 @@ class FlowTable:
                 del self._entries[entry.key]
                 self._free.append(entry.index)
             self._engine.apply(changes)
-        return [Removed(entry, reason, *counts) for entry, counts in counted]
+        return [RemovedEntry(entry, reason, *counts) for entry, counts in counted]
 
     def _idle_s(self, entry: Entry, packets: int, now_s: float) -> float:
         before, used_s = self._used[entry.index]
