@@ -1,7 +1,7 @@
 """Program that sends and receives bursts of UDP packets on a host; for each step it reads a JSON
 line and answers with one.
 
-`{"listen": NETWORK}` opens a socket and returns its address. `{"hear": N, "trial": T, "quiet_s":
+`{"listen": NETWORK}` opens a socket and returns its address. `{"receive": N, "trial": T, "quiet_s":
 S}` counts packets of a trial until N have arrived, or none for S seconds. `{"send": N, "trial": T,
 "to": [ADDRESS, PORT], "bytes": B}` sends N packets of B bytes of payload back to back."""
 
@@ -84,8 +84,8 @@ def main() -> int:
         step = json.loads(line)
         if "listen" in step:
             answer = burst.listen(step["listen"])
-        elif "hear" in step:
-            answer = burst.receive(step["hear"], step["trial"], step["quiet_s"])
+        elif "receive" in step:
+            answer = burst.receive(step["receive"], step["trial"], step["quiet_s"])
         else:
             packets = min(step["send"], MOST_PACKETS)
             answer = burst.send(packets, step["trial"], step["to"], step["bytes"])

@@ -214,7 +214,7 @@ def _whole(
     mtu: int,
 ) -> bool:
     """Whether a burst arrives whole."""
-    receiver.send({"hear": packets, "trial": trial, "quiet_s": quiet_s})
+    receiver.send({"receive": packets, "trial": trial, "quiet_s": quiet_s})
     size = mtu - UDP_HEADERS_BYTES
     sender.send({"send": packets, "trial": trial, "to": list(to), "bytes": size})
     sender.answer()
