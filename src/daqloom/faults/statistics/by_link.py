@@ -15,7 +15,7 @@ from daqloom.faults.statistics.failure import Failure
 with lazy.imports():
     from scipy import stats
 
-NO_CAUSE = "not told"
+NO_CAUSE = "unknown"
 """Text in place of a missing cause."""
 
 
@@ -31,7 +31,7 @@ class LinkTotal:
 
     @property
     def causes_in_words(self) -> str:
-        """Return causes and their counts: `dirty connector 3, not told 1`."""
+        """Return causes and their counts: `dirty connector 3, unknown 1`."""
         return ", ".join(f"{cause or NO_CAUSE} {count}" for cause, count in self.causes.items())
 
 
