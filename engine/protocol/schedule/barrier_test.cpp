@@ -57,13 +57,12 @@ TEST(Barrier, TournamentIsABracketInWhichTheEvenOneWins) {
     EXPECT_EQ(four.message(5, 0, 0), Outputs{"0.0 to 0"});
     EXPECT_EQ(four.message(0, 0, 1), (Outputs{"0.1 to 5", "released 0"}));
 
-    BarrierScene champion = scene(0);
-    EXPECT_EQ(champion.enter(0), Outputs{});
-    EXPECT_EQ(champion.message(4, 0, 0), Outputs{});
-    EXPECT_EQ(champion.message(1, 0, 0), Outputs{});
+    BarrierScene root = scene(0);
+    EXPECT_EQ(root.enter(0), Outputs{});
+    EXPECT_EQ(root.message(4, 0, 0), Outputs{});
+    EXPECT_EQ(root.message(1, 0, 0), Outputs{});
     // The farthest participant is released first, because its subtree is the deepest.
-    EXPECT_EQ(champion.message(2, 0, 0),
-              (Outputs{"0.1 to 4", "0.1 to 2", "0.1 to 1", "released 0"}));
+    EXPECT_EQ(root.message(2, 0, 0), (Outputs{"0.1 to 4", "0.1 to 2", "0.1 to 1", "released 0"}));
 }
 
 TEST(Barrier, DisseminationDoublesItsReachInEachRound) {
@@ -195,7 +194,7 @@ TEST(Barrier, TakesTimeThatGrowsWithTheNumberOrWithItsLogarithm) {
         EXPECT_EQ(duration_with_serial_messages(BarrierKind::centralised, n), 2 * (n - 1) + 2);
         // Each round is a message sent and one received.
         EXPECT_EQ(duration_with_serial_messages(BarrierKind::dissemination, n), 2 * log2_n);
-        // Up the tree, each round is a message sent and one received, and the champion receives in
+        // Up the tree, each round is a message sent and one received, and the root receives in
         // all. Down the tree is the same: the farthest participant is released first.
         EXPECT_EQ(duration_with_serial_messages(BarrierKind::tournament, n), 4 * log2_n);
         EXPECT_EQ(duration_with_serial_messages(BarrierKind::neighbour, n), 2);

@@ -9,10 +9,10 @@ namespace daqloom::protocol {
 using Participant = std::uint32_t;
 
 enum class BarrierKind {
-    centralised,  ///< all report to participant 0, the master, which releases them one after the
-                  ///< other: O(N)
-    tournament,   ///< the losers of a binary bracket report to the winners; the champion's release
-                  ///< travels back down: O(log N)
+    centralised,    ///< all report to participant 0, the master, which releases them one after the
+                    ///< other: O(N)
+    tournament,     ///< the losers of a binary bracket report to the winners; the root's release
+                    ///< travels back down: O(log N)
     dissemination,  ///< ⌈log2 N⌉ rounds: in round k each sends to the one 2^k places further on
     neighbour,      ///< each waits for the next one only, and the last for the first: O(1)
 };

@@ -12,7 +12,7 @@ namespace daqloom::protocol {
 /// Each participant reports to its parent when it has entered and all its children have reported;
 /// the release travels down the same tree. Centralised: all are children of the master. Tournament:
 /// the bracket, in which the even one of each pair wins, is the binomial tree: the parent of i is i
-/// without its lowest one-bit, and the champion is 0.
+/// without its lowest one-bit, and the root is 0.
 class TreeBarrier {
   public:
     /// Precondition: the checks of Barrier::make.

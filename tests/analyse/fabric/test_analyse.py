@@ -121,7 +121,7 @@ def test_a_barrier_costs_the_time_of_its_messages(nodes: int) -> None:
 
 
 def test_the_bracket_of_any_number_of_nodes_is_a_tree() -> None:
-    # Six nodes: the champion 0 releases 4, 2, 1 in this order, 4 releases 5 and 2 releases 3.
+    # Six nodes: the root 0 releases 4, 2, 1 in this order, 4 releases 5 and 2 releases 3.
     gate = barrier("tournament", 6, costly(), lambda one, other: 1)
     o, m = 100e-9, gate.released_s[4]
     assert gate.released_s == pytest.approx([0, m + 2 * o, m + o, 2 * m + o, m, 2 * m])

@@ -1,7 +1,7 @@
 """The cost of a barrier, from its messages.
 
-The champion is the root of the tree of barrier messages. A node that is released late enters the
-next barrier late. So a step lasts as long as the longest path from one release by the champion to
+Barrier messages run up and down a tree of nodes. A node that is released late enters the
+next barrier late. So a step lasts as long as the longest path from one release by the root to
 the next: down the tree to a node, its writes, and its report up again (the cycle mean of a max-plus
 system with one node on all cycles). With m the latency and o the processor time of a message, a
 barrier of N equal nodes, N a power of two, costs
@@ -40,11 +40,11 @@ class Barrier:
     """Cost of a barrier: times (s) in arrays of shape (nodes,), in the order of the slots."""
 
     released_s: Times
-    """Time from the champion's release until the release reaches a node."""
+    """Time from the root's release until the release reaches a node."""
     begins_s: Times
-    """Time from the champion's release until a node has forwarded it and begins the next phase."""
+    """Time from the root's release until a node has forwarded it and begins the next phase."""
     report_s: Times
-    """Time from the entry of the last node into the barrier until the champion can release."""
+    """Time from the entry of the last node into the barrier until the root can release."""
     messages: NDArray[np.int64]
     """Messages that a node sends and receives in a barrier."""
 

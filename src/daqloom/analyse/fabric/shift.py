@@ -45,13 +45,13 @@ class Schedule:
     busiest_s: float
     """Time of the most loaded link over the round."""
     entered_s: Times
-    """Time from the champion's release (root of the barrier tree) until a node enters the next
+    """Time from the release by the root of the barrier tree until a node enters the next
     barrier, mean over phases and over the nodes of each group. Shape (groups,); with several
     groups, one value for all nodes is appended. `last_s` and `length_s` have the same shape."""
     last_s: Times
-    """Time from the champion's release until the last node of a group enters the next barrier."""
+    """Time from the root's release until the last node of a group enters the next barrier."""
     length_s: Times
-    """Time from one release by the champion to the next, mean over phases."""
+    """Time from one release by the root to the next, mean over phases."""
     links_s: Times
     """Time of the flows on the most loaded link, for each phase."""
     flows: NDArray[np.int32]
@@ -90,15 +90,15 @@ def shift(scenario: Scenario) -> Answer:
 
 
 def _by_count(push: Push) -> Answer:
-    gate = _fence(push)
-    found = _round(push, gate)
-    busy = _busy_s(push, gate, found.schedule)
+    barrier = _barrier(push)
+    found = _round(push, barrier)
+    busy = _busy_s(push, barrier, found.schedule)
     if push.in_step:
         busy["schedule"] = float(found.schedule.links_s.sum())
     bounds = push.rates_hz(push.events, busy)
     round_s = max(found.length_s, busy["processor"], busy.get("source", 0.0))
     metrics = _shift_metrics(push, push.events / round_s, bounds)
-    control_s = push.barriers * push.messages.cost_s * float(gate.messages.mean())
+    control_s = push.barriers * push.messages.cost_s * float(barrier.messages.mean())
     discards = metrics["event_rate_hz"] < push.events / round_s
     if not discards:  # if events are discarded, some phases send nothing: unknown how many
         metrics["phase_s"] = round_s / push.slots
@@ -113,7 +113,7 @@ def _by_count(push: Push) -> Answer:
             metrics["barrier_share"] = push.barriers * waits_s / round_s
             metrics["barrier_s"]["waiting"] = found.waiting_s
     requests = push.nodes - 1 if push.is_paced else 0
-    messages = push.barriers * int(gate.messages.sum()) / 2 / push.nodes
+    messages = push.barriers * int(barrier.messages.sum()) / 2 / push.nodes
     phase = {
         "value_s": found.length_s / push.slots,
         "links_s": float(found.schedule.links_s.mean()),
@@ -124,8 +124,8 @@ def _by_count(push: Push) -> Answer:
         phase["at_most_s"] = found.at_most_s / push.slots
     if push.is_paced:
         phase["asking_s"] = _asking_s(push)
-    barrier = {"value_s": gate.cost_s, "messages": int(gate.messages.sum()) // 2}
-    analysis: dict[str, dict[str, Any]] = {"phase": phase, "barrier": barrier}
+    cost = {"value_s": barrier.cost_s, "messages": int(barrier.messages.sum()) // 2}
+    analysis: dict[str, dict[str, Any]] = {"phase": phase, "barrier": cost}
     notes = []
     if ring := ring_of(push):
         ways = Comparison.from_ring(ring, push.scenario.run.duration)
@@ -143,9 +143,9 @@ def _asking_s(push: Push) -> float:
 
 
 def _by_clock(push: Push) -> Answer:
-    gate = _fence(push)
-    found, plan = by_clock(push), schedule(push, gate)
-    bounds = push.rates_hz(push.events, _busy_s(push, gate, plan))
+    barrier = _barrier(push)
+    found, plan = by_clock(push), schedule(push, barrier)
+    bounds = push.rates_hz(push.events, _busy_s(push, barrier, plan))
     rate_hz = min(push.events * found.meps / found.length_s, bounds.get("source", math.inf))
     metrics = _shift_metrics(push, rate_hz, bounds)
     metrics["phase_s"] = found.length_s / push.slots
@@ -180,7 +180,7 @@ def _of_schedule(push: Push, plan: Schedule, bounds: dict[str, float]) -> dict[s
     return {"schedule": phases} | push.of_network(int(push.mfps.max()), bounds)
 
 
-def _busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
+def _busy_s(push: Push, barrier: Barrier, plan: Schedule) -> dict[str, float]:
     """Return the busy time of each resource in a round; the longest bounds the event rate.
 
     In a round each of N nodes sends to each other node, so a node's link, PCIe and memory, and the
@@ -191,7 +191,7 @@ def _busy_s(push: Push, gate: Barrier, plan: Schedule) -> dict[str, float]:
     buffer.
     """
     scenario, others = push.scenario, push.nodes - 1
-    barriers_s = push.barriers * int(gate.messages.max()) * scenario.hosts.message_cost
+    barriers_s = push.barriers * int(barrier.messages.max()) * scenario.hosts.message_cost
     busy = {
         "host_link": others * float(push.wire_s.max()),
         "fabric_link": plan.busiest_s,
@@ -335,7 +335,7 @@ def _conflicts(plan: Schedule) -> Condition:
     )
 
 
-def _fence(push: Push) -> Barrier:
+def _barrier(push: Push) -> Barrier:
     """Return the cost of the barriers of a scenario."""
     hosts, between = push.traffic.hosts.tolist(), push.traffic.between
     closes = push.barrier == "neighbour" and push.scenario.building.keeps_order
@@ -347,17 +347,17 @@ def _fence(push: Push) -> Barrier:
     )
 
 
-def _round(push: Push, gate: Barrier) -> Round:
-    """Return the round for phases that end after a number of writes, with barrier cost `gate`."""
-    found = schedule(push, gate)
+def _round(push: Push, barrier: Barrier) -> Round:
+    """Return the round for phases that end after a number of writes."""
+    found = schedule(push, barrier)
     if not push.has_barrier_each_phase:
-        return _out_of_step(push, gate, found)
+        return _out_of_step(push, barrier, found)
     if push.in_step:
-        return _in_step(push, gate, found, 0)
-    return _in_groups(push, gate, found)
+        return _in_step(push, barrier, found, 0)
+    return _in_groups(push, barrier, found)
 
 
-def schedule(push: Push, gate: Barrier) -> Schedule:
+def schedule(push: Push, barrier: Barrier) -> Schedule:
     """Return the times of all phases without random delays. Copies within a node take time; a phase
     in which a node sends to an empty slot takes none. Flows on a shared link take at least the sum
     of their times, exactly the sum if they are equal and share one link (tests `Conflicts.*`)."""
@@ -378,10 +378,10 @@ def schedule(push: Push, gate: Barrier) -> Schedule:
         asking_s = push.asking_s(phases.switches)
         own_s += np.where(remote, alone_s + asking_s, still_s).sum(axis=0)
         busy_s += phases.links_s
-        begun_s = np.where(remote, gate.begins_s, gate.released_s)
+        begun_s = np.where(remote, barrier.begins_s, barrier.released_s)
         entered_s = begun_s + np.where(remote, asking_s + shared_s, still_s)
         for column, nodes in zip(columns.T, together, strict=True):
-            of_set_s, report_s = entered_s[:, nodes], gate.report_s[nodes]
+            of_set_s, report_s = entered_s[:, nodes], barrier.report_s[nodes]
             begins_s = (of_set_s + report_s).max(axis=1).sum()
             column += (of_set_s.mean(axis=1).sum(), of_set_s.max(axis=1).sum(), begins_s)
         found.append((phases.shared_s.max(axis=1), phases.flows))
@@ -398,12 +398,12 @@ def _sets(push: Push) -> list[NDArray[np.intp]]:
     return push.groups + ([np.arange(push.nodes)] if len(push.groups) > 1 else [])
 
 
-def _in_step(push: Push, gate: Barrier, found: Schedule, set_index: int) -> Round:
+def _in_step(push: Push, barrier: Barrier, found: Schedule, set_index: int) -> Round:
     """Return the round for one set of nodes with a barrier after each phase. A phase lasts as long
     as its slowest node needs from one release to the next. That node has the most bytes, the last
     release or a shared link. Random delays are added for the slowest node."""
     nodes = _sets(push)[set_index]
-    report_s, released_s = gate.report_s[nodes], gate.released_s[nodes]
+    report_s, released_s = barrier.report_s[nodes], barrier.released_s[nodes]
     kinds = {remote: push.chance(1, remote) for remote in (True, False)}
     usual = [(kinds[remote], entered_s[nodes]) for remote, entered_s in found.samples]
     added_s = np.mean([_added_s(chance, entered_s + report_s) for chance, entered_s in usual])
@@ -416,15 +416,15 @@ def _in_step(push: Push, gate: Barrier, found: Schedule, set_index: int) -> Roun
     return Round(length_s * push.slots, waiting_s, releasing_s, found)
 
 
-def _in_groups(push: Push, gate: Barrier, found: Schedule) -> Round:
+def _in_groups(push: Push, barrier: Barrier, found: Schedule) -> Round:
     """Return bounds of a round in which each group has barriers of its own. All groups build
     equally many events, so the slowest group gives the lower bound. If builder units set the pace,
     nodes also wait as on a ring. Then the round with all nodes in step is the upper bound, because
     no node ends a phase later than it would there."""
-    one = _in_step(push, gate, found, _slowest_group(push, found))
+    one = _in_step(push, barrier, found, _slowest_group(push, found))
     if not push.is_paced:
         return one
-    all_s = _in_step(push, gate, found, len(push.groups)).length_s
+    all_s = _in_step(push, barrier, found, len(push.groups)).length_s
     length_s = max(one.length_s, paced_round_s(push, _own_s(push, found)))
     return Round(length_s, one.waiting_s, one.releasing_s, found, max(length_s, all_s))
 
@@ -449,7 +449,7 @@ def _added_s(chance: Chance, times_s: Times) -> float:
     return chance.slowest_s(times_s) - float(times_s.max())
 
 
-def _out_of_step(push: Push, gate: Barrier, found: Schedule) -> Round:
+def _out_of_step(push: Push, barrier: Barrier, found: Schedule) -> Round:
     """Return a lower bound of the round without a barrier, with slack, or with one barrier in k
     phases. Nodes then fall out of step and contend for links. The bound is the longer of the
     slowest node's time for all phases and the time of all flows on the most loaded link."""
@@ -464,8 +464,11 @@ def _out_of_step(push: Push, gate: Barrier, found: Schedule) -> Round:
         return Round(max(round_s, found.busiest_s), 0.0, 0.0, found)
     k, nodes = building.phases_per_barrier, push.groups[_slowest_group(push, found)]
     chance = push.chance(k)
-    entered_s = (gate.begins_s + own_s * k / push.slots)[nodes]
-    step_s, last_s = chance.slowest_s(entered_s + gate.report_s[nodes]), chance.slowest_s(entered_s)
+    entered_s = (barrier.begins_s + own_s * k / push.slots)[nodes]
+    step_s, last_s = (
+        chance.slowest_s(entered_s + barrier.report_s[nodes]),
+        chance.slowest_s(entered_s),
+    )
     waiting_s = last_s - float(entered_s.mean()) - chance.mean_s
-    releasing_s = step_s + float(gate.released_s[nodes].mean()) - last_s
+    releasing_s = step_s + float(barrier.released_s[nodes].mean()) - last_s
     return Round(max(step_s * push.barriers, found.busiest_s), waiting_s, releasing_s, found)
