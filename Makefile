@@ -159,6 +159,8 @@ wheel: build/packages/run .venv/venv
 # The pages that are written from the code; tests fail when they are stale.
 docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
 		docs/reference/software-switch.md docs/reference/device.md module-release
+	for kind in scenario study switch device; do \
+		$(bin)/daqloom schema $$kind --output schemas/$$kind.json || exit; done
 	$(bin)/python -m daqloom.control.counters.reference docs/reference/operations.md
 
 docs/reference/scenario.md: module := daqloom.scenario.file.reference

@@ -11,6 +11,7 @@ from daqloom.cli.faults import app as faults_app
 from daqloom.cli.lab import app as lab_app
 from daqloom.cli.measure import control, measure, unit
 from daqloom.cli.report import report
+from daqloom.cli.schema import schema
 from daqloom.cli.study import app as study_app
 from daqloom.cli.switch import app as switch_app
 from daqloom.cli.topology import app as topology_app
@@ -20,6 +21,7 @@ __all__ = ["app"]
 for conclusion in (conclusions.levels, conclusions.fit, conclusions.compare):
     study_app.command()(conclusion)
 app.command(rich_help_panel=DESCRIBED)(compare)
+app.command(rich_help_panel=DESCRIBED)(schema)
 app.add_typer(study_app, name="study", rich_help_panel=STUDIES)
 app.command(saved="complete files stay in the output folder", rich_help_panel=STUDIES)(report)
 app.command(rich_help_panel=LIVE)(measure)

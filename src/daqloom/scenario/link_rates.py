@@ -38,6 +38,10 @@ class _PortRate(Dimension):
     def _expected(self) -> str:
         return f"{super()._expected}, or by the name of a speed: {', '.join(LANE_BPS)}"
 
+    @property
+    def form(self) -> str:
+        return f"{'|'.join(LANE_BPS)}|{super().form}"
+
     def parse(self, text: object) -> int | float:
         rate = data_rate("4", text) if isinstance(text, str) else None
         return super().parse(text) if rate is None else rate

@@ -121,6 +121,15 @@ class Dimension:
         return text
 
     @property
+    def form(self) -> str:
+        """Regular expression of the texts that `parse` reads; their range is not part of it."""
+        number = r"\+?([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
+        return rf"\s*{number}\s*({'|'.join(filter(None, _PREFIXES))})?({'|'.join(self.scale)})\s*"
+
+    def __get_pydantic_json_schema__(self, *_: object) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^({self.form})$", "examples": [self.example]}
+
+    @property
     def _expected(self) -> str:
         return f'{self.name} such as "{self.example}"'
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BeforeValidator, ValidationError
@@ -24,10 +25,21 @@ def text(read: Callable[[str], object], refusal: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+@dataclass(frozen=True)
+class _Pattern(BeforeValidator):
+    """A validator of texts with the regular expression that they match."""
+
+    form: str = ""
+
+    def __get_pydantic_json_schema__(self, *_: object) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^({self.form})$"}
+
+
 def pattern(form: str, refusal: str) -> BeforeValidator:
     """Return a validator that accepts a text if all of it matches a regular expression."""
     fits = re.compile(form).fullmatch
-    return text(lambda value: value if fits(value) else None, refusal)
+    check = text(lambda value: value if fits(value) else None, refusal)
+    return _Pattern(check.func, form=form)
 
 
 def value_error(first: str, *others: str) -> ValueError:

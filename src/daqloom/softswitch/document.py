@@ -1,9 +1,8 @@
 """The file of a software switch: its ports, rings, rules and addresses, and how it runs."""
 
-import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from daqloom.scenario.addresses import IpNetwork
 from daqloom.scenario.names import NodeName
@@ -15,6 +14,7 @@ from daqloom.scenario.quantities import (
     Seconds,
 )
 from daqloom.scenario.schema.part import Number, Part
+from daqloom.scenario.validation import pattern
 
 MOST_PORTS = 256
 MOST_RINGS = 65_536
@@ -23,29 +23,17 @@ MOST_PACKETS = 1 << 30
 MOST_BYTES = (1 << 32) - (1 << 16)
 
 
-def _text(pattern: str, refusal: str) -> BeforeValidator:
-    """Return a validator of texts that match a pattern."""
-    compiled = re.compile(pattern)
-
-    def check(value: object) -> str:
-        if isinstance(value, str) and compiled.fullmatch(value):
-            return value
-        raise ValueError(refusal)
-
-    return BeforeValidator(check)
-
-
 Mac = Annotated[
     str,
     AfterValidator(str.lower),
-    _text(
+    pattern(
         "(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}",
         'is not an Ethernet address; expected one such as "02:00:00:00:00:01"',
     ),
 ]
 Device = Annotated[
     str,
-    _text(
+    pattern(
         r"[A-Za-z0-9_.:/=,@-]{1,300}",
         "is not a device of DPDK; expected a PCI address or a virtual device, such as "
         '"0000:3b:00.0" or "net_af_packet0,iface=eth1"',
@@ -53,7 +41,7 @@ Device = Annotated[
 ]
 Controller = Annotated[
     str,
-    _text(
+    pattern(
         r"(?:tcp|ssl):(?:\[[0-9A-Fa-f:.]{2,60}\]|[^\s:\[\]]{1,180})(?::[0-9]{1,5})?"
         r"|punix:\S{1,190}|p(?:tcp|ssl):[0-9]{0,5}(?::\S{1,180})?",
         "is no controller of OpenFlow; expected tcp:HOST:PORT or ssl:HOST:PORT to connect to it, "

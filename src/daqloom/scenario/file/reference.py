@@ -12,7 +12,7 @@ from daqloom.scenario.quantities import dimension_of
 from daqloom.scenario.schema.choices import Key, keys_of, named_tables, table_of
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.part import Assumption, meanings
-from daqloom.scenario.schema.switches import ARCHITECTURES, DEFAULTS, Switch
+from daqloom.scenario.schema.switches import ARCHITECTURES, DEFAULTS, PacketBuffer, Switch
 
 HEAD = """\
 # Scenario keys
@@ -84,7 +84,7 @@ def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
             continue
         key = keys.get(f"{path}.{name}" if path else name)
         yield (
-            f"| `{name}` | {default_of(field, key)} | {_choices_of(key)} | {values_of(field)} "
+            f"| `{name}` | {default_of(field, key)} | {choices_of(key)} | {values_of(field)} "
             f"| {sentence_of(field, meaning_of[name])} |"
         )
         if entry := _entry(field):
@@ -104,7 +104,7 @@ def _entry(field: FieldInfo) -> type[BaseModel] | None:
     return entry if isinstance(entry, type) and issubclass(entry, BaseModel) else None
 
 
-def _choices_of(key: Key | None) -> str:
+def choices_of(key: Key | None) -> str:
     """Return the values of other keys with which a key applies, as text."""
     if key is None:
         return ""
@@ -155,6 +155,15 @@ def default_of(field: FieldInfo, key: Key | None = None) -> str:
         return f"`{key.guessed.default}` ({key.guessed.where}) *, else `{_shown(field)}`"
     shown = _shown(field)
     return f"`{shown}`{_mark(field)}" if shown else "none"
+
+
+def default_in_words(model: type[BaseModel], name: str) -> str:
+    """Return the default of a key, for a sentence; for a switch with its models."""
+    by_model = {each: keys[name] for each, keys in DEFAULTS.items() if name in keys}
+    if issubclass(model, PacketBuffer) and by_model and name != "cost":
+        return ", ".join(f"{_plain(value)} ({each})" for each, value in by_model.items())
+    found = default_of(model.model_fields[name], keys_of(model)[name])
+    return found.replace("`", "").replace(" *", " (a guess)")
 
 
 def _shown(field: FieldInfo) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import TIME, BitRateOrNone, PositiveSeconds, Seconds
@@ -56,7 +56,9 @@ class Fault(Part):
     """Part that breaks: a cable between switches (or another one, named by `which`), a port of a
     switch or host with its cable, a switch, a host, the units of a node, or the card of a readout
     unit."""
-    which: Annotated[str, BeforeValidator(_node_name)] = Field(default="", max_length=100)
+    which: Annotated[
+        str, BeforeValidator(_node_name), WithJsonSchema({"type": ["string", "integer"]})
+    ] = Field(default="", max_length=100)
     """Name of the part that breaks: of a cable or port, such as "leaf0 port 3"; of a switch or
     host; for units and cards the number or the host of the node. Empty: drawn with faults.seed."""
     count: int = Field(default=1, ge=1, le=100_000)
@@ -77,13 +79,13 @@ class Fault(Part):
     """Time from one break to the next; must be longer than `lasts` (s)."""
     rate: BitRateOrNone = 0
     """Rate of a degraded cable; "0 b/s": unchanged (b/s)."""
-    bit_error_rate: float = Field(default=0.0, ge=0, le=0.01, strict=False)
+    bit_error_rate: float = Field(default=0.0, ge=0, le=0.01)
     """Share of erroneous bits on a degraded cable. Packets with an error are lost, or sent again by
     the link if `link_retry` is set."""
     link_retry: Seconds = 0.0
     """Delay of a packet that a degraded cable's link sends again after an error; "0 s": the link
     does not retry (s)."""
-    factor: float = Field(default=2.0, gt=1, le=1e6, strict=False)
+    factor: float = Field(default=2.0, gt=1, le=1e6)
     """Factor by which the processor of a slow unit is slower."""
 
     def times(self) -> list[tuple[float, float]]:

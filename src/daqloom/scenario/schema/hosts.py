@@ -1,8 +1,8 @@
 """[hosts]: placement of units, time costs of hosts, and scheduling of their ports."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
 from daqloom.scenario.schema.building import BUILT
@@ -37,7 +37,13 @@ def _host(value: object) -> int | str:
     raise ValueError("is not a host; give its place in the order of ports, from 0, or its name")
 
 
-Host = Annotated[int | str, BeforeValidator(_host)]
+_HOST: dict[str, Any] = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0},
+        {"type": "string", "minLength": 1, "maxLength": 200},
+    ]
+}
+Host = Annotated[int | str, BeforeValidator(_host), WithJsonSchema(_HOST)]
 
 
 class UnitPlace(Part):

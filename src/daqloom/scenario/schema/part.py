@@ -93,15 +93,26 @@ class Assumption:
 ASSUMED = Assumption()
 
 
+_SHARE = r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(%?)\s*"
+
+
 def _read_share(value: object) -> object:
-    share = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*%\s*", str(value))
-    return float(Decimal(share[1]) / 100) if share and isinstance(value, str) else value
+    share = re.fullmatch(_SHARE, value) if isinstance(value, str) else None
+    return float(Decimal(share[1]) / (100 if share[2] else 1)) if share else value
 
 
-PER_CENT = BeforeValidator(_read_share)
+class _Share(BeforeValidator):
+    """A validator of numbers that may be written in per cent."""
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> Any:
+        per_cent = {"type": "string", "pattern": f"^({_SHARE})$", "examples": ["20 %"]}
+        return {"anyOf": [handler(schema), per_cent]}
+
+
+PER_CENT = _Share(_read_share)
 """Lets a share be written as "20 %"."""
 
-Number = Annotated[float, Field(strict=False, ge=0), PER_CENT]
+Number = Annotated[float, Field(ge=0), PER_CENT]
 """Number without unit, or a share such as "20 %"; whole numbers may be written without a point."""
 
 ETHERNET = When("network.technology", ("ethernet",))

@@ -94,9 +94,7 @@ class Tcp(Part):
     restart_after_idle: Annotated[bool, _TCP] = True
     """Whether an idle connection halves its window with each retransmission timeout that passes,
     down to the initial window (RFC 2861); not with static."""
-    dctcp_g: Annotated[
-        float, Field(strict=False, gt=0, le=1), PER_CENT, When(".congestion", ("dctcp",))
-    ] = 0.0625
+    dctcp_g: Annotated[float, Field(gt=0, le=1), PER_CENT, When(".congestion", ("dctcp",))] = 0.0625
     """Weight of a new sample in DCTCP's estimate of marked packets."""
 
     @property

@@ -38,9 +38,7 @@ class Card(Part):
     acknowledge: Annotated[Distribution, When(".buffer")] = Field(default_factory=Distribution)
     """Acknowledge latency: time from the end of an MFP until the card receives the acknowledgement
     that the MFP is in the host's memory."""
-    spike_probability: Annotated[
-        float, Field(strict=False, ge=0, le=1), PER_CENT, When(".buffer")
-    ] = 0.0
+    spike_probability: Annotated[float, Field(ge=0, le=1), PER_CENT, When(".buffer")] = 0.0
     """Probability, 0 to 1, of a latency spike instead of the usual acknowledge latency."""
     spike: Annotated[Distribution, When(".spike_probability")] = Field(default_factory=Distribution)
     """Length of a spike."""

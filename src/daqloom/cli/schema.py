@@ -1,0 +1,58 @@
+"""The command that prints the JSON Schema of a format of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from json import dumps
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from daqloom.base import lazy
+from daqloom.cli.options import argument, option
+
+with lazy.imports():
+    from daqloom.base import output as base_output
+    from daqloom.device import json_schema as of_devices
+    from daqloom.scenario.file import json_schema as of_models
+    from daqloom.scenario.schema import models
+    from daqloom.softswitch import document
+    from daqloom.study.file import json_schema as of_studies
+
+Kind = Literal["scenario", "study", "switch", "device"]
+SCHEMAS: Mapping[Kind, Callable[[], dict[str, Any]]] = {
+    "scenario": lambda: of_models.json_schema(models.Scenario, "Scenario"),
+    "study": lambda: of_studies.study_schema(),
+    "switch": lambda: of_models.json_schema(document.SwitchFile, "Software switch"),
+    "device": lambda: of_devices.device_schema(),
+}
+"""Functions that make the JSON Schema of each format of files."""
+
+
+def text_of(kind: Kind) -> str:
+    """Return the JSON Schema of a format of files as text; it ends with a newline."""
+    return dumps(SCHEMAS[kind](), indent=1, ensure_ascii=False) + "\n"
+
+
+def schema(
+    kind: Annotated[Kind, argument("KIND", "scenario, study, switch or device.")] = "scenario",
+    output: Annotated[
+        Path | None, option("FILE", "Write the schema to a file instead of printing it.")
+    ] = None,
+) -> None:
+    """Print the JSON Schema of scenarios, studies, switch files or device files.
+
+    An editor with a TOML language server (taplo, "Even Better TOML") completes and checks the keys
+    of a file whose first line names the schema, by a URL or by a path relative to the file.
+    Rules across keys and ranges of quantities are checked only by the commands that read the file.
+    The schema of device files has the keys of the installed adapters.
+
+    \b
+    Examples:
+      daqloom schema scenario --output schemas/scenario.json
+      echo '#:schema schemas/scenario.json' > mine.toml
+      daqloom show atlas-lab >> mine.toml
+    """
+    if output is None:
+        print(text_of(kind), end="")
+    else:
+        base_output.write_text(output, text_of(kind))
