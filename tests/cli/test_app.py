@@ -54,6 +54,8 @@ def test_names_keys_and_metrics_are_completed() -> None:
     assert "event.size=" not in of_a_fabric
     assert "building.barrier=" in completed("simulate", "laptop", "--set", "building.")
     assert completed("simulate", "no-such-thing", "--set", "event.") == []
+    assert {"event.size", "event_rate_hz", "event"} <= set(completed("explain", "event"))
+    assert completed("schema", "s") == ["scenario", "study", "switch"]
     known = sorted(metric.name for metric in METRICS if metric.name.startswith("event_rate"))
     assert completed("report", "incast-buffers", "--show", "event_rate") == known
 

@@ -98,7 +98,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("measure", "softswitch"),
     ("study/methods", "report"),
     ("study/file", "report/faults", "report/system", ""),
-    ("study/store",),
+    ("study/store", "terms"),
     ("study/run",),
     ("study/conclusions",),
     ("report/study",),

@@ -1,7 +1,7 @@
 """Names and numbers in sentences for people."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from daqloom.base import lazy
 
@@ -76,3 +76,9 @@ def duration(value_s: float) -> str:
         return f"{1e3 * value_s:.3g} ms"
     length, name = unit_of_time(value_s)
     return f"{value_s / length:.3g} {name}"
+
+
+def rows_of(table: str) -> Iterator[list[str]]:
+    """Yield the cells between bars for each row of a text table; indented lines continue a row."""
+    for row in re.split(r"\n(?=\S)", table.strip()):
+        yield " ".join(row.split()).split(" | ")

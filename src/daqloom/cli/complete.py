@@ -13,6 +13,7 @@ with lazy.imports():
     from daqloom import scenario
     from daqloom.results import metrics as results_metrics
     from daqloom.scenario import document, package_files
+    from daqloom.terms import explain
     from daqloom.topology.system import scenarios as system_scenarios
 
 
@@ -31,6 +32,11 @@ def metrics(incomplete: str) -> list[str]:
     return beginning(
         incomplete, (metric.name.partition("*")[0] for metric in results_metrics.METRICS)
     )
+
+
+def terms(incomplete: str) -> list[str]:
+    """Return the names of keys, metrics, counters and terms that begin so."""
+    return beginning(incomplete, explain.names())
 
 
 def keys(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -7,6 +7,7 @@ from daqloom.cli.compare import compare
 from daqloom.cli.data import app as data_app
 from daqloom.cli.describe import app
 from daqloom.cli.doctor import doctor
+from daqloom.cli.explain import explain
 from daqloom.cli.faults import app as faults_app
 from daqloom.cli.lab import app as lab_app
 from daqloom.cli.measure import control, measure, unit
@@ -21,6 +22,7 @@ __all__ = ["app"]
 for conclusion in (conclusions.levels, conclusions.fit, conclusions.compare):
     study_app.command()(conclusion)
 app.command(rich_help_panel=DESCRIBED)(compare)
+app.command(rich_help_panel=DESCRIBED)(explain)
 app.command(rich_help_panel=DESCRIBED)(schema)
 app.add_typer(study_app, name="study", rich_help_panel=STUDIES)
 app.command(saved="complete files stay in the output folder", rich_help_panel=STUDIES)(report)

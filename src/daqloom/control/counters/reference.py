@@ -10,9 +10,14 @@ BEGIN = "<!-- counters: written by `make docs` -->\n"
 END = "<!-- end of counters -->\n"
 
 
+def counter_meanings() -> dict[str, str]:
+    """Return the meaning of each counter by name."""
+    return {each.name: each.meaning for each in known_counters()}
+
+
 def table() -> str:
     """Return the counters as a Markdown table."""
-    rows = [f"| `{each.name}` | {each.meaning} |" for each in known_counters()]
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in counter_meanings().items()]
     return "\n".join(["| counter | meaning |", "|---|---|", *rows, ""])
 
 

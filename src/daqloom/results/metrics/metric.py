@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from daqloom.base.words import rows_of
 from daqloom.scenario.schema.parts import Parts
 
 _MEASURED = Parts.BUILT | Parts.FAULTED | Parts.LAB | Parts.DEVICE
@@ -55,12 +56,6 @@ def declared_in(table: str) -> tuple[Metric, ...]:
         Metric(name, unit, label, dict(_parts_by_method(by)), meaning)
         for name, unit, label, by, meaning in rows_of(table)
     )
-
-
-def rows_of(table: str) -> Iterator[list[str]]:
-    """Yield the cells between bars for each row of a text table; indented lines continue a row."""
-    for row in re.split(r"\n(?=\S)", table.strip()):
-        yield " ".join(row.split()).split(" | ")
 
 
 def _parts_by_method(by: str) -> Iterator[tuple[str, Parts]]:

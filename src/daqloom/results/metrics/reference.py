@@ -3,8 +3,8 @@
 import textwrap
 from collections.abc import Iterable
 
+from daqloom.base.words import rows_of
 from daqloom.results.metrics import COST, SUBJECTS, TAKES, Metric
-from daqloom.results.metrics.metric import rows_of
 
 REFERENCE = """\
 # Metrics

@@ -87,7 +87,7 @@ def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
             f"| `{name}` | {default_of(field, key)} | {choices_of(key)} | {values_of(field)} "
             f"| {sentence_of(field, meaning_of[name])} |"
         )
-        if entry := _entry(field):
+        if entry := entry_of(field):
             of_entry = meanings(entry)
             for inner, each in entry.model_fields.items():
                 yield (
@@ -96,7 +96,7 @@ def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
                 )
 
 
-def _entry(field: FieldInfo) -> type[BaseModel] | None:
+def entry_of(field: FieldInfo) -> type[BaseModel] | None:
     """Return the model of the entries if a key is a list of tables, else None."""
     entry = (
         (*get_args(field.annotation), None)[0] if get_origin(field.annotation) is tuple else None

@@ -1,6 +1,7 @@
 """The base of all tables of a scenario."""
 
 import ast
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ def items(most: int) -> Any:
     return Field(default=(), strict=False, max_length=most)
 
 
+@functools.cache
 def meanings(table: type[BaseModel]) -> dict[str, str]:
     """Return the description of each key of a table: the string below its declaration. Pydantic
     would parse these strings at every start."""

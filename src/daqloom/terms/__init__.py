@@ -1,0 +1,1 @@
+"""Words that `daqloom explain` explains: keys, metrics, counters, and the glossary."""

@@ -1,0 +1,309 @@
+"""Explanations of a word that a user reads or types: a key of a file, a metric, a counter of a
+unit, a term of the glossary, or another name of one of these."""
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from daqloom.base import lazy
+from daqloom.base.words import printable
+from daqloom.control.counters.reference import counter_meanings
+from daqloom.device.document import DeviceFile
+from daqloom.results.metrics import COST, METRICS, Metric
+from daqloom.scenario import synonyms
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.file.reference import (
+    default_in_words,
+    entry_of,
+    sentence_of,
+    values_of,
+)
+from daqloom.scenario.file.unused_keys import UNUSED
+from daqloom.scenario.quantities import dimension_of
+from daqloom.scenario.schema.choices import keys_of, named_tables, table_of
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.part import When, meanings
+from daqloom.softswitch.document import SwitchFile
+from daqloom.study.file.file import TABLES, StudyFile
+from daqloom.terms import glossary
+
+with lazy.imports():
+    import difflib
+
+NAMED = "NAME"
+"""Part of a dotted name that users choose, such as that of a flow."""
+NEAREST = 4
+"""Names that the error on an unknown word lists."""
+
+
+class Format(NamedTuple):
+    """A format of files."""
+
+    kind: str
+    model: type[BaseModel]
+    page: str
+    command: str
+
+
+FORMATS = (
+    Format("scenario", Scenario, "docs/reference/scenario.md", "daqloom show SCENARIO --set {}=…"),
+    Format("study", StudyFile, "docs/reference/study.md", "daqloom study plan STUDY"),
+    Format("switch", SwitchFile, "docs/reference/software-switch.md", "daqloom switch check FILE"),
+    Format("device", DeviceFile, "docs/reference/device.md", "daqloom lab show FILE"),
+)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Explanation of a word. Empty fields do not apply."""
+
+    kind: str
+    """Kind of the thing that the word names, such as "key of a scenario"."""
+    names: tuple[str, ...]
+    """Full names with this meaning."""
+    meaning: str
+    unit: str = ""
+    values: str = ""
+    default: str = ""
+    applies: tuple[str, ...] = ()
+    """Conditions, and methods that give a metric or ignore a key."""
+    see: tuple[str, ...] = field(default=())
+    """Related commands and pages."""
+
+
+class _Place(NamedTuple):
+    """A key or table of a format."""
+
+    path: str
+    format: Format
+    around: type[BaseModel]
+    """Model of the table that contains the key."""
+    table: type[BaseModel] | None
+    """Model of the table, None for a key."""
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2] if self.path[-4:] != NAMED else self.path.split(".")[-2]
+
+    @property
+    def field(self) -> FieldInfo:
+        return self.around.model_fields[self.name]
+
+    @property
+    def meaning(self) -> str:
+        text = re.sub(r"^(See )?\[[a-z_.]+\](: )?", "", meanings(self.around)[self.name])
+        of_table = (self.table.__doc__ or "").partition("\n\n")[0] if self.table else ""
+        return text or re.sub(r"^\[[a-zA-Z_.]+\]: ", "", " ".join(of_table.split()))
+
+    def is_named_by(self, word: str) -> bool:
+        """Return whether a word is the dotted name, or its end."""
+        return self.path.endswith(f".{word}") or _form(self.path).fullmatch(word) is not None
+
+
+@functools.cache
+def _form(path: str) -> re.Pattern[str]:
+    """Return the regular expression of the dotted names that a path stands for."""
+    return re.compile(re.escape(path).replace(NAMED, "[^.]+"))
+
+
+def explain(word: str) -> list[Explanation]:
+    """Return the explanations of a word. Raises ScenarioError for an unknown word, with the nearest
+    known names."""
+    word = word.strip().strip("`\"'[]").removeprefix("--").partition("=")[0].strip()
+    found = [
+        *_keys(lambda place: place.path == word or place.is_named_by(word)),
+        *(_of_metric(metric) for metric in (*METRICS, *COST) if _is_metric(metric, word)),
+        *_counters(word),
+        *(_of_term(term) for term in glossary.matching(word)),
+    ]
+    found = found or [*_synonyms(word), *_values(word)]
+    if not found:
+        near = difflib.get_close_matches(word[:200], names(), n=NEAREST, cutoff=0.6)
+        near = near or [name for name in names() if len(word) > 2 and word in name][:NEAREST]
+        others = ", ".join(f'"{name}"' for name in near)
+        hint = f"did you mean one of {others}?" if near else "see docs/reference/glossary.md"
+        raise ScenarioError(f'"{printable(word[:80])}" is no key, metric or term; {hint}')
+    return found
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """Return all names that `explain` explains, without synonyms and values."""
+    known = [
+        *(place.path for place in _places()),
+        *(metric.name.removesuffix(".*") for metric in (*METRICS, *COST)),
+        *counter_meanings(),
+        *(term.title.partition(" (")[0] for term in glossary.TERMS),
+    ]
+    return tuple(dict.fromkeys(known))
+
+
+@functools.cache
+def _places() -> tuple[_Place, ...]:
+    return tuple(place for each in FORMATS for place in _inside(each.model, each, ""))
+
+
+def _inside(model: type[BaseModel], format_: Format, prefix: str) -> Iterator[_Place]:
+    for name, each in model.model_fields.items():
+        path, table = f"{prefix}{name}", table_of(each)
+        if model is StudyFile:
+            table = table or TABLES.get(name)
+        if named := named_tables(each):
+            path, table = f"{path}.{NAMED}", named
+        yield _Place(path, format_, model, table)
+        if table:
+            yield from _inside(table, format_, f"{path}.")
+        elif entry := entry_of(each):
+            yield from _inside(entry, format_, f"{path}[].")
+
+
+def _keys(is_meant: Callable[[_Place], bool]) -> Iterator[Explanation]:
+    """Yield explanations of keys and tables; one for keys with the same meaning and default, such
+    as those of switches."""
+    groups: dict[object, list[_Place]] = {}
+    for place in filter(is_meant, _places()):
+        default = default_in_words(place.around, place.name)
+        alike = (place.format, place.table, place.name, place.meaning, default)
+        groups.setdefault(alike, []).append(place)
+    for places in groups.values():
+        yield _of_table(places) if places[0].table else _of_key(places)
+
+
+def _of_table(places: list[_Place]) -> Explanation:
+    first = places[0]
+    assert first.table is not None
+    return Explanation(
+        kind=f"table of a {first.format.kind}",
+        names=tuple(place.path for place in places),
+        meaning=_sentence(first.meaning),
+        values=f"keys: {', '.join(first.table.model_fields)}",
+        applies=tuple(_conditions(places)),
+        see=(f"daqloom schema {first.format.kind}", first.format.page),
+    )
+
+
+def _of_key(places: list[_Place]) -> Explanation:
+    first = places[0]
+    dimension = dimension_of(first.field)
+    example = f', such as "{dimension.example}"' if dimension else ""
+    default = default_in_words(first.around, first.name)
+    return Explanation(
+        kind=f"key of a {first.format.kind}",
+        names=tuple(place.path for place in places),
+        meaning=_sentence(sentence_of(first.field, first.meaning)),
+        unit=dimension.unit if dimension else "",
+        values=values_of(first.field).replace("`", "") + example,
+        default="none, the key is required" if default == "required" else default,
+        applies=(*_conditions(places), *_ignored(first)),
+        see=(first.format.command.format(first.path), first.format.page),
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def _conditions(places: list[_Place]) -> Iterator[str]:
+    """Yield the conditions under which keys apply, first those of all."""
+    each = {place.path: _conditions_of(place) for place in places}
+    common = [
+        text for text in each[places[0].path] if all(text in texts for texts in each.values())
+    ]
+    yield from common
+    for path, texts in each.items():
+        yield from (f"{path}: {text}" for text in texts if text not in common)
+
+
+def _conditions_of(place: _Place) -> list[str]:
+    key = keys_of(place.format.model).get(place.path)
+    texts = (f"only with {_in_words(each)}" for each in (key.conditions if key else ()))
+    return list(dict.fromkeys(texts))
+
+
+def _in_words(condition: When) -> str:
+    among = f" = {' or '.join(each or 'none' for each in condition.among)}"
+    text = condition.key + (among if condition.among else "")
+    return f"{text}, or {condition.or_with}" if condition.or_with else text
+
+
+def _ignored(place: _Place) -> Iterator[str]:
+    """Yield the methods that ignore a key of a scenario, in all systems or in some."""
+    if place.format.model is not Scenario:
+        return
+    for method, rules in UNUSED.items():
+        for rule in rules:
+            if rule.name(place.path):
+                some = "" if rule.when is type(rule).when else " in some systems"
+                why = f": {rule.why}" if rule.why else ""
+                yield f"without effect on {method}{some}{why}"
+
+
+def _is_metric(metric: Metric, word: str) -> bool:
+    root = metric.name.removesuffix(".*")
+    parts = root != metric.name and word.startswith(f"{root}.")
+    return word in (metric.name, root, metric.label) or parts or root.startswith(f"{word}.")
+
+
+def _of_metric(metric: Metric) -> Explanation:
+    return Explanation(
+        kind="metric" if metric in METRICS else "cost of a computation",
+        names=(metric.name,),
+        meaning=metric.meaning,
+        unit="share, shown in per cent" if metric.unit == "1" else metric.unit,
+        applies=(f"given by {metric.givers()}",),
+        see=("daqloom simulate SCENARIO --json", "docs/reference/metrics.md"),
+    )
+
+
+def _counters(word: str) -> Iterator[Explanation]:
+    for name, meaning in counter_meanings().items():
+        if word in (name, name.rpartition(".")[2]):
+            see = ("daqloom control status", "docs/reference/operations.md")
+            yield Explanation("counter of a unit", (name,), meaning, see=see)
+
+
+def _of_term(term: glossary.Term) -> Explanation:
+    keys = [name for name in re.findall("`([a-z_.]+)[^`]*`", term.meaning) if "." in name]
+    see = (*(f"daqloom explain {key}" for key in keys), "docs/reference/glossary.md")
+    return Explanation("term", (term.title,), term.meaning, see=see)
+
+
+def _values(word: str) -> Iterator[Explanation]:
+    """Yield the keys of a scenario that have a word among their values, or its other name."""
+    lower = word.lower()
+    if absent := synonyms.NOT_SIMULATED.get(lower):
+        yield Explanation("not simulated", (word,), f"{absent}.")
+    longer = (value for value in _words() if len(lower) > 2 and lower in value)
+    for value in (lower, *synonyms.VALUES.get(lower, ()), *longer):
+        if found := list(_keys(functools.partial(_takes, f"`{value}`"))):
+            yield from found
+            return
+
+
+@functools.cache
+def _words() -> tuple[str, ...]:
+    """Return all words that keys take as values."""
+    texts = (values_of(place.field) for place in _places() if not place.table)
+    return tuple(dict.fromkeys(word for text in texts for word in re.findall("`(.+?)`", text)))
+
+
+def _takes(value: str, place: _Place) -> bool:
+    return not place.table and value in values_of(place.field).split(", ")
+
+
+def _synonyms(word: str) -> Iterator[Explanation]:
+    """Yield the keys that users mean by another name."""
+    table, _, last = word.rpartition(".")
+    meant = synonyms.KEYS.get(last.lower(), ())
+    yield from _keys(
+        lambda place: (
+            not place.table
+            and any(place.name == name or place.path == name for name in meant)
+            and (not table or place.path.startswith(f"{table}."))
+        )
+    )
