@@ -10,9 +10,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from daqloom.cli.app import narrow
-        from daqloom.cli.describe import app
+        from daqloom.cli.describe import ANSWERED, app
 
-        if not narrow(app, sys.argv[1:]):
+        if not (narrow(app, sys.argv[1:]) or ANSWERED.intersection(sys.argv[1:2])):
             from daqloom.cli.main import app  # with all the others
 
             narrow(app, sys.argv[1:])

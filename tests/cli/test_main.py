@@ -43,9 +43,6 @@ def test_scenarios_are_listed_and_shown_as_they_can_be_loaded(tmp_path):
     file.write_text(done.stdout)
     assert load(file).hash() == load("atlas-lab", ["network.switch.tor.model=qfx5120-48y"]).hash()
     assert 'rto_min = "200 ms"' in done.stdout
-    import daqloom as package
-
-    assert invoke("--version").stdout == f"daqloom {package.__version__}\n"
 
 
 def test_analyse_prints_one_json_object_or_a_table_with_the_papers_figures():

@@ -39,11 +39,13 @@ def test_a_result_survives_json_with_its_series_on_request_only() -> None:
 
 
 def test_the_record_has_the_fields_of_the_contract_in_order() -> None:
-    record = json.loads(result(version="1.2").to_json())
-    names = "schema scenario scenario_hash method seed version metrics engine warnings"
+    record = json.loads(result(version="1.2", commit="abc").to_json())
+    names = "schema scenario scenario_hash method seed version commit metrics engine warnings"
     assert list(record) == names.split()
     assert record["schema"] == 1
-    assert record["version"] == "1.2"
+    assert (record["version"], record["commit"]) == ("1.2", "abc")
+    del record["commit"]  # as in records of earlier versions
+    assert Result.from_dict(record).commit == ""
 
 
 def test_metrics_unknown_to_a_method_are_absent() -> None:

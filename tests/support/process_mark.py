@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from daqloom.base.version import commit
+
 NETWORKS = (socket.AF_INET, socket.AF_INET6)
 PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system")
 
@@ -57,5 +59,7 @@ def _listen(event: str, arguments: tuple[Any, ...]) -> None:
         _done.append(event)
 
 
-platform.platform()  # starts uname the first time and knows the answer from then on
+# They start uname and git the first time, and know the answer from then on.
+platform.platform()
+commit()
 sys.addaudithook(_listen)

@@ -6,6 +6,8 @@ from importlib.util import find_spec
 EXTRAS: Mapping[str, str] = {
     "MLRsearch": "switch",
     "cryptography": "live",
+    "daqloom_adapters": "adapters",
+    "daqloom_sdn": "adapters",
     "dask": "cluster",
     "distributed": "cluster",
     "grpc": "live",
@@ -36,6 +38,11 @@ def error_for(error: ModuleNotFoundError) -> ModuleNotFoundError:
     """Return the error to raise for a missing module: the one with its extra, if it has one."""
     module = (error.name or "").partition(".")[0]
     return MissingExtraError(module) if module in EXTRAS else error
+
+
+def names() -> list[str]:
+    """Return the names of all extras for users."""
+    return sorted(set(EXTRAS.values()))
 
 
 def is_installed(extra: str) -> bool:

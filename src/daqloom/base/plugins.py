@@ -5,6 +5,8 @@ from importlib.metadata import EntryPoint, entry_points
 
 from daqloom.base.words import printable
 
+ADAPTERS = "daqloom.adapters"
+"""Group of adapters; see `daqloom.device.registry`."""
 OWN = ("daqloom.", "daqloom_")
 """Prefixes of modules that belong to daqloom, in its core and its packages."""
 

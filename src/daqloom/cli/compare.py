@@ -197,6 +197,7 @@ def _record(
         "scenario_hash": system.scenario.hash(),
         "seed": found.simulated.seed,
         "version": found.simulated.version,
+        "commit": found.simulated.commit,
         "duration_s": duration_s,
         "formula_regular_peak_bytes": found.regular_peak,
         "formula_peak_bytes": found.formula_peak,

@@ -42,8 +42,8 @@ from daqloom.scenario.schema.parts import Parts
 with lazy.imports():
     from rich import console
 
-    import daqloom
     from daqloom import scenario as daqloom_scenario
+    from daqloom.cli.console import installation
     from daqloom.report.system import demo as system_demo
     from daqloom.report.system import result_figure
     from daqloom.scenario.file import load as file_load
@@ -57,6 +57,8 @@ app = group(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+ANSWERED = frozenset({"--version"})
+"""Options that print an answer, without any command."""
 FIGURES = (".png", ".pdf", ".svg", ".html")
 
 Figures = Annotated[
@@ -69,7 +71,7 @@ Figures = Annotated[
 
 def _print_version(requested: bool) -> None:
     if requested:
-        print(f"daqloom {daqloom.__version__}")
+        print(*installation.lines(), sep="\n")
         raise typer.Exit
 
 
@@ -77,7 +79,12 @@ def _print_version(requested: bool) -> None:
 def top(
     version: Annotated[
         bool,
-        flag("Print the version and exit.", "--version", callback=_print_version, is_eager=True),
+        flag(
+            "Print version, commit and features.",
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+        ),
     ] = False,
 ) -> None:
     """Describe an event-building network once, then analyse, simulate and measure it.

@@ -16,6 +16,7 @@ with lazy.imports():
     from rich import console as rich_console
     from rich import text
 
+    from daqloom.cli.console import installation
     from daqloom.machine import doctor as machine_doctor
     from daqloom.machine import machine
     from daqloom.measure import check, plan
@@ -51,7 +52,9 @@ def doctor(
         if scenario
         else None
     )
-    found = machine_doctor.examine(machine.Machine(), machine_doctor.transports_here(), needs)
+    found = installation.findings() + machine_doctor.examine(
+        machine.Machine(), machine_doctor.transports_here(), needs
+    )
     print_json([asdict(finding) for finding in found]) if json else _print(found)
     if any(finding.state == "fail" for finding in found):
         raise typer.Exit(FAILED)

@@ -7,20 +7,17 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import util
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from daqloom.base import lazy
-from daqloom.base.words import printable
 from daqloom.cli.app import group
 from daqloom.cli.console.columns import plain_console
 from daqloom.cli.console.terminal import note, plain_failures, print_json, staged_progress
 from daqloom.cli.measure import Address, Certificates
 from daqloom.cli.options import Json, Name, Quiet, Set, argument, option
-from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 
 with lazy.imports():
@@ -36,7 +33,7 @@ with lazy.imports():
     from daqloom.softswitch import benchmark as mlr
     from daqloom.softswitch import costs as softswitch_costs
     from daqloom.softswitch import document as softswitch_document
-    from daqloom.softswitch import from_scenario, sizes, trials
+    from daqloom.softswitch import dpdk, from_scenario, program, sizes, trials
     from daqloom.softswitch import load as softswitch_load
     from daqloom.softswitch import status as softswitch_status
     from daqloom.topology.system import scenarios
@@ -99,7 +96,7 @@ def run(
     if while_input:
         lifeline.end_with_input(grace_s=lifeline.GRACE_S)
     described = load_switch(file, hosts, switch, set_)
-    running = _needs_dpdk()
+    dpdk.require()
 
     def on_start(address: str, status: softswitch_status.SwitchStatus) -> None:
         note(
@@ -107,11 +104,11 @@ def run(
             f"listens at {address}; it begins anew: no frames, learned addresses or counters "
             "are kept from before"
         )
-        for sentence in running.warnings(described.control):
+        for sentence in program.warnings(described.control):
             note(sentence)
 
     with _at_once(), plain_failures(DROPPED):
-        _print(running.run(described, on_start), json=json)
+        _print(program.run(described, on_start), json=json)
 
 
 @app.command("file")
@@ -283,7 +280,7 @@ def benchmark(
       daqloom switch benchmark --frame-size 1518 --destinations 4096 --json
       daqloom switch benchmark --soak 600
     """
-    _needs_dpdk()
+    dpdk.require()
     try:
         pace_bps = int(quantities.RATE.parse(pace))
     except ValueError as error:
@@ -335,7 +332,7 @@ def costs(
       daqloom switch costs
       daqloom switch costs --json
     """
-    _needs_dpdk()
+    dpdk.require()
 
     rig = trials.trials(
         frame_size, softswitch_costs.DESTINATIONS, softswitch_costs.RING_PACKETS, 0, 512
@@ -395,23 +392,6 @@ def load_switch(
             "10.0.0.0/16"
         )
     return softswitch_load.load(file, changes or ())
-
-
-def _needs_dpdk() -> Any:
-    """Import and return the module that runs the switch. Raises MeasureError without DPDK."""
-    if util.find_spec("daqloom._switch") is None:
-        raise MeasureError(
-            "daqloom was built without DPDK; install it (Debian and Ubuntu: apt-get install "
-            "libdpdk-dev) and install daqloom again"
-        )
-    try:
-        from daqloom.softswitch import program
-    except ImportError as error:
-        raise MeasureError(
-            f"DPDK's library cannot be loaded: {printable(str(error))[:300]}; install the version "
-            "that daqloom was built with (Debian and Ubuntu: apt-get install libdpdk-dev)"
-        ) from None
-    return program
 
 
 def _change(keys: dict[str, Any], address: str | None, certificates: Path | None) -> None:

@@ -13,7 +13,7 @@ from daqloom.device.document import DeviceFile, build
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 
-GROUP = "daqloom.adapters"
+GROUP = plugins.ADAPTERS
 PACKAGE = "daqloom-adapters"
 """Name of the package with adapters for vendors' switches and time-series databases."""
 

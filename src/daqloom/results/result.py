@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daqloom.base import notebook
-from daqloom.base.version import installed_version
+from daqloom.base.version import commit, installed_version
 from daqloom.results import metrics as metric_names
 from daqloom.results.metrics import find_declaration, flatten, for_people, with_unit
 
@@ -66,6 +66,8 @@ class Result:
     failure: str = ""
     """Reason why a measurement failed before its end; the numbers cover the time until then."""
     version: str = field(default_factory=installed_version)
+    commit: str = field(default_factory=commit, compare=False)
+    """Commit of daqloom's sources; see `daqloom.base.version`. Empty if unknown."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -144,7 +146,7 @@ class Result:
         for block, kind in (("assumed", str), ("analysis", dict), ("series", dict)):
             for name, value in fields.get(block, {}).items():
                 _check_type(f"{block}.{name}", value, kind)
-        return cls(**fields)
+        return cls(**{"commit": ""} | fields)
 
 
 _FIELDS: dict[str, type] = {
@@ -156,6 +158,7 @@ _FIELDS: dict[str, type] = {
     "interrupted": bool,
     "failure": str,
     "version": str,
+    "commit": str,
     "metrics": dict,
     "analysis": dict,
     "engine": dict,
@@ -164,7 +167,7 @@ _FIELDS: dict[str, type] = {
     "series": dict,
 }
 """Fields in reading order, with their types in JSON."""
-_OPTIONAL = {"fingerprint", "interrupted", "failure", "analysis", "assumed", "series"}
+_OPTIONAL = {"fingerprint", "interrupted", "failure", "commit", "analysis", "assumed", "series"}
 """Fields that are left out where empty."""
 
 

@@ -127,20 +127,23 @@ def test_a_boundary_that_some_seeds_did_not_find_is_the_mean_of_the_others():
 # Provenance
 
 
-def origin(command, runs, first, last):
+def origin(command, runs, first, last, commit="abc"):
     session = SimpleNamespace(
-        command=command, host="lab", processors=2, system="Linux", python="3.11"
+        command=command, host="lab", processors=2, system="Linux", python="3.11", commit=commit
     )
     return study_provenance.Origin(session, "0.1.0", runs, f"2026-01-0{first}", f"2026-01-0{last}")
 
 
 def test_provenance_merges_equal_values_and_has_a_job_array_as_one_command():
     command = "daqloom study run s.toml"
-    origins = [origin(command, 3, "1T00:00", "2T00:00"), origin(command, 1, "1T12:00", "3T00:00")]
+    origins = [
+        origin(command, 3, "1T00:00", "2T00:00"),
+        origin(command, 1, "1T12:00", "3T00:00", ""),
+    ]
     assert study_provenance.rows(origins) == [
         ("runs", "4 by 2 processes"),
         ("computed", "2026-01-01T00:00 to 2026-01-03T00:00"),
-        ("daqloom", "0.1.0"),
+        ("daqloom", "0.1.0, commit abc; 0.1.0"),
         ("command", "daqloom study run s.toml (4 runs, 2026-01-01T00:00 to 2026-01-03T00:00)"),
         ("machines", "lab, 2 cores, Linux"),
         ("Python", "3.11"),

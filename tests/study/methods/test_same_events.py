@@ -66,6 +66,7 @@ def test_the_command_prints_one_object_for_programs() -> None:
         "scenario_hash": small_rack().hash(),
         "seed": 5,
         "version": daqloom.__version__,
+        "commit": found.simulated.commit,
         "duration_s": 0.05,
         "formula_regular_peak_bytes": found.regular_peak,
         "formula_peak_bytes": found.formula_peak,

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 import daqloom
+from daqloom.base.version import commit
 from daqloom.study import StudyError
 from daqloom.study.store import store
+from daqloom.study.store.record import compressed, decompressed
 from daqloom.study.store.store import FORMAT, Store
 from support.study_stores import (
     SCENARIO,
@@ -46,8 +48,23 @@ def test_stored_results_have_their_origin(path: Path) -> None:
     assert datetime.fromisoformat(record.time).utcoffset() is not None
     assert record.session.command == "daqloom study run mine.toml"
     assert record.session.daqloom == daqloom.__version__
+    assert record.session.commit == record.result.commit == commit()
     assert record.session.host
     assert datetime.fromisoformat(record.session.started) <= datetime.fromisoformat(record.time)
+
+
+def test_a_record_of_an_earlier_version_has_no_commit(path: Path) -> None:
+    fill(path, range(1))
+    file = file_of(path, 0)
+    head, scenario = decompressed(file.read_bytes()).split(b"\n", 1)
+    record = json.loads(head.removesuffix(b",") + b"}")
+    assert "commit" not in record["result"]  # an earlier version would refuse it
+    del record["session"]["commit"]
+    file.write_bytes(compressed(json.dumps(record).removesuffix("}").encode() + b",\n" + scenario))
+    with Store.open(path, create=False) as opened:
+        found = opened.record(cell(0).key)
+    assert found is not None
+    assert (found.session.commit, found.result.commit) == ("", "")
 
 
 def test_a_cell_that_was_not_put_is_absent(path: Path) -> None:

@@ -62,7 +62,7 @@ def rows(origins: Iterable[Origin], damaged: Iterable[str] = ()) -> Rows:
     table = [
         ("runs", f"{sum(o.runs for o in found):,} by {processes}"),
         ("computed", _span(found)),
-        ("daqloom", _distinct(o.version for o in found)),
+        ("daqloom", _distinct(map(_sources, found))),
         *_commands(found),
         ("machines", _distinct(f"{s.host}, {s.processors} cores, {s.system}" for s in sessions)),
         ("Python", _distinct(s.python for s in sessions)),
@@ -88,6 +88,11 @@ def _commands(origins: Iterable[Origin]) -> Iterator[tuple[str, str]]:
         yield "command", f"{command} ({number}, {_span(by_command[command])})"
     if rest := ordered[MOST_VALUES:]:
         yield "command", f"and {len(rest)} more ({sum(runs[c] for c in rest):,} runs)"
+
+
+def _sources(origin: Origin) -> str:
+    commit = origin.session.commit
+    return f"{origin.version}, commit {commit}" if commit else origin.version
 
 
 def _span(origins: list[Origin]) -> str:

@@ -23,7 +23,7 @@ a suffix. **A number that a method cannot give is absent, never zero.**
 | `fingerprint` | only from `simulate`: a hash of all events of the run, in order |
 | `interrupted` | true if Ctrl-C ended the run early; else absent |
 | `failure` | only from `measure`: why the run failed before its end; else absent |
-| `version` | version of daqloom |
+| `version`, `commit` | version of daqloom, and the commit of its sources (absent if unknown) |
 | `metrics` | the numbers below |
 | `analysis` | only from `analyse`: one entry per closed form, see below |
 | `engine` | cost of the computation: time and memory |

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import NamedTuple, NoReturn, Self
 
-from daqloom.base.version import installed_version
+from daqloom.base.version import commit, installed_version
 from daqloom.results.result import Result
 from daqloom.study.file.cell import Cell
 
@@ -35,6 +35,8 @@ class Session:
     python: str
     daqloom: str
     started: str
+    commit: str = ""
+    """Commit of daqloom; empty if unknown, as in records of earlier versions."""
 
     @classmethod
     def current(cls, command: str | None = None) -> Self:
@@ -48,6 +50,7 @@ class Session:
             python=platform.python_version(),
             daqloom=installed_version(),
             started=now(),
+            commit=commit(),
         )
 
 
@@ -66,7 +69,8 @@ def now() -> str:
 
 def pack(cell: Cell, result: Result, session: Session) -> bytes:
     """Return the file content for a result. Only the time series in `SERIES` are kept. `assumed` is
-    left out, because it depends on the study: another study may set the same keys explicitly."""
+    left out, because it depends on the study: another study may set the same keys explicitly.
+    `commit` is in the session alone, so that earlier versions read the record."""
     head = {
         "key": cell.key,
         "method": cell.method,
@@ -75,7 +79,7 @@ def pack(cell: Cell, result: Result, session: Session) -> bytes:
         "session": asdict(session),
     }
     start = json.dumps(head).removesuffix("}")
-    text = replace(result, assumed={}).to_json(series=SERIES, indent=None)
+    text = replace(result, assumed={}, commit="").to_json(series=SERIES, indent=None)
     scenario = json.dumps(cell.scenario.model_dump(mode="json"), allow_nan=False)
     return compress(f'{start}, "result": {text},\n"scenario": {scenario}}}\n'.encode())
 
@@ -109,10 +113,12 @@ def unpack(key: str, content: bytes) -> Record:
         given = json.loads(text, parse_constant=_no_constant)
         if given["key"] != key:
             raise ValueError("it is the result of another cell")
-        origin = {each.name: given["session"][each.name] for each in fields(Session)}
+        known = {"commit": ""} | given["session"]
+        origin = {each.name: known[each.name] for each in fields(Session)}
         if not all(isinstance(each, str | int) for each in (given["time"], *origin.values())):
             raise ValueError("its origin is neither text nor numbers")
-        return Record(Result.from_dict(given["result"]), str(given["time"]), Session(**origin))
+        result = Result.from_dict({"commit": known["commit"]} | given["result"])
+        return Record(result, str(given["time"]), Session(**origin))
     except (KeyError, TypeError, RecursionError):
         raise ValueError("it is no record of a result") from None
 

@@ -1,0 +1,81 @@
+"""The installation of daqloom: version, commit and the parts that it has."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from daqloom.base import extras, lazy, plugins
+from daqloom.base.version import UNINSTALLED, commit, installed
+from daqloom.machine import libraries
+from daqloom.results.errors import MeasureError
+from daqloom.softswitch import dpdk
+
+with lazy.imports():
+    from daqloom.machine import doctor
+
+NEEDED = "live"
+"""Extra without which no events are built."""
+
+
+class Part(NamedTuple):
+    """Part of an installation: its state, and the remedy if it, or some of it, is missing."""
+
+    name: str
+    state: str
+    fix: str = ""
+    is_needed: bool = False
+    """Whether event building needs what is missing."""
+
+
+def lines() -> list[str]:
+    """Return the version and, each in a line, the commit and the parts of this installation."""
+    transports = ["shm", "tcp"]
+    if libraries.is_found(libraries.LIBFABRIC):
+        transports.append("libfabric")
+    shown = [
+        Part("commit", _commit()),
+        Part("transports", ", ".join(transports)),
+        *_parts(),
+    ]
+    if installed() == UNINSTALLED:
+        shown.append(Part("installation", "none, this is a source tree"))
+    return [f"daqloom {installed()}", *(f"{part.name}: {part.state}" for part in shown)]
+
+
+def findings() -> list[doctor.Finding]:
+    """Return the version and the parts of this installation, as `daqloom doctor` lists them. Its
+    transports are among the findings on the machine."""
+    version = Part("daqloom", f"{installed()}, commit {_commit()}")
+    return [
+        doctor.Finding(part.name, "fail" if part.is_needed else "ok", f"{part.state}.", part.fix)
+        for part in (version, *_parts())
+    ]
+
+
+def _commit() -> str:
+    return commit() or "not known"
+
+
+def _parts() -> tuple[Part, ...]:
+    adapters = ", ".join(sorted(plugins.by_name(plugins.ADAPTERS)))
+    return _switch(), Part("adapters", adapters or "none"), _extras()
+
+
+def _switch() -> Part:
+    try:
+        dpdk.require()
+    except MeasureError as error:
+        why, _, fix = str(error).partition("; ")
+        return Part("software switch", f"no, {why}", f"{fix[:1].upper()}{fix[1:]}.")
+    return Part("software switch", "yes")
+
+
+def _extras() -> Part:
+    names = extras.names()
+    missing = [name for name in names if not extras.installed(name)]
+    state = ", ".join(name for name in names if name not in missing) or "none"
+    if not missing:
+        return Part("extras", state)
+    absent = ", ".join(missing)
+    fix = f"pip install 'daqloom[{','.join(missing)}]'"
+    return Part("extras", f"{state}; not installed: {absent}", fix, NEEDED in missing)

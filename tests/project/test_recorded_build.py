@@ -1,0 +1,77 @@
+"""Sdists and wheels contain the commit from which they were built."""
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from support.git import committed, git
+from support.repository import ROOT
+
+pytestmark = pytest.mark.process
+
+RECORD = "daqloom/base/commit.txt"
+BUILD = """
+import sys
+sys.path.insert(0, "scripts/backend")
+import recorded_build
+print(getattr(recorded_build, "build_" + sys.argv[1])(sys.argv[2], {settings}))
+"""
+PURE = {"wheel.cmake": "false", "wheel.py-api": "py3"}
+"""Settings of a wheel without compiled modules."""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """The part of the sources that a wheel without compiled modules needs."""
+    tree = tmp_path / "tree"
+    for name in ("src/daqloom/base", "scripts/backend", "scenarios", "studies"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "src/daqloom/__init__.py"):
+        shutil.copy(ROOT / name, tree / name)
+    (tree / ".gitignore").write_text("__pycache__/\n")
+    return tree
+
+
+def built(kind: str, tree: Path, folder: Path) -> Path:
+    code = BUILD.format(settings=PURE if kind == "wheel" else {})
+    command = [sys.executable, "-c", code, kind, str(folder)]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / done.stdout.splitlines()[-1]
+
+
+def recorded(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as opened:
+        return opened.read(RECORD).decode().strip()
+
+
+def test_a_build_records_the_commit_and_leaves_the_tree_as_it_was(tree: Path, tmp_path) -> None:
+    commit = committed(tree)
+    assert recorded(built("wheel", tree, tmp_path)) == commit
+    with tarfile.open(built("sdist", tree, tmp_path)) as opened:
+        opened.extractall(tmp_path / "unpacked", filter="data")
+    assert git(tree, "status", "--porcelain") == ""
+    [unpacked] = (tmp_path / "unpacked").iterdir()
+    assert (unpacked / "src" / RECORD).read_text().strip() == commit
+    committed(unpacked)  # a packager's own tree
+    assert recorded(built("wheel", unpacked, tmp_path)) == commit
+    (tree / "README.md").write_text("another")
+    assert recorded(built("wheel", tree, tmp_path)) == f"{commit} (modified)"
+
+
+def test_sources_without_git_have_no_commit_and_archives_of_git_have_theirs(
+    tree: Path, tmp_path: Path
+) -> None:
+    assert recorded(built("wheel", tree, tmp_path)) == ""
+    shutil.copy(ROOT / ".gitattributes", tree)
+    commit = committed(tree)
+    git(tree, "archive", "--output", str(tmp_path / "archive.tar"), "HEAD")
+    with tarfile.open(tmp_path / "archive.tar") as opened:
+        text = opened.extractfile(f"src/{RECORD}")
+        assert text is not None
+        assert text.read().decode().strip() == commit
