@@ -21,6 +21,7 @@ sys.path.insert(0, "scripts/backend")
 import recorded_build
 print(getattr(recorded_build, "build_" + sys.argv[1])(sys.argv[2], {settings}))
 """
+PACKAGE = ("src/daqloom/__init__.py", "src/daqloom/CITATION.cff")
 PURE = {"wheel.cmake": "false", "wheel.py-api": "py3"}
 """Settings of a wheel without compiled modules."""
 
@@ -31,8 +32,8 @@ def tree(tmp_path: Path) -> Path:
     tree = tmp_path / "tree"
     for name in ("src/daqloom/base", "scripts/backend", "scenarios", "studies"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "src/daqloom/__init__.py"):
-        shutil.copy(ROOT / name, tree / name)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", *PACKAGE):
+        shutil.copy(ROOT / name, tree / name, follow_symlinks=False)
     (tree / ".gitignore").write_text("__pycache__/\n")
     return tree
 
@@ -59,7 +60,10 @@ def test_a_build_records_the_commit_and_leaves_the_tree_as_it_was(tree: Path, tm
     [unpacked] = (tmp_path / "unpacked").iterdir()
     assert (unpacked / "src" / RECORD).read_text().strip() == commit
     committed(unpacked)  # a packager's own tree
-    assert recorded(built("wheel", unpacked, tmp_path)) == commit
+    wheel = built("wheel", unpacked, tmp_path)
+    assert recorded(wheel) == commit
+    with zipfile.ZipFile(wheel) as opened:
+        assert opened.read("daqloom/CITATION.cff") == (ROOT / "CITATION.cff").read_bytes()
     (tree / "README.md").write_text("another")
     assert recorded(built("wheel", tree, tmp_path)) == f"{commit} (modified)"
 

@@ -43,7 +43,7 @@ with lazy.imports():
     from rich import console
 
     from daqloom import scenario as daqloom_scenario
-    from daqloom.cli.console import installation
+    from daqloom.cli.console import citation, installation
     from daqloom.report.system import demo as system_demo
     from daqloom.report.system import result_figure
     from daqloom.scenario.file import load as file_load
@@ -57,7 +57,7 @@ app = group(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-ANSWERED = frozenset({"--version"})
+ANSWERED = frozenset({"--version", "--cite"})
 """Options that print an answer, without any command."""
 FIGURES = (".png", ".pdf", ".svg", ".html")
 
@@ -75,6 +75,12 @@ def _print_version(requested: bool) -> None:
         raise typer.Exit
 
 
+def _print_citation(requested: bool) -> None:
+    if requested:
+        print(citation.citation())
+        raise typer.Exit
+
+
 @app.callback()
 def top(
     version: Annotated[
@@ -83,6 +89,15 @@ def top(
             "Print version, commit and features.",
             "--version",
             callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+    cite: Annotated[
+        bool,
+        flag(
+            "Print the citation: BibTeX and a sentence.",
+            "--cite",
+            callback=_print_citation,
             is_eager=True,
         ),
     ] = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from daqloom.base import extras, lazy, plugins
-from daqloom.base.version import UNINSTALLED, commit, installed
+from daqloom.base.version import UNINSTALLED, commit, installed_version
 from daqloom.machine import libraries
 from daqloom.results.errors import MeasureError
 from daqloom.softswitch import dpdk
@@ -37,15 +37,15 @@ def lines() -> list[str]:
         Part("transports", ", ".join(transports)),
         *_parts(),
     ]
-    if installed() == UNINSTALLED:
+    if installed_version() == UNINSTALLED:
         shown.append(Part("installation", "none, this is a source tree"))
-    return [f"daqloom {installed()}", *(f"{part.name}: {part.state}" for part in shown)]
+    return [f"daqloom {installed_version()}", *(f"{part.name}: {part.state}" for part in shown)]
 
 
 def findings() -> list[doctor.Finding]:
     """Return the version and the parts of this installation, as `daqloom doctor` lists them. Its
     transports are among the findings on the machine."""
-    version = Part("daqloom", f"{installed()}, commit {_commit()}")
+    version = Part("daqloom", f"{installed_version()}, commit {_commit()}")
     return [
         doctor.Finding(part.name, "fail" if part.is_needed else "ok", f"{part.state}.", part.fix)
         for part in (version, *_parts())
@@ -72,7 +72,7 @@ def _switch() -> Part:
 
 def _extras() -> Part:
     names = extras.names()
-    missing = [name for name in names if not extras.installed(name)]
+    missing = [name for name in names if not extras.is_installed(name)]
     state = ", ".join(name for name in names if name not in missing) or "none"
     if not missing:
         return Part("extras", state)
