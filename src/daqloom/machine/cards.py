@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from daqloom.machine.machine import Machine
+from daqloom.machine.packages import packages_with
 
 _SIOCETHTOOL = 0x8946
 _RING_PARAMETERS = 0x10
@@ -130,7 +131,8 @@ def _queues(machine: Machine, card: str) -> CardFinding:
         check,
         False,
         "One: a single core receives all of its packets.",
-        f"Run `ethtool -L {card} combined N`, if the card can spread flows (RSS).",
+        f"Run `ethtool -L {card} combined N` ({packages_with('ethtool')}), if the card can spread "
+        "flows (RSS).",
     )
 
 
@@ -146,8 +148,8 @@ def _descriptors(card: str, count: int) -> CardFinding:
         check,
         False,
         f"{count} for receiving: a core that is away for {count} packets loses the next ones.",
-        f"Run `ethtool -G {card} rx {SHORT_RING}`; more than 4096 keep packets where nothing paces "
-        "them.",
+        f"Run `ethtool -G {card} rx {SHORT_RING}` ({packages_with('ethtool')}); more than 4096 "
+        "keep packets where nothing paces them.",
     )
 
 

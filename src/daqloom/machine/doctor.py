@@ -10,6 +10,7 @@ from daqloom.base.words import plural
 from daqloom.machine.cards import CardSettings, cards_of, examine_card, settings_of
 from daqloom.machine.machine import Machine
 from daqloom.machine.open_files import raise_to
+from daqloom.machine.packages import HEADERS, packages_with
 
 with lazy.imports():
     from daqloom import _engine
@@ -177,7 +178,7 @@ def _clock_rate(machine: Machine, needs: Needs | None) -> Verdict:
     return (
         "warn",
         f"The governor is {', '.join(sorted(governors))}: cores start slowly after idling.",
-        "Run `cpupower frequency-set -g performance`.",
+        f"Run `cpupower frequency-set -g performance` ({packages_with('cpupower')}).",
     )
 
 
@@ -302,13 +303,14 @@ def _transport(needs: Needs | None, transports: Sequence[str]) -> Verdict:
         return (
             "fail",
             f"{needs.transport} is not available; this machine has {', '.join(transports)}.",
-            "Set measure.transport to one of these, or install libfabric's provider.",
+            "Set measure.transport to one of these, or install libfabric's provider "
+            f"({packages_with('libfabric')}; for verbs {packages_with('verbs')}).",
         )
     if any(name.startswith("libfabric:") for name in transports):
         return "ok", f"{', '.join(transports)}.", ""
     fix = (
-        "Install the library (Debian and Ubuntu: libfabric1); if daqloom was built without "
-        "libfabric-dev, install that and build daqloom again."
+        f"Install libfabric ({packages_with('libfabric')}); if daqloom was built without its "
+        f"headers ({packages_with(HEADERS)}), install these and build daqloom again."
     )
     return "warn", f"{', '.join(transports)}; no libfabric, which RDMA needs.", fix
 
@@ -334,11 +336,12 @@ def _rdma(machine: Machine, needs: Needs | None) -> Verdict:
         return (
             "fail" if required else "warn",
             f"None of {len(ports)} ports is active.",
-            "Check cables and the subnet manager (`ibstat`).",
+            f"Check cables and the subnet manager (`ibstat`; {packages_with('ibstat')}).",
         )
     absent = "There is no RDMA card: libfabric:verbs cannot be used."
     if required:
-        return "fail", absent, "Load the card's driver (rdma-core), or use another transport."
+        fix = f"Load the card's driver ({packages_with('verbs')}), or use another transport."
+        return "fail", absent, fix
     return "ok", absent, ""
 
 
@@ -384,7 +387,8 @@ def _synchronisation(machine: Machine, needs: Needs | None) -> Verdict:
         "fail" if needs and needs.windows and needs.hosts > 1 else "warn",
         "No program seems to synchronise the clock: time windows over several machines "
         '(building.change = "window") drift apart, and so do timelines.',
-        "Run chronyd, or ptp4l and phc2sys where windows are shorter than a millisecond.",
+        f"Run chronyd ({packages_with('chronyd')}), or, where windows are shorter than a "
+        f"millisecond, ptp4l and phc2sys ({packages_with('ptp4l')}).",
     )
 
 

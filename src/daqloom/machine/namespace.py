@@ -10,18 +10,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from daqloom.machine.launch import Launcher, Task
+from daqloom.machine.packages import packages_with
 from daqloom.results.errors import MeasureError
 
 NETWORK = "10.113.0.0/16"
 """Network from which units get their addresses."""
 
-_PACKAGES = {
-    "ethtool": "ethtool",
-    "nft": "nftables",
-    "ip": "iproute2",
-    "tc": "iproute2",
-    "bridge": "iproute2",
-}
 _SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",  # no announcements of addresses
     "ipv4/tcp_no_metrics_save": "1",  # runs are independent
@@ -105,8 +99,8 @@ def tool(name: str) -> str:
     found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if found is None:
         raise MeasureError(
-            f"network namespaces require the program {name}, which is not here; install Debian's "
-            f"package {_PACKAGES.get(name, 'util-linux')}"
+            f"network namespaces require the program {name}, which is not here; install it "
+            f"({packages_with(name)})"
         )
     return found
 
