@@ -69,5 +69,5 @@ def test_missing_programs_are_found_before_any_namespace_is_made(monkeypatch) ->
     assert tools_of([Link(), Link(up=False)]) == []
     assert tools_of([Link(rate_bps=1), Link(lost_from_unit=0.5)]) == ["nft", "tc"]
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    with pytest.raises(MeasureError, match="the program tc, which is not here; .*: iproute-tc"):
+    with pytest.raises(MeasureError, match=r"the program tc, which is not here; .*: iproute-tc"):
         Namespaces(1, ["tc"]).__enter__()

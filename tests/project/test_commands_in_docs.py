@@ -17,6 +17,7 @@ PAGES = (
     *(f"start/{page.name}" for page in sorted((DOCS / "start").iterdir())),
     "tutorial/build-events.md",
     "tutorial/lossless-switch.md",
+    "how-to/install-on-a-site.md",
     "how-to/run-the-software-switch.md",
     "how-to/your-own-source-and-sink.md",
     "how-to/run-under-slurm.md",

@@ -25,6 +25,7 @@ from daqloom._engine import (
     SendOrder,
     UnitView,
 )
+from daqloom.base.version import installed_version
 from daqloom.control.calls.connection import SOCKET, Certificates
 from daqloom.control.calls.service import Orders, Service
 from daqloom.control.counters.arrivals import ArrivalLog
@@ -240,6 +241,8 @@ class Control:
     def arrive(self, hello: Hello, orders: Orders) -> tuple[int, int] | Refusal:
         """Admit a process that joins: see `Reception`."""
         run, unit, units = self.run, hello.unit, self.plan.rules.units
+        if hello.version != installed_version():
+            return Refusal.VERSION
         if unit is None:
             unit = next((each for each in range(units) if run.is_free(each)), units)
         if unit >= units:

@@ -50,6 +50,7 @@ async def still_serves(control):
         (b"", hello(), *DENIED),
         (b"xyz", hello(), *DENIED),
         (None, hello(7), INVALID, Refusal.UNKNOWN_UNIT),
+        (None, hello(version="another"), INVALID, Refusal.VERSION),
         (None, b"\x00\xff garbage", INVALID, Refusal.MALFORMED),
         (None, b"[" * 100_000, INVALID, Refusal.MALFORMED),
         (None, Answer(order=1, state=State.READY).encode(), INVALID, Refusal.MALFORMED),

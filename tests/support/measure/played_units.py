@@ -6,6 +6,7 @@ import os
 
 import grpc
 
+from daqloom.base.version import installed
 from daqloom.control.calls.admission import PROOF_KEY, Caller
 from daqloom.control.calls.connection import GREET, JOIN, read_certificates
 from daqloom.control.control import Control
@@ -24,8 +25,8 @@ async def waiting(folder, units=1, **changes):
                 peer.orders.put_nowait(None)
 
 
-def hello(unit=0):
-    return Hello(unit=unit, host="here", pid=os.getpid(), version="1").encode()
+def hello(unit=0, version=None):
+    return Hello(unit=unit, host="here", pid=os.getpid(), version=version or installed()).encode()
 
 
 async def admission(channel, call, secret):

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Protocol
 
 import grpc
 
+from daqloom.base.version import installed_version
 from daqloom.control.calls.admission import Greetings
 from daqloom.control.calls.connection import (
     CONTROL,
@@ -269,6 +270,8 @@ class Service:
 _SENTENCES = {
     Refusal.UNKNOWN_UNIT: "the run has no such unit, or all of its units have a process",
     Refusal.OCCUPIED: "the unit already has a process",
+    Refusal.VERSION: "the unit has another version of daqloom than the run control, which has "
+    f"{installed_version()}; install the same version on all machines",
 }
 
 

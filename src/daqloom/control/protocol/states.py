@@ -26,5 +26,7 @@ class Refusal(StrEnum):
     """An admitted call whose message did not arrive completely in time."""
     UNKNOWN_UNIT = "unknown_unit"
     """A unit whose number the run does not have, or one unit too many."""
+    VERSION = "version"
+    """A unit of another version of daqloom than that of the run control."""
     OCCUPIED = "occupied"
     """A second process for a unit that has one."""

@@ -60,6 +60,6 @@ packets_unaccounted | packets | packets not accounted for | measure (LAB) |
 refused.* | messages | refused | measure |
     Calls and messages refused by the run control and units over the whole run, by cause: `token`
     and `strangers` (not part of the run), `method`, `malformed`, `oversized`, `silent`,
-    `unknown_unit`, `occupied` (a second process for a unit), `epoch` (of an earlier epoch),
-    `unasked`, `session`. Absent if there were none.
+    `unknown_unit`, `version` (of a unit of another version), `occupied` (a second process for a
+    unit), `epoch` (of an earlier epoch), `unasked`, `session`. Absent if there were none.
 """
