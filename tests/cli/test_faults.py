@@ -96,7 +96,7 @@ def test_a_log_without_failures_counts_zero_and_failures_are_a_dataset(tmp_path:
     ("arguments", "sentence"),
     [
         (["missing.log"], "cannot read missing.log: no such file or directory"),
-        ([str(LOGS / "ibnetdiscover.txt")], "is no log that daqloom knows; the first line is"),
+        ([str(LOGS / "ibnetdiscover.txt")], "is no supported log; the first line is"),
         ([*LOG[2:], "--gap", "soon"], '--gap soon is not a time; write it such as "30 s"'),
         ([*LOG[2:], "--gap", "5"], '--gap 5 is not a time; write it such as "30 s"'),
         ([*LOG[2:], "--test", "today"], '"today" is not a period; write it as begin/end'),

@@ -62,7 +62,7 @@ def test_check_finds_mfps_in_the_wrong_mep(tmp_path):
     checked = check_file(path)
     assert checked.fault_count == 2
     [first, second] = checked.faults
-    assert first.reason == "MFP with first event 100 instead of 0, as its MEP says"
+    assert first.reason == "MFP with first event 100 instead of 0, the value in its MEP"
     assert (first.source, first.event) == (5, 0)
     assert first.offset == Mep.decode(packets[0]).entries[5].offset
     assert second.offset == len(packets[0]) + Mep.decode(packets[1]).entries[5].offset

@@ -118,11 +118,11 @@ def stand_in(folder, text, timeout="60 s"):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("echo nonsense", "what is not its JSON"),
-        ("echo '{}'", "what is not its JSON"),
-        ("echo '[5]'", "what is not its JSON"),
-        ('echo \'[{"kind": "bfifo; rm -rf"}]\'', "what is not its JSON"),
-        ("head -c 300 /dev/urandom", "what is not its JSON"),
+        ("echo nonsense", "printed invalid JSON"),
+        ("echo '{}'", "printed invalid JSON"),
+        ("echo '[5]'", "printed invalid JSON"),
+        ('echo \'[{"kind": "bfifo; rm -rf"}]\'', "printed invalid JSON"),
+        ("head -c 300 /dev/urandom", "printed invalid JSON"),
         ("exec head -c 20000000 /dev/zero", "more than 16 MiB"),
         ("echo 'Permission denied' >&2; exit 255", "Permission denied"),
         ("kill -9 $$", "no reason given"),

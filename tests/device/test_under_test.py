@@ -88,7 +88,9 @@ def test_a_device_that_ignores_a_value_is_detected(device, tmp_path):
 def test_a_device_that_refuses_in_the_middle_is_restored(device, tmp_path, before):
     # One of two ports is set; all further changes fail, also those that restore it.
     device.fails_after = before
-    with pytest.raises(MeasureError, match=r"has refused; besides, .*not restored.*lab restore"):
+    with pytest.raises(
+        MeasureError, match=r"has refused; in addition, .*not restored.*lab restore"
+    ):
         DeviceUnderTest(rack(tmp_path)).__enter__()
     [left] = saved_state.leftovers()
     with pytest.raises(MeasureError, match="run `daqloom lab restore` first"):

@@ -51,6 +51,14 @@ PARTICIPLE = re.compile(
     r"(?:.*_)?(?:(?!expected)\w*(?<!e)ed"  # base/expected.hpp is named after std::expected
     r"|told|held|seen|given|broken|known|made|found|sent|met|meant|drawn|beside)"
 )
+VAGUE = re.compile(
+    r"\bwhat (?:is no|is not|it was|it is|they are|there is)\b|\bdaqloom knows\b|\bnot told\b"
+    r"|\b(?:tells?|says|hears?|besides|nobody|whoever)\b",
+    re.IGNORECASE,
+)
+"""Words without a subject in meanings of keys and metrics, docstrings and messages of Python."""
+FRAGMENT = re.compile(r"(?:By|Over|Since|With|Between|In|On|To|From|At|How|What|When)\b.{0,24}\.")
+"""Docstrings of some words that lack the noun."""
 STATES = {"applied", "dropped", "missed", "shared"}
 """Functions that a participle alone may name: settings of a device, and counters and sizes."""
 
@@ -112,6 +120,18 @@ def python_names(text: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.arg
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
+
+
+def python_prose(text: str) -> Iterator[tuple[int, str]]:
+    """Line and text of the lines of strings that are vague, and of docstrings without a noun."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Constant(str(prose)):
+                for number, line in enumerate(prose.split("\n"), node.lineno):
+                    if VAGUE.search(line):
+                        yield number, line.strip()
+            case ast.Expr(ast.Constant(str(document))) if FRAGMENT.fullmatch(document):
+                yield node.lineno, document
 
 
 def python_participles(text: str) -> Iterator[tuple[int, str]]:
@@ -178,6 +198,11 @@ def violations(path: str, text: str) -> list[str]:
             for line, name in python_participles(text)
             if "tests" not in PurePosixPath(path).parts
         ]
+        found += [
+            f"{path}:{line}: name the subject: {prose}"
+            for line, prose in python_prose(text)
+            if "src" in PurePosixPath(path).parts
+        ]
         found += [f"{path}:{line}: add the unit: {name}" for line, name in python_times(text)]
     return found
 
@@ -218,6 +243,9 @@ def test_sources_name_their_subjects():
         ("src/daqloom/a/b.py", "def _counted(a: int) -> None: ...\n"),
         ("src/daqloom/a/b.py", "class A:\n    def given(self) -> int: ...\n"),
         ("src/daqloom/a/b.py", "class Checked: ...\n"),
+        ("src/daqloom/a/b.py", 'class A:\n    a: int\n    """By name."""\n'),
+        ("src/daqloom/a/b.py", "METRICS = 'a | B |\\n until it is again what it was'\n"),
+        ("src/daqloom/a/b.py", "a = 'answers with what is not JSON'\n"),
     ],
 )
 def test_checker_reports_fragments_and_hearsay(path, text):

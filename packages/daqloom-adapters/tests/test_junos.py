@@ -266,7 +266,7 @@ def test_invalid_answers_are_refused(switch, junos, name, how):
 def test_an_answer_that_is_not_read(switch, junos, how):
     switch.misbehave["get-configuration"] = how
     with junos() as adapter:
-        assert "sent what is not NETCONF" in check_refuses(adapter.applied)
+        assert "invalid NETCONF answer" in check_refuses(adapter.applied)
 
 
 @pytest.mark.parametrize(

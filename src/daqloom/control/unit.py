@@ -101,8 +101,7 @@ class Unit:
         return [wire.message(record) for record in records]
 
     def traces(self) -> Iterator[Trace]:
-        """Return the stages and arrivals that are kept, each once, and what there is of
-        connections."""
+        """Return the recorded stages and arrivals, each once, and the rows of connections."""
         if self._node is None:
             return
         counts = self._node.connections()
@@ -187,7 +186,7 @@ def serve(
 
 @dataclass
 class _End:
-    """How a connection to the run control has ended."""
+    """End of a connection to the run control."""
 
     over: bool = False
     joined: bool = False

@@ -172,7 +172,7 @@ def _mfps(
         wrong = next((name for name, (one, other) in pairs.items() if one != other), None)
         if wrong:
             one, other = pairs[wrong]
-            reason = f"MFP with {wrong} {one} instead of {other}, as its MEP says"
+            reason = f"MFP with {wrong} {one} instead of {other}, the value in its MEP"
             checked.add(Fault(at, reason, entry.source_id, mep.event_id))
         else:
             yield entry.offset, place

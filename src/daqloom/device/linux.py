@@ -154,7 +154,7 @@ class Linux:
             return _LIST.validate_python(json.loads(output))
         except (ValidationError, ValueError, RecursionError):
             raise AdapterError(
-                f"{port}: `tc` prints what is not its JSON ({output.strip()[:60]!r}); expected "
+                f"{port}: `tc` printed invalid JSON ({output.strip()[:60]!r}); expected "
                 "that of iproute2 5 or newer"
             ) from None
 

@@ -111,7 +111,7 @@ def _restore_at_end(
     try:
         restore_saved(adapter, old, path)
     except MeasureError as failed:
-        before = f"{error}; besides, " if isinstance(error, MeasureError) else ""
+        before = f"{error}; in addition, " if isinstance(error, MeasureError) else ""
         raise MeasureError(f"{before}{failed}") from None
 
 

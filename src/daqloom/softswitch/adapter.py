@@ -170,7 +170,7 @@ class Software:
         try:
             return SwitchStatus.model_validate_json(answer)
         except ValidationError:
-            raise self._other_version("what is not its status") from None
+            raise self._other_version("an invalid status") from None
 
     def _other_version(self, what: str) -> AdapterError:
         return AdapterError(

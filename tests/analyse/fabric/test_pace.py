@@ -308,7 +308,7 @@ def test_a_phase_is_not_valid_where_the_simulated_one_is_5_percent_longer(nodes,
     if not phase["valid"]:
         assert phase["failing"] == "requests are answered at once"
         [sentence] = [text for text in formula.warnings if "answers wait" in text]
-        assert "% longer than the formula says" in sentence
+        assert "% longer than by the formula" in sentence
     # Tournaments, the usual barrier, are refused only where they have to be.
     if barrier == "tournament":
         odd_one_out = nodes in (6, 10, 20) and not lanes
@@ -365,4 +365,4 @@ def test_the_length_of_a_phase_is_right_or_not_valid(case: tuple[object, ...]) -
     assert formula.analysis["phase"]["valid"] == is_valid
     assert is_valid == (abs(longer) <= 0.05)
     if not is_valid:
-        assert any("% longer than the formula says" in text for text in formula.warnings)
+        assert any("% longer than by the formula" in text for text in formula.warnings)

@@ -172,7 +172,7 @@ def test_several_files_packed_or_not_are_one_log(tmp_path: Path) -> None:
 
 
 def test_files_that_are_no_logs_are_refused_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(FaultsError, match="is no log that daqloom knows; the first line is"):
+    with pytest.raises(FaultsError, match="is no supported log; the first line is"):
         content(tmp_path, "Lorem ipsum\n")
     with pytest.raises(FaultsError, match=r"the table with the columns time, port, colour has no"):
         content(tmp_path, "time,port,colour\n")

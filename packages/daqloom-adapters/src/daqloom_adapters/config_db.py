@@ -50,8 +50,7 @@ def _table(session: Session, name: str) -> dict[str, Row]:
         return _TABLE.validate_python(found[0][1] if found else {})
     except ValidationError:
         raise session.error(
-            f"answers with what is not the table {name}; expected rows of texts, as in "
-            "config_db.json"
+            f"invalid table {name} in the answer; expected rows of texts, as in config_db.json"
         ) from None
 
 

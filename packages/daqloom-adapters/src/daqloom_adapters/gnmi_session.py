@@ -151,9 +151,7 @@ class Session:
         except grpc.RpcError as error:
             raise self._refusal(name, error) from None
         except DecodeError:
-            raise self.error(
-                f"answers {name} with what is not gNMI; expected gNMI 0.7 or newer"
-            ) from None
+            raise self.error(f"invalid gNMI answer to {name}; expected gNMI 0.7 or newer") from None
 
     def _refusal(self, name: str, error: Any) -> AdapterError:
         reason = self._clean(error.details() or "no reason given", 400)
@@ -190,7 +188,7 @@ class Session:
         try:
             return json.loads(found)
         except (ValueError, RecursionError):
-            raise self.error("answers with what is not JSON; expected that of RFC 7951") from None
+            raise self.error("invalid JSON in the answer; expected that of RFC 7951") from None
 
     def _connection(self) -> grpc.Channel:
         options: list[tuple[str, Any]] = [

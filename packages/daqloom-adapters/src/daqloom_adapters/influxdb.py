@@ -142,7 +142,7 @@ class InfluxDb(Series[InfluxDbOptions]):
             answer = _Answer.model_validate_json(page)
         except ValidationError:
             raise AdapterError(
-                f"{options.where}: answers with what is not a result ({page[:60]!r}); expected "
+                f"{options.where}: invalid result ({page[:60]!r}); expected "
                 "that of InfluxDB's /query"
             ) from None
         for refusal in (answer.error, *(result.error for result in answer.results)):

@@ -127,7 +127,7 @@ class Netconf:
         except Exception:  # the parsers of the library raise many kinds
             self._close()
             raise AdapterError(
-                f"{where} has closed the connection, or sent what is not NETCONF, in answer to "
+                f"{where}: connection closed, or invalid NETCONF answer, after "
                 f"`{what}`; expected {_SERVICE}"
             ) from None
         for error in reply.xpath("//rpc-error"):

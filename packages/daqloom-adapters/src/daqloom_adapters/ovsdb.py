@@ -74,8 +74,7 @@ class Ovsdb:
             ) from None
         except ValueError:
             raise AdapterError(
-                f"{self._where} answers what is not JSON-RPC of a database; expected that of an "
-                "ovsdb-server"
+                f"{self._where}: invalid JSON-RPC answer; expected that of an ovsdb-server"
             ) from None
         return self._results(reply, len(operations))
 
@@ -102,7 +101,7 @@ class Ovsdb:
                 raise AdapterError(f"{self._where} refuses: {reason}")
         if len(results) != count or not all(isinstance(each, dict) for each in results):
             raise AdapterError(
-                f"{self._where} answers what is no result of a transaction; expected that of an "
+                f"{self._where}: invalid result of a transaction; expected that of an "
                 f"ovsdb-server with the schema {SCHEMA}"
             )
         return results

@@ -248,13 +248,13 @@ def _of_phases(push: Push, found: Round) -> list[Condition]:
             "credits for the line rate",
             bool((push.credits_s <= push.wire_s).all()),
             "network.switch.buffer holds too few packets for the line rate; a credit update can "
-            "also wait for a packet in its direction, so that credits allow less than the formula "
-            "says",
+            "also wait for a packet in its direction, so that credits allow a lower rate than the "
+            "formula",
         ),
         Condition(
             "requests are answered at once" if push.is_paced else "processors are idle",
             late <= TOLERANCE,
-            f"{late_in_words}: phases may last {100 * late:.2g} % longer than the formula says; "
+            f"{late_in_words}: phases may last {100 * late:.2g} % longer than by the formula; "
             "simulate the system",
         ),
     ]

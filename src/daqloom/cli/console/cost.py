@@ -102,7 +102,7 @@ def _print_loss(cost: loss.Cost) -> None:
     rows.append(("bytes", _in_words(lost_bytes, scale, unit)))
     rows += [(f"of it {kind.kind}", f"{kind.hours_lost:.3g} h") for kind in cost.kinds]
     sweeps_s = loss_record.S_PER_H * cost.sweeps_h
-    rows.append((f"besides, sweeps of {duration(cost.sweep_s)}", duration(sweeps_s)))
+    rows.append((f"in addition, sweeps of {duration(cost.sweep_s)}", duration(sweeps_s)))
     print_table(("lost in a month of 30 days", ""), rows)
 
 

@@ -27,9 +27,9 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: int = LIFETIME_DAYS) -> None:
     """Write ca.pem, control.pem and unit.pem with their keys, which only their owner may read.
 
-    `hosts` are names and addresses of the run control, besides this machine's own. The authority's
-    key is not kept: no certificates can be added. Raises MeasureError for an invalid host or a
-    folder that already has certificates."""
+    `hosts` are names and addresses of the run control; this machine's own are added. The key of the
+    authority is not kept: no certificates can be added. Raises MeasureError for an invalid host or
+    a folder that already has certificates."""
     if present := [name for name in ("ca.pem", "control.pem") if (folder / name).exists()]:
         raise MeasureError(f"{folder} already has a {present[0]}; give another folder")
     names = [_name(host) for host in dict.fromkeys([*hosts, *LOCAL])]

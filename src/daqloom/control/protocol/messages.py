@@ -94,7 +94,7 @@ class Counting(Message):
     """Counters of a unit."""
 
     counters: Counters = Field(default_factory=dict)
-    """By name."""
+    """Values of the engine's counters, by name."""
 
     @property
     def engine_counters(self) -> _engine.Counters:
@@ -142,22 +142,22 @@ class ConnectionRow(Message):
 
 
 Instant = Annotated[int, Field(ge=0, lt=1 << 62)]
-"""ns; the sum of two is a Count."""
+"""Time in ns; the sum of two times is a Count."""
 
 
 class ArrivalRows(Message):
-    """When events came to a unit's event manager, in the order in which they came."""
+    """Arrival times of events at a unit's event manager, in order of arrival."""
 
     begin_ns: Instant
-    """Begin of their epoch (since 1970)."""
+    """Begin of the epoch (ns since 1970)."""
     times_ns: Annotated[tuple[Instant, ...], Field(max_length=ROWS_AT_ONCE)]
-    """Since then."""
+    """Arrival times since `begin_ns` (ns)."""
     beyond: Count = 0
-    """Later ones for which the unit had no room."""
+    """Later events for which the unit had no room."""
 
 
 class Trace(Message):
-    """Stages of a unit with their times, what its kernel tells of its connections, and arrivals of
+    """Stages of a unit with their times, kernel counters of its connections, and arrivals of
     events; some of these precede the answer to `halt`."""
 
     kind: Literal["trace"] = "trace"

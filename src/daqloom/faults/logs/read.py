@@ -118,7 +118,7 @@ def _format(path: Path, first: Sequence[str]) -> str:
         head = next((line for line in first if line.strip()), "")
         shown = f'; the first line is "{printable(head[:100])}"' if head else "; the file is empty"
         raise FaultsError(
-            f"{printable(str(path))} is no log that daqloom knows{shown}; known are {KINDS}; "
+            f"{printable(str(path))} is no supported log{shown}; supported are {KINDS}; "
             f"tables have {table_log.names_in_words()}"
         )
     return best

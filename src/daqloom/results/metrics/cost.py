@@ -24,8 +24,8 @@ connection_memory_bytes | B | memory of connections | simulate |
 packet_memory_bytes | B | memory of packets | simulate |
     Memory of packets queued or on the wire, at most.
 message_memory_bytes | B | memory of messages | simulate |
-    Memory of messages under way, at most. Builders of multi-fragment packets have books of units
-    besides.
+    Memory of messages under way, at most, and of the records that builders of multi-fragment
+    packets keep of units.
 event_memory_bytes | B | memory of pending events | simulate |
     Memory of the simulator's pending events, at most.
 units | units | units | measure |

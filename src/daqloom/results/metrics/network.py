@@ -35,14 +35,13 @@ drops_by_port.* | packets | packets dropped | simulate (RACKS), measure (LAB, DE
     Packets dropped, per output port that dropped any.
 drop_fraction | 1 | share of packets dropped | simulate (ETHERNET), measure (LAB, DEVICE) |
     Share of packets dropped at switch outputs, 0 to 1: dropped / (dropped + delivered by the links
-    that leave switches). A packet that crosses two switches counts at each. Absent if there were
-    none.
+    that leave switches). A packet that crosses two switches counts at each. Absent without packets.
 class_drops.* | packets | packets dropped of the class | simulate (CLASSES) |
-    Packets of this class, 0 to 7, dropped after the warm-up in front of links whose ports tell
-    classes apart.
+    Packets of this class, 0 to 7, dropped after the warm-up in front of links whose ports have
+    classes.
 class_bytes.* | B | bytes on wires of the class | simulate (CLASSES) |
     Bytes of wire that frames of this class, 0 to 7, took after the warm-up, preambles and gaps
-    included, summed over links whose ports tell classes apart.
+    included, summed over links whose ports have classes.
 message_latency_s.* | s | latency of messages | simulate (LEVELS) |
     Latency of messages of a service level, which on Ethernet is their class, that arrived after the
     warm-up, from the post until all of one is at its host: `level_N.min`, `level_N.mean`,

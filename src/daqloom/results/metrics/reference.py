@@ -42,7 +42,7 @@ transport, a network, or several together; without brackets, for all that it tak
 {subjects}
 ## `analysis`
 
-In each entry, `valid` says whether the conditions of its formula hold in this
+In each entry, `valid` is whether the conditions of its formula hold in this
 scenario, and `failing` names the first one that does not. What the scenario has
 and the formula ignores (random arrivals, for example) is in `warnings`.
 
@@ -87,7 +87,7 @@ phase | `value_s` |
     On a fabric: mean length of a phase over a round. `links_s` is the time of its most loaded link,
     `own_s` the time of the largest node alone, `messages` the number that a node sends per phase
     for barriers and to ask builder units that set the pace and to answer. With these, `asking_s` is
-    the time of a request and its answer where nobody waits; with barriers of groups besides,
+    the time of a request and its answer without waiting; with barriers of groups also
     `at_most_s` the length without contention for links if all nodes were in step.
 barrier | `value_s` |
     Time that a barrier adds to a phase of equal nodes, with the number of its `messages`, of all
@@ -104,7 +104,7 @@ link | `payload_bps` |
     `credits_bps` are the payload rates that headers and credits alone allow.
 ring | `best_share` |
     Nodes on a ring: the largest of the shares `ring_share.in_step`, `.out_of_step` and
-    `.builder_paced`; `best` says which it is. `out_of_step_from_s` and `builder_paced_from_s` are
+    `.builder_paced`; `best` names it. `out_of_step_from_s` and `builder_paced_from_s` are
     the mean delays from which on these beat being in step: 0 if at any, absent if at none.
 message | `value_s` |
     Latency of an empty message, from the post until the farthest node has received it.

@@ -39,7 +39,7 @@ off, or are those of a standard or of Linux. `daqloom show` and the results of e
 guessed defaults that affect the system as assumed.
 
 A key with an entry in the column *with* applies only with these values of other keys, and is
-refused with others. `--set` of such another key drops the file's keys that no longer apply.
+refused with others. `--set` of one of these other keys drops the file's keys that no longer apply.
 
 A **multi-fragment packet (MFP)** contains `event.packing` consecutive fragments of one source. The
 MFPs of all sources for the same events are a **multi-event packet (MEP)**, which one builder unit

@@ -20,7 +20,7 @@ class Kind(NamedTuple):
     """A kind of thing that can break."""
 
     ways: tuple[str, ...]
-    """How it can break."""
+    """Values of `how` for this kind."""
     breaks: Literal["links", "host", "node"] = "links"
     """Broken components: links of the network, a host with its links, or a part of a node."""
     unmeasured: str = ""

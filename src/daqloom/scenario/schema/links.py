@@ -116,11 +116,11 @@ class Links(Part):
     """Token-bucket depth of a shaper in bytes on the wire, preambles and gaps included; "0 B": no
     shaping (B)."""
     host: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
-    """Between hosts and switches."""
+    """Links between hosts and switches."""
     spine: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
-    """Between leaves and spines."""
+    """Links between leaves and spines."""
     core: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
-    """Between spines and cores."""
+    """Links between spines and cores."""
     named: Annotated[tuple[NamedLink, ...], CABLED] = items(MOST_NAMED)
     """Cables that differ from the others of their level, such as [{end = "leaf0 port 3", rate =
     "100 Gb/s"}]."""

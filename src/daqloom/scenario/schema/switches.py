@@ -352,9 +352,9 @@ class Switches(InfinibandSwitch):
     tor: Annotated[Switch, ETHERNET, RACKS] = Field(default_factory=Switch)
     """Top of rack, before the builder units."""
     leaf: Annotated[Switch, ETHERNET, CABLED] = Field(default_factory=Switch)
-    """With hosts."""
+    """Switches with hosts."""
     spine: Annotated[Switch, ETHERNET, CABLED] = Field(default_factory=Switch)
-    """Between leaves."""
+    """Switches between leaves."""
 
     named: Annotated[tuple[NamedSwitch, ...], ETHERNET, CABLED] = items(1024)
     """Single switches with other keys than their level, such as [{name = "leaf0", model =

@@ -32,7 +32,7 @@ class Tables(Part):
     event: Event = Field(default_factory=Event)
     """Events to build."""
     building: Building = Field(default_factory=Building)
-    """How it is built."""
+    """Protocol that builds events."""
     readout: Readout = Field(default_factory=Readout)
     """Readout units."""
     builders: Builders = Field(default_factory=Builders)
@@ -40,9 +40,9 @@ class Tables(Part):
     hosts: Hosts = Field(default_factory=Hosts)
     """Hosts of the units."""
     transport: Transport = Field(default_factory=Transport)
-    """How bytes travel."""
+    """Protocol that carries bytes between hosts."""
     network: Network = Field(default_factory=Network)
-    """Over what."""
+    """Switches, cables and links between hosts."""
     flows: Flows = Field(default_factory=dict)
     """Messages of load generators, by name."""
     faults: Faults = Field(default_factory=Faults)
@@ -50,7 +50,7 @@ class Tables(Part):
     run: Run = Field(default_factory=Run)
     """Length and seed of a simulation."""
     measure: Measure = Field(default_factory=Measure)
-    """How a measurement runs."""
+    """Processes, hosts and limits of a measurement."""
 
     @property
     def protocol(self) -> Protocol:

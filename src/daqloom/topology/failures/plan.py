@@ -41,7 +41,7 @@ class FaultPlan:
 
     faults: Faults
     outages: tuple[Outage, ...] = ()
-    """In the order of time."""
+    """Outages in order of time."""
 
     def detected_s(self, outage: Outage) -> float | None:
         """Return the time (s) when both ends have detected a link as down; None if they do not."""

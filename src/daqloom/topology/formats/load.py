@@ -96,7 +96,7 @@ def _dump(path: Path) -> tuple[Fabric, list[str]]:
             if begins.match(line):
                 return read(path)
     what = f'its first line is "{first_line[:60]}"' if first_line else "it is empty"
-    raise TopologyError(f"{path} has no cabling that daqloom knows: {what}; known are {DUMPS}")
+    raise TopologyError(f"{path} has no supported cabling: {what}; supported are {DUMPS}")
 
 
 def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:

@@ -2,8 +2,8 @@
 page `show class-of-service shared-buffer` and its configuration.
 
 Both describe a shared memory with dynamic thresholds: a queue may hold alpha times the free part of
-the pool, besides its reserved part. SONiC writes alpha as a power, `dynamic_th` n for 2^n; Junos as
-a number from 0 to 10, `dynamic-threshold` n for 2^(n - 7). Only egress buffers are used.
+the pool and its reserved part. SONiC writes alpha as a power, `dynamic_th` n for 2^n; Junos as a
+number from 0 to 10, `dynamic-threshold` n for 2^(n - 7). Only egress buffers are used.
 """
 
 from __future__ import annotations
