@@ -6,7 +6,7 @@ import os
 
 import grpc
 
-from daqloom.base.version import installed
+from daqloom.base.version import installed_version
 from daqloom.control.calls.admission import PROOF_KEY, Caller
 from daqloom.control.calls.connection import GREET, JOIN, read_certificates
 from daqloom.control.control import Control
@@ -26,7 +26,9 @@ async def waiting(folder, units=1, **changes):
 
 
 def hello(unit=0, version=None):
-    return Hello(unit=unit, host="here", pid=os.getpid(), version=version or installed()).encode()
+    return Hello(
+        unit=unit, host="here", pid=os.getpid(), version=version or installed_version()
+    ).encode()
 
 
 async def admission(channel, call, secret):

@@ -14,14 +14,14 @@ _FIELD = re.compile(r'^(?:  - )?(title|name): "?([^"\n]+)"?$', re.MULTILINE)
 def citation() -> str:
     """Return the BibTeX entry and the sentence, with the version and the commit installed here."""
     fields = dict(_FIELD.findall(FILE.read_text(encoding="utf-8")))
-    title, authors = fields["title"], fields["name"]
+    title, authors, version = fields["title"], fields["name"], installed_version()
     source = f"commit {commit()}" if commit() else ""
     return f"""\
 @misc{{daqloom,
   author = {{{{{authors}}}}},
   title  = {{{{{title}}}}},
-  note   = {{version {installed_version()}{", " * bool(source)}{source}}},
+  note   = {{version {version}{", " * bool(source)}{source}}},
 }}
 
-The results were computed with daqloom {installed_version()}{f" ({source})" if source else ""} by the \
+The results were computed with daqloom {version}{f" ({source})" if source else ""} by the \
 {authors.removeprefix("The ")}."""
