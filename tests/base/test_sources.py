@@ -9,7 +9,7 @@ from support.git import committed
 
 
 @pytest.mark.process
-def test_the_commit_of_a_git_tree_says_whether_files_differ(tmp_path: Path, monkeypatch) -> None:
+def test_the_commit_of_a_git_tree_marks_modified_files(tmp_path: Path, monkeypatch) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     assert commit(RECORD, tree) == ""

@@ -30,7 +30,7 @@ HEARSAY = frozenset(
         wanted seen nobody somebody anybody whoever seat seats outlet desk""",
     )
 )
-VAGUE = HEARSAY | {"what", "who"}
+VAGUE_IN_TESTS = HEARSAY | {"what", "who"}
 """Words that the names of tests avoid."""
 PREPOSITIONS = {
     "of",
@@ -181,7 +181,7 @@ def violations(path: str, text: str) -> list[str]:
         return found + [
             f"{path}:{line}: name the behaviour of a subject: {name}"
             for line, name in names_of_tests(path, text)
-            if parts(name) & VAGUE
+            if parts(name) & VAGUE_IN_TESTS
         ]
     stem = PurePosixPath(path).stem
     if PARTICIPLE.fullmatch(stem):

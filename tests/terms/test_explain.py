@@ -64,9 +64,7 @@ def test_methods_that_ignore_a_key_are_listed_with_the_reason() -> None:
         ("reno", [("key of a scenario", "transport.congestion")]),
     ],
 )
-def test_a_word_has_the_explanation_of_what_it_names(
-    word: str, found: list[tuple[str, str]]
-) -> None:
+def test_a_word_has_the_explanation_of_its_subject(word: str, found: list[tuple[str, str]]) -> None:
     word = word.removeprefix("--set ")
     assert kinds(word) == found
 

@@ -60,14 +60,14 @@ def _lines(found: terms_explain.Explanation) -> list[str]:
         *(("see", each) for each in found.see),
     ]
     lines = [f"{name} ({found.kind})" for name in found.names]
-    lines += _wrapped(found.meaning, "  ", "  ")
+    lines += _wrap(found.meaning, "  ", "  ")
     for label, text in rows:
         if text:
-            lines += _wrapped(text, f"  {label}".ljust(LABEL), " " * LABEL)
+            lines += _wrap(text, f"  {label}".ljust(LABEL), " " * LABEL)
     return lines
 
 
-def _wrapped(text: str, begin: str, below: str) -> list[str]:
+def _wrap(text: str, begin: str, below: str) -> list[str]:
     wrapper = textwrap.TextWrapper(
         min(plain_console().width, WIDEST), begin, below, break_on_hyphens=False
     )

@@ -199,7 +199,7 @@ def _of_key(places: list[_Place]) -> Explanation:
         unit=dimension.unit if dimension else "",
         values=values_of(first.field).replace("`", "") + example,
         default="none, the key is required" if default == "required" else default,
-        applies=(*_conditions(places), *_ignored(first)),
+        applies=(*_conditions(places), *_without_effect(first)),
         see=(first.format.command.format(first.path), first.format.page),
     )
 
@@ -231,7 +231,7 @@ def _in_words(condition: When) -> str:
     return f"{text}, or {condition.or_with}" if condition.or_with else text
 
 
-def _ignored(place: _Place) -> Iterator[str]:
+def _without_effect(place: _Place) -> Iterator[str]:
     """Yield the methods that ignore a key of a scenario, in all systems or in some."""
     if place.format.model is not Scenario:
         return

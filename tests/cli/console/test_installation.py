@@ -44,7 +44,7 @@ def test_missing_parts_have_a_remedy_and_fail_where_event_building_needs_them(mo
 
     monkeypatch.setattr(dpdk, "require", refuse)
     for missing, state in (("figures", "ok"), ("live", "fail")):
-        monkeypatch.setattr(extras, "installed", lambda name, missing=missing: name != missing)
+        monkeypatch.setattr(extras, "is_installed", lambda name, missing=missing: name != missing)
         found = {finding.check: finding for finding in installation.findings()}
         assert found["extras"].state == state
         assert found["extras"].fix == f"pip install 'daqloom[{missing}]'"
@@ -54,8 +54,8 @@ def test_missing_parts_have_a_remedy_and_fail_where_event_building_needs_them(mo
         assert switch.fix == "Install it."
 
 
-def test_a_source_tree_says_that_it_is_not_installed(monkeypatch) -> None:
-    monkeypatch.setattr(installation, "installed", lambda: UNINSTALLED)
+def test_a_source_tree_is_marked_as_not_installed(monkeypatch) -> None:
+    monkeypatch.setattr(installation, "installed_version", lambda: UNINSTALLED)
     monkeypatch.setattr(installation, "commit", lambda: "")
     text = "\n".join(installation.lines())
     assert text.startswith(f"daqloom {UNINSTALLED}\n")
