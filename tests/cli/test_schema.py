@@ -264,7 +264,7 @@ def test_a_missing_key_is_refused_by_both(
         read(kind, document, tmp_path)
 
 
-WORDS = {
+WORDS: dict[str, dict[str, Any]] = {
     "scenario": {"building.protocol": "pulling", "network.technology": "ib", "event.arrivals": "x"},
     "study": {"methods": ["guess"], "repeat.seeds": {}, "report.show": ["nonsense_hz"]},
     "switch": {"pace_counts": "bits", "addresses.unknown": "keep", "rules.x": {"action": "hold"}},

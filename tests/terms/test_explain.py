@@ -54,6 +54,7 @@ def test_methods_that_ignore_a_key_are_listed_with_the_reason() -> None:
         ("search.tolerance", [("key of a study", "search.tolerance")]),
         ("rings.dcm1.mirrored", [("key of a switch", "rings.NAME.mirrored")]),
         ("settle", [("key of a device", "settle")]),
+        ("through", [("key of a device with the adapter linux", "configure.through")]),
         ("[equilibrium]", [("table of a study", "equilibrium")]),
         ("event_rate_hz", [("metric", "event_rate_hz")]),
         ("buffer_peak_bytes.tor", [("metric", "buffer_peak_bytes.tor")]),
@@ -81,8 +82,8 @@ def test_other_names_of_keys_and_values_are_explained(word: str) -> None:
 
 
 def test_an_unknown_word_is_refused_with_the_nearest_names() -> None:
-    with pytest.raises(ScenarioError, match=r'"event\.sise" is no key.*"event\.size"') as error:
-        explain("event.sise")
+    with pytest.raises(ScenarioError, match=r'"event\.seize" is no key.*"event\.size"') as error:
+        explain("event.seize")
     assert "\n" not in str(error.value)
     with pytest.raises(ScenarioError, match="glossary"):
         explain("zzzzzz")

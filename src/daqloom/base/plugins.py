@@ -1,6 +1,7 @@
 """Entry points of installed packages by name. A broken package of another author affects only its
 own entries, and no package can replace an entry of daqloom."""
 
+import warnings
 from importlib.metadata import EntryPoint, entry_points
 
 from daqloom.base.words import printable
@@ -30,9 +31,12 @@ def by_name(group: str) -> dict[str, EntryPoint]:
 
 
 def load(point: EntryPoint) -> object:
-    """Import and return the object that an entry point names. Raises LoadError."""
+    """Import and return the object that an entry point names. Warnings of the imported libraries
+    are for their authors, and are ignored. Raises LoadError."""
     try:
-        return point.load()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return point.load()
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # an import may raise anything

@@ -4,7 +4,9 @@ unit, a term of the glossary, or another name of one of these."""
 import functools
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -34,6 +36,8 @@ from daqloom.terms import glossary
 
 with lazy.imports():
     import difflib
+
+    from daqloom.device import registry
 
 NAMED = "NAME"
 """Part of a dotted name that users choose, such as that of a flow."""
@@ -115,13 +119,14 @@ def explain(word: str) -> list[Explanation]:
     """Return the explanations of a word. Raises ScenarioError for an unknown word, with the nearest
     known names."""
     word = word.strip().strip("`\"'[]").removeprefix("--").partition("=")[0].strip()
+    is_key = partial(_Place.is_named_by, word=word)
     found = [
-        *_keys(lambda place: place.path == word or place.is_named_by(word)),
+        *_keys(is_key),
         *(_of_metric(metric) for metric in (*METRICS, *COST) if _is_metric(metric, word)),
         *_counters(word),
         *(_of_term(term) for term in glossary.matching(word)),
     ]
-    found = found or [*_synonyms(word), *_values(word)]
+    found = found or [*_synonyms(word), *_values(word)] or [*_keys(is_key, _places_of_adapters)]
     if not found:
         near = difflib.get_close_matches(word[:200], names(), n=NEAREST, cutoff=0.6)
         near = near or [name for name in names() if len(word) > 2 and word in name][:NEAREST]
@@ -162,11 +167,27 @@ def _inside(model: type[BaseModel], format_: Format, prefix: str) -> Iterator[_P
             yield from _inside(entry, format_, f"{path}[].")
 
 
-def _keys(is_meant: Callable[[_Place], bool]) -> Iterator[Explanation]:
+@functools.cache
+def _places_of_adapters() -> tuple[_Place, ...]:
+    """Return the keys of installed adapters, whose packages are imported; without broken ones."""
+    found: list[_Place] = []
+    device = FORMATS[-1]
+    for name in registry.names():
+        with suppress(ScenarioError):
+            adapter = registry.adapter_type(name)
+            table = "configure" if hasattr(adapter, "apply") else "count"
+            format_ = device._replace(kind=f"device with the adapter {name}", model=adapter.Options)
+            found += _inside(adapter.Options, format_, f"{table}.")
+    return tuple(found)
+
+
+def _keys(
+    is_meant: Callable[[_Place], bool], among: Callable[[], tuple[_Place, ...]] = _places
+) -> Iterator[Explanation]:
     """Yield explanations of keys and tables; one for keys with the same meaning and default, such
     as those of switches."""
     groups: dict[object, list[_Place]] = {}
-    for place in filter(is_meant, _places()):
+    for place in filter(is_meant, among()):
         default = default_in_words(place.around, place.name)
         alike = (place.format, place.table, place.name, place.meaning, default)
         groups.setdefault(alike, []).append(place)
@@ -280,7 +301,7 @@ def _values(word: str) -> Iterator[Explanation]:
         yield Explanation("not simulated", (word,), f"{absent}.")
     longer = (value for value in _words() if len(lower) > 2 and lower in value)
     for value in (lower, *synonyms.VALUES.get(lower, ()), *longer):
-        if found := list(_keys(functools.partial(_takes, f"`{value}`"))):
+        if found := list(_keys(partial(_takes, f"`{value}`"))):
             yield from found
             return
 
