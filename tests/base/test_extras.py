@@ -88,6 +88,8 @@ def test_every_imported_package_is_declared_by_the_core_or_by_the_extra_that_err
 @pytest.mark.parametrize(
     "words",
     [
+        ("--version",),
+        ("--cite",),
         ("show", "atlas-lab"),
         ("analyse", "lab-rack"),
         ("simulate", "laptop", "--duration", "20 ms", "--set", "run.warmup=5 ms"),
