@@ -43,12 +43,15 @@ def test_missing_parts_have_a_remedy_and_fail_where_event_building_needs_them(mo
         raise MeasureError("built without DPDK; install it")
 
     monkeypatch.setattr(dpdk, "require", refuse)
-    for missing, state in (("figures", "ok"), ("live", "fail")):
-        monkeypatch.setattr(extras, "is_installed", lambda name, missing=missing: name != missing)
+    for missing, state, install in (
+        (["adapters", "figures"], "ok", "adapters,figures"),
+        (["figures", "live"], "fail", "live"),
+    ):
+        monkeypatch.setattr(extras, "is_installed", lambda name, all=missing: name not in all)
         found = {finding.check: finding for finding in installation.findings()}
         assert found["extras"].state == state
-        assert found["extras"].fix == f"pip install 'daqloom[{missing}]'"
-        assert found["extras"].means.endswith(f"; not installed: {missing}.")
+        assert found["extras"].fix == f"Run: pip install 'daqloom[{install}]'"
+        assert found["extras"].means.endswith(f"; not installed: {', '.join(missing)}.")
         switch = found["software switch"]
         assert (switch.state, switch.means) == ("ok", "no, built without DPDK.")
         assert switch.fix == "Install it."

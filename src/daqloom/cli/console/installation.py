@@ -76,6 +76,7 @@ def _extras() -> Part:
     state = ", ".join(name for name in names if name not in missing) or "none"
     if not missing:
         return Part("extras", state)
-    absent = ", ".join(missing)
-    fix = f"pip install 'daqloom[{','.join(missing)}]'"
-    return Part("extras", f"{state}; not installed: {absent}", fix, NEEDED in missing)
+    is_needed = NEEDED in missing
+    install = NEEDED if is_needed else ",".join(missing)
+    fix = f"Run: pip install 'daqloom[{install}]'"
+    return Part("extras", f"{state}; not installed: {', '.join(missing)}", fix, is_needed)
