@@ -58,6 +58,8 @@ base::expected<void> DaqpipeSystem::prepare_sources() {
             {config_.fragment_sizes, config_.fragment_bytes[readout.value()],
              base::RandomStream(config_.seed, fmt::format("fragment {}", readout.value()))});
     }
+    next_slot_.resize(placement_.hosts.size());
+    offered_.resize(placement_.hosts.size());
     await_event(Time::zero());
     return {};
 }
@@ -70,7 +72,7 @@ void DaqpipeSystem::begin_all() {
 }
 
 void DaqpipeSystem::on_begin(std::uint32_t number, Time now) {
-    node(number).offered = first_mep_;
+    offered_[number] = first_mep_;
     if (placement_.readouts.unit_on[number] != ReadoutIndex::none()) {
         feed(number, now);
     }
@@ -87,7 +89,7 @@ void DaqpipeSystem::on_source_event(Time now) {
             feed(number, now);
         } else {
             World world{*this, number, now};
-            node(number).unit.on_data(now, world);
+            unit(number).on_data(now, world);
         }
     }
     event_waits_ = true;
@@ -99,15 +101,14 @@ void DaqpipeSystem::feed(std::uint32_t number, Time now) {
         return;
     }
     World world{*this, number, now};
-    Node& here = node(number);
-    while (here.offered < events_ && here.unit.wants_data()) {
-        ++here.offered;
-        here.unit.on_data(now, world);
+    while (offered_[number] < events_ && unit(number).wants_data()) {
+        ++offered_[number];
+        unit(number).on_data(now, world);
     }
 }
 
 base::Bytes DaqpipeSystem::fragment_of(std::uint32_t number, EventId event) {
-    if (run_ && in_run(event) >= node(number).offered) {
+    if (run_ && in_run(event) >= offered_[number]) {
         return 0;
     }
     return sizes_[readouts_in_run_.unit_on[number]].next();
@@ -127,7 +128,7 @@ void DaqpipeSystem::await_event(Time now) {
 }
 
 void DaqpipeSystem::await_slot(std::uint32_t number, Time now) {
-    const Time begin = config_.slot * static_cast<std::int64_t>(node(number).next_slot);
+    const Time begin = config_.slot * static_cast<std::int64_t>(next_slot_[number]);
     push(std::max(now, nodes().clock(number).global(begin)), kSlot, number, number);
 }
 
@@ -135,9 +136,9 @@ void DaqpipeSystem::await_slot(std::uint32_t number, Time now) {
 
 /// Starts the time slots of a unit, by the clock of its node.
 void DaqpipeSystem::keep_slots(std::uint32_t number, Time now) {
-    if (node(number).unit.keeps_slots()) {
+    if (unit(number).keeps_slots()) {
         const Time local = nodes().clock(number).local(now);
-        node(number).next_slot =
+        next_slot_[number] =
             static_cast<std::uint64_t>(std::max<std::int64_t>(local.ps / config_.slot.ps, 0));
         await_slot(number, now);
         ++clocks_;
@@ -151,7 +152,7 @@ void DaqpipeSystem::on_event(const sim::Event& event) {
             break;
         case kSlot: {
             World world{*this, event.index, event.at};
-            node(event.index).unit.on_slot(node(event.index).next_slot++, event.at, world);
+            unit(event.index).on_slot(next_slot_[event.index]++, event.at, world);
             await_slot(event.index, event.at);
             break;
         }
@@ -159,7 +160,7 @@ void DaqpipeSystem::on_event(const sim::Event& event) {
             const InProcess built = in_process_[event.index];
             in_process_.release(event.index);
             World world{*this, built.node, event.at};
-            node(built.node).unit.on_consumed(built.event, event.at, world);
+            unit(built.node).on_consumed(built.event, event.at, world);
             break;
         }
         default:
@@ -177,9 +178,9 @@ void DaqpipeSystem::on_written(const Message& message, Time now) {
     ++counted_.fragments_written;
     counted_.bytes_written += message.bytes;
     World world{*this, message.from, now};
-    node(message.from)
-        .unit.on_write_done(EventId{message.content.number},
-                            placement_.builders.unit_on[message.to], world);
+    unit(message.from)
+        .on_write_done(EventId{message.content.number}, placement_.builders.unit_on[message.to],
+                       world);
     report_input(message.from, now);
 }
 
@@ -234,7 +235,7 @@ DaqpipeReport DaqpipeSystem::sums() const {
     all.unexpected += refused_;
     for (std::uint32_t number = 0; number < placement_.hosts.size(); ++number) {
         if (has_unit(number)) {
-            add(node(number).unit, all);
+            add(unit(number), all);
         }
     }
     return all;

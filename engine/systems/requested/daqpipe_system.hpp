@@ -79,6 +79,11 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
     [[nodiscard]] std::vector<Assigned> events_under_way() const;
 
   private:
+    enum OwnEvent : std::uint32_t {
+        kEvent = kFirstOfProtocol,  ///< sources deliver the next event
+        kSlot,                      ///< a time slot begins; index: node
+        kProcessed,                 ///< an event is consumed; index: see `in_process_`
+    };
     struct InProcess {
         std::uint32_t node = 0;
         protocol::EventId event{};
@@ -122,7 +127,9 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
 
     DaqpipeSystemConfig config_;
     base::Table<protocol::ReadoutIndex, protocol::MfpSizes> sizes_;  ///< by readout unit of the run
-    std::uint64_t clocks_ = 0;  ///< nodes that keep to time slots
+    std::vector<std::uint64_t> next_slot_;                           ///< by node
+    std::vector<std::uint64_t> offered_;  ///< by node, next event, by its number in the run
+    std::uint64_t clocks_ = 0;            ///< nodes that keep to time slots
     std::uint64_t events_ = 0;
     bool event_waits_ = false;  ///< whether the next event waits for the assignment of earlier ones
     base::Pool<InProcess> in_process_;

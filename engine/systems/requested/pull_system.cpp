@@ -87,7 +87,7 @@ base::expected<void> PullSystem::prepare_sources() {
 
 /// Skips the events of earlier epochs. Later events that have arrived meanwhile come at once.
 void PullSystem::on_begin(std::uint32_t number, Time now) {
-    node(number).unit.skip_arrivals(first_mep_);
+    unit(number).skip_arrivals(first_mep_);
     settle(number, now);
 }
 
@@ -101,17 +101,17 @@ void PullSystem::on_retire(const PullUnit& unit) {
 /// Delivers the fragments of the source to its readout unit, up to the fragment of the requested
 /// event.
 void PullSystem::on_request(std::uint32_t number, EventId event, Time now) {
-    PullUnit& unit = node(number).unit;
+    PullUnit& here = unit(number);
     World world{*this, number, now};
-    while (unit.taken() <= static_cast<std::uint64_t>(event) && unit.wants_data()) {
-        unit.on_data(now, world);
+    while (here.taken() <= static_cast<std::uint64_t>(event) && here.wants_data()) {
+        here.on_data(now, world);
     }
 }
 
 /// Returns 0 if the builder unit stopped waiting for the event, or got it without this fragment.
 base::Bytes PullSystem::fragment_of(std::uint32_t number, EventId event) {
     if (run_) [[unlikely]] {
-        const bool is_taken = static_cast<std::uint64_t>(event) < node(number).unit.taken();
+        const bool is_taken = static_cast<std::uint64_t>(event) < unit(number).taken();
         return is_taken && is_recorded(event)
                    ? shares_.fragment(record(event).size, readouts_in_run_.unit_on[number])
                    : 0;

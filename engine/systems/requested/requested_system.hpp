@@ -60,8 +60,8 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         using Counters = protocol::RequestingBuilder::Counters;
         const protocol::EventManager::Counters& managed = manager()->counters();
         std::uint64_t written = 0;
-        for (const Node& each : units_) {
-            written += each.unit.written();
+        for (const Unit& each : units_) {
+            written += each.written();
         }
         return balance({{"events", managed.events, managed.assigned, manager()->backlog()},
                         {"assignments", managed.assigned, sum(&Unit::builder, &Counters::assigned),
@@ -77,10 +77,8 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     using Kind = protocol::UnitMessage::Kind;
 
     enum EventKind : std::uint32_t {
-        kEvent = SystemNodes::kFirstOtherEvent,  ///< DAQPIPE: sources deliver the next event
-        kSlot,                                   ///< DAQPIPE: a time slot begins; index: node
-        kProcessed,  ///< DAQPIPE: an event is consumed; index: see `in_process_`
-        kWarm,
+        kFirstOfProtocol = SystemNodes::kFirstOtherEvent,  ///< up to three kinds of the protocol
+        kWarm = kFirstOfProtocol + 3,
         kFlowDue,  ///< index: sender of a flow
         kWake,     ///< a timer is due; index: node of the unit
         // ---- see RunEvents
@@ -90,15 +88,11 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     };
     struct EventRecord {
         base::Time assigned;
-        base::Bytes size = 0;       ///< pull building: bytes of the whole event
-        base::Bytes collected = 0;  ///< bytes received; not for pull without a run control
+        base::Bytes size = 0;  ///< bytes of the whole event; see on_assigned
+        base::Bytes collected =
+            0;  ///< bytes received, if writes are limited or a run control exists
         protocol::BuilderIndex builder;
         bool is_built = false;
-    };
-    struct Node {
-        Unit unit;                    ///< last unit of the node
-        std::uint64_t next_slot = 0;  ///< DAQPIPE
-        std::uint64_t offered = 0;    ///< DAQPIPE: next event, by its number in the run
     };
     /// An input that a unit's output causes at the same time, queued until the unit returns: a
     /// message that bypasses the network, or the end of an event's consumption.
@@ -136,8 +130,9 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         start_flows();
         return {};
     }
-    [[nodiscard]] Node& node(std::uint32_t number) { return units_[number]; }
-    [[nodiscard]] const Node& node(std::uint32_t number) const { return units_[number]; }
+    /// Last unit of a node.
+    [[nodiscard]] Unit& unit(std::uint32_t node) { return units_[node]; }
+    [[nodiscard]] const Unit& unit(std::uint32_t node) const { return units_[node]; }
 
     // ---- hooks of a protocol
     /// Called when units have been made and placed.
@@ -172,7 +167,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
                 if (wake_at_[event.index] <= event.at) {
                     wake_at_[event.index] = base::Time::never();
                 }
-                node(event.index).unit.on_time(event.at, world);
+                unit(event.index).on_time(event.at, world);
                 settle(event.index, event.at);
                 break;
             }
@@ -202,9 +197,8 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
                 record(event).collected += bytes;
             }
             World world{*this, message.to, now};
-            node(message.to)
-                .unit.on_fragment(event, placement_.readouts.unit_on[message.from], bytes, now,
-                                  world);
+            unit(message.to)
+                .on_fragment(event, placement_.readouts.unit_on[message.from], bytes, now, world);
         } else {
             --under_way_[static_cast<std::size_t>(message.content.kind)];
             receive(message.from, message.to, message.content.message(), now);
@@ -226,7 +220,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     /// Null if the event manager's unit has not begun in this epoch, or is lost.
     [[nodiscard]] const protocol::EventManager* manager() const {
         const std::uint32_t there = placement_.readouts.node_of.front();
-        return there != kNoNode && has_unit(there) ? node(there).unit.manager() : nullptr;
+        return there != kNoNode && has_unit(there) ? unit(there).manager() : nullptr;
     }
     /// Number in the run of an event of this epoch.
     [[nodiscard]] std::uint64_t in_run(protocol::EventId event) const {
@@ -256,8 +250,8 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     /// Inputs that units ignored; a correct run without losses has none.
     [[nodiscard]] virtual std::uint64_t unexpected() const {
         std::uint64_t all = refused_;
-        for (const Node& each : units_) {
-            all += each.unit.unexpected_messages();
+        for (const Unit& each : units_) {
+            all += each.unexpected_messages();
         }
         return all;
     }
@@ -282,8 +276,8 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     template <class Machine, class Count>
     [[nodiscard]] std::uint64_t sum(Machine machine, Count count) const {
         std::uint64_t all = 0;
-        for (const Node& each : units_) {
-            if (const auto* has = (each.unit.*machine)(); has != nullptr) {
+        for (const Unit& each : units_) {
+            if (const auto* has = (each.*machine)(); has != nullptr) {
                 all += static_cast<std::uint64_t>(has->counters().*count);
             }
         }
@@ -307,7 +301,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         wake_at_.assign(placement_.hosts.size(), base::Time::never());
         for (std::uint32_t number = 0; number < placement_.hosts.size(); ++number) {
             DAQLOOM_TRY(unit, make_unit(number));
-            units_.push_back({std::move(unit)});
+            units_.push_back(std::move(unit));
             const protocol::BuilderIndex builder = placement_.builders.unit_on[number];
             const bool is_spare =
                 builder == protocol::BuilderIndex::none() &&
@@ -380,8 +374,8 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
             on_assignment(record(event), now);
         }
         World world{*this, to, now};
-        if (!node(to).unit.on_message(placement_.readouts.unit_on[from],
-                                      placement_.builders.unit_on[from], message, now, world)) {
+        if (!unit(to).on_message(placement_.readouts.unit_on[from],
+                                 placement_.builders.unit_on[from], message, now, world)) {
             ++refused_;
         }
         if (message.kind == Kind::done) {
@@ -392,14 +386,14 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     void follow(base::Time now) {
         for (const Written& write : written_) {
             World world{*this, write.by, now};
-            node(write.by).unit.on_write_done(write.event, write.builder, world);
+            unit(write.by).on_write_done(write.event, write.builder, world);
         }
         written_.clear();
         for (std::size_t i = 0; i < following_.size(); ++i) {
             const Following input = following_[i];
             if (!input.is_message) {
                 World world{*this, input.to, now};
-                node(input.to).unit.on_consumed(input.event, now, world);
+                unit(input.to).on_consumed(input.event, now, world);
             } else if (has_unit(input.to)) [[likely]] {
                 receive(input.from, input.to, input.message, now);
             } else {
@@ -413,7 +407,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         following_.clear();
     }
     void wake_in_time(std::uint32_t number, base::Time now) {
-        const base::Time due = node(number).unit.next_timer();
+        const base::Time due = unit(number).next_timer();
         if (due != wake_at_[number]) {
             wake_at_[number] = due;
             if (due != base::Time::never()) {
@@ -432,35 +426,35 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         written_.clear();
     }
     void begin_unit(std::uint32_t number, std::uint64_t event_end, base::Time now) final {
-        node(number) = {std::move(make_unit(number).value())};  // cannot fail: fewer members
+        unit(number) = std::move(make_unit(number).value());  // cannot fail: fewer members
         wake_at_[number] = base::Time::never();
         lease_unit(number, event_end, now);
         on_begin(number, now);
     }
     void lease_unit(std::uint32_t number, std::uint64_t event_end, base::Time now) final {
         World world{*this, number, now};
-        node(number).unit.on_lease(event_end, world);
+        unit(number).on_lease(event_end, world);
         settle(number, now);
         on_lease(number, now);
     }
     void close_unit(std::uint32_t number, const Lost& lost, base::Time now) final {
         World world{*this, number, now};
-        node(number).unit.on_close(lost.readouts, lost.builders, now, world);
+        unit(number).on_close(lost.readouts, lost.builders, now, world);
         settle(number, now);
     }
     [[nodiscard]] bool has_drained(std::uint32_t number) const final {
-        return node(number).unit.is_drained();
+        return unit(number).is_drained();
     }
     void end_unit(std::uint32_t number, base::Time now) final {
         World world{*this, number, now};
-        node(number).unit.on_end(now, world);
+        unit(number).on_end(now, world);
     }
     [[nodiscard]] std::uint64_t next_mep_of(std::uint32_t number) const final {
-        return node(number).unit.next_event();
+        return unit(number).next_event();
     }
-    void retire_unit(std::uint32_t number) final { on_retire(node(number).unit); }
+    void retire_unit(std::uint32_t number) final { on_retire(unit(number)); }
     void add_counts(std::uint32_t number, UnitCounts& all) const final {
-        const Unit& here = node(number).unit;
+        const Unit& here = unit(number);
         if (const auto* builder = here.builder()) {
             const auto& counted = builder->counters();
             all.granted += static_cast<std::int64_t>(counted.assigned);
@@ -473,13 +467,13 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         all.steps += here.written();
     }
     [[nodiscard]] bool waits(UnitIndex unit) const final {
-        return has_unit(unit.value()) && node(unit.value()).unit.waits_for_its_own();
+        return has_unit(unit.value()) && units_[unit.value()].waits_for_its_own();
     }
     void forget(std::uint32_t /*kind*/, std::uint32_t /*index*/) override {}
 
     const RequestedConfig& config_;
     typename Unit::Config unit_config_;
-    std::vector<Node> units_;
+    std::vector<Unit> units_;          ///< by node
     std::vector<base::Time> wake_at_;  ///< by node
     std::vector<protocol::BuilderIndex> builder_on_;
     base::Ring<EventRecord> records_;  ///< from the oldest event of the epoch that is not built
