@@ -131,9 +131,9 @@ class Reader {
 };
 
 /// A buffer that this process serves.
-class Served {
+class ServedBuffer {
   public:
-    Served(const std::string& name, std::int64_t bytes, std::uint32_t pieces) {
+    ServedBuffer(const std::string& name, std::int64_t bytes, std::uint32_t pieces) {
         buffer_ = std::make_unique<live::Buffer>(
             value_of(live::Buffer::create({.name = "daqloom", .bytes = bytes, .pieces = pieces})));
         server_ = value_of(live::BufferServer::serve(
@@ -186,10 +186,11 @@ void bind_buffers(nb::module_& module) {
         .def_prop_ro("is_at_end", &Reader::is_at_end,
                      "Whether the writer has closed the buffer and all pieces are read.")
         .def_prop_ro("is_abandoned", &Reader::is_abandoned, "The unit is gone.");
-    nb::class_<Served>(module, "ServedBuffer")
+    nb::class_<ServedBuffer>(module, "ServedBuffer")
         .def(nb::init<const std::string&, std::int64_t, std::uint32_t>(), "name"_a, "bytes"_a,
              "pieces"_a)
-        .def("close", &Served::close, "Closes the buffer; both sides detect that it is gone.");
+        .def("close", &ServedBuffer::close,
+             "Closes the buffer; both sides detect that it is gone.");
 }
 
 const Subject buffers(bind_buffers);

@@ -69,7 +69,7 @@ inline auto python_value(const protocol::LeakyBucket& bucket) {
 inline auto python_value(const protocol::EventSizeConfig::Bin& bin) {
     return std::tuple(bin.lower, bin.upper, bin.weight);
 }
-inline auto python_value(const protocol::Moved& moved) {
+inline auto python_value(const protocol::RoleHolders& moved) {
     return std::tuple(moved.unit, moved.readout, moved.builder);
 }
 inline auto python_value(const protocol::orders::Member& member) {

@@ -67,7 +67,7 @@ void words(nanobind::module_& module, const char* name, const char* meaning,
 
 /// A value of an enumeration that users and messages refer to by name.
 template <class Value>
-struct Named {
+struct Entry {
     Value value;
     const char* meaning = nullptr;
 };
@@ -75,9 +75,9 @@ struct Named {
 /// Binds an enumeration whose values are strings: their names.
 template <class Value>
 void names(nanobind::module_& module, const char* name, const char* meaning,
-           std::initializer_list<Named<Value>> values) {
+           std::initializer_list<Entry<Value>> values) {
     nanobind::enum_<Value> bound(module, name, meaning, nanobind::is_str());
-    for (const Named<Value>& each : values) {
+    for (const Entry<Value>& each : values) {
         const std::string lower(name_of(each.value));
         std::string upper = lower;
         std::ranges::transform(lower, upper.begin(),

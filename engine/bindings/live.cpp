@@ -60,7 +60,7 @@ std::unique_ptr<Node> make_node(const NodeConfig& config) {
 
 std::vector<std::byte> prepare(Node& node, std::uint32_t epoch,
                                const std::vector<UnitIndex>& members,
-                               const std::vector<protocol::Moved>& moved) {
+                               const std::vector<protocol::RoleHolders>& moved) {
     return without_lock([&] { return node.prepare(epoch, members, moved); });
 }
 
@@ -167,7 +167,7 @@ void bind_live(nb::module_& module) {
     nb::class_<Node>(module, "LiveNode")
         .def(nb::new_(&make_node), nb::arg("config"))
         .def("prepare", &prepare, nb::arg("epoch"), nb::arg("members"),
-             nb::arg("moved") = std::vector<protocol::Moved>(),
+             nb::arg("moved") = std::vector<protocol::RoleHolders>(),
              "Prepares a new epoch with these units, this one included; `moved`: units in the "
              "place of others. Returns the address of this unit.")
         .def("connect", &connect, nb::arg("addresses"), nb::arg("timeout_s"),

@@ -140,20 +140,22 @@ void bind_daqpipe(nb::module_& module) {
     auto config = bind_system_config<Config, RequestedConfig, RegroupingConfig, SystemConfig>(
         module, "DaqpipeConfig");
     bind_rules<protocol::DaqpipeRules>(config);
-    using Built = DaqpipeSystem::Built;
-    using Assigned = DaqpipeSystem::Assigned;
-    bind_columns<Built>(module, "EventsBuilt", "Events built, in the order of time.");
-    bind_columns<Assigned>(module, "EventsUnderWay", "Events not yet built, by number.");
+    using BuiltEvent = DaqpipeSystem::BuiltEvent;
+    using AssignedEvent = DaqpipeSystem::AssignedEvent;
+    bind_columns<BuiltEvent>(module, "EventsBuilt", "Events built, in the order of time.");
+    bind_columns<AssignedEvent>(module, "EventsUnderWay", "Events not yet built, by number.");
     auto cls = bind_system<DaqpipeSystem>(module, "DaqpipeSystem", "DaqpipeReport");
     bind_run_control(cls);
     cls.def("record_events", &DaqpipeSystem::record_events, "Records the events built from now on.")
         .def(
             "events_built",
-            [](const DaqpipeSystem& self) { return Columns<Built>{self.events_built()}; },
+            [](const DaqpipeSystem& self) { return Columns<BuiltEvent>{self.events_built()}; },
             "All events built since `record_events`.")
         .def(
             "events_under_way",
-            [](const DaqpipeSystem& self) { return Columns<Assigned>{self.events_under_way()}; },
+            [](const DaqpipeSystem& self) {
+                return Columns<AssignedEvent>{self.events_under_way()};
+            },
             "The events that are assigned and not yet built.")
         .def_prop_ro("latency", &DaqpipeSystem::latency,
                      "Time from the assignment of an event until it is built, after the warm-up.");

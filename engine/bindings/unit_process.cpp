@@ -27,11 +27,11 @@ class NodeCalls final : public UnitNodes {
     std::vector<UnitIndex> connect(UnitIndex /*unit*/, const orders::Connect& order) override {
         return call<std::vector<UnitIndex>>("connect", order.addresses, order.timeout);
     }
-    void start(UnitIndex unit, std::uint64_t first_mep, UnitLease::Leased leased) override {
+    void start(UnitIndex unit, std::uint64_t first_mep, UnitLease::Lease leased) override {
         lease(unit, leased);
         node_.attr("start")(first_mep);
     }
-    void lease(UnitIndex /*unit*/, UnitLease::Leased leased) override {
+    void lease(UnitIndex /*unit*/, UnitLease::Lease leased) override {
         node_.attr("lease")(leased.mep_end, leased.until);
     }
     void close(UnitIndex /*unit*/, std::span<const UnitIndex> lost) override {

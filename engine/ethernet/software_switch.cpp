@@ -86,14 +86,14 @@ std::optional<Time> SoftwareSwitch::end_of_turn(Core& core, Time now, std::uint3
 
 Bytes SoftwareSwitch::bytes_inside() const {
     Bytes all = 0;
-    for (const base::Ring<Arrived>& waiting : inputs_) {
+    for (const base::Ring<Descriptor>& waiting : inputs_) {
         for (std::uint32_t i = 0; i < waiting.size(); ++i) {
             all += frames_[waiting[i].frame].bytes;
         }
     }
     for (const Core& core : cores_) {
-        for (const Arrived& arrived : core.batch) {
-            all += frames_[arrived.frame].bytes;
+        for (const Descriptor& descriptor : core.batch) {
+            all += frames_[descriptor.frame].bytes;
         }
         for (softswitch::RingIndex ring{}; ring.value() < core.queues.rings(); ++ring) {
             all += core.queues.held_bytes(ring);

@@ -46,7 +46,7 @@ class SoftwareSwitch {
 
     /// Takes in a frame; returns false if no descriptor is free.
     bool take_in(std::uint16_t input, std::uint16_t output, const Frame& frame) {
-        base::Ring<Arrived>& waiting = inputs_[input];
+        base::Ring<Descriptor>& waiting = inputs_[input];
         if (waiting.size() >= config_.descriptors) {
             return false;
         }
@@ -91,7 +91,7 @@ class SoftwareSwitch {
         for (std::uint16_t port = static_cast<std::uint16_t>(number); port < inputs_.size();
              port = static_cast<std::uint16_t>(port + config_.cores)) {
             const std::size_t before = core.batch.size();
-            base::Ring<Arrived>& waiting = inputs_[port];
+            base::Ring<Descriptor>& waiting = inputs_[port];
             for (std::uint32_t i = 0; i < kBatch && !waiting.empty(); ++i) {
                 core.batch.push_back(waiting.front());
                 moved += frames_[waiting.front().frame].bytes;
@@ -107,7 +107,7 @@ class SoftwareSwitch {
     [[nodiscard]] std::size_t memory() const { return frames_.memory(); }
 
   private:
-    struct Arrived {
+    struct Descriptor {
         std::uint32_t frame = 0;  ///< place in the pool
         std::uint16_t output = 0;
         std::uint16_t input = 0;
@@ -116,7 +116,7 @@ class SoftwareSwitch {
         explicit Core(const softswitch::OutputConfig& config) : queues(config) {}
 
         softswitch::OutputQueues queues;  ///< rings of its ports
-        std::vector<Arrived> batch;       ///< frames taken from inputs, in processing
+        std::vector<Descriptor> batch;    ///< frames taken from inputs, in processing
         base::Time free_at;               ///< end of its turn
         base::Time wakes_at = base::Time::never();
     };
@@ -144,15 +144,15 @@ class SoftwareSwitch {
             Out& out;
             std::uint16_t output;
         };
-        for (const Arrived& arrived : core.batch) {
-            const Frame& frame = frames_[arrived.frame];
-            const std::uint32_t other = core_of(arrived.output);
-            const softswitch::Packet packet{arrived.frame, frame.bytes,
-                                            ring_of(arrived.output, frame)};
-            cores_[other].queues.in({&packet, 1}, now, Fate{*this, out, arrived.output});
+        for (const Descriptor& descriptor : core.batch) {
+            const Frame& frame = frames_[descriptor.frame];
+            const std::uint32_t other = core_of(descriptor.output);
+            const softswitch::Packet packet{descriptor.frame, frame.bytes,
+                                            ring_of(descriptor.output, frame)};
+            cores_[other].queues.in({&packet, 1}, now, Fate{*this, out, descriptor.output});
             if (pauses_) [[unlikely]] {
                 Pausing<Out> pausing{out};
-                pauses_->came(packet.ring, softswitch::PortIndex(arrived.input), core.queues,
+                pauses_->came(packet.ring, softswitch::PortIndex(descriptor.input), core.queues,
                               pausing);
             }
             if (&cores_[other] != &core) {
@@ -195,7 +195,7 @@ class SoftwareSwitch {
     SoftwareSwitchConfig config_;
     std::uint32_t classes_;
     base::Pool<Frame> frames_;
-    std::vector<base::Ring<Arrived>> inputs_;  ///< descriptors in use
+    std::vector<base::Ring<Descriptor>> inputs_;  ///< descriptors in use
     std::vector<Core> cores_;
     std::vector<std::uint32_t> first_of_;  ///< by port, first ring in its core; without a way
     std::map<std::pair<NodeIndex, std::uint16_t>, std::uint32_t> ways_;

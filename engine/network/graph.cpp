@@ -14,9 +14,9 @@ constexpr std::size_t kMostNodes = std::size_t{1} << 24;  ///< limit of the Ethe
 constexpr std::size_t kMostRoutes = 0xffff;               ///< ports and groups of a switch
 
 /// Records which ports of each node have a cable.
-class Cabled {
+class CabledPorts {
   public:
-    explicit Cabled(const Graph& graph) : graph_(graph) {
+    explicit CabledPorts(const Graph& graph) : graph_(graph) {
         std::size_t ports = 0;
         for (std::uint32_t node = 0; node < graph.nodes(); ++node) {
             first_.push_back(ports);
@@ -53,7 +53,7 @@ base::expected<void> check_size(const Graph& graph) {
     return {};
 }
 
-base::expected<void> check_cables(const Graph& graph, Cabled& cabled) {
+base::expected<void> check_cables(const Graph& graph, CabledPorts& cabled) {
     for (const Cable& cable : graph.cables) {
         for (const End end : {cable.a, cable.b}) {
             DAQLOOM_REFUSE_IF(
@@ -79,7 +79,7 @@ base::expected<void> check_cables(const Graph& graph, Cabled& cabled) {
     return {};
 }
 
-base::expected<void> check_routes(const Graph& graph, Cabled& cabled) {
+base::expected<void> check_routes(const Graph& graph, CabledPorts& cabled) {
     std::vector<std::size_t> most(graph.switch_ports.begin(), graph.switch_ports.end());
     for (const PortGroup& group : graph.groups) {
         DAQLOOM_REFUSE_IF(group.node.value() >= graph.nodes() || graph.is_host(group.node),
@@ -109,7 +109,7 @@ base::expected<void> check_routes(const Graph& graph, Cabled& cabled) {
 
 base::expected<void> validate(const Graph& graph) {
     DAQLOOM_CHECK(check_size(graph));
-    Cabled cabled(graph);
+    CabledPorts cabled(graph);
     DAQLOOM_CHECK(check_cables(graph, cabled));
     return check_routes(graph, cabled);
 }

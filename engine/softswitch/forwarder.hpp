@@ -83,7 +83,8 @@ struct PortCounters {
                    (std::uint64_t, full, "Frames, and copies of frames, dropped: ring full."))
 };
 
-struct Arrived {
+/// A frame from a port.
+struct Arrival {
     std::uint64_t handle = 0;
     std::span<const std::uint8_t> frame;  ///< bytes to classify, from the destination address on
     std::uint32_t bytes = 0;              ///< length of the whole frame
@@ -97,7 +98,7 @@ class Forwarder {
 
     /// Takes in at most `kMostInBatch` frames from a port.
     template <class Out>
-    void in(std::span<const Arrived> batch, PortIndex ingress, base::Time now, Out& out) {
+    void in(std::span<const Arrival> batch, PortIndex ingress, base::Time now, Out& out) {
         PortCounters& counted = counters_[ingress.value()];
         for (std::size_t i = 0; i < batch.size(); ++i) {
             keys_[i].set(batch[i].frame, ingress);
@@ -105,22 +106,22 @@ class Forwarder {
         }
         std::size_t count = 0;
         for (std::size_t i = 0; i < batch.size(); ++i) {
-            const Arrived& arrived = batch[i];
-            counted.bytes += arrived.bytes;
+            const Arrival& arrival = batch[i];
+            counted.bytes += arrival.bytes;
             const FlowKey& key = keys_[i];
             RingIndex ring = RingIndex::none();
             const FlowCache::Flow* known = key.is_flow ? flows_.find(key, now) : nullptr;
             if (known == nullptr) [[unlikely]] {
-                ring = look_at(arrived, key, ingress, now, counted, out);
+                ring = look_at(arrival, key, ingress, now, counted, out);
             } else if (known->entry == FlowIndex::none() ||
-                       passes(known->entry, arrived, now, counted, out)) [[likely]] {
+                       passes(known->entry, arrival, now, counted, out)) [[likely]] {
                 ring = known->ring;
             }
             if (ring != RingIndex::none()) [[likely]] {
-                packets_[count++] = {arrived.handle, arrived.bytes, ring};
+                packets_[count++] = {arrival.handle, arrival.bytes, ring};
                 queues_.prefetch(ring);
                 if (mirrors_ > 0 && is_mirrored_[ring.value()]) [[unlikely]] {
-                    copy_to_mirror(arrived, ingress, now, counted, out);
+                    copy_to_mirror(arrival, ingress, now, counted, out);
                 }
             }
         }
@@ -243,38 +244,38 @@ class Forwarder {
 
     /// Counts a frame for its flow entry. Returns false if the entry's meter has dropped the frame.
     template <class Out>
-    [[gnu::noinline]] bool passes(FlowIndex entry, const Arrived& arrived, base::Time now,
+    [[gnu::noinline]] bool passes(FlowIndex entry, const Arrival& arrival, base::Time now,
                                   PortCounters& counted, Out& out) {
-        if (flow_table_.passes(entry, arrived.bytes, now)) {
+        if (flow_table_.passes(entry, arrival.bytes, now)) {
             return true;
         }
         ++counted.metered;
-        out.drop(arrived.handle);
+        out.drop(arrival.handle);
         return false;
     }
 
     /// Ring of a frame whose flow is not cached; none() if the frame was flooded or dropped.
     template <class Out>
-    [[gnu::noinline]] RingIndex look_at(const Arrived& arrived, const FlowKey& key,
+    [[gnu::noinline]] RingIndex look_at(const Arrival& arrival, const FlowKey& key,
                                         PortIndex ingress, base::Time now, PortCounters& counted,
                                         Out& out) {
-        const Decision decision = decide(arrived.frame, ingress, now);
+        const Decision decision = decide(arrival.frame, ingress, now);
         if (decision.is_news && share_.cores > 1) [[unlikely]] {
-            share_address(arrived.frame, ingress, out);
+            share_address(arrival.frame, ingress, out);
         }
         if (decision.entry != FlowIndex::none() &&
-            !passes(decision.entry, arrived, now, counted, out)) {
+            !passes(decision.entry, arrival, now, counted, out)) {
             return RingIndex::none();
         }
         if (decision.cause != nullptr) {
             ++(counted.*decision.cause);
-            out.drop(arrived.handle);
+            out.drop(arrival.handle);
         } else if (decision.ring == RingIndex::none() && !may_flood(ingress, now)) {
             ++counted.storm;
-            out.drop(arrived.handle);
+            out.drop(arrival.handle);
         } else if (decision.ring == RingIndex::none()) {
             ++counted.flooded;
-            flood(arrived, ingress, decision.priority, now, counted, out);
+            flood(arrival, ingress, decision.priority, now, counted, out);
         } else if (key.is_flow) {
             flows_.put(key, decision.ring, decision.entry, now + kRemembered);
         }
@@ -333,27 +334,27 @@ class Forwarder {
         }
     }
     template <class Out>
-    [[gnu::noinline]] void copy_to_mirror(const Arrived& arrived, PortIndex ingress, base::Time now,
+    [[gnu::noinline]] void copy_to_mirror(const Arrival& arrival, PortIndex ingress, base::Time now,
                                           PortCounters& counted, Out& out) {
         ++counted.mirrored;
-        queue({out.copy(arrived.handle), arrived.bytes, ring_of(mirror_, 0)}, ingress, now, counted,
+        queue({out.copy(arrival.handle), arrival.bytes, ring_of(mirror_, 0)}, ingress, now, counted,
               out);
     }
     template <class Out>
-    void flood(const Arrived& arrived, PortIndex ingress, std::uint8_t priority, base::Time now,
+    void flood(const Arrival& arrival, PortIndex ingress, std::uint8_t priority, base::Time now,
                PortCounters& counted, Out& out) {
         if (ports() == 1) {
-            out.drop(arrived.handle);
+            out.drop(arrival.handle);
             return;
         }
         const PortIndex last(ports() - (ingress.value() + 1U == ports() ? 2U : 1U));
         for (PortIndex port{}; port < last; ++port) {
             if (port != ingress) {
-                queue({out.copy(arrived.handle), arrived.bytes, ring_of(port, priority)}, ingress,
+                queue({out.copy(arrival.handle), arrival.bytes, ring_of(port, priority)}, ingress,
                       now, counted, out);
             }
         }
-        queue({arrived.handle, arrived.bytes, ring_of(last, priority)}, ingress, now, counted, out);
+        queue({arrival.handle, arrival.bytes, ring_of(last, priority)}, ingress, now, counted, out);
     }
 
     /// Scratch arrays for a batch, kept as members so that they are not cleared for each batch.

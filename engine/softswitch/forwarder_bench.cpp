@@ -61,7 +61,7 @@ void forwarded(benchmark::State& state) {
         forwarder.set_rule(match, 1, {.what = Action::What::queue, .ring = RingIndex(2 + to)});
     }
     const std::vector<Frame> frames = frames_to(destinations);
-    std::array<Arrived, kBatch> batch;
+    std::array<Arrival, kBatch> batch;
     std::array<std::uint64_t, kBatch> handles{};
     Released released;
     std::size_t next = 0;
@@ -69,7 +69,7 @@ void forwarded(benchmark::State& state) {
     base::Time now = base::milliseconds(1);
     for (auto _ : state) {
         now += kTurn;
-        for (Arrived& arrived : batch) {
+        for (Arrival& arrival : batch) {
             const Frame& frame = frames[next++ % kBuffers];
             arrived = {reinterpret_cast<std::uint64_t>(&frame), frame, 64};
         }

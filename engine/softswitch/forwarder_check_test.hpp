@@ -72,8 +72,8 @@ class ForwarderCheck {
                 change();
             } else if (what % 8 < 5) {
                 const std::vector<std::uint8_t> frame = any_frame();
-                const Arrived arrived{arrive(), frame, static_cast<std::uint32_t>(frame.size())};
-                forwarder_.in({&arrived, 1}, any_port(), now, *this);
+                const Arrival arrival{arrive(), frame, static_cast<std::uint32_t>(frame.size())};
+                forwarder_.in({&arrival, 1}, any_port(), now, *this);
             } else {
                 forwarder_.advance(now);
                 forwarder_.look_at_pauses(*this);

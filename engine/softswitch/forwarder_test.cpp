@@ -56,8 +56,8 @@ class Driver {
     std::uint64_t in(std::uint16_t port, const Frame& frame, Time now = {}) {
         const std::uint64_t handle = next_++;
         alive_[handle] = handle;
-        const Arrived arrived{handle, frame, static_cast<std::uint32_t>(frame.size())};
-        forwarder_.in({&arrived, 1}, PortIndex(port), now, *this);
+        const Arrival arrival{handle, frame, static_cast<std::uint32_t>(frame.size())};
+        forwarder_.in({&arrival, 1}, PortIndex(port), now, *this);
         return handle;
     }
     /// Sends frames from a port; returns the handles of their originals.
@@ -327,7 +327,7 @@ TEST(Forwarder, OfSeveralCoresEachHasTheRingsOfItsPorts) {
     // A frame that another core received, for a full ring of this core: counted at its ingress.
     config.output.rings[0].packets = 1;
     Driver full(config);
-    const Arrived held{full.in(2, frame_of(host(2), kBroadcast)), {}, 64};
+    const Arrival held{full.in(2, frame_of(host(2), kBroadcast)), {}, 64};
     std::ignore = full.messages();
     full.forwarder().on_message({{held.handle + 1, 64, RingIndex(0)}, PortIndex(3)}, {}, full);
     EXPECT_EQ(full.counted(3).full, 1U);

@@ -200,7 +200,7 @@ Outcome play(Config config, Flows flows, std::uint64_t events, base::Bytes event
     Outcome outcome;
     run(*system, config.duration, 10, outcome);
     count(*system, outcome);
-    const Built built = built_by(*system);
+    const EventCounts built = built_by(*system);
     outcome.done = built.events;
     outcome.to_do = events;
     outcome.bytes = built.bytes - static_cast<base::Bytes>(events) * event;

@@ -26,12 +26,12 @@ struct Outcome {
 };
 
 /// MEPs or events that a system has built, and their bytes.
-struct Built {
+struct EventCounts {
     std::uint64_t events = 0;
     base::Bytes bytes = 0;
 };
 template <class System>
-Built built_by(const System& system) {
+EventCounts built_by(const System& system) {
     if constexpr (requires { system.report().meps_built; }) {
         return {system.report().meps_built, system.report().bytes_built};
     } else if constexpr (requires { system.report().events_built; }) {

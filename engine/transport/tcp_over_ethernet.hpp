@@ -63,7 +63,7 @@ class TcpOverEthernet final : public Transport {
 
     struct Sink;
     /// A message that is not written yet.
-    struct Delayed {
+    struct DelayedPost {
         Posting message;
         std::uint32_t closings = 0;  ///< closings of its host before the post
     };
@@ -109,7 +109,7 @@ class TcpOverEthernet final : public Transport {
     TcpEndpoints endpoints_;
     UdpEndpoints udp_;
     std::vector<ethernet::TrafficClass> service_classes_;  ///< by service level
-    base::Pool<Delayed> delayed_;
+    base::Pool<DelayedPost> delayed_;
     base::Table<NodeIndex, std::uint32_t> closings_;  ///< closings of each host's connections
     base::Table<NodeIndex, base::Time> left_;         ///< when each host's last message leaves
     base::Table<NodeIndex, base::Time> taken_;        ///< when each host gets its last packet

@@ -179,7 +179,7 @@ base::Time Node::Parts::next_round() const {
 
 base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
                                                      std::span<const UnitIndex> members,
-                                                     std::span<const protocol::Moved> moved) {
+                                                     std::span<const protocol::RoleHolders> moved) {
     Parts& node = *parts_;
     node.ends.stop_sources();
     node.end_flow();

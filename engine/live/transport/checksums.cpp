@@ -187,12 +187,12 @@ void CheckedTransport::on_written(UnitIndex from, std::uint32_t immediate) {
         return;
     }
     const auto known = std::ranges::find_if(
-        announced_, [&](const Announced& each) { return each.check.immediate == immediate; });
+        announced_, [&](const Announcement& each) { return each.check.immediate == immediate; });
     if (known == announced_.end()) {
         arrived_.push_back(immediate);
         return;
     }
-    const Announced announced = *known;
+    const Announcement announced = *known;
     announced_.erase(known);
     judge(announced.from, announced.check);
 }

@@ -64,7 +64,7 @@ class CheckedTransport final : public Transport, private TransportEvents {
         bool is_taken = false;
         bool is_confirmed = false;
     };
-    struct Announced {
+    struct Announcement {
         UnitIndex from{};
         Check check;
     };
@@ -97,9 +97,9 @@ class CheckedTransport final : public Transport, private TransportEvents {
     std::vector<std::uint64_t> free_;
     std::vector<std::uint64_t> to_repeat_;  ///< slots of damaged writes that wait for room
     std::vector<std::byte> sealed_;
-    std::vector<std::uint32_t> arrived_;  ///< immediate bits of writes without their checks
-    std::vector<Announced> announced_;    ///< checks without their writes
-    std::deque<QueuedMessage> queued_;    ///< messages that wait for room
+    std::vector<std::uint32_t> arrived_;   ///< immediate bits of writes without their checks
+    std::vector<Announcement> announced_;  ///< checks without their writes
+    std::deque<QueuedMessage> queued_;     ///< messages that wait for room
     std::vector<bool> is_lost_;
     std::vector<std::uint32_t> damaged_in_a_row_;  ///< writes from each unit
     std::uint64_t damaged_records_ = 0;

@@ -34,7 +34,7 @@ static_assert(sizeof(Envelope) == 40);
 class Sealer {
   public:
     enum class Verdict { ours, stranger, other_epoch, malformed };
-    struct Opened {
+    struct Contents {
         Verdict verdict = Verdict::malformed;
         Envelope::Kind kind = Envelope::Kind::message;
         UnitIndex from{};
@@ -59,7 +59,7 @@ class Sealer {
     }
 
     /// `received`: arbitrary bytes, expected to be an envelope and its message.
-    [[nodiscard]] Opened open(std::span<const std::byte> received) const {
+    [[nodiscard]] Contents open(std::span<const std::byte> received) const {
         Envelope envelope;
         if (received.size() < sizeof envelope) {
             return refused(Verdict::malformed);
@@ -80,8 +80,8 @@ class Sealer {
     }
 
   private:
-    static Opened refused(Verdict why) {
-        Opened opened;
+    static Contents refused(Verdict why) {
+        Contents opened;
         opened.verdict = why;
         return opened;
     }

@@ -63,9 +63,9 @@ PushReadout::PushReadout(PushReadoutConfig config)
     }
 }
 
-PushReadout::Granted PushReadout::granted(BuilderIndex index, std::uint64_t until) const {
+PushReadout::Grants PushReadout::granted(BuilderIndex index, std::uint64_t until) const {
     const Builder& builder = builders_[index];
-    Granted sum{.turn = builder.written, .stream = builder.next_stream};
+    Grants sum{.turn = builder.written, .stream = builder.next_stream};
     StreamIndex stream = builder.next_stream;
     for (std::uint64_t turn = builder.written; turn < std::min(until, builder.answered); ++turn) {
         const std::size_t slot = slot_of(number(mep_of(index, turn, config_.builders)));

@@ -277,13 +277,13 @@ class PushReadout {
 
     /// Grants of this builder unit that are not yet written, among its MEPs before number `until`
     /// (counted per builder).
-    struct Granted {
+    struct Grants {
         std::uint64_t turn = 0;  ///< turn of its next MFP, discarded or not
         StreamIndex stream;
         std::uint64_t writes = 0;
         base::Bytes bytes = 0;
     };
-    [[nodiscard]] Granted granted(BuilderIndex builder, std::uint64_t until) const;
+    [[nodiscard]] Grants granted(BuilderIndex builder, std::uint64_t until) const;
     /// Number of the builder unit's first MEP that is neither granted nor discarded.
     [[nodiscard]] std::uint64_t answered(BuilderIndex builder) const {
         return builders_[builder].answered;

@@ -32,7 +32,7 @@ std::uint64_t Leases::renew(base::Time now, UnitIndex unit) {
         paced_at_ = now;
         paced_mep_ = next_mep_;
     }
-    Leased& leased = units_.at(unit);
+    Lease& leased = units_.at(unit);
     leased.mep_end = std::max(leased.mep_end, end_from(next_mep_));
     return leased.mep_end;
 }

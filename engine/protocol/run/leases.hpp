@@ -63,7 +63,7 @@ class Leases {
 
   private:
     /// The lease of a member of the last epoch that was started.
-    struct Leased {
+    struct Lease {
         Member member;
         std::uint64_t mep_end = 0;  ///< it may have answered MEPs before this one
         bool is_settled = false;    ///< all MEPs that it answered are known
@@ -79,7 +79,7 @@ class Leases {
     RunPlan plan_;
     std::uint64_t next_mep_ = 0;
     std::uint32_t epoch_ = 0;
-    std::map<UnitIndex, Leased> units_;
+    std::map<UnitIndex, Lease> units_;
     double pace_hz_ = 0;  ///< recent limit of MEPs per second
     base::Time paced_at_ = base::Time::zero();
     std::uint64_t paced_mep_ = 0;  ///< the next MEP at that time

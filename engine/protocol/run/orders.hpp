@@ -31,7 +31,7 @@ struct Configure {
 struct Prepare {
     DAQLOOM_FIELDS(Prepare, (std::uint32_t, epoch, "Number of the new epoch."),
                    (std::vector<UnitIndex>, members, "Members in ascending order."),
-                   (std::vector<Moved>, moved,
+                   (std::vector<RoleHolders>, moved,
                     "Units whose readout unit and builder unit others hold."))
     RunSlots slots = {};  ///< slots of the schedule, for units without a configuration of their own
 };

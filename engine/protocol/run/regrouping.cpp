@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t most_named = 20;
 constexpr std::size_t most_reasons = 3;
 
-std::string description(const Moved& moved) {
+std::string description(const RoleHolders& moved) {
     const auto whose = moved.unit.value();
     const bool reads = moved.readout != UnitIndex::none();
     const bool builds = moved.builder != UnitIndex::none();
@@ -232,15 +232,15 @@ bool Regrouping::prepare(base::Time now) {
         return true;
     }
     members_ = members;
-    const std::vector<Moved> before = roles_.moved();
+    const std::vector<RoleHolders> before = roles_.moved();
     roles_ = next;
-    const std::vector<Moved> moved = roles_.moved();
+    const std::vector<RoleHolders> moved = roles_.moved();
     ++epoch_;
     enter(now, RunPhase::preparing, fmt::format("epoch {}, {} units", epoch_, members.size()));
     for (UnitView* unit : of(members)) {
         unit->member_since = unit->member_since.value_or(now);
     }
-    for (const Moved& each : moved) {
+    for (const RoleHolders& each : moved) {
         if (std::ranges::count(before, each) == 0) {
             note(now, description(each), About::unit);
         }

@@ -9,13 +9,13 @@ Roles::Roles(const RunPlan& plan)
       builds_alone_(plan.builds_alone),
       is_together_(!plan.moves_apart),
       slots_(plan.slots.size() == 0 ? RunSlots::folded(plan.units) : plan.slots) {
-    const auto begin = [&](Held& held, const std::vector<UnitIndex>& in_slot) {
-        held.exists.assign(plan.units, false);
-        held.by.assign(plan.units, UnitIndex::none());
+    const auto begin = [&](Role& role, const std::vector<UnitIndex>& in_slot) {
+        role.exists.assign(plan.units, false);
+        role.by.assign(plan.units, UnitIndex::none());
         for (const UnitIndex unit : in_slot) {
-            if (held.exists.contains(unit)) {
-                held.exists[unit] = true;
-                held.by[unit] = unit;
+            if (role.exists.contains(unit)) {
+                role.exists[unit] = true;
+                role.by[unit] = unit;
             }
         }
     };
@@ -23,22 +23,22 @@ Roles::Roles(const RunPlan& plan)
     begin(builders_, slots_.builders);
 }
 
-bool Roles::Held::has_of_another(UnitIndex unit) const {
+bool Roles::Role::has_of_another(UnitIndex unit) const {
     return std::ranges::any_of(by.indices(),
                                [&](UnitIndex other) { return other != unit && by[other] == unit; });
 }
 
 Roles Roles::among(const Members& available) const {
     Roles next = *this;
-    for (Held* held : {&next.readouts_, &next.builders_}) {
-        for (UnitIndex& by : held->by) {
+    for (Role* role : {&next.readouts_, &next.builders_}) {
+        for (UnitIndex& by : role->by) {
             by = available.contains(by) ? by : UnitIndex::none();
         }
     }
     next.fill(available);
     if (!next.is_viable()) {
-        for (Held* held : {&next.readouts_, &next.builders_}) {
-            std::ranges::fill(held->by, UnitIndex::none());
+        for (Role* role : {&next.readouts_, &next.builders_}) {
+            std::ranges::fill(role->by, UnitIndex::none());
         }
         next.fill(available);
     }
@@ -50,9 +50,9 @@ void Roles::fill(const Members& available) {
     for (const UnitIndex unit : holders()) {
         free.erase(unit);
     }
-    const auto take = [&](Held& held, UnitIndex unit, UnitIndex by) {
-        if (held.is_lacking(unit)) {
-            held.by[unit] = by;
+    const auto take = [&](Role& role, UnitIndex unit, UnitIndex by) {
+        if (role.is_lacking(unit)) {
+            role.by[unit] = by;
             free.erase(by);
         }
     };
@@ -110,13 +110,13 @@ std::vector<UnitIndex> Roles::builders() const {
     return found;
 }
 
-std::vector<Moved> Roles::moved() const {
+std::vector<RoleHolders> Roles::moved() const {
     const Members holders = this->holders();
-    std::vector<Moved> found;
+    std::vector<RoleHolders> found;
     for (const UnitIndex unit : readouts_.by.indices()) {
-        const Moved here{unit, readouts_.by[unit], builders_.by[unit]};
-        const Moved own{unit, readouts_.exists[unit] ? unit : UnitIndex::none(),
-                        builders_.exists[unit] ? unit : UnitIndex::none()};
+        const RoleHolders here{unit, readouts_.by[unit], builders_.by[unit]};
+        const RoleHolders own{unit, readouts_.exists[unit] ? unit : UnitIndex::none(),
+                              builders_.exists[unit] ? unit : UnitIndex::none()};
         const bool is_held = here.readout != UnitIndex::none() || here.builder != UnitIndex::none();
         if (here != own && (is_held || holders.contains(unit))) {
             found.push_back(here);

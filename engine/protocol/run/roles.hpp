@@ -39,7 +39,7 @@ class Roles {
     /// Holders with a builder unit, in the order of their turns.
     [[nodiscard]] std::vector<UnitIndex> builders() const;
     /// Units with moved roles, ascending; a lost unit only if another unit holds one of its roles.
-    [[nodiscard]] std::vector<Moved> moved() const;
+    [[nodiscard]] std::vector<RoleHolders> moved() const;
     /// Whether the unit had a readout or a builder unit when the run began.
     [[nodiscard]] bool is_home(UnitIndex unit) const {
         return readouts_.exists[unit] || builders_.exists[unit];
@@ -52,7 +52,7 @@ class Roles {
   private:
     /// Holders of one kind of role (readout units or builder units). `exists`: whether a unit had
     /// this role when the run began. `by`: the unit that holds this role now, or none.
-    struct Held {
+    struct Role {
         base::Table<UnitIndex, bool> exists;
         base::Table<UnitIndex, UnitIndex> by;
 
@@ -69,8 +69,8 @@ class Roles {
     bool builds_alone_;
     bool is_together_;  ///< both roles of a lost unit move to the same unit
     RunSlots slots_;
-    Held readouts_;
-    Held builders_;
+    Role readouts_;
+    Role builders_;
 };
 
 }  // namespace daqloom::protocol

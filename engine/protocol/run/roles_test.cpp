@@ -79,22 +79,22 @@ TEST(Roles, TheRolesOfALostUnitMoveToASpareAndStayThere) {
     EXPECT_EQ(Roles(plan).among(members_of({0, 1, 2, 3, 4})).holders(), members_of({0, 1, 2}));
     const Roles moved = roles_of(plan, {0, 2, 3, 4});
     EXPECT_EQ(moved.holders(), members_of({0, 2, 3}));
-    EXPECT_EQ(moved.moved(), (std::vector{Moved{unit_at(1), unit_at(3), unit_at(3)}}));
+    EXPECT_EQ(moved.moved(), (std::vector{RoleHolders{unit_at(1), unit_at(3), unit_at(3)}}));
     EXPECT_TRUE(moved.is_complete());
     // Unit 1 comes back without roles, so it is a spare that takes the roles of unit 2.
     const Roles back = moved.among(members_of({0, 1, 2, 3, 4}));
     EXPECT_EQ(back.moved(), moved.moved());
     const Roles next = back.among(members_of({0, 1, 3, 4}));
     EXPECT_EQ(next.holders(), members_of({0, 1, 3}));
-    EXPECT_EQ(next.moved(), (std::vector{Moved{unit_at(1), unit_at(3), unit_at(3)},
-                                         Moved{unit_at(2), unit_at(1), unit_at(1)}}));
+    EXPECT_EQ(next.moved(), (std::vector{RoleHolders{unit_at(1), unit_at(3), unit_at(3)},
+                                         RoleHolders{unit_at(2), unit_at(1), unit_at(1)}}));
 }
 
 TEST(Roles, ASpareThatIsLostItselfIsReplacedLikeAnyOther) {
     const RunPlan plan = with_spares(2, 2);
     const Roles first = roles_of(plan, {0, 2, 3});
     const Roles second = first.among(members_of({0, 3}));
-    EXPECT_EQ(second.moved(), (std::vector{Moved{unit_at(1), unit_at(3), unit_at(3)}}));
+    EXPECT_EQ(second.moved(), (std::vector{RoleHolders{unit_at(1), unit_at(3), unit_at(3)}}));
     // When no spare is left, the lost unit takes back its own roles.
     const Roles third = second.among(members_of({0, 1}));
     EXPECT_TRUE(third.moved().empty());
@@ -105,14 +105,14 @@ TEST(Roles, ApartTheReadoutUnitsComeFirst) {
     RunPlan plan = with_spares(4, 3);
     plan.moves_apart = true;
     const Roles moved = roles_of(plan, {0, 1, 4, 5, 6});
-    EXPECT_EQ(moved.moved(), (std::vector{Moved{unit_at(2), unit_at(4), unit_at(6)},
-                                          Moved{unit_at(3), unit_at(5), no_unit}}));
+    EXPECT_EQ(moved.moved(), (std::vector{RoleHolders{unit_at(2), unit_at(4), unit_at(6)},
+                                          RoleHolders{unit_at(3), unit_at(5), no_unit}}));
     EXPECT_EQ(moved.readouts(), members_of({0, 1, 4, 5}));
     EXPECT_EQ(moved.builders(), (std::vector{unit_at(0), unit_at(1), unit_at(6)}));
     // A lost unit that comes back takes its own roles that no unit holds.
     const Roles back = moved.among(members_of({0, 1, 3, 4, 5, 6}));
-    EXPECT_EQ(back.moved(), (std::vector{Moved{unit_at(2), unit_at(4), unit_at(6)},
-                                         Moved{unit_at(3), unit_at(5), unit_at(3)}}));
+    EXPECT_EQ(back.moved(), (std::vector{RoleHolders{unit_at(2), unit_at(4), unit_at(6)},
+                                         RoleHolders{unit_at(3), unit_at(5), unit_at(3)}}));
     EXPECT_TRUE(back.is_complete());
 }
 
@@ -122,7 +122,7 @@ TEST(Roles, ApartOrUnfoldedASpareTakesTheFreeRoles) {
                                  .builders = {unit_at(1), no_unit, no_unit},
                                  .spares = {no_unit, unit_at(2), unit_at(3)}}};
     const Roles moved = roles_of(plan, {1, 2});
-    EXPECT_EQ(moved.moved(), (std::vector{Moved{unit_at(0), unit_at(2), no_unit}}));
+    EXPECT_EQ(moved.moved(), (std::vector{RoleHolders{unit_at(0), unit_at(2), no_unit}}));
     const Roles both = roles_of(plan, {2, 3});
     EXPECT_EQ(both.readouts(), members_of({2}));
     EXPECT_EQ(both.builders(), units_at({3}));
@@ -133,7 +133,7 @@ TEST(Roles, AUnitTakesBackItsReadoutUnitBesideItsBuilderUnit) {
     plan.moves_apart = true;
     // The spare holds the readout unit of unit 0, which came back to its own builder unit.
     const Roles apart = Roles(plan).among(members_of({1, 2})).among(members_of({0, 1, 2}));
-    ASSERT_EQ(apart.moved(), (std::vector{Moved{unit_at(0), unit_at(2), unit_at(0)}}));
+    ASSERT_EQ(apart.moved(), (std::vector{RoleHolders{unit_at(0), unit_at(2), unit_at(0)}}));
     EXPECT_TRUE(apart.among(members_of({0, 1})).moved().empty());
 }
 
@@ -146,8 +146,8 @@ TEST(Roles, UnitsThatCouldNotBuildEventsBeginAnew) {
                                      members_of({0, 2, 3, 4}), members_of({0, 1, 2, 4})}) {
         roles = roles.among(available);
     }
-    ASSERT_EQ(roles.moved(), (std::vector{Moved{unit_at(0), unit_at(2), unit_at(1)},
-                                          Moved{unit_at(1), unit_at(4), unit_at(0)}}));
+    ASSERT_EQ(roles.moved(), (std::vector{RoleHolders{unit_at(0), unit_at(2), unit_at(1)},
+                                          RoleHolders{unit_at(1), unit_at(4), unit_at(0)}}));
     const Roles anew = roles.among(members_of({0, 1}));
     EXPECT_TRUE(anew.is_viable());
     EXPECT_TRUE(anew.moved().empty());

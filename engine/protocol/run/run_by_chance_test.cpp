@@ -256,7 +256,7 @@ class Chance {
     }
 
     [[nodiscard]] std::int64_t finished(UnitIndex unit) const {
-        return MepsCounted::of(control_.unit(unit).tally.totals()).finished;
+        return MepCounts::of(control_.unit(unit).tally.totals()).finished;
     }
 
     /// Checks that finished and unfinished MEPs of builder units add up to all MEPs of the epochs.

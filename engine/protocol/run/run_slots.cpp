@@ -117,11 +117,11 @@ RunSlots RunSlots::rearranged(std::vector<UnitIndex> other_readouts,
 }
 
 std::vector<EpochSlot> slots_of(const RunSlots& run, std::span<const UnitIndex> members,
-                                std::span<const Moved> moved) {
+                                std::span<const RoleHolders> moved) {
     std::vector<EpochSlot> slots(run.size());
     std::vector<Move> readouts;
     std::vector<Move> builders;
-    for (const Moved& each : moved) {
+    for (const RoleHolders& each : moved) {
         if (each.readout != each.unit) {
             readouts.push_back({each.unit, each.readout});
         }

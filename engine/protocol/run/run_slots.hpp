@@ -43,13 +43,13 @@ struct RunSlots {
                                       std::vector<UnitIndex> builders) const;
 };
 
-/// A unit whose readout unit or builder unit has another holder than at the start of the run.
-struct Moved {
-    DAQLOOM_FIELDS(Moved, (UnitIndex, unit, "Whose readout unit and builder unit."),
+/// A unit and the holders of its roles, of which one differs from the start of the run.
+struct RoleHolders {
+    DAQLOOM_FIELDS(RoleHolders, (UnitIndex, unit, "Whose readout unit and builder unit."),
                    (UnitIndex, readout, "Unit that holds its readout unit, or none."),
                    (UnitIndex, builder, "Unit that holds its builder unit, or none."))
 
-    friend bool operator==(const Moved&, const Moved&) = default;
+    friend bool operator==(const RoleHolders&, const RoleHolders&) = default;
 };
 
 /// A slot in an epoch.
@@ -69,6 +69,6 @@ struct EpochSlot {
 /// The slots of an epoch. A moved role takes the slot of its holder, unless this slot already has
 /// such a role, so that routes between slots remain free of conflicts.
 std::vector<EpochSlot> slots_of(const RunSlots& run, std::span<const UnitIndex> members,
-                                std::span<const Moved> moved);
+                                std::span<const RoleHolders> moved);
 
 }  // namespace daqloom::protocol

@@ -56,9 +56,9 @@ TEST(RunSlots, AMovedUnitIsInTheSlotOfItsHolder) {
                  .builders = units({0, -1, 1}),
                  .spares = units({-1, 2, -1, 3})};
     EXPECT_EQ(as_text(slots_of(run, units({0, 1}), {})), "0 - 1") << "that of spare 3 is behind";
-    const Moved together{UnitIndex(1), UnitIndex(2), UnitIndex(2)};
+    const RoleHolders together{UnitIndex(1), UnitIndex(2), UnitIndex(2)};
     EXPECT_EQ(as_text(slots_of(run, units({0, 2}), std::vector{together})), "0 2(1) -");
-    const Moved apart{UnitIndex(1), UnitIndex(2), UnitIndex(3)};
+    const RoleHolders apart{UnitIndex(1), UnitIndex(2), UnitIndex(3)};
     EXPECT_EQ(as_text(slots_of(run, units({0, 2, 3}), std::vector{apart})), "0 2(1)/- - -/3");
     run.keeps_lost = false;
     EXPECT_EQ(as_text(slots_of(run, units({0, 1}), {})), "0 1");
@@ -70,19 +70,19 @@ TEST(RunSlots, AMovedUnitIsInTheSlotOfItsHolder) {
 TEST(RunSlots, AMovedUnitStaysInItsSlotIfTheHoldersSlotIsTaken) {
     const RunSlots run{
         .readouts = units({0, 1, -1}), .builders = units({2, 3, -1}), .spares = units({-1, -1, 4})};
-    const std::vector moved{Moved{UnitIndex(2), no_unit, UnitIndex(4)},
-                            Moved{UnitIndex(3), no_unit, UnitIndex(2)}};
+    const std::vector moved{RoleHolders{UnitIndex(2), no_unit, UnitIndex(4)},
+                            RoleHolders{UnitIndex(3), no_unit, UnitIndex(2)}};
     EXPECT_EQ(as_text(slots_of(run, units({0, 1, 2, 4}), moved)), "0/2 1/- -/4");
     // Unit 2 holds the readout unit of unit 1 in slot 1, because its own slot has readout unit 0.
-    const std::vector reads{Moved{UnitIndex(1), UnitIndex(2), no_unit},
-                            Moved{UnitIndex(2), no_unit, UnitIndex(4)}};
+    const std::vector reads{RoleHolders{UnitIndex(1), UnitIndex(2), no_unit},
+                            RoleHolders{UnitIndex(2), no_unit, UnitIndex(4)}};
     EXPECT_EQ(as_text(slots_of(run, units({0, 2, 3, 4}), reads)), "0/- 2(1)/3 -/4");
 }
 
 TEST(RunSlots, ReadoutUnitsOfAnEpochAreInTheOrderOfTheRunWhereverTheyAre) {
     RunSlots run = RunSlots::folded(4);
     run.spares = units({-1, -1, -1, -1, 4});
-    const std::vector moved{Moved{UnitIndex(1), UnitIndex(4), UnitIndex(4)}};
+    const std::vector moved{RoleHolders{UnitIndex(1), UnitIndex(4), UnitIndex(4)}};
     const auto slots = slots_of(run, units({0, 3, 4}), moved);
     EXPECT_EQ(as_text(slots), "0 - - 3 4(1)");
     EXPECT_EQ(slots[0].in_epoch.value(), 0U);
@@ -94,7 +94,7 @@ TEST(RunSlots, RearrangedReadoutUnitsKeepTheirNumbers) {
     RunSlots run = RunSlots::folded(3);
     run.spares = units({-1, -1, -1, 3});
     const RunSlots other = run.rearranged(units({2, -1, 0, 1}), units({0, 1, 2, -1}));
-    const Moved moved{UnitIndex(1), UnitIndex(3), UnitIndex(3)};
+    const RoleHolders moved{UnitIndex(1), UnitIndex(3), UnitIndex(3)};
     EXPECT_EQ(as_text(slots_of(other, units({0, 1, 2}), {})), "2/0 -/1 0/2 1/-");
     EXPECT_EQ(as_text(slots_of(other, units({0, 2, 3}), std::vector{moved})), "2/0 - 0/2 - 3(1)");
     EXPECT_EQ(other.rearranged(units({1, 2, 0}), units({0, 1, 2})).readout_numbers()[UnitIndex(2)],

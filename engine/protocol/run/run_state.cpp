@@ -38,8 +38,8 @@ std::vector<UnitView*> RunState::of(const Members& numbers) {
     return found;
 }
 
-MepsCounted RunState::totals(UnitIndex number) const {
-    return MepsCounted::of(unit(number).tally.totals());
+MepCounts RunState::totals(UnitIndex number) const {
+    return MepCounts::of(unit(number).tally.totals());
 }
 
 void RunState::read(UnitView& unit, const NamedCounters& counters) {

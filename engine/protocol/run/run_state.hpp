@@ -58,7 +58,7 @@ class RunState {
     [[nodiscard]] UnitView& view(UnitIndex number) { return units_[number.value()]; }
     /// Views of these units, in ascending order.
     [[nodiscard]] std::vector<UnitView*> of(const Members& numbers);
-    [[nodiscard]] MepsCounted totals(UnitIndex number) const;
+    [[nodiscard]] MepCounts totals(UnitIndex number) const;
 
     void read(UnitView& unit, const NamedCounters& counters);
     /// Declares the unit lost, until it has been reset or started again.

@@ -16,7 +16,7 @@ class UnitLease {
     /// Limit on reports whose sending times are kept; leases from older reports have expired.
     static constexpr std::size_t most_unconfirmed = 1000;
 
-    struct Leased {
+    struct Lease {
         std::uint64_t mep_end = 0;  ///< the first MEP that may not be answered
         base::Time until;           ///< end of the lease
     };
@@ -39,10 +39,10 @@ class UnitLease {
         mep_end_ = 0;
     }
 
-    [[nodiscard]] Leased leased() const { return {mep_end_, until_}; }
+    [[nodiscard]] Lease leased() const { return {mep_end_, until_}; }
 
     /// Renews the lease after the run control has received report `report`. Returns the new lease.
-    Leased renew(std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
+    Lease renew(std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
         while (!sent_.empty() && sent_.front().number <= report) {
             if (sent_.front().number == report) {
                 until_ = std::max(until_, sent_.front().at + length_);

@@ -33,8 +33,8 @@ class UnitNodes {
         return {};
     }
     /// Starts building from this MEP of the run on, within the lease.
-    virtual void start(UnitIndex unit, std::uint64_t first_mep, UnitLease::Leased leased) = 0;
-    virtual void lease(UnitIndex unit, UnitLease::Leased leased) = 0;
+    virtual void start(UnitIndex unit, std::uint64_t first_mep, UnitLease::Lease leased) = 0;
+    virtual void lease(UnitIndex unit, UnitLease::Lease leased) = 0;
     /// Begins the end of the epoch without the lost units. A second call lists no units: from then
     /// on, the node does not wait for consumers.
     virtual void close(UnitIndex unit, std::span<const UnitIndex> lost) = 0;
@@ -72,14 +72,14 @@ class UnitProcess {
     // ---- observers
     [[nodiscard]] UnitState state() const { return state_; }
     [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
-    [[nodiscard]] UnitLease::Leased leased() const { return lease_.leased(); }
+    [[nodiscard]] UnitLease::Lease leased() const { return lease_.leased(); }
     [[nodiscard]] bool is_halting() const { return halting_.has_value(); }
     /// Time from which a halting unit no longer waits for consumers, and time at which it gives up.
     [[nodiscard]] base::Time hurries_at() const { return halting_->hurries_at; }
     [[nodiscard]] base::Time gives_up_at() const { return halting_->gives_up_at; }
 
   private:
-    struct Halting {
+    struct HaltProgress {
         std::uint64_t order = 0;
         base::Time hurries_at;
         base::Time gives_up_at;
@@ -95,7 +95,7 @@ class UnitProcess {
     std::uint32_t epoch_ = 0;
     std::uint32_t started_ = 0;   ///< last epoch that was started
     std::uint64_t next_mep_ = 0;  ///< first MEP not answered when the unit last halted
-    std::optional<Halting> halting_;
+    std::optional<HaltProgress> halting_;
     UnitLease lease_;
     std::vector<NamedCounters> final_counters_;  ///< counters of nodes that were shut, to be sent
 };

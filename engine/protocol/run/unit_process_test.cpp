@@ -27,7 +27,7 @@ class PlayedNode final : public UnitNodes {
     std::optional<std::uint64_t> next_mep;  ///< it has drained
     std::vector<std::pair<base::Time, base::Time>> waits;
     NamedCounters counted;
-    UnitLease::Leased leased;
+    UnitLease::Lease leased;
     bool reports_counters = true;
 
     std::vector<std::byte> prepare(UnitIndex unit, const orders::Prepare& /*order*/) override {
@@ -38,11 +38,11 @@ class PlayedNode final : public UnitNodes {
         calls.emplace_back("connect");
         return unreachable;
     }
-    void start(UnitIndex /*unit*/, std::uint64_t first_mep, UnitLease::Leased lease) override {
+    void start(UnitIndex /*unit*/, std::uint64_t first_mep, UnitLease::Lease lease) override {
         leased = lease;
         calls.emplace_back("start " + std::to_string(first_mep));
     }
-    void lease(UnitIndex /*unit*/, UnitLease::Leased lease) override {
+    void lease(UnitIndex /*unit*/, UnitLease::Lease lease) override {
         leased = lease;
         calls.emplace_back("lease");
     }

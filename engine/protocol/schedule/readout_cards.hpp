@@ -34,7 +34,7 @@ concept ReadoutCardsOut = requires(Out& out, std::uint32_t stream, base::Time at
 class ReadoutCards {
   public:
     /// Time for which the trigger was stopped, by cause: what the full cards waited for.
-    struct Stopped {
+    struct StopTimes {
         base::Time acknowledge;
         base::Time memory;  ///< for the host's buffer to accept an MFP
     };
@@ -101,8 +101,8 @@ class ReadoutCards {
     [[nodiscard]] bool is_limited(std::uint32_t stream) const {
         return cards_[stream].room != base::Time::never();
     }
-    [[nodiscard]] Stopped stopped(base::Time now) const {
-        Stopped all = stopped_;
+    [[nodiscard]] StopTimes stopped(base::Time now) const {
+        StopTimes all = stopped_;
         if (full_ > 0) {
             (waiting_for_memory_ > 0 ? all.memory : all.acknowledge) += now - since_;
         }
@@ -167,7 +167,7 @@ class ReadoutCards {
     base::Time since_;  ///< time of the last input
     std::uint32_t full_ = 0;
     std::uint32_t waiting_for_memory_ = 0;  ///< full cards whose MFP is not taken in
-    Stopped stopped_;
+    StopTimes stopped_;
 };
 
 }  // namespace daqloom::protocol

@@ -42,7 +42,7 @@ class ReadoutCardsScene {
         cards.on_taken(stream, microseconds(us), *this);
     }
     [[nodiscard]] std::pair<std::int64_t, std::int64_t> stopped(std::int64_t us) const {
-        const ReadoutCards::Stopped found = cards.stopped(microseconds(us));
+        const ReadoutCards::StopTimes found = cards.stopped(microseconds(us));
         return {found.acknowledge.ps / microseconds(1).ps, found.memory.ps / microseconds(1).ps};
     }
 
@@ -55,34 +55,34 @@ class ReadoutCardsScene {
 };
 
 using Times = std::vector<std::int64_t>;
-using Stopped = std::pair<std::int64_t, std::int64_t>;
+using StopTimes = std::pair<std::int64_t, std::int64_t>;
 
 TEST(ReadoutCards, WithoutLimitNeverStop) {
     ReadoutCardsScene scene({Time::never()});
     scene.run(35);
     EXPECT_EQ(scene.complete[0], (Times{0, 10, 20, 30}));
-    EXPECT_EQ(scene.stopped(35), Stopped(0, 0));
+    EXPECT_EQ(scene.stopped(35), StopTimes(0, 0));
 }
 
 TEST(ReadoutCards, AreFullWhenNoAcknowledgeHasComeSinceAnMfpEnded) {
     ReadoutCardsScene scene({microseconds(4)});
     scene.acknowledge(3);
     scene.acknowledge(19);  // of the MFP of 10: full from 14 to 19
-    EXPECT_EQ(scene.stopped(22), Stopped(5, 0));
+    EXPECT_EQ(scene.stopped(22), StopTimes(5, 0));
     scene.run(50);  // of that of 25: full from 29
     EXPECT_EQ(scene.complete[0], (Times{0, 10, 25}));
-    EXPECT_EQ(scene.stopped(50), Stopped(5 + 21, 0));
+    EXPECT_EQ(scene.stopped(50), StopTimes(5 + 21, 0));
 }
 
 TEST(ReadoutCards, WithRoomForSeveralMfpsWaitForTheOldest) {
     ReadoutCardsScene scene({microseconds(25)});
     scene.run(40);
     EXPECT_EQ(scene.complete[0], (Times{0, 10, 20}));
-    EXPECT_EQ(scene.stopped(40), Stopped(15, 0));
+    EXPECT_EQ(scene.stopped(40), StopTimes(15, 0));
     scene.acknowledge(40);  // now those of 10 and 20 are there, for another 10 µs
     scene.run(60);
     EXPECT_EQ(scene.complete[0], (Times{0, 10, 20, 45}));
-    EXPECT_EQ(scene.stopped(60), Stopped(15 + 10, 0));
+    EXPECT_EQ(scene.stopped(60), StopTimes(15 + 10, 0));
 }
 
 TEST(ReadoutCards, StopTheTriggerForAllStreamsWhileOneIsFull) {
@@ -91,7 +91,7 @@ TEST(ReadoutCards, StopTheTriggerForAllStreamsWhileOneIsFull) {
     scene.acknowledge(11, 1);  // full from 10 to 11
     scene.run(18);
     EXPECT_EQ(scene.complete, (std::vector<Times>{{0, 15}, {0, 15}, {0, 15}}));
-    EXPECT_EQ(scene.stopped(18), Stopped(4 + 1, 0));
+    EXPECT_EQ(scene.stopped(18), StopTimes(4 + 1, 0));
 }
 
 TEST(ReadoutCards, CountTimeOnceInWhichSeveralAreFull) {
@@ -99,7 +99,7 @@ TEST(ReadoutCards, CountTimeOnceInWhichSeveralAreFull) {
     scene.acknowledge(7, 0);
     scene.acknowledge(9, 1);
     scene.run(12);
-    EXPECT_EQ(scene.stopped(12), Stopped(5, 0));
+    EXPECT_EQ(scene.stopped(12), StopTimes(5, 0));
 }
 
 TEST(ReadoutCards, CountTheTimeWithoutMemory) {
@@ -109,7 +109,7 @@ TEST(ReadoutCards, CountTheTimeWithoutMemory) {
     scene.acknowledge(7);  // in 10 − 4 = 6 µs comes the next
     scene.run(12);
     EXPECT_EQ(scene.complete[0], Times{0});
-    EXPECT_EQ(scene.stopped(12), Stopped(1, 2));
+    EXPECT_EQ(scene.stopped(12), StopTimes(1, 2));
     scene.run(13);
     EXPECT_EQ(scene.complete[0], (Times{0, 13}));
 }
@@ -120,7 +120,7 @@ TEST(ReadoutCards, AnAcknowledgeInTimeCostsNothing) {
         scene.acknowledge(10 * mfp + 4);
     }
     EXPECT_EQ(scene.complete[0].size(), 100U);
-    EXPECT_EQ(scene.stopped(1000), Stopped(0, 0));
+    EXPECT_EQ(scene.stopped(1000), StopTimes(0, 0));
 }
 
 }  // namespace

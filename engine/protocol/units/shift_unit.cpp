@@ -167,8 +167,8 @@ std::uint64_t ShiftUnit::next_mep() const {
     return std::max(readout_ ? readout_->next_mep() : 0, builder_ ? builder_->next_mep() : 0);
 }
 
-ShiftUnit::Ignored ShiftUnit::ignored() const {
-    Ignored sum{.messages = counters_.unexpected};
+ShiftUnit::IgnoredInputs ShiftUnit::ignored() const {
+    IgnoredInputs sum{.messages = counters_.unexpected};
     if (readout_) {
         const auto& c = readout_->counters();
         sum.messages +=

@@ -344,12 +344,12 @@ class ShiftUnit {
     [[nodiscard]] std::uint64_t next_mep() const;
 
     /// Inputs that had no effect, including those of lost units.
-    struct Ignored {
+    struct IgnoredInputs {
         std::uint64_t messages = 0;
         std::uint64_t writes = 0;
         std::uint64_t others = 0;  ///< from the unit's own world
     };
-    [[nodiscard]] Ignored ignored() const;
+    [[nodiscard]] IgnoredInputs ignored() const;
 
   private:
     enum class Stage : std::uint8_t {

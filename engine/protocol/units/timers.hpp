@@ -61,16 +61,16 @@ class Timers {
     }
 
   private:
-    struct Pending {
+    struct Entry {
         base::Time at;
         std::uint64_t number;
         UnitTimer timer;
-        friend bool operator>(const Pending& a, const Pending& b) {
+        friend bool operator>(const Entry& a, const Entry& b) {
             return std::tie(a.at, a.number) > std::tie(b.at, b.number);
         }
     };
 
-    std::vector<Pending> pending_;  ///< a heap: the earliest one is in front
+    std::vector<Entry> pending_;  ///< a heap: the earliest one is in front
     std::uint64_t next_ = 0;
 };
 

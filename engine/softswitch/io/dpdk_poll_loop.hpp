@@ -105,7 +105,7 @@ class PollLoop {
     Forwarder& forwarder_;
     Devices& devices_;
     /// Scratch array for a turn, kept as a member so that it is not cleared in each turn.
-    std::array<Arrived, kBatch> batch_{};
+    std::array<Arrival, kBatch> batch_{};
     Exchange* exchange_;
     std::vector<Input> inputs_;           ///< of this core
     std::vector<std::uint16_t> outputs_;  ///< ports of this core

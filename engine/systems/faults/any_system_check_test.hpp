@@ -239,7 +239,7 @@ class AnySystem {
         run(system, any_time(base::microseconds(2'000)), 3, outcome);
         run(system, config.duration, 1, outcome);
         take_down(system, outcome);
-        const Built built = built_by(system);
+        const EventCounts built = built_by(system);
         if constexpr (std::is_same_v<System, PullSystem>) {
             if (!adds_up(system.report()) && outcome.broken.empty()) {
                 return "not every event that came is built, under way or waiting";

@@ -219,8 +219,8 @@ std::uint64_t DaqpipeSystem::events_not_built() const {
     return all;
 }
 
-std::vector<DaqpipeSystem::Assigned> DaqpipeSystem::events_under_way() const {
-    std::vector<Assigned> all;
+std::vector<DaqpipeSystem::AssignedEvent> DaqpipeSystem::events_under_way() const {
+    std::vector<AssignedEvent> all;
     each_under_way([&](std::uint64_t number, const EventRecord& record) {
         all.push_back({EventId{number}, record.builder, record.assigned, record.collected});
     });
@@ -245,7 +245,7 @@ void DaqpipeSystem::add(const DaqpipeUnit& unit, DaqpipeReport& sums) const {
     sums.unexpected += unit.unexpected_messages();
     if (const auto* builder = unit.builder()) {
         const DaqpipeBuilder::Counters& counted = builder->counters();
-        const Delivered events = delivered(counted);
+        const Deliveries events = delivered(counted);
         sums.events_built += events.built;
         sums.events_incomplete += events.incomplete;
         sums.unexpected +=

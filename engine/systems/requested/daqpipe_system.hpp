@@ -51,15 +51,15 @@ protocol::DaqpipeUnitConfig unit_config(const DaqpipeSystemConfig& config);
 class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
   public:
     /// An event given to a builder unit and not yet built.
-    struct Assigned {
-        DAQLOOM_FIELDS(Assigned, (protocol::EventId, event, "Number of each event."),
+    struct AssignedEvent {
+        DAQLOOM_FIELDS(AssignedEvent, (protocol::EventId, event, "Number of each event."),
                        (protocol::BuilderIndex, builder, "Its builder unit; then those on spares."),
                        (base::Time, assigned, "Time at which it was given to the builder unit."),
                        (base::Bytes, collected_bytes, "Bytes of its fragments, so far."))
     };
     /// An event built, for timelines.
-    struct Built {
-        DAQLOOM_FIELDS(Built, (protocol::EventId, event, "Number of each event."),
+    struct BuiltEvent {
+        DAQLOOM_FIELDS(BuiltEvent, (protocol::EventId, event, "Number of each event."),
                        (protocol::BuilderIndex, builder, "Its builder unit."),
                        (base::Time, assigned, "Time at which it was given to the builder unit."),
                        (base::Time, built, "Time at which the builder unit had all fragments."))
@@ -74,9 +74,9 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
     [[nodiscard]] bool stalled() const override;
     /// Records the events built from now on.
     void record_events() { recording_ = true; }
-    [[nodiscard]] const std::vector<Built>& events_built() const { return recorded_; }
+    [[nodiscard]] const std::vector<BuiltEvent>& events_built() const { return recorded_; }
     /// Events under way, in the order of their numbers.
-    [[nodiscard]] std::vector<Assigned> events_under_way() const;
+    [[nodiscard]] std::vector<AssignedEvent> events_under_way() const;
 
   private:
     enum OwnEvent : std::uint32_t {
@@ -137,7 +137,7 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
     DaqpipeReport counted_;
     DaqpipeReport before_;  ///< counts at the end of the warm-up
     bool recording_ = false;
-    std::vector<Built> recorded_;
+    std::vector<BuiltEvent> recorded_;
 };
 
 }  // namespace daqloom::systems

@@ -51,13 +51,13 @@ PullSystemConfig controlled_pull(std::uint32_t builders = 3, std::uint32_t spare
 }
 
 /// Events built between two times.
-struct Built {
+struct EventCounts {
     std::uint64_t events;
     std::uint64_t incomplete;
     base::Bytes bytes;
 };
 template <class System, class Config>
-Built built_between(Config config, Time from, Time until) {
+EventCounts built_between(Config config, Time from, Time until) {
     config.duration = until;
     const auto system = play<System>(config, from);
     const auto before = system->report();
@@ -68,7 +68,7 @@ Built built_between(Config config, Time from, Time until) {
             after.bytes_built - before.bytes_built};
 }
 template <class System, class Config>
-Built built_in_the_last_of(std::int64_t milliseconds, const Config& config) {
+EventCounts built_in_the_last_of(std::int64_t milliseconds, const Config& config) {
     return built_between<System>(config, base::milliseconds(milliseconds - 1),
                                  base::milliseconds(milliseconds));
 }
@@ -121,7 +121,7 @@ template <class System, class Config>
 void expect_whole_again(Config config, std::uint32_t killed, std::uint32_t members,
                         base::Bytes event_bytes, double tolerance) {
     const auto expect_whole = [&] {
-        const Built built = built_in_the_last_of<System>(4, config);
+        const EventCounts built = built_in_the_last_of<System>(4, config);
         EXPECT_NEAR(static_cast<double>(built.events), 10, tolerance);
         EXPECT_EQ(built.incomplete, 0U);
         EXPECT_EQ(built.bytes, static_cast<base::Bytes>(built.events) * event_bytes);
@@ -148,7 +148,7 @@ TEST(RequestedRegrouping, AKilledUnitComesBackOrASpareTakesItsPlace) {
                   ->control()
                   .roles()
                   .moved(),
-              (std::vector{protocol::Moved{UnitIndex(0), UnitIndex(4), UnitIndex(4)}}));
+              (std::vector{protocol::RoleHolders{UnitIndex(0), UnitIndex(4), UnitIndex(4)}}));
     for (const std::uint32_t killed : {1U, kReadouts + 1}) {
         expect_whole_again<PullSystem>(controlled_pull(3, 1), killed, 6, kReadouts * kPullFragment,
                                        0);
@@ -167,7 +167,7 @@ TEST(DaqpipeRegrouping, TheOthersBuildTheEventsOfTheSources) {
         const auto system = play<DaqpipeSystem>(config, base::milliseconds(6));
         EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 3}));
         EXPECT_EQ(lost_by(*system), (std::vector<Lost>{{base::milliseconds(1), killed}}));
-        const Built built = built_in_the_last_of<DaqpipeSystem>(6, config);
+        const EventCounts built = built_in_the_last_of<DaqpipeSystem>(6, config);
         EXPECT_NEAR(static_cast<double>(built.incomplete), 10, 1);
         EXPECT_EQ(built.events, 0U) << "without the fragments of the lost";
         const auto all = system->run_control()->accounts();
@@ -184,11 +184,11 @@ TEST(DaqpipeRegrouping, InTimeSlotsTheOthersBuildAsManyEvents) {
         config.is_push = is_push;
         config.parallel_sends = 1;
         config.slot = microseconds(10);
-        const Built with = built_in_the_last_of<DaqpipeSystem>(4, config);
+        const EventCounts with = built_in_the_last_of<DaqpipeSystem>(4, config);
         EXPECT_NEAR(static_cast<double>(with.events), 200, 2 * 4);
         EXPECT_EQ(with.incomplete, 0U);
         config.node_changes = {kill(2, base::milliseconds(1))};
-        const Built without = built_in_the_last_of<DaqpipeSystem>(4, config);
+        const EventCounts without = built_in_the_last_of<DaqpipeSystem>(4, config);
         EXPECT_NEAR(static_cast<double>(without.incomplete), 200, 2 * 4);
         EXPECT_EQ(without.events, 0U);
     }
@@ -236,7 +236,7 @@ TEST(PullRegrouping, WithoutABuilderUnitTheOthersBuildAllEvents) {
     const auto system = play<PullSystem>(config, base::milliseconds(4));
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{6, 0, 5}));
     EXPECT_EQ(lost_by(*system), (std::vector<Lost>{{base::milliseconds(1), kReadouts + 1}}));
-    const Built built = built_in_the_last_of<PullSystem>(4, config);
+    const EventCounts built = built_in_the_last_of<PullSystem>(4, config);
     EXPECT_EQ(built.events, 10U);
     EXPECT_EQ(built.incomplete, 0U);
     EXPECT_EQ(built.bytes, 10 * kReadouts * kPullFragment);
@@ -249,7 +249,7 @@ TEST(PullRegrouping, WithoutAReadoutUnitEventsLackItsFragments) {
         config.node_changes = {kill(killed, base::milliseconds(1))};
         const auto system = play<PullSystem>(config, base::milliseconds(4));
         EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{6, 0, 5}));
-        const Built built = built_in_the_last_of<PullSystem>(4, config);
+        const EventCounts built = built_in_the_last_of<PullSystem>(4, config);
         EXPECT_EQ(built.events, 0U);
         EXPECT_EQ(built.incomplete, 10U);
         EXPECT_EQ(built.bytes, 10 * (kReadouts - 1) * kPullFragment);

@@ -136,7 +136,7 @@ void PullSystem::on_built(std::uint32_t number, EventId event, const EventRecord
     if (observer_ != nullptr) {
         observer_->on_built(EventId{in_run(event)}, builder_on(number), record.assigned, now);
     }
-    follow_with({.is_message = false, .to = number, .event = event});
+    queue_input({.is_message = false, .to = number, .event = event});
 }
 
 void PullSystem::on_counting() {
@@ -146,7 +146,7 @@ void PullSystem::on_counting() {
     built_bins_.resize(config_.bins);
 }
 
-PullSystem::Managed PullSystem::managed() const {
+PullSystem::ManagerCounts PullSystem::managed() const {
     if (const EventManager* now = manager()) {
         return {before_.events + now->counters().events,
                 before_.assigned + now->counters().assigned};

@@ -69,7 +69,7 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
 
   private:
     /// Counts of the event managers of all epochs.
-    struct Managed {
+    struct ManagerCounts {
         std::uint64_t events = 0;
         std::uint64_t assigned = 0;
     };
@@ -97,12 +97,12 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
                   base::Time now) override;
 
     /// Counts of this and of earlier epochs.
-    [[nodiscard]] Managed managed() const;
+    [[nodiscard]] ManagerCounts managed() const;
 
     PullSystemConfig config_;
     protocol::EventSizes sizes_;
     protocol::FragmentShares shares_;
-    Managed before_;             ///< counts of earlier epochs
+    ManagerCounts before_;       ///< counts of earlier epochs
     std::uint64_t unbuilt_ = 0;  ///< events assigned in earlier epochs and never built
 
     std::uint64_t built_ = 0;

@@ -96,7 +96,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     };
     /// An input that a unit's output causes at the same time, queued until the unit returns: a
     /// message that bypasses the network, or the end of an event's consumption.
-    struct Following {
+    struct Input {
         bool is_message = true;
         std::uint32_t from = 0;  ///< node
         std::uint32_t to = 0;
@@ -104,7 +104,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         protocol::EventId event = {};
     };
     /// A write that is complete when it is posted.
-    struct Written {
+    struct WriteCompletion {
         std::uint32_t by = 0;  ///< node
         protocol::BuilderIndex builder = {};
         protocol::EventId event = {};
@@ -210,12 +210,12 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
 
     /// Passes on queued inputs and sets the timer, after each call of the unit on a node.
     void settle(std::uint32_t node, base::Time now) {
-        if (!written_.empty() || !following_.empty()) {
-            follow(now);
+        if (!completions_.empty() || !inputs_.empty()) {
+            pass_inputs(now);
         }
         wake_in_time(node, now);
     }
-    void follow_with(const Following& input) { following_.push_back(input); }
+    void queue_input(const Input& input) { inputs_.push_back(input); }
 
     /// Null if the event manager's unit has not begun in this epoch, or is lost.
     [[nodiscard]] const protocol::EventManager* manager() const {
@@ -322,7 +322,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     void send(std::uint32_t from, std::uint32_t to, const protocol::UnitMessage& message,
               base::Time now) {
         if (is_at_once(message.kind)) {
-            follow_with({.from = from, .to = to, .message = message});
+            queue_input({.from = from, .to = to, .message = message});
             return;
         }
         ++under_way_[static_cast<std::size_t>(message.kind)];
@@ -347,7 +347,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
                       .content = {.number = number_of(event), .round = is_empty ? 1U : 0U}},
                      now);
         if constexpr (!Unit::limits_writes) {
-            written_.push_back({from, builder, event});
+            completions_.push_back({from, builder, event});
         }
     }
     /// Counts a delivered event, and drops the records of the oldest events if they are built.
@@ -383,14 +383,14 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         }
     }
     /// Passes queued inputs to their units, in order; an input may queue others.
-    void follow(base::Time now) {
-        for (const Written& write : written_) {
+    void pass_inputs(base::Time now) {
+        for (const WriteCompletion& write : completions_) {
             World world{*this, write.by, now};
             unit(write.by).on_write_done(write.event, write.builder, world);
         }
-        written_.clear();
-        for (std::size_t i = 0; i < following_.size(); ++i) {
-            const Following input = following_[i];
+        completions_.clear();
+        for (std::size_t i = 0; i < inputs_.size(); ++i) {
+            const Input input = inputs_[i];
             if (!input.is_message) {
                 World world{*this, input.to, now};
                 unit(input.to).on_consumed(input.event, now, world);
@@ -404,7 +404,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
             }
             wake_in_time(input.to, now);
         }
-        following_.clear();
+        inputs_.clear();
     }
     void wake_in_time(std::uint32_t number, base::Time now) {
         const base::Time due = unit(number).next_timer();
@@ -422,8 +422,8 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         on_epoch();
         records_.clear();
         first_record_ = 0;
-        following_.clear();
-        written_.clear();
+        inputs_.clear();
+        completions_.clear();
     }
     void begin_unit(std::uint32_t number, std::uint64_t event_end, base::Time now) final {
         unit(number) = std::move(make_unit(number).value());  // cannot fail: fewer members
@@ -458,7 +458,7 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         if (const auto* builder = here.builder()) {
             const auto& counted = builder->counters();
             all.granted += static_cast<std::int64_t>(counted.assigned);
-            const Delivered meps = delivered(counted);
+            const Deliveries meps = delivered(counted);
             all.built += static_cast<std::int64_t>(meps.built);
             all.incomplete += static_cast<std::int64_t>(meps.incomplete);
             all.dropped += static_cast<std::int64_t>(counted.dropped);
@@ -478,8 +478,8 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     std::vector<protocol::BuilderIndex> builder_on_;
     base::Ring<EventRecord> records_;  ///< from the oldest event of the epoch that is not built
     std::uint64_t first_record_ = 0;
-    std::vector<Following> following_;
-    std::vector<Written> written_;
+    std::vector<Input> inputs_;
+    std::vector<WriteCompletion> completions_;
     std::array<std::uint64_t, 16> under_way_{};  ///< messages, by kind
     bool is_warm_ = false;
     sim::Histogram latency_;

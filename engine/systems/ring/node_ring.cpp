@@ -61,7 +61,7 @@ class Builder {
     [[nodiscard]] Time left(Time now) {
         bring_to(now);
         Time left;
-        for (const Served& each : served_) {
+        for (const Service& each : served_) {
             left += in_time(each.ends_at - attained_);
         }
         for (std::uint32_t place = 0; place < waiting_.size(); ++place) {
@@ -71,12 +71,12 @@ class Builder {
     }
 
   private:
-    struct Served {
+    struct Service {
         double ends_at;         ///< value of `attained_` at the end
         std::uint64_t arrival;  ///< transfers with equal ends end in the order of arrival
         std::uint32_t node;
 
-        friend auto operator<=>(const Served&, const Served&) = default;
+        friend auto operator<=>(const Service&, const Service&) = default;
     };
 
     static Time in_time(double ps) { return {static_cast<std::int64_t>(std::llround(ps))}; }
@@ -106,7 +106,7 @@ class Builder {
         next_end_ = now + in_time(left * static_cast<double>(served_.size()));
     }
 
-    std::vector<Served> served_;  ///< a heap: the next transfer to end is in front
+    std::vector<Service> served_;  ///< a heap: the next transfer to end is in front
     base::Ring<Transfer> waiting_;
     double attained_ = 0;  ///< ps
     Time since_;           ///< time of `attained_`

@@ -66,7 +66,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
   protected:
     using SystemNodes = typename SystemOf<Content>::SystemNodes;
     using Message = typename SystemOf<Content>::Message;
-    using Leased = protocol::UnitLease::Leased;
+    using Lease = protocol::UnitLease::Lease;
     static constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
 
     /// Numbers of the system's event kinds that regrouping uses.
@@ -91,7 +91,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
         std::vector<protocol::BuilderIndex> builders;
     };
     /// MEPs that a builder unit has delivered.
-    struct Delivered {
+    struct Deliveries {
         std::uint64_t built = 0;       ///< with the MFPs of all readout units of the run
         std::uint64_t incomplete = 0;  ///< without the MFPs of some readout units
     };
@@ -155,9 +155,9 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     /// MEPs that a builder unit delivered in this epoch. Its counters cover members of the epoch
     /// only. A MEP without the MFPs of an absent readout unit is incomplete, as in a live run.
     template <class Counters>
-    [[nodiscard]] Delivered delivered(const Counters& counted) const {
+    [[nodiscard]] Deliveries delivered(const Counters& counted) const {
         const std::uint64_t all = counted.built + counted.incomplete;
-        return lacks_readouts_ ? Delivered{0, all} : Delivered{counted.built, counted.incomplete};
+        return lacks_readouts_ ? Deliveries{0, all} : Deliveries{counted.built, counted.incomplete};
     }
     /// Number of incomplete MEPs of the run.
     [[nodiscard]] std::uint64_t incomplete_in_run() const;
@@ -182,7 +182,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
 
   private:
     /// An event of a node's epoch.
-    struct Pending {
+    struct EpochEvent {
         std::uint32_t node = 0;
         std::uint32_t epoch = 0;
         std::uint32_t kind = 0;
@@ -205,8 +205,8 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
         return this->nodes().stopped_until(unit.value());
     }
     std::vector<std::byte> prepare(UnitIndex unit, const protocol::orders::Prepare& order) final;
-    void start(UnitIndex unit, std::uint64_t first_mep, Leased leased) final;
-    void lease(UnitIndex unit, Leased leased) final;
+    void start(UnitIndex unit, std::uint64_t first_mep, Lease leased) final;
+    void lease(UnitIndex unit, Lease leased) final;
     void close(UnitIndex unit, std::span<const UnitIndex> lost) final;
     [[nodiscard]] bool is_drained(UnitIndex unit) const final {
         return !has_unit(unit.value()) || has_drained(unit.value());
@@ -236,7 +236,7 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
     RunEvents kinds_;
     bool regroups_ = false;
     std::vector<NodeState> states_;  ///< state of each node
-    base::Pool<Pending> pending_;
+    base::Pool<EpochEvent> pending_;
     std::uint32_t epoch_ = 0;
     bool lacks_readouts_ = false;  ///< whether readout units of the run are absent from this epoch
     std::vector<bool> delivered_;  ///< by MEP of the run
@@ -331,7 +331,7 @@ void RegroupingSystem<Content>::reschedule(const ScheduleChange& change, base::T
 template <class Content>
 void RegroupingSystem<Content>::on_run_event(const sim::Event& event) {
     if (event.kind == kinds_.of_epoch) {
-        const Pending due = pending_[event.index];
+        const EpochEvent due = pending_[event.index];
         pending_.release(event.index);
         if (due.epoch == states_[due.node].epoch) {
             this->on_event({event.at, due.kind, due.index});
@@ -406,7 +406,7 @@ void RegroupingSystem<Content>::place_epoch(const protocol::orders::Prepare& ord
 }
 
 template <class Content>
-void RegroupingSystem<Content>::start(UnitIndex unit, std::uint64_t first_mep, Leased leased) {
+void RegroupingSystem<Content>::start(UnitIndex unit, std::uint64_t first_mep, Lease leased) {
     const base::Time now = this->now();
     NodeState& state = states_[unit.value()];
     if (state.epoch != epoch_) {
@@ -422,7 +422,7 @@ void RegroupingSystem<Content>::start(UnitIndex unit, std::uint64_t first_mep, L
 }
 
 template <class Content>
-void RegroupingSystem<Content>::lease(UnitIndex unit, Leased leased) {
+void RegroupingSystem<Content>::lease(UnitIndex unit, Lease leased) {
     if (has_unit(unit.value())) {
         const bool is_over = leased.until <= this->now();
         lease_unit(unit.value(), is_over ? 0 : in_epoch(leased.mep_end), this->now());

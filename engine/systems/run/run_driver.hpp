@@ -33,7 +33,7 @@ struct UnitCounts {
     std::uint64_t next_mep = 0;  ///< first MEP not answered
     std::uint64_t steps = 0;     ///< progress: MFPs written and received, MEPs built
 
-    [[nodiscard]] protocol::MepsCounted meps() const {
+    [[nodiscard]] protocol::MepCounts meps() const {
         const std::int64_t finished = built + incomplete + dropped + discarded;
         return {finished, granted - (built + incomplete + dropped)};
     }

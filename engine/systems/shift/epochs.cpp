@@ -12,7 +12,7 @@ using namespace protocol;
 
 void ShiftSystem::forget(std::uint32_t kind, std::uint32_t index) {
     if (kind == kProcessed) {
-        built_.release(index);
+        in_process_.release(index);
     }
 }
 
@@ -82,7 +82,7 @@ void ShiftSystem::add_counts(std::uint32_t node, UnitCounts& all) const {
     if (const auto* builder = here.builder()) {
         const auto& counted = builder->counters();
         all.granted += static_cast<std::int64_t>(counted.granted);
-        const Delivered meps = delivered(counted);
+        const Deliveries meps = delivered(counted);
         all.built += static_cast<std::int64_t>(meps.built);
         all.incomplete += static_cast<std::int64_t>(meps.incomplete);
         all.dropped += static_cast<std::int64_t>(counted.dropped);

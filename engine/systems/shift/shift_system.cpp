@@ -248,8 +248,8 @@ void ShiftSystem::on_event(const sim::Event& event) {
             break;
         }
         case kProcessed: {
-            const Built built = built_[event.index];
-            built_.release(event.index);
+            const InProcess built = in_process_[event.index];
+            in_process_.release(event.index);
             World world{*this, built.node, now};
             units_[built.node].on_consumed(built.mep, world);
             break;
@@ -373,7 +373,7 @@ void ShiftSystem::add(const protocol::ShiftUnit& unit, ShiftReport& sums) const 
     }
     if (const auto* builder = unit.builder()) {
         const auto& counted = builder->counters();
-        const Delivered meps = delivered(counted);
+        const Deliveries meps = delivered(counted);
         sums.meps_built += meps.built;
         sums.meps_incomplete += meps.incomplete;
         sums.bytes_built += counted.built_bytes + counted.incomplete_bytes;

@@ -157,7 +157,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
         kCard,              ///< an MFP is on its card; index: readout unit · streams + stream
         kCardAcknowledged,  ///< index: readout unit · streams + stream
         kFreed,             ///< index: readout unit · streams + stream
-        kProcessed,         ///< a MEP is consumed; index: see `built_`
+        kProcessed,         ///< a MEP is consumed; index: see `in_process_`
         kReleased,          ///< release of the ideal barrier; index: see `released`
         kWarm,
         kFlowDue,  ///< index: sender of a flow
@@ -167,7 +167,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
         kControl,
         kSchedule,
     };
-    struct Built {
+    struct InProcess {
         std::uint32_t node = 0;
         protocol::MepId mep{};
     };
@@ -279,7 +279,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
     std::vector<Stream> streams_;  ///< streams of all readout units of the run
     protocol::ReadoutCards cards_;
     base::Table<protocol::ReadoutIndex, base::RandomStream> card_delays_;
-    base::Pool<Built> built_;
+    base::Pool<InProcess> in_process_;
     std::vector<Group> groups_;
     base::Table<protocol::ReadoutIndex, std::uint32_t> group_of_;
     base::RandomStream jitter_;

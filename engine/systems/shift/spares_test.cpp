@@ -10,9 +10,9 @@
 namespace daqloom::systems {
 namespace {
 
-using protocol::Moved;
+using protocol::RoleHolders;
 
-std::vector<Moved> moved_in(const ShiftSystem& system) {
+std::vector<RoleHolders> moved_in(const ShiftSystem& system) {
     return system.run_control()->control().roles().moved();
 }
 
@@ -33,7 +33,8 @@ TEST(Spares, ASpareBuildsAsMuchAsTheUnitThatItReplaces) {
     EXPECT_NEAR(built_at_last(config) / usual, 1, 0.01);
     const auto system = play(config, base::milliseconds(4));
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 4}));
-    EXPECT_EQ(moved_in(*system), (std::vector{Moved{UnitIndex(2), UnitIndex(4), UnitIndex(4)}}));
+    EXPECT_EQ(moved_in(*system),
+              (std::vector{RoleHolders{UnitIndex(2), UnitIndex(4), UnitIndex(4)}}));
     // The spare's process is running: it takes part as soon as granted MFPs are drained.
     const auto& members = system->run_control()->members();
     EXPECT_EQ(members[1].at, base::milliseconds(1));
@@ -65,7 +66,8 @@ TEST(Spares, ApartTheReadoutUnitAndTheBuilderUnitGoOnOnTwoHostsOrTheReadoutUnitO
         const auto system = play(config, base::milliseconds(4));
         EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 3 + spares}));
         const auto builder = spares == 2 ? UnitIndex(5) : UnitIndex::none();
-        EXPECT_EQ(moved_in(*system), (std::vector{Moved{UnitIndex(0), UnitIndex(4), builder}}));
+        EXPECT_EQ(moved_in(*system),
+                  (std::vector{RoleHolders{UnitIndex(0), UnitIndex(4), builder}}));
     }
 }
 
@@ -77,8 +79,9 @@ TEST(Spares, AUnitThatComesBackIsTheSpareOfTheNext) {
     const auto system = play(config, base::milliseconds(6));
     EXPECT_EQ(members_of(*system), (std::vector<std::uint32_t>{4, 0, 4, 0, 4}))
         << "its coming back stops nobody";
-    EXPECT_EQ(moved_in(*system), (std::vector{Moved{UnitIndex(2), UnitIndex(4), UnitIndex(4)},
-                                              Moved{UnitIndex(3), UnitIndex(2), UnitIndex(2)}}));
+    EXPECT_EQ(moved_in(*system),
+              (std::vector{RoleHolders{UnitIndex(2), UnitIndex(4), UnitIndex(4)},
+                           RoleHolders{UnitIndex(3), UnitIndex(2), UnitIndex(2)}}));
 }
 
 TEST(Spares, AHostIsASpareOrHasUnits) {

@@ -113,7 +113,7 @@ struct ShiftSystem::World {
         if (system.run_) {
             system.count_delivery(number_of(mep));
         }
-        const std::uint32_t place = system.built_.put({node, mep});
+        const std::uint32_t place = system.in_process_.put({node, mep});
         const base::Time after = system.config_.processing.draw(system.processing_);
         system.push(now + after, kProcessed, place, node);
     }

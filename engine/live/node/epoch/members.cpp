@@ -11,12 +11,12 @@ namespace daqloom::live {
 namespace {
 
 using protocol::LinearShift;
-using protocol::Moved;
+using protocol::RoleHolders;
 using protocol::RunSlots;
 
 /// Checks `moved`: each holder is a unit and a member, and holds one role of each kind at most.
 base::expected<void> check(const RunSlots& slots, std::span<const UnitIndex> members,
-                           std::span<const Moved> moved) {
+                           std::span<const RoleHolders> moved) {
     const auto numbers = slots.readout_numbers();
     std::set<UnitIndex> units;
     std::set<UnitIndex> readouts;
@@ -26,7 +26,7 @@ base::expected<void> check(const RunSlots& slots, std::span<const UnitIndex> mem
                (numbers.contains(holder) && those.insert(holder).second &&
                 std::ranges::find(members, holder) != members.end());
     };
-    for (const Moved& each : moved) {
+    for (const RoleHolders& each : moved) {
         const bool reads =
             numbers.contains(each.unit) && numbers[each.unit] != protocol::ReadoutIndex::none();
         const bool builds = std::ranges::find(slots.builders, each.unit) != slots.builders.end();
@@ -44,7 +44,7 @@ base::expected<void> check(const RunSlots& slots, std::span<const UnitIndex> mem
 }  // namespace
 
 base::expected<Members> Members::of(const NodeConfig& config, std::span<const UnitIndex> members,
-                                    std::span<const Moved> moved) {
+                                    std::span<const RoleHolders> moved) {
     const RunSlots& run = config.slots;
     DAQLOOM_REFUSE_IF(run.readouts.size() != run.builders.size(),
                       "{} slots of readout and {} of builder units; give as many",

@@ -37,7 +37,7 @@ struct Members {
 
     /// Fails if there is no readout unit or no builder unit, or if `moved` is inconsistent.
     static base::expected<Members> of(const NodeConfig& config, std::span<const UnitIndex> members,
-                                      std::span<const protocol::Moved> moved = {});
+                                      std::span<const protocol::RoleHolders> moved = {});
 };
 
 }  // namespace daqloom::live

@@ -82,7 +82,7 @@ TEST(Members, UnfoldedUnitsHaveOneRoleEach) {
     EXPECT_EQ(members->shift.phases(), 2) << "the builder unit of slot 1 is still there";
 }
 
-protocol::Moved moved(std::uint32_t unit, std::uint32_t readout, std::uint32_t builder) {
+protocol::RoleHolders moved(std::uint32_t unit, std::uint32_t readout, std::uint32_t builder) {
     return {UnitIndex(unit), UnitIndex(readout), UnitIndex(builder)};
 }
 

@@ -18,7 +18,7 @@ class MepOutput {
 
     /// Adds a MEP; `turn`: its turn at its builder unit, `tag`: its number in the run.
     void put(std::uint64_t turn, std::uint64_t tag, base::Bytes offset, base::Bytes bytes) {
-        built_.push({turn, tag, offset, bytes});
+        queue_.push({turn, tag, offset, bytes});
         retry();
     }
 
@@ -43,10 +43,10 @@ class MepOutput {
     }
 
     /// Whether no MEP is queued or at the consumer.
-    [[nodiscard]] bool is_empty() const { return built_.empty() && turns_.empty(); }
+    [[nodiscard]] bool is_empty() const { return queue_.empty() && turns_.empty(); }
 
   private:
-    struct Built {
+    struct Mep {
         std::uint64_t turn;
         std::uint64_t tag;
         base::Bytes offset;
@@ -55,17 +55,17 @@ class MepOutput {
 
     /// Passes MEPs to the buffer while its ring of descriptors has space.
     void retry() {
-        while (!built_.empty() &&
-               writer_.put(built_.front().tag, built_.front().offset, built_.front().bytes)) {
-            turns_.push(built_.front().turn);
-            built_.pop();
+        while (!queue_.empty() &&
+               writer_.put(queue_.front().tag, queue_.front().offset, queue_.front().bytes)) {
+            turns_.push(queue_.front().turn);
+            queue_.pop();
         }
     }
 
     BufferWriter writer_;
     std::uint64_t consumed_;           ///< acknowledged pieces
     std::uint64_t before_;             ///< pieces of earlier epochs
-    base::Ring<Built> built_;          ///< not yet in the buffer
+    base::Ring<Mep> queue_;            ///< not yet in the buffer
     base::Ring<std::uint64_t> turns_;  ///< in the buffer
 };
 

@@ -97,7 +97,7 @@ void UnitEpoch::put_in_table(protocol::ReadoutIndex readout, std::uint32_t strea
     table_bytes_ += static_cast<std::uint64_t>(bytes);
 }
 
-void UnitEpoch::hand_over(const Built& built) {
+void UnitEpoch::hand_over(const BuiltMep& built) {
     const Time took = now() - std::exchange(granted_at_[built.slot], Time::zero());
     counters_.building_ps.add(took);
     counters_.building.record(took);

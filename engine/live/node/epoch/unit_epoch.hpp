@@ -81,7 +81,7 @@ class UnitEpoch : public Epoch {
     /// Enters a received MFP. `offset`: in its MEP.
     void put_in_table(protocol::ReadoutIndex readout, std::uint32_t stream, base::Bytes offset,
                       base::Bytes bytes);
-    struct Built {
+    struct BuiltMep {
         std::uint32_t slot;
         std::uint64_t key;  ///< passed to `consumed`
         std::uint64_t mep;  ///< number in the epoch
@@ -89,7 +89,7 @@ class UnitEpoch : public Epoch {
         base::Bytes bytes;
     };
     /// Writes header and table, and passes the MEP to the consumer.
-    void hand_over(const Built& built);
+    void hand_over(const BuiltMep& mep);
     /// Calls `consumed(key)` for each MEP that the consumer has processed. False: no such MEP.
     template <class Consumed>
     bool take_back(Consumed consumed) {

@@ -21,14 +21,14 @@ namespace daqloom::live::ofi {
 /// Version of libfabric's interface, as in Debian 12; libfabric 2 also supports it.
 inline constexpr std::uint32_t version = FI_VERSION(1, 17);
 
-struct Closed {
+struct Close {
     template <class Fid>
     void operator()(Fid* object) const {
         ::fi_close(&object->fid);
     }
 };
 template <class Fid>
-using Owned = std::unique_ptr<Fid, Closed>;
+using Owned = std::unique_ptr<Fid, Close>;
 
 struct FreedInfo {
     void operator()(fi_info* info) const { library()->freeinfo(info); }

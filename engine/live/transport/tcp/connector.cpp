@@ -252,7 +252,7 @@ void TcpConnector::on_event(PendingConnection& connection, TransportCounters& co
 
 /// Handles a hello or answer that has arrived completely.
 void TcpConnector::on_identification(PendingConnection& connection, TransportCounters& counters) {
-    const Sealer::Opened opened = sealer_.open(connection.received);
+    const Sealer::Contents opened = sealer_.open(connection.received);
     ExpectedPeer* unit =
         opened.verdict == Sealer::Verdict::ours ? expected_peer(opened.from) : nullptr;
     const auto kind = connection.peer ? Envelope::Kind::answer : Envelope::Kind::hello;

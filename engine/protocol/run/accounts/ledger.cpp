@@ -10,7 +10,7 @@ namespace daqloom::protocol {
 
 namespace {
 
-Balance held_against(std::int64_t share, const MepsCounted& counted) {
+Balance held_against(std::int64_t share, const MepCounts& counted) {
     const std::int64_t rest = share - counted.finished;
     const std::int64_t missing = std::max<std::int64_t>(rest, 0);
     const std::int64_t unfinished = std::min(missing, counted.begun);
@@ -19,7 +19,7 @@ Balance held_against(std::int64_t share, const MepsCounted& counted) {
 
 }  // namespace
 
-MepsCounted MepsCounted::of(const NamedCounters& totals) {
+MepCounts MepCounts::of(const NamedCounters& totals) {
     // Saturating sums: a unit may report impossible counts.
     const auto count = [&](const char* name) {
         return std::max<std::int64_t>(totals.count(name), 0);
@@ -31,11 +31,11 @@ MepsCounted MepsCounted::of(const NamedCounters& totals) {
             std::max<std::int64_t>(0, count(counter_names::meps_granted) - ended)};
 }
 
-MepsCounted MepsCounted::since(const MepsCounted& before) const {
+MepCounts MepCounts::since(const MepCounts& before) const {
     return {finished - before.finished, std::max<std::int64_t>(0, begun - before.begun)};
 }
 
-MepsCounted& MepsCounted::operator+=(const MepsCounted& other) {
+MepCounts& MepCounts::operator+=(const MepCounts& other) {
     finished = saturating_sum(finished, other.finished);
     begun = saturating_sum(begun, other.begun);
     return *this;
@@ -103,7 +103,7 @@ Balance Ledger::balance_of(const Epoch& epoch, std::uint64_t next_mep,
     const auto meps = static_cast<std::int64_t>(epoch.end.value_or(next_mep) - epoch.first);
     Balance found;
     if (!takes_turns_) {
-        MepsCounted all;
+        MepCounts all;
         for (const auto& [unit, count] : counted) {
             all += count;
         }

@@ -20,16 +20,16 @@
 namespace daqloom::protocol {
 
 /// MEPs of a unit, granted and finished.
-struct MepsCounted {
+struct MepCounts {
     std::int64_t finished = 0;
     std::int64_t begun = 0;  ///< granted and not finished
 
     /// From a unit's counters of the whole run; 0 for a unit that builds nothing.
-    static MepsCounted of(const NamedCounters& totals);
+    static MepCounts of(const NamedCounters& totals);
     /// The difference to an earlier count.
-    [[nodiscard]] MepsCounted since(const MepsCounted& before) const;
+    [[nodiscard]] MepCounts since(const MepCounts& before) const;
 
-    MepsCounted& operator+=(const MepsCounted& other);
+    MepCounts& operator+=(const MepCounts& other);
 };
 
 /// Fates of a run's MEPs that no counter shows.
@@ -48,7 +48,7 @@ struct Balance {
 class Ledger {
   public:
     /// Counts of a unit since the run began.
-    using Totals = std::function<MepsCounted(UnitIndex)>;
+    using Totals = std::function<MepCounts(UnitIndex)>;
 
     /// takes_turns: see RunPlan.
     explicit Ledger(bool takes_turns) : takes_turns_(takes_turns) {}
@@ -64,7 +64,7 @@ class Ledger {
     [[nodiscard]] Balance ended(const Totals& totals) const;
 
   private:
-    using ByUnit = std::map<UnitIndex, MepsCounted>;
+    using ByUnit = std::map<UnitIndex, MepCounts>;
 
     struct Epoch {
         std::uint64_t first = 0;

@@ -28,7 +28,7 @@ class Books {
     [[nodiscard]] Ledger::Totals totals() const {
         return [this](UnitIndex unit) {
             const auto found = counters_.find(unit);
-            return found == counters_.end() ? MepsCounted() : MepsCounted::of(found->second);
+            return found == counters_.end() ? MepCounts() : MepCounts::of(found->second);
         };
     }
 
@@ -122,9 +122,9 @@ TEST(Ledger, AllThatWasBegunHasAFate) {
         std::vector<Fates> fates(4);
         const Ledger::Totals totals = [&](UnitIndex unit) {
             const Fates& of = fates[unit.value()];
-            return MepsCounted::of({{{counter_names::meps_built, of.built},
-                                     {counter_names::meps_incomplete, of.incomplete},
-                                     {counter_names::meps_granted, of.granted}}});
+            return MepCounts::of({{{counter_names::meps_built, of.built},
+                                   {counter_names::meps_incomplete, of.incomplete},
+                                   {counter_names::meps_granted, of.granted}}});
         };
         Balance expected;
         std::uint64_t first = 0;
