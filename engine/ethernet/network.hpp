@@ -238,7 +238,7 @@ class Network {
         const std::uint16_t port = link.wiring().from_port;
         if (!node.takes_all) {
             if (node.is_software) [[unlikely]] {
-                take_in(at, input, out, frame, now);
+                receive(at, input, out, frame, now);
                 return nullptr;
             }
             if (!admit(node, port, input, out, frame, now)) {
@@ -347,7 +347,7 @@ class Network {
 
     // ---- software switches; not inlined, so that the code for other frames stays short
     struct AroundSwitch;
-    void take_in(SwitchIndex at, std::uint16_t input, LinkIndex out, const Frame& frame,
+    void receive(SwitchIndex at, std::uint16_t input, LinkIndex out, const Frame& frame,
                  base::Time now);
     void wake_switch(SwitchIndex at, std::uint32_t core, base::Time when);
     void on_switch_turn(std::uint32_t core, base::Time now);

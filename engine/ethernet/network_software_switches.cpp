@@ -86,12 +86,12 @@ struct Network::AroundSwitch {
     Time room_at = Time::never();
 };
 
-void Network::take_in(SwitchIndex at, std::uint16_t input, LinkIndex out, const Frame& frame,
+void Network::receive(SwitchIndex at, std::uint16_t input, LinkIndex out, const Frame& frame,
                       Time now) {
     SwitchNode& node = switches_[at];
     SoftwareSwitch& software = *software_[at].itself;
     const std::uint16_t port = ports_[out].wiring().from_port;
-    if (!software.take_in(input, port, frame)) {
+    if (!software.receive(input, port, frame)) {
         drop(node, port, out, frame, now);
         return;
     }

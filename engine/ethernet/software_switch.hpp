@@ -45,7 +45,7 @@ class SoftwareSwitch {
                    base::Bytes mark, std::span<const Way> ways);
 
     /// Takes in a frame; returns false if no descriptor is free.
-    bool take_in(std::uint16_t input, std::uint16_t output, const Frame& frame) {
+    bool receive(std::uint16_t input, std::uint16_t output, const Frame& frame) {
         base::Ring<Descriptor>& waiting = inputs_[input];
         if (waiting.size() >= config_.descriptors) {
             return false;
@@ -87,7 +87,7 @@ class SoftwareSwitch {
                 goes_on |= sends && core.queues.has_due(softswitch::PortIndex(port));
             }
         }
-        look_at_pauses(core, out);
+        update_pauses(core, out);
         for (std::uint16_t port = static_cast<std::uint16_t>(number); port < inputs_.size();
              port = static_cast<std::uint16_t>(port + config_.cores)) {
             const std::size_t before = core.batch.size();
@@ -152,8 +152,8 @@ class SoftwareSwitch {
             cores_[other].queues.in({&packet, 1}, now, Fate{*this, out, descriptor.output});
             if (pauses_) [[unlikely]] {
                 Pausing<Out> pausing{out};
-                pauses_->came(packet.ring, softswitch::PortIndex(descriptor.input), core.queues,
-                              pausing);
+                pauses_->on_frame(packet.ring, softswitch::PortIndex(descriptor.input), core.queues,
+                                  pausing);
             }
             if (&cores_[other] != &core) {
                 out.wake(other);
@@ -168,10 +168,10 @@ class SoftwareSwitch {
         Out& out;
     };
     template <class Out>
-    void look_at_pauses(const Core& core, Out& out) {
+    void update_pauses(const Core& core, Out& out) {
         if (pauses_) [[unlikely]] {
             Pausing<Out> pausing{out};
-            pauses_->look(core.queues, pausing);
+            pauses_->update(core.queues, pausing);
         }
     }
 

@@ -72,7 +72,7 @@ class Network {
         kUpdate = 3,        ///< index: input that may send an update; higher bits: lane
         kArrived = 4,       ///< index: packet whose last byte is where it is delivered or discarded
         kLifetimeOver = 5,  ///< index: input; higher bits: lane, place of the output: the queue
-        kTakenIn = 6,       ///< index: packet that its host held in the input buffer
+        kReceived = 6,      ///< index: packet that its host held in the input buffer
         kChange = 7,        ///< index: of the change of a link or, beyond these, of tables
         kFirstOtherEvent = 8,
     };
@@ -82,7 +82,7 @@ class Network {
     static base::expected<Network> make(const FabricConfig& config, sim::EventQueue& events);
 
     /// Makes packets hold their whole input buffer at a host until a time, which a call of
-    /// `hosts.take_in(packet, now)` returns when the last byte of the packet arrives.
+    /// `hosts.receive(packet, now)` returns when the last byte of the packet arrives.
     void let_hosts_hold() { hosts_hold_ = true; }
 
     /// Queues a packet of a host. The caller sets its destination, bytes, lane, tag and PSN.
@@ -407,16 +407,16 @@ void Network::on_event(const sim::Event& event, Hosts& hosts) {
             on_timer(port, lane_of(event), event.at);
             break;
         case kArrived:
-            if constexpr (requires { hosts.take_in(packets_[place], event.at); }) {
+            if constexpr (requires { hosts.receive(packets_[place], event.at); }) {
                 if (hosts_hold_ && is_host(outputs_[packets_[place].end].node) &&
                     !packets_[place].is_bad) {
-                    const base::Time at = hosts.take_in(packets_[place], event.at);
-                    events_.push({at, kTakenIn, place.value()});
+                    const base::Time at = hosts.receive(packets_[place], event.at);
+                    events_.push({at, kReceived, place.value()});
                     break;
                 }
             }
             [[fallthrough]];
-        case kTakenIn: {
+        case kReceived: {
             const Packet packet = packets_[place];
             release(packet.end, packet.lane, packet.blocks, place.value() | kEnds, event.at);
             packets_.release(place);

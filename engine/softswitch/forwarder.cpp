@@ -113,10 +113,10 @@ Forwarder::Forwarder(const ForwarderConfig& config)
     }
 }
 
-void Forwarder::set_mirrored(RingIndex ring, bool is) {
-    if (mirror_ != PortIndex::none() && is_mirrored_[ring.value()] != is) {
-        is_mirrored_[ring.value()] = is;
-        is ? ++mirrors_ : --mirrors_;
+void Forwarder::set_mirrored(RingIndex ring, bool is_mirrored) {
+    if (mirror_ != PortIndex::none() && is_mirrored_[ring.value()] != is_mirrored) {
+        is_mirrored_[ring.value()] = is_mirrored;
+        is_mirrored ? ++mirrors_ : --mirrors_;
     }
 }
 

@@ -112,7 +112,7 @@ class Forwarder {
             RingIndex ring = RingIndex::none();
             const FlowCache::Flow* known = key.is_flow ? flows_.find(key, now) : nullptr;
             if (known == nullptr) [[unlikely]] {
-                ring = look_at(arrival, key, ingress, now, counted, out);
+                ring = classify(arrival, key, ingress, now, counted, out);
             } else if (known->entry == FlowIndex::none() ||
                        passes(known->entry, arrival, now, counted, out)) [[likely]] {
                 ring = known->ring;
@@ -132,7 +132,7 @@ class Forwarder {
         queue({packets_.data(), count}, now, counted, out);
         if (pauses_.any()) [[unlikely]] {
             for (std::size_t i = 0; i < count; ++i) {
-                pauses_.came(packets_[i].ring, ingress, queues_, out);
+                pauses_.on_frame(packets_[i].ring, ingress, queues_, out);
             }
         }
     }
@@ -151,9 +151,9 @@ class Forwarder {
     void advance(base::Time now) { queues_.advance(now); }
     /// Ends the pauses of ports whose rings have drained; must be called periodically.
     template <class Out>
-    void look_at_pauses(Out& out) {
+    void update_pauses(Out& out) {
         if (pauses_.any()) {
-            pauses_.look(queues_, out);
+            pauses_.update(queues_, out);
         }
     }
     /// Writes the handles of the frames that a port sends now to `handles`; returns their number.
@@ -195,7 +195,7 @@ class Forwarder {
     void set_pause(RingIndex ring, std::uint32_t packets) { pauses_.set_threshold(ring, packets); }
     /// Sets whether frames for this ring are copied to the mirror port, if there is a mirror port.
     /// Frames that the ring drops are copied as well.
-    void set_mirrored(RingIndex ring, bool is);
+    void set_mirrored(RingIndex ring, bool is_mirrored);
     /// Returns false if there is no such port.
     bool set_limits(PortIndex port, const PortLimits& limits);
     [[nodiscard]] OutputQueues& queues() { return queues_; }
@@ -256,9 +256,9 @@ class Forwarder {
 
     /// Ring of a frame whose flow is not cached; none() if the frame was flooded or dropped.
     template <class Out>
-    [[gnu::noinline]] RingIndex look_at(const Arrival& arrival, const FlowKey& key,
-                                        PortIndex ingress, base::Time now, PortCounters& counted,
-                                        Out& out) {
+    [[gnu::noinline]] RingIndex classify(const Arrival& arrival, const FlowKey& key,
+                                         PortIndex ingress, base::Time now, PortCounters& counted,
+                                         Out& out) {
         const Decision decision = decide(arrival.frame, ingress, now);
         if (decision.is_news && share_.cores > 1) [[unlikely]] {
             share_address(arrival.frame, ingress, out);

@@ -76,7 +76,7 @@ class ForwarderCheck {
                 forwarder_.in({&arrival, 1}, any_port(), now, *this);
             } else {
                 forwarder_.advance(now);
-                forwarder_.look_at_pauses(*this);
+                forwarder_.update_pauses(*this);
                 const auto room = std::span(handles).first(from_.byte() % (handles.size() + 1));
                 const std::size_t count = forwarder_.out(any_port(), now, room);
                 std::ranges::for_each(room.first(count), [this](auto handle) { leave(handle); });
@@ -86,7 +86,7 @@ class ForwarderCheck {
         }
         promise(summary_.dropped == counted(), "what is dropped is counted");
         forwarder_.queues().drain([this](std::uint64_t handle) { leave(handle); });
-        forwarder_.look_at_pauses(*this);
+        forwarder_.update_pauses(*this);
         promise(alive_.empty() && paused_.empty(), "nothing is left in an empty switch");
         return summary_;
     }

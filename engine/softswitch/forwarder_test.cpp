@@ -430,10 +430,10 @@ TEST(Forwarder, ALongRingPausesThePortsThatFillIt) {
     EXPECT_EQ(driver.pauses(), (Pauses{{0, true}, {2, true}}));
     EXPECT_FALSE(forwarder.pauses().is_paused(PortIndex(3)));  // it sends to others
     driver.out(1, {}, 7);
-    forwarder.look_at_pauses(driver);
+    forwarder.update_pauses(driver);
     EXPECT_EQ(driver.pauses().size(), 2U);  // six are left
     driver.out(1, {}, 1);
-    forwarder.look_at_pauses(driver);
+    forwarder.update_pauses(driver);
     EXPECT_EQ(driver.pauses(), (Pauses{{0, true}, {2, true}, {0, false}, {2, false}}));
     // A port paused by two rings may send when neither ring pauses it.
     forwarder.fix_address(host(4), 0, PortIndex(3));
@@ -444,10 +444,10 @@ TEST(Forwarder, ALongRingPausesThePortsThatFillIt) {
     }
     EXPECT_TRUE(forwarder.pauses().is_paused(PortIndex(0)));
     driver.out(1);
-    forwarder.look_at_pauses(driver);
+    forwarder.update_pauses(driver);
     EXPECT_TRUE(forwarder.pauses().is_paused(PortIndex(0)));
     driver.out(3);
-    forwarder.look_at_pauses(driver);
+    forwarder.update_pauses(driver);
     EXPECT_FALSE(forwarder.pauses().is_paused(PortIndex(0)));
     EXPECT_EQ(driver.pauses().size(), 6U);
 }

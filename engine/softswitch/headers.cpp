@@ -41,7 +41,7 @@ bool is_tag(std::uint64_t type) {
            type == static_cast<std::uint16_t>(EtherType::provider_vlan);
 }
 
-void look_at_ports(Headers& headers, std::uint64_t protocol, const Rest& rest) {
+void parse_ports(Headers& headers, std::uint64_t protocol, const Rest& rest) {
     if (protocol != static_cast<std::uint8_t>(IpProtocol::tcp) &&
         protocol != static_cast<std::uint8_t>(IpProtocol::udp)) {
         return;
@@ -54,7 +54,7 @@ void look_at_ports(Headers& headers, std::uint64_t protocol, const Rest& rest) {
     }
 }
 
-void look_at_ipv4(Headers& headers, Rest rest) {
+void parse_ipv4(Headers& headers, Rest rest) {
     const std::size_t length = 4 * (rest.number<1>(0) & 0xf);
     if (!rest.has(20) || rest.number<1>(0) >> 4 != 4 || length < 20) {
         return;
@@ -67,11 +67,11 @@ void look_at_ipv4(Headers& headers, Rest rest) {
     const bool is_later_fragment = (rest.number<2>(6) & 0x1fff) != 0;
     rest.skip(length);
     if (!is_later_fragment) {
-        look_at_ports(headers, protocol, rest);
+        parse_ports(headers, protocol, rest);
     }
 }
 
-void look_at_ipv6(Headers& headers, Rest rest) {
+void parse_ipv6(Headers& headers, Rest rest) {
     if (!rest.has(40) || rest.number<1>(0) >> 4 != 6) {
         return;
     }
@@ -84,7 +84,7 @@ void look_at_ipv6(Headers& headers, Rest rest) {
     for (std::size_t extension = 0; extension < kMostExtensions; ++extension) {
         constexpr std::uint64_t hop_by_hop = 0, routing = 43, fragment = 44, options = 60;
         if (next != hop_by_hop && next != routing && next != fragment && next != options) {
-            look_at_ports(headers, next, rest);
+            parse_ports(headers, next, rest);
             return;
         }
         if (!rest.has(8) || (next == fragment && rest.number<2>(2) >> 3 != 0)) {
@@ -121,9 +121,9 @@ Headers headers_of(std::span<const std::uint8_t> frame) {
     headers.type = static_cast<std::uint16_t>(type);
     headers.ip_offset = static_cast<std::uint16_t>(frame.size() - rest.size());
     if (type == static_cast<std::uint16_t>(EtherType::ipv4)) {
-        look_at_ipv4(headers, rest);
+        parse_ipv4(headers, rest);
     } else if (type == static_cast<std::uint16_t>(EtherType::ipv6)) {
-        look_at_ipv6(headers, rest);
+        parse_ipv6(headers, rest);
     }
     return headers;
 }

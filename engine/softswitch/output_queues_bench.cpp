@@ -98,19 +98,19 @@ void scanned_rings(benchmark::State& state) {
     base::Time now = base::milliseconds(1);
     const base::Time gap{kTurn.ps * rings / static_cast<std::int64_t>(kBatch)};
     ScannedRings<std::uint64_t, base::Time> all(rings, depth, gap);
-    const auto take_in = [&] {
+    const auto enqueue = [&] {
         traffic.receive(batch);
         for (const Packet& packet : batch) {
             all.put(packet.ring.value(), packet.handle);
         }
     };
     for (std::uint64_t filled = 0; filled < std::uint64_t{rings} * depth / 2; filled += kBatch) {
-        take_in();
+        enqueue();
     }
     std::uint64_t sent = 0;
     for (auto _ : state) {
         now += kTurn;
-        take_in();
+        enqueue();
         const std::size_t count = all.take_due(now, handles);
         for (std::size_t i = 0; i < count; ++i) {
             Traffic::send(handles[i]);

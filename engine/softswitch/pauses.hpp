@@ -28,7 +28,7 @@ class Pauses {
 
     /// Records a frame from a port for a ring. Calls out.pause(port, true) if the port must pause.
     template <class Out>
-    void came(RingIndex ring, PortIndex ingress, const OutputQueues& queues, Out& out) {
+    void on_frame(RingIndex ring, PortIndex ingress, const OutputQueues& queues, Out& out) {
         const std::uint32_t threshold = thresholds_[ring.value()];
         if (threshold == 0 || queues.held_packets(ring) <= threshold) [[likely]] {
             return;
@@ -48,7 +48,7 @@ class Pauses {
 
     /// Calls out.pause(port, false) for ports that may send again.
     template <class Out>
-    void look(const OutputQueues& queues, Out& out) {
+    void update(const OutputQueues& queues, Out& out) {
         std::erase_if(long_rings_, [&](RingIndex ring) {
             if (queues.held_packets(ring) > thresholds_[ring.value()] / 2) {
                 return false;

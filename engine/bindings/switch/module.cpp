@@ -174,9 +174,10 @@ void bind_changes(nb::module_& module) {
                  to.set_pause(ring, packets);
              }),
              "ring"_a, "packets"_a)
-        .def("set_mirrored",
-             step(+[](To& to, RingIndex ring, bool is) { to.set_mirrored(ring, is); }), "ring"_a,
-             "is_mirrored"_a)
+        .def("set_mirrored", step(+[](To& to, RingIndex ring, bool is_mirrored) {
+                 to.set_mirrored(ring, is_mirrored);
+             }),
+             "ring"_a, "is_mirrored"_a)
         .def("set_rule",
              step(+[](To& to, const Match& match, std::uint16_t priority, const Action& action) {
                  return to.set_rule(match, priority, action);

@@ -163,7 +163,7 @@ class WritePacer {
 
     struct Request : WriteRequest {
         ReadoutIndex readout{};
-        base::Time came;
+        base::Time arrival;
         std::uint64_t here = 0;  ///< writes that have arrived
     };
 
@@ -214,8 +214,8 @@ class WritePacer {
         }
         writing_.push_back(next);
         ++counters_.answered;
-        counters_.held += now - next.came;
-        out.go(next.readout, next.number, now - next.came);
+        counters_.held += now - next.arrival;
+        out.go(next.readout, next.number, now - next.arrival);
     }
 
     WritePacerConfig config_;

@@ -246,7 +246,7 @@ RunControl::Refusal RunControl::on_heartbeat(base::Time now, UnitView& unit,
         return reports::Refusal::epoch;
     }
     read(unit, report.counters);
-    look_at_files(now, unit);
+    check_files(now, unit);
     leases_.answered(pulse.next_mep);
     if (report.ended) {
         leases_.last_words(unit.number, *report.ended);
@@ -269,7 +269,7 @@ RunControl::Refusal RunControl::on_heartbeat(base::Time now, UnitView& unit,
     return {};
 }
 
-void RunControl::look_at_files(base::Time now, UnitView& unit) {
+void RunControl::check_files(base::Time now, UnitView& unit) {
     const NamedCounters& totals = unit.tally.totals();
     const std::int64_t lost = totals.count(counter_names::meps_not_written);
     const bool is_news = lost > unit.not_written && !unit.reported_not_written;

@@ -62,7 +62,7 @@ class RunControl : public Regrouping {
 
     Refusal on_answer(base::Time now, UnitView& unit, const reports::Answer& answer);
     Refusal on_heartbeat(base::Time now, UnitView& unit, const reports::Heartbeat& report);
-    void look_at_files(base::Time now, UnitView& unit);
+    void check_files(base::Time now, UnitView& unit);
     void renew(base::Time now, const UnitView& unit);
     void progress(base::Time now, UnitView& unit, const reports::Pulse& pulse);
 

@@ -88,7 +88,7 @@ bool PollLoop::turn() {
     if (!others_.empty()) {
         moved += receive_messages(begin);
     }
-    look_at_pauses(begin);
+    update_pauses(begin);
     forwarder_.advance(begin);
     for (const std::uint16_t port : outputs_) {
         moved += send(port, begin);
@@ -231,12 +231,12 @@ std::size_t PollLoop::waiting() const {
 
 void PollLoop::drop(std::uint64_t handle) { rte_pktmbuf_free(buffer_of(handle)); }
 
-void PollLoop::look_at_pauses(Time now) {
+void PollLoop::update_pauses(Time now) {
     constexpr Time again = base::milliseconds(1);
     if (!forwarder_.pauses().any()) {
         pauses_sent_ = now;  // the first pause is sent below, and repeated later
     }
-    forwarder_.look_at_pauses(*this);
+    forwarder_.update_pauses(*this);
     if (!forwarder_.pauses().any() || now - pauses_sent_ < again) {
         return;
     }

@@ -95,7 +95,7 @@ class PollLoop {
     std::size_t receive(Input input, base::Time now);
     void flush_outbox(std::uint32_t core);
     std::size_t receive_messages(base::Time now);
-    void look_at_pauses(base::Time now);
+    void update_pauses(base::Time now);
     void send_pause(std::size_t port, bool on);
     std::size_t send(std::size_t port, base::Time now);
     void sleep(base::Time longest);

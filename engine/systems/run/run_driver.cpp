@@ -92,7 +92,7 @@ void RunDriver::hold(UnitIndex unit, Time until, Time now) {
     }
 }
 
-void RunDriver::look_whether_drained(UnitIndex unit, Time now) {
+void RunDriver::check_drained(UnitIndex unit, Time now) {
     if (units_.is_drained(unit)) {
         of(unit).is_draining = false;
         wake(now, unit, kDrained);
@@ -106,7 +106,7 @@ void RunDriver::on_drain(UnitIndex unit, Time now) {
         send(unit, std::move(answer), now);
     } else if (process.unit.is_halting()) {
         process.is_draining = true;
-        look_whether_drained(unit, now);
+        check_drained(unit, now);
     }
 }
 
@@ -128,7 +128,7 @@ void RunDriver::go_on(UnitIndex unit, Time now) {
         report(unit, now);
     }
     if (of(unit).is_draining) {
-        look_whether_drained(unit, now);
+        check_drained(unit, now);
     }
 }
 
@@ -246,7 +246,7 @@ void RunDriver::obey(const SendOrder& order, Time now) {
         process.is_draining = true;
         wake(process.unit.hurries_at(), order.unit, kHurry);
         wake(process.unit.gives_up_at(), order.unit, kGiveUp);
-        look_whether_drained(order.unit, now);
+        check_drained(order.unit, now);
     }
 }
 

@@ -96,7 +96,7 @@ class RunDriver {
     /// The unit has processed an input; its reaction is a separate event.
     void on_input(UnitIndex unit, base::Time now) {
         if (processes_[unit.value()].is_draining) [[unlikely]] {
-            look_whether_drained(unit, now);
+            check_drained(unit, now);
         }
     }
 
@@ -143,7 +143,7 @@ class RunDriver {
     void report(UnitIndex unit, base::Time now);
     void report_later(UnitIndex unit, base::Time now);
     void go_on(UnitIndex unit, base::Time now);
-    void look_whether_drained(UnitIndex unit, base::Time now);
+    void check_drained(UnitIndex unit, base::Time now);
     void on_drain(UnitIndex unit, base::Time now);
     /// Sends an answer, or a heartbeat if there is none.
     void send(UnitIndex unit, protocol::UnitProcess::Answer answer, base::Time now);

@@ -183,7 +183,7 @@ class RdmaEndpoints {
                 endpoints.on_departure(host, packet, now);
             }
         }
-        base::Time take_in(const Packet& packet, base::Time now) {
+        base::Time receive(const Packet& packet, base::Time now) {
             return endpoints.path_.deliver(endpoints.hosts_[packet.destination],
                                            packet.bytes - endpoints.framing_.header, now);
         }

@@ -25,7 +25,7 @@ class RoceNetwork {
         kDelivery = ethernet::kDelivery,
         kPortFree = ethernet::kPortFree,
         kDeparture,  ///< index: sender (host · lanes + lane) whose packet begins to leave
-        kTakenIn,    ///< index: packet that is in its host's memory now
+        kReceived,   ///< index: packet that is in its host's memory now
         kSample,     ///< of the occupancy of the switches
         kChange,     ///< change of a link or of tables
         kUdp,        ///< and the next one: see UdpEndpoints
@@ -61,7 +61,7 @@ class RoceNetwork {
         return {};
     }
 
-    /// From now on `hosts.take_in(packet, now)` decides when an arriving packet is in its host's
+    /// From now on `hosts.receive(packet, now)` decides when an arriving packet is in its host's
     /// memory. The adapter's buffer has no limit.
     void let_hosts_hold() { hosts_hold_ = true; }
 
@@ -101,7 +101,7 @@ class RoceNetwork {
                 hosts.on_departure(network::NodeIndex(event.index / lanes_), packet, event.at);
                 break;
             }
-            case kTakenIn: {
+            case kReceived: {
                 const Packet packet = arriving_[event.index];
                 arriving_.release(event.index);
                 hosts.on_delivered(packet, event.at);
@@ -177,9 +177,9 @@ class RoceNetwork {
             }
             const Packet packet = packet_in(frame);
             if (network.hosts_hold_) {
-                const base::Time taken_in = hosts.take_in(packet, now);
-                if (taken_in > now) {
-                    network.events_.push({taken_in, kTakenIn, network.arriving_.put(packet)});
+                const base::Time received = hosts.receive(packet, now);
+                if (received > now) {
+                    network.events_.push({received, kReceived, network.arriving_.put(packet)});
                     return;
                 }
             }

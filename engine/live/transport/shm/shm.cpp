@@ -230,7 +230,7 @@ bool ShmTransport::write(const Write& write) {
 
 bool ShmTransport::poll(TransportEvents& events) {
     if (++polls_ % kPollsPerLook == 0) {
-        look_at_sockets();
+        poll_sockets();
     }
     bool something = false;
     for (const auto& unit : units_) {
@@ -332,7 +332,7 @@ bool ShmTransport::copy_some(Unit& unit, base::Bytes& budget, TransportEvents& e
 
 /// Detects peers that are gone. Closes and counts new connections, which are late or a stranger's:
 /// at most one per call, because no member waits for this.
-void ShmTransport::look_at_sockets() {
+void ShmTransport::poll_sockets() {
     std::array<epoll_event, 16> ends{};
     const int count = ::epoll_wait(sockets_.get(), ends.data(), ends.size(), 0);
     for (const auto& end : std::span(ends).first(static_cast<std::size_t>(std::max(count, 0)))) {
@@ -369,7 +369,7 @@ void ShmTransport::wait(base::Time until) {
     }
     base::Time time = now();
     if (time >= next_look_) {
-        look_at_sockets();
+        poll_sockets();
         next_look_ = time + kTimePerLook;
     }
     if (config_.waiting == Waiting::adaptive && polling_.length() > base::Time::zero()) {

@@ -58,7 +58,7 @@ class ShmTransport final : public Transport {
     bool receive(Unit& unit, TransportEvents& events);
     bool copy_some(TransportEvents& events);
     bool copy_some(Unit& unit, base::Bytes& budget, TransportEvents& events);
-    void look_at_sockets();
+    void poll_sockets();
     [[nodiscard]] bool is_quiet() const;
 
     TransportConfig config_;

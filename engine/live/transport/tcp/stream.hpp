@@ -187,7 +187,7 @@ class IncomingStream {
     template <class Events>
     [[nodiscard]] bool take(std::size_t in_place, std::span<const std::byte> behind,
                             Events& events) {
-        take_in(in_place);
+        consume(in_place);
         if (in_place > 0 && place_.empty() && !end_record(message_of_record(), events)) {
             return false;
         }
@@ -205,7 +205,7 @@ class IncomingStream {
     using Kind = RecordHeader::Kind;
 
     /// Counts bytes that have arrived at the place.
-    void take_in(std::size_t bytes) {
+    void consume(std::size_t bytes) {
         if (has_checksums_ || header_.kind == Kind::message) {
             content_ = base::crc32c(place_.first(bytes), content_);
         }
@@ -246,7 +246,7 @@ class IncomingStream {
         const std::size_t more = std::min(place_.size(), bytes.size());
         std::memcpy(place_.data(), bytes.data(), more);
         bytes = bytes.subspan(more);
-        take_in(more);
+        consume(more);
         return more == 0 || !place_.empty() || end_record(message_of_record(), events);
     }
 

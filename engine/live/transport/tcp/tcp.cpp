@@ -272,7 +272,7 @@ std::size_t TcpTransport::receive_some(Connection& connection, std::size_t most,
 
 bool TcpTransport::poll(TransportEvents& events) {
     bool something = loopback_.poll(events, counters_);
-    look_at_sockets();
+    poll_sockets();
     std::size_t to_receive = kBytesPerPoll;
     std::size_t to_send = kBytesPerPoll;
     std::size_t looked_at = 0;
@@ -335,7 +335,7 @@ bool TcpTransport::report_lost(TransportEvents& events) {
     return true;
 }
 
-void TcpTransport::look_at_sockets() {
+void TcpTransport::poll_sockets() {
     std::array<epoll_event, 64> came{};
     const int count = ::epoll_wait(epoll_.get(), came.data(), came.size(), 0);
     for (const epoll_event& event :
@@ -374,7 +374,7 @@ void TcpTransport::wait(base::Time until) {
         bool is_there = !is_quiet();
         while (time < end && !is_there) {
             pause_a_little();
-            look_at_sockets();
+            poll_sockets();
             is_there = config_.doorbell->was_rung() || !is_quiet();
             time = now();
         }

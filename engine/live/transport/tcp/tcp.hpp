@@ -67,7 +67,7 @@ class TcpTransport final : public Transport {
     void refuse(Connection& connection, Counter& cause);
     std::size_t send_some(Connection& connection, std::size_t most);
     std::size_t receive_some(Connection& connection, std::size_t most, TransportEvents& events);
-    void look_at_sockets();
+    void poll_sockets();
     bool report_lost(TransportEvents& events);
     void read_counts();
     [[nodiscard]] bool is_quiet() const;
