@@ -1,8 +1,8 @@
 """The cost of a barrier, from its messages.
 
-Barrier messages run up and down a tree of nodes. A node that is released late enters the
-next barrier late. So a step lasts as long as the longest path from one release by the root to
-the next: down the tree to a node, its writes, and its report up again (the cycle mean of a max-plus
+Barrier messages travel along a tree of nodes. A node that is released late enters the next barrier
+late. So a step lasts as long as the longest path from one release by the root of the tree to the
+next: down the tree to a node, its writes, and its report up again (the cycle mean of a max-plus
 system with one node on all cycles). With m the latency and o the processor time of a message, a
 barrier of N equal nodes, N a power of two, costs
 

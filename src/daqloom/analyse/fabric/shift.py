@@ -45,9 +45,9 @@ class Schedule:
     busiest_s: float
     """Time of the most loaded link over the round."""
     entered_s: Times
-    """Time from the release by the root of the barrier tree until a node enters the next
-    barrier, mean over phases and over the nodes of each group. Shape (groups,); with several
-    groups, one value for all nodes is appended. `last_s` and `length_s` have the same shape."""
+    """Time from the release by the root of the barrier tree until a node enters the next barrier,
+    mean over phases and over the nodes of each group. Shape (groups,); with several groups, one
+    value for all nodes is appended. `last_s` and `length_s` have the same shape."""
     last_s: Times
     """Time from the root's release until the last node of a group enters the next barrier."""
     length_s: Times
