@@ -176,14 +176,16 @@ void bind_run_control(nanobind::class_<System>& cls) {
 /// A system, constructed from its configuration, and its report.
 template <class System>
 nanobind::class_<System> bind_system(nanobind::module_& module, const char* name,
-                                     const char* report) {
+                                     const char* report,
+                                     void (*run)(System&, const Progress&,
+                                                 std::optional<base::Time>) = &run_in_slices) {
     namespace nb = nanobind;
     using Config = std::remove_cvref_t<decltype(std::declval<System>().config())>;
     bind_system_report<decltype(std::declval<System>().report())>(module, report);
     nb::class_<System> cls(module, name);
     cls.def(nb::new_([](const Config& config) { return value_of(System::make(config)); }),
             nb::arg("config"))
-        .def("run", &run_in_slices<System>, nb::arg("progress").none() = nb::none(),
+        .def("run", run, nb::arg("progress").none() = nb::none(),
              nb::arg("until_s").none() = nb::none(),
              "Simulates to the end of the run, to an earlier time, or to Ctrl-C between two "
              "slices. The observers are valid after each.");

@@ -35,52 +35,30 @@ nb::class_<Config> bind_system_config(nb::module_& module, const char* name) {
 
 // ---- pull building
 
-/// A system of Python with its recorder, which refers to the system and is destroyed first.
-struct Recorded {
-    std::unique_ptr<PullSystem> system;
-    std::unique_ptr<Recorder> recorder;
-
-    [[nodiscard]] base::Time now() const { return system->now(); }
-    [[nodiscard]] const transport::Transport& transport() const { return system->transport(); }
-    [[nodiscard]] systems::RunReport run_report() { return system->run_report(); }
-    [[nodiscard]] PullReport report() const { return system->report(); }
-    [[nodiscard]] base::expected<void> check_conservation() const {
-        return system->check_conservation();
-    }
-    [[nodiscard]] const RunDriver* run_control() const { return system->run_control(); }
-    [[nodiscard]] network::NodeIndex host_of(protocol::UnitIndex unit) const {
-        return system->host_of(unit);
-    }
-    [[nodiscard]] std::uint64_t messages_dropped() const { return system->messages_dropped(); }
-};
-
-std::unique_ptr<Recorded> make(const PullSystemConfig& config) {
-    return std::make_unique<Recorded>(Recorded{value_of(PullSystem::make(config)), nullptr});
-}
-
-void record(Recorded& self, const std::map<std::string, std::string>& captures,
+void record(PullSystem& self, const std::map<std::string, std::string>& captures,
             const std::string& timeline) {
-    self.recorder.reset();  // removes the old files before new ones, which may have the same names
-    self.recorder = value_of(Recorder::make(*self.system, captures, timeline));
+    // Old files are removed before new files, which may have the same names.
+    self.recorder().reset();
+    self.recorder() = value_of(Recorder::make(self, captures, timeline));
 }
 
-void finish_recording(Recorded& self) {
-    if (const auto recorder = std::move(self.recorder)) {
+void finish_recording(PullSystem& self) {
+    if (const auto recorder = std::move(self.recorder())) {
         value_of(recorder->close());
     }
 }
 
-void run(Recorded& self, const Progress& progress, std::optional<base::Time> until) {
+void run(PullSystem& self, const Progress& progress, std::optional<base::Time> until) {
     try {
-        run_in_slices(*self.system, progress, until);
+        run_in_slices(self, progress, until);
     } catch (const nb::python_error& error) {
         if (!error.matches(PyExc_KeyboardInterrupt)) {
             // The exception refers to the system and delays its destructor; remove files here.
-            self.recorder.reset();
+            self.recorder().reset();
         }
         throw;
     } catch (...) {
-        self.recorder.reset();
+        self.recorder().reset();
         throw;
     }
 }
@@ -92,26 +70,17 @@ void bind_pull(nb::module_& module) {
         module, "PullConfig");
     bind_rules<protocol::PullRules>(config);
     bind_columns<BuiltBin>(module, "BuiltBins", "Events built, in the bins of the occupancy.");
-    bind_system_report<PullReport>(module, "PullReport");
-    auto cls = nb::class_<Recorded>(module, "PullSystem");
-    cls.def(nb::new_(&make), nb::arg("config"))
-        .def("record", &record, nb::arg("captures"), nb::arg("timeline"),
-             "Records the run from now on: pcapng files by name of the link, and a timeline unless "
-             "empty. The files appear at finish_recording(), and never if the run fails.")
-        .def("finish_recording", &finish_recording, "Completes the files.")
-        .def("run", &run, nb::arg("progress").none() = nb::none(),
-             nb::arg("until_s").none() = nb::none(),
-             "Simulates to the end of the run, to an earlier time, or to Ctrl-C between two "
-             "slices. The observers and the recording are valid after each.")
-        .def_prop_ro(
-            "latency", [](const Recorded& self) { return self.system->latency(); },
-            "Time from the assignment of an event until it is built.")
-        .def_prop_ro(
-            "built",
-            [](const Recorded& self) { return Columns<BuiltBin>{self.system->built_bins()}; },
-            "Events built in the bins of the occupancy.");
+    auto cls = bind_system<PullSystem>(module, "PullSystem", "PullReport", &run);
     bind_run_control(cls);
-    bind_observers(cls);
+    cls.def("record", &record, nb::arg("captures"), nb::arg("timeline"),
+            "Records the run from now on: pcapng files by name of the link, and a timeline unless "
+            "empty. The files appear at finish_recording(), and never if the run fails.")
+        .def("finish_recording", &finish_recording, "Completes the files.")
+        .def_prop_ro("latency", &PullSystem::latency, nb::rv_policy::copy,
+                     "Time from the assignment of an event until it is built.")
+        .def_prop_ro(
+            "built", [](const PullSystem& self) { return Columns<BuiltBin>{self.built_bins()}; },
+            "Events built in the bins of the occupancy.");
 }
 
 // ---- linear shifting

@@ -54,6 +54,8 @@ struct BuiltBin {
 /// Configuration common to all nodes, without unit numbers.
 protocol::PullUnitConfig unit_config(const PullSystemConfig& config);
 
+class Recorder;
+
 class PullSystem final : public RequestedSystem<protocol::PullUnit> {
   public:
     /// Fails with one sentence about what cannot be simulated.
@@ -66,6 +68,8 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
     [[nodiscard]] bool stalled() const override { return false; }  ///< the trigger never stops
 
     void observe(EventObserver* observer) { observer_ = observer; }
+    /// Recorder of this run, or null.
+    [[nodiscard]] std::shared_ptr<Recorder>& recorder() { return recorder_; }
 
   private:
     /// Counts of the event managers of all epochs.
@@ -112,6 +116,7 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
     base::Bytes bytes_built_ = 0;
     std::vector<BuiltBin> built_bins_;
     EventObserver* observer_ = nullptr;
+    std::shared_ptr<Recorder> recorder_;  ///< refers to the system, and is destroyed first
 };
 
 }  // namespace daqloom::systems
