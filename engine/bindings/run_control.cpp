@@ -150,8 +150,11 @@ void bind_control(nb::module_& module) {
         .def("reset", of_unit(&Run::reset), nb::arg("now_s"), nb::arg("unit"),
              "Bring a unit back for the operator, whatever its state.")
         .def(
-            "hold", [](Run& run, UnitIndex unit, bool held) { run.hold(known(run, unit), held); },
-            nb::arg("unit"), nb::arg("held"),
+            "set_host_down",
+            [](Run& run, UnitIndex unit, bool is_down) {
+                run.set_host_down(known(run, unit), is_down);
+            },
+            nb::arg("unit"), nb::arg("is_down"),
             "Input: the host of a unit is down on purpose, or no longer.")
         .def("injected", &Run::injected, nb::arg("now_s"), nb::arg("text"),
              "Logs a fault injected or repaired.")

@@ -253,7 +253,7 @@ class Nodes final : public transport::Listener {
     /// Processor time of a message, at its sender or at its receiver.
     [[nodiscard]] base::Time cost_of(const Message& message, std::uint32_t at,
                                      base::BitRate data) const {
-        return nodes_[at].processor.work(message.from == message.to, message.bytes,
+        return nodes_[at].processor.work(message.from == message.to ? 0 : 1, message.bytes,
                                          message.is_data ? data : base::BitRate{});
     }
     /// Whether a node does a task of this cost immediately, without an event.

@@ -45,10 +45,10 @@ struct Processor {
     base::Time free_at;
     base::Time stopped_until;
 
-    /// Time for a message (none if `is_local`) and for its data at `rate`; a rate of 0: no time.
-    [[nodiscard]] base::Time work(bool is_local, base::Bytes data, base::BitRate rate) const {
+    /// Time for messages and for their data at `rate`; at a rate of 0, data take no time.
+    [[nodiscard]] base::Time work(int messages, base::Bytes data, base::BitRate rate) const {
         constexpr double most_s = 1e6;
-        base::Time cost = is_local ? base::Time::zero() : message_cost;
+        base::Time cost = message_cost * messages;
         if (rate.bps > 0) {
             cost += base::Time::from_seconds(
                 std::min(most_s, 8 * static_cast<double>(data) / static_cast<double>(rate.bps)));

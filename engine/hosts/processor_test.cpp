@@ -17,11 +17,11 @@ TEST(Processor, TakesTimeForAMessageAndForItsData) {
     Processor processor;
     processor.message_cost = microseconds(1);
     const auto rate = base::gigabits_per_second(8);  // 1000 B/us
-    EXPECT_EQ(processor.work(false, 0, {}), microseconds(1));
-    EXPECT_EQ(processor.work(false, 2000, rate), microseconds(3));
-    EXPECT_EQ(processor.work(true, 2000, rate), microseconds(2));
+    EXPECT_EQ(processor.work(1, 0, {}), microseconds(1));
+    EXPECT_EQ(processor.work(1, 2000, rate), microseconds(3));
+    EXPECT_EQ(processor.work(0, 2000, rate), microseconds(2));
     processor.slowness = 2;
-    EXPECT_EQ(processor.work(false, 2000, rate), microseconds(6));
+    EXPECT_EQ(processor.work(1, 2000, rate), microseconds(6));
 }
 
 TEST(Processor, DoesOneTaskAfterTheOtherAndNoneWhileItIsStopped) {

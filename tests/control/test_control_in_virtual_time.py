@@ -70,11 +70,11 @@ def test_a_run_is_configured_started_stopped_and_ended() -> None:
 
 def test_a_unit_whose_host_is_down_comes_back_when_it_is_up_and_not_before() -> None:
     world = running()
-    world.control.hold(2, held=True)
+    world.control.set_host_down(2, is_down=True)
     world.kill(2)
     assert runs_with(world, {0, 1, 3}, 5)
     assert not world.run(LONG_S, lambda: world.control.units[2].process)
-    world.control.hold(2, held=False)
+    world.control.set_host_down(2, is_down=False)
     assert runs_with(world, {0, 1, 2, 3}, 5)
 
 

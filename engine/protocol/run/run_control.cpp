@@ -433,7 +433,7 @@ Suspicions RunControl::suspicions_of_members() const {
 
 void RunControl::bring_back(base::Time now) {
     for (UnitView& unit : units_) {
-        if (unit.held || !unit.returns_at || now < *unit.returns_at) {
+        if (unit.is_host_down || !unit.returns_at || now < *unit.returns_at) {
             continue;
         }
         if (unit.standing == Standing::absent && !unit.process) {

@@ -50,8 +50,8 @@ class RunControl : public Regrouping {
     void reschedule(base::Time now, const RunSlots& slots, const std::string& why);
     /// The operator requests the return of a unit, in any state of the unit.
     void reset(base::Time now, UnitIndex number);
-    /// The host of a unit is down on purpose (`held`), or is back.
-    void hold(UnitIndex number, bool held) { view(number).held = held; }
+    /// Sets whether the host of a unit is down on purpose.
+    void set_host_down(UnitIndex number, bool is_down) { view(number).is_host_down = is_down; }
     /// Logs a fault that is injected on purpose, or the repair of such a fault.
     void injected(base::Time now, const std::string& text) { note(now, text, About::fault); }
     /// Handles timeouts; to be called a few times per heartbeat interval.

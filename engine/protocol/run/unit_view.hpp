@@ -45,7 +45,7 @@ struct UnitView {
     int failures = 0;                                     ///< recent failures
     std::optional<base::Time> returns_at = std::nullopt;  ///< time to bring it back
     /// The host is down on purpose, so that no process can be started.
-    bool held = false;
+    bool is_host_down = false;
     bool reset_by_operator = false;  ///< the operator has asked to bring it back
     std::int64_t not_written = 0;    ///< MEPs that it reports as not written to files
     /// Whether MEPs not written to files have been logged since the operator last set a goal.

@@ -60,7 +60,7 @@ void RunDriver::on_due(std::uint32_t number, Time now) {
             join(unit, now);
             break;
         case kHostUp:
-            control_.hold(unit, host_down_until_[unit.value()] > now);
+            control_.set_host_down(unit, host_down_until_[unit.value()] > now);
             control_.tick(now);
             break;
         case kDues:
@@ -86,7 +86,7 @@ void RunDriver::kill(UnitIndex unit, Time now) {
 void RunDriver::hold(UnitIndex unit, Time until, Time now) {
     Time& down_until = host_down_until_[unit.value()];
     down_until = std::max(down_until, until);
-    control_.hold(unit, down_until > now);
+    control_.set_host_down(unit, down_until > now);
     if (until != Time::never()) {
         wake(until, unit, kHostUp);
     }

@@ -44,7 +44,7 @@ struct TcpByHand {
         for (const StreamRange& block : blocks) {
             sack.blocks[sack.count++] = block;
         }
-        sender.on_ack(next, sack.count == 0 ? nullptr : &sack, echo, false, now, config);
+        sender.on_ack(next, sack.count == 0 ? nullptr : &sack, {.echo = echo}, now, config);
         sender.transmit(now, config, *this);
         EXPECT_TRUE(sender.books_hold());
     }

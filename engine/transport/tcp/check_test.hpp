@@ -108,7 +108,7 @@ class TcpCheck {
         }
         const std::uint64_t una = sender_.una();
         const std::uint64_t nxt = sender_.nxt();
-        sender_.on_ack(ack, sack.count == 0 ? nullptr : &sack, (what & 32) != 0, (what & 64) != 0,
+        sender_.on_ack(ack, sack.count == 0 ? nullptr : &sack, {(what & 32) != 0, (what & 64) != 0},
                        now_, config_);
         claim(sender_.una() == (ack > una && ack <= nxt ? ack : una),
               "only what was sent is acknowledged, and for ever");

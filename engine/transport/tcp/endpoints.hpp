@@ -305,8 +305,8 @@ class TcpEndpoints {
         const SackBlocks* sack = frame.sack == kNoSack ? nullptr : &network_.sacks()[frame.sack];
         const bool has_new_blocks = sack != nullptr && sack->count > (duplicate ? 1U : 0U);
         endpoint.sender.on_ack(unwrap(frame.ack, endpoint.sender.una()),
-                               has_new_blocks ? sack : nullptr, frame.has(kEcnEcho), duplicate, now,
-                               config_);
+                               has_new_blocks ? sack : nullptr,
+                               {.echo = frame.has(kEcnEcho), .duplicate = duplicate}, now, config_);
         if (sack != nullptr) {
             network_.sacks().release(frame.sack);
         }

@@ -130,7 +130,7 @@ class TcpPipe {
 
     void on_ack(const Ack& ack) {
         const SackBlocks* sack = ack.sack.count == 0 ? nullptr : &ack.sack;
-        sender_.on_ack(ack.ack, sack, ack.echo, ack.duplicate, now_, config_);
+        sender_.on_ack(ack.ack, sack, {ack.echo, ack.duplicate}, now_, config_);
         sender_.transmit(now_, config_, *this);
     }
 

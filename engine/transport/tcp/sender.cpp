@@ -7,8 +7,8 @@ namespace daqloom::transport {
 using base::Bytes;
 using base::Time;
 
-void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
-                        Time now, const TcpConfig& config) {
+void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, AckFlags flags, Time now,
+                        const TcpConfig& config) {
     if (ack > nxt_) {
         return;
     }
@@ -32,9 +32,9 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
     if (advanced && (config.timestamps || rtt > Time::zero())) {
         backoff_ = 0;
     }
-    AckSample sample{now, rtt, effect.delivered, una_, nxt_, false, echo};
+    AckSample sample{now, rtt, effect.delivered, una_, nxt_, false, flags.echo};
     congestion_.on_delivery(sample, config);
-    settle_probe(ack, advanced, duplicate, config);
+    settle_probe(ack, advanced, flags.duplicate, config);
     if (state_ == State::loss && effect.loss_disproved) {
         undo_timeout();
     }
@@ -48,7 +48,7 @@ void TcpSender::recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bo
         state_ = State::open;
     }
     const bool lost_more = mark_losses(now, config);
-    if (echo && outstanding && state_ == State::open && config.ecn()) {
+    if (flags.echo && outstanding && state_ == State::open && config.ecn()) {
         enter_cwr(config);
     }
     if (reducing()) {

@@ -41,6 +41,12 @@ struct TcpSenderCounters {
     }
 };
 
+/// Flags of an acknowledgement.
+struct AckFlags {
+    bool echo = false;       ///< ECN echo: a segment arrived with a congestion mark
+    bool duplicate = false;  ///< D-SACK: a segment arrived twice
+};
+
 class TcpSender {
   public:
     explicit TcpSender(const TcpConfig& config) : rto_(config.rto_initial), congestion_(config) {
@@ -67,14 +73,14 @@ class TcpSender {
 
     /// Handles an acknowledgement of all bytes before `ack`; ignores an acknowledgement of bytes
     /// that were never sent.
-    void on_ack(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
-                base::Time now, const TcpConfig& config) {
+    void on_ack(std::uint64_t ack, const SackBlocks* sack, AckFlags flags, base::Time now,
+                const TcpConfig& config) {
         const bool advances = ack - una_ - 1 < nxt_ - una_;  // una < ack <= nxt
-        const bool plain = advances && sack == nullptr && !echo && state_ == State::open &&
+        const bool plain = advances && sack == nullptr && !flags.echo && state_ == State::open &&
                            sacked_ == 0 && lost_ == 0 && probe_end_ == 0 &&
                            timer_kind_ != Timer::reorder;
         if (!plain) [[unlikely]] {
-            recover(ack, sack, echo, duplicate, now, config);
+            recover(ack, sack, flags, now, config);
             return;
         }
         const auto acked = static_cast<base::Bytes>(ack - una_);
@@ -319,8 +325,8 @@ class TcpSender {
         bool loss_disproved = false;  ///< the first copy of a segment counted lost has arrived
     };
 
-    void recover(std::uint64_t ack, const SackBlocks* sack, bool echo, bool duplicate,
-                 base::Time now, const TcpConfig& config);
+    void recover(std::uint64_t ack, const SackBlocks* sack, AckFlags flags, base::Time now,
+                 const TcpConfig& config);
     void acknowledge_records(std::uint64_t ack, AckEffect& effect);
     void sack_records(const SackBlocks& sack, AckEffect& effect);
     void mark_delivered(const Record& record, AckEffect& effect);

@@ -161,7 +161,7 @@ class Injector:
         now = self._conditions[unit] = condition(self._present[unit])
         processes = self._control.processes
         if now.host_down != before.host_down:
-            self._control.run.hold(unit, now.host_down)
+            self._control.run.set_host_down(unit, now.host_down)
             if now.host_down:
                 processes.kill(unit)
         if now.factor != before.factor:
