@@ -13,28 +13,28 @@ namespace daqloom::ethernet {
 
 struct LinkReport {
     DAQLOOM_FIELDS(LinkReport, (std::uint64_t, frames, "Frames delivered."),
-                   (std::uint64_t, ack_frames, "Frames among them without payload."),
+                   (std::uint64_t, ack_frames, "Frames delivered without payload."),
                    (base::Bytes, wire_bytes,
-                    "Bytes of wire that these frames took, preambles and gaps included."),
+                    "Bytes of the frames on the wire, preambles and gaps included."),
                    (base::BitRate, rate, "Rate of the link, at the end."),
                    (std::uint64_t, drops, "Frames dropped in front of the link."))
 };
 
 /// Counts of one traffic class at a link whose port distinguishes classes.
 struct ClassReport {
-    DAQLOOM_FIELDS(ClassReport, (LinkIndex, link, "The link."),
-                   (TrafficClass, traffic_class, "The class."),
+    DAQLOOM_FIELDS(ClassReport, (LinkIndex, link, "Number of the link."),
+                   (TrafficClass, traffic_class, "Number of the traffic class."),
                    (std::uint64_t, frames, "Frames sent."),
                    (base::Bytes, wire_bytes,
-                    "Bytes of wire that these frames took, preambles and gaps included."),
+                    "Bytes of the frames on the wire, preambles and gaps included."),
                    (std::uint64_t, drops, "Frames dropped in front of the link."))
 
     [[nodiscard]] bool is_empty() const { return frames == 0 && drops == 0; }
 };
 
 struct SwitchReport {
-    DAQLOOM_FIELDS(SwitchReport, (base::Bytes, peak_bytes, "Most bytes in each switch at a time."),
-                   (base::Time, peak_at, "When that was reached first."),
+    DAQLOOM_FIELDS(SwitchReport, (base::Bytes, peak_bytes, "Peak of the bytes in each switch."),
+                   (base::Time, peak_at, "Time of the first peak."),
                    (base::Bytes, needed_bytes,
                     "The smallest shared memory that would have admitted the same frames; 0 of a "
                     "switch without shared memory."))

@@ -81,7 +81,7 @@ struct FabricConfig : network::Graph {
         (std::uint32_t, crossbar_iterations, "Iterations of iSLIP in each matching.", 1),
         (base::Time, switch_latency,
          "Time from a flit's arrival until it can leave again; above 0.", base::nanoseconds(130)),
-        (CreditRelease, credit_release, "When a packet's buffer becomes free.",
+        (CreditRelease, credit_release, "Time at which a packet's buffer becomes free.",
          CreditRelease::at_tail),
         (base::Time, credit_update_interval,
          "Least time between two credit updates of a virtual lane."),

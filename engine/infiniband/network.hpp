@@ -38,7 +38,7 @@ enum class PortWait : std::uint8_t { nothing, credits, crossbar };
 /// Counters of one output, as switches have them.
 struct OutputCounters {
     DAQLOOM_FIELDS(OutputCounters, (std::uint64_t, packets, "Packets sent."),
-                   (base::Bytes, bytes, "Bytes of these packets."),
+                   (base::Bytes, bytes, "Bytes of the packets sent."),
                    (std::uint64_t, credit_updates, "Updates of credits sent."),
                    (base::Time, wait_credits,
                     "Time idle while a packet that could cross lacked credits."),

@@ -23,7 +23,7 @@ class Histogram {
     struct Bucket {
         DAQLOOM_FIELDS(Bucket, (base::Time, lowest, "Shortest duration of each bucket."),
                        (base::Time, width, "Width of each bucket."),
-                       (std::uint64_t, count, "How many durations are in each bucket."))
+                       (std::uint64_t, count, "Number of durations in each bucket."))
     };
 
     Histogram() : counts_(Buckets::count) {}

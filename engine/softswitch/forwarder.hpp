@@ -66,8 +66,8 @@ struct ForwarderConfig {
 
 /// Counters of frames by their ingress port, since the start of the switch.
 struct PortCounters {
-    DAQLOOM_FIELDS(PortCounters, (std::uint64_t, packets, "Frames that came in."),
-                   (std::uint64_t, bytes, "Bytes of these."),
+    DAQLOOM_FIELDS(PortCounters, (std::uint64_t, packets, "Frames received."),
+                   (std::uint64_t, bytes, "Bytes of the frames received."),
                    (std::uint64_t, flooded, "Frames sent to all other ports."),
                    (std::uint64_t, mirrored, "Frames copied to the mirror port."),
                    (std::uint64_t, malformed, "Frames dropped: no Ethernet header."),

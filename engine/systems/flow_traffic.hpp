@@ -30,7 +30,7 @@ struct Flow {
         (std::vector<std::uint32_t>, sources, "Sources, as places in `flow_hosts`."),
         (std::uint32_t, destination, "Destination, as a place in `flow_hosts`, or ANY_OTHER.",
          kAnyOther),
-        (transport::ServiceLevel, service_level, "Service level of its messages."),
+        (transport::ServiceLevel, service_level, "Service level of the messages."),
         (base::Bytes, bytes, "Size of a message."),
         (std::uint64_t, messages, "Messages of each source; 0: without end."),
         (base::Time, start, "Time of the first message."),
@@ -62,9 +62,10 @@ class FlowTraffic {
     /// A message that has arrived, for timelines.
     struct Arrival {
         DAQLOOM_FIELDS(Arrival, (base::Time, posted, "Time at which each message was posted."),
-                       (base::Time, arrived, "Time at which its receiver had it."),
-                       (std::uint32_t, source, "The place in `flow_hosts` of its sender."),
-                       (std::uint32_t, flow, "Its flow, in the order of the configuration."))
+                       (base::Time, arrived, "Time at which the receiver had the message."),
+                       (std::uint32_t, source, "Place of the sender in `flow_hosts`."),
+                       (std::uint32_t, flow,
+                        "Flow of the message, in the order of the configuration."))
     };
     /// A message for the nodes to carry.
     struct Message {

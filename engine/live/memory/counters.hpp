@@ -17,7 +17,8 @@ struct ConsumerCounters {
         (Counter, meps_processed,
          "MEPs processed by the sink. For a user's consumer: MEPs acknowledged in the epoch "
          "that built them."),
-        (Counter, incomplete_meps_processed, "Incomplete MEPs of these (own sinks only)."),
+        (Counter, incomplete_meps_processed,
+         "Incomplete MEPs processed by the sink (own sinks only)."),
         (Counter, meps_repeated, "Duplicates: MEPs that the consumer already had."),
         (Counter, meps_not_written, "MEPs not written in full to files."),
         (Counter, incomplete_meps_not_written, "MEPs not written that were incomplete."))
@@ -26,8 +27,8 @@ struct ConsumerCounters {
 struct ReadoutCounters {
     DAQLOOM_FIELDS(
         ReadoutCounters, (Counter, mfps_taken, "MFPs taken from the stream buffers."),
-        (Counter, mfp_bytes_taken, "Bytes in these MFPs, headers and padding included."),
-        (Counter, fragment_bytes_taken, "Bytes of fragments alone in these MFPs."),
+        (Counter, mfp_bytes_taken, "Bytes of the MFPs taken, headers and padding included."),
+        (Counter, fragment_bytes_taken, "Bytes of fragments alone in the MFPs taken."),
         (Counter, mfps_written, "MFPs written into the memory of builder units."),
         (Counter, mfp_bytes_written, "Bytes of MFPs written to builder units."),
         (Counter, mfps_stale, "MFPs skipped: an earlier epoch finished their MEPs."),

@@ -37,7 +37,8 @@ struct RoundTrips {
                     "Time from post to arrival of a message, at units other than 0 (s)."),
                    (base::Time, processor,
                     "CPU time of this process, all threads, over all rounds (s)."),
-                   (std::uint64_t, messages, "Messages sent and received here in these rounds."))
+                   (std::uint64_t, messages,
+                    "Messages that this unit sent and received, over all rounds."))
 };
 
 /// Unit 0 of the exchange, or a unit that exchanges messages with unit 0.

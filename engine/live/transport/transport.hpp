@@ -81,7 +81,7 @@ struct TransportCounters {
         TransportCounters, (Counter, messages_sent, "Messages sent by the transport."),
         (Counter, messages_received, "Messages received by the transport."),
         (Counter, writes, "Writes into remote memory or that of the own builder."),
-        (Counter, written_bytes, "Bytes in these writes."),
+        (Counter, written_bytes, "Bytes of writes into remote memory or that of the own builder."),
         (Counter, writes_received, "Writes received, announced by immediate data."),
         (Counter, refused_strangers, "Messages or connections without the token."),
         (Counter, refused_epoch, "Messages of another epoch."),
@@ -97,13 +97,13 @@ struct TransportCounters {
         (Counter, segments_retransmitted,
          "Segments that the kernel's TCP retransmitted (`tcp` only)."),
         (Counter, retransmission_timeouts,
-         "Timeouts of its retransmission timer (`tcp` only, Linux 6.7 or later)."))
+         "Timeouts of the retransmission timer (`tcp` only, Linux 6.7 or later)."))
 };
 
 /// Kernel counters of a connection to another unit (tcp_info), since it was made.
 struct ConnectionCounts {
-    DAQLOOM_FIELDS(ConnectionCounts, (UnitIndex, to, "The unit at its other end."),
-                   (std::uint64_t, sent_bytes, "Bytes sent to it and acknowledged."),
+    DAQLOOM_FIELDS(ConnectionCounts, (UnitIndex, to, "Unit at the other end of the connection."),
+                   (std::uint64_t, sent_bytes, "Bytes sent and acknowledged."),
                    (std::uint64_t, segments_retransmitted, "Segments retransmitted."),
                    (std::uint64_t, retransmission_timeouts,
                     "Timeouts of the retransmission timer (Linux 6.7 or later)."),

@@ -24,7 +24,7 @@ struct Configure {
                    (std::uint32_t, units, "Number of units of the run."),
                    (base::Time, heartbeat, "Time from report to report."),
                    (base::Time, lease,
-                    "How long the unit may begin MEPs after a report that was received."))
+                    "Time after a received report during which the unit may begin MEPs."))
 };
 
 /// Order to make a new transport for a new epoch.
@@ -32,7 +32,7 @@ struct Prepare {
     DAQLOOM_FIELDS(Prepare, (std::uint32_t, epoch, "Number of the new epoch."),
                    (std::vector<UnitIndex>, members, "Members in ascending order."),
                    (std::vector<RoleHolders>, moved,
-                    "Units whose readout unit and builder unit others hold."))
+                    "Units whose readout unit or builder unit another unit holds."))
     RunSlots slots = {};  ///< slots of the schedule, for units without a configuration of their own
 };
 
@@ -72,7 +72,7 @@ struct Renew {
     DAQLOOM_FIELDS(Renew, (std::uint32_t, epoch, "Epoch of the unit."),
                    (std::uint64_t, mep_end, "MEPs before this number may be answered."),
                    (std::uint64_t, last_report,
-                    "Number of the unit's last report; the lease counts from then."))
+                    "Number of the unit's last report, from which the lease counts."))
 };
 
 }  // namespace orders
@@ -90,25 +90,25 @@ using Order = std::variant<orders::Configure, orders::Prepare, orders::Connect, 
 /// An order to a unit's process.
 struct SendOrder {
     DAQLOOM_FIELDS(SendOrder, (UnitIndex, unit, "Unit of the process."),
-                   (std::uint64_t, session, "Number of its connection."),
+                   (std::uint64_t, session, "Number of the connection to the process."),
                    (std::uint64_t, number,
                     "Number that the answer repeats; 0: no answer expected."),
-                   (Order, order, "The order."))
+                   (Order, order, "Order to the process."))
 };
 
 /// A process has to be started for a unit.
 struct LaunchProcess {
-    DAQLOOM_FIELDS(LaunchProcess, (UnitIndex, unit, "Whose process."))
+    DAQLOOM_FIELDS(LaunchProcess, (UnitIndex, unit, "Unit whose process is started."))
 };
 
 /// A unit's process has to end, whatever it does.
 struct KillProcess {
-    DAQLOOM_FIELDS(KillProcess, (UnitIndex, unit, "Whose process."))
+    DAQLOOM_FIELDS(KillProcess, (UnitIndex, unit, "Unit whose process is ended."))
 };
 
 /// The connection to a unit's process has to be closed.
 struct DropConnection {
-    DAQLOOM_FIELDS(DropConnection, (UnitIndex, unit, "Whose process."),
+    DAQLOOM_FIELDS(DropConnection, (UnitIndex, unit, "Unit whose process is disconnected."),
                    (std::uint64_t, session, "Number of the connection."))
 };
 

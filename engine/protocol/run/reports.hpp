@@ -27,8 +27,8 @@ struct Pulse {
                    (bool, waits,
                     "Whether it waits for its own source or sink: no progress is expected."),
                    (std::uint64_t, next_mep, "First MEP not yet answered by a builder unit."),
-                   (std::vector<UnitIndex>, suspects, "Units that it cannot reach."),
-                   (std::string, failure, "Cause of its error; else empty."))
+                   (std::vector<UnitIndex>, suspects, "Units that the unit cannot reach."),
+                   (std::string, failure, "Cause of the unit's error; empty without an error."))
 };
 
 /// The periodic report of a unit.

@@ -45,9 +45,9 @@ struct RunSlots {
 
 /// A unit and the holders of its roles, of which one differs from the start of the run.
 struct RoleHolders {
-    DAQLOOM_FIELDS(RoleHolders, (UnitIndex, unit, "Whose readout unit and builder unit."),
-                   (UnitIndex, readout, "Unit that holds its readout unit, or none."),
-                   (UnitIndex, builder, "Unit that holds its builder unit, or none."))
+    DAQLOOM_FIELDS(RoleHolders, (UnitIndex, unit, "Unit that had the roles at the start."),
+                   (UnitIndex, readout, "Unit that holds the readout unit now, or none."),
+                   (UnitIndex, builder, "Unit that holds the builder unit now, or none."))
 
     friend bool operator==(const RoleHolders&, const RoleHolders&) = default;
 };

@@ -29,10 +29,11 @@ struct UnitView {
         UnitView, (UnitIndex, number, "Number of the unit."),
         (Standing, standing, "Standing with the run control.", Standing::absent),
         (UnitState, state, "State last reported.", UnitState::not_ready),
-        (std::uint64_t, session, "Number of its connection; 0: none."),
+        (std::uint64_t, session, "Number of the unit's connection; 0: none."),
         (bool, process,
          "Whether its process was started by the run control and is not known to have ended."),
-        (Tally, tally, "Sums of its counters."), (std::string, reason, "Reason of the loss."))
+        (Tally, tally, "Sums of the unit's counters."),
+        (std::string, reason, "Reason of the loss."))
     std::optional<base::Time> join_by = std::nullopt;
     std::optional<PendingOrder> pending = std::nullopt;
     base::Time last_report_at = base::Time::zero();

@@ -59,7 +59,7 @@ struct ShiftRules {
         (Pace, pace, "Side that decides when a readout unit writes.", Pace::schedule),
         (std::uint32_t, writers,
          "Readout units that write at a time to a builder unit that sets the pace.", 1),
-        (WriteOrder, write_order, "Order of the writes to such a builder unit.",
+        (WriteOrder, write_order, "Order of the writes to a builder unit that sets the pace.",
          WriteOrder::arrival),
         (bool, keeps_dummies,
          "By count: a dummy's phase lasts as long as the last one in which the unit sent, or the "

@@ -30,9 +30,9 @@ struct DevicesConfig {
 /// Counters of a device, from the start on.
 struct DeviceCounters {
     DAQLOOM_FIELDS(DeviceCounters, (std::uint64_t, received, "Frames received."),
-                   (std::uint64_t, received_bytes, "Bytes of these."),
+                   (std::uint64_t, received_bytes, "Bytes of the frames received."),
                    (std::uint64_t, sent, "Frames sent."),
-                   (std::uint64_t, sent_bytes, "Bytes of these."),
+                   (std::uint64_t, sent_bytes, "Bytes of the frames sent."),
                    (std::uint64_t, missed, "Frames not received: queue full."),
                    (std::uint64_t, errors, "Frames not received, or not sent, for other reasons."),
                    (std::uint64_t, no_buffers, "Frames not received: all buffers in use."),

@@ -30,7 +30,7 @@ struct SwitchConfig {
 /// State and counters of the switch; each core is read between two of its turns.
 struct SwitchState {
     struct Port {
-        DAQLOOM_FIELDS(Port, (DeviceCounters, device, "Counters of its device."),
+        DAQLOOM_FIELDS(Port, (DeviceCounters, device, "Counters of the port's device."),
                        (PortCounters, frames, "Counters of frames by this ingress port."),
                        (std::uint32_t, addresses,
                         "Addresses learned at the port, expired ones included."))

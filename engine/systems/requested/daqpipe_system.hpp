@@ -35,10 +35,10 @@ struct DaqpipeReport {
         DaqpipeReport, (base::Time, window, "From the end of the warm-up to the end."),
         (std::uint64_t, events_built, "Events built: of each a fragment from every readout unit."),
         (std::uint64_t, events_incomplete, "Events delivered without some fragments."),
-        (base::Bytes, bytes_built, "Bytes of the fragments of all these events."),
+        (base::Bytes, bytes_built, "Bytes of the fragments of the events built."),
         (std::uint64_t, fragments_written,
          "Fragments written to builder units, copies within a node included."),
-        (base::Bytes, bytes_written, "Bytes of these fragments."),
+        (base::Bytes, bytes_written, "Bytes of the fragments written."),
         (base::Time, processor, "Time of processors spent on messages, a sum over the nodes."),
         (std::uint64_t, control_messages, "Messages between units."),
         (std::uint64_t, events_under_way, "Events assigned and not yet built, at the end."),
@@ -53,15 +53,16 @@ class DaqpipeSystem final : public RequestedSystem<protocol::DaqpipeUnit> {
     /// An event given to a builder unit and not yet built.
     struct AssignedEvent {
         DAQLOOM_FIELDS(AssignedEvent, (protocol::EventId, event, "Number of each event."),
-                       (protocol::BuilderIndex, builder, "Its builder unit; then those on spares."),
-                       (base::Time, assigned, "Time at which it was given to the builder unit."),
-                       (base::Bytes, collected_bytes, "Bytes of its fragments, so far."))
+                       (protocol::BuilderIndex, builder,
+                        "Builder unit of the event; spares have the numbers after the others."),
+                       (base::Time, assigned, "Time at which the builder unit got the event."),
+                       (base::Bytes, collected_bytes, "Bytes of the event's fragments received."))
     };
     /// An event built, for timelines.
     struct BuiltEvent {
         DAQLOOM_FIELDS(BuiltEvent, (protocol::EventId, event, "Number of each event."),
-                       (protocol::BuilderIndex, builder, "Its builder unit."),
-                       (base::Time, assigned, "Time at which it was given to the builder unit."),
+                       (protocol::BuilderIndex, builder, "Builder unit of the event."),
+                       (base::Time, assigned, "Time at which the builder unit got the event."),
                        (base::Time, built, "Time at which the builder unit had all fragments."))
     };
 

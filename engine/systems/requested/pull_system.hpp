@@ -23,7 +23,7 @@ struct PullSystemConfig : RequestedConfig, protocol::PullRules {
          "large as a request, else they take no time."),
         (base::Time, readout_cost_per_message,
          "Time of a readout unit's processor for a message, one message at a time."),
-        (base::Time, builder_cost_per_message, "Time of a builder unit's processor for one."))
+        (base::Time, builder_cost_per_message, "Time of a builder unit's processor for a message."))
 };
 
 /// Observer of built events, for timelines.
@@ -42,7 +42,7 @@ struct PullReport {
                    (std::uint64_t, events_arrived, "Events accepted by the trigger."),
                    (std::uint64_t, events_in_flight, "Events assigned and not built, at the end."),
                    (std::uint64_t, events_waiting, "Events not assigned, at the end."),
-                   (base::Bytes, bytes_built, "Bytes of all these events."))
+                   (base::Bytes, bytes_built, "Bytes of the events built."))
 };
 
 /// The events built in one bin of the recorded time, and the sum of their latencies.

@@ -71,10 +71,11 @@ class RunDriver {
     };
     struct MembersFrom {
         DAQLOOM_FIELDS(MembersFrom, (base::Time, at, "Begin of this membership."),
-                       (std::uint32_t, members, "Number of units that build; 0: they regroup."))
+                       (std::uint32_t, members,
+                        "Number of units that build; 0 while the units regroup."))
     };
     struct Loss {
-        DAQLOOM_FIELDS(Loss, (base::Time, at, "When a unit was declared lost."),
+        DAQLOOM_FIELDS(Loss, (base::Time, at, "Time at which a unit was declared lost."),
                        (std::uint32_t, unit, "The lost unit, by the number of its node."))
     };
 
