@@ -11,7 +11,7 @@
 #   engine/bindings/                       the Python module, built by its own CMakeLists.txt
 #   libfabric/*.cpp, dpdk*.cpp             only where libfabric, or DPDK, is installed
 
-# Finds a package, or remembers what to install; all that is missing is then said in one sentence.
+# Finds a package, or records it as missing: daqloom_stop_if_missing reports all of them at once.
 macro(daqloom_find package debian)
   find_package(${package} QUIET)
   if(NOT ${package}_FOUND)

@@ -33,7 +33,7 @@ if(DAQLOOM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     "${DAQLOOM_CCACHE}")
 endif()
 
-# A plain `pip install .` must survive the new warnings of a compiler that we have not met.
+# A plain `pip install .` must survive the warnings of newer compilers.
 if(NOT DEFINED CMAKE_COMPILE_WARNING_AS_ERROR AND NOT SKBUILD)
   set(CMAKE_COMPILE_WARNING_AS_ERROR ON)
 endif()

@@ -90,12 +90,12 @@ using StageRow =
 
 std::vector<StageRow> take_stages(Node& node) {
     const std::int64_t to_1970_ns = since_1970_ns();
-    std::vector<StageRow> arrivals;
+    std::vector<StageRow> stages;
     for (const StageRecord& record : node.take_stages()) {
-        arrivals.emplace_back(record.at.ps / 1'000 + to_1970_ns, record.epoch, record.step,
-                              record.to, record.stage);
+        stages.emplace_back(record.at.ps / 1'000 + to_1970_ns, record.epoch, record.step, record.to,
+                            record.stage);
     }
-    return arrivals;
+    return stages;
 }
 
 /// Arrivals: begin (ns since 1970), times since then (ns), number of arrivals not kept.

@@ -81,8 +81,7 @@ base::expected<void> check_change(const LinkChange& change, const NetworkConfig&
     const network::End from = change.link.value() % 2 == 0 ? cable.a : cable.b;
     DAQLOOM_REFUSE_IF(
         change.drops && (change.what != LinkChange::What::down || config.is_host(from.node)),
-        "link {} is to drop what waits; expected of a link that goes down, from a switch, as "
-        "hosts keep what they have",
+        "link {} is to drop waiting frames; expected a link from a switch, in a change to down",
         change.link.value());
     return {};
 }

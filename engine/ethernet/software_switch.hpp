@@ -1,8 +1,8 @@
 // A simulated software switch: a server between links that runs the forwarding code of softswitch/.
 //
-//   link ──> [ descriptors ] ──> core: batch ──> ring of the destination ──> core ──> [ descriptors
-//   ] ──> link
-//            of the input                        (softswitch::OutputQueues)           of the output
+//   link ──> [ descriptors  ] ──> core: batch ──> ring of the    ──> core ──> [ descriptors   ]
+//            [ of the input ]                     destination                 [ of the output ]
+//                                                                                     └──> link
 //
 // Core c of n serves the ports with numbers c, c + n, c + 2n, … in turns: it takes a batch from
 // each input, which costs time, puts it into rings, and sends the frames that are due from rings.

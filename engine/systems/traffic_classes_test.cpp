@@ -196,9 +196,9 @@ TEST(TrafficClasses, ImpossibleConfigurationsAreRefused) {
               "a link's rate changes to 0 b/s; expected 1 Mb/s to 1 Pb/s");
     EXPECT_EQ(change({.link = ethernet::LinkIndex(1), .what = What::pace}), "");
     EXPECT_EQ(change({.link = ethernet::LinkIndex(1), .drops = true}), "");
-    EXPECT_EQ(change({.link = ethernet::LinkIndex(0), .drops = true}),
-              "link 0 is to drop what waits; expected of a link that goes down, from a switch, as "
-              "hosts keep what they have");
+    EXPECT_EQ(
+        change({.link = ethernet::LinkIndex(0), .drops = true}),
+        "link 0 is to drop waiting frames; expected a link from a switch, in a change to down");
 }
 
 }  // namespace

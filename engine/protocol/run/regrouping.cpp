@@ -24,10 +24,10 @@ std::string description(const RoleHolders& moved) {
     const bool reads = moved.readout != UnitIndex::none();
     const bool builds = moved.builder != UnitIndex::none();
     if (!reads && !builds) {
-        return fmt::format("no unit does what unit {} did", whose);
+        return fmt::format("no unit holds the roles of unit {}", whose);
     }
     if (moved.readout == moved.builder) {
-        return fmt::format("what unit {} did moves to unit {}", whose, moved.readout.value());
+        return fmt::format("the roles of unit {} move to unit {}", whose, moved.readout.value());
     }
     if (!reads || !builds) {
         return fmt::format("the {} unit of unit {} moves to unit {}", reads ? "readout" : "builder",

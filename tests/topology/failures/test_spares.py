@@ -107,7 +107,7 @@ def test_in_simulation_a_spare_replaces_a_host_that_fails() -> None:
     assert sums_up(result)
 
 
-TOGETHER = "what unit 2 did moves to unit 4"
+TOGETHER = "the roles of unit 2 move to unit 4"
 APART = "the readout unit of unit 2 moves to unit 4, its builder unit to unit 5"
 DAQPIPE = {"building.protocol": "daqpipe", "measure.output_buffer": "12 MB"}
 DAQPIPE |= {"measure.stream_buffer": "12 MB"}
