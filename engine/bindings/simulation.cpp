@@ -87,6 +87,7 @@ void bind_network_part(nb::class_<RunReport>& cls, const char* name,
 void bind_simulated(nb::module_& module) {
     bind_report<RunDriver::Accounts>(module, "RunAccounts", "The fates of the MEPs of a run.");
     bind_columns<RunDriver::MembersFrom>(module, "MembersFrom", "Number of members over time.");
+    bind_report<RunDriver::Loss>(module, "UnitLoss", "The declared loss of a unit.");
     bind_histogram(module);
     bind_network_reports(module);
     bind_report<FlowCount>(module, "FlowCount", "Traffic of a flow, all sources together.");

@@ -138,6 +138,7 @@ const systems::RunDriver& run_of(const System& system) {
 /// Observers of a system whose units may be lost.
 template <class System>
 void bind_run_control(nanobind::class_<System>& cls) {
+    namespace nb = nanobind;
     using systems::RunDriver;
     cls.def(
            "accounts", [](const System& self) { return run_of(self).accounts(); },
@@ -149,26 +150,12 @@ void bind_run_control(nanobind::class_<System>& cls) {
             },
             "Number of members over time: times and counts.")
         .def(
-            "losses",
-            [](const System& self) {
-                std::vector<std::pair<double, std::uint32_t>> all;
-                for (const RunDriver::Loss& loss : run_of(self).losses()) {
-                    all.emplace_back(loss.at.seconds(),
-                                     self.host_of(protocol::UnitIndex(loss.unit)).value());
-                }
-                return all;
-            },
-            "Declared losses of units: times (s) and hosts.")
+            "losses", [](const System& self) { return run_of(self).losses(); },
+            "Declared losses of units, in the order of time.")
         .def(
-            "run_log",
-            [](const System& self) {
-                std::vector<std::pair<double, std::string>> all;
-                for (const protocol::RunEvent& each : run_of(self).control().events()) {
-                    all.emplace_back(each.time.seconds(), each.text);
-                }
-                return all;
-            },
-            "The log of the run control: times (s) and texts.")
+            "run_log", [](const System& self) { return run_of(self).control().events(); },
+            "The log of the run control.")
+        .def("host_of", &System::host_of, nb::arg("unit"), "Host of a unit.")
         .def_prop_ro("messages_dropped", &System::messages_dropped,
                      "Messages dropped as their receiver was not, or no longer, in their epoch.");
 }

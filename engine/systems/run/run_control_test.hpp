@@ -55,7 +55,7 @@ template <class System>
 std::vector<Lost> lost_by(const System& system) {
     std::vector<Lost> all;
     for (const auto& each : system.run_control()->losses()) {
-        all.push_back({each.at, system.host_of(UnitIndex(each.unit)).value()});
+        all.push_back({each.at, system.host_of(each.unit).value()});
     }
     return all;
 }

@@ -179,7 +179,7 @@ void RunDriver::note(Time now) {
         const bool is_there =
             unit.standing == Standing::available || unit.standing == Standing::joining;
         if (is_there_[unit.number.value()] && !is_there) {
-            losses_.push_back({now, unit.number.value()});
+            losses_.push_back({now, unit.number});
         }
         is_there_[unit.number.value()] = is_there;
     }

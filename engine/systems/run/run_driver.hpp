@@ -76,7 +76,7 @@ class RunDriver {
     };
     struct Loss {
         DAQLOOM_FIELDS(Loss, (base::Time, at, "Time at which a unit was declared lost."),
-                       (std::uint32_t, unit, "The lost unit, by the number of its node."))
+                       (UnitIndex, unit, "Number of the lost unit."))
     };
 
     RunDriver(const protocol::RunPlan& plan, base::Time launch, ControlledUnits& units);

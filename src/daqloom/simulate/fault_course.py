@@ -200,7 +200,8 @@ class RegroupingRecord:
         """Return the breaks with the times at which units were declared lost. Kills of units that
         were already lost are left out."""
         # Rounded to the engine's picoseconds: 0.4 s from the engine is the float below 0.4.
-        losses = [(round(at_s, 12), lost) for at_s, lost in self._engine.losses()]
+        engine = self._engine
+        losses = [(round(each.at_s, 12), engine.host_of(each.unit)) for each in engine.losses()]
         names = self._names()
         found = []
         for each in breaks:
@@ -238,15 +239,15 @@ class RegroupingRecord:
     def warnings(self) -> list[str]:
         """Return a warning if the run control gave up."""
         return [
-            f"nothing is built from {TIME.format(at_s)} on: {text.removeprefix(GIVES_UP)}"
-            for at_s, text in self._engine.run_log()
-            if text.startswith(GIVES_UP)
+            f"nothing is built from {TIME.format(log.time_s)} on: {log.text.removeprefix(GIVES_UP)}"
+            for log in self._engine.run_log()
+            if log.text.startswith(GIVES_UP)
         ]
 
     def series(self) -> dict[str, Any]:
         """Return the log of the run control, in the format of a measured run."""
         log = self._engine.run_log()
-        columns = {"time_s": [at_s for at_s, _ in log], "text": [text for _, text in log]}
+        columns = {"time_s": [each.time_s for each in log], "text": [each.text for each in log]}
         return {"run_events": columns}
 
 
