@@ -1,12 +1,13 @@
 // Time of a barrier among processes of this machine: the event builder's own barriers, over its
 // shared-memory transport, one after the other.
+#include "protocol/schedule/barrier.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
 #include "live/memory/clock.hpp"
 #include "live/transport/make.hpp"
-#include "protocol/schedule/barrier.hpp"
 #include "window.hpp"
 
 namespace {

@@ -1,11 +1,11 @@
 // The limit of TCP with system calls for each send and each receive. SO_BUSY_POLL is no way of its
 // own: loopback has no queue of a network card to poll, and a process that spins does the same.
+#include "sockets.hpp"
+
 #include <poll.h>
 #include <sys/epoll.h>
 
 #include <thread>
-
-#include "sockets.hpp"
 
 namespace {
 

@@ -1,8 +1,9 @@
 // expected<T>: a value, or an error, which is a message of one sentence and the cause.
 #pragma once
 
-#include <string>
 #include <tl/expected.hpp>
+
+#include <string>
 #include <utility>
 
 namespace daqloom::base {

@@ -1,6 +1,4 @@
 #include "bindings/counters.hpp"
-#include "base/fields.hpp"
-#include "bindings/casters.hpp"
 
 #include <fmt/format.h>
 
@@ -19,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.hpp"
+#include "bindings/casters.hpp"
 #include "bindings/report.hpp"
 #include "live/memory/counters.hpp"
 #include "live/transport/transport.hpp"

@@ -1,4 +1,6 @@
 // The run control, for Python code that connects it to processes, connections and the clock.
+#include "protocol/run/run_control.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +14,6 @@
 #include "bindings/subjects.hpp"
 #include "protocol/run/orders.hpp"
 #include "protocol/run/reports.hpp"
-#include "protocol/run/run_control.hpp"
 
 namespace daqloom::bindings {
 

@@ -1,11 +1,11 @@
 // Reports common to all simulated systems, for Python.
 #include "bindings/simulation.hpp"
-#include "bindings/casters.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "bindings/casters.hpp"
 #include "bindings/report.hpp"
 #include "bindings/subjects.hpp"
 #include "ethernet/report.hpp"

@@ -1,4 +1,6 @@
 // The process of a unit, for Python code that connects it to run control, clock and node.
+#include "protocol/run/unit_process.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,7 +10,6 @@
 
 #include "bindings/casters.hpp"
 #include "bindings/subjects.hpp"
-#include "protocol/run/unit_process.hpp"
 
 namespace daqloom::bindings {
 

@@ -1,6 +1,5 @@
-#include "ethernet/link.hpp"
-
 #include "base/random.hpp"
+#include "ethernet/link.hpp"
 #include "ethernet/star_test.hpp"
 
 namespace daqloom::ethernet {

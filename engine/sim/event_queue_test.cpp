@@ -1,6 +1,8 @@
 // Both event queues, the radix wheel and the calendar in front of it: every sequence of operations
 // is compared with a heap of (time, insertion number), which has a total order.
 
+#include "sim/event_queue.hpp"
+
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -10,8 +12,6 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
-
-#include "sim/event_queue.hpp"
 
 namespace daqloom::sim {
 namespace {

@@ -1,7 +1,5 @@
 #include "softswitch/io/dpdk_poll_loop.hpp"
 
-#include "softswitch/headers.hpp"
-
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -10,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
+
+#include "softswitch/headers.hpp"
 
 namespace daqloom::softswitch::io {
 

@@ -1,8 +1,7 @@
-#include "systems/rack/rack_system_test.hpp"
-
 #include <cmath>
 
 #include "systems/rack/fixture_test.hpp"
+#include "systems/rack/rack_system_test.hpp"
 
 namespace daqloom::systems {
 namespace {

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "infiniband/fabric_by_hand_test.hpp"
-
 #include "systems/fabric_parts_test.hpp"
 #include "systems/finished_run_test.hpp"
 

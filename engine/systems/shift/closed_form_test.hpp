@@ -8,10 +8,9 @@
 #include <utility>
 
 #include "infiniband/fabric_by_hand_test.hpp"
-#include "systems/shift/shift_system.hpp"
-
 #include "systems/fabric_parts_test.hpp"
 #include "systems/finished_run_test.hpp"
+#include "systems/shift/shift_system.hpp"
 
 namespace daqloom::systems {
 

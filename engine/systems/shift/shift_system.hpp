@@ -21,7 +21,6 @@
 #include "protocol/schedule/readout_cards.hpp"
 #include "protocol/schedule/spiky_delay.hpp"
 #include "protocol/units/shift_unit.hpp"
-
 #include "systems/message_content.hpp"
 #include "systems/run/regrouping_system.hpp"
 

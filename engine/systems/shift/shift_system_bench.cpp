@@ -5,9 +5,8 @@
 
 #include "base/units.hpp"
 #include "infiniband/fabric_by_hand_test.hpp"
-#include "systems/shift/shift_system.hpp"
-
 #include "systems/fabric_parts_test.hpp"
+#include "systems/shift/shift_system.hpp"
 
 namespace daqloom::systems {
 namespace {

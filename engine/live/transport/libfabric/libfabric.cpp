@@ -1,5 +1,3 @@
-#include "live/transport/libfabric/libfabric_transport.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "live/transport/envelope.hpp"
 #include "live/transport/libfabric/connections.hpp"
 #include "live/transport/libfabric/endpoint.hpp"
+#include "live/transport/libfabric/libfabric_transport.hpp"
 #include "live/transport/libfabric/objects.hpp"
 #include "live/transport/loopback.hpp"
 

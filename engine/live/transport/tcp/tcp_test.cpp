@@ -1,7 +1,6 @@
 #include "live/transport/tcp/tcp.hpp"
 
 #include <linux/tcp.h>
-
 #include <poll.h>
 #include <unistd.h>
 
