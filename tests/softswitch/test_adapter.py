@@ -215,7 +215,7 @@ def test_applied_limits_are_read_from_the_switch():
 )
 def test_garbage_is_refused(answer):
     with answering(lambda _: answer) as address:
-        assert "is not its status" in check_refuses(adapter(address).__enter__)
+        assert "an invalid status" in check_refuses(adapter(address).__enter__)
 
 
 @pytest.mark.parametrize("wrong", [{"packets": 3}, {"bytes": 3}, {"counts": {}}])

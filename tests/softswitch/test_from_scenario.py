@@ -7,7 +7,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.from_scenario import document_of
 from daqloom.softswitch.load import build
 from daqloom.softswitch.sizes import buffers_of
-from daqloom.topology.system.scenarios import load
+from daqloom.deployment.scenarios import load
 from support.command import output
 
 

@@ -407,7 +407,7 @@ def test_a_server_that_does_not_answer_or_end_is_not_waited_for(folder, monkeypa
     endless = b'{"id": 0, "result": [' + b"[]," * (most_bytes // 3)
     with answering(lambda _: endless) as remote:
         used = adapter(remote, "a", timeout="60 s")
-        assert "not JSON-RPC" in check_refuses_entry(used)
+        assert "invalid JSON-RPC" in check_refuses_entry(used)
 
 
 def test_a_name_that_is_not_the_hosts_is_refused(folder):

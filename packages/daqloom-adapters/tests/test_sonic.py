@@ -269,7 +269,7 @@ def test_a_refusal_of_the_switch_is_quoted(sonic, switch):
 )
 def test_a_table_that_is_none_is_refused(sonic, switch, table, rows):
     switch.config[table] = rows
-    assert f"not the table {table}" in check_refuses_entry(sonic())
+    assert f"invalid table {table}" in check_refuses_entry(sonic())
 
 
 @pytest.mark.parametrize("field", ["size", "dynamic_th"])
