@@ -43,8 +43,8 @@ def load(
     Raises `daqloom.scenario.ScenarioError`, whose text is one readable sentence on the first
     mistake. Sentences on further mistakes are its notes.
     """
+    from daqloom.deployment.scenarios import load
     from daqloom.system import System
-    from daqloom.topology.system.scenarios import load
 
     return System(load(scenario, overrides))
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daqloom.base import lazy, notebook
+from daqloom.deployment.scenarios import override
 from daqloom.scenario.file.show import assumed_comment, to_toml
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import Parts
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import override
 
 if TYPE_CHECKING:
     from daqloom.control.run_log import RunEvent

@@ -11,9 +11,9 @@ import daqloom.scenario
 from daqloom.analyse.answer import first_failing
 from daqloom.analyse.bottleneck import bandwidth_delay, incast
 from daqloom.analyse.system import framing
+from daqloom.deployment.scenarios import load
 from daqloom.results.result import Result
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load
 from support.imports import imported
 
 

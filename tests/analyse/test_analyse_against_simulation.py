@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load
 
 PERIODIC: dict[str, Any] = {
     "event.arrivals": "deterministic",

@@ -5,10 +5,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from daqloom.analyse.resonance import resonance
+from daqloom.deployment.scenarios import load
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load
 from support.command import output
 
 BURST = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario.file.show import to_toml
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 from support.command import commands
 from support.small_fabrics import ring, small
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.faults.costs.loss import cost
 from daqloom.faults.costs.network import network_of
 from daqloom.faults.costs.throughput import Throughput
@@ -15,7 +16,6 @@ from daqloom.report.faults import cost_figure
 from daqloom.report.figure import Line
 from daqloom.study.run.cable_failures import throughputs
 from daqloom.study.store.store import Store
-from daqloom.topology.system.scenarios import load
 from support.command import commands
 from support.figures import marks
 

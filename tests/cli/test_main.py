@@ -12,9 +12,9 @@ import typer
 
 from daqloom.cli.app import group, narrow
 from daqloom.cli.main import app
+from daqloom.deployment.scenarios import load
 from daqloom.results.result import Result
 from daqloom.system import System
-from daqloom.topology.system.scenarios import load
 from support.command import commands
 from support.imports import imported
 from support.ordinary_user import ordinary_user

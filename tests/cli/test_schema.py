@@ -23,7 +23,7 @@ from daqloom.scenario.file.show import toml_value
 from daqloom.softswitch import load as switches
 from daqloom.study import StudyError
 from daqloom.study.file.file import load_study
-from daqloom.topology.system.scenarios import load
+from daqloom.deployment.scenarios import load
 from support.repository import ROOT
 
 FIRST_LINE = re.compile(r"#:schema (\S+/(\w+)\.json)\n")

@@ -8,8 +8,8 @@ import pytest
 from daqloom.base.output import OutputError
 from daqloom.data import Mfp, generators
 from daqloom.data.generator import write_files
+from daqloom.deployment.scenarios import load
 from daqloom.scenario.errors import ScenarioError
-from daqloom.topology.system.scenarios import load
 from support.small_packets import small
 
 

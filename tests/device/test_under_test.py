@@ -8,6 +8,7 @@ from dataclasses import fields
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.device import saved_state
 from daqloom.device.adapter import PortBuffer, PortCount
 from daqloom.device.credentials import Credentials, credentials_of
@@ -18,7 +19,6 @@ from daqloom.device.under_test import DeviceUnderTest, restore, restore_left
 from daqloom.measure.dry_run import dry_run
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
-from daqloom.topology.system.scenarios import load
 from support.device_in_memory import PORTS, installed
 from support.repository import ROOT
 

@@ -107,7 +107,7 @@ def test_nothing_is_left_of_a_laboratory_whose_process_is_killed() -> None:
 import sys, time
 from daqloom.lab.laboratory import Laboratory
 from daqloom.lab.network import lab_network
-from daqloom.topology.system.scenarios import load
+from daqloom.deployment.scenarios import load
 with Laboratory(lab_network(load("lab-rack", {"readout.units": 2, "builders.units": 1}))) as lab:
     print(lab.switches.holder, *(host.holder for host in lab.hosts), flush=True)
     sys.stdin.read()
@@ -196,7 +196,7 @@ def test_an_ordinary_user_may_have_a_laboratory() -> None:
 from daqloom.lab.balance import settle
 from daqloom.lab.laboratory import Laboratory
 from daqloom.lab.network import lab_network
-from daqloom.topology.system.scenarios import load
+from daqloom.deployment.scenarios import load
 import subprocess
 network = lab_network(load("lab-pair"))
 with Laboratory(network) as lab:

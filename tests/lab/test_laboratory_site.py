@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.lab.laboratory import Laboratory
 from daqloom.lab.network import lab_network
 from daqloom.scenario.file.show import to_toml
 from daqloom.study.run.dataset import open_study
-from daqloom.topology.system.scenarios import load
 from support.namespaces import NETWORKS
 
 pytestmark = NETWORKS

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.lab import kernel
 from daqloom.lab.balance import Device, balance, devices, socket_drops
 from daqloom.lab.counting import Port, request
@@ -17,7 +18,6 @@ from daqloom.scenario import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.softswitch.load import load as load_switch
 from daqloom.topology.fabric.links import LinkName
-from daqloom.topology.system.scenarios import load
 
 FRAME = 1518
 """A full frame in a buffer: an IP packet of 1500 B, Ethernet header, check sequence."""

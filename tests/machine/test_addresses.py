@@ -2,10 +2,10 @@
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.machine.addresses import own_address
 from daqloom.results.errors import MeasureError
 from daqloom.scenario import ScenarioError
-from daqloom.topology.system.scenarios import load
 
 pytestmark = pytest.mark.process
 

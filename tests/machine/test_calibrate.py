@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.machine import calibrate as module
 from daqloom.machine.calibrate import Calibration, calibrate, one_way
 from daqloom.results.errors import MeasureError
-from daqloom.topology.system.scenarios import load
 
 
 def test_a_latency_is_half_a_round_trip_less_its_messages_and_earlier_posts() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.machine.cards import CardSettings, settings_of
 from daqloom.machine.doctor import Finding, Needs, examine
 from daqloom.machine.machine import Machine
 from daqloom.measure.plan import needs_of
-from daqloom.topology.system.scenarios import load
 from support.command import invoke
 from support.measure.small_runs import DAQLOOM
 

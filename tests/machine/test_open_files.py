@@ -9,10 +9,10 @@ import pytest
 
 from daqloom.control.protocol.messages import Configure
 from daqloom.control.unit import Unit
+from daqloom.deployment.scenarios import load
 from daqloom.machine.open_files import AMPLE, check_open_files, files_of_a_control
 from daqloom.measure.configure import files_of_a_unit, live_node
 from daqloom.results.errors import MeasureError
-from daqloom.topology.system.scenarios import load
 from support.measure.controlled_runs import HUNG_S
 
 ARGUMENTS = (

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daqloom.deployment.scenarios import load
 from daqloom.machine.namespaces import FRAME_BITS, Link, frame_loss
 from daqloom.measure.fault_plan import Condition, UnitOutage, agenda, condition, unit_outages
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.schema.faults import Faults
 from daqloom.scenario.schema.models import Scenario
-from daqloom.topology.system.scenarios import load
 
 APART = {"measure.namespaces": True, "measure.transport": "libfabric:tcp"}
 

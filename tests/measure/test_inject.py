@@ -10,6 +10,7 @@ import pytest
 from daqloom.cli.console.terminal import FAILED, present, whole_or_stopped
 from daqloom.control.counters.warnings import failures
 from daqloom.data import check_recording, recover
+from daqloom.deployment.scenarios import override
 from daqloom.machine.launch import Local
 from daqloom.measure.inject import hold_s
 from daqloom.measure.run import measure
@@ -18,7 +19,6 @@ from daqloom.results.metrics import METRICS, find_declaration, flatten
 from daqloom.results.result import Result
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.schema.parts import Parts
-from daqloom.topology.system.scenarios import override
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop
 from support.measure.small_runs import DAQLOOM, daqloom, small

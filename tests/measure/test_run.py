@@ -22,6 +22,7 @@ from daqloom.cli.options import with_options
 from daqloom.control.counters.metrics import ROWS, Row, difference, metrics
 from daqloom.control.protocol.states import Phase
 from daqloom.control.status import Request, Status, steer
+from daqloom.deployment.scenarios import override, settle
 from daqloom.machine.launch import Local
 from daqloom.measure import plan
 from daqloom.measure.plan import plan_of
@@ -34,7 +35,6 @@ from daqloom.scenario.file.show import to_toml
 from daqloom.scenario.schema.measure import Measure, cores
 from daqloom.scenario.schema.models import Scenario
 from daqloom.system import System
-from daqloom.topology.system.scenarios import override, settle
 from support.children import children
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.fake_node import FOLDER

@@ -3,11 +3,11 @@
 import pytest
 
 from daqloom import _engine
+from daqloom.deployment.scenarios import load
 from daqloom.measure.configure import _config, places
 from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.schema.models import Scenario
-from daqloom.topology.system.scenarios import load
 from support.measure.live_nodes import TOKEN, configure
 from support.measure.tiny_runs import (
     TINY_DAQPIPE,

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
+from daqloom.deployment.scenarios import load
 from daqloom.measure.configure import live_config, places
 from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.file.show import to_toml
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study.methods.all_methods import usual_methods
-from daqloom.topology.system.scenarios import load
 from support.command import record
 from support.measure.live_nodes import TOKEN, configure
 from support.measure.tiny_runs import MEASURED, changed, expect_all_built, expect_built_right

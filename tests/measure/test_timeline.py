@@ -18,13 +18,13 @@ from daqloom.control.protocol.messages import (
     Trace,
     read_report,
 )
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import load
 from daqloom.measure.run import measure
 from daqloom.measure.timeline import measured_spans
 from daqloom.results.timeline import Span, phase_columns, write_phases
 from daqloom.scenario import ScenarioError
 from daqloom.topology.schedule.slots import DUMMY
-from daqloom.topology.system.scenarios import load
-from daqloom.topology.system.system import fabric_system
 from support.measure.live_nodes import halt
 
 HUNG_S = 60.0

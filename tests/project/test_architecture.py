@@ -87,7 +87,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("topology/formats",),
     ("topology/shapes",),
     ("topology/failures",),
-    ("topology/system",),
+    ("deployment",),
     ("data", "faults/logs"),
     ("results", "faults/statistics"),
     ("analyse", "faults/costs", "machine", "simulate"),
@@ -465,7 +465,7 @@ def test_checker_accepts_an_allowed_include(path, text):
         ("scenario/schema/models.py", "from ... import simulate"),
         (
             "scenario/file/load.py",
-            "def late():\n    from daqloom.topology.system.scenarios import load",
+            "def late():\n    from daqloom.deployment.scenarios import load",
         ),
         ("scenario/file/load.py", "if TYPE_CHECKING:\n    from daqloom.system import System"),
         ("report/figure.py", "from daqloom._engine import Rack"),

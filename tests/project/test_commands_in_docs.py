@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from daqloom.cli.main import app
-from daqloom.topology.system.scenarios import load
+from daqloom.deployment.scenarios import load
 from support.repository import ROOT
 
 DOCS = ROOT / "docs"

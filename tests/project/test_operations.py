@@ -10,9 +10,9 @@ import pytest
 from daqloom import _engine
 from daqloom.control.counters import reference as counters
 from daqloom.control.protocol.states import Phase, Refusal, ReportRefusal, Standing, State
+from daqloom.deployment.scenarios import load
 from daqloom.measure.configure import live_config
 from daqloom.scenario import Scenario
-from daqloom.topology.system.scenarios import load
 from support.measure.live_nodes import TOKEN, configure
 from support.repository import ROOT
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.study.file.file import load_study
 from daqloom.study.methods import methods
 from daqloom.study.run.plan import plan
-from daqloom.topology.system.scenarios import override
 
 RING, FRAGMENT, FIRST_WINDOW = 256, 22, 10  # packets
 UPLINK, ACCESS = 120e9, 10e9

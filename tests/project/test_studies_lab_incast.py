@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import override
 from daqloom.lab.kernel import queues
 from daqloom.lab.network import lab_network
 from daqloom.results.result import Result
 from daqloom.study.file.file import load_study
 from daqloom.study.methods import methods
 from daqloom.study.run.plan import plan
-from daqloom.topology.system.scenarios import override
 
 SENDERS = 12
 REPLY = 23  # packets: ⌈32 kB / 1448 B⌉

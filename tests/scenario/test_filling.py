@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daqloom.deployment.scenarios import load
 from daqloom.scenario.filling import MOST_CROSSINGS, OFFSETS, SLOTS, pattern_of
 from daqloom.scenario.schema.event import NOMINAL_FILLING
-from daqloom.topology.system.scenarios import load
 
 
 def test_the_default_filling_is_the_nominal_one_and_others_stand_in_files(tmp_path: Path) -> None:

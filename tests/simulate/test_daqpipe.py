@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import ScenarioError
 from daqloom.simulate import SimulationError
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
-from daqloom.topology.system.system import fabric_system
 from support.small_fabrics import daqpipe, metrics, ring, simulated, way_s
 
 PAYLOAD_BYTES = 100 * 4096

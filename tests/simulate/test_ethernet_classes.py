@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario, ScenarioError, to_toml
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load
 from support.small_fabrics import from_text, metrics, simulated, small
 
 RATE_BPS = 200e9

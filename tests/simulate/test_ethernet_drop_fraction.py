@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("daqloom._engine")
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.simulate.ethernet import _drop_fraction
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 
 
 def test_the_links_from_a_switch_count_forwarded_packets() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 
 STAR: dict[str, object] = {
     "building.protocol": "none",

@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("daqloom._engine")
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import ScenarioError
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 
 DELAY_S = 3e-6
 EVENT = {

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import Scenario
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 from support.small_fabrics import INFINIBAND, SMALL, analysed, daqpipe, metrics, simulated, small
 
 DAQPIPE = {"building__credits": 2, "building__parallel_sends": 2}

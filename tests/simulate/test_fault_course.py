@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from daqloom.control.counters.warnings import fates
+from daqloom.deployment.scenarios import load
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.simulate.run import simulate
-from daqloom.topology.system.scenarios import load
 from support.regrouping import SMALL, fault, members, rate_bps, scenario_of, sums_up
 
 HEARTBEAT_S, TIMEOUT_S = 0.2e-3, 1e-3

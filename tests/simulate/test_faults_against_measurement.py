@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import override
 from support.measure.faulted_runs import broken, expect_accounted, laptop
 
 pytestmark = pytest.mark.process

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import Scenario, ScenarioError, to_toml
 from daqloom.simulate import SimulationError
 from daqloom.simulate.run import _check_stall
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
-from daqloom.topology.system.system import fabric_system
 from support.small_fabrics import from_text, simulated, small, way_s
 
 RATE_BPS = 200e9

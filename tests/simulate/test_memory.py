@@ -5,18 +5,18 @@ import sys
 
 import pytest
 
+from daqloom.deployment.scenarios import load as load_scenario
+from daqloom.deployment.scenarios import override
 from daqloom.scenario import ScenarioError
 from daqloom.simulate import memory
 from daqloom.simulate.memory import machine_bytes, needed_bytes, peak_bytes
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load as load_scenario
-from daqloom.topology.system.scenarios import override
 from support.small_fabrics import small
 
 LEAST_SHARE, MOST_SHARE = 0.6, 1.6
 GROWTH = """
 import sys
-from daqloom.topology.system.scenarios import load
+from daqloom.deployment.scenarios import load
 from daqloom.simulate.memory import peak_bytes
 from daqloom.simulate.run import simulate
 

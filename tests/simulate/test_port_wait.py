@@ -2,8 +2,8 @@
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.simulate.port_wait import Probe, probe_of
-from daqloom.topology.system.scenarios import load
 from support.small_fabrics import simulated
 
 BLOCK = 64

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.simulate.slices import SLICE_METRICS, SLICES
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 
 pytest.importorskip("daqloom._engine")
 

@@ -5,11 +5,11 @@ from itertools import product
 
 import pytest
 
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import override
-from daqloom.topology.system.system import fabric_system
 
 SHORT = {"run.duration": "3 ms", "run.warmup": "500 us"}
 PACKED = {"event.packing": 200, "event.fragment_size": "100 B", **SHORT}

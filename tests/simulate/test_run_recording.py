@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 
 pytestmark = pytest.mark.process
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.simulate import SimulationError
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.study.methods import methods
 from daqloom.topology.schedule.slots import DUMMY
-from daqloom.topology.system.scenarios import override
-from daqloom.topology.system.system import fabric_system
 from support.small_fabrics import INFINIBAND, metrics, ring, simulated, small, way_s
 
 WIDE = {"network__hosts_per_leaf": 4, "network__spines": 4, "network__switch__radix": 8}

@@ -3,11 +3,11 @@
 import pytest
 
 import daqloom
+from daqloom.deployment.scenarios import load
 from daqloom.scenario.errors import ScenarioError
 from daqloom.softswitch.from_scenario import document_of
 from daqloom.softswitch.load import build
 from daqloom.softswitch.sizes import buffers_of
-from daqloom.deployment.scenarios import load
 from support.command import output
 
 

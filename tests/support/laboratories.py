@@ -1,7 +1,7 @@
 """A rack in a laboratory of network namespaces."""
 
+from daqloom.deployment.scenarios import load
 from daqloom.scenario.schema.models import Scenario
-from daqloom.topology.system.scenarios import load
 
 FRAMES = 20
 """That the builder's port holds."""

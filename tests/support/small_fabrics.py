@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.study.methods import methods
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.shapes.clos import folded_clos
-from daqloom.topology.system.scenarios import load, override
 
 SMALL = {
     "network.leaves": 2,

@@ -1,6 +1,6 @@
 """A packet that is worked out by hand, and a small scenario with generated packets."""
 
-from daqloom.topology.system.scenarios import load
+from daqloom.deployment.scenarios import load
 
 EXAMPLE = bytes.fromhex(
     "ce40 0300 34000000 0010000000000000 0128 02 03"

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
 from daqloom.scenario.package_files import package_files
 from daqloom.study.file.file import load_study
 from daqloom.study.methods import methods
 from daqloom.study.run.program import tasks
-from daqloom.topology.system.scenarios import load, override
 
 FILE = Path(__file__).parent / "data" / "snapshot.json"
 

@@ -11,10 +11,10 @@ from daqloom.base import lazy
 
 with lazy.imports():
     from daqloom import scenario
+    from daqloom.deployment import scenarios as system_scenarios
     from daqloom.results import metrics as results_metrics
     from daqloom.scenario import document, package_files
     from daqloom.terms import explain
-    from daqloom.topology.system import scenarios as system_scenarios
 
 
 def scenarios(incomplete: str) -> list[str]:

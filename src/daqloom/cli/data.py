@@ -23,7 +23,7 @@ with lazy.imports():
     from daqloom import data as event_data
     from daqloom.data import files as data_files
     from daqloom.data import generator, inspect
-    from daqloom.topology.system import scenarios
+    from daqloom.deployment import scenarios
 
 
 app = group(

@@ -17,10 +17,10 @@ with lazy.imports():
     from rich import text
 
     from daqloom.cli.console import installation
+    from daqloom.deployment import scenarios
     from daqloom.machine import doctor as machine_doctor
     from daqloom.machine import machine
     from daqloom.measure import check, plan
-    from daqloom.topology.system import scenarios
 
 
 def doctor(

@@ -18,6 +18,7 @@ from daqloom.topology import TopologyError
 
 with lazy.imports():
     from daqloom.base import line_counts
+    from daqloom.deployment import fabric_system
     from daqloom.scenario import dumps, files, link_rates, toml
     from daqloom.scenario.file import load as file_load
     from daqloom.scenario.schema import models
@@ -26,7 +27,6 @@ with lazy.imports():
     from daqloom.topology.routing import by_name
     from daqloom.topology.routing import routes as routing_routes
     from daqloom.topology.shapes import clos, shape
-    from daqloom.topology.system import system
 
 
 CLOS = "clos"
@@ -98,11 +98,11 @@ class NamedFabric:
         return {**self.fabric.lines, **self.tables}
 
     @cached_property
-    def own(self) -> system.ScheduledNetwork | None:
+    def own(self) -> fabric_system.ScheduledNetwork | None:
         """Routes and slots of the scenario; None without a scenario."""
         if self.scenario is None:
             return None
-        found = system.schedule_network(self.scenario)
+        found = fabric_system.schedule_network(self.scenario)
         self.tables.update(found.network.fabric.lines)
         return found
 

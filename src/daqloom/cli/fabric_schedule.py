@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from daqloom.deployment.fabric_system import can_mend, units_of
 from daqloom.scenario.errors import ScenarioError
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.wiring import wire
@@ -26,7 +27,6 @@ from daqloom.topology.schedule.slots import (
     shuffle,
 )
 from daqloom.topology.shapes.shape import cable_network
-from daqloom.topology.system.system import can_mend, units_of
 
 if TYPE_CHECKING:
     from daqloom.cli.fabric_options import NamedFabric

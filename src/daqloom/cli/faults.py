@@ -26,6 +26,7 @@ with lazy.imports():
     from daqloom.cli.console import cost as console_cost
     from daqloom.cli.console import fabric as console_fabric
     from daqloom.cli.console import faults, study
+    from daqloom.deployment import scenarios
     from daqloom.faults.costs import loss, loss_record
     from daqloom.faults.costs import network as faults_network
     from daqloom.faults.logs import change, opensm_log, read, table_log
@@ -39,7 +40,6 @@ with lazy.imports():
     from daqloom.scenario.file import show as file_show
     from daqloom.study.run import cable_failures, runner
     from daqloom.topology.shapes import shape
-    from daqloom.topology.system import scenarios
 
 
 app = group(

@@ -26,6 +26,7 @@ with lazy.imports():
     from daqloom.cli.console import benchmark as console_benchmark
     from daqloom.cli.console import switch as console_switch
     from daqloom.control.calls import operator
+    from daqloom.deployment import scenarios
     from daqloom.machine import lifeline
     from daqloom.scenario import quantities
     from daqloom.scenario.file import load as file_load
@@ -36,7 +37,6 @@ with lazy.imports():
     from daqloom.softswitch import dpdk, from_scenario, program, sizes, trials
     from daqloom.softswitch import load as softswitch_load
     from daqloom.softswitch import status as softswitch_status
-    from daqloom.topology.system import scenarios
 
 
 app = group(

@@ -21,6 +21,7 @@ from daqloom.topology import TopologyError
 with lazy.imports():
     from daqloom.cli import fabric_schedule
     from daqloom.cli.console import fabric as console_fabric
+    from daqloom.deployment import check as system_check
     from daqloom.report import matplotlib_renderer
     from daqloom.report.system import fabric_figure
     from daqloom.scenario import dumps, quantities
@@ -29,12 +30,11 @@ with lazy.imports():
     from daqloom.softswitch import controllers
     from daqloom.topology.fabric import fabric as fabric_fabric
     from daqloom.topology.fabric import graphviz
+    from daqloom.topology.fabric import summary as system_summary
     from daqloom.topology.formats import as_json, load, switch_buffers
     from daqloom.topology.routing import by_name
     from daqloom.topology.routing import routes as routing_routes
     from daqloom.topology.schedule import slots
-    from daqloom.topology.system import check as system_check
-    from daqloom.topology.system import summary as system_summary
 
 
 app = group(help="InfiniBand and Ethernet fabrics: cabling, routes, and conflicts of schedules.")

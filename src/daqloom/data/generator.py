@@ -13,7 +13,7 @@ from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
 
 with lazy.imports():
-    from daqloom.topology.system import system
+    from daqloom.deployment import fabric_system
 
 ALIGN = 2
 
@@ -29,7 +29,8 @@ def generators(scenario: Scenario, seed: int | None = None) -> list[_engine.MfpG
             "scenario with another building.protocol, such as lhcb-10-percent"
         )
     means = [
-        round(each / scenario.event.packing) for each in system.fabric_system(scenario).mfp_bytes
+        round(each / scenario.event.packing)
+        for each in fabric_system.fabric_system(scenario).mfp_bytes
     ]
     if len(means) > _engine.MOST_MEP_STREAMS:
         raise ScenarioError(

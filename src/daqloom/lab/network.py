@@ -5,6 +5,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from daqloom.deployment.fabric_system import FabricSystem, fabric_system
 from daqloom.lab.hosts import route, settings
 from daqloom.machine.namespace import NETWORK
 from daqloom.scenario.errors import ScenarioError
@@ -14,7 +15,6 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.switches import Switch
 from daqloom.topology.fabric.fabric import End
 from daqloom.topology.fabric.links import LinkName, buckets_bytes, delays_s
-from daqloom.topology.system.system import FabricSystem, fabric_system
 
 LONGEST_DELAY_S = 20e-6
 """Delay of a packet through a cable and the kernel; longer delays cannot be configured."""

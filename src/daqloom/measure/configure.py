@@ -10,6 +10,7 @@ from daqloom.configuration.rules import rules_of
 from daqloom.configuration.settings import settings
 from daqloom.control.protocol.messages import Configure
 from daqloom.data.generator import check_packets
+from daqloom.deployment.fabric_system import fabric_system
 from daqloom.machine.addresses import own_address
 from daqloom.machine.namespace import NETWORK
 from daqloom.machine.open_files import check_open_files
@@ -19,7 +20,6 @@ from daqloom.scenario.schema.measure import Measure, cores
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.routing.by_name import MENDED
 from daqloom.topology.schedule.slots import DUMMY
-from daqloom.topology.system.system import fabric_system
 
 
 @dataclass(frozen=True)

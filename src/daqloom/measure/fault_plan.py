@@ -4,13 +4,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import isfinite
 
+from daqloom.deployment.fabric_system import FabricSystem, fabric_system
 from daqloom.machine.namespaces import Link, frame_loss
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.faults import Fault
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.fabric.wiring import Wiring, wire
 from daqloom.topology.failures.plan import Outage
-from daqloom.topology.system.system import FabricSystem, fabric_system
 
 
 @dataclass(frozen=True, eq=False)

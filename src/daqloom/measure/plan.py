@@ -11,6 +11,8 @@ from daqloom.control.control import Control
 from daqloom.control.plan import Plan
 from daqloom.control.protocol.messages import MOST_ARRIVALS
 from daqloom.control.run_log import RunEvent
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import override
 from daqloom.machine.doctor import Needs
 from daqloom.machine.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.machine.open_files import check_open_files, files_of_a_control
@@ -19,8 +21,6 @@ from daqloom.measure.configure import check_live, files_of_a_unit, places, slots
 from daqloom.measure.fault_plan import UnitOutage, unit_outages
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
-from daqloom.topology.system.scenarios import override
-from daqloom.topology.system.system import fabric_system
 
 FINISH_S = 60.0
 """Time limit for units to write the files of a recording (s)."""

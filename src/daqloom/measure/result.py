@@ -31,6 +31,7 @@ from daqloom.control.counters.warnings import (
     unfinished_files,
     wrong,
 )
+from daqloom.deployment.fabric_system import fabric_system
 from daqloom.device.result import DeviceWatch
 from daqloom.device.under_test import DeviceUnderTest
 from daqloom.lab.result import Watch
@@ -45,7 +46,6 @@ from daqloom.results.metrics import with_unit
 from daqloom.results.result import Result
 from daqloom.results.timeline import phase_columns, write_phases
 from daqloom.scenario.file.unused_keys import rule_for, unused_warnings
-from daqloom.topology.system.system import fabric_system
 
 MOST_WARNINGS = 50
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from daqloom.control.protocol.messages import StageRow
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.results.timeline import Span, Stage, barrier_waits, spans
 from daqloom.scenario.schema.building import Building
 from daqloom.topology.schedule.slots import DUMMY, hosts_of
-from daqloom.topology.system.system import FabricSystem
 
 
 def measured_spans(

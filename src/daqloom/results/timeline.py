@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from daqloom.base.output import write_text
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.scenario.schema.building import Building
 from daqloom.topology.schedule.slots import DUMMY, hosts_of
-from daqloom.topology.system.system import FabricSystem
 
 Stage = tuple[float, int, int, str]
 """Begin (s), step, node, what it does."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.results.timeline import Collected, event_columns, write_events
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
@@ -13,7 +14,6 @@ from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.fault_course import incomplete
 from daqloom.simulate.system_config import interval_s, no_frames, processing_of, system_config
 from daqloom.topology.schedule.slots import hosts_of
-from daqloom.topology.system.system import FabricSystem
 
 
 def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.DaqpipeConfig:

@@ -6,13 +6,13 @@ from typing import Any
 
 from daqloom import _engine
 from daqloom.configuration.settings import settings
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.scheduling import CLASSES, Scheduling
 from daqloom.scenario.schema.switches import Switch
 from daqloom.simulate.graph import graph_fields
 from daqloom.topology.fabric.links import buckets_bytes, means_by_kind, most_by_level
-from daqloom.topology.system.system import FabricSystem
 
 
 def ethernet_config(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from daqloom import _engine
 from daqloom.configuration.rules import run_plan
 from daqloom.configuration.settings import enumerator, settings
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.graph import table_fields
@@ -15,7 +16,6 @@ from daqloom.topology.fabric.wiring import wire
 from daqloom.topology.failures.plan import FaultPlan, Outage
 from daqloom.topology.failures.reroute import Order, Rerouting, reroutings
 from daqloom.topology.schedule.slots import hosts_of
-from daqloom.topology.system.system import FabricSystem
 
 
 class Change(NamedTuple):

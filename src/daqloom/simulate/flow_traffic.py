@@ -5,12 +5,12 @@ import numpy as np
 
 from daqloom import _engine
 from daqloom.configuration.settings import settings
+from daqloom.deployment.fabric_system import FabricSystem, check_paths
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.flows import EVERY, RANDOM
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
 from daqloom.topology.routing.routes import trace
-from daqloom.topology.system.system import FabricSystem, check_paths
 
 
 def flow_hosts(scenario: Scenario, system: FabricSystem) -> list[int]:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.results.timeline import write_messages
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.flow_traffic import flow_sources
 from daqloom.simulate.port_wait import probe_of
 from daqloom.simulate.system_config import no_frames, system_config
-from daqloom.topology.system.system import FabricSystem
 
 
 class FlowsRun:

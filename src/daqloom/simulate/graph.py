@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.topology.fabric.links import delays_s
 from daqloom.topology.routing.minimal import EqualCost
-from daqloom.topology.system.system import FabricSystem
 
 
 def graph_fields(system: FabricSystem) -> dict[str, object]:

@@ -5,12 +5,12 @@ from typing import Any
 
 from daqloom import _engine
 from daqloom.configuration.settings import settings
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.transport import BLOCK_BYTES
 from daqloom.simulate.graph import graph_fields
 from daqloom.topology.fabric.fabric import End
 from daqloom.topology.fabric.links import means_by_kind
-from daqloom.topology.system.system import FabricSystem
 
 
 def infiniband_config(

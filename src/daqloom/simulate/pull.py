@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.scenario.quantities import TIME
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.fault_course import incomplete
 from daqloom.simulate.slices import slices
 from daqloom.simulate.system_config import system_config
-from daqloom.topology.system.system import FabricSystem
 
 FEW_EVENTS = 20
 ENOUGH_EVENTS = 100

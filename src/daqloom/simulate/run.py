@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from daqloom import _engine
+from daqloom.deployment.fabric_system import FabricSystem, check_paths, fabric_system
 from daqloom.results.metrics import with_unit
 from daqloom.results.result import Result, StoppedError
 from daqloom.scenario.errors import ScenarioError
@@ -28,7 +29,6 @@ from daqloom.topology.formats.load import with_lines
 from daqloom.topology.routing import credit_loops
 from daqloom.topology.routing.by_name import IMPORTED
 from daqloom.topology.routing.routes import trace as trace_paths
-from daqloom.topology.system.system import FabricSystem, check_paths, fabric_system
 
 ProtocolRun: TypeAlias = PullRun | ShiftRun | DaqpipeRun | FlowsRun
 Engine: TypeAlias = (

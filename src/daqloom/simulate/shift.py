@@ -7,6 +7,7 @@ from typing import Any
 
 from daqloom import _engine
 from daqloom.configuration.settings import settings
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.results.timeline import (
     Span,
     barrier_waits,
@@ -20,7 +21,6 @@ from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.fault_course import incomplete
 from daqloom.simulate.system_config import interval_s, no_frames, processing_of, system_config
 from daqloom.topology.schedule.slots import hosts_of
-from daqloom.topology.system.system import FabricSystem
 
 
 def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.ShiftConfig:

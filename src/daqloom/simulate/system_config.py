@@ -7,6 +7,7 @@ from typing import TypeVar
 from daqloom import _engine
 from daqloom.configuration.rules import delay_of, rules_of
 from daqloom.configuration.settings import fields_of, settings
+from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.event import Event
@@ -22,7 +23,6 @@ from daqloom.simulate.faults import (
 from daqloom.simulate.flow_traffic import flows_of
 from daqloom.simulate.infiniband import infiniband_config
 from daqloom.simulate.transports import rdma_config, tcp_config
-from daqloom.topology.system.system import FabricSystem
 
 Config = TypeVar("Config")
 

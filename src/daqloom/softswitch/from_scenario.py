@@ -4,6 +4,7 @@ import ipaddress
 from collections import Counter
 from typing import Any
 
+from daqloom.deployment.fabric_system import FabricSystem, fabric_system
 from daqloom.lab.software import SMALLEST_FRAME_BYTES, shared_memory
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import RATE, SIZE
@@ -11,7 +12,6 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.switches import Switch
 from daqloom.softswitch.document import Runs
 from daqloom.softswitch.sizes import IN_FLIGHT
-from daqloom.topology.system.system import FabricSystem, fabric_system
 
 
 def document_of(scenario: Scenario, hosts: str, switch: str = "") -> dict[str, Any]:

@@ -11,11 +11,11 @@ from daqloom.analyse.fabric.link import Link
 from daqloom.analyse.fabric.messages import Messages
 from daqloom.analyse.fabric.slowest import Chance, Delay
 from daqloom.analyse.fabric.traffic import traffic
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import ScenarioError, presets
 from daqloom.study.methods import methods
 from daqloom.topology.schedule.shift_check import check_shift
-from daqloom.topology.system.scenarios import load, override
-from daqloom.topology.system.system import fabric_system
 from support.imports import imported
 from support.small_fabrics import analysed, daqpipe, metrics, ring, small, way_s
 

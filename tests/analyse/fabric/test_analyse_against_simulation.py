@@ -2,8 +2,8 @@
 
 import pytest
 
+from daqloom.deployment.scenarios import override
 from daqloom.scenario import Scenario
-from daqloom.topology.system.scenarios import override
 from support.small_fabrics import analysed, simulated, small
 
 EIGHT = {"network__spines": 4, "network__hosts_per_leaf": 4, "network__switch__radix": 8}

@@ -12,11 +12,11 @@ from daqloom.analyse.fabric.messages import Messages
 from daqloom.analyse.fabric.pace import paced_round_s
 from daqloom.analyse.fabric.push import Push
 from daqloom.analyse.fabric.ring import Ring
+from daqloom.deployment.scenarios import load
 from daqloom.scenario import Scenario
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.transport import ADDRESS_BYTES, HEADER_BYTES, IMMEDIATE_BYTES
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load
 from support.small_fabrics import LATE, analysed, harmonic, metrics, simulated, small, way_s
 
 COSTS = {"hosts__message_cost": "200 ns", "hosts__polling_delay": "300 ns"}

@@ -14,10 +14,10 @@ from daqloom.control.protocol.messages import (
     Trace,
     read_report,
 )
+from daqloom.deployment.scenarios import load
 from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.inputs import trace
-from daqloom.topology.system.scenarios import load
 from support.measure.small_runs import daqloom
 from support.measure.tiny_runs import MEASURED
 from support.seeded_arrivals import generated, poisson_arrivals_ps

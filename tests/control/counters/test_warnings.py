@@ -17,8 +17,8 @@ from daqloom.control.protocol import wire
 from daqloom.control.protocol.messages import Exit, Heartbeat, Pulse
 from daqloom.control.protocol.states import Goal, Phase, State
 from daqloom.control.unit import Unit
+from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
-from daqloom.topology.system.scenarios import load, override
 from support.measure.live_nodes import configure
 from support.measure.virtual_run import World
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
+from daqloom.deployment.scenarios import override
 from daqloom.faults import FaultsError, cost
 from daqloom.faults.costs.loss import MONTH_H, Cost, Estimate, most_at_once
 from daqloom.faults.costs.loss_record import notes, record
@@ -31,7 +32,6 @@ from daqloom.study.run.cable_failures import (
 )
 from daqloom.study.run.program import Outcome, Run, Task, tasks
 from daqloom.topology.shapes.clos import folded_clos
-from daqloom.topology.system.scenarios import override
 from support.small_fabrics import pods, small
 
 CABLES = ("a", "b", "c")

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import load
 from daqloom.faults import FaultsError
 from daqloom.faults.statistics.draw import SHORTEST_S, draw, law
 from daqloom.faults.statistics.failure import Failure, Period
 from daqloom.faults.statistics.summary import Variant
-from daqloom.topology.system.scenarios import load
-from daqloom.topology.system.system import fabric_system
 from support.command import commands
 
 DAY_S = 86_400.0

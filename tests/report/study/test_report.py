@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xarray
 
+from daqloom.deployment.scenarios import load
 from daqloom.report.figure import Figure, Panel
 from daqloom.report.matplotlib_renderer import canvas
 from daqloom.report.page import Section
@@ -27,7 +28,6 @@ from daqloom.study.file.points import methods_of, shown_variables
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.runner import replay, run
 from daqloom.study.store.store import Store
-from daqloom.topology.system.scenarios import load
 from support.command import output, printed
 from support.figures import curves
 from support.study_datasets import (

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from daqloom.analyse.triangles import occupancy
+from daqloom.deployment.scenarios import load, override
 from daqloom.report import matplotlib_renderer
 from daqloom.report.matplotlib_renderer import highest
 from daqloom.report.system import buffer_figure, demo, result_figure
@@ -32,7 +33,6 @@ from daqloom.report.system.panels import most_held, share_slower, stacked_events
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 
 ATLAS = load("atlas-lab")
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.report.figure import Band, Line, Text
 from daqloom.report.system import course_figure, result_figure
 from daqloom.results.result import Result
-from daqloom.topology.system.scenarios import load
 from support.figures import marks
 
 SERIES: dict[str, dict[str, list[Any]]] = {

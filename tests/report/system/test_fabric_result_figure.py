@@ -12,6 +12,8 @@ import pytest
 
 import daqloom
 from daqloom.base.output import OutputError
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import load
 from daqloom.report import style
 from daqloom.report.figure import Area, Bars, Figure, Panel, Text
 from daqloom.report.matplotlib_renderer import canvas
@@ -26,8 +28,6 @@ from daqloom.system import System
 from daqloom.topology.fabric.fabric import Cable, End, Fabric, Node
 from daqloom.topology.fabric.wiring import NONE
 from daqloom.topology.shapes.clos import folded_clos
-from daqloom.topology.system.scenarios import load
-from daqloom.topology.system.system import fabric_system
 from support.command import record, refusal
 from support.figures import marks, texts, titles
 from support.small_fabrics import metrics, ring, small

@@ -8,6 +8,7 @@ import grpc
 import pytest
 
 from daqloom.control.control import Control
+from daqloom.deployment.scenarios import load
 from daqloom.lab import validity
 from daqloom.measure import run as live
 from daqloom.results.metrics import (
@@ -27,7 +28,6 @@ from daqloom.scenario.schema.parts import Parts
 from daqloom.scenario.schema.switches import LEVELS
 from daqloom.scenario.schema.transport import Kind
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load
 from support.measure.tiny_runs import tiny_daqpipe
 from support.namespaces import can_make_networks
 from support.small_fabrics import daqpipe, small

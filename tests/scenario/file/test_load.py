@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daqloom.deployment.scenarios import load, override, settle
 from daqloom.scenario import Scenario, ScenarioError, known_keys
 from daqloom.scenario.document import keys as keys_of_document
 from daqloom.scenario.file.reference import reference
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override, settle
 from support.imports import imported
 from support.repository import ROOT
 from support.strategies import documents

@@ -13,6 +13,8 @@ import pytest
 from pydantic import BaseModel
 
 from daqloom import _engine
+from daqloom.deployment.fabric_system import FabricSystem, fabric_system
+from daqloom.deployment.scenarios import load, override
 from daqloom.lab.network import lab_network
 from daqloom.measure.configure import _config
 from daqloom.measure.fault_plan import unit_outages
@@ -26,8 +28,6 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.ethernet import switch_config
 from daqloom.study.methods import methods
 from daqloom.topology.fabric.links import delays_s
-from daqloom.topology.system.scenarios import load, override
-from daqloom.topology.system.system import FabricSystem, fabric_system
 from support.measure.live_nodes import TOKEN, configure
 
 KEYS = {path: key for path, key in keys_of(Scenario).items() if not table_of(key.field)}

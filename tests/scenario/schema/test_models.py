@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from pydantic import PlainSerializer
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import Scenario, ScenarioError, presets, to_toml
 from daqloom.scenario.schema.parts import Parts
-from daqloom.topology.system.scenarios import load, override
 from support.strategies import scenarios
 
 PRESETS = ("atlas-hllhc", "atlas-lab", "incast-rack", "lab-incast", "lab-pair", "lab-rack")

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import Scenario, ScenarioError, known_keys, presets, to_toml
 from daqloom.scenario.document import keys as given_keys
 from daqloom.scenario.document import look
 from daqloom.scenario.schema.parts import Parts
 from daqloom.topology.routing.routes import trace
 from daqloom.topology.shapes.shape import cable_network
-from daqloom.topology.system.scenarios import load, override
-from daqloom.topology.system.system import fabric_system
 from support.repository import DATA, ROOT
 from support.small_fabrics import INFINIBAND
 

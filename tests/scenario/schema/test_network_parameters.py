@@ -2,12 +2,12 @@
 
 import pytest
 
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import override
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.study.methods import methods
 from daqloom.topology.fabric.levels import tree
 from daqloom.topology.fabric.links import delays_s
-from daqloom.topology.system.scenarios import override
-from daqloom.topology.system.system import fabric_system
 
 FLOW = {"source": 0, "destination": 1, "size": "1 kB", "messages": 1}
 SHAPE = {"technology": "ethernet", "shape": "fat-tree", "pods": 2, "leaves": 2, "spines": 2}

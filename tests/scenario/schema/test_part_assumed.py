@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario, presets, to_toml
 from daqloom.scenario.quantities import TIME
 from daqloom.scenario.schema.part import Assumption
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 from support.command import printed, record
 
 RACK = """

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray
 
+from daqloom.deployment.scenarios import load
 from daqloom.report.study import levels as study_levels
 from daqloom.study import StudyError
 from daqloom.study.conclusions import as_json
@@ -13,7 +14,6 @@ from daqloom.study.conclusions.levels import fit_blocks, levels, period
 from daqloom.study.methods import methods
 from daqloom.study.statistics.gev import draw, quantile
 from daqloom.study.statistics.return_levels import block_maxima, return_level
-from daqloom.topology.system.scenarios import load
 from support.peak_studies import (
     COURSE,
     NEEDED,

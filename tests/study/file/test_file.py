@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
 from daqloom.study.file.axis import cartesian, parallel_axis
@@ -11,7 +12,6 @@ from daqloom.study.file.file import load_study
 from daqloom.study.file.points import attribute
 from daqloom.study.run.plan import searched_cells
 from daqloom.study.run.program import tasks
-from daqloom.topology.system.scenarios import load
 from support.repository import ROOT
 from support.small_studies import written
 

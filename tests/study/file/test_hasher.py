@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import Scenario, ScenarioError
 from daqloom.study.file.hasher import ScenarioHasher
-from daqloom.topology.system.scenarios import load, override
 
 CHOICES: dict[str, list[object]] = {
     "event.rate": ["1 kHz", "12.5 kHz", "1000 Hz"],

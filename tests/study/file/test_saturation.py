@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from daqloom import open_study
+from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
 from daqloom.study import StudyError
 from daqloom.study.file.cell import Cell
 from daqloom.study.file.file import Study
 from daqloom.study.file.saturation import Saturation
 from daqloom.study.run.program import Outcome, Task, follow, program
-from daqloom.topology.system.scenarios import load, override
 from support.small_studies import complete, written
 
 # Two builders with ten events each behind 10 Gb/s links of their own; nothing else is as slow.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.report.system import methods_figure, methods_table
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result
@@ -17,7 +18,6 @@ from daqloom.study.methods.all_methods import (
     run_methods,
     usual_methods,
 )
-from daqloom.topology.system.scenarios import load, override
 from support.command import invoke, record
 from support.figures import titles
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from daqloom.control.run_log import RunEvent
+from daqloom.deployment.scenarios import load
 from daqloom.machine.launch import Local
 from daqloom.measure.run import Progress, measure
 from daqloom.report.system.result_figure import write
 from daqloom.results.result import Result, StoppedError
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load
 from support.children import children
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.fake_node import FOLDER

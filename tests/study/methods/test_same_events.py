@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import daqloom
+from daqloom.deployment.scenarios import load
 from daqloom.report.system.result_figure import write_comparison
 from daqloom.scenario import Scenario
 from daqloom.study import StudyError
 from daqloom.study.methods.same_events import compare
-from daqloom.topology.system.scenarios import load
 from support.command import invoke
 
 EXACT = {

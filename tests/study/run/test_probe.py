@@ -2,13 +2,13 @@
 
 import pytest
 
+from daqloom.deployment.scenarios import load
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.study.methods.methods import analyse
 from daqloom.study.run import probe as probing
 from daqloom.study.run.probe import held_frames, probe
-from daqloom.topology.system.scenarios import load
 from support.laboratories import rack
 from support.namespaces import can_make_networks
 

@@ -63,8 +63,8 @@ def test_cells_in_the_store_start_no_worker_in_any_study(study: Study, tmp_path:
         assert run(study, store, TimedApart(lambda: InProcess(store), store)).computed == 18
     complete(study, tmp_path / "store")
     text = GRID.replace('"0.2 kHz", "0.4 kHz"', '"400 Hz"').replace("small-rack", "./copy.toml")
+    from daqloom.deployment.scenarios import load
     from daqloom.scenario import to_toml
-    from daqloom.topology.system.scenarios import load
 
     (tmp_path / "copy.toml").write_text(to_toml(load("small-rack")))  # same system, other text
     other = complete(written(tmp_path, text), tmp_path / "store")

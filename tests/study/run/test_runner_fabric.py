@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.report.figure import Cells
 from daqloom.report.matplotlib_renderer import canvas
 from daqloom.report.study.report import pictures, write_report
@@ -28,7 +29,6 @@ from daqloom.study.run.dataset import open_study, to_dataset
 from daqloom.study.run.plan import cost_s, plan
 from daqloom.study.run.runner import run
 from daqloom.study.store.store import Store
-from daqloom.topology.system.scenarios import load, override
 from support import small_studies
 from support.command import invoke, output
 from support.figures import marks, texts, titles
@@ -256,9 +256,9 @@ def tree() -> Scenario:
 
 
 def test_a_large_plan_builds_no_fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from daqloom.topology.system import system
+    from daqloom.deployment import fabric_system
 
-    monkeypatch.setattr(system, "fabric_system", lambda _: pytest.fail("built"))
+    monkeypatch.setattr(fabric_system, "fabric_system", lambda _: pytest.fail("built"))
     study = written(
         tmp_path,
         TREE

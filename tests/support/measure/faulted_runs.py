@@ -1,8 +1,8 @@
 """Measurements with faults: their scenario, and what holds for all their results."""
 
+from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
 from daqloom.scenario.schema.models import Scenario
-from daqloom.topology.system.scenarios import load, override
 
 KILLED = {"what": "unit", "which": 2, "at": "500 ms"}
 

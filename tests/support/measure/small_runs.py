@@ -3,8 +3,8 @@
 import subprocess
 import sys
 
+from daqloom.deployment.scenarios import override
 from daqloom.scenario.schema.models import Scenario
-from daqloom.topology.system.scenarios import override
 from support.measure.controlled_runs import HUNG_S
 
 SMALL = {

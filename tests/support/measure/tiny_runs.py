@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from daqloom.deployment.scenarios import override
 from daqloom.results.result import Result
 from daqloom.scenario.schema.models import Scenario
-from daqloom.topology.system.scenarios import override
 from support.measure.controlled_runs import HUNG_S
 
 MEASURED = {

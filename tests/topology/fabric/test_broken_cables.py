@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from daqloom.deployment.scenarios import override
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.load import load
 from daqloom.scenario.file.unused_keys import unused_warnings
@@ -13,7 +14,6 @@ from daqloom.topology.fabric.broken_cables import between_switches, with_broken
 from daqloom.topology.routing.minimal import minimal
 from daqloom.topology.shapes.clos import folded_clos
 from daqloom.topology.shapes.shape import cable_network
-from daqloom.topology.system.scenarios import override
 
 TREE = folded_clos("tree", leaves=3, spines=2, links=2, hosts_per_leaf=4, rate_bps=10**11)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daqloom.deployment.fabric_system import fabric_system
 from daqloom.measure.configure import places
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.load import load
@@ -24,7 +25,6 @@ from daqloom.topology.schedule.shift_check import ShiftCheck, check_shift
 from daqloom.topology.schedule.slots import DUMMY, by_port, slots_of
 from daqloom.topology.schedule.spread import NOWHERE, spread
 from daqloom.topology.shapes.clos import folded_clos
-from daqloom.topology.system.system import fabric_system
 
 
 def tree(leaves: int, hosts_per_leaf: int, spines: int = 10, links: int = 2) -> Fabric:

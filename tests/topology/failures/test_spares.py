@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.fabric_system import FabricSystem, fabric_system
+from daqloom.deployment.scenarios import load, override
 from daqloom.measure.configure import places
 from daqloom.measure.plan import plan_of
 from daqloom.measure.run import measure
 from daqloom.scenario import ScenarioError
 from daqloom.simulate.run import simulate
 from daqloom.topology.schedule.slots import DUMMY
-from daqloom.topology.system.scenarios import load, override
-from daqloom.topology.system.system import FabricSystem, fabric_system
 from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop
 from support.regrouping import SMALL, fault, members, scenario_of, sums_up
 from support.small_fabrics import small

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.deployment.fabric_system import fabric_system
 from daqloom.measure.configure import places
 from daqloom.measure.plan import plan_of
 from daqloom.scenario import Scenario, ScenarioError, to_toml
 from daqloom.study.methods import methods
 from daqloom.topology.schedule.slots import DUMMY
-from daqloom.topology.system.system import fabric_system
 from support.small_fabrics import from_text, metrics, small
 
 MIXED = [

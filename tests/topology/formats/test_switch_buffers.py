@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from daqloom.deployment.scenarios import override
 from daqloom.scenario import Scenario
 from daqloom.topology import TopologyError
 from daqloom.topology.formats.switch_buffers import BufferChoice, Buffers, read_buffers
-from daqloom.topology.system.scenarios import override
 from support.command import invoke
 
 POOLS = {

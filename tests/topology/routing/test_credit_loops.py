@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daqloom.deployment.scenarios import override
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.simulate import SimulationError
 from daqloom.study.methods import methods
@@ -18,7 +19,6 @@ from daqloom.topology.routing.credit_loops import credit_loops, loop_names
 from daqloom.topology.routing.minimal import minimal
 from daqloom.topology.routing.routes import Paths, Routes, trace
 from daqloom.topology.shapes.clos import folded_clos
-from daqloom.topology.system.scenarios import override
 from support.small_fabrics import ring
 
 RATE = 10**11

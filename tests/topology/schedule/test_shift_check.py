@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daqloom.deployment.check import check_fabric, check_order, suggest
 from daqloom.scenario.dumps import shipped_fabrics
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import Fabric
@@ -29,7 +30,6 @@ from daqloom.topology.schedule.slots import (
     slots_of,
 )
 from daqloom.topology.shapes.clos import folded_clos
-from daqloom.topology.system.check import check_fabric, check_order, suggest
 from support.small_fabrics import pods
 
 RATE = 200 * 10**9

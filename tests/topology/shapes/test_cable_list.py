@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import override
 from daqloom.scenario import Scenario, ScenarioError, to_toml
 from daqloom.study.file.kinds import FABRIC
 from daqloom.study.methods import methods
 from daqloom.topology import TopologyError
 from daqloom.topology.shapes.shape import cables
-from daqloom.topology.system.scenarios import override
-from daqloom.topology.system.system import fabric_system
 from support.repository import ROOT
 from support.small_fabrics import from_text, metrics, small
 

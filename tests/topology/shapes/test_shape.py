@@ -2,12 +2,12 @@
 
 import pytest
 
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import Scenario
 from daqloom.scenario.errors import ScenarioError
 from daqloom.study.methods import methods
 from daqloom.topology.shapes.shape import cables
-from daqloom.topology.system.scenarios import load, override
-from daqloom.topology.system.system import fabric_system
 from support.small_fabrics import INFINIBAND, metrics
 
 ONE = override(

@@ -6,13 +6,13 @@ from daqloom.analyse.answer import Answer, evaluate
 from daqloom.analyse.fabric.daqpipe import daqpipe
 from daqloom.analyse.fabric.shift import shift
 from daqloom.analyse.fabric.traffic import traffic
+from daqloom.deployment.scenarios import override
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import RATE
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.routing import credit_loops
 from daqloom.topology.shapes.shape import cables
-from daqloom.topology.system.scenarios import override
 
 FORMS: dict[str, Callable[[Scenario], Answer]] = {"shift": shift, "daqpipe": daqpipe}
 """Functions that evaluate closed forms, keyed by building protocol."""

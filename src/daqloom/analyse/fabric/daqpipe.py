@@ -14,10 +14,10 @@ from daqloom.analyse.fabric.link import OnWire
 from daqloom.analyse.fabric.messages import OFFSET_BYTES
 from daqloom.analyse.fabric.slowest import Times
 from daqloom.analyse.fabric.view import View, rates_of
+from daqloom.deployment.fabric_system import mfp_bytes, unit_slots
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.schedule.slots import hosts_of, slots_of
-from daqloom.topology.system.system import mfp_bytes, unit_slots
 
 
 @dataclass(frozen=True)

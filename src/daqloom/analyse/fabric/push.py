@@ -12,7 +12,7 @@ from daqloom.analyse.fabric.link import OnWire
 from daqloom.analyse.fabric.messages import OFFSET_BYTES
 from daqloom.analyse.fabric.slowest import Chance, Times, delay_of
 from daqloom.analyse.fabric.view import View
-from daqloom.topology.system.system import barrier_groups, mfp_bytes
+from daqloom.deployment.fabric_system import barrier_groups, mfp_bytes
 
 EXCHANGES = 4
 """Control messages of a node per multi-event packet: sizes and memory grants, sent and received."""

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from daqloom.deployment.fabric_system import schedule_network
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.fabric.wiring import NONE
 from daqloom.topology.routing.by_name import MENDED
 from daqloom.topology.routing.routes import Paths, trace
 from daqloom.topology.schedule.slots import DUMMY, Slots
-from daqloom.topology.system.system import schedule_network
 
 _NETWORK = "shape dumps switches cables leaves spines spine_links hosts_per_leaf hosts pods cores"
 SHAPE = (

@@ -8,9 +8,9 @@ from typing import Any
 from daqloom.analyse.fabric.link import Link
 from daqloom.analyse.fabric.messages import Messages
 from daqloom.analyse.fabric.traffic import Traffic, traffic
+from daqloom.deployment.fabric_system import check_paths
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
-from daqloom.topology.system.system import check_paths
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 
 from daqloom.base.line_counts import FileCounts, in_words
 from daqloom.base.words import plural, printable
+from daqloom.deployment.check import FabricCheck, Schedule
 from daqloom.scenario.quantities import RATE
 from daqloom.topology.fabric.anomalies import Kind
 from daqloom.topology.fabric.fabric import End, Fabric
 from daqloom.topology.fabric.levels import level_name
+from daqloom.topology.fabric.summary import Summary
 from daqloom.topology.routing.by_name import MENDED
 from daqloom.topology.routing.credit_loops import loop_names
 from daqloom.topology.routing.routes import Hop
-from daqloom.topology.system.check import FabricCheck, Schedule
-from daqloom.topology.system.summary import Summary
 
 MOST_LINES = 8
 """Maximum lines printed per kind of finding; one faulty cable may cause hundreds."""

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from daqloom.deployment.fabric_system import node_slots, unit_slots
+from daqloom.deployment.scenarios import override
 from daqloom.faults import FaultsError
 from daqloom.faults.statistics.links import Links
 from daqloom.scenario.schema.models import Scenario
@@ -13,8 +15,6 @@ from daqloom.topology.fabric.fabric import Cable, Fabric
 from daqloom.topology.fabric.levels import HOST, level_name, node_levels
 from daqloom.topology.schedule.slots import hosts_of
 from daqloom.topology.shapes.shape import cables
-from daqloom.topology.system.scenarios import override
-from daqloom.topology.system.system import node_slots, unit_slots
 
 HOST_LINK = "host link"
 CABLED = ("fat-tree", "imported", "cables")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from daqloom.analyse.system import System
 from daqloom.base import extras, lazy
 from daqloom.base.output import write_text
+from daqloom.deployment.scenarios import load, override
 from daqloom.report import matplotlib_renderer
 from daqloom.report.system import buffer_figure
 from daqloom.report.system import buffer_table as comparison
@@ -33,7 +34,6 @@ from daqloom.report.system.buffer_question import (
     regular_events,
 )
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 
 with lazy.imports():
     from rich import progress as bars

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from daqloom.deployment.fabric_system import fabric_system
 from daqloom.report import style
 from daqloom.report.figure import Figure, Panel, Text
 from daqloom.report.system import event_figure, link_load_map, phase_figure, write_latency
@@ -15,12 +16,11 @@ from daqloom.report.system.link_load_map import plural
 from daqloom.results.metrics import label, unit_of
 from daqloom.simulate.fabric_rates import BUILT_AT_ONCE
 from daqloom.topology.fabric.levels import level_name, tree_levels
-from daqloom.topology.system.system import fabric_system
 
 if TYPE_CHECKING:
+    from daqloom.deployment.fabric_system import FabricSystem
     from daqloom.results.result import Result
     from daqloom.scenario import Scenario
-    from daqloom.topology.system.system import FabricSystem
 
 WIDTH = 1040.0
 MARGIN = 24.0

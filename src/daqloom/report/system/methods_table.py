@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from daqloom.base.words import join_names
 from daqloom.control.counters.warnings import checks, fates
+from daqloom.deployment.fabric_system import fabric_system
 from daqloom.report import style
 from daqloom.report.style import NOTHING
 from daqloom.results.metrics import for_people, label
@@ -11,7 +12,6 @@ from daqloom.results.result import Result
 from daqloom.scenario.quantities import RATE
 from daqloom.scenario.schema.switches import LEVELS
 from daqloom.study.methods.all_methods import MethodResults
-from daqloom.topology.system.system import fabric_system
 
 ROWS = (
     "event_rate_hz",

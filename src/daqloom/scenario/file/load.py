@@ -20,7 +20,7 @@ LARGEST_SCENARIO_BYTES = 1 << 20
 
 def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
     """Read a scenario by name or by path. Run durations that the file lacks are not filled in; see
-    `daqloom.topology.system.scenarios`. Raises ScenarioError."""
+    `daqloom.deployment.scenarios`. Raises ScenarioError."""
     path = find(scenario)
     document = read_toml(path, LARGEST_SCENARIO_BYTES)
     if not document:

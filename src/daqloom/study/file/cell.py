@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from daqloom.deployment.scenarios import override
 from daqloom.results.result import Result
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study.file.kinds import kind_of
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import override
 
 SEEDED = frozenset({"simulate", "measure"})
 """Methods that draw random numbers; other methods have one cell for all seeds."""

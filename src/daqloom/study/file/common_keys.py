@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+from daqloom.deployment.scenarios import load
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.file.overrides import meaningless
 from daqloom.scenario.schema.choices import deciding, is_something, keys_of
@@ -15,7 +16,6 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.switches import LEVELS
 from daqloom.study import StudyError
 from daqloom.study.file.axis import VARIANT, Axis, dimension_of_key
-from daqloom.topology.system.scenarios import load
 
 DECIDING = {
     *deciding(Scenario),

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from daqloom.base import lazy
 from daqloom.base.words import did_you_mean
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.file.explain import mistakes_of
 from daqloom.scenario.files import read_text
@@ -41,7 +42,6 @@ from daqloom.study.file.condition import Condition, require_metric
 from daqloom.study.file.hasher import ScenarioHasher
 from daqloom.study.file.saturation import Saturation
 from daqloom.study.methods.all_methods import Method
-from daqloom.topology.system.scenarios import load, override
 
 with lazy.imports():
     from daqloom.measure import check

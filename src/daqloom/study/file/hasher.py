@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from daqloom.deployment.scenarios import override
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.document import ABSENT, look, put
 from daqloom.scenario.file.overrides import FILE_KEYS
@@ -18,7 +19,6 @@ from daqloom.scenario.schema.choices import deciding
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study.file.axis import dimension_of_key
 from daqloom.study.file.common_keys import choice
-from daqloom.topology.system.scenarios import override
 
 MOST_READERS = 1000
 SPARSE = "measure"

@@ -9,9 +9,9 @@ from typing import Any
 
 from daqloom.analyse.bounds import event_rate_bounds_hz
 from daqloom.analyse.system import System
+from daqloom.deployment.scenarios import override
 from daqloom.scenario import Scenario
 from daqloom.study.file.axis import number, text
-from daqloom.topology.system.scenarios import override
 
 RATE, SIZE, DURATION, WARMUP = "event.rate", "event.size", "run.duration", "run.warmup"
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
+from daqloom.deployment.fabric_system import fabric_system
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result
 from daqloom.scenario.errors import ScenarioError
 from daqloom.study.methods import methods as apply
-from daqloom.topology.system.system import fabric_system
 
 if TYPE_CHECKING:
     from daqloom.measure.run import Progress

@@ -15,12 +15,12 @@ from daqloom.analyse.system import System
 from daqloom.analyse.triangles import in_turn, occupancy
 from daqloom.base import lazy
 from daqloom.base.claims import claimed_folder
+from daqloom.deployment.scenarios import override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
 from daqloom.scenario.quantities import FREQUENCY, TIME
 from daqloom.study import StudyError
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import override
 
 with lazy.imports():
     import numpy as np

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
 
+from daqloom.deployment.fabric_system import can_mend
+from daqloom.deployment.scenarios import override
 from daqloom.faults.costs.throughput import Throughput
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study import StudyError
@@ -17,8 +19,6 @@ from daqloom.study.run.runner import Report, compute
 from daqloom.topology import TopologyError
 from daqloom.topology.routing.by_name import D_MOD_K, IMPORTED, MENDED
 from daqloom.topology.shapes.shape import cable_network
-from daqloom.topology.system.scenarios import override
-from daqloom.topology.system.system import can_mend
 
 AS_IT_IS = "as it is"
 AROUND = "D-mod-K around broken cables"

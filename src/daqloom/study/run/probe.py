@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from daqloom.deployment.scenarios import override
 from daqloom.device.document import load_device
 from daqloom.device.under_test import DeviceUnderTest
 from daqloom.lab.laboratory import Laboratory
@@ -27,7 +28,6 @@ from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import Parts
 from daqloom.study.file.bisection import vote
 from daqloom.study.methods.methods import analyse
-from daqloom.topology.system.scenarios import override
 
 LONGEST_S = 20.0
 """Limit on tested events: time of the largest one on a builder's link (s)."""

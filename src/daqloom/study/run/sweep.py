@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
+from daqloom.deployment.scenarios import load
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study import StudyError
@@ -16,7 +17,6 @@ from daqloom.study.file.file import Study, StudyFile, sentences_of, study_of
 from daqloom.study.methods.all_methods import Method
 from daqloom.study.run.dataset import to_dataset
 from daqloom.study.run.runner import Progress, compute
-from daqloom.topology.system.scenarios import load
 
 if TYPE_CHECKING:
     import xarray

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daqloom.analyse.resonance import TOLERANCE
+from daqloom.deployment.scenarios import load, override
 from daqloom.scenario import Scenario, to_toml
 from daqloom.simulate.fabric_rates import APART
 from daqloom.study.methods import methods
-from daqloom.topology.system.scenarios import load, override
 from support.small_fabrics import INFINIBAND, SMALL, metrics
 
 TREE = {key: value for key, value in SMALL.items() if not key.startswith("run.")}

@@ -11,7 +11,7 @@ from daqloom.scenario.schema.check import impossible
 from daqloom.scenario.schema.models import Scenario
 
 with lazy.imports():
-    from daqloom.topology.system import run_length
+    from daqloom.deployment import run_length
 
 EVENTS_TO_SETTLE = 400
 """Events per builder in the default warm-up of pull building."""
@@ -59,7 +59,7 @@ def usual_run(scenario: Scenario) -> tuple[float, float]:
 
     For pull building they cover a number of events per builder, or fewer if the run is too long:
     windows and queues settle within some hundred events of each builder, and retransmission
-    timeouts occur. For other protocols, see `daqloom.topology.system.run_length`.
+    timeouts occur. For other protocols, see `daqloom.deployment.run_length`.
     """
     if impossible(scenario):
         return NOT_POSSIBLE_YET

@@ -3,12 +3,12 @@
 import math
 from typing import NamedTuple
 
+from daqloom.deployment.fabric_system import mfp_bytes, node_slots
 from daqloom.scenario.schema.flows import EVERY, RANDOM
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.schedule.slots import DUMMY
 from daqloom.topology.shapes.shape import cables
-from daqloom.topology.system.system import mfp_bytes, node_slots
 
 ROUNDS = 20
 """Rounds counted; events are built by the round, so their rate has an error of 5 % at most."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import End, Fabric
+from daqloom.topology.fabric.summary import Summary, summarise
 from daqloom.topology.fabric.wiring import NONE
 from daqloom.topology.failures.repair import mend
 from daqloom.topology.routing.by_name import MENDED
@@ -25,7 +26,6 @@ from daqloom.topology.schedule.slots import (
     slots_of,
     whole_pods,
 )
-from daqloom.topology.system.summary import Summary, summarise
 
 SCHEMA = 1
 Progress = Callable[[float], None] | None
