@@ -2,7 +2,8 @@
 
 Tests of src/daqloom/<folder>/<name>.py, or of a package <name>, are in
 tests/<folder>/test_<name>.py; those of one aspect alone are in test_<name>_<aspect>.py. A
-distribution in packages/ has its own src/ and tests/, in the same way.
+distribution in packages/ has its own src/ and tests/, in the same way. Tests of the compiled module
+are in tests/engine/test_<folder of engine/>_<aspect>.py.
 """
 
 from collections.abc import Iterator
@@ -17,8 +18,8 @@ SOURCES = {"tests": ROOT / "src" / "daqloom"} | {
     for init in ROOT.glob("packages/*/src/*/__init__.py")
 }
 """Folders of tests, each with the sources that it mirrors."""
-COMPILED = {"engine"}
-"""The module `daqloom._engine`, whose sources are in engine/."""
+ENGINE = PurePosixPath("engine")
+"""Folder of the tests of `daqloom._engine`, named after the folders of engine/."""
 APART = ("project", "support")
 """Tests of the repository itself; fakes, data and helpers."""
 
@@ -26,8 +27,7 @@ APART = ("project", "support")
 def subjects(folder: Path) -> set[str]:
     """The modules and packages of a folder of sources."""
     found = {file.stem for file in folder.glob("*.py")} - {"__init__", "__main__"}
-    found |= {package.parent.name for package in folder.glob("*/__init__.py")}
-    return found | COMPILED if folder == SOURCES["tests"] else found
+    return found | {package.parent.name for package in folder.glob("*/__init__.py")}
 
 
 def misplaced(path: str, tests: str = "tests") -> str:
@@ -36,12 +36,14 @@ def misplaced(path: str, tests: str = "tests") -> str:
     A name such as test_store_damage.py has two beginnings, `store` and `store_damage`.
     """
     file = PurePosixPath(path)
-    folder = SOURCES[tests] / file.parent
-    if not (folder / "__init__.py").is_file():
+    is_of_engine = file.parent == ENGINE and tests == "tests"
+    folder = (ROOT if is_of_engine else SOURCES[tests]) / file.parent
+    if not is_of_engine and not (folder / "__init__.py").is_file():
         return f"{tests}/{path}: {SOURCES[tests].name} has no package {file.parent}"
     words = file.stem.removeprefix("test_").split("_")
     beginnings = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
-    if not file.name.startswith("test_") or not beginnings & subjects(folder):
+    names = {path.name for path in folder.iterdir()} if is_of_engine else subjects(folder)
+    if not file.name.startswith("test_") or not beginnings & names:
         return f"{tests}/{path}: its name does not begin with test_ and a name in {file.parent}"
     return ""
 
@@ -76,7 +78,8 @@ def test_only_tests_are_collected_and_all_of_them_are() -> None:
         ("study/store/test_store_damage.py", ""),
         ("device/test_linux.py", ""),
         ("study/test_store.py", ""),
-        ("test_engine_classes.py", ""),
+        ("engine/test_ethernet_classes.py", ""),
+        ("engine/test_classes.py", "does not begin with"),
         ("test_store.py", "does not begin with"),
         ("study/store/test_damage_store.py", "does not begin with"),
         ("study/store/test_storehouse.py", "does not begin with"),
