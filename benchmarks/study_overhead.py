@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from daqloom.results.result import Result
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.run.dataset import open_study
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.plan import plan

@@ -20,7 +20,7 @@ from daqloom.cli.options import load_with
 from daqloom.results.metrics import METRICS
 from daqloom.scenario import ScenarioError, presets
 from daqloom.scenario.dumps import shipped_fabrics
-from daqloom.study.file.file import shipped_studies
+from daqloom.study.file.load import shipped_studies
 from support.command import commands
 
 invoke = commands().invoke

@@ -19,7 +19,7 @@ from click.testing import Result
 from daqloom.cli.console import study as study_console
 from daqloom.cli.console.terminal import BAD_INPUT, FAILED, INTERRUPTED
 from daqloom.study import StudyError
-from daqloom.study.file.file import load_study, shipped_studies
+from daqloom.study.file.load import load_study, shipped_studies
 from daqloom.study.run.dataset import open_study
 from daqloom.study.store.store import Store
 from support import small_studies

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.runner import run
 from daqloom.study.store.store import Store

@@ -12,7 +12,7 @@ import pytest
 from daqloom.deployment.scenarios import override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.methods import methods
 from daqloom.study.run.plan import plan
 

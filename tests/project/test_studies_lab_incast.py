@@ -9,7 +9,7 @@ from daqloom.deployment.scenarios import override
 from daqloom.lab.kernel import queues
 from daqloom.lab.network import lab_network
 from daqloom.results.result import Result
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.methods import methods
 from daqloom.study.run.plan import plan
 

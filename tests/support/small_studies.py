@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from daqloom.study.file.file import Study, load_study
+from daqloom.study.file.load import load_study
+from daqloom.study.file.study import Study
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.runner import Progress, run
 from daqloom.study.store.store import Store

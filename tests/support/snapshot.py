@@ -13,7 +13,7 @@ from typing import Any
 from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
 from daqloom.scenario.package_files import package_files
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.methods import methods
 from daqloom.study.run.program import tasks
 

@@ -19,7 +19,7 @@ from daqloom.study import StudyError
 with lazy.imports():
     from daqloom.cli.console import study as console_study
     from daqloom.study.file import cell
-    from daqloom.study.file import file as file_file
+    from daqloom.study.file import load as study_load
     from daqloom.study.run import plan as run_plan
     from daqloom.study.run import slurm
     from daqloom.study.store import conversion
@@ -32,7 +32,7 @@ app = group(help="Sweep, search and repeat: one file, one command, resumable.")
 @app.command("list")
 def list_(json: options.JsonList = False) -> None:
     """List the studies that come with daqloom, and the published figures that they reproduce."""
-    studies = {name: file_file.load_study(name) for name in file_file.shipped_studies()}
+    studies = {name: study_load.load_study(name) for name in study_load.shipped_studies()}
     if json:
         listed = [
             {"name": name, "title": each.title, "figure": each.figure}
@@ -58,7 +58,7 @@ def plan(
     Example:
       daqloom study plan atlas-min-buffer --quick
     """
-    study = file_file.load_study(file, quick=quick)
+    study = study_load.load_study(file, quick=quick)
     for sentence in study.notes:
         note(sentence)
     if store.exists():
@@ -87,7 +87,7 @@ def run(
       daqloom study run atlas-min-buffer --quick
       daqloom study run mine.toml --workers 8 --store /data/store
     """
-    study = file_file.load_study(file, quick=quick)
+    study = study_load.load_study(file, quick=quick)
     share = _part(part)
     for sentence in study.notes:
         note(sentence)
@@ -139,13 +139,13 @@ def export_slurm(
     check_writable(output, "--output")
     if not output.absolute().parent.is_dir():
         raise StudyError(f"--output {output}: there is no folder {output.parent}; make it first")
-    if not cell.TIMED.isdisjoint(file_file.load_study(file, quick=quick).methods):
+    if not cell.TIMED.isdisjoint(study_load.load_study(file, quick=quick).methods):
         raise StudyError(
             "jobs of an array would run side by side or on unequal nodes, which distorts "
             "timings; measure with `daqloom study run` on one machine"
         )
     script = slurm.job_array(
-        file_file.find_study(file),
+        study_load.find_study(file),
         store,
         elements=elements,
         quick=quick,

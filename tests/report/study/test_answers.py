@@ -9,7 +9,8 @@ import pytest
 from daqloom.cli.console.terminal import BAD_INPUT
 from daqloom.report.study.answers import MOST, answers
 from daqloom.study.file.bisection import Boundary
-from daqloom.study.file.file import Study, load_study
+from daqloom.study.file.load import load_study
+from daqloom.study.file.study import Study
 from daqloom.study.run.program import Task
 from daqloom.study.store.store import Store
 from support.command import invoke

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daqloom.report.study import port_wait as study_port_wait
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.run.dataset import to_dataset
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.runner import replay, run

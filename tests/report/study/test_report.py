@@ -22,8 +22,8 @@ from daqloom.report.study.page import StudyReport
 from daqloom.report.study.page import render as render_parts
 from daqloom.report.study.report import findings, pictures, write_report, write_reports
 from daqloom.report.study.report import sentences as report_sentences
-from daqloom.study.file.file import load_study
 from daqloom.study.file.kinds import operating_point
+from daqloom.study.file.load import load_study
 from daqloom.study.file.points import methods_of, shown_variables
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.runner import replay, run

@@ -9,7 +9,7 @@ from daqloom.deployment.scenarios import load
 from daqloom.scenario import ScenarioError, known_keys, presets, to_toml
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study import StudyError
-from daqloom.study.file.file import load_study, shipped_studies
+from daqloom.study.file.load import load_study, shipped_studies
 
 MUTANTS = pytest.mark.parametrize("number", [15, pytest.param(200, marks=pytest.mark.soak)])
 """How many of each file."""

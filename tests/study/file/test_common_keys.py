@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from daqloom.study import StudyError
-from daqloom.study.file.file import Study
+from daqloom.study.file.study import Study
 from support.small_studies import written
 
 BUFFER = "network.switch.tor.buffer"

@@ -10,8 +10,8 @@ from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
 from daqloom.study import StudyError
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import Study
 from daqloom.study.file.saturation import Saturation
+from daqloom.study.file.study import Study
 from daqloom.study.run.program import Outcome, Task, follow, program
 from support.small_studies import complete, written
 

@@ -13,7 +13,7 @@ from daqloom.results.result import Result
 from daqloom.study import StudyError
 from daqloom.study.file import saturation
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.plan import plan, share, task_count
 from daqloom.study.run.program import Task, program, tasks

@@ -18,7 +18,7 @@ from daqloom.cli.console.study import line
 from daqloom.results.result import Result
 from daqloom.study.file import points
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import Study
+from daqloom.study.file.study import Study
 from daqloom.study.run import runner
 from daqloom.study.run.dataset import open_study, to_parquet
 from daqloom.study.run.executor import InProcess, TimedApart
@@ -115,7 +115,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from daqloom.study.run.executor import InProcess
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.run.runner import run
 from daqloom.study.store.store import Store
 from daqloom.study.run.workers import DaskExecutor

@@ -22,8 +22,9 @@ from daqloom.scenario.file import load as read
 from daqloom.study import StudyError
 from daqloom.study.file import kinds, points
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import Study, load_study
 from daqloom.study.file.hasher import ScenarioHasher
+from daqloom.study.file.load import load_study
+from daqloom.study.file.study import Study
 from daqloom.study.methods import methods
 from daqloom.study.run.dataset import open_study, to_dataset
 from daqloom.study.run.plan import cost_s, plan

@@ -10,7 +10,8 @@ from daqloom.cli.console.terminal import BAD_INPUT
 from daqloom.results.result import Result
 from daqloom.study import StudyError
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import Study, load_study
+from daqloom.study.file.load import load_study
+from daqloom.study.file.study import Study
 from daqloom.study.run.dataset import open_study
 from daqloom.study.run.executor import InProcess, TimedApart
 from daqloom.study.run.plan import cost_s, plan

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from daqloom.study import StudyError
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.runner import Progress, run
 from daqloom.study.run.slurm import job_array

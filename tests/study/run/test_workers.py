@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.run import workers
 from daqloom.study.run.executor import compute
 from daqloom.study.run.plan import survey

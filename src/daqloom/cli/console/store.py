@@ -15,7 +15,8 @@ with lazy.imports():
     import xarray
 
     from daqloom.report.study import provenance
-    from daqloom.study.file import file as file_file
+    from daqloom.study.file import load as study_load
+    from daqloom.study.file import study as study_study
     from daqloom.study.run import dataset as run_dataset
     from daqloom.study.run import runner
     from daqloom.study.store import store as store_store
@@ -37,13 +38,13 @@ def damage_noted(store: AnyStore) -> Iterator[AnyStore]:
 
 def read_study(
     file: Path, path: Path, *, quick: bool, course: bool = False
-) -> tuple[file_file.Study, xarray.Dataset, provenance.WitnessedStore]:
+) -> tuple[study_study.Study, xarray.Dataset, provenance.WitnessedStore]:
     """Return a study, the dataset of its stored results, and the closed store. Raises StudyError,
     also if the store has results of the other form (quick or full) only."""
-    study = file_file.load_study(file, quick=quick)
+    study = study_load.load_study(file, quick=quick)
     with damage_noted(provenance.WitnessedStore.open(path, create=False)) as opened:
         dataset = run_dataset.to_dataset(study, runner.replay(study, opened), course=course)
-        other = None if opened.origins else file_file.load_study(file, quick=not quick)
+        other = None if opened.origins else study_load.load_study(file, quick=not quick)
         if other and any(outcome is not None for _, outcome in runner.replay(other, opened)):
             raise StudyError(_OTHER_FORM[quick].format(file=file, store=path))
     return study, dataset, opened

@@ -13,7 +13,7 @@ from daqloom.cli.console.store import damage_noted
 from daqloom.cli.console.terminal import bar, note
 from daqloom.report.study.answers import answers
 from daqloom.study.file import search_bounds
-from daqloom.study.file.file import Study
+from daqloom.study.file.study import Study
 from daqloom.study.run.executor import executor_for
 from daqloom.study.run.plan import Plan
 from daqloom.study.run.runner import Progress, Report, run

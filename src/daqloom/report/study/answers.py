@@ -8,7 +8,8 @@ from daqloom.report import style
 from daqloom.study.file import search_bounds
 from daqloom.study.file.axis import dimension_of_key
 from daqloom.study.file.bisection import Boundary
-from daqloom.study.file.file import Search, Study
+from daqloom.study.file.study import Study
+from daqloom.study.file.tables import Search
 from daqloom.study.run.program import Task
 
 MOST = 40

@@ -6,13 +6,13 @@ from pydantic import BaseModel
 
 from daqloom.scenario.file.reference import default_of, sentence_of, values_of
 from daqloom.scenario.schema.part import meanings
-from daqloom.study.file.file import TABLES, StudyFile
+from daqloom.study.file.tables import TABLES, StudyFile
 
 HEAD = """\
 # Study files
 
 <!-- Written by `python -m daqloom.study.file.reference`; edit
-     src/daqloom/study/file/file.py instead. -->
+     src/daqloom/study/file/tables.py instead. -->
 
 A study is a TOML file with a scenario, methods, and keys of the scenario that vary. `daqloom study
 plan FILE` lists the results to compute, and `daqloom study run FILE` computes those that the store

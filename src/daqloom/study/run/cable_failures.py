@@ -13,7 +13,9 @@ from daqloom.deployment.scenarios import override
 from daqloom.faults.costs.throughput import Throughput
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study import StudyError
-from daqloom.study.file.file import Study, StudyFile, study_of
+from daqloom.study.file.load import study_of
+from daqloom.study.file.study import Study
+from daqloom.study.file.tables import StudyFile
 from daqloom.study.run.program import Outcome, Task
 from daqloom.study.run.runner import Report, compute
 from daqloom.topology import TopologyError

@@ -18,8 +18,9 @@ from daqloom.results.metrics import flatten, label, unit_of
 from daqloom.scenario import ScenarioError
 from daqloom.simulate.slices import SLICE_METRICS, SLICES
 from daqloom.study.file.axis import dimension_of_key
-from daqloom.study.file.file import Study, load_study
 from daqloom.study.file.kinds import operating_point
+from daqloom.study.file.load import load_study
+from daqloom.study.file.study import Study
 from daqloom.study.run.program import Outcome, Run, Task
 from daqloom.study.run.runner import replay
 from daqloom.study.store.store import Store

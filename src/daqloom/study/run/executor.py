@@ -7,7 +7,7 @@ from typing import Protocol
 
 from daqloom.base import extras
 from daqloom.study.file.cell import TIMED, Cell
-from daqloom.study.file.file import Study
+from daqloom.study.file.study import Study
 from daqloom.study.run.workers import DaskExecutor, compute
 from daqloom.study.store.store import Store
 

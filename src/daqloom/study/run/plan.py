@@ -12,8 +12,8 @@ from daqloom.study import StudyError
 from daqloom.study.file.axis import number
 from daqloom.study.file.bisection import most_evaluations
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import Study
 from daqloom.study.file.kinds import kind_of
+from daqloom.study.file.study import Study
 from daqloom.study.run.program import Outcome, Task, follow, program, tasks
 from daqloom.study.store.store import Store
 

@@ -11,8 +11,9 @@ from daqloom.results.result import Result
 from daqloom.study.file.axis import number, text
 from daqloom.study.file.bisection import Boundary, bisect_by_vote, driven
 from daqloom.study.file.cell import SEEDED, Cell
-from daqloom.study.file.file import Search, Study
 from daqloom.study.file.saturation import DURATION
+from daqloom.study.file.study import Study
+from daqloom.study.file.tables import Search
 from daqloom.study.statistics.equilibrium import extend, stationary
 
 VOTER_STRIDE = 1_000_003

@@ -14,7 +14,7 @@ from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
 from daqloom.study.file.bisection import Boundary
 from daqloom.study.file.cell import Cell
-from daqloom.study.file.file import Study
+from daqloom.study.file.study import Study
 from daqloom.study.run.executor import Executor, executor_for
 from daqloom.study.run.plan import ALL, Part, cost_s, survey, task_ahead_s, task_count
 from daqloom.study.run.program import Outcome, Program, Task, follow, program, tasks

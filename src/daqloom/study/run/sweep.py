@@ -13,7 +13,9 @@ from daqloom.deployment.scenarios import load
 from daqloom.scenario import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 from daqloom.study import StudyError
-from daqloom.study.file.file import Study, StudyFile, sentences_of, study_of
+from daqloom.study.file.load import study_of
+from daqloom.study.file.study import Study
+from daqloom.study.file.tables import StudyFile, sentences_of
 from daqloom.study.methods.all_methods import Method
 from daqloom.study.run.dataset import to_dataset
 from daqloom.study.run.runner import Progress, compute

@@ -8,7 +8,7 @@ from daqloom.deployment.scenarios import load
 from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
 from daqloom.study.file.axis import cartesian, parallel_axis
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 from daqloom.study.file.points import attribute
 from daqloom.study.run.plan import searched_cells
 from daqloom.study.run.program import tasks

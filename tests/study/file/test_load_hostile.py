@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from daqloom.study import StudyError
-from daqloom.study.file.file import load_study
+from daqloom.study.file.load import load_study
 
 LONGEST_SENTENCE = 600
 MOST_BYTES = 50_000_000
