@@ -14,7 +14,7 @@ import grpc
 
 from daqloom._engine import Counters, LiveNode, UnitAnswer, UnitProcess
 from daqloom.base.version import installed_version
-from daqloom.control.calls.admission import call_metadata
+from daqloom.control.calls.admission import greeting
 from daqloom.control.calls.connection import JOIN, Certificates, channel, refusals
 from daqloom.control.counters.exporter import Exporter, exporter
 from daqloom.control.protocol import wire
@@ -204,7 +204,7 @@ def _session(connection: Any, unit: Unit, number: int | None, patience_s: float)
     one carries them out."""
     answers: queue.SimpleQueue[UnitAnswer | Trace | None] = queue.SimpleQueue()
     try:
-        admission = call_metadata(connection, unit.control, JOIN, unit.token, patience_s)
+        admission = greeting(connection, unit.control, JOIN, unit.token, patience_s)
     except grpc.RpcError as error:
         return _End(refusal=_refusal(error))
     call = connection.stream_stream(JOIN)(_reports(unit, number, answers), metadata=admission)

@@ -11,7 +11,7 @@ from daqloom.deployment.scenarios import load, override
 from daqloom.results.result import Result
 from daqloom.scenario import Scenario, presets, to_toml
 from daqloom.scenario.quantities import TIME
-from daqloom.scenario.schema.part import Assumption
+from daqloom.scenario.schema.part import Guess
 from daqloom.study.methods import methods
 from support.command import printed, record
 
@@ -164,7 +164,7 @@ def unmarked_numbers(model: type[BaseModel], path: str = "") -> Iterator[str]:
             if key not in ("run", "measure"):  # of a run, not of a system
                 yield from unmarked_numbers(kind, f"{path}{key}.")
         elif isinstance(field.default, int | float) and not isinstance(field.default, bool):
-            marked = any(isinstance(item, Assumption) for item in field.metadata)
+            marked = any(isinstance(item, Guess) for item in field.metadata)
             if field.default and not marked:
                 yield path + key
 

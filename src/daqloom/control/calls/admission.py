@@ -55,9 +55,7 @@ class Caller:
         return ((NONCE_KEY, nonce), (PROOF_KEY, ours))
 
 
-def call_metadata(
-    channel: Any, address: str, call: str, secret: bytes, timeout_s: float
-) -> Metadata:
+def greeting(channel: Any, address: str, call: str, secret: bytes, timeout_s: float) -> Metadata:
     """Return the metadata that admits one call over `channel` to `address`. Raises MeasureError if
     another program listens there, and gRPC's error."""
     caller = Caller(call, secret)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import grpc
 
-from daqloom.control.calls.admission import Metadata, call_metadata
+from daqloom.control.calls.admission import Metadata, greeting
 from daqloom.control.calls.connection import STEER, channel, read_certificates
 from daqloom.control.calls.registry import RUN, Kind, find_run
 from daqloom.machine.addresses import is_loopback, split_address
@@ -33,7 +33,7 @@ def ask(
             # An operator has a certificate or the secret.
             metadata: Metadata = ()
             if secret:
-                metadata = call_metadata(connection, address, STEER, secret, patience_s)
+                metadata = greeting(connection, address, STEER, secret, patience_s)
             call = connection.unary_unary(STEER)
             answer: bytes = call(request, timeout=patience_s, metadata=metadata)
     except grpc.RpcError as error:

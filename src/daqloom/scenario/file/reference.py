@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from daqloom.scenario.quantities import dimension_of
 from daqloom.scenario.schema.choices import Key, keys_of, named_tables, table_of
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.part import Assumption, meanings
+from daqloom.scenario.schema.part import Guess, meanings
 from daqloom.scenario.schema.switches import ARCHITECTURES, DEFAULTS, PacketBuffer, Switch
 
 HEAD = """\
@@ -180,7 +180,7 @@ def _plain(value: Any) -> str:
 
 
 def _mark(field: FieldInfo) -> str:
-    return " *" if any(isinstance(item, Assumption) for item in field.metadata) else ""
+    return " *" if any(isinstance(item, Guess) for item in field.metadata) else ""
 
 
 def _without_none(annotation: Any) -> Any:

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
 from daqloom.scenario.schema.distribution import Distribution
-from daqloom.scenario.schema.part import ASSUMED, Assumption, DefaultWith, Part, When
+from daqloom.scenario.schema.part import ASSUMED, DefaultWith, Guess, Part, When
 from daqloom.scenario.schema.parts import Parts
 
 ProtocolName = Literal["pull", "shift", "daqpipe", "none"]
@@ -112,9 +112,7 @@ class Pull(Part):
 class Shift(Part):
     """Linear shifting: in phase n slot i sends to slot i + n."""
 
-    change: Annotated[Literal["count", "window"], SHIFT, Assumption(unless_given=".barrier")] = (
-        "count"
-    )
+    change: Annotated[Literal["count", "window"], SHIFT, Guess(unless_given=".barrier")] = "count"
     """Condition for the next phase: the node has sent its MFPs (count), or the time window is over
     (window)."""
     barrier: Annotated[

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from daqloom.scenario.document import ABSENT, copy_of, keys, look, put
 from daqloom.scenario.quantities import dimension_of
-from daqloom.scenario.schema.part import ASSUMED, Assumption, DefaultWith, GuessedWhere, Part, When
+from daqloom.scenario.schema.part import ASSUMED, DefaultWith, Guess, GuessedWhere, Part, When
 from daqloom.scenario.synonyms import NOT_SIMULATED
 
 
@@ -24,7 +24,7 @@ class Key:
     conditions: tuple[When, ...]
     """Conditions of the key and of all enclosing tables, with full dotted names of keys."""
     default_with: DefaultWith | None
-    assumed: Assumption | None
+    assumed: Guess | None
     guessed: GuessedWhere | None
 
 
@@ -55,7 +55,7 @@ def _keys(model: type[BaseModel], prefix: str, around: tuple[When, ...]) -> Iter
         marks = [_from_root(mark, prefix) for mark in field.metadata]
         conditions = around + tuple(mark for mark in marks if isinstance(mark, When))
         default = next((mark for mark in marks if isinstance(mark, DefaultWith)), None)
-        assumed = next((mark for mark in marks if isinstance(mark, Assumption)), None)
+        assumed = next((mark for mark in marks if isinstance(mark, Guess)), None)
         guessed = next((mark for mark in marks if isinstance(mark, GuessedWhere)), None)
         yield Key(prefix + name, field, conditions, default, assumed, guessed)
         if table := table_of(field):
@@ -69,7 +69,7 @@ def _from_root(part: Any, prefix: str) -> Any:
         return prefix + part[1:] if part.startswith(".") else part
     if isinstance(part, tuple):
         return tuple(_from_root(each, prefix) for each in part)
-    if isinstance(part, When | DefaultWith | Assumption):
+    if isinstance(part, When | DefaultWith | Guess):
         names = [field.name for field in fields(part)]
         return replace(part, **{name: _from_root(getattr(part, name), prefix) for name in names})
     return part
@@ -193,7 +193,7 @@ def assumptions(scenario: Part) -> Iterator[tuple[str, str]]:
 def _of_named(path: str, tables: dict[str, Part]) -> Iterator[tuple[str, str]]:
     for name, table in tables.items():
         for key, field in type(table).model_fields.items():
-            is_marked = any(isinstance(mark, Assumption) for mark in field.metadata)
+            is_marked = any(isinstance(mark, Guess) for mark in field.metadata)
             if is_marked and key not in table.model_fields_set:
                 yield f"{path}.{name}.{key}", _text(table, key)
 

@@ -14,7 +14,7 @@ from daqloom.scenario import inputs
 from daqloom.scenario.filling import absolute_name, is_scheme, pattern_of
 from daqloom.scenario.quantities import FrequencyOrNone, PositiveBytes, PositiveSeconds
 from daqloom.scenario.schema.building import BUILT, PACKED, PULL
-from daqloom.scenario.schema.part import ASSUMED, Assumption, DefaultWith, Number, Part, When, items
+from daqloom.scenario.schema.part import ASSUMED, DefaultWith, Guess, Number, Part, When, items
 
 SizeDistribution = Literal["fixed", "gaussian", "gamma", "poisson", "histogram"]
 Arrivals = Literal["poisson", "deterministic", "lhc", "trace"]
@@ -139,7 +139,7 @@ class Event(Part):
         FrequencyOrNone,
         BUILT,
         DefaultWith("building.protocol", {"pull": "12 kHz"}),
-        Assumption(when=(PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
+        Guess(when=(PULL, When(".arrivals", ("poisson", "deterministic", "lhc")))),
     ] = 0.0
     """Mean event rate; with lhc arrivals, the rate after dead time, or the highest rate that the
     dead times permit. "0 Hz" (not allowed for pull) means as fast as the event builder accepts

@@ -13,8 +13,8 @@ from daqloom.scenario.schema.part import (
     ETHERNET,
     RACKS,
     REGULAR,
-    Assumption,
     DefaultWith,
+    Guess,
     Part,
     items,
 )
@@ -105,7 +105,7 @@ class Links(Part):
         PortRate,
         CABLED,
         DefaultWith("network.switch.model", {"sb7700": "EDR", "hdr-40": "HDR"}, when=REGULAR),
-        Assumption(unless_given="network.switch.model", when=(REGULAR,)),
+        Guess(unless_given="network.switch.model", when=(REGULAR,)),
     ] = 0
     """Data rate of each cable, after encoding and error correction, or EDR, HDR, NDR for four
     lanes; the default is that of the switch. Shape imported: "0 b/s" uses the rates of the dumps.

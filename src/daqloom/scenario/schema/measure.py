@@ -15,7 +15,7 @@ from daqloom.scenario.quantities import (
     PositiveSeconds,
     Seconds,
 )
-from daqloom.scenario.schema.part import Assumption, Part, When, items
+from daqloom.scenario.schema.part import Guess, Part, When, items
 from daqloom.scenario.validation import pattern, text
 
 MOST_HOSTS = 8192
@@ -166,7 +166,7 @@ class Measure(Part):
     restart: bool = True
     """Whether lost units return automatically: ended processes are restarted, others are reset;
     false: `daqloom control reset N` brings unit N back."""
-    join_time: Annotated[Seconds, Assumption(when=(When("faults.injected"),))] = 1.0
+    join_time: Annotated[Seconds, Guess(when=(When("faults.injected"),))] = 1.0
     """In simulations: time from the start of a lost unit's process until the unit has joined the
     run (s)."""
     minimum: int = Field(default=1, ge=1, le=8192)

@@ -80,7 +80,7 @@ class GuessedWhere:
 
 
 @dataclass(frozen=True)
-class Assumption:
+class Guess:
     """Marks a key whose default is a guess at the user's system; results list it as assumed if the
     key is not given. Neutral defaults have no mark: they switch something off (no cost, no limit)
     or come from a standard or an operating system."""
@@ -92,7 +92,7 @@ class Assumption:
     """Conditions under which the default is a guess; the key may also apply under others."""
 
 
-ASSUMED = Assumption()
+ASSUMED = Guess()
 
 
 _SHARE = r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(%?)\s*"

@@ -25,8 +25,8 @@ from daqloom.scenario.schema.part import (
     FAT_TREE,
     INFINIBAND,
     RACKS,
-    Assumption,
     DefaultWith,
+    Guess,
     Number,
     Part,
     When,
@@ -97,15 +97,15 @@ def _keys_of(table: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return DEFAULTS.get(model) if isinstance(model, str) else None
 
 
-def _guess(*models: str) -> Assumption:
+def _guess(*models: str) -> Guess:
     """Return the mark for a key whose default is a guess for the given models."""
-    return Assumption(when=(When(".model", models),))
+    return Guess(when=(When(".model", models),))
 
 
 def _of_product(sb7700: object, hdr_40: object) -> Any:
     """Return the marks for a key whose default depends on the switch product."""
     default = DefaultWith(".model", {"sb7700": sb7700, "hdr-40": hdr_40})
-    return default, Assumption(unless_given=".model")
+    return default, Guess(unless_given=".model")
 
 
 class PacketBuffer(Part):
@@ -317,7 +317,7 @@ class InfinibandSwitch(Part):
     needs."""
     latency: Annotated[PositiveSeconds, INFINIBAND, *_of_product("90 ns", "130 ns")] = 130e-9
     """Delay from a flit's arrival at a switch until it can leave (s)."""
-    buffer: Annotated[PositiveBytes, INFINIBAND, Assumption(unless_given=".model")] = 64 * 1024
+    buffer: Annotated[PositiveBytes, INFINIBAND, Guess(unless_given=".model")] = 64 * 1024
     """Input buffer of a port, for each virtual lane (B)."""
     input_queue: Annotated[Literal["virtual-output", "fifo"], INFINIBAND] = "virtual-output"
     """Queues at an input: one for each output (virtual-output), or one for all outputs (fifo)."""

@@ -8,25 +8,12 @@ from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
 from daqloom.scenario.schema.building import BUILT, PACKED, PULL, SHIFT
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.hosts import BY_RULE
-from daqloom.scenario.schema.part import (
-    ASSUMED,
-    PER_CENT,
-    Assumption,
-    DefaultWith,
-    Part,
-    When,
-    items,
-)
+from daqloom.scenario.schema.part import ASSUMED, PER_CENT, DefaultWith, Guess, Part, When, items
 
 
 def _units(pull: int) -> Any:
     """Return the marks of a key for a number of units, with the default `pull` in pull building."""
-    return (
-        BUILT,
-        BY_RULE,
-        DefaultWith("building.protocol", {"pull": pull}),
-        Assumption(when=(PULL,)),
-    )
+    return (BUILT, BY_RULE, DefaultWith("building.protocol", {"pull": pull}), Guess(when=(PULL,)))
 
 
 class Card(Part):
@@ -72,7 +59,7 @@ class Builders(Part):
         BUILT,
         BY_RULE,
         DefaultWith("building.protocol", dict.fromkeys(PACKED.among, True)),
-        Assumption(when=(PACKED,)),
+        Guess(when=(PACKED,)),
     ] = False
     """Whether each builder unit shares a host with a readout unit (folded event builder). If false,
     a host has one of them; except for pull, readout and builder units alternate by port."""
