@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 import daqloom
 from daqloom.cli.schema import SCHEMAS, text_of
+from daqloom.deployment.scenarios import load
 from daqloom.device.document import load_device
 from daqloom.device.registry import configuring, counting
 from daqloom.scenario.document import ABSENT, look, put
@@ -22,8 +23,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.show import toml_value
 from daqloom.softswitch import load as switches
 from daqloom.study import StudyError
-from daqloom.study.file.file import load_study
-from daqloom.deployment.scenarios import load
+from daqloom.study.file.load import load_study
 from support.repository import ROOT
 
 FIRST_LINE = re.compile(r"#:schema (\S+/(\w+)\.json)\n")

@@ -31,7 +31,7 @@ from daqloom.scenario.schema.choices import keys_of, named_tables, table_of
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.part import When, meanings
 from daqloom.softswitch.document import SwitchFile
-from daqloom.study.file.file import TABLES, StudyFile
+from daqloom.study.file.tables import TABLES, StudyFile
 from daqloom.terms import glossary
 
 with lazy.imports():

@@ -15,7 +15,7 @@ import daqloom
 from daqloom.base.version import commit
 from daqloom.study import StudyError
 from daqloom.study.store import store
-from daqloom.study.store.record import compressed, decompressed
+from daqloom.study.store.record import compress, decompress
 from daqloom.study.store.store import FORMAT, Store
 from support.study_stores import (
     SCENARIO,
@@ -56,11 +56,11 @@ def test_stored_results_have_their_origin(path: Path) -> None:
 def test_a_record_of_an_earlier_version_has_no_commit(path: Path) -> None:
     fill(path, range(1))
     file = file_of(path, 0)
-    head, scenario = decompressed(file.read_bytes()).split(b"\n", 1)
+    head, scenario = decompress(file.read_bytes()).split(b"\n", 1)
     record = json.loads(head.removesuffix(b",") + b"}")
     assert "commit" not in record["result"]  # an earlier version would refuse it
     del record["session"]["commit"]
-    file.write_bytes(compressed(json.dumps(record).removesuffix("}").encode() + b",\n" + scenario))
+    file.write_bytes(compress(json.dumps(record).removesuffix("}").encode() + b",\n" + scenario))
     with Store.open(path, create=False) as opened:
         found = opened.record(cell(0).key)
     assert found is not None

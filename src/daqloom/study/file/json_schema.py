@@ -11,7 +11,7 @@ from daqloom.scenario.file import json_schema
 from daqloom.scenario.file.explain import known_keys
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.slices import SLICE_METRICS
-from daqloom.study.file.file import StudyFile
+from daqloom.study.file.tables import StudyFile
 
 Schema = dict[str, Any]
 
