@@ -125,24 +125,24 @@ def _fabric(
     )
     with progress(f"simulating {system.name}", quiet=quiet) as simulating:  # noqa: SIM117
         with progress(f"measuring {system.name}", quiet=quiet) as measuring:
-            found = system.run_methods(
+            comparison = system.run_methods(
                 chosen, simulated=simulating, measured=lambda how: measuring(how.share)
             )
     if json:
-        record = {"schema": SCHEMA, "results": [result.to_dict() for result in found.results]}
-        print_json(record | ({"failure": str(found.failure)} if found.failure else {}))
+        record = {"schema": SCHEMA, "results": [result.to_dict() for result in comparison.results]}
+        print_json(record | ({"failure": str(comparison.failure)} if comparison.failure else {}))
     else:
-        _print_methods(found)
+        _print_methods(comparison)
         if methods is None and len(chosen) < len(all_methods.METHODS):
             left = ", ".join(sorted(set(all_methods.METHODS) - set(chosen)))
             print(f"Left out: {left}; --methods selects the methods to run.")
     for figure in drawn:
-        methods_figure.write(figure, found)
+        methods_figure.write(figure, comparison)
         if not json:
             print(f"\n{figure}  the methods side by side")
-    if found.failure:
-        raise found.failure
-    end_if_failed(*found.results)
+    if comparison.failure:
+        raise comparison.failure
+    end_if_failed(*comparison.results)
 
 
 def _print_methods(found: all_methods.MethodResults) -> None:
@@ -189,22 +189,22 @@ def _rack(
 
 
 def _record(
-    found: same_events.Comparison, system: daqloom_system.System, duration_s: float
+    comparison: same_events.Comparison, system: daqloom_system.System, duration_s: float
 ) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "scenario": system.name,
         "scenario_hash": system.scenario.hash(),
-        "seed": found.simulated.seed,
-        "version": found.simulated.version,
+        "seed": comparison.simulated.seed,
+        "version": comparison.simulated.version,
         "commit": found.simulated.commit,
         "duration_s": duration_s,
-        "formula_regular_peak_bytes": found.regular_peak,
-        "formula_peak_bytes": found.formula_peak,
-        "simulated_peak_bytes": found.simulated_peak,
-        "arrivals_factor": found.arrivals_factor,
-        "network_factor": found.network_factor,
-        "warnings": resonance.resonating(system.scenario, found.simulated),
+        "formula_regular_peak_bytes": comparison.regular_peak,
+        "formula_peak_bytes": comparison.formula_peak,
+        "simulated_peak_bytes": comparison.simulated_peak,
+        "arrivals_factor": comparison.arrivals_factor,
+        "network_factor": comparison.network_factor,
+        "warnings": resonance.resonating(system.scenario, comparison.simulated),
     }
 
 

@@ -84,20 +84,20 @@ def levels(
     _, dataset, opened = read_study(file, store, quick=quick, course=True)
     chosen = _place(dataset, at)
     with progress("fitting", quiet=quiet) as show:
-        found = conclusions_levels.levels(
+        results = conclusions_levels.levels(
             dataset, periods, at={axis: [step] for axis, step in chosen.items()}, progress=show
         )
-    shown = study_levels.nearest(dataset, found, points.operating_point(dataset) | chosen)
+    shown = study_levels.nearest(dataset, results, points.operating_point(dataset) | chosen)
     if json:
-        _print_json(as_json.levels(dataset.attrs["study"], found), opened.damages)
+        _print_json(as_json.levels(dataset.attrs["study"], results), opened.damages)
     else:
         if shown is not None:
-            print(*study_levels.sentences(dataset, found, shown), sep="\n")
-        _print_table(*study_levels.table(dataset, found), len(points.axes_of(dataset)))
+            print(*study_levels.sentences(dataset, results, shown), sep="\n")
+        _print_table(*study_levels.table(dataset, results), len(points.axes_of(dataset)))
     if shown is None:
         fail("no point has a return level: all are left out", 1)
     if figure:
-        _draw(figure, study_levels.figure(dataset, found, shown))
+        _draw(figure, study_levels.figure(dataset, results, shown))
 
 
 def fit(
@@ -145,23 +145,23 @@ def fit(
 
     _, dataset, opened = read_study(file, store, quick=quick)
     limit = None if below is None else _limit(dataset, points.shown_variable(dataset, show), below)
-    found = fits.fits(dataset, show, terms=terms, below=limit)
+    surfaces = fits.fits(dataset, show, terms=terms, below=limit)
     chosen = _place(dataset, at)
     place = {
-        a: v for a, v in (points.operating_point(dataset) | chosen).items() if a in found[0].axes
+        a: v for a, v in (points.operating_point(dataset) | chosen).items() if a in surfaces[0].axes
     }
-    places = [place] if set(found[0].axes) <= place.keys() else []
+    places = [place] if set(surfaces[0].axes) <= place.keys() else []
     if json:
-        _print_json(as_json.fits(dataset.attrs["study"], found, places), opened.damages)
+        _print_json(as_json.fits(dataset.attrs["study"], surfaces, places), opened.damages)
     else:
-        print(*surface.sentences(dataset, found, place, limit), sep="\n")
-        for each in found:
+        print(*surface.sentences(dataset, surfaces, place, limit), sep="\n")
+        for each in surfaces:
             named = f"{surface.label(dataset, each)} = "
             print(named + surface.polynomial(dataset, each))
-        print(f"({surface.variables(dataset, found[0])})")
-        _print_table(*surface.table(dataset, found, places))
+        print(f"({surface.variables(dataset, surfaces[0])})")
+        _print_table(*surface.table(dataset, surfaces, places))
     if figure:
-        _draw(figure, surface.figure(dataset, found, place))
+        _draw(figure, surface.figure(dataset, surfaces, place))
 
 
 def compare(

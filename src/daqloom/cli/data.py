@@ -89,25 +89,25 @@ def inspect_(
         sums = Counter(packets=0, events=0, parts=0, missing=0, nbytes=0, part_bytes=0)
         damage = None
         try:
-            for each in packets:
+            for packet in packets:
                 sums.update(
                     packets=1,
-                    events=each.events,
-                    parts=each.parts,
-                    missing=each.missing,
-                    nbytes=each.nbytes,
-                    part_bytes=round(each.mean * each.parts),
+                    events=packet.events,
+                    parts=packet.parts,
+                    missing=packet.missing,
+                    nbytes=packet.nbytes,
+                    part_bytes=round(packet.mean * packet.parts),
                 )
                 if len(listed) < limit:
-                    listed.append(each)
+                    listed.append(packet)
         except ValueError as error:
             damage = str(error)
-        left_out = sum(each.nbytes for each in skipped)
+        left_out = sum(packet.nbytes for packet in skipped)
         if skipped:
             damage = skipped[0].reason
         if json:
             record = {"file": str(file), "kind": kind, "packets": [s.record() for s in listed]}
-            places = {"skipped": [asdict(each) for each in skipped], "skipped_bytes": left_out}
+            places = {"skipped": [asdict(packet) for packet in skipped], "skipped_bytes": left_out}
             print(json_.dumps(record | {"totals": sums, "damage": damage} | places))
         else:
             _print_packets(kind, listed, sums)

@@ -145,9 +145,9 @@ def log(
     fabric = fabric_options.fabric_of(network) if network else None
     logs = _read(files, year, dates, quiet)
     links = faults_links.Links(fabric, logs.cables, logs.names)
-    found = failure.failures_of(logs, links)
+    history = failure.failures_of(logs, links)
     _check_ports(logs, links)
-    kinds = summary.variants(found, periods, gap_s, len(links.names))
+    kinds = summary.variants(history, periods, gap_s, len(links.names))
     errors = faults_errors.errors_by_link(logs.counters, links)
     for path in figure or ():
         failure_figure.write(path, kinds, links.names)
@@ -155,8 +155,8 @@ def log(
         dataset.write_parquet(parquet, kinds)
     if json:
         record: dict[str, Any] = {"schema": 1, "lines": dict(logs.lines)}
-        record["unpaired"] = dict(found.unpaired)
-        record["begin_s"], record["end_s"] = found.observed
+        record["unpaired"] = dict(history.unpaired)
+        record["begin_s"], record["end_s"] = history.observed
         record["variants"] = {
             name.replace(" ", "_"): each.record(time_outs_s) for name, each in kinds.items()
         }
@@ -172,7 +172,7 @@ def log(
         console_fabric.print_lines(fabric.lines if fabric else {})
         print(in_words(logs.lines))
     if not quiet:
-        _note_omissions(logs, found, links)
+        _note_omissions(logs, history, links)
 
 
 @app.command(saved=options.IN_STORE)

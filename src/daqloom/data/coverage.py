@@ -153,10 +153,10 @@ class Coverage:
     def gaps(self) -> Gaps:
         """Return the events that are missing within `span`."""
         self._merge()
-        found = Gaps()
+        result = Gaps()
         sources = self._sources.values()
         if self.span() is None:
-            return found
+            return result
         firsts = np.sort(np.concatenate([each.firsts for each in sources]))
         ends = np.sort(np.concatenate([each.ends for each in sources]))
         # All events between two neighbouring points are present in the same sources.
@@ -165,17 +165,17 @@ class Coverage:
         having, lengths = having[:-1], np.diff(points)
         absent = len(self._sources) - having
         lost, partial = having == 0, (having > 0) & (absent > 0)
-        found.events = int(lengths[~lost].sum())
-        found.lost_events = int(lengths[lost].sum())
-        found.incomplete_events = int(lengths[partial].sum())
+        result.events = int(lengths[~lost].sum())
+        result.lost_events = int(lengths[lost].sum())
+        result.incomplete_events = int(lengths[partial].sum())
         present = sum(int((each.ends - each.firsts).sum()) for each in sources)
-        found.missing = len(self._sources) * found.events - present
+        result.missing = len(self._sources) * result.events - present
         for place in np.flatnonzero(lost)[:MOST_EXAMPLES]:
-            found.lost.append(EventRange(int(points[place]), int(points[place + 1]) - 1))
+            result.lost.append(EventRange(int(points[place]), int(points[place + 1]) - 1))
         for place in np.flatnonzero(partial)[:MOST_EXAMPLES]:
             first, last = int(points[place]), int(points[place + 1]) - 1
-            found.incomplete.append(Incomplete(first, last, tuple(self._lacking(points[place]))))
-        return found
+            result.incomplete.append(Incomplete(first, last, tuple(self._lacking(points[place]))))
+        return result
 
     def _lacking(self, event: np.uint64) -> Iterator[int]:
         for source in self.sources:

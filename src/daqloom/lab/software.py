@@ -154,13 +154,13 @@ class SoftwareSwitch:
         """Return the counters of rings, by the link that begins at their port, and the switch's
         peak: of the shared memory, or else the sum of the ports' peaks. Raises MeasureError."""
         status = json.loads(self._command("status", "--json"))
-        found: dict[str, RingCount] = {}
+        rings: dict[str, RingCount] = {}
         queues = self._network.queues_of(self._rings.switch)
         of_device = {queue.device: queue.link.name for queue in queues}
         for ring in status["rings"]:
             link, counts = of_device[ring["port"]], ring["counts"]
-            before = found.get(link, RingCount(0, 0, 0))
-            found[link] = RingCount(
+            before = rings.get(link, RingCount(0, 0, 0))
+            rings[link] = RingCount(
                 before.held + ring["packets"],
                 before.dropped + counts["drops"] + counts["memory_drops"],
                 before.peak_bytes + counts["peak_bytes"],
@@ -173,8 +173,8 @@ class SoftwareSwitch:
                     "its core was away for too long: lower the rates, or let nothing else run here"
                 )
         if self._rings.buffer.architecture == "shared-memory":
-            return found, status["memory"]["shared_peak_bytes"]
-        return found, sum(ring.peak_bytes for ring in found.values())
+            return rings, status["memory"]["shared_peak_bytes"]
+        return rings, sum(ring.peak_bytes for ring in rings.values())
 
     def _command(self, *words: str) -> str:
         done = subprocess.run(

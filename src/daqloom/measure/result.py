@@ -129,21 +129,21 @@ def _metrics(record: Record, counted: Reading) -> dict[str, Any]:
     scenario, control = record.plan.scenario, record.control
     run, totals, measure = control.run, control.totals(), scenario.measure
     rows = rows_of(scenario.protocol.part, measure.transport)
-    found: dict[str, Any] = metrics(counted, scenario.packing, rows)
+    values: dict[str, Any] = metrics(counted, scenario.packing, rows)
     if scenario.protocol.has_arrivals:
-        found["events_waiting"] = waiting(totals)
-    if "throughput_bps" in found:
+        values["events_waiting"] = waiting(totals)
+    if "throughput_bps" in values:
         readouts = scenario.readouts(run.plan.units)
-        found["node_throughput_bps"] = found["throughput_bps"] / readouts
+        values["node_throughput_bps"] = values["throughput_bps"] / readouts
     fates = accounts(totals, run.balance(), run.next_mep, scenario.packing, measure.sink)
-    found |= {"events_accounted": fates}
-    found |= {name: run.counts[name] for name in ("units_lost", "regroupings")}
-    found |= {f"events_{f}": fates[f] for f in ("not_processed", "not_written") if f in fates}
+    values |= {"events_accounted": fates}
+    values |= {name: run.counts[name] for name in ("units_lost", "regroupings")}
+    values |= {f"events_{f}": fates[f] for f in ("not_processed", "not_written") if f in fates}
     if first_s := max((counters.first_mep_s or 0 for counters in totals.values()), default=0):
-        found["first_event_s"] = first_s
+        values["first_event_s"] = first_s
     causes = Counter(refusals(totals))
     causes.update({str(why): count for why, count in control.refused.items()})
-    return found | ({"refused": dict(causes)} if causes else {})
+    return values | ({"refused": dict(causes)} if causes else {})
 
 
 def _warnings(record: Record, found: dict[str, Any]) -> Iterator[str]:

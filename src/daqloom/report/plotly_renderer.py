@@ -126,7 +126,7 @@ def _array(values: Any) -> dict[str, str]:
 
 
 def _axis(panel: Panel, name: str, axis: Axis) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    layout: dict[str, Any] = {
         "title": {"text": _safe(axis.label), "font": {"size": 13}},
         "showgrid": axis.grid,
         "gridcolor": "#ececec",
@@ -135,20 +135,20 @@ def _axis(panel: Panel, name: str, axis: Axis) -> dict[str, Any]:
         "visible": not panel.blank,
     }
     if panel.z is None:
-        found["automargin"] = True
-        found["title"]["standoff"] = 10
+        layout["automargin"] = True
+        layout["title"]["standoff"] = 10
     if None not in axis.ends:
-        found["range"] = [_position(axis, end) for end in axis.ends]
+        layout["range"] = [_position(axis, end) for end in axis.ends]
     elif axis.ends[0] == 0:
-        found["rangemode"] = "tozero"
+        layout["rangemode"] = "tozero"
     ticks, ends = axis.ticks, _ends(panel, name, axis)
     if ticks is None and ends and (axis.text or axis.log):
         ticks = style.round_steps(ends[0], ends[1], log=axis.log)
     if ticks is not None:
         text = axis.text or style.plain
         names = axis.names if axis.names is not None else [text(float(each)) for each in ticks]
-        found |= {"tickvals": [*map(float, ticks)], "ticktext": [*map(_safe, names)]}
-    return found
+        layout |= {"tickvals": [*map(float, ticks)], "ticktext": [*map(_safe, names)]}
+    return layout
 
 
 def _ends(panel: Panel, name: str, axis: Axis) -> list[float]:

@@ -93,7 +93,7 @@ def spans(
         """Return the time when the last node of `whom` entered the barrier after a step."""
         return max(entered_s.get((node, step), end_s) for node in whom)
 
-    found: list[Span] = []
+    rows: list[Span] = []
     last: dict[int, Stage] = {}
     for stage in [*stages, *((end_s, 0, node, "finished") for node in nodes)]:
         if stage[2] in last and last[stage[2]][3] not in _SILENT:
@@ -103,12 +103,12 @@ def spans(
                 awaited = step - waits.slack
                 full = full_s(waits.whom[node], awaited) if awaited >= first else begin_s
                 full = min(max(full, begin_s), stage[0])
-                found.append(Span(node, step, "waiting", to, begin_s, full))
-                found.append(Span(node, step, "releasing", to, full, stage[0]))
+                rows.append(Span(node, step, "waiting", to, begin_s, full))
+                rows.append(Span(node, step, "releasing", to, full, stage[0]))
             else:
-                found.append(Span(node, step, what, to, begin_s, stage[0]))
+                rows.append(Span(node, step, what, to, begin_s, stage[0]))
         last[stage[2]] = stage
-    return found
+    return rows
 
 
 def phase_columns(found: list[Span], system: FabricSystem) -> dict[str, list[object]]:

@@ -204,20 +204,20 @@ class RegroupingRecord:
         losses = [(round(each.at_s, 12), engine.host_of(each.unit)) for each in engine.losses()]
         names = self._names()
         found = []
-        for each in breaks:
-            if each.what == "host" or (each.what == "unit" and each.how in ("down", "stopped")):
-                host = names.get(each.which)
+        for fault in breaks:
+            if fault.what == "host" or (fault.what == "unit" and fault.how in ("down", "stopped")):
+                host = names.get(fault.which)
                 later_s = (o.begin_s for o in breaks if names.get(o.which) == host)
-                until_s = min((s for s in later_s if s > each.begin_s), default=float("inf"))
+                until_s = min((s for s in later_s if s > fault.begin_s), default=float("inf"))
                 times_s = (at_s for at_s, lost in losses if lost == host)
-                detected_s = next((s for s in times_s if each.begin_s <= s < until_s), None)
-                is_killed = each.what == "unit" and each.how == "down"
+                detected_s = next((s for s in times_s if fault.begin_s <= s < until_s), None)
+                is_killed = fault.what == "unit" and fault.how == "down"
                 if is_killed and detected_s is None:
                     continue
-                end_s = None if is_killed else each.end_s
-                each = replace(each, detected_s=detected_s, end_s=end_s)
-            lost_before = self._lost_at.get(each.begin_s - BEFORE_S, 0)
-            found.append(replace(each, lost_before=lost_before))
+                end_s = None if is_killed else fault.end_s
+                fault = replace(fault, detected_s=detected_s, end_s=end_s)
+            lost_before = self._lost_at.get(fault.begin_s - BEFORE_S, 0)
+            found.append(replace(fault, lost_before=lost_before))
         return found
 
     def _names(self) -> dict[str, int]:

@@ -265,7 +265,7 @@ def search(
 ) -> Throughput:
     """Search the highest load with at most `loss_ratio`, to a relative precision of `width`, in at
     most `seconds`. `on_trial` is called after each trial. Raises MeasureError."""
-    found = Throughput(frame_bytes, loss_ratio, 0.0, load_average=os.getloadavg()[0])
+    total = Throughput(frame_bytes, loss_ratio, 0.0, load_average=os.getloadavg()[0])
     trial_s = min(TRIAL_S, max(SHORTEST_TRIAL_S, seconds / TRIALS))
     goal = SearchGoal(
         loss_ratio=loss_ratio,
@@ -284,24 +284,24 @@ def search(
     config.search_duration_max = 120 + 20 * seconds  # never reached
     config.warmup_duration = trial_s
     end_s = clock() + seconds
-    measurer = _Measurer(run, found, on_trial, lambda: clock() + trial_s <= end_s)
+    measurer = _Measurer(run, total, on_trial, lambda: clock() + trial_s <= end_s)
     try:
         result = MultipleLossRatioSearch(config).search(measurer)
     except _EndedError:
-        proving = sum(trial.proves_a_limit for trial in found.trials)
-        found.is_lower_bound = True
-        found.is_busy = 2 * proving < len(found.trials) or found.away_share > MOST_AWAY
-        found.forwarded_hz = _lower_bound_hz(found)
-        return found
+        proving = sum(trial.proves_a_limit for trial in total.trials)
+        total.is_lower_bound = True
+        total.is_busy = 2 * proving < len(total.trials) or total.away_share > MOST_AWAY
+        total.forwarded_hz = _lower_bound_hz(total)
+        return total
     except RuntimeError as error:
         raise MeasureError(f"the search of the loss-free rate does not end: {error}") from None
     best = result[goal]
     throughput = None if best is None else best.conditional_throughput
-    found.forwarded_hz = 0.0 if throughput is None else float(throughput)
+    total.forwarded_hz = 0.0 if throughput is None else float(throughput)
     if best is not None and not _is_proven(best, measurer.counted, loss_ratio):
-        found.is_lower_bound = found.is_busy = True
-        found.forwarded_hz = max(found.forwarded_hz, _lower_bound_hz(found))
-    return found
+        total.is_lower_bound = total.is_busy = True
+        total.forwarded_hz = max(total.forwarded_hz, _lower_bound_hz(total))
+    return total
 
 
 def _is_proven(best: Any, counted: list[Trial], loss_ratio: float) -> bool:

@@ -69,22 +69,22 @@ def _chosen(scenario: Scenario, system: FabricSystem, name: str) -> tuple[int, S
             f'network.technology = "{network.technology}" has no software switches; they forward '
             "Ethernet"
         )
-    found: list[tuple[int, Switch]] = []
+    rows: list[tuple[int, Switch]] = []
     for number, node in enumerate(system.fabric.switches):
         switch = system.switch_at(number)
         may_be = ("software",) if not name else ("software", "shared-memory")
         if switch.architecture in may_be and name in ("", node.name):
-            found.append((number, switch))
-    if len(found) != 1:
-        known = ", ".join(system.fabric.switches[number].name for number, _ in found[:8])
+            rows.append((number, switch))
+    if len(rows) != 1:
+        known = ", ".join(system.fabric.switches[number].name for number, _ in rows[:8])
         raise ScenarioError(
-            f"{scenario.name} has {len(found)} software switches, {known}; choose one with --switch"
-            if found
+            f"{scenario.name} has {len(rows)} software switches, {known}; choose one with --switch"
+            if rows
             else f"{scenario.name} has no software switch{f' {name}' if name else ''}; give one of "
             'network.switch the model "software", or name one of the model "shared-memory" for '
             "which the software switch is to stand in"
         )
-    return found[0]
+    return rows[0]
 
 
 def _addresses(network: str, hosts: int) -> list[str]:

@@ -91,12 +91,12 @@ def shift(scenario: Scenario) -> Answer:
 
 def _by_count(push: Push) -> Answer:
     barrier = _barrier(push)
-    found = _round(push, barrier)
-    busy = _busy_s(push, barrier, found.schedule)
+    cycle = _round(push, barrier)
+    busy = _busy_s(push, barrier, cycle.schedule)
     if push.in_step:
-        busy["schedule"] = float(found.schedule.links_s.sum())
+        busy["schedule"] = float(cycle.schedule.links_s.sum())
     bounds = push.rates_hz(push.events, busy)
-    round_s = max(found.length_s, busy["processor"], busy.get("source", 0.0))
+    round_s = max(cycle.length_s, busy["processor"], busy.get("source", 0.0))
     metrics = _shift_metrics(push, push.events / round_s, bounds)
     control_s = push.barriers * push.messages.cost_s * float(barrier.messages.mean())
     discards = metrics["event_rate_hz"] < push.events / round_s
@@ -106,22 +106,22 @@ def _by_count(push: Push) -> Answer:
         if push.barriers:
             metrics["barrier_rate_hz"] = push.barriers / round_s
     waits = push.waits_at_barriers and not discards
-    if waits and round_s == found.length_s:  # else nodes also wait for sources
-        metrics["barrier_s"] = {"releasing": found.releasing_s}
+    if waits and round_s == cycle.length_s:  # else nodes also wait for sources
+        metrics["barrier_s"] = {"releasing": cycle.releasing_s}
         if len(push.groups) == 1:  # several groups also wait at builder units
-            waits_s = found.waiting_s + found.releasing_s
+            waits_s = cycle.waiting_s + cycle.releasing_s
             metrics["barrier_share"] = push.barriers * waits_s / round_s
-            metrics["barrier_s"]["waiting"] = found.waiting_s
+            metrics["barrier_s"]["waiting"] = cycle.waiting_s
     requests = push.nodes - 1 if push.is_paced else 0
     messages = push.barriers * int(barrier.messages.sum()) / 2 / push.nodes
     phase = {
-        "value_s": found.length_s / push.slots,
-        "links_s": float(found.schedule.links_s.mean()),
-        "own_s": float(found.schedule.own_s.max()) / push.slots,
+        "value_s": cycle.length_s / push.slots,
+        "links_s": float(cycle.schedule.links_s.mean()),
+        "own_s": float(cycle.schedule.own_s.max()) / push.slots,
         "messages": (messages + 2 * requests) / push.slots,
     }
-    if found.at_most_s is not None:
-        phase["at_most_s"] = found.at_most_s / push.slots
+    if cycle.at_most_s is not None:
+        phase["at_most_s"] = cycle.at_most_s / push.slots
     if push.is_paced:
         phase["asking_s"] = _asking_s(push)
     cost = {"value_s": barrier.cost_s, "messages": int(barrier.messages.sum()) // 2}
@@ -132,8 +132,8 @@ def _by_count(push: Push) -> Answer:
         metrics["ring_share"] = ways.metrics()
         analysis["ring"] = ways.entry()
         notes = [ways.sentence()]
-    analysis |= _of_schedule(push, found.schedule, bounds)
-    return Answer(metrics, analysis, {"phase": _of_phases(push, found)}, notes)
+    analysis |= _of_schedule(push, cycle.schedule, bounds)
+    return Answer(metrics, analysis, {"phase": _of_phases(push, cycle)}, notes)
 
 
 def _asking_s(push: Push) -> float:
@@ -398,35 +398,35 @@ def _sets(push: Push) -> list[NDArray[np.intp]]:
     return push.groups + ([np.arange(push.nodes)] if len(push.groups) > 1 else [])
 
 
-def _in_step(push: Push, barrier: Barrier, found: Schedule, set_index: int) -> Round:
+def _in_step(push: Push, barrier: Barrier, plan: Schedule, set_index: int) -> Round:
     """Return the round for one set of nodes with a barrier after each phase. A phase lasts as long
     as its slowest node needs from one release to the next. That node has the most bytes, the last
     release or a shared link. Random delays are added for the slowest node."""
     nodes = _sets(push)[set_index]
     report_s, released_s = barrier.report_s[nodes], barrier.released_s[nodes]
     kinds = {remote: push.chance(1, remote) for remote in (True, False)}
-    usual = [(kinds[remote], entered_s[nodes]) for remote, entered_s in found.samples]
+    usual = [(kinds[remote], entered_s[nodes]) for remote, entered_s in plan.samples]
     added_s = np.mean([_added_s(chance, entered_s + report_s) for chance, entered_s in usual])
     late_s = np.mean([_added_s(chance, entered_s) for chance, entered_s in usual])
     mean_s = np.mean([chance.mean_s for chance, _ in usual])
-    length_s = float(found.length_s[set_index] + added_s)
-    last_s = float(found.last_s[set_index] + late_s)
-    waiting_s = last_s - float(found.entered_s[set_index] + mean_s)
+    length_s = float(plan.length_s[set_index] + added_s)
+    last_s = float(plan.last_s[set_index] + late_s)
+    waiting_s = last_s - float(plan.entered_s[set_index] + mean_s)
     releasing_s = length_s + float(released_s.mean()) - last_s
-    return Round(length_s * push.slots, waiting_s, releasing_s, found)
+    return Round(length_s * push.slots, waiting_s, releasing_s, plan)
 
 
-def _in_groups(push: Push, barrier: Barrier, found: Schedule) -> Round:
+def _in_groups(push: Push, barrier: Barrier, plan: Schedule) -> Round:
     """Return bounds of a round in which each group has barriers of its own. All groups build
     equally many events, so the slowest group gives the lower bound. If builder units set the pace,
     nodes also wait as on a ring. Then the round with all nodes in step is the upper bound, because
     no node ends a phase later than it would there."""
-    one = _in_step(push, barrier, found, _slowest_group(push, found))
+    one = _in_step(push, barrier, plan, _slowest_group(push, plan))
     if not push.is_paced:
         return one
-    all_s = _in_step(push, barrier, found, len(push.groups)).length_s
-    length_s = max(one.length_s, paced_round_s(push, _own_s(push, found)))
-    return Round(length_s, one.waiting_s, one.releasing_s, found, max(length_s, all_s))
+    all_s = _in_step(push, barrier, plan, len(push.groups)).length_s
+    length_s = max(one.length_s, paced_round_s(push, _own_s(push, plan)))
+    return Round(length_s, one.waiting_s, one.releasing_s, plan, max(length_s, all_s))
 
 
 def _slowest_group(push: Push, found: Schedule) -> int:
@@ -449,11 +449,11 @@ def _added_s(chance: Chance, times_s: Times) -> float:
     return chance.slowest_s(times_s) - float(times_s.max())
 
 
-def _out_of_step(push: Push, barrier: Barrier, found: Schedule) -> Round:
+def _out_of_step(push: Push, barrier: Barrier, plan: Schedule) -> Round:
     """Return a lower bound of the round without a barrier, with slack, or with one barrier in k
     phases. Nodes then fall out of step and contend for links. The bound is the longer of the
     slowest node's time for all phases and the time of all flows on the most loaded link."""
-    building, own_s = push.scenario.building, _own_s(push, found)
+    building, own_s = push.scenario.building, _own_s(push, plan)
     if not push.waits_at_barriers:
         if not push.is_paced:
             round_s = float(own_s.max()) + push.chance(push.slots).mean_s
@@ -461,8 +461,8 @@ def _out_of_step(push: Push, barrier: Barrier, found: Schedule) -> Round:
             round_s = paced_round_s(push, own_s)
         else:
             round_s = float(own_s.max())
-        return Round(max(round_s, found.busiest_s), 0.0, 0.0, found)
-    k, nodes = building.phases_per_barrier, push.groups[_slowest_group(push, found)]
+        return Round(max(round_s, plan.busiest_s), 0.0, 0.0, plan)
+    k, nodes = building.phases_per_barrier, push.groups[_slowest_group(push, plan)]
     chance = push.chance(k)
     entered_s = (barrier.begins_s + own_s * k / push.slots)[nodes]
     step_s, last_s = (
@@ -471,4 +471,4 @@ def _out_of_step(push: Push, barrier: Barrier, found: Schedule) -> Round:
     )
     waiting_s = last_s - float(entered_s.mean()) - chance.mean_s
     releasing_s = step_s + float(barrier.released_s[nodes].mean()) - last_s
-    return Round(max(step_s * push.barriers, found.busiest_s), waiting_s, releasing_s, found)
+    return Round(max(step_s * push.barriers, plan.busiest_s), waiting_s, releasing_s, plan)

@@ -8,19 +8,19 @@ if TYPE_CHECKING:
     from daqloom.softswitch.benchmark import Soak, Throughput
 
 
-def print_found(found: Throughput, frame_size: int, destinations: int, loss: float) -> None:
+def print_found(throughput: Throughput, frame_size: int, destinations: int, loss: float) -> None:
     """Print the forwarding rate for frames of `frame_size` bytes, and the soak test's result."""
-    if not found.forwarded_hz:
-        reason = f" ({found.reason})" if found.reason else ""
+    if not throughput.forwarded_hz:
+        reason = f" ({throughput.reason})" if throughput.reason else ""
         print(f"no rate was found with a loss of at most {loss:g}{reason}; see --loss")
         return
     print(
-        f"{found.forwarded_hz / 1e6:.3f} million frames of {frame_size} B a second, "
-        f"{found.wire_bps / 1e9:.3f} Gb/s, with a loss of at most {loss:g} through "
-        f"{destinations} rings; {found.reason or f'{len(found.trials)} trials'}"
+        f"{throughput.forwarded_hz / 1e6:.3f} million frames of {frame_size} B a second, "
+        f"{throughput.wire_bps / 1e9:.3f} Gb/s, with a loss of at most {loss:g} through "
+        f"{destinations} rings; {throughput.reason or f'{len(throughput.trials)} trials'}"
     )
-    if found.soak:
-        _print_soak(found.soak, frame_size)
+    if throughput.soak:
+        _print_soak(throughput.soak, frame_size)
 
 
 def _print_soak(soak: Soak, frame_size: int) -> None:

@@ -78,39 +78,39 @@ def tables(
     head = [printable(name) for name in head]
     rows = [[printable(cell) for cell in row] for row in rows]
     wrapping = {*range(names), *words}
-    cells = [[name, *(row[place] for row in rows)] for place, name in enumerate(head)]
+    cells = [[name, *(row[number] for row in rows)] for number, name in enumerate(head)]
     kept = [
-        SHORT if place < names else 0 if place in words else width for place in range(len(head))
+        SHORT if number < names else 0 if number in words else width for number in range(len(head))
     ]
     least = [
-        max(_longest_word(column[0]), 1, *(_least(cell, kept[place]) for cell in column[1:]))
-        for place, column in enumerate(cells)
+        max(_longest_word(column[0]), 1, *(_least(cell, kept[number]) for cell in column[1:]))
+        for number, column in enumerate(cells)
     ]
     room = width - (FRAME if framed else 0)
-    found = []
+    parts = []
     for places in _blocks(least, names, room):
         table = rich_table.Table(box=box.SIMPLE_HEAD, show_edge=framed, pad_edge=framed)
-        widths = {place: least[place] for place in places}
+        widths = {number: least[number] for number in places}
         spare = room - sum(widths.values()) - GAP * (len(places) - 1)
         if spare < 0:  # a number is longer than a line
             widths[places[-1]] = max(widths[places[-1]] + spare, 1)
-        for place in sorted(places, key=lambda place: place not in wrapping):
-            more = min(max(map(len, cells[place])) - widths[place], max(spare, 0))
-            widths[place] += max(more, 0)
+        for number in sorted(places, key=lambda number: number not in wrapping):
+            more = min(max(map(len, cells[number])) - widths[number], max(spare, 0))
+            widths[number] += max(more, 0)
             spare -= max(more, 0)
-        for place in places:
+        for number in places:
             table.add_column(
-                rich_text.Text(head[place]),
-                justify="left" if place in wrapping else numbers,
-                width=widths[place],
+                rich_text.Text(head[number]),
+                justify="left" if number in wrapping else numbers,
+                width=widths[number],
                 overflow="fold",
             )
         for row, style in zip(rows, styles or [""] * len(rows), strict=True):
             table.add_row(
-                *(rich_text.Text(row[place]) for place in places), style=style
+                *(rich_text.Text(row[number]) for number in places), style=style
             )  # none is markup
-        found.append(table)
-    return found
+        parts.append(table)
+    return parts
 
 
 def _least(cell: str, kept: int) -> int:

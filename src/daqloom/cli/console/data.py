@@ -68,16 +68,16 @@ def _share_of(show: Callable[[float], None], done: int, count: int) -> Callable[
 
 def print_checked(results: list[check.FileCheck]) -> None:
     """Print the damage of each file and the number of intact files."""
-    whole = [each for each in results if not each.fault_count]
-    for each in results:
-        if each.fault_count:
-            _print_damage(each)
-    generated = sum(each.is_generated for each in whole)
-    missing = sum(each.missing for each in whole)
+    whole = [file for file in results if not file.fault_count]
+    for file in results:
+        if file.fault_count:
+            _print_damage(file)
+    generated = sum(file.is_generated for file in whole)
+    missing = sum(file.missing for file in whole)
     print(
         f"{len(whole)} of {len(results)} files intact: "
-        f"{sum(each.packets for each in whole):,} packets, "
-        f"{with_unit(sum(each.nbytes for each in whole), 'B')}"
+        f"{sum(file.packets for file in whole):,} packets, "
+        f"{with_unit(sum(file.nbytes for file in whole), 'B')}"
         + (f", {missing:,} MFPs missing" if missing else "")
         + f"; generated fragments checked byte for byte in {generated}"
     )

@@ -54,35 +54,35 @@ def print_counters(errors: Sequence[LinkErrors]) -> None:
 def _rows(
     kinds: Mapping[str, summary.Variant], time_outs_s: Sequence[float]
 ) -> dict[str, list[str]]:
-    each = list(kinds.values())
+    parts = list(kinds.values())
     rows = {
-        "number": [f"{len(kind.failures):,}" for kind in each],
-        "a day": ["" if kind.per_day is None else f"{kind.per_day:.3g}" for kind in each],
-        "links that failed": [f"{len(kind.totals):,}" for kind in each],
+        "number": [f"{len(kind.failures):,}" for kind in parts],
+        "a day": ["" if kind.per_day is None else f"{kind.per_day:.3g}" for kind in parts],
+        "links that failed": [f"{len(kind.totals):,}" for kind in parts],
         "links that make half of them": [
-            f"{by_link.most_of(kind.totals, summary.MOST_SHARE):,}" for kind in each
+            f"{by_link.most_of(kind.totals, summary.MOST_SHARE):,}" for kind in parts
         ],
-        "downtime of all links": [duration(sum(t.down_s for t in kind.totals)) for kind in each],
-        "median duration": [_median(kind) for kind in each],
+        "downtime of all links": [duration(sum(t.down_s for t in kind.totals)) for kind in parts],
+        "median duration": [_median(kind) for kind in parts],
     }
     for time_out_s in time_outs_s:
-        shares = [kind.durations.outlasting(time_out_s) for kind in each]
+        shares = [kind.durations.outlasting(time_out_s) for kind in parts]
         rows[f"last longer than {duration(time_out_s)}"] = [
             f"{found[0]:.1%} ({found[1]:.1%} to {found[2]:.1%})" if found else ""
             for found in shares
         ]
-    rows |= _between(each)
-    if any(kind.dispersion for kind in each):
+    rows |= _between(parts)
+    if any(kind.dispersion for kind in parts):
         rows["variance over mean of links"] = [
             f"{kind.dispersion.index:.3g} (p {_p(kind.dispersion.p_value)})"
             if kind.dispersion
             else ""
-            for kind in each
+            for kind in parts
         ]
-    causes = sorted({cause for kind in each for cause in kind.causes})
+    causes = sorted({cause for kind in parts for cause in kind.causes})
     if causes != [by_link.NO_CAUSE]:
         rows |= {
-            f"cause: {cause}": [f"{kind.causes[cause]:,}" for kind in each] for cause in causes
+            f"cause: {cause}": [f"{kind.causes[cause]:,}" for kind in parts] for cause in causes
         }
     return {name: cells for name, cells in rows.items() if any(cells)}
 

@@ -94,7 +94,7 @@ def difference(begin: Reading, end: Reading) -> dict[int, Counters]:
 def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metrics:
     """Return the metrics of units with `packing` events in a MEP. A rate is the sum of the units'
     rates, each over its own time: readings of units are not simultaneous."""
-    found: Metrics = {}
+    values: Metrics = {}
     factors = {"one": 1, "bits": 8, "events": packing}
     units = list(counted.values())
     for row in rows:
@@ -103,22 +103,22 @@ def metrics(counted: Reading, packing: int, rows: Sequence[Row] = ROWS) -> Metri
             continue
         name, _, inner = row.metric.partition(".")
         if inner:
-            _nest(found, name)[inner] = value * factors[row.factor]
+            _nest(values, name)[inner] = value * factors[row.factor]
         else:
-            found[name] = value * factors[row.factor]
+            values[name] = value * factors[row.factor]
     for name, percentiles in latencies(units).items():
-        _nest(found, name).update(percentiles)
+        _nest(values, name).update(percentiles)
     if skew := _skew(units):
-        _nest(found, "barrier_s").update(skew)
+        _nest(values, "barrier_s").update(skew)
     share = fragment_share(units)
     if share is None:
-        return found
+        return values
     if built := _total(units, lambda c: c.mep_bytes_built):
-        found["overhead_share"] = 1 - share * _total(units, lambda c: c.mfp_bytes_built) / built
-    throughput = found.get("throughput_bps")
+        values["overhead_share"] = 1 - share * _total(units, lambda c: c.mfp_bytes_built) / built
+    throughput = values.get("throughput_bps")
     if isinstance(throughput, int | float):
-        found["throughput_bps"] = share * throughput
-    return found
+        values["throughput_bps"] = share * throughput
+    return values
 
 
 def connection_columns(
@@ -212,7 +212,7 @@ def accounts(
     def meps(counter: Callable[[Counters], int | None]) -> int:
         return sum(counter(unit) or 0 for unit in totals.values())
 
-    found = {
+    fates = {
         "built": meps(lambda c: c.meps_built),
         "incomplete": meps(lambda c: c.meps_incomplete),
         "dropped": meps(lambda c: c.meps_dropped),
@@ -220,9 +220,9 @@ def accounts(
     }
 
     def lost(fate: str, count: int, incomplete: int) -> None:
-        found[fate] = count
-        found["incomplete"] -= incomplete
-        found["built"] -= count - incomplete
+        fates[fate] = count
+        fates["incomplete"] -= incomplete
+        fates["built"] -= count - incomplete
 
     if sink != "user":
         counts = [unprocessed_meps(unit) for unit in totals.values()]
@@ -230,8 +230,8 @@ def accounts(
     if sink == "file":
         incomplete = meps(lambda c: c.incomplete_meps_not_written)
         lost("not_written", meps(lambda c: c.meps_not_written), incomplete)
-    found |= {"unfinished": balance.unfinished, "skipped": balance.skipped}
-    return {fate: count * packing for fate, count in ({"begun": next_mep} | found).items()}
+    fates |= {"unfinished": balance.unfinished, "skipped": balance.skipped}
+    return {fate: count * packing for fate, count in ({"begun": next_mep} | fates).items()}
 
 
 Buckets = dict[int, int]

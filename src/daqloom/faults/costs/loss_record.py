@@ -29,7 +29,7 @@ def record(cost: Cost) -> dict[str, Any]:
             {"broken": broken, "time": asdict(share)} for broken, share in enumerate(cost.at_once)
         ],
         "throughput": {
-            name: _throughput(each, cost.most) for name, each in cost.throughputs.items()
+            name: _throughput(link, cost.most) for name, link in cost.throughputs.items()
         },
         "lost": {
             "share": asdict(cost.lost),
@@ -48,12 +48,12 @@ def record(cost: Cost) -> dict[str, Any]:
         "mended": asdict(cost.reliable_links),
         "worst_links": [
             {
-                "link": each.total.link,
-                "kind": each.kind,
-                **asdict(each.total),
-                "hours_lost": each.hours_lost,
+                "link": link.total.link,
+                "kind": link.kind,
+                **asdict(link.total),
+                "hours_lost": link.hours_lost,
             }
-            for each in cost.worst
+            for link in cost.worst
         ],
         "notes": list(notes(cost)),
     }

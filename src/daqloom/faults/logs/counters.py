@@ -29,7 +29,7 @@ def is_it(line: str) -> bool:
 
 def read(lines: CountedLines, log: LogContent, _year: int = 0, _dates: str = "") -> None:
     """Add the error counters of all ports in the dump to `log`."""
-    found: dict[Port, dict[str, int]] = defaultdict(dict)
+    counters: dict[Port, dict[str, int]] = defaultdict(dict)
     port: Port | None = None
     name = ""
     for line in lines:
@@ -43,7 +43,7 @@ def read(lines: CountedLines, log: LogContent, _year: int = 0, _dates: str = "")
             elif hit[2] == "ALL":  # the sum over the ports
                 lines.ignore()
             else:
-                found[Port(hit[1], hit[2])] |= counted
+                counters[Port(hit[1], hit[2])] |= counted
                 lines.use()
         elif hit := _NODE.match(line):
             name = hit[2].strip()
@@ -53,10 +53,10 @@ def read(lines: CountedLines, log: LogContent, _year: int = 0, _dates: str = "")
             lines.use()
         elif port and (hit := _FIELD.fullmatch(line)):
             if hit[1] in _ERRORS or not hit[1].startswith(_NO_ERRORS):
-                found[port][hit[1]] = int(hit[2])
+                counters[port][hit[1]] = int(hit[2])
             lines.use()
         elif _SUMMARY.match(line) or (port and _OTHER_FIELD.fullmatch(line)):
             lines.ignore()
         else:
             lines.outside(line, "GUID 0x… port N: [COUNTER == number]")
-    log.counters += [PortCounters(port, each) for port, each in found.items()]
+    log.counters += [PortCounters(port, each) for port, each in counters.items()]

@@ -192,16 +192,16 @@ def time_s(text: str, order: str) -> float | None:
         number = float(text)
         steps = sum(number >= limit for limit in _STEPS)
         return iso_s(repr(number / 1000**steps))
-    if found := _SLASHED.fullmatch(text):
-        one, other = int(found[1]), int(found[3])
-        is_day_first = order == DAY_FIRST or found[2] == "."
+    if match := _SLASHED.fullmatch(text):
+        one, other = int(match[1]), int(match[3])
+        is_day_first = order == DAY_FIRST or match[2] == "."
         day, month = (one, other) if is_day_first else (other, one)
-        return _date_s(int(found[4]), month, day, found[5])
-    if found := _YEAR_FIRST.fullmatch(text):
-        return _date_s(int(found[1]), int(found[2]), int(found[3]), found[4])
-    if (found := _MONTH_NAMED.fullmatch(text)) and found[2].capitalize() in MONTHS:
-        month = MONTHS.index(found[2].capitalize()) + 1
-        return _date_s(int(found[3]), month, int(found[1]), found[4])
+        return _date_s(int(match[4]), month, day, match[5])
+    if match := _YEAR_FIRST.fullmatch(text):
+        return _date_s(int(match[1]), int(match[2]), int(match[3]), match[4])
+    if (match := _MONTH_NAMED.fullmatch(text)) and match[2].capitalize() in MONTHS:
+        month = MONTHS.index(match[2].capitalize()) + 1
+        return _date_s(int(match[3]), month, int(match[1]), match[4])
     return iso_s(text)
 
 

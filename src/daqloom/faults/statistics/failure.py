@@ -50,7 +50,7 @@ def failures_of(log: LogContent, links: Links) -> FailureHistory:
     """Return the failures in a log: each lasts from the first report of a port that went down until
     the first report that an end of the link came up. Reports of the other end are repetitions."""
     odd: Counter[str] = Counter()
-    found: list[Failure] = []
+    failures: list[Failure] = []
     down: dict[str, tuple[float, str]] = {}
     for change in sorted(log.changes, key=lambda each: each.at_s):
         link = links.name(change.port)
@@ -58,22 +58,22 @@ def failures_of(log: LogContent, links: Links) -> FailureHistory:
             odd["unknown port"] += 1
         elif change.is_up and link in down:
             begin_s, cause = down.pop(link)
-            found.append(Failure(begin_s, change.at_s, link, cause or change.cause))
+            failures.append(Failure(begin_s, change.at_s, link, cause or change.cause))
         elif change.is_up or link in down:
             odd["up twice" if change.is_up else "down twice"] += 1
         else:
             down[link] = (change.at_s, change.cause)
-    found += [Failure(begin_s, None, link, cause) for link, (begin_s, cause) in down.items()]
+    failures += [Failure(begin_s, None, link, cause) for link, (begin_s, cause) in down.items()]
     for outage in log.outages:
         link = links.name(outage.port)
         if link is None:
             odd["unknown port"] += 1
         else:
-            found.append(Failure(outage.begin_s, outage.end_s, link, outage.cause))
-    begin_s = min([log.begin_s, *(each.begin_s for each in found)])
-    end_s = max([log.end_s, *(each.end_s or each.begin_s for each in found)])
+            failures.append(Failure(outage.begin_s, outage.end_s, link, outage.cause))
+    begin_s = min([log.begin_s, *(each.begin_s for each in failures)])
+    end_s = max([log.end_s, *(each.end_s or each.begin_s for each in failures)])
     observed = Period(begin_s, end_s) if begin_s <= end_s else Period(0.0, 0.0)
-    return FailureHistory(tuple(sorted(found, key=_by_begin)), observed, odd)
+    return FailureHistory(tuple(sorted(failures, key=_by_begin)), observed, odd)
 
 
 def _by_begin(failure: Failure) -> tuple[float, str]:

@@ -55,11 +55,11 @@ def _answer(search: Search, found: Mapping[str, list[Boundary]]) -> str:
     return "; ".join(f"{method} {answer}" for method, answer in answers.items())
 
 
-def _parts(search: Search, found: list[Boundary]) -> Iterator[str]:
-    values = [each.value for each in found if each.status == "found" and each.value is not None]
-    count = str(len(values)) + ("" if len(values) == len(found) else f" of {len(found)}")
-    if len(found) == 1 and values:
-        fails = found[0].lower if search.find == "smallest" else found[0].upper
+def _parts(search: Search, results: list[Boundary]) -> Iterator[str]:
+    values = [each.value for each in results if each.status == "found" and each.value is not None]
+    count = str(len(values)) + ("" if len(values) == len(results) else f" of {len(results)}")
+    if len(results) == 1 and values:
+        fails = results[0].lower if search.find == "smallest" else results[0].upper
         assert fails is not None
         yield f"{_text(search, values[0])} (not with {_text(search, fails)})"
     elif values:
@@ -67,9 +67,9 @@ def _parts(search: Search, found: list[Boundary]) -> Iterator[str]:
         mean = _text(search, statistics.fmean(values))
         yield f"{mean} on average ({spread}, {count} seeds)"
     low, high = (_text(search, bound) for bound in search.range)
-    for status, number in sorted(Counter(each.status for each in found).items()):
+    for status, number in sorted(Counter(each.status for each in results).items()):
         if status != "found":
-            seeds = f" ({number} of {len(found)} seeds)" if len(found) > 1 else ""
+            seeds = f" ({number} of {len(results)} seeds)" if len(results) > 1 else ""
             yield search_bounds.word(status, search.find, low, high) + seeds
 
 

@@ -82,9 +82,9 @@ def _lines(dataset: Dataset) -> list[dict[str, Any]]:
     return [{a: v for a, v in held.items() if a != free} for free in held]
 
 
-def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> PointLevels | None:
+def nearest(dataset: Dataset, levels: Levels, point: Mapping[str, float]) -> PointLevels | None:
     """Return the point nearest to `point`; on axes that `point` lacks, nearest to their middle."""
-    if not found.points:
+    if not levels.points:
         return None
     middle = view.hold(dataset, axes_of(dataset))
 
@@ -101,7 +101,7 @@ def nearest(dataset: Dataset, found: Levels, point: Mapping[str, float]) -> Poin
                 apart += float(place != step)
         return apart
 
-    return min(found.points, key=distance)
+    return min(levels.points, key=distance)
 
 
 def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
@@ -139,10 +139,10 @@ def _answer(quantity: view.Quantity, where: str, shown: PointLevels, found: Leve
     return at + text[0].lower() + text[1:]
 
 
-def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
+def _along(dataset: Dataset, levels: Levels, shown: PointLevels) -> list[str]:
     """Return sentences with the levels of the longest period along each axis that the operating
     point does not fix."""
-    place = max(range(len(found.periods)), key=lambda i: found.periods[i].length_s)
+    longest = max(range(len(levels.periods)), key=lambda i: levels.periods[i].length_s)
     sentences = []
     for axis in axes_of(dataset):
         if axis in operating_point(dataset) or not 1 < dataset.sizes[axis] <= MOST_STEPS:
@@ -150,7 +150,7 @@ def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
         others = {key: value for key, value in shown.at.items() if key != axis}
         line = {
             one.at[axis]: one
-            for one in found.points
+            for one in levels.points
             if one.method == shown.method
             and one.limit is None
             and others == {key: one.at[key] for key in others}
@@ -159,7 +159,7 @@ def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
             dataset[axis].values[step].item() for step in view.along(dataset, axis)[1] if step >= 0
         ]
         if len(known := [step for step in reversed(steps) if step in line]) > 1:
-            values = {step: line[step].levels[place].value for step in known}
+            values = {step: line[step].levels[longest].value for step in known}
             divisor, unit = style.prefix("B", max(values.values()))
             shown_as = view.Quantity("", unit, divisor)
             is_mixed = len({line[step].metric for step in known}) > 1
@@ -169,7 +169,7 @@ def _along(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
                 f"{view.step_text(dataset, axis, step)}{ideal[line[step].metric]}"
                 for step in known
             ]
-            period = found.periods[place].often
+            period = levels.periods[longest].often
             sentences.append(
                 f"By {view.key_name(axis)}, exceeded less than {period}: {', '.join(parts)}."
             )
@@ -206,37 +206,37 @@ def _table_quantity(dataset: Dataset, found: Levels) -> view.Quantity:
     return replace(quantity, name="peak of the top-of-rack switch") if others else quantity
 
 
-def table(dataset: Dataset, found: Levels) -> tuple[list[str], list[list[str]]]:
+def table(dataset: Dataset, levels: Levels) -> tuple[list[str], list[list[str]]]:
     """Return column names with units, and a row for each point; a point that is left out shows the
     reason in place of levels."""
-    quantity, axes = _table_quantity(dataset, found), axes_of(dataset)
-    every: list[PointLevels | LeftOut] = [*found.points, *found.left_out]
-    has_methods, has_buffers = len({one.method for one in every}) > 1, len(found.metrics) > 1
+    quantity, axes = _table_quantity(dataset, levels), axes_of(dataset)
+    every: list[PointLevels | LeftOut] = [*levels.points, *levels.left_out]
+    has_methods, has_buffers = len({point.method for point in every}) > 1, len(levels.metrics) > 1
     head = [
         *map(view.key_name, axes),
         *["method"] * has_methods,
         *["buffer"] * has_buffers,
         quantity.label,
         "observed",
-        *(f"{each.often} ({quantity.unit})" for each in found.periods),
+        *(f"{each.often} ({quantity.unit})" for each in levels.periods),
         "notes",
     ]
     rows: dict[tuple[int, ...], list[str]] = {}
-    for one in every:
-        place = tuple(dataset[axis].values.tolist().index(one.at[axis]) for axis in axes)
-        cells = [view.step_text(dataset, axis, one.at[axis]) for axis in axes]
-        cells += [view.LOOKS[one.method].label] * has_methods
-        if isinstance(one, PointLevels):
+    for point in every:
+        place = tuple(dataset[axis].values.tolist().index(point.at[axis]) for axis in axes)
+        cells = [view.step_text(dataset, axis, point.at[axis]) for axis in axes]
+        cells += [view.LOOKS[point.method].label] * has_methods
+        if isinstance(point, PointLevels):
             cells += [
-                *[_BUFFERS[one.metric]] * has_buffers,
-                quantity.number(float(one.fit.maxima.max())),
-                style.round_seconds(one.observed_s),
-                *(_level(quantity, one, level) for level in one.levels),
-                "; ".join(map(short, one.fit.warnings)) or style.NOTHING,
+                *[_BUFFERS[point.metric]] * has_buffers,
+                quantity.number(float(point.fit.maxima.max())),
+                style.round_seconds(point.observed_s),
+                *(_level(quantity, point, level) for level in point.levels),
+                "; ".join(map(short, point.fit.warnings)) or style.NOTHING,
             ]
         else:
-            cells += [style.NOTHING] * (len(head) - 1 - len(cells)) + [one.reason]
-        rows[(list(dataset["by"].values).index(one.method), *place)] = cells
+            cells += [style.NOTHING] * (len(head) - 1 - len(cells)) + [point.reason]
+        rows[(list(dataset["by"].values).index(point.method), *place)] = cells
     return head, [rows[place] for place in sorted(rows)]
 
 

@@ -202,16 +202,16 @@ class _Lines:
 
     def keys(self, without_value: Sequence[str] = ()) -> list[Mark]:
         """Return the legend entries; colours in `without_value` are marked "no value"."""
-        found: list[Mark] = []
+        marks: list[Mark] = []
         if self.roles.colour:
             colours = self._colours()
             if points.is_numeric(self.dataset, self.roles.colour):
                 colours.reverse()  # the highest number on top, as its line mostly is
-            found.append(dots([], [], view.key_name(self.roles.colour), marker=""))
+            marks.append(dots([], [], view.key_name(self.roles.colour), marker=""))
             for colour, _, text in colours:
                 shown = f"{text} (no value)" if text in without_value else text
-                found.append(Line([], [], shown, str(colour), width=3))
-            found.append(dots([], [], " ", marker=""))
+                marks.append(Line([], [], shown, str(colour), width=3))
+            marks.append(dots([], [], " ", marker=""))
         for method in self.methods:
             coloured = self.roles.colour is None or method in self.alike
             formula, look = method == "analyse", view.LOOKS[method]
@@ -219,15 +219,15 @@ class _Lines:
             marker = ("" if self.numeric else "_") if formula else look.marker
             more: dict[str, Any] = {"marker": marker, "size": 10 if formula else MARK}
             width = WIDTH if self.numeric else 0
-            found.append(Line([], [], look.label, colour, width, look.dash, **more))
+            marks.append(Line([], [], look.label, colour, width, look.dash, **more))
         if self.bound is not None and self.numeric:
-            found.append(BOUND)
+            marks.append(BOUND)
         if bool(self.hollow.any()):
-            found.append(dots([], [], "links saturated", colour=style.GREY, hollow=True))
+            marks.append(dots([], [], "links saturated", colour=style.GREY, hollow=True))
         if view.on_axis(self.dataset, self.roles.x) is not None:
             text = "operating point\n" + view.point_text(self.dataset)
-            found.append(Line([], [], text, style.GREY, 0.9, "sparse"))
-        return found
+            marks.append(Line([], [], text, style.GREY, 0.9, "sparse"))
+        return marks
 
 
 def search_caption(dataset: Dataset) -> str:

@@ -34,18 +34,18 @@ def section(dataset: Dataset, variable: str | None = None) -> Section | None:
     return Section("Comparison of methods", sentences(found), picture=picture, **more)
 
 
-def sentences(found: Agreement) -> list[str]:
+def sentences(agreement: Agreement) -> list[str]:
     """Return the factor between the methods, its range of validity, and omitted points."""
-    one, other = (f"the {view.LOOKS[method].label}" for method in found.methods)
-    low, high = found.scale.interval()
+    one, other = (f"the {view.LOOKS[method].label}" for method in agreement.methods)
+    low, high = agreement.scale.interval()
     text = [
-        f"{other.capitalize()} gives {found.scale.k:.3g} times the value of {one} "
-        f"({low:.3g} to {high:.3g}, 95 %), fitted to {len(found.at)} points."
+        f"{other.capitalize()} gives {agreement.scale.k:.3g} times the value of {one} "
+        f"({low:.3g} to {high:.3g}, 95 %), fitted to {len(agreement.at)} points."
     ]
-    if any(found.verdicts):
-        text.append(_validity(found))
-    if found.left_out:
-        text.append(f"Left out: {view.counts_text(found.left_out)}.")
+    if any(agreement.verdicts):
+        text.append(_validity(agreement))
+    if agreement.left_out:
+        text.append(f"Left out: {view.counts_text(agreement.left_out)}.")
     return text
 
 
@@ -72,49 +72,49 @@ def _range(ratios: Sequence[float]) -> str:
 
 
 def table(
-    dataset: Dataset, found: Agreement, variable: str | None = None
+    dataset: Dataset, pair: Agreement, variable: str | None = None
 ) -> tuple[list[str], list[list[str]]]:
     """Return the column names, with units, and a row for each point of the study."""
     quantity = view.variable_quantity(dataset, shown_variable(dataset, variable))
     unit = f" ({quantity.unit})" if quantity.unit else ""
-    labels = [f"{view.LOOKS[method].label}{unit}" for method in found.methods]
+    labels = [f"{view.LOOKS[method].label}{unit}" for method in pair.methods]
     head = [*map(view.key_name, axes_of(dataset)), "load", *labels]
     rows = []
-    for i, (at, load, verdict) in enumerate(zip(found.at, found.load, found.verdicts, strict=True)):
+    for i, (at, load, verdict) in enumerate(zip(pair.at, pair.load, pair.verdicts, strict=True)):
         rows.append(
             [
                 *(view.step_text(dataset, axis, value) for axis, value in at.items()),
                 f"{100 * load:.0f} %" if np.isfinite(load) else style.NOTHING,
-                quantity.number(float(found.first[i])),
-                quantity.number(float(found.second[i])),
-                f"{found.ratio[i]:#.3g}",
-                quantity.number(float(found.scale.residuals[i])),
+                quantity.number(float(pair.first[i])),
+                quantity.number(float(pair.second[i])),
+                f"{pair.ratio[i]:#.3g}",
+                quantity.number(float(pair.scale.residuals[i])),
                 verdict.sentence.partition(": ")[2].rstrip(".") if verdict else style.NOTHING,
             ]
         )
     return [*head, "ratio", f"off the factor{unit}", "verdict"], rows
 
 
-def figure(dataset: Dataset, found: Agreement) -> Figure:
+def figure(dataset: Dataset, agreement: Agreement) -> Figure:
     """Return the ratio of the two methods, with the fitted factor, against the load; if the load is
     unknown, against the first axis."""
-    one, other = (view.LOOKS[method].label for method in found.methods)
-    if np.isfinite(found.load).any():
-        x = 100 * found.load
+    one, other = (view.LOOKS[method].label for method in agreement.methods)
+    if np.isfinite(agreement.load).any():
+        x = 100 * agreement.load
         highest = max(100.0, float(np.nanmax(x)) * 1.02)
         bands, across = _bands(highest), Axis("load (% of link capacity)", (0, highest))
     else:
         bands = []
-        x, across = _along(dataset, found)
-    low, high = found.scale.interval()
+        x, across = _along(dataset, agreement)
+    low, high = agreement.scale.interval()
     marks = [
         *bands,
         Band(low, high, style.ORANGE, 0.2, upright=False),
         Rule(1),
-        Rule(k := found.scale.k, "", style.ORANGE, 1.3, "solid", f"one factor, {k:.3g}"),
-        *_points(dataset, found, x),
+        Rule(k := agreement.scale.k, "", style.ORANGE, 1.3, "solid", f"one factor, {k:.3g}"),
+        *_points(dataset, agreement, x),
     ]
-    y = Axis(f"{other} ÷ {one}", log=view.wants_log(found.ratio, 10))
+    y = Axis(f"{other} ÷ {one}", log=view.wants_log(agreement.ratio, 10))
     return view.panels_for([Panel(marks, across, y)], legend=Legend("outside right upper"))
 
 
@@ -138,14 +138,14 @@ def _bands(highest: float) -> list[Mark]:
     ]
 
 
-def _points(dataset: Dataset, found: Agreement, x: Any) -> Iterator[Mark]:
+def _points(dataset: Dataset, agreement: Agreement, x: Any) -> Iterator[Mark]:
     """Yield points coloured by the last axis, because the ratio often depends on its steps."""
     names = axes_of(dataset)
     if not names:
-        yield dots(x, found.ratio, marker="s")
+        yield dots(x, agreement.ratio, marker="s")
         return
     axis = next((a for a in reversed(names) if dataset.sizes[a] > 1), names[-1])
-    values = np.array([at[axis] for at in found.at])
+    values = np.array([at[axis] for at in agreement.at])
     steps = [step for step in dataset[axis].values.tolist() if step in values]
     joined = is_numeric(dataset, axis) and len(names) == 2 and len(steps) <= MOST_LINES
     for place, (step, colour) in reversed(
@@ -155,4 +155,4 @@ def _points(dataset: Dataset, found: Agreement, x: Any) -> Iterator[Mark]:
         shown = len(steps) <= MOST_LINES or place in (0, len(steps) // 2, len(steps) - 1)
         name = f"{view.key_name(axis)} {view.step_text(dataset, axis, step)}" if shown else ""
         width = 0.8 if joined else 0.0
-        yield Line(x[chosen], found.ratio[chosen], name, colour, width, marker="s", size=4)
+        yield Line(x[chosen], agreement.ratio[chosen], name, colour, width, marker="s", size=4)

@@ -79,19 +79,19 @@ def pictures(dataset: Dataset, variable: str | None = None) -> list[Section]:
     variables = shown_variables(dataset, variable)
     variable = variables[0]
     axes = axes_of(dataset)
-    found: list[Section] = []
+    sections: list[Section] = []
 
     def add(name: str, shown: str, how: str, caption: str, picture: Figure) -> None:
         label = variable_name(dataset, shown)
         heading = f"{label[:1].upper()}{label[1:]}{how}"
-        found.append(Section(heading, (caption,), picture=picture, name=name))
+        sections.append(Section(heading, (caption,), picture=picture, name=name))
 
     if rows := axis_of_names(dataset):
         for each in variables:
             name = "names" if each == variable else f"names-{each}"
             picture = names(dataset, each)
             add(name, each, f" by {key_name(rows)}", names_caption(dataset), picture)
-        return found
+        return sections
     if axes:
         used = roles(dataset)
         has_panels = len(variables) > 1 and used.panel is None
@@ -105,7 +105,7 @@ def pictures(dataset: Dataset, variable: str | None = None) -> list[Section]:
     if axes and random and dataset.sizes["seed"] > 1:
         caption, drawn = box_plots_caption(dataset), box_plots(dataset, variable)
         add("seeds", variable, ", seed by seed", caption, drawn)
-    return found
+    return sections
 
 
 def findings(

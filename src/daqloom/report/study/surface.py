@@ -52,14 +52,14 @@ def _shown(dataset: Dataset, found: list[Fit]) -> list[Fit]:
 
 
 def sentences(
-    dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float], below: float | None = None
+    dataset: Dataset, fits: Sequence[Fit], point: Mapping[str, float], below: float | None = None
 ) -> list[str]:
     """Return sentences: the value of each surface at `point`, and points and terms of the fits."""
-    quantity = view.variable_quantity(dataset, found[0].variable)
-    at_point = [fit.predict(point) for fit in found if _covers(fit, point)]
-    covering = [fit for fit in found if _covers(fit, point)]
+    quantity = view.variable_quantity(dataset, fits[0].variable)
+    at_point = [fit.predict(point) for fit in fits if _covers(fit, point)]
+    covering = [fit for fit in fits if _covers(fit, point)]
     text = [_answer(dataset, fit, at, quantity) for fit, at in zip(covering, at_point, strict=True)]
-    kinds = " and ".join(dict.fromkeys(" + ".join(_names(fit)) for fit in found))
+    kinds = " and ".join(dict.fromkeys(" + ".join(_names(fit)) for fit in fits))
     text.append(f"Least squares over {kinds}; intervals (95 %) are those of a new point.")
     if any(at.extrapolated for at in at_point):
         text.append(
@@ -68,7 +68,7 @@ def sentences(
         )
     if below is not None:
         text.append(f"Only points of at most {quantity.text(below)} are fitted.")
-    if drifting := sum(fit.drifting for fit in found):
+    if drifting := sum(fit.drifting for fit in fits):
         text.append(f"The runs of {drifting} fitted points were not stationary at their end.")
     return text
 
@@ -144,14 +144,14 @@ def variables(dataset: Dataset, fit: Fit) -> str:
 
 
 def table(
-    dataset: Dataset, found: Sequence[Fit], places: Sequence[Mapping[str, float]]
+    dataset: Dataset, fits: Sequence[Fit], places: Sequence[Mapping[str, float]]
 ) -> tuple[list[str], list[list[str]]]:
     """Return head and rows of a table: the quality of each fit, and its values at `places`."""
-    quantity = view.variable_quantity(dataset, found[0].variable)
+    quantity = view.variable_quantity(dataset, fits[0].variable)
     unit = f" ({quantity.unit})" if quantity.unit else ""
-    axes = found[0].axes
+    axes = fits[0].axes
     rate, size = map(view.key_name, axes)
-    at = [place for place in places if _covers(found[0], place)]
+    at = [place for place in places if _covers(fits[0], place)]
     texts = [view.place_text(dataset, {axis: place[axis] for axis in axes}) for place in at]
     names = [
         "fit to",
@@ -164,7 +164,7 @@ def table(
         f"leaving out a step of {size}{unit}",
         *(f"at {text}{unit}" for text in texts),
     ]
-    return names, [_row(dataset, fit, quantity, at) for fit in found]
+    return names, [_row(dataset, fit, quantity, at) for fit in fits]
 
 
 def _row(
@@ -187,26 +187,26 @@ def _row(
     ]
 
 
-def figure(dataset: Dataset, found: Sequence[Fit], point: Mapping[str, float]) -> Figure:
+def figure(dataset: Dataset, fits: Sequence[Fit], point: Mapping[str, float]) -> Figure:
     """Return a panel for each method: points and surface along the first axis for each step of the
     second, dashed if extrapolated. A diamond is the surface at `point`, with its interval."""
-    shown = next((fit for fit in found if fit.variable == "boundary"), found[0])
+    shown = next((fit for fit in fits if fit.variable == "boundary"), fits[0])
     quantity = view.variable_quantity(dataset, shown.variable)
-    reach = [fit.z for fit in found] + [fit.table.ravel() for fit in found]
-    reach += [np.array([fit.predict(point).high]) for fit in found if _covers(fit, point)]
-    highest = [float(np.nanmax(fit.table)) for fit in found]
-    highest += [fit.predict(point).value for fit in found if _covers(fit, point)]
+    reach = [fit.z for fit in fits] + [fit.table.ravel() for fit in fits]
+    reach += [np.array([fit.predict(point).high]) for fit in fits if _covers(fit, point)]
+    highest = [float(np.nanmax(fit.table)) for fit in fits]
+    highest += [fit.predict(point).value for fit in fits if _covers(fit, point)]
     top = min(1.05 * float(np.nanmax(np.concatenate(reach))), 1.2 * max(highest))
     y = Axis(ends=(0, top / quantity.divisor))  # limited, as extrapolation may diverge
     panels = [
         Panel(list(_marks(dataset, fit, point)), Axis(), y, label(dataset, fit).capitalize())
-        for fit in found
+        for fit in fits
     ]
     panels[0] = replace(panels[0], y=replace(y, label=quantity.label))
     return Figure(
         in_grid(panels, len(panels)),
-        (max(3.7 * len(found) + 1.7, 5.6), 4.2),
-        x_label=view.axis_quantity(dataset, found[0].axes[0]).label,
+        (max(3.7 * len(fits) + 1.7, 5.6), 4.2),
+        x_label=view.axis_quantity(dataset, fits[0].axes[0]).label,
         legend=Legend("outside right upper"),
         keys=[mark for mark in panels[0].marks if isinstance(mark, Line) and mark.name],
         shared="xy",

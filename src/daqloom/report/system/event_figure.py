@@ -46,10 +46,10 @@ def panel(width: float, events: Events, warmup_s: float) -> Panel:
     by_builder: dict[str, list[Event]] = defaultdict(list)
     for builder, *rest in zip(*(events[name] for name in columns), strict=True):
         by_builder[builder].append(Event(*rest))
-    begin_s, end_s = _window([each for found in by_builder.values() for each in found], warmup_s)
+    begin_s, end_s = _window([span for found in by_builder.values() for span in found], warmup_s)
     every = sorted(by_builder, key=natural_key)
     lanes_of = {
-        name: lanes([each for each in by_builder[name] if each.end_s > begin_s]) for name in every
+        name: lanes([span for span in by_builder[name] if span.end_s > begin_s]) for name in every
     }
     most = max(1, *map(len, lanes_of.values()))
     builders = spread(every, max(2, MOST_LANES // most))
@@ -59,13 +59,13 @@ def panel(width: float, events: Events, warmup_s: float) -> Panel:
     high = (1 - GAP) / most
     bars: dict[tuple[str, bool], list[Bar]] = defaultdict(list)
     for row, builder in enumerate(builders):
-        places = {each.number: place for place, each in enumerate(sorted(by_builder[builder]))}
+        places = {span.number: place for place, span in enumerate(sorted(by_builder[builder]))}
         for lane, found in enumerate(lanes_of[builder]):
             y = row + GAP / 2 + (lane + 0.5) * high
-            for each in found:
-                colour = COLOURS[places[each.number] % len(COLOURS)]
-                bar = Bar(y, each.begin_s, each.end_s, f"event {each.number}")
-                bars[colour, each.is_whole].append(bar)
+            for span in found:
+                colour = COLOURS[places[span.number] % len(COLOURS)]
+                bar = Bar(y, span.begin_s, span.end_s, f"event {span.number}")
+                bars[colour, span.is_whole].append(bar)
     whole, part = "an event; colours distinguish neighbours", "incomplete at the end of the run"
     marks: list[Mark] = [
         Bars([0], [0], name=whole, colour=style.SKY),

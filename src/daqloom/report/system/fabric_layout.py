@@ -68,8 +68,8 @@ class Layout:
     wires: list[Wire]
 
 
-def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False) -> Layout:
-    """Return positions of all switches, and of hosts if `each_host`. `found` has the fabric's
+def lay_out(fabric: Fabric, anomalies: Sequence[Anomaly], *, each_host: bool = False) -> Layout:
+    """Return positions of all switches, and of hosts if `each_host`. `anomalies` has the fabric's
     `anomalies`. Raises TopologyError if the fabric has too many levels or switches."""
     rows = _rows(fabric, each_host)
     if len(rows) > MOST_ROWS or max(map(len, rows), default=0) > MOST_IN_A_ROW:
@@ -81,7 +81,7 @@ def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False
     def label_of(node: int) -> str:
         return shorten(fabric.nodes[node].name)
 
-    notes, irregular = _notes(fabric, found, each_host)
+    notes, irregular = _notes(fabric, anomalies, each_host)
     longest = [
         10 + LETTER * max(len(text) for node in row for text in (label_of(node), *notes[node]))
         for row in rows
@@ -105,7 +105,7 @@ def lay_out(fabric: Fabric, found: Sequence[Anomaly], *, each_host: bool = False
             text = label, turned, tuple(notes[node]), node in irregular
             boxes[node] = Box((place + 0.5) * room, y, across, height, *text)
         y += height / 2 + gap
-    return Layout(width, max(y - gap, 0.0), boxes, _wires(found, boxes, width))
+    return Layout(width, max(y - gap, 0.0), boxes, _wires(anomalies, boxes, width))
 
 
 def _rows(fabric: Fabric, each_host: bool) -> list[list[int]]:

@@ -40,12 +40,12 @@ def panels(fabric: Fabric, loads: Loads, width: float) -> tuple[list[Panel], flo
     busiest = float(loads.busy.max(initial=0))
     top = next((top for top in TOPS if busiest <= top), busiest)
     scale = Scale(style.sequence(64, COLOURS, DARKEST), 0, 100 * top)
-    found = blocks(fabric)
-    sizes = [_sizes(fabric, block, width) for block in found]
+    groups = blocks(fabric)
+    sizes = [_sizes(fabric, block, width) for block in groups]
     room = min((size for _, *sides in sizes for size in sides), default=ROW)
     drawn: list[Panel] = []
     y = 0.0
-    for block, (label, cell, row) in zip(found, sizes, strict=True):
+    for block, (label, cell, row) in zip(groups, sizes, strict=True):
         y += 2.2 * LINE
         x = label
         for index, (title, grid, table) in enumerate(_tables(block)):
@@ -60,7 +60,7 @@ def panels(fabric: Fabric, loads: Loads, width: float) -> tuple[list[Panel], flo
         foot = max(LINE, *(_labels(table, cell).height for table in block.tables))
         y += len(block.rows) * row + foot + 1.5 * LINE
     y += LINE
-    drawn += [_bar(scale, width, y), _keys(found, loads, room, width, y)]
+    drawn += [_bar(scale, width, y), _keys(groups, loads, room, width, y)]
     return drawn, y + BAR + 2.5 * LINE
 
 

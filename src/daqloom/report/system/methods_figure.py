@@ -40,21 +40,21 @@ WHOLE = 100.01
 """Upper limit of the axis of shares (%), as rounded shares may sum to more than 100."""
 
 
-def write(path: Path, found: MethodResults) -> None:
+def write(path: Path, comparison: MethodResults) -> None:
     """Write the figure to a png, pdf or svg file, or a page with figure, verdict and table. Raises
     OutputError if that fails."""
     notes = [
         f"Note, {result.method}: {warning}"
-        for result in found.results
+        for result in comparison.results
         for warning in result.warnings
     ]
     sections = [
-        Section("One scenario, all methods", figure=figure(found)),
-        Section("", list(verdict(found)), head=head(found), rows=rows(found)),
+        Section("One scenario, all methods", figure=figure(comparison)),
+        Section("", list(verdict(comparison)), head=head(comparison), rows=rows(comparison)),
         Section("", notes),
     ]
-    methods = ", ".join(result.method for result in found.results)
-    page.write(path, f"{found.scenario.name}: {methods}", title(found), sections)
+    methods = ", ".join(result.method for result in comparison.results)
+    page.write(path, f"{comparison.scenario.name}: {methods}", title(comparison), sections)
 
 
 def figure(found: MethodResults) -> Figure:

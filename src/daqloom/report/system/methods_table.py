@@ -88,14 +88,14 @@ def title(found: MethodResults) -> str:
     return scenario.title or scenario.name
 
 
-def verdict(found: MethodResults) -> Iterator[str]:
+def verdict(comparison: MethodResults) -> Iterator[str]:
     """Yield sentences on how the methods differ and how their rates compare."""
-    system = fabric_system(found.scenario)
+    system = fabric_system(comparison.scenario)
     analysed, simulated, measured = (
-        found.result_of(name) for name in ("analyse", "simulate", "measure")
+        comparison.result_of(name) for name in ("analyse", "simulate", "measure")
     )
-    links = f"{system.nodes} nodes{_rates(found)}"
-    hosts = found.scenario.hosts
+    links = f"{system.nodes} nodes{_rates(comparison)}"
+    hosts = comparison.scenario.hosts
     if simulated and (hosts.message_cost or hosts.send_rate or hosts.receive_rate):
         only = f"The analysis models only the network, {links}; the" if analysed else "The"
         ratio = _ratio(simulated, "simulation", analysed, "closed-form") if analysed else ""
@@ -110,20 +110,20 @@ def verdict(found: MethodResults) -> Iterator[str]:
         yield (
             f"{one} models only the network, {links}; hosts make and check data infinitely fast."
         )
-    if found.failure:
-        yield f"The measurement has no result: {found.failure}."
+    if comparison.failure:
+        yield f"The measurement has no result: {comparison.failure}."
     if measured is None:
         return
     reference, named = (simulated, "simulated") if simulated else (analysed, "closed-form")
     units, cores = (int(measured.engine[name]) for name in ("units", "cores"))
     yield (
-        f"The measurement is of {_machines(found)}: {_work(found, units, cores)}"
+        f"The measurement is of {_machines(comparison)}: {_work(comparison, units, cores)}"
         f"{_ratio(measured, 'measurement', reference, named) if reference else ''}."
     )
     if (
         units > cores
-        and found.scenario.measure.launch == "local"
-        and not found.scenario.measure.has_lab
+        and comparison.scenario.measure.launch == "local"
+        and not comparison.scenario.measure.has_lab
         and value_of(measured, "barrier_s.whole")
     ):
         yield (

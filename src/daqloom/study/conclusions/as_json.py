@@ -28,27 +28,27 @@ def levels(study: str, found: Levels) -> Object:
     }
 
 
-def _point(one: PointLevels) -> Object:
-    fit = one.fit
+def _point(point: PointLevels) -> Object:
+    fit = point.fit
     return {
-        "method": one.method,
-        "at": one.at,
-        "metric": one.metric,
+        "method": point.method,
+        "at": point.at,
+        "metric": point.metric,
         "levels": [
             {"period_s": level.period_s}
             | {name: _null_if_nan(getattr(level, name)) for name in ("value", "low", "high")}
-            for level in one.levels
+            for level in point.levels
         ],
-        "limit": one.limit,
-        "observed_s": one.observed_s,
+        "limit": point.limit,
+        "observed_s": point.observed_s,
         "most_observed": float(fit.maxima.max()),
         "blocks": fit.maxima.size,
-        "block_s": one.block_s,
+        "block_s": point.block_s,
         "location": fit.location,
         "scale": fit.scale,
         "shape": fit.shape,
         "p_value": fit.goodness.p_value if fit.goodness else None,
-        "warnings": list(one.warnings),
+        "warnings": list(point.warnings),
     }
 
 
@@ -86,29 +86,29 @@ def agreements(study: str, found: Sequence[Agreement]) -> Object:
     return {"schema": SCHEMA, "study": study, "pairs": [_agreement(each) for each in found]}
 
 
-def _agreement(found: Agreement) -> Object:
-    low, high = found.scale.interval()
+def _agreement(agreement: Agreement) -> Object:
+    low, high = agreement.scale.interval()
     return {
-        "methods": list(found.methods),
-        "k": found.scale.k,
-        "error": found.scale.error,
+        "methods": list(agreement.methods),
+        "k": agreement.scale.k,
+        "error": agreement.scale.error,
         "low": low,
         "high": high,
-        "tolerance": found.tolerance,
-        "parting": found.parting,
-        "left_out": dict(found.left_out),
+        "tolerance": agreement.tolerance,
+        "parting": agreement.parting,
+        "left_out": dict(agreement.left_out),
         "points": [
             {
                 "at": at,
-                "first": float(found.first[i]),
-                "second": float(found.second[i]),
-                "ratio": _null_if_nan(float(found.ratio[i])),
-                "residual": float(found.scale.residuals[i]),
-                "load": _null_if_nan(float(found.load[i])),
+                "first": float(agreement.first[i]),
+                "second": float(agreement.second[i]),
+                "ratio": _null_if_nan(float(agreement.ratio[i])),
+                "residual": float(agreement.scale.residuals[i]),
+                "load": _null_if_nan(float(agreement.load[i])),
                 "parts": verdict.parts if verdict else None,
                 "verdict": verdict.sentence if verdict else None,
             }
-            for i, (at, verdict) in enumerate(zip(found.at, found.verdicts, strict=True))
+            for i, (at, verdict) in enumerate(zip(agreement.at, agreement.verdicts, strict=True))
         ],
     }
 

@@ -180,7 +180,7 @@ def levels(
     for choice in choices:
         places = [steps(dataset, axis, choice.get(axis)) for axis in axes]
         indices |= dict.fromkeys(itertools.product(*places))
-    found = Levels(tuple(periods), [], [])
+    result = Levels(tuple(periods), [], [])
     held = dataset[COURSE + PEAK]
     methods = [str(m) for m in held["by"].values if held.sel({"by": m}).notnull().any()]
     chosen = [(method, index) for method in methods for index in sorted(indices)]
@@ -189,7 +189,7 @@ def levels(
         names = step_values(dataset, place.items())
         reason = _level_defect(dataset, method, place)
         if reason:
-            found.left_out.append(LeftOut(method, names, reason))
+            result.left_out.append(LeftOut(method, names, reason))
         else:
             metric, series = _course(dataset, method, place)
             run_s = dataset["run_s"].sel({"by": method}).isel(place).values
@@ -197,11 +197,11 @@ def levels(
             fit, block_s = fit_blocks(series[known], run_s[known], replicas)
             of_periods = tuple(return_level(fit, block_s, each.length_s) for each in periods)
             observed_s = float(run_s[known].sum())
-            found.points.append(
+            result.points.append(
                 PointLevels(method, names, metric, fit, block_s, observed_s, of_periods)
             )
         progress((count + 1) / len(chosen))
-    return found
+    return result
 
 
 def _check_course(dataset: Dataset) -> None:

@@ -61,19 +61,19 @@ def survey(study: Study, store: Store | None, part: Part = ALL) -> Iterator[Task
 
 def plan(study: Study, store: Store | None) -> Plan:
     """Return the numbers of tasks and cells that are complete in `store` or missing."""
-    found = Plan()
+    totals = Plan()
     for task, answers, state in survey(study, store):
-        found.tasks += 1
-        found.cells_done += answers
+        totals.tasks += 1
+        totals.cells_done += answers
         if isinstance(state, str):
-            found.refused += 1
-            found.first_refusal = found.first_refusal or state
+            totals.refused += 1
+            totals.first_refusal = totals.first_refusal or state
         elif isinstance(state, Cell):
-            found.cells_left += cells_left(study, task, answers)
-            found.cpu_s += task_ahead_s(study, task, answers, state)
+            totals.cells_left += cells_left(study, task, answers)
+            totals.cpu_s += task_ahead_s(study, task, answers, state)
         else:
-            found.tasks_done += 1
-    return found
+            totals.tasks_done += 1
+    return totals
 
 
 def task_count(study: Study, part: Part = ALL) -> int:

@@ -88,7 +88,7 @@ def _unexpected_host(fabric: Fabric, end: End, where: str) -> Anomaly:
 def _links(fabric: Fabric, level: Sequence[int]) -> list[Anomaly]:
     """Return the anomalies of cables between switches, from the pattern of each level's uplinks."""
     links = switch_links(fabric)
-    found: list[Anomaly] = []
+    anomalies: list[Anomaly] = []
     expected: dict[End, End] = {}
     extra: dict[End, End] = {}
     rows: dict[int, dict[int, dict[int, End]]] = defaultdict(dict)
@@ -107,19 +107,19 @@ def _links(fabric: Fabric, level: Sequence[int]) -> list[Anomaly]:
                 continue
             up = ((End(s, port), far) for s in members for port, far in uplinks[s].items())
             extra |= {near: far for near, far in up if near not in pattern}
-        found += _uneven(fabric, {switch: uplinks[switch] for switch in unruly})
-        found += _without_pattern(fabric, unruly, uplinks)
-    found += _against(fabric, expected, extra)
+        anomalies += _uneven(fabric, {switch: uplinks[switch] for switch in unruly})
+        anomalies += _without_pattern(fabric, unruly, uplinks)
+    anomalies += _against(fabric, expected, extra)
     if max(rows, default=0) == 1:
-        found += _no_tree(fabric, links)
-        return found
-    judged = {end for anomaly in found for end in anomaly.ends}
+        anomalies += _no_tree(fabric, links)
+        return anomalies
+    judged = {end for anomaly in anomalies for end in anomaly.ends}
     for cable in fabric.cables:
         heights = level[cable.a.node], level[cable.b.node]
         astray = min(heights) > UNREACHED and abs(heights[0] - heights[1]) != 1
         if astray and not judged & {cable.a, cable.b}:
-            found.append(_extra(fabric, cable.a, cable.b))
-    return found
+            anomalies.append(_extra(fabric, cable.a, cable.b))
+    return anomalies
 
 
 def _against(fabric: Fabric, expected: dict[End, End], extra: dict[End, End]) -> Iterator[Anomaly]:

@@ -78,19 +78,19 @@ def read_ibnetdiscover(path: Path) -> tuple[Fabric, list[str]]:
 
 
 def _device(survey: Survey, number: int, line: str) -> Device:
-    found = _DEVICE.fullmatch(line)
-    if not found or _LETTERS[found["letter"]] != _KINDS[found["kind"]]:
+    match = _DEVICE.fullmatch(line)
+    if not match or _LETTERS[match["letter"]] != _KINDS[match["kind"]]:
         survey.fail(
             number, f'cannot read "{line[:60]}"; expected a line such as Switch 36 "S-…" # "name" …'
         )
     lid = 0
-    if found["kind"] == "Switch":
-        if not (ending := _SWITCH_LID.fullmatch(found["rest"])):
-            name = found["name"]
+    if match["kind"] == "Switch":
+        if not (ending := _SWITCH_LID.fullmatch(match["rest"])):
+            name = match["name"]
             survey.fail(number, f'switch "{name}": expected `base port 0 lid … lmc …` at the end')
         lid = int(ending["lid"])
-    kind, guid = _KINDS[found["kind"]], int(found["guid"], 16)
-    device = Device(kind, guid, found["name"].strip(), int(found["ports"]), lid, number)
+    kind, guid = _KINDS[match["kind"]], int(match["guid"], 16)
+    device = Device(kind, guid, match["name"].strip(), int(match["ports"]), lid, number)
     survey.add(device)
     return device
 
@@ -105,19 +105,19 @@ def _fail_port(survey: Survey, number: int, device: Device, line: str) -> NoRetu
 
 def _port(survey: Survey, device: Device, number: int, line: str) -> bool:
     """Read the line of a port; return whether it has a rate, as all or no lines of a file have."""
-    found = _PORT.fullmatch(line)
-    if not found:
+    match = _PORT.fullmatch(line)
+    if not match:
         _fail_port(survey, number, device, line)
-    here = Plug(device.guid, int(found["port"]))
-    there = Plug(int(found["guid"], 16), int(found["there"]))
+    here = Plug(device.guid, int(match["port"]))
+    there = Plug(int(match["guid"], 16), int(match["there"]))
     # Versions before 2010 print no width and speed.
-    survey.add_link(number, here, there, found["width"] or "?", found["speed"] or "?")
+    survey.add_link(number, here, there, match["width"] or "?", match["speed"] or "?")
     if device.kind != "switch":
-        is_old = found["width"] is None
-        if found["lid"] is None or (found["own"] is None and not is_old):
+        is_old = match["width"] is None
+        if match["lid"] is None or (match["own"] is None and not is_old):
             survey.fail(number, f"{survey.name(here)}: expected its GUID and `# lid … lmc …`")
-        own = PortNames(int(found["own"] or "0", 16), int(found["lid"]))
+        own = PortNames(int(match["own"] or "0", 16), int(match["lid"]))
         survey.name_port(here, own, number)
-    if _LETTERS[found["letter"]] == "adapter" and found["far"] is not None:
-        survey.name_port(there, PortNames(int(found["far"], 16), int(found["far_lid"])), number)
-    return found["width"] is not None
+    if _LETTERS[match["letter"]] == "adapter" and match["far"] is not None:
+        survey.name_port(there, PortNames(int(match["far"], 16), int(match["far_lid"])), number)
+    return match["width"] is not None

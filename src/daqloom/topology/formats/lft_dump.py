@@ -63,7 +63,7 @@ def read_lft_dump(
     """Return output ports (switches, hosts), 0 without route, and warnings; raises TopologyError.
     An entry belongs to the host with its port GUID, else to the host with its LID. For a host with
     several LIDs (LMC), the base LID counts. `read` receives the counts of the file's lines."""
-    places = {node.guid: place for place, node in enumerate(fabric.switches) if node.guid}
+    places = {node.guid: index for index, node in enumerate(fabric.switches) if node.guid}
     ports = no_routes(fabric)
     warnings: list[str] = []
     first_line: dict[int, int] = {}
@@ -72,24 +72,24 @@ def read_lft_dump(
     if read is not None:
         read[path.name] = lines.counts
     for table in _tables(path, lines):
-        place = places.get(table.guid)
-        if place is None:
+        index = places.get(table.guid)
+        if index is None:
             if not strangers:
                 stranger = f'{path}, line {table.line}: the table of "{table.name}"'
             strangers += 1
             continue
-        if place in first_line:
-            first = first_line[place]
+        if index in first_line:
+            first = first_line[index]
             _fail(path, table.line, f'switch "{table.name}" has a table already in line {first}')
-        first_line[place] = table.line
-        ports[place] = _row(path, fabric, place, table)
+        first_line[index] = table.line
+        ports[index] = _row(path, fabric, index, table)
     if not first_line:
         raise TopologyError(
             f"{path} holds no table of a switch of {fabric.name}; expected a dump of its tables "
             f'such as opensm-lfts.dump, with lines "Unicast lids … of switch …"'
         )
-    for place, switch in enumerate(fabric.switches):
-        if place not in first_line:
+    for index, switch in enumerate(fabric.switches):
+        if index not in first_line:
             refusal = f'{path} holds no table of switch "{switch.name}" (GUID 0x{switch.guid:016x})'
             raise TopologyError(f"{refusal}; it may be cut short or come from another fabric")
     if strangers:
@@ -186,17 +186,17 @@ def with_lines(path: Path, fabric: Fabric, defects: tuple[Defect, ...]) -> tuple
     destination (for a loop: in its first switch), or the start of the switch's table."""
     lines: dict[tuple[int, int], int] = {}
     for table in _tables(path, counted_lines(path, "forwarding tables", "")):
-        here = [each for each in defects if each.switch >= 0]
-        here = [each for each in here if fabric.switches[each.switch].guid == table.guid]
-        entries = _of_hosts(fabric, table) if here else []
-        for each in here:
-            entry = entries[each.destinations[0]]
-            lines[each.switch, each.port] = entry.line if entry else table.line
+        broken = [defect for defect in defects if defect.switch >= 0]
+        broken = [defect for defect in broken if fabric.switches[defect.switch].guid == table.guid]
+        entries = _of_hosts(fabric, table) if broken else []
+        for defect in broken:
+            entry = entries[defect.destinations[0]]
+            lines[defect.switch, defect.port] = entry.line if entry else table.line
     return tuple(
-        replace(each, sentence=f"{path.name}, line {lines[at]}: {each.sentence}")
-        if (at := (each.switch, each.port)) in lines
-        else each
-        for each in defects
+        replace(defect, sentence=f"{path.name}, line {lines[at]}: {defect.sentence}")
+        if (at := (defect.switch, defect.port)) in lines
+        else defect
+        for defect in defects
     )
 
 

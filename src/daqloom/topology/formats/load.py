@@ -99,19 +99,19 @@ def _dump(path: Path) -> tuple[Fabric, list[str]]:
     raise TopologyError(f"{path} has no supported cabling: {what}; supported are {DUMPS}")
 
 
-def _neighbours(place: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
+def _neighbours(path: Path, rate_bps: int) -> tuple[Fabric, list[str]]:
     """Return the fabric of a folder of neighbour tables, or of a single table."""
-    files = neighbour_tables(place) if _is_folder(place) else [place]
+    files = neighbour_tables(path) if _is_folder(path) else [path]
     if not files:
-        refusal = f"{place} has none of {', '.join(CABLES)}, nor *{LLDPCLI} or *{LLDP_TEXT}"
+        refusal = f"{path} has none of {', '.join(CABLES)}, nor *{LLDPCLI} or *{LLDP_TEXT}"
         raise TopologyError(f"{refusal}; expected files with the cabling")
     if len(files) > MOST_NODES:
-        raise TopologyError(f"{place} has tables of more than {MOST_NODES} devices")
-    name = printable((place if _is_folder(place) else place.parent).absolute().name)
+        raise TopologyError(f"{path} has tables of more than {MOST_NODES} devices")
+    name = printable((path if _is_folder(path) else path.parent).absolute().name)
     try:
         return fabric_of_tables(name[:LONGEST_NAME] or "lldp", map(_table, files), rate_bps)
     except TopologyError as error:
-        where = "" if str(place) in str(error) else f"{place}: "
+        where = "" if str(path) in str(error) else f"{path}: "
         raise TopologyError(f"{where}{error}") from None
 
 

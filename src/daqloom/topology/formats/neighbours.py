@@ -179,9 +179,9 @@ class _Match:
 
         names: dict[str, dict[str, None]] = defaultdict(dict)
         for table in self.tables.values():
-            for each in table.neighbours:
-                if each.chassis and each.device:
-                    names[each.chassis][device_of(each.device)] = None
+            for neighbour in table.neighbours:
+                if neighbour.chassis and neighbour.device:
+                    names[neighbour.chassis][device_of(neighbour.device)] = None
         # A device with a table has the name of its file, others the first name in the tables. Two
         # names with a table each are two devices, even with the same chassis ID.
         by_chassis = {
@@ -198,11 +198,11 @@ class _Match:
             )
         for device, table in self.tables.items():
             neighbours = []
-            for each in table.neighbours:
-                name = by_chassis.get(each.chassis) or device_of(each.device)
-                if often[name] > 1 and not self._is_named_after(name, each):
-                    name = f"{name}@{each.chassis}" if each.chassis else name
-                neighbours.append(replace(each, device=name or each.chassis))
+            for neighbour in table.neighbours:
+                name = by_chassis.get(neighbour.chassis) or device_of(neighbour.device)
+                if often[name] > 1 and not self._is_named_after(name, neighbour):
+                    name = f"{name}@{neighbour.chassis}" if neighbour.chassis else name
+                neighbours.append(replace(neighbour, device=name or neighbour.chassis))
             self.tables[device] = replace(table, neighbours=neighbours)
 
     def _is_named_after(self, name: str, neighbour: Neighbour) -> bool:

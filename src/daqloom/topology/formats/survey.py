@@ -130,19 +130,19 @@ class Survey:
             self.fail(line, f"{self.name(here)}: {width}x{speed} is no known speed of a link")
         self.add_report(here, Report(line, there, rate_bps or 0))
 
-    def add_report(self, here: Plug, report: Report) -> None:
-        """Add what a line reports about the cable at port `here` of a known device."""
-        device = self.devices[here.guid]
-        if not 1 <= here.port <= device.ports:
-            self.fail(report.line, f"{self.name(here)}: it has ports 1 to {device.ports}")
-        if here == report.there:
-            self.fail(report.line, f"{self.name(here)} is wired to itself")
-        if here in self.reports:
-            first = self.reports[here].line
-            self.fail(report.line, f"{self.name(here)} is in line {first} already")
+    def add_report(self, plug: Plug, report: Report) -> None:
+        """Add what a line reports about the cable at port `plug` of a known device."""
+        device = self.devices[plug.guid]
+        if not 1 <= plug.port <= device.ports:
+            self.fail(report.line, f"{self.name(plug)}: it has ports 1 to {device.ports}")
+        if plug == report.there:
+            self.fail(report.line, f"{self.name(plug)} is wired to itself")
+        if plug in self.reports:
+            first = self.reports[plug].line
+            self.fail(report.line, f"{self.name(plug)} is in line {first} already")
         if len(self.reports) == 2 * MOST_CABLES:
             self.fail(report.line, f"more than {MOST_CABLES} cables, more than any subnet")
-        self.reports[here] = report
+        self.reports[plug] = report
 
     def check_lines(self) -> None:
         """Warn of malformed lines; raise TopologyError if most of the lines were not understood."""

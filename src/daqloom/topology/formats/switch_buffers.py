@@ -164,7 +164,7 @@ def _sonic(path: Path, text: str, choice: BufferChoice) -> Buffers:
 
 def _profile(path: Path, queues: _Rows, queue: int, rows: CountedLines) -> str:
     """Return the buffer profile that a queue has on all ports."""
-    found: dict[str, str] = {}
+    profiles: dict[str, str] = {}
     numbers: set[int] = set()
     for key, row in queues.items():
         match = _QUEUES.fullmatch(key)
@@ -175,22 +175,22 @@ def _profile(path: Path, queues: _Rows, queue: int, rows: CountedLines) -> str:
         first, last = int(match[2]), int(match[3] or match[2])
         numbers |= {*range(first, last + 1)}
         if first <= queue <= last:
-            found.setdefault(profile, key)
+            profiles.setdefault(profile, key)
             rows.use()
         else:
             rows.ignore()
-    if not found:
+    if not profiles:
         if numbers or rows.counts[MALFORMED]:
             check_understood(rows)
         known = ", ".join(map(str, sorted(numbers)[:16])) or "none"
         raise TopologyError(f"{path} has no profile for queue {queue}; --queue may be {known}")
-    if len(found) > 1:
-        one, other = list(found.items())[:2]
+    if len(profiles) > 1:
+        one, other = list(profiles.items())[:2]
         raise TopologyError(
             f"{path}: queue {queue} has profile {one[0]} at {one[1]} and {other[0]} at {other[1]}; "
             "give one by --profile"
         )
-    return next(iter(found))
+    return next(iter(profiles))
 
 
 def _row(path: Path, table: str, rows: _Rows, name: str) -> _Rows:
@@ -274,7 +274,7 @@ def _junos(texts: Mapping[Path, str], choice: BufferChoice) -> Buffers:
 
 def _page(path: Path, lines: CountedLines) -> dict[str, int]:
     """Return the amounts in the section Egress (B), by name."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     section = ""
     for line in lines:
         text = line.strip()
@@ -285,9 +285,9 @@ def _page(path: Path, lines: CountedLines) -> dict[str, int]:
             lines.ignore()
         elif section and (amount := _AMOUNT.fullmatch(text)):
             name, size = amount[1], round(float(amount[2]) * _UNITS[amount[3]])
-            if found.setdefault(name, size) != size:
+            if sizes.setdefault(name, size) != size:
                 raise TopologyError(
-                    f"{path}, line {lines.number}: {name} is {size} B here and {found[name]} B "
+                    f"{path}, line {lines.number}: {name} is {size} B here and {sizes[name]} B "
                     "before; give the page of one switch"
                 )
             lines.use()
@@ -295,13 +295,13 @@ def _page(path: Path, lines: CountedLines) -> dict[str, int]:
             lines.count_malformed(line, "NAME : SIZE KB")
         else:
             lines.outside(line)
-    return found
+    return sizes
 
 
 def _configuration(lines: CountedLines, *, has_buffers: bool) -> dict[str, int]:
     """Return the numbers of the egress buffer's lossy partition: percent and dynamic-threshold.
     `OWN` is added if a scheduler has a threshold."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for line, words in _statements(lines):
         is_shared = words[:2] == _SHARED
         if not has_buffers:
@@ -309,7 +309,7 @@ def _configuration(lines: CountedLines, *, has_buffers: bool) -> dict[str, int]:
         elif _SHARED[1] in words and ("inactive:" in words or not is_shared):
             lines.count_malformed(line, "an active statement of class-of-service shared-buffer")
         elif words[:2] == ("class-of-service", "schedulers") and OWN in words:
-            found[OWN] = 1
+            sizes[OWN] = 1
             lines.use()
         elif words[:5] != (*_EGRESS, "buffer-partition", "lossy"):
             lines.ignore()
@@ -318,13 +318,13 @@ def _configuration(lines: CountedLines, *, has_buffers: bool) -> dict[str, int]:
             if not (words[6].isascii() and words[6].isdecimal() and int(words[6][:9]) <= most):
                 lines.count_malformed(line, f"{words[5]} 0 to {most}")
                 continue
-            found[words[5]] = int(words[6])
+            sizes[words[5]] = int(words[6])
             lines.use()
         elif len(words) == 5:
             lines.ignore()
         else:
             lines.count_malformed(line, "percent or dynamic-threshold")
-    return found
+    return sizes
 
 
 def _statements(lines: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:

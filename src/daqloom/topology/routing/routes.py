@@ -198,7 +198,7 @@ def _defects(
 ) -> tuple[Defect, ...]:
     leaf = step.wiring.leaf
     switches, hosts = final.shape
-    found = [
+    defects = [
         Defect("uncabled host", NONE, 0, (), hosts - 1, f"{host.name} is not cabled to a switch")
         for host, place in zip(fabric.hosts, leaf, strict=True)
         if place == NONE
@@ -207,7 +207,7 @@ def _defects(
     sources = attached[:, None] - (leaf == np.arange(switches)[:, None])
     at, lost = np.nonzero((final != switches) & (sources > 0) & (attached > 0)[:, None])
     if not len(at):
-        return tuple(found)
+        return tuple(defects)
     ends = _least_of_circle(step.towards)[final[at, lost], lost]
     sent = np.stack([ends, routes.ports[ends, lost]])
     places, which = np.unique(sent, axis=1, return_inverse=True)
@@ -217,8 +217,8 @@ def _defects(
         destinations = tuple(np.unique(lost[here]).tolist())
         pairs = int(sources[at[here], lost[here]].sum())
         kind, sentence = _explain(fabric, routes, step, switch, port, destinations)
-        found.append(Defect(kind, switch, port, destinations, pairs, sentence))
-    return tuple(sorted(found, key=lambda defect: -defect.pairs))
+        defects.append(Defect(kind, switch, port, destinations, pairs, sentence))
+    return tuple(sorted(defects, key=lambda defect: -defect.pairs))
 
 
 def _least_of_circle(towards: NDArray[np.int32]) -> NDArray[np.int32]:
