@@ -197,7 +197,7 @@ def _record(
         "scenario_hash": system.scenario.hash(),
         "seed": comparison.simulated.seed,
         "version": comparison.simulated.version,
-        "commit": found.simulated.commit,
+        "commit": comparison.simulated.commit,
         "duration_s": duration_s,
         "formula_regular_peak_bytes": comparison.regular_peak,
         "formula_peak_bytes": comparison.formula_peak,
