@@ -465,10 +465,8 @@ def _out_of_step(push: Push, barrier: Barrier, plan: Schedule) -> Round:
     k, nodes = building.phases_per_barrier, push.groups[_slowest_group(push, plan)]
     chance = push.chance(k)
     entered_s = (barrier.begins_s + own_s * k / push.slots)[nodes]
-    step_s, last_s = (
-        chance.slowest_s(entered_s + barrier.report_s[nodes]),
-        chance.slowest_s(entered_s),
-    )
+    step_s = chance.slowest_s(entered_s + barrier.report_s[nodes])
+    last_s = chance.slowest_s(entered_s)
     waiting_s = last_s - float(entered_s.mean()) - chance.mean_s
     releasing_s = step_s + float(barrier.released_s[nodes].mean()) - last_s
     return Round(max(step_s * push.barriers, plan.busiest_s), waiting_s, releasing_s, plan)

@@ -13,8 +13,6 @@ from daqloom.study import StudyError
 from daqloom.study.file.axis import dimension_of_key
 from daqloom.study.methods.all_methods import Method
 
-USUAL_COURSE = "buffer_peak_bytes.tor"
-
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -83,9 +81,8 @@ class Equilibrium(_Table):
     """[equilibrium]: the duration of runs is doubled until a metric is stationary over time."""
 
     metric: str = Field(
-        default=USUAL_COURSE,
-        description="metric that has to be "
-        "stationary: " + ", ".join(f"`{name}`" for name in SLICE_METRICS),
+        default="buffer_peak_bytes.tor",
+        description="metric that has to be stationary: `" + "`, `".join(SLICE_METRICS) + "`",
     )
     longest: str
     """Longest run.duration; runs that are still not stationary are flagged as drifting."""
