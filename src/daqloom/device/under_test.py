@@ -57,7 +57,7 @@ class DeviceUnderTest:
         ports = plural(len(self.file.ports), "port")
         if self._configures is not None and self.desired.set_fields:
             given = self.desired.set_fields
-            values = ", ".join(f"{name} = {_value_text(value)}" for name, value in given.items())
+            values = ", ".join(f"{name} = {_text(value)}" for name, value in given.items())
             yield (
                 f"# {self._source}: {self.file.configure['adapter']} sets {values} on {ports}; the "
                 "old values are saved before, and restored in the end (`daqloom lab plan` requests "
@@ -155,9 +155,7 @@ class Restoration:
         """Sentence that describes the present limits."""
         by_buffer: dict[str, list[str]] = {}
         for port, buffer in self.ports.items():
-            shown = ", ".join(
-                f"{name} {_value_text(value)}" for name, value in buffer.set_fields.items()
-            )
+            shown = ", ".join(f"{name} {_text(value)}" for name, value in buffer.set_fields.items())
             by_buffer.setdefault(shown or "no limits", []).append(port)
         has = "; ".join(f"{', '.join(ports)}: {each}" for each, ports in by_buffer.items())
         when = f"what it had at {self.old.at}"
@@ -225,12 +223,12 @@ def check_applied(
         for name, value in buffer.set_fields.items():
             if name not in has or not math.isclose(has[name], value, rel_tol=max(rounding, TINY)):
                 raise MeasureError(
-                    f"{port}: the device accepted {name} = {_value_text(value)} and has "
-                    f"{_value_text(has[name]) if name in has else 'none'}; it is restored, and "
+                    f"{port}: the device accepted {name} = {_text(value)} and has "
+                    f"{_text(has[name]) if name in has else 'none'}; it is restored, and "
                     "this value cannot be measured on it"
                 )
 
 
-def _value_text(value: int | float) -> str:
+def _text(value: int | float) -> str:
     """Return a value as text; whole numbers keep all digits."""
     return str(value) if isinstance(value, int) else f"{value:g}"

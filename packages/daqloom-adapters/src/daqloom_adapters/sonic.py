@@ -118,9 +118,7 @@ class Sonic:
             "WRED_PROFILE": [OWN],
         }
         return {
-            table: {
-                key: _fields_to_save(now[table].get(key), FIELDS[table]) for key in sorted(keys)
-            }
+            table: {key: _pick(now[table].get(key), FIELDS[table]) for key in sorted(keys)}
             for table, keys in rows.items()
         }
 
@@ -331,7 +329,7 @@ def _own(profile: str) -> str:
     return f"{OWN}_{profile}" if profile else OWN
 
 
-def _fields_to_save(row: Row | None, fields: Sequence[str]) -> Mapping[str, object] | None:
+def _pick(row: Row | None, fields: Sequence[str]) -> Mapping[str, object] | None:
     return None if row is None else {field: row.get(field) for field in fields}
 
 
