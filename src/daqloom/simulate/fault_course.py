@@ -43,11 +43,14 @@ class RegroupingEngine(Protocol):
     def members(self) -> _engine.MembersFrom:
         """Return the number of building units, and the times from which it holds."""
 
-    def losses(self) -> list[tuple[float, int]]:
-        """Return the times (s) at which units were declared lost, and their hosts."""
+    def losses(self) -> list[_engine.UnitLoss]:
+        """Return the declared losses of units."""
 
-    def run_log(self) -> list[tuple[float, str]]:
-        """Return the run control's log, as times (s) and texts."""
+    def host_of(self, unit: int) -> int:
+        """Return the host of a unit."""
+
+    def run_log(self) -> list[_engine.RunEvent]:
+        """Return the run control's log."""
 
 
 class _Counter:
