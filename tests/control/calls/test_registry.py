@@ -12,11 +12,11 @@ from support.measure.controlled_runs import HUNG_S
 
 HOLDS = """
 import os, signal, socket
-from daqloom.control.calls.registry import published, runs_folder
+from daqloom.control.calls.registry import publish, runs_folder
 at = socket.socket(socket.AF_UNIX)
 at.bind(str(runs_folder() / f"{os.getpid()}.socket"))
 at.listen()
-with published("127.0.0.1:4711", bytes(16), bytes(16)):
+with publish("127.0.0.1:4711", bytes(16), bytes(16)):
     print("published", flush=True)
     signal.pause()
 """

@@ -156,7 +156,7 @@ def test_the_table_has_the_cost_of_each_fault() -> None:
     }
     assert cells["faults begun"] == ["3", "3"]
     assert cells["time to recover from a fault, flap"] == ["500 ms", "500 ms"]
-    assert cells["events that a fault cost, flap"] == ["–", "120"]
+    assert cells["events lost to a fault, flap"] == ["–", "120"]
 
 
 def test_a_laboratory_is_measured_on_its_network_with_its_buffer(found: MethodResults) -> None:

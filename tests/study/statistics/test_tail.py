@@ -33,7 +33,7 @@ def trial() -> ModuleType:
 
 def test_queues_are_served_first_come_first_served(trial: ModuleType) -> None:
     # Work of 2 s each: the second waits for the first, the third finds the queue empty.
-    done = trial._served(np.array([0.0, 1.0, 7.0]), np.array([2.0, 2.0, 2.0]))
+    done = trial._departures_s(np.array([0.0, 1.0, 7.0]), np.array([2.0, 2.0, 2.0]))
     assert done.tolist() == [2.0, 4.0, 9.0]
 
 
@@ -63,7 +63,7 @@ def test_one_output_agrees_with_the_formula_of_pollaczek_and_khinchine(
 def test_a_minute_gives_the_level_of_an_hour(trial: ModuleType, system: str, true: float) -> None:
     found = [trial.sample(trial.SYSTEMS[system], 1000 + seed) for seed in range(SAMPLES)]
     for way in found[0]:
-        judged = trial.judged(np.array([each[way] for each in found]), true)
+        judged = trial.judge(np.array([each[way] for each in found]), true)
         assert judged["numbers"] == 1.0
         # Binomial: of 8 intervals that hold with 0.95, fewer than 6 do once in 170 trials.
         assert judged["covered"] >= 6 / 8

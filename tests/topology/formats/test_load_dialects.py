@@ -270,6 +270,6 @@ def test_a_neighbour_with_the_port_of_a_switch_is_one(tmp_path: Path, table: str
 @pytest.mark.parametrize("name", ["cabling.txt", "leaf0.lldp.txt"])
 def test_unknown_files_are_refused_with_the_known_kinds(tmp_path, text, name) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(TopologyError, match="; known are ") as refusal:
+    with pytest.raises(TopologyError, match="; supported are ") as refusal:
         load_cabling(tmp_path / name)
     assert "\n" not in str(refusal.value)
