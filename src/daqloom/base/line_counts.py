@@ -82,7 +82,7 @@ class CountedLines(Iterator[str]):
             share = f"{malformed:,} of {plural(used + ignored + malformed, 'line')}"
         first = f", the first is {self.first_malformed}" if self.first_malformed else ""
         what = f"{self._where}: {share} were not understood{first}"
-        raise NotUnderstoodError(f"{what}; known are {self._kinds}")
+        raise NotUnderstoodError(f"{what}; supported are {self._kinds}")
 
 
 def in_words(counts: Mapping[str, int], unit: str = "line", units: str = "") -> str:

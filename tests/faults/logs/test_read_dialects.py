@@ -313,7 +313,7 @@ def test_a_log_that_is_not_understood_is_refused(tmp_path: Path, kind: str) -> N
     path.write_text("\n".join(STRANGE[kind]) + "\n")
     sentence = refused(path)
     assert "were not understood, the first is line " in sentence
-    assert "; known are OpenSM's log, syslog" in sentence
+    assert "; supported are OpenSM's log, syslog" in sentence
 
 
 FOREIGN = {

@@ -99,7 +99,7 @@ def read_lldp_table(path: Path, device: str) -> Table:
                 neighbours.append(neighbour)
     if titles is None:
         what = f'its first line is "{first[:60]}"' if first else "it is empty"
-        raise TopologyError(f"{path} has no table of neighbours: {what}; known are {KNOWN}")
+        raise TopologyError(f"{path} has no table of neighbours: {what}; supported are {KNOWN}")
     if wrapped or (titles is _SONIC and not is_over):
         end = f'after "{wrapped[:60]}"' if wrapped else "without `Total entries displayed`"
         raise TopologyError(f"{path} ends {end}; it may be truncated")
