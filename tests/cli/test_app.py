@@ -199,6 +199,12 @@ def test_every_command_takes_several_figures_and_no_other_option_twice(tmp_path:
     assert "--seed is given twice; give it once" in refused.stderr
 
 
+def test_an_unknown_choice_is_refused_with_the_known_ones() -> None:
+    refused = invoke("schema", "scenarios")
+    assert refused.exit_code == 2
+    assert "'KIND': 'scenarios' is not one of 'scenario', 'study', 'switch'" in refused.stderr
+
+
 def leaves(command: Any) -> Iterator[Any]:
     """All commands below a group, or the command itself."""
     inside = getattr(command, "commands", None)

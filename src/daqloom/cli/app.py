@@ -45,7 +45,11 @@ class Command(TyperCommand):
                 takes_one = isinstance(each, TyperOption) and not (each.is_flag or each.multiple)
                 if takes_one and order.count(each) > 1:
                     ctx.fail(f"{each.opts[-1]} is given twice; give it once")
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:  # of a choice: with the kind of pydantic's error
+            error.message = error.message.removeprefix("Value error, ")
+            raise
 
 
 class Commands(typer.Typer):
