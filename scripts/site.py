@@ -5,7 +5,6 @@ files outside docs/ are part of it, in repository/.
 """
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
@@ -14,12 +13,17 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
+from typer.main import get_command
+
+import daqloom
+from daqloom.cli.main import app
 
 ROOT = Path(__file__).parent.parent
 INDEX = "README.md"
 OUTSIDE = "repository/"
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)(?=[)#])")
 HEADERS = ("source.hpp", "sink.hpp")
+CLASSES = ("daqloom.system.System", "daqloom.results.result.Result")
 WIDTH = 80
 
 
@@ -91,9 +95,6 @@ def _on_site(page: str, link: str) -> str:
 
 def _commands() -> str:
     """Return the help of every command, by walking through the groups."""
-    from typer.main import get_command
-
-    from daqloom.cli.main import app
 
     def help_of(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[str]:
         context = command.context_class(
@@ -114,19 +115,9 @@ def _commands() -> str:
 
 def _functions() -> str:
     """Return the directives for the functions of the package and the classes that they return."""
-    import daqloom
-
-    own = (f"daqloom.{name}" for name in daqloom.__all__ if not name.startswith("_"))
-    return "\n\n".join(f"::: {_full_name(name)}" for name in (*own, *CLASSES))
-
-
-def _full_name(name: str) -> str:
-    """Return the full name of a function that the package offers from one of its modules."""
-    import daqloom
-
-    package, _, own = name.rpartition(".")
-    offered = getattr(daqloom, own, None)
-    return f"{offered.__module__}.{own}" if package == "daqloom" and offered else name
+    names = (name for name in daqloom.__all__ if not name.startswith("_"))
+    own = (f"{getattr(daqloom, name).__module__}.{name}" for name in names)
+    return "\n\n".join(f"::: {name}" for name in (*own, *CLASSES))
 
 
 def _headers() -> str:
@@ -137,11 +128,8 @@ def _headers() -> str:
     )
 
 
-CLASSES = ("daqloom.system.System", "daqloom.results.result.Result")
 GENERATED = {
     "reference/commands.md": ("Commands", _commands),
     "reference/python.md": ("Python", _functions),
     "reference/headers.md": ("C++ headers of sources and sinks", _headers),
 }
-
-sys.path.insert(0, str(ROOT / "src"))
