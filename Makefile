@@ -157,9 +157,8 @@ wheel: build/packages/run .venv/venv
 	$(step) wheels scripts/wheels.sh $(WHEEL_PYTHONS)
 
 # The pages that are written from the code; tests fail when they are stale.
-docs: docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
-		docs/reference/software-switch.md docs/reference/device.md docs/reference/glossary.md \
-		module-release
+generated := $(addprefix docs/reference/,$(addsuffix .md,scenario metrics study software-switch device glossary))
+docs: $(generated) module-release
 	for kind in scenario study switch device; do \
 		$(bin)/daqloom schema $$kind --output schemas/$$kind.json || exit; done
 	$(bin)/python -m daqloom.control.counters.reference docs/reference/operations.md
@@ -170,8 +169,7 @@ docs/reference/study.md: module := daqloom.study.file.reference
 docs/reference/software-switch.md: module := daqloom.softswitch.reference
 docs/reference/device.md: module := daqloom.device.reference
 docs/reference/glossary.md: module := daqloom.terms.glossary
-docs/reference/scenario.md docs/reference/metrics.md docs/reference/study.md \
-docs/reference/software-switch.md docs/reference/device.md docs/reference/glossary.md: module-release .venv/packages
+$(generated): module-release .venv/packages
 	$(bin)/python -m $(module) >build/$(@F)
 	mv build/$(@F) $@
 
