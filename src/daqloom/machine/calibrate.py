@@ -20,7 +20,7 @@ from daqloom.base import lazy
 from daqloom.machine.child import Child
 from daqloom.machine.namespaces import Namespaces
 from daqloom.results.errors import MeasureError
-from daqloom.scenario.quantities import RATE, TIME
+from daqloom.scenario.quantities import RATE, TIME, Dimension
 
 with lazy.imports():
     from daqloom import _engine
@@ -96,17 +96,17 @@ class Calibration:
         if latencies:
             latency = f'{{ kind = "histogram", file = "{latencies}" }}'
         elif self.units > 2:  # latencies vary
-            mean = _round(statistics.fmean(self.latencies_s))
+            mean = _round(statistics.fmean(self.latencies_s), TIME)
             latency = f'{{ kind = "exponential", mean = "{mean}" }}'
         else:
-            latency = f'{{ mean = "{_round(self.latency_s)}" }}'
+            latency = f'{{ mean = "{_round(self.latency_s, TIME)}" }}'
         return f"""\
 [hosts]
-message_cost = "{_round(self.message_cost_s)}"
-send_rate = "{_rounded_rate(self.send_bps)}"
-receive_rate = "{_rounded_rate(self.receive_bps)}"
+message_cost = "{_round(self.message_cost_s, TIME)}"
+send_rate = "{_round(self.send_bps, RATE)}"
+receive_rate = "{_round(self.receive_bps, RATE)}"
 latency = {latency}
-local_rate = "{_rounded_rate(self.copies_bps)}\""""
+local_rate = "{_round(self.copies_bps, RATE)}\""""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the results as a dictionary for JSON."""
@@ -125,12 +125,8 @@ def _summary(values_s: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _round(value_s: float) -> str:
-    return TIME.format(float(f"{value_s:.3g}"))
-
-
-def _rounded_rate(value_bps: float) -> str:
-    return RATE.format(float(f"{value_bps:.3g}"))
+def _round(value: float, dimension: Dimension) -> str:
+    return dimension.format(float(f"{value:.3g}"))
 
 
 def calibrate(
