@@ -11,7 +11,7 @@ from daqloom.base import lazy
 
 with lazy.imports():
     from daqloom import scenario
-    from daqloom.deployment import scenarios as system_scenarios
+    from daqloom.deployment import scenarios as deployment_scenarios
     from daqloom.results import metrics as results_metrics
     from daqloom.scenario import document, package_files
     from daqloom.terms import explain
@@ -45,7 +45,7 @@ def keys(ctx: typer.Context, incomplete: str) -> list[str]:
     # Parsing ends at an option without value; earlier arguments then remain in `ctx.args`.
     if name := ctx.params.get("scenario") or next(iter(ctx.args), None):
         try:
-            known = document.keys(system_scenarios.load(name).document())
+            known = document.keys(deployment_scenarios.load(name).document())
         except scenario.ScenarioError:
             return []
     # Keys with a part that users name, such as flows, are completed up to that part.

@@ -21,7 +21,7 @@ from daqloom.topology import TopologyError
 with lazy.imports():
     from daqloom.cli import fabric_schedule
     from daqloom.cli.console import fabric as console_fabric
-    from daqloom.deployment import check as system_check
+    from daqloom.deployment import check as deployment_check
     from daqloom.report import matplotlib_renderer
     from daqloom.report.system import fabric_figure
     from daqloom.scenario import dumps, quantities
@@ -180,7 +180,7 @@ def check(
     for sentence in plan.notes:
         note(sentence)
     with progress("checking the schedule", quiet=quiet) as show_progress:
-        found = system_check.check_fabric(
+        found = deployment_check.check_fabric(
             given.fabric, plan.routes, plan.readouts, plan.what, show_progress, plan.builders,
             plan.units, mends=plan.mends,
         )  # fmt: skip
