@@ -203,14 +203,15 @@ def measure(
     if dry_run:
         print("\n".join(measure_dry_run.dry_run(system.scenario)))
         return
-    what, is_faulty = f"measuring {system.name}", bool(system.scenario.faults.injected)
+    shows_phases = system.scenario.protocol.has_phases and not system.scenario.faults.injected
+    what = f"measuring {system.name}"
     with staged_progress(what, quiet=quiet, at_once="the units start") as report:
         result = whole_or_stopped(
             lambda: system.measure(
                 log_dir=log_dir,
                 trace=trace,
                 arrivals=arrivals,
-                timeline=bool(figure) and system.scenario.protocol.has_phases and not is_faulty,
+                timeline=bool(figure) and shows_phases,
                 progress=lambda how: report(how.share, _rates(how), how.phase),
                 on_event=None if quiet else _only_losses,
             )
