@@ -36,6 +36,8 @@ def test_a_key_has_unit_values_default_conditions_and_a_page() -> None:
     [rate] = explain("network.links.access.rate")
     assert rate.default == "25 Gb/s (a guess)"
     assert rate.names == ("network.links.access.rate",)
+    [role] = explain("hosts.units[].role")
+    assert role.applies == ("only with hosts.placement = table",)
 
 
 def test_methods_that_ignore_a_key_are_listed_with_the_reason() -> None:

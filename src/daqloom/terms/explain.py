@@ -10,7 +10,6 @@ from functools import partial
 from typing import NamedTuple
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from daqloom.base import lazy
 from daqloom.base.words import printable
@@ -21,17 +20,16 @@ from daqloom.scenario import synonyms
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.reference import (
     default_in_words,
-    entry_of,
     sentence_of,
     values_of,
 )
 from daqloom.scenario.file.unused_keys import UNUSED
 from daqloom.scenario.quantities import dimension_of
-from daqloom.scenario.schema.choices import keys_of, named_tables, table_of
+from daqloom.scenario.schema.choices import Key, all_keys, named_tables
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.part import When, meanings
+from daqloom.scenario.schema.part import When
 from daqloom.softswitch.document import SwitchFile
-from daqloom.study.file.tables import TABLES, StudyFile
+from daqloom.study.file.tables import StudyFile
 from daqloom.terms import glossary
 
 with lazy.imports():
@@ -85,23 +83,12 @@ class _Place(NamedTuple):
 
     path: str
     format: Format
-    around: type[BaseModel]
-    """Model of the table that contains the key."""
-    table: type[BaseModel] | None
-    """Model of the table, None for a key."""
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition(".")[2] if self.path[-4:] != NAMED else self.path.split(".")[-2]
-
-    @property
-    def field(self) -> FieldInfo:
-        return self.around.model_fields[self.name]
+    key: Key
 
     @property
     def meaning(self) -> str:
-        text = re.sub(r"^(See )?\[[a-z_.]+\](: )?", "", meanings(self.around)[self.name])
-        of_table = (self.table.__doc__ or "").partition("\n\n")[0] if self.table else ""
+        text, table = re.sub(r"^(See )?\[[a-z_.]+\](: )?", "", self.key.meaning), self.key.table
+        of_table = (table.__doc__ or "").partition("\n\n")[0] if table else ""
         return text or re.sub(r"^\[[a-zA-Z_.]+\]: ", "", " ".join(of_table.split()))
 
     def is_named_by(self, word: str) -> bool:
@@ -150,21 +137,13 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def _places() -> tuple[_Place, ...]:
-    return tuple(place for each in FORMATS for place in _inside(each.model, each, ""))
+    return tuple(place for each in FORMATS for place in _places_of(each))
 
 
-def _inside(model: type[BaseModel], format_: Format, prefix: str) -> Iterator[_Place]:
-    for name, each in model.model_fields.items():
-        path, table = f"{prefix}{name}", table_of(each)
-        if model is StudyFile:
-            table = table or TABLES.get(name)
-        if named := named_tables(each):
-            path, table = f"{path}.{NAMED}", named
-        yield _Place(path, format_, model, table)
-        if table:
-            yield from _inside(table, format_, f"{path}.")
-        elif entry := entry_of(each):
-            yield from _inside(entry, format_, f"{path}[].")
+def _places_of(format_: Format, prefix: str = "") -> Iterator[_Place]:
+    for key in all_keys(format_.model):
+        path = key.path + (".*" if named_tables(key.field) else "")
+        yield _Place(prefix + path.replace("*", NAMED), format_, key)
 
 
 @functools.cache
@@ -177,7 +156,7 @@ def _places_of_adapters() -> tuple[_Place, ...]:
             adapter = registry.adapter_type(name)
             table = "configure" if hasattr(adapter, "apply") else "count"
             format_ = device._replace(kind=f"device with the adapter {name}", model=adapter.Options)
-            found += _inside(adapter.Options, format_, f"{table}.")
+            found += _places_of(format_, f"{table}.")
     return tuple(found)
 
 
@@ -188,21 +167,21 @@ def _keys(
     as those of switches."""
     groups: dict[object, list[_Place]] = {}
     for place in filter(is_meant, among()):
-        default = default_in_words(place.around, place.name)
-        alike = (place.format, place.table, place.name, place.meaning, default)
+        key, default = place.key, default_in_words(place.key)
+        alike = (place.format, key.table, key.name, place.meaning, default)
         groups.setdefault(alike, []).append(place)
     for places in groups.values():
-        yield _of_table(places) if places[0].table else _of_key(places)
+        table = places[0].key.table
+        yield _of_table(places, table) if table else _of_key(places)
 
 
-def _of_table(places: list[_Place]) -> Explanation:
+def _of_table(places: list[_Place], table: type[BaseModel]) -> Explanation:
     first = places[0]
-    assert first.table is not None
     return Explanation(
         kind=f"table of a {first.format.kind}",
         names=tuple(place.path for place in places),
         meaning=_sentence(first.meaning),
-        values=f"keys: {', '.join(first.table.model_fields)}",
+        values=f"keys: {', '.join(table.model_fields)}",
         applies=tuple(_conditions(places)),
         see=(f"daqloom schema {first.format.kind}", first.format.page),
     )
@@ -210,15 +189,15 @@ def _of_table(places: list[_Place]) -> Explanation:
 
 def _of_key(places: list[_Place]) -> Explanation:
     first = places[0]
-    dimension = dimension_of(first.field)
+    dimension = dimension_of(first.key.field)
     example = f', such as "{dimension.example}"' if dimension else ""
-    default = default_in_words(first.around, first.name)
+    default = default_in_words(first.key)
     return Explanation(
         kind=f"key of a {first.format.kind}",
         names=tuple(place.path for place in places),
-        meaning=_sentence(sentence_of(first.field, first.meaning)),
+        meaning=_sentence(sentence_of(first.key)),
         unit=dimension.unit if dimension else "",
-        values=values_of(first.field).replace("`", "") + example,
+        values=values_of(first.key.field).replace("`", "") + example,
         default="none, the key is required" if default == "required" else default,
         applies=(*_conditions(places), *_without_effect(first)),
         see=(first.format.command.format(first.path), first.format.page),
@@ -241,8 +220,7 @@ def _conditions(places: list[_Place]) -> Iterator[str]:
 
 
 def _conditions_of(place: _Place) -> list[str]:
-    key = keys_of(place.format.model).get(place.path)
-    texts = (f"only with {_in_words(each)}" for each in (key.conditions if key else ()))
+    texts = (f"only with {_in_words(each)}" for each in place.key.conditions)
     return list(dict.fromkeys(texts))
 
 
@@ -309,12 +287,12 @@ def _values(word: str) -> Iterator[Explanation]:
 @functools.cache
 def _words() -> tuple[str, ...]:
     """Return all words that keys take as values."""
-    texts = (values_of(place.field) for place in _places() if not place.table)
+    texts = (values_of(place.key.field) for place in _places() if not place.key.table)
     return tuple(dict.fromkeys(word for text in texts for word in re.findall("`(.+?)`", text)))
 
 
 def _takes(value: str, place: _Place) -> bool:
-    return not place.table and value in values_of(place.field).split(", ")
+    return not place.key.table and value in values_of(place.key.field).split(", ")
 
 
 def _synonyms(word: str) -> Iterator[Explanation]:
@@ -323,8 +301,8 @@ def _synonyms(word: str) -> Iterator[Explanation]:
     meant = synonyms.KEYS.get(last.lower(), ())
     yield from _keys(
         lambda place: (
-            not place.table
-            and any(place.name == name or place.path == name for name in meant)
+            not place.key.table
+            and not {place.key.name, place.path}.isdisjoint(meant)
             and (not table or place.path.startswith(f"{table}."))
         )
     )

@@ -12,7 +12,7 @@ from daqloom.scenario import synonyms
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.show import toml_value
 from daqloom.scenario.quantities import Dimension, dimension_of
-from daqloom.scenario.schema.choices import named_tables, table_of
+from daqloom.scenario.schema.choices import all_keys, named_tables, table_of
 from daqloom.scenario.schema.models import Scenario
 
 
@@ -213,12 +213,6 @@ def _known_keys(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]
     return keys - by_name, by_name
 
 
-def known_keys(model: type[BaseModel] = Scenario, prefix: str = "") -> Iterator[str]:
+def known_keys(model: type[BaseModel] = Scenario) -> Iterator[str]:
     """Yield all dotted names that a file or an override may set; `*` is a name of the user."""
-    for name, field in model.model_fields.items():
-        if table := table_of(field):
-            yield from known_keys(table, f"{prefix}{name}.")
-        elif named := named_tables(field):
-            yield from known_keys(named, f"{prefix}{name}.*.")
-        else:
-            yield prefix + name
+    return (key.path for key in all_keys(model) if not key.table and "[" not in key.path)

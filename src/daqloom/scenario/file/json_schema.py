@@ -8,8 +8,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from daqloom.scenario.file.reference import choices_of, default_in_words
 from daqloom.scenario.quantities import dimension_of
-from daqloom.scenario.schema.choices import keys_of, named_tables, table_of
-from daqloom.scenario.schema.part import meanings
+from daqloom.scenario.schema.choices import Key, keys_of
 
 DIALECT = GenerateJsonSchema.schema_dialect
 """Draft 2020-12. The keywords in use mean the same in draft 7, which some editors know."""
@@ -39,22 +38,20 @@ class _Generator(GenerateJsonSchema):
         found, model = super().model_schema(schema), schema["cls"]
         del found["title"]
         found["description"] = " ".join(found["description"].split())
-        meaning_of = meanings(model)
         for name in model.model_fields:
-            _describe(found["properties"][name], model, name, meaning_of[name])
+            _describe(found["properties"][name], keys_of(model)[name])
         return found
 
 
-def _describe(entry: dict[str, Any], model: type[BaseModel], name: str, meaning: str) -> None:
+def _describe(entry: dict[str, Any], key: Key) -> None:
     """Add the meaning of a key to its schema, and its default in the notation of a file."""
-    field, key, given = model.model_fields[name], keys_of(model)[name], entry.pop("default", None)
-    sentences = [meaning]
-    if dimension := dimension_of(field):
+    given, sentences = entry.pop("default", None), [key.meaning]
+    if dimension := dimension_of(key.field):
         for each in _RANGES:  # numbers, where the file has a text
             entry.pop(each, None)
         given = dimension.format(given) if isinstance(given, int | float) else None
-    if not (table_of(field) or named_tables(field) or field.is_required()):
-        default = default_in_words(model, name)
+    if not (key.table or key.field.is_required()):
+        default = default_in_words(key)
         if default == str(given).lower() or default == given:
             entry["default"] = given
         elif default != "none":

@@ -2,16 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from daqloom.scenario.quantities import dimension_of
-from daqloom.scenario.schema.choices import Key, keys_of, named_tables, table_of
+from daqloom.scenario.schema.choices import Key, all_keys, keys_of, without_none
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.schema.part import Guess, meanings
+from daqloom.scenario.schema.part import Guess
 from daqloom.scenario.schema.switches import ARCHITECTURES, DEFAULTS, PacketBuffer, Switch
 
 HEAD = """\
@@ -60,54 +59,34 @@ def reference() -> str:
     return "\n".join([HEAD, *sections(Scenario), ""])
 
 
-def sections(model: type[BaseModel], path: str = "") -> Iterator[str]:
-    """Yield a section with the keys of a table, and of each table in it."""
-    if any(not table_of(each) and not named_tables(each) for each in model.model_fields.values()):
-        yield f"## `[{path}]`" if path else "## At the top of the file"
-        yield from ["", *_rows(model, path), ""]
-    for key, field in model.model_fields.items():
-        inner = f"{path}.{key}" if path else key
-        if inner == "network.switch.core":
+def sections(model: type[BaseModel]) -> Iterator[str]:
+    """Yield a section with the keys of a table, for each table of a format."""
+    tables: dict[str, list[Key]] = {}
+    for key in all_keys(model):
+        table = key.path.partition("[]")[0].rpartition(".")[0]
+        tables.setdefault(table, []).append(key)
+    for table, keys in tables.items():
+        if table == "network.switch.core":
             yield from _switch_section()
-        elif (table := table_of(field)) and table is not Switch:
-            yield from sections(table, inner)
-        elif named := named_tables(field):
-            yield from sections(named, f"{inner}.NAME")
+        elif keys[0].model is not Switch and (rows := [*_rows(keys, table)]):
+            yield f"## `[{table.replace('*', 'NAME')}]`" if table else "## At the top of the file"
+            yield from ["", "| key | default | with | values | meaning |", "|---|---|---|---|---|"]
+            yield from [*rows, ""]
 
 
-def _rows(model: type[BaseModel], path: str) -> Iterator[str]:
-    yield "| key | default | with | values | meaning |"
-    yield "|---|---|---|---|---|"
-    keys, meaning_of = keys_of(Scenario), meanings(model)
-    for name, field in model.model_fields.items():
-        if table_of(field) or named_tables(field):
-            continue
-        key = keys.get(f"{path}.{name}" if path else name)
-        yield (
-            f"| `{name}` | {default_of(field, key)} | {choices_of(key)} | {values_of(field)} "
-            f"| {sentence_of(field, meaning_of[name])} |"
-        )
-        if entry := entry_of(field):
-            of_entry = meanings(entry)
-            for inner, each in entry.model_fields.items():
-                yield (
-                    f"| `{name}[].{inner}` | {default_of(each)} | | {values_of(each)} "
-                    f"| {sentence_of(each, of_entry[inner])} |"
-                )
+def _rows(keys: list[Key], table: str) -> Iterator[str]:
+    for key in keys:
+        name = key.path.removeprefix(f"{table}.")
+        choices = "" if "[" in name else choices_of(key)  # of the list, in the list's row
+        if not key.table:
+            yield (
+                f"| `{name}` | {default_of(key)} | {choices} | {values_of(key.field)} "
+                f"| {sentence_of(key)} |"
+            )
 
 
-def entry_of(field: FieldInfo) -> type[BaseModel] | None:
-    """Return the model of the entries if a key is a list of tables, else None."""
-    entry = (
-        (*get_args(field.annotation), None)[0] if get_origin(field.annotation) is tuple else None
-    )
-    return entry if isinstance(entry, type) and issubclass(entry, BaseModel) else None
-
-
-def choices_of(key: Key | None) -> str:
+def choices_of(key: Key) -> str:
     """Return the values of other keys with which a key applies, as text."""
-    if key is None:
-        return ""
     choices = []
     for condition in key.conditions:
         name = condition.key.rpartition(".")[2]
@@ -118,29 +97,30 @@ def choices_of(key: Key | None) -> str:
 
 
 def _switch_section() -> Iterator[str]:
-    fields, meaning_of = Switch.model_fields, meanings(Switch)
+    keys = keys_of(Switch)
     yield "## `[network.switch.core]`, `[network.switch.tor]`"
     yield SWITCH
     yield "| key | values | meaning |"
     yield "|---|---|---|"
-    for key, field in fields.items():
-        yield f"| `{key}` | {values_of(field)} | {sentence_of(field, meaning_of[key])} |"
+    for name, key in keys.items():
+        yield f"| `{name}` | {values_of(key.field)} | {sentence_of(key)} |"
     yield ""
     yield "| default of | " + " | ".join(f"`{model}`" for model in DEFAULTS) + " |"
     yield "|---|" + "---|" * len(DEFAULTS)
-    for key, field in fields.items():
+    for name, key in keys.items():
         known = DEFAULTS.values()
-        is_of_models = key != "cost" and any(key in keys for keys in known)
-        own = "–" if is_of_models else default_of(field)
-        shown = [f"`{keys[key]}`" if key in keys else own for keys in known]
-        if key == "model":
+        is_of_models = name != "cost" and any(name in defaults for defaults in known)
+        own = "–" if is_of_models else default_of(key)
+        shown = [f"`{defaults[name]}`" if name in defaults else own for defaults in known]
+        if name == "model":
             shown = [f"is {ARCHITECTURES[model]}" for model in DEFAULTS]
-        yield f"| `{key}` | " + " | ".join(shown) + " |"
+        yield f"| `{name}` | " + " | ".join(shown) + " |"
     yield ""
 
 
-def default_of(field: FieldInfo, key: Key | None = None) -> str:
+def default_of(key: Key) -> str:
     """Return the default of a key, for a page."""
+    field = key.field
     if field.is_required():
         return "required"
     if field.default_factory is not None:
@@ -148,22 +128,21 @@ def default_of(field: FieldInfo, key: Key | None = None) -> str:
     extra = field.json_schema_extra
     if isinstance(extra, dict) and "default" in extra:
         return str(extra["default"])
-    if key and (by := key.default_with):
+    if by := key.default_with:
         defaults = [f"`{_plain(value)}` ({choice})" for choice, value in by.values.items()]
         return ", ".join([*defaults, f"else `{_shown(field)}`"]) + _mark(field)
-    if key and key.guessed:
+    if key.guessed:
         return f"`{key.guessed.default}` ({key.guessed.where}) *, else `{_shown(field)}`"
     shown = _shown(field)
     return f"`{shown}`{_mark(field)}" if shown else "none"
 
 
-def default_in_words(model: type[BaseModel], name: str) -> str:
+def default_in_words(key: Key) -> str:
     """Return the default of a key, for a sentence; for a switch with its models."""
-    by_model = {each: keys[name] for each, keys in DEFAULTS.items() if name in keys}
-    if issubclass(model, PacketBuffer) and by_model and name != "cost":
+    by_model = {each: keys[key.name] for each, keys in DEFAULTS.items() if key.name in keys}
+    if issubclass(key.model, PacketBuffer) and by_model and key.name != "cost":
         return ", ".join(f"{_plain(value)} ({each})" for each, value in by_model.items())
-    found = default_of(model.model_fields[name], keys_of(model)[name])
-    return found.replace("`", "").replace(" *", " (a guess)")
+    return default_of(key).replace("`", "").replace(" *", " (a guess)")
 
 
 def _shown(field: FieldInfo) -> str:
@@ -183,21 +162,12 @@ def _mark(field: FieldInfo) -> str:
     return " *" if any(isinstance(item, Guess) for item in field.metadata) else ""
 
 
-def _without_none(annotation: Any) -> Any:
-    """Return the type `T` of an annotation `T | None`; other annotations are unchanged."""
-    either = get_args(annotation)
-    if NoneType not in either or len(either) != 2:
-        return annotation
-    present = next(each for each in either if each is not NoneType)
-    return get_args(present)[0] if get_origin(present) is Annotated else present
-
-
 def values_of(field: FieldInfo) -> str:
     """Return the kind of values of a key, for a page."""
     dimension = dimension_of(field)
     if dimension:
         return f"{dimension.name} ({dimension.unit})"
-    annotation = _without_none(field.annotation)
+    annotation = without_none(field.annotation)
     if annotation in _KINDS:
         return _KINDS[annotation]
     if field.default == "equal":
@@ -228,11 +198,10 @@ _KINDS: dict[Any, str] = {
 """Kinds of values by their types."""
 
 
-def sentence_of(field: FieldInfo, meaning: str) -> str:
+def sentence_of(key: Key) -> str:
     """Return the meaning of a key, for a page."""
-    text = meaning.replace("|", "\\|")
-    dimension = dimension_of(field)
-    if dimension:
+    text = key.meaning.replace("|", "\\|")
+    if dimension := dimension_of(key.field):
         text = text.removesuffix(f" ({dimension.unit})")  # `values` says it
     return text[:1].upper() + text[1:]
 

@@ -2,24 +2,37 @@
 other keys. A *choice* is a key on which others depend."""
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args, get_origin
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from daqloom.scenario.document import ABSENT, copy_of, keys, look, put
 from daqloom.scenario.quantities import dimension_of
-from daqloom.scenario.schema.part import ASSUMED, DefaultWith, Guess, GuessedWhere, Part, When
+from daqloom.scenario.schema.part import (
+    ASSUMED,
+    DefaultWith,
+    Guess,
+    GuessedWhere,
+    Part,
+    When,
+    meanings,
+)
 from daqloom.scenario.synonyms import NOT_SIMULATED
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key or table of a scenario, with its conditions and its kind of default."""
+    """A key or table of a format of files, with its conditions and its kind of default."""
 
     path: str
+    """Dotted name; `*` is a name that users choose, `[]` an entry of a list of tables."""
+    model: type[BaseModel]
+    """Table that contains the key."""
     field: FieldInfo
     conditions: tuple[When, ...]
     """Conditions of the key and of all enclosing tables, with full dotted names of keys."""
@@ -27,27 +40,64 @@ class Key:
     assumed: Guess | None
     guessed: GuessedWhere | None
 
+    @property
+    def name(self) -> str:
+        """Name of the key in its table."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def meaning(self) -> str:
+        """Description of the key, without a point at the end."""
+        return meanings(self.model)[self.name]
+
+    @property
+    def table(self) -> type[BaseModel] | None:
+        """Model of the table, or of the tables that users name; None for a key."""
+        return table_of(self.field) or named_tables(self.field)
+
 
 def table_of(field: FieldInfo) -> type[BaseModel] | None:
     """Return the model of a field that is a table; None for keys and for tables that users name."""
-    annotation = field.annotation
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return None
+    return _model(without_none(field.annotation))
 
 
 def named_tables(field: FieldInfo) -> type[BaseModel] | None:
     """Return the model of a field's tables that users name, such as [flows.NAME]; else None."""
     if get_origin(field.annotation) is not dict:
         return None
-    model = get_args(field.annotation)[1]
-    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+    return _model(get_args(field.annotation)[1])
+
+
+def _entry_of(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the model of the entries if a key is a list of tables, else None."""
+    return _model(get_args(field.annotation)[0]) if get_origin(field.annotation) is tuple else None
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return annotation if is_model else None
+
+
+def without_none(annotation: Any) -> Any:
+    """Return the type `T` of an annotation `T | None`; other annotations are unchanged."""
+    either = get_args(annotation)
+    if NoneType not in either or len(either) != 2:
+        return annotation
+    present = next(each for each in either if each is not NoneType)
+    return get_args(present)[0] if get_origin(present) is Annotated else present
+
+
+@functools.cache
+def all_keys(model: type[BaseModel]) -> tuple[Key, ...]:
+    """Return all keys and tables of a format, each table before its keys."""
+    return tuple(_keys(model, "", ()))
 
 
 @functools.cache
 def keys_of(model: type[BaseModel]) -> dict[str, Key]:
-    """Return all keys and tables of a scenario by dotted name, without tables that users name."""
-    return {key.path: key for key in _keys(model, "", ())}
+    """Return all keys and tables by dotted name, without those in tables that users name and in
+    lists of tables."""
+    return {key.path: key for key in all_keys(model) if not re.search(r"[*\[]", key.path)}
 
 
 def _keys(model: type[BaseModel], prefix: str, around: tuple[When, ...]) -> Iterator[Key]:
@@ -57,9 +107,10 @@ def _keys(model: type[BaseModel], prefix: str, around: tuple[When, ...]) -> Iter
         default = next((mark for mark in marks if isinstance(mark, DefaultWith)), None)
         assumed = next((mark for mark in marks if isinstance(mark, Guess)), None)
         guessed = next((mark for mark in marks if isinstance(mark, GuessedWhere)), None)
-        yield Key(prefix + name, field, conditions, default, assumed, guessed)
-        if table := table_of(field):
-            yield from _keys(table, f"{prefix}{name}.", conditions)
+        yield Key(prefix + name, model, field, conditions, default, assumed, guessed)
+        for find, below in ((table_of, "."), (named_tables, ".*."), (_entry_of, "[].")):
+            if table := find(field):
+                yield from _keys(table, f"{prefix}{name}{below}", conditions)
 
 
 def _from_root(part: Any, prefix: str) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from daqloom.scenario.file.reference import default_of, sentence_of, values_of
-from daqloom.scenario.schema.part import meanings
+from daqloom.scenario.schema.choices import keys_of
 from daqloom.study.file.tables import TABLES, StudyFile
 
 HEAD = """\
@@ -73,11 +73,9 @@ def _rows(model: type[BaseModel], keys: set[str], *, head: bool = True) -> Itera
     if head:
         yield "| key | default | values | meaning |"
         yield "|---|---|---|---|"
-    texts = meanings(model)
-    for key, field in model.model_fields.items():
-        if key in keys:
-            meaning = sentence_of(field, texts[key])
-            yield f"| `{key}` | {default_of(field)} | {values_of(field)} | {meaning} |"
+    for name, key in keys_of(model).items():
+        if name in keys:
+            yield f"| `{name}` | {default_of(key)} | {values_of(key.field)} | {sentence_of(key)} |"
 
 
 if __name__ == "__main__":
