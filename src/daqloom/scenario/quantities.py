@@ -62,7 +62,7 @@ class Dimension:
             raise ValueError("is too long for a quantity")
         if (found := _QUANTITY.fullmatch(text.strip())) is None:
             raise NotationError("is not a quantity")
-        number, whole, prefix, unit = found.groups(default="")
+        number, _, _, whole, prefix, unit = found.groups(default="")
         if whole in self.scale:  # "min" is not milli-"in"
             prefix, unit = "", whole
         if unit == "":
@@ -123,8 +123,7 @@ class Dimension:
     @property
     def form(self) -> str:
         """Regular expression of the texts that `parse` reads; their range is not part of it."""
-        number = r"\+?([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
-        return rf"\s*{number}\s*({'|'.join(filter(None, _PREFIXES))})?({'|'.join(self.scale)})\s*"
+        return rf"\s*\+?{_NUMBER}\s*({_PREFIX})?({'|'.join(self.scale)})\s*"
 
     def __get_pydantic_json_schema__(self, *_: object) -> dict[str, Any]:
         return {"type": "string", "pattern": f"^({self.form})$", "examples": [self.example]}
@@ -146,8 +145,9 @@ _BINARY = {10: "Ki", 20: "Mi", 30: "Gi", 40: "Ti"}
 _PREFIXES = {prefix: Decimal(1 << power) for power, prefix in _BINARY.items()}
 for _power, _prefixes in {**_DECIMAL, -15: "f", -6: "uµμ", 3: "kK", 15: "P", 18: "E"}.items():
     _PREFIXES |= dict.fromkeys(_prefixes or ("",), Decimal(10) ** _power)
-_NUMBER = r"[+-]?(?:(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?|inf|nan)"
-_QUANTITY = re.compile(rf"({_NUMBER})\s*(([KMGT]i|[kKMGTPEmuµμnpf])?([^\s0-9.+-]\S*)?)")
+_PREFIX = "|".join(filter(None, _PREFIXES))
+_NUMBER = r"([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
+_QUANTITY = re.compile(rf"([+-]?(?:{_NUMBER}|inf|nan))\s*(({_PREFIX})?([^\s0-9.+-]\S*)?)")
 _BYTES = {"B": 1}
 _BITRATE = {"b/s": 1, "bit/s": 1, "bps": 1, "B/s": 8}
 _TIME = {"s": 1, "min": 60, "h": 3600}
