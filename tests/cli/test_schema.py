@@ -74,6 +74,7 @@ def test_the_schema_in_the_repository_is_that_of_the_models(kind: Any) -> None:
     found = (ROOT / "schemas" / f"{kind}.json").read_text()
     assert found == text_of(kind), f"run: daqloom schema {kind} --output schemas/{kind}.json"
     Draft202012Validator.check_schema(SCHEMAS[kind]())
+    assert "null" not in found, "TOML has no null"
 
 
 @pytest.mark.parametrize("path", [*SHIPPED, *BENCHMARKS], ids=lambda path: path.stem)

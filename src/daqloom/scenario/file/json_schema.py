@@ -52,7 +52,7 @@ def _describe(entry: dict[str, Any], key: Key) -> None:
         given = dimension.format(given) if isinstance(given, int | float) else None
     if not (key.table or key.field.is_required()):
         default = default_in_words(key)
-        if default == str(given).lower() or default == given:
+        if given is not None and default in (given, str(given).lower()):
             entry["default"] = given
         elif default != "none":
             sentences.append(f"Default: {default}")
