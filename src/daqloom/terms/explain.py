@@ -18,6 +18,7 @@ from daqloom.device.document import DeviceFile
 from daqloom.results.metrics import COST, METRICS, Metric
 from daqloom.scenario import synonyms
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.file.explain import named_as
 from daqloom.scenario.file.reference import (
     default_in_words,
     sentence_of,
@@ -93,13 +94,8 @@ class _Place(NamedTuple):
 
     def is_named_by(self, word: str) -> bool:
         """Return whether a word is the dotted name, or its end."""
-        return self.path.endswith(f".{word}") or _form(self.path).fullmatch(word) is not None
-
-
-@functools.cache
-def _form(path: str) -> re.Pattern[str]:
-    """Return the regular expression of the dotted names that a path stands for."""
-    return re.compile(re.escape(path).replace(NAMED, "[^.]+"))
+        path = self.path.replace(NAMED, "*")
+        return self.path.endswith(f".{word}") or named_as(word, path) == word
 
 
 def explain(word: str) -> list[Explanation]:
