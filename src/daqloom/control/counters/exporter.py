@@ -16,6 +16,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from daqloom._engine import Counters, known_counters, latency_bucket
 from daqloom.base import lazy
 from daqloom.control.counters.metrics import Buckets, Count
+from daqloom.control.counters.reference import counter_meanings
 from daqloom.machine.addresses import join_address, own_address
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.schema.models import Scenario
@@ -28,7 +29,7 @@ with lazy.imports():
 Read = Callable[[], Counters]
 """Reader of the present counters."""
 
-MEANINGS = {each.name: each.meaning for each in known_counters()}
+MEANINGS = counter_meanings()
 GAUGES = frozenset(each.name for each in known_counters() if each.is_gauge)
 
 LABELLED: dict[str, tuple[str, str, str, dict[str, Count]]] = {
