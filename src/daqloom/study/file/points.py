@@ -101,7 +101,7 @@ def shown_variables(dataset: Dataset, show: str | None = None) -> list[str]:
             )
         _check_dimensions(dataset, show)
         return [show]
-    filled = [name for name in known if bool(_fill(dataset, name).any())]
+    filled = [name for name in known if bool(_has_value(dataset, name).any())]
     named = [name for name in attribute(dataset, "show", ()) if name in filled]
     usual = [name for name in USUAL if name in filled] or filled
     if named or usual:
@@ -123,7 +123,7 @@ def _check_dimensions(dataset: Dataset, variable: str) -> None:
         )
 
 
-def _fill(dataset: Dataset, variable: str) -> DataArray:
+def _has_value(dataset: Dataset, variable: str) -> DataArray:
     if variable in BOUNDARIES and "boundary_status" in dataset:
         return dataset["boundary_status"] != ""
     return cast("DataArray", np.isfinite(dataset[variable]))
@@ -131,7 +131,7 @@ def _fill(dataset: Dataset, variable: str) -> DataArray:
 
 def methods_of(dataset: Dataset, variable: str) -> list[str]:
     """Return the methods with any value of `variable`; a search without result counts."""
-    filled = _fill(dataset, variable)
+    filled = _has_value(dataset, variable)
     return [str(m) for m in dataset["by"].values if bool(filled.sel({"by": m}).any())]
 
 
