@@ -42,7 +42,7 @@ def test_a_key_has_unit_values_default_conditions_and_a_page() -> None:
 
 def test_methods_that_ignore_a_key_are_listed_with_the_reason() -> None:
     [found] = explain("transport.rto_min")
-    assert any(each.startswith("without effect on analyse: closed forms") for each in found.applies)
+    assert any(each.startswith("not to analyse: closed forms") for each in found.applies)
     assert any(" in some systems" in each for each in found.applies)
 
 

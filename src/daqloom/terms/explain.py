@@ -235,7 +235,7 @@ def _without_effect(place: _Place) -> Iterator[str]:
             if rule.name(place.path):
                 some = "" if rule.when is type(rule).when else " in some systems"
                 why = f": {rule.why}" if rule.why else ""
-                yield f"without effect on {method}{some}{why}"
+                yield f"not to {method}{some}{why}"
 
 
 def _is_metric(metric: Metric, word: str) -> bool:
