@@ -71,7 +71,7 @@ void forwarded(benchmark::State& state) {
         now += kTurn;
         for (Arrival& arrival : batch) {
             const Frame& frame = frames[next++ % kBuffers];
-            arrived = {reinterpret_cast<std::uint64_t>(&frame), frame, 64};
+            arrival = {reinterpret_cast<std::uint64_t>(&frame), frame, 64};
         }
         forwarder.in(batch, PortIndex(), now, released);
         forwarder.advance(now);
