@@ -28,8 +28,6 @@ class AtomicFile {
     void write(std::string_view bytes);
     [[nodiscard]] expected<void> commit();
 
-    /// Whether a write has failed; commit then also fails.
-    [[nodiscard]] bool has_failed() const { return error_ != 0; }
     [[nodiscard]] const std::string& path() const { return path_; }
 
   private:
