@@ -89,7 +89,7 @@ class UnitEpoch : public Epoch {
         base::Bytes bytes;
     };
     /// Writes header and table, and passes the MEP to the consumer.
-    void hand_over(const BuiltMep& mep);
+    void hand_over(const BuiltMep& built);
     /// Calls `consumed(key)` for each MEP that the consumer has processed. False: no such MEP.
     template <class Consumed>
     bool take_back(Consumed consumed) {
