@@ -154,12 +154,12 @@ CHANGES: dict[type[Enum], str] = {
 
 
 def test_every_enumeration_that_a_scenario_names_is_checked() -> None:
-    """Enumerations are those of the fields of engine configurations, and those of `named`."""
+    """Enumerations are those of the fields of engine configurations, and those of `enumerator`."""
     code = "\n".join(path.read_text() for path in SOURCES.rglob("*.py"))
     kinds = [kind for kind in vars(_engine).values() if isinstance(kind, type) and fields_of(kind)]
     types_of_fields = {type(getattr(kind(), name)) for kind in kinds for name in fields_of(kind)}
     used = {each.__name__ for each in types_of_fields if issubclass(each, Enum)}
-    used |= set(re.findall(r"named\(_engine\.(\w+)", code))
+    used |= set(re.findall(r"enumerator\(_engine\.(\w+)", code))
     checked = {kind.__name__ for _, _, kind, _ in CROSSING} | {kind.__name__ for kind in CHANGES}
     assert used == checked | {"BufferModel"}
     assert "getattr(_engine" not in code
