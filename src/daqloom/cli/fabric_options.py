@@ -130,7 +130,7 @@ class NamedFabric:
 
 def takes_fabric(command: Callable[..., None]) -> Callable[..., None]:
     """Replace a command's first parameter by FABRIC with its options, and pass the resulting
-    `Given` to the command. Warnings from reading the fabric are printed on standard error."""
+    `NamedFabric` to the command. Warnings from reading the fabric go to standard error."""
     own = list(inspect.signature(command).parameters.values())[1:]
     hints = get_type_hints(command, include_extras=True)
 

@@ -82,5 +82,5 @@ def engine_delay(kind: type[_engine.Delay], time: Distribution) -> _engine.Delay
 
 
 def enumerator(kind: type[Value], word: str) -> Value:
-    """Return the enumeration value for a word, such as `named(BufferModel, "shared-memory")`."""
+    """Return the value of an enumeration for a word of a scenario, such as "shared-memory"."""
     return kind[word.replace("-", "_")]

@@ -225,7 +225,7 @@ class Control:
         )
 
     def steer(self, body: bytes) -> bytes:
-        """Answer a request of an operator: see `Steered`."""
+        """Answer a request of an operator: see `Steerable`."""
         return self.obey(read_request(body)).encode()
 
     def obey(self, request: Request) -> Status:

@@ -154,7 +154,7 @@ class _Program:
             return self._status()
 
     def steer(self, body: bytes) -> bytes:
-        """Answer a request of an operator, as `Steered` requires."""
+        """Answer a request of an operator, as `Steerable` requires."""
         request = read_request(body)
         failure = ""
         match request:

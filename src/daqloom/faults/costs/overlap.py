@@ -74,7 +74,7 @@ def overlap(
     failures: Sequence[Failure], network: Network, observed: Period, tests: Sequence[Period] = ()
 ) -> Overlap:
     """Return the links that are down over time. Failures of one link must not overlap (see
-    `merged`), nor test periods (see `joined`)."""
+    `merge`), nor test periods (see `union`)."""
     ends = [observed.end_s if each.end_s is None else each.end_s for each in failures]
     ends_s = np.array([[each.begin_s for each in failures], ends], dtype=float).reshape(2, -1)
     origin_s = time_without(observed.begin_s, tests)

@@ -21,7 +21,7 @@ class Scenario(Tables):
     """An event-building system as a scenario file describes it: events, building protocol, units
     and hosts, transport, network. Methods support most combinations of these five. Values are SI
     numbers: whole bytes, bits per second, seconds, hertz.
-    `daqloom.deployment.scenarios.settled` fills in run durations that the file lacks."""
+    `daqloom.deployment.scenarios.settle` fills in run durations that the file lacks."""
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
         """See pydantic, which turns Ctrl-C into an error; this method raises KeyboardInterrupt."""

@@ -6,7 +6,7 @@ from daqloom.scenario.quantities import PositiveSeconds, Seconds
 from daqloom.scenario.schema.part import Part
 
 FROM_THE_SYSTEM = Field(default=0.0, json_schema_extra={"default": "from the system"})
-"""Default of a run duration, which `daqloom.deployment.scenarios.settled` replaces."""
+"""Default of a run duration, which `daqloom.deployment.scenarios.settle` replaces."""
 
 
 class Run(Part):

@@ -20,7 +20,7 @@ class Executor(Protocol):
         """Number of submitted and unfinished cells (runs) that leaves no worker idle."""
 
     def submit(self, cell: Cell) -> None:
-        """Take a cell, for `completed`."""
+        """Take a cell, whose outcome `outcomes` yields."""
 
     def outcomes(self) -> Iterator[tuple[str, str | None]]:
         """Wait for some cells; yield each key, with None or a sentence on why it has no result."""
