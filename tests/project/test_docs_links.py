@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.engine_sources import names_of_tests
 from support.repository import ROOT
 
 PAGES = sorted(
@@ -40,7 +41,7 @@ _FILE = r"[\w./-]+/[\w.-]+\.(?:cpp|hpp|py|md|sh)|(?!x[._])\w+\.(?:cpp|hpp|py)"
 ENGINE_TESTS = frozenset(
     f"{suite}.{name}"
     for file in (ROOT / "engine").rglob("*_test.?pp")
-    for suite, name in re.findall(r"TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", file.read_text("utf-8"))
+    for _, suite, name in names_of_tests(file.read_text("utf-8"))
 )
 
 

@@ -9,12 +9,12 @@ preposition alone. A time of Python has its unit in its name.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 import pytest
 
-from support.engine_sources import is_test
+from support.engine_sources import is_test, names_of_tests
 from support.repository import ROOT
 
 FOLDERS = ("engine", "src", "packages", "benchmarks", "tests")
@@ -32,20 +32,7 @@ HEARSAY = frozenset(
 )
 VAGUE_IN_TESTS = HEARSAY | {"what", "who"}
 """Words that the names of tests avoid."""
-PREPOSITIONS = {
-    "of",
-    "at",
-    "on",
-    "in",
-    "by",
-    "to",
-    "from",
-    "for",
-    "with",
-    "within",
-    "without",
-    "over",
-}
+PREPOSITIONS = frozenset(re.findall(r"\w+", "of at on in by to from for with within without over"))
 TIMES = {"now", "begin", "end", "time", "until", "timeout", "delay", "duration", "interval"}
 PARTICIPLE = re.compile(
     r"(?:.*_)?(?:(?!expected)\w*(?<!e)ed"  # base/expected.hpp is named after std::expected
@@ -95,9 +82,16 @@ def cpp_names(text: str) -> Iterator[tuple[int, str]]:
             yield text.count("\n", 0, match.start()) + 1, match["name"]
 
 
-def python_comments(text: str) -> Iterator[tuple[int, str]]:
+def definitions(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Line and name of every function and class of a module."""
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+
+
+def python_comments(nodes: Sequence[ast.AST], text: str) -> Iterator[tuple[int, str]]:
     """Line and text of every docstring, and of every string that documents an attribute."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         match node:
             case ast.Expr(ast.Constant(str(document))):
                 yield node.lineno, document.lstrip()
@@ -109,22 +103,21 @@ def python_comments(text: str) -> Iterator[tuple[int, str]]:
             last = number
 
 
-def python_names(text: str) -> Iterator[tuple[int, str]]:
+def python_names(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and text of the names that a module defines; `of` for a function that a preposition
     names."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            is_bare = node.name.strip("_") in PREPOSITIONS
-            yield node.lineno, "of" if is_bare else node.name
-        elif isinstance(node, ast.arg):
+    for line, name in definitions(nodes):
+        yield line, "of" if name.strip("_") in PREPOSITIONS else name
+    for node in nodes:
+        if isinstance(node, ast.arg):
             yield node.lineno, node.arg
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
 
 
-def python_prose(text: str) -> Iterator[tuple[int, str]]:
+def python_prose(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and text of the lines of strings that are vague, and of docstrings without a noun."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         match node:
             case ast.Constant(str(prose)):
                 for number, line in enumerate(prose.split("\n"), node.lineno):
@@ -134,18 +127,17 @@ def python_prose(text: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, document
 
 
-def python_participles(text: str) -> Iterator[tuple[int, str]]:
+def python_participles(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and name of the functions and classes that a participle of one word names."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            name = node.name.strip("_").lower()
-            if len(parts(node.name)) == 1 and PARTICIPLE.fullmatch(name) and name not in STATES:
-                yield node.lineno, node.name
+    for line, name in definitions(nodes):
+        word = name.strip("_").lower()
+        if len(parts(name)) == 1 and PARTICIPLE.fullmatch(word) and word not in STATES:
+            yield line, name
 
 
-def python_times(text: str) -> Iterator[tuple[int, str]]:
+def python_times(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and name of parameters and fields that are times without a unit."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         match node:
             case (
                 ast.arg(arg=name, annotation=kind)
@@ -157,54 +149,42 @@ def python_times(text: str) -> Iterator[tuple[int, str]]:
                     yield node.lineno, name
 
 
-def names_of_tests(path: str, text: str) -> Iterator[tuple[int, str]]:
-    """Line and name of every test, and of every function and class in a Python file of tests."""
-    if path.endswith(".py"):
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                yield node.lineno, node.name
-    else:
-        for match in re.finditer(r"TEST(?:_F|_P)?\(\s*\w+,\s*(\w+)", text):
-            yield text.count("\n", 0, match.start()) + 1, match[1]
-
-
 def violations(path: str, text: str) -> list[str]:
     """Return the violations of the rules in the file at `path`."""
-    python = path.endswith(".py")
-    comments = (python_comments if python else cpp_comments)(text)
+    python, folders = path.endswith(".py"), PurePosixPath(path).parts
+    nodes = [*ast.walk(ast.parse(text))] if python else []
+    comments = python_comments(nodes, text) if python else cpp_comments(text)
     found = [
         f"{path}:{line}: begin the comment with its subject: {comment[:40]}"
         for line, comment in comments
         if OPENINGS.match(comment)
     ]
-    if is_test(path) or PurePosixPath(path).name.startswith("test_"):
+    if is_test(path) or folders[-1].startswith("test_"):
+        tests = ((line, name) for line, _, name in names_of_tests(text))
         return found + [
             f"{path}:{line}: name the behaviour of a subject: {name}"
-            for line, name in names_of_tests(path, text)
+            for line, name in (definitions(nodes) if python else tests)
             if parts(name) & VAGUE_IN_TESTS
         ]
     stem = PurePosixPath(path).stem
     if PARTICIPLE.fullmatch(stem):
         found.append(f"{path}: name the file by a noun: {stem}")
-    names = (python_names if python else cpp_names)(text)
+    names = python_names(nodes) if python else cpp_names(text)
     found += [
         f"{path}:{line}: name it by the subject: {name}"
         for line, name in names
         if parts(name) & HEARSAY or name == "of"
     ]
-    if python:
+    if "tests" not in folders:
         found += [
             f"{path}:{line}: name it by a noun or verb: {name}"
-            for line, name in python_participles(text)
-            if "tests" not in PurePosixPath(path).parts
+            for line, name in python_participles(nodes)
         ]
+    if "src" in folders:
         found += [
-            f"{path}:{line}: name the subject: {prose}"
-            for line, prose in python_prose(text)
-            if "src" in PurePosixPath(path).parts
+            f"{path}:{line}: name the subject: {prose}" for line, prose in python_prose(nodes)
         ]
-        found += [f"{path}:{line}: add the unit: {name}" for line, name in python_times(text)]
-    return found
+    return found + [f"{path}:{line}: add the unit: {name}" for line, name in python_times(nodes)]
 
 
 def test_sources_name_their_subjects():
