@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from support.repository import ROOT
+from support.repository import ROOT, make_targets
 
 PAGES = sorted((ROOT / "docs" / "contributing").glob("add-*.md"))
 LEFT_OUT = "…"
@@ -162,8 +162,7 @@ def problem(line: str) -> str:
     words = shlex.split(line)
     match words:
         case ["make", *rest]:
-            targets = set(re.findall(r"[\w-]+", (ROOT / "Makefile").read_text()))
-            unknown = {word for word in rest if "=" not in word} - targets
+            unknown = {word for word in rest if "=" not in word} - make_targets()
             folders = [word.removeprefix("IN=") for word in rest if word.startswith("IN=")]
             without = [f for f in folders if not [*(ROOT / f).rglob("*_test.cpp")]]
             return f"no target {unknown}" if unknown else f"no tests in {without}" * bool(without)

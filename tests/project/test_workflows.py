@@ -1,13 +1,12 @@
 """Workflows of public forges run targets of the Makefile and nothing else, on Debian 12."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
-from support.repository import ROOT
+from support.repository import ROOT, make_targets
 
 WORKFLOWS = [*sorted((ROOT / ".github" / "workflows").iterdir()), ROOT / ".gitlab-ci.yml"]
 COMMANDS = {"run", "script", "before_script", "after_script"}
@@ -35,7 +34,6 @@ def test_a_workflow_calls_the_makefile_alone(workflow) -> None:
         for line in text.splitlines()
     ]
     assert commands == ["make lint test wheel"]
-    targets = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert set(commands[0].split()[1:]) <= {target for line in targets for target in line.split()}
+    assert set(commands[0].split()[1:]) <= make_targets()
     assert [value for key, value in found if key == "image"] == ["python:3.11-bookworm"]
     assert {value.partition("@")[0] for key, value in found if key == "uses"} <= ACTIONS
