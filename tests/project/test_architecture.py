@@ -1,11 +1,12 @@
 """The arrows of the architecture, checked from the include and import lines.
 
-engine:  what engine/CMakeLists.txt says of each folder, and everything ← bindings
-python:  scenario ← topology ← results ← {analyse, simulate, measure} ← study ← report ← cli
+engine:  the folders below each folder in engine/CMakeLists.txt, and everything ← bindings
+python:  the folders of ORDER, of which each is above those in the lines before its own
 packages: the modules of OFFERED, and others of the same package; the core imports no package
 """
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -183,20 +184,19 @@ def engine_violations(path: str, text: str) -> list[str]:
     return found
 
 
-def imported(path: str, text: str) -> Iterator[list[str]]:
+@functools.cache
+def imported(path: str, text: str) -> list[list[str]]:
     """Modules that the file at `path` (relative to src/daqloom/) imports, at its top, in a function
     or for a type checker, each with the name that it takes from there."""
-    package = path.split("/")[:-1]
+    package, found = path.split("/")[:-1], []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
+            found += [alias.name.split(".") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             here = ["daqloom", *package][: len(package) + 2 - node.level] if node.level else []
             there = node.module.split(".") if node.module else []
-            names = [[*here, *there, alias.name] for alias in node.names]
-        else:
-            continue
-        yield from names
+            found += [[*here, *there, alias.name] for alias in node.names]
+    return found
 
 
 def imports(path: str, text: str) -> Iterator[tuple[str, ...]]:
@@ -277,7 +277,9 @@ def circles(texts: Mapping[str, str]) -> list[str]:
     return []
 
 
+@functools.cache
 def python_texts() -> dict[str, str]:
+    """The modules of daqloom, by their paths from src/daqloom/ on."""
     package = ROOT / "src" / "daqloom"
     return {p.relative_to(package).as_posix(): p.read_text() for p in package.rglob("*.py")}
 
@@ -315,7 +317,7 @@ def test_python_imports_point_down_only_and_in_no_circle():
     assert len(texts) > 100
     violations = [v for path, text in texts.items() for v in python_violations(path, text)]
     assert not violations, "\n".join(violations)
-    assert circles(python_texts()) == []
+    assert circles(texts) == []
 
 
 def pictured(room: str) -> int:
