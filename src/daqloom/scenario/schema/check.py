@@ -92,20 +92,19 @@ def _check_units(scenario: Tables) -> None:
 
 def _check_counted(scenario: Tables) -> None:
     """Check that racks, pull building and a single switch without hosts have numbers of units."""
-    protocol, shape = scenario.protocol, scenario.network.shape
+    protocol, network = scenario.protocol, scenario.network
     needed = {"hosts.count": scenario.hosts.count}
     if protocol.builds:
         needed = {"readout.units": scenario.readout.units}
         if not scenario.is_folded or not protocol.has_schedule:
             needed["builders.units"] = scenario.builders.units
-    network = scenario.network
-    no_hosts = shape == "one-switch" and not (network.hosts or scenario.nodes)
+    no_hosts = network.shape == "one-switch" and not (network.hosts or scenario.nodes)
+    by_shape = protocol.has_schedule
+    subject = f'network.shape = "{network.shape}"' if by_shape else scenario.building.protocol
+    instead = ", or network.hosts" if no_hosts and by_shape else ""
     for key, units in needed.items():
-        if units == 0 and (network.is_racks or not protocol.has_schedule or no_hosts):
-            by_shape, name = protocol.has_schedule, scenario.building.protocol
-            asks = f'network.shape = "{shape}"' if by_shape else name
-            instead = ", or network.hosts" if no_hosts and by_shape else ""
-            raise ValueError(f"{key} = 0; {asks} requires a number of units{instead}")
+        if units == 0 and (network.is_racks or not by_shape or no_hosts):
+            raise ValueError(f"{key} = 0; {subject} requires a number of units{instead}")
 
 
 def _check_table(units: Sequence[UnitPlace], *, builds: bool) -> None:
