@@ -30,7 +30,7 @@ with lazy.imports():
     from daqloom.softswitch import controllers
     from daqloom.topology.fabric import fabric as fabric_fabric
     from daqloom.topology.fabric import graphviz
-    from daqloom.topology.fabric import summary as system_summary
+    from daqloom.topology.fabric import summary as fabric_summary
     from daqloom.topology.formats import as_json, load, switch_buffers
     from daqloom.topology.routing import by_name
     from daqloom.topology.routing import routes as routing_routes
@@ -80,7 +80,7 @@ def show(given: NamedFabric, json: Json = False) -> None:
       daqloom topology show cluster64 --json
       daqloom topology show clos --leaves 18 --spines 10 --links 2 --hosts-per-leaf 20
     """
-    summary = system_summary.summarise(given.fabric)
+    summary = fabric_summary.summarise(given.fabric)
     if json:
         print(json_.dumps(summary.record() | {"lines": given.lines}))
     else:
