@@ -13,13 +13,13 @@ import pytest
 
 from support.repository import ROOT
 
-SOURCES = {"tests": ROOT / "src" / "daqloom"} | {
+SOURCES = {"tests": ROOT / "src" / "daqloom", "tests/engine": ROOT / "engine"} | {
     f"packages/{init.parts[-4]}/tests": init.parent
     for init in ROOT.glob("packages/*/src/*/__init__.py")
 }
 """Folders of tests, each with the sources that it mirrors."""
-ENGINE = PurePosixPath("engine")
-"""Folder of the tests of `daqloom._engine`, named after the folders of engine/."""
+MARKS = ("__init__.py", "README.md")
+"""Files that every package of Python or folder of the engine has one of."""
 APART = ("project", "support")
 """Tests of the repository itself; fakes, data and helpers."""
 
@@ -27,40 +27,38 @@ APART = ("project", "support")
 def subjects(folder: Path) -> set[str]:
     """The modules and packages of a folder of sources."""
     found = {file.stem for file in folder.glob("*.py")} - {"__init__", "__main__"}
-    return found | {package.parent.name for package in folder.glob("*/__init__.py")}
+    return found | {file.parent.name for mark in MARKS for file in folder.glob(f"*/{mark}")}
 
 
-def misplaced(path: str, tests: str = "tests") -> str:
-    """Why a file of tests, at a path from `tests` on, is not where its subject is; empty if it is.
+def misplaced(path: str) -> str:
+    """Why a file of tests is not where its subject is; empty if it is.
 
     A name such as test_store_damage.py has two beginnings, `store` and `store_damage`.
     """
-    file = PurePosixPath(path)
-    is_of_engine = file.parent == ENGINE and tests == "tests"
-    folder = (ROOT if is_of_engine else SOURCES[tests]) / file.parent
-    if not is_of_engine and not (folder / "__init__.py").is_file():
-        return f"{tests}/{path}: {SOURCES[tests].name} has no package {file.parent}"
+    tests = max((folder for folder in SOURCES if path.startswith(f"{folder}/")), key=len)
+    file = PurePosixPath(path).relative_to(tests)
+    folder = SOURCES[tests] / file.parent
+    if not any((folder / mark).is_file() for mark in MARKS):
+        return f"{path}: {SOURCES[tests].name} has no package {file.parent}"
     words = file.stem.removeprefix("test_").split("_")
     beginnings = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
-    names = {path.name for path in folder.iterdir()} if is_of_engine else subjects(folder)
-    if not file.name.startswith("test_") or not beginnings & names:
-        return f"{tests}/{path}: its name does not begin with test_ and a name in {file.parent}"
+    if not file.name.startswith("test_") or not beginnings & subjects(folder):
+        return f"{path}: its name does not begin with test_ and a name in {file.parent}"
     return ""
 
 
 def mirrored(tests: str) -> Iterator[str]:
     """Python files below a folder of tests of which each has its subject in the sources."""
     for file in (ROOT / tests).rglob("*.py"):
-        path = file.relative_to(ROOT / tests)
-        if path.parts[0] not in APART:
-            yield path.as_posix()
+        if file.relative_to(ROOT / tests).parts[0] not in APART:
+            yield file.relative_to(ROOT).as_posix()
 
 
 @pytest.mark.parametrize("tests", SOURCES)
 def test_each_file_of_tests_is_where_its_subject_is(tests: str) -> None:
     paths = list(mirrored(tests))
     assert paths
-    reasons = [reason for path in sorted(paths) if (reason := misplaced(path, tests))]
+    reasons = [reason for path in sorted(paths) if (reason := misplaced(path))]
     assert not reasons, "\n".join(reasons)
 
 
@@ -89,5 +87,6 @@ def test_only_tests_are_collected_and_all_of_them_are() -> None:
     ],
 )
 def test_a_misplaced_file_is_found(path: str, reason: str) -> None:
-    assert reason in misplaced(path)
-    assert bool(reason) == bool(misplaced(path))
+    found = misplaced(f"tests/{path}")
+    assert reason in found
+    assert bool(reason) == bool(found)
