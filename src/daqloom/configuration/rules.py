@@ -1,11 +1,10 @@
-"""Conversion of a scenario into engine settings for protocols, run control and delays."""
+"""Conversion of a scenario into engine settings for protocols and run control."""
 
 from typing import Any
 
 from daqloom import _engine
 from daqloom.configuration.settings import engine_delay, settings
 from daqloom.scenario.schema.building import Building
-from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.event import Event
 from daqloom.scenario.schema.models import Scenario
 
@@ -57,7 +56,7 @@ def pull_rules(scenario: Scenario) -> _engine.PullRules:
         arrivals=_arrivals(event),
         event_size=_event_size(event),
         share=() if event.share == "equal" else event.share,
-        processing=[delay_of(stage) for stage in scenario.builders.processing],
+        processing=[engine_delay(_engine.Delay, stage) for stage in scenario.builders.processing],
     )
 
 
@@ -85,8 +84,3 @@ def _event_size(event: Event) -> _engine.EventSize:
         quantum=event.size_quantum,
         histogram=[(value, value, weight) for value, weight in bins],
     )
-
-
-def delay_of(time: Distribution) -> _engine.Delay:
-    """Return the engine's delay for a time distribution of a scenario."""
-    return engine_delay(_engine.Delay, time)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from daqloom import _engine
-from daqloom.configuration.rules import delay_of, rules_of
-from daqloom.configuration.settings import fields_of, settings
+from daqloom.configuration.rules import rules_of
+from daqloom.configuration.settings import engine_delay, fields_of, settings
 from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.distribution import Distribution
@@ -91,4 +91,4 @@ def processing_of(stages: Sequence[Distribution]) -> _engine.Delay:
             f"builders.processing has {len(stages)} delays, which only pull building "
             "simulates yet; give one"
         )
-    return delay_of(stages[0]) if stages else _engine.Delay()
+    return engine_delay(_engine.Delay, stages[0]) if stages else _engine.Delay()

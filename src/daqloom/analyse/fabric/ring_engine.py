@@ -2,8 +2,7 @@
 
 from daqloom import _engine
 from daqloom.analyse.fabric.slowest import Times
-from daqloom.configuration.rules import delay_of
-from daqloom.configuration.settings import settings
+from daqloom.configuration.settings import engine_delay, settings
 from daqloom.scenario.schema.distribution import Distribution
 
 FIFTHS = 5
@@ -40,7 +39,7 @@ def _around(mean_s: float, deviation_s: float) -> _engine.Delay:
 
 
 def _stretch(time: Distribution, factor: float) -> _engine.Delay:
-    delay = delay_of(time)
+    delay = engine_delay(_engine.Delay, time)
     if time.measured_times is None:
         delay.mean_s *= factor
         delay.spread_s *= factor
