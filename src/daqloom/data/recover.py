@@ -66,12 +66,12 @@ def recover(
     total = max(sum(each.nbytes for each in unfinished_files(folder)), 1)
     done: list[Recovery] = []
     for path, file, in_use in _parts(Path(folder)):
-        done.append(_recover(path, file, drop, in_use))
+        done.append(_recover_file(path, file, drop, in_use))
         progress(min(1.0, sum(each.nbytes for each in done) / total))
     return done
 
 
-def _recover(path: Path, file: int, drop: bool, in_use: bool) -> Recovery:
+def _recover_file(path: Path, file: int, drop: bool, in_use: bool) -> Recovery:
     size = os.fstat(file).st_size
     if in_use:
         return Recovery(str(path), size, "in use")

@@ -42,10 +42,10 @@ def settle(scenario: Scenario) -> Scenario:
     if {"duration", "warmup"} <= set_keys:
         return scenario
     warmup_s, counted_s = usual_run(scenario)
-    warmup_s = scenario.run.warmup if "warmup" in set_keys else _round(warmup_s)
-    duration_s = _round(warmup_s + counted_s, digits=6)
+    warmup_s = scenario.run.warmup if "warmup" in set_keys else _round_time(warmup_s)
+    duration_s = _round_time(warmup_s + counted_s, digits=6)
     if "duration" in set_keys:
-        warmup_s = _round(warmup_s * min(1.0, scenario.run.duration / duration_s))
+        warmup_s = _round_time(warmup_s * min(1.0, scenario.run.duration / duration_s))
         duration_s = scenario.run.duration
     run = scenario.run.model_copy()
     run.__dict__.update(duration=duration_s, warmup=warmup_s)
@@ -81,6 +81,6 @@ def usual_run(scenario: Scenario) -> tuple[float, float]:
     return share * warmup_s, share * counted_s
 
 
-def _round(time_s: float, digits: int = 3) -> float:
+def _round_time(time_s: float, digits: int = 3) -> float:
     """Return a time rounded as a scenario file writes it, with `digits` significant digits."""
     return float(TIME.parse(TIME.format(float(f"{min(time_s, TIME.maximum):.{digits}g}"))))

@@ -208,10 +208,10 @@ def compute(
 def replay(study: Study, store: Store) -> Iterator[tuple[Task, Outcome | None]]:
     """Yield every task with its outcome from the store, None if a cell is missing."""
     for task in tasks(study):
-        yield task, _replay(study, store, task)
+        yield task, _outcome(study, store, task)
 
 
-def _replay(study: Study, store: Store, task: Task) -> Outcome | None:
+def _outcome(study: Study, store: Store, task: Task) -> Outcome | None:
     try:
         _, state = follow(program(study, task), lambda cell: store.get(cell.key))
     except (ScenarioError, StudyError):
