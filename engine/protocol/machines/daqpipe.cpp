@@ -116,10 +116,15 @@ void DaqpipeReadout::lose(Builder& builder) {
 }
 
 bool DaqpipeReadout::is_drained() const {
-    return is_closing_ && std::ranges::all_of(builders_, [](const Builder& builder) {
-               return builder.is_lost || (builder.requests == builder.last_request &&
-                                          builder.waiting.empty() && builder.in_flight == 0);
+    return is_closing_ && std::ranges::all_of(builders_.indices(), [this](BuilderIndex builder) {
+               return is_served(builder, 0);
            });
+}
+
+bool DaqpipeReadout::is_served(BuilderIndex builder, std::uint64_t waiting) const {
+    const Builder& its = builders_[builder];
+    return its.is_lost || (its.requests + waiting == its.last_request && its.waiting.empty() &&
+                           its.in_flight == 0);
 }
 
 }  // namespace daqloom::protocol

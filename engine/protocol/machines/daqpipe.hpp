@@ -360,6 +360,9 @@ class DaqpipeReadout {
 
     /// After on_close: whether all fragments requested by live builder units have been written.
     [[nodiscard]] bool is_drained() const;
+    /// Whether the builder unit is lost, or has received all that it requests in this epoch but for
+    /// `waiting` fragments, whose requests have not been given to on_request.
+    [[nodiscard]] bool is_served(BuilderIndex builder, std::uint64_t waiting) const;
 
     /// One more than the last event number whose fragment was written. The next epoch begins with
     /// the largest value of all live units.

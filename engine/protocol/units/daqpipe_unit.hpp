@@ -126,6 +126,9 @@ class DaqpipeUnit : public RequestedUnit<DaqpipeUnit, DaqpipeRules, DaqpipeBuild
         ReadoutOut<World> out{world};
         readout_->on_request(event, request.builder, request.offset, world.held(event), out);
     }
+    [[nodiscard]] bool is_served(BuilderIndex builder, std::uint64_t waiting) const {
+        return readout_->is_served(builder, waiting);
+    }
     bool on_last_request(BuilderIndex builder, std::uint64_t requests) {
         readout_->on_last_request(builder, requests);
         return true;

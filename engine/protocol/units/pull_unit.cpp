@@ -55,13 +55,8 @@ bool PullUnit::on_last_request(BuilderIndex builder, std::uint64_t requests) {
 }
 
 bool PullUnit::is_drained() const {
-    const auto is_served = [this](BuilderIndex builder) {
-        const Requester& requester = requesters_[builder];
-        const Requests& requests = requests_[builder];
-        return requester.is_lost ||
-               (requests.made == requester.last_request && requests.unanswered == 0);
-    };
-    return is_closing_ && std::ranges::all_of(requesters_.indices(), is_served) &&
+    const auto is_done = [this](BuilderIndex builder) { return is_served(builder, 0); };
+    return is_closing_ && std::ranges::all_of(requesters_.indices(), is_done) &&
            (!builder_ || builder_->is_drained());
 }
 

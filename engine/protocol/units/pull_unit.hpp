@@ -139,6 +139,12 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
     [[nodiscard]] bool is_lost(BuilderIndex builder) const {
         return any_is_lost_ && requesters_[builder].is_lost;
     }
+    [[nodiscard]] bool is_served(BuilderIndex builder, std::uint64_t waiting) const {
+        const Requester& requester = requesters_[builder];
+        const Requests& requests = requests_[builder];
+        return requester.is_lost ||
+               (requests.made == requester.last_request && requests.unanswered == waiting);
+    }
     void count_request(BuilderIndex builder) {
         Requests& requests = requests_[builder];
         ++requests.made;

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/ring.hpp"
@@ -88,6 +89,9 @@ class RequestBook {
     /// A requested MFP is no longer needed. Returns how many of the oldest MFPs can now be given
     /// back.
     std::uint32_t on_written(std::uint64_t mfp) {
+        if (mfp < given_back_) {
+            return 0;
+        }
         if (mfp < taken_) {
             add(mfp, State::written);
         } else {
@@ -103,7 +107,15 @@ class RequestBook {
         return released;
     }
 
+    /// Gives back all MFPs taken, whether requested and written or not. Returns how many.
+    std::uint32_t give_back_all() {
+        std::ranges::fill(words_, 0);
+        return static_cast<std::uint32_t>(taken_ - std::exchange(given_back_, taken_));
+    }
+
     [[nodiscard]] std::uint64_t taken() const { return taken_; }
+    /// MFPs taken and not given back.
+    [[nodiscard]] std::uint64_t held() const { return taken_ - given_back_; }
     /// Requests for MFPs that have not been taken.
     [[nodiscard]] std::uint32_t waiting() const { return waiting_; }
     /// Calls `see(mfp, request)` for each waiting request, in order.

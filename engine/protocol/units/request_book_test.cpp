@@ -61,6 +61,21 @@ TEST(RequestBook, FreesMfpsRequestedInAnyOrderAfterTheirDelivery) {
     EXPECT_EQ(book.on_taken()->offset, 9);
 }
 
+TEST(RequestBook, GivesBackAllThatIsTakenWhateverIsWrittenLater) {
+    RequestBook book(4);
+    for (std::uint64_t mfp = 0; mfp < 40; ++mfp) {
+        book.on_taken();
+    }
+    ASSERT_EQ(book.request(38, {}), Answer::now);
+    EXPECT_EQ(book.on_written(38), 0);
+    EXPECT_EQ(book.give_back_all(), 40);
+    EXPECT_EQ(book.held(), 0);
+    EXPECT_EQ(book.on_written(37), 0);
+    book.on_taken();
+    ASSERT_EQ(book.request(40, {}), Answer::now);
+    EXPECT_EQ(book.on_written(40), 1);
+}
+
 TEST(RequestBook, ListsWaitingRequests) {
     RequestBook book(4);
     book.on_taken();

@@ -556,6 +556,7 @@ class RequestedCheck {
                     nodes_[r].unit.unanswered() <= protocol_.limit_per_readout(),
                 "writes under way keep within their limit");
         promise(bytes > 0 || !nodes_[r].unit.wants_data(), "a source is waited for");
+        promise(bytes > 0 || number(id) >= nodes_[r].source_has, "what the source has is written");
         summary_.absent += bytes == 0 ? 1 : 0;
         message(b, [this, r, b, readout, id, bytes] {
             const bool is_live = !fates_[b].sees_lost[r];

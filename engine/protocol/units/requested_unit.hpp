@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/expected.hpp"
+#include "base/index.hpp"
 #include "base/random.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
@@ -81,6 +82,8 @@ concept RequestedWorld =
 /// - `words`: names for messages;
 /// - `margin`: fragments that may be taken from the source beyond those of collected events;
 /// - `serve(event, request, now, world)`: the requested fragment has arrived, or never will;
+/// - `is_served(builder, waiting)`: the epoch is closing, and this builder unit is lost or has
+///   received all that it requests, but for `waiting` fragments;
 /// - `lose(builders, world)`: the epoch is closing, and these builder units are lost.
 ///
 /// Invariants: those of its machines; a missing fragment is requested once and answered once, with
@@ -290,12 +293,31 @@ class RequestedUnit {
         if (now < give_up_at_) {
             return false;
         }
+        if (book_->held() >= window() && needs_only_later_fragments()) {
+            world.give_back(book_->give_back_all());
+            give_up_at_ = now + patience;
+            return true;
+        }
         give_up_at_ = base::Time::never();
         has_given_up_ = true;
         book_->each_waiting([&](std::uint64_t event, const RequestBook::Request& request) {
             self().serve(EventId{event}, request, now, world);
         });
         return true;
+    }
+    /// Whether live builder units request fragments of the source that it has not delivered, and no
+    /// others. Those taken fill the window in vain if lost builder units did not request them.
+    [[nodiscard]] bool needs_only_later_fragments() {
+        base::Table<BuilderIndex, std::uint64_t> waiting(builders_);
+        book_->each_waiting([&](std::uint64_t /*event*/, const RequestBook::Request& request) {
+            ++waiting[request.builder];
+        });
+        const auto has_all = [&](BuilderIndex builder) { return self().is_served(builder, 0); };
+        const auto has_those_taken = [&](BuilderIndex builder) {
+            return self().is_served(builder, waiting[builder]);
+        };
+        return !std::ranges::all_of(waiting.indices(), has_all) &&
+               std::ranges::all_of(waiting.indices(), has_those_taken);
     }
     template <class World>
     void give_back_written(EventId event, World& world) {

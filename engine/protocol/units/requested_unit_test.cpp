@@ -31,6 +31,10 @@ TEST(DaqpipeUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
     expect_promises_kept<DaqpipeCheck>(21, 0);
 }
 
+TEST(DaqpipeUnit, TakesWhatLiveBuilderUnitsRequestThoughALostOneHoldsTheOldestEvent) {
+    EXPECT_EQ(DaqpipeCheck::play(base::random_bytes(7'352, 50, 1'000)).broken_promise, "");
+}
+
 TEST(PullUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
     expect_promises_kept<PullCheck>(0, 5'001);
 }
