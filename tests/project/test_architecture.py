@@ -104,6 +104,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("study/conclusions",),
     ("report/study",),
     ("cli/console",),
+    ("cli/assistant",),
     ("cli",),
 )
 HEIGHT = {folder: height for height, folders in enumerate(ORDER) for folder in folders}

@@ -13,6 +13,7 @@ EXTRAS: Mapping[str, str] = {
     "grpc": "live",
     "jinja2": "figures",
     "matplotlib": "figures",
+    "mcp": "mcp",
     "pandas": "studies",
     "plotly": "figures",
     "prometheus_client": "live",

@@ -119,11 +119,7 @@ def top(
 @app.command(rich_help_panel=DESCRIBED)
 def scenarios(json: JsonList = False) -> None:
     """List the scenarios that come with daqloom."""
-    present_list(
-        "scenarios",
-        {name: file_load.load(name).title for name in daqloom_scenario.presets()},
-        json=json,
-    )
+    present_list("scenarios", file_load.titles(), json=json)
 
 
 @app.command(rich_help_panel=DESCRIBED)

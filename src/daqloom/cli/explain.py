@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict
 from typing import Annotated
 
 from daqloom.base import lazy
@@ -42,8 +41,7 @@ def explain(
     """
     found = terms_explain.explain(term)
     if json:
-        explanations = [{key: v for key, v in asdict(each).items() if v} for each in found]
-        print_json({"schema": 1, "term": term, "explanations": explanations})
+        print_json(terms_explain.as_record(term, found))
     elif len(found) > MOST:
         print_list({each.names[0]: each.meaning.partition(". ")[0] for each in found})
         print("`daqloom explain NAME` prints more of each.")

@@ -10,6 +10,7 @@ from daqloom.cli.doctor import doctor
 from daqloom.cli.explain import explain
 from daqloom.cli.faults import app as faults_app
 from daqloom.cli.lab import app as lab_app
+from daqloom.cli.mcp import mcp
 from daqloom.cli.measure import control, measure, unit
 from daqloom.cli.report import report
 from daqloom.cli.schema import schema
@@ -24,6 +25,7 @@ for conclusion in (conclusions.levels, conclusions.fit, conclusions.compare):
 app.command(rich_help_panel=DESCRIBED)(compare)
 app.command(rich_help_panel=DESCRIBED)(explain)
 app.command(rich_help_panel=DESCRIBED)(schema)
+app.command(saved="nothing was written", rich_help_panel=DESCRIBED)(mcp)
 app.add_typer(study_app, name="study", rich_help_panel=STUDIES)
 app.command(saved="complete files stay in the output folder", rich_help_panel=STUDIES)(report)
 app.command(rich_help_panel=LIVE)(measure)

@@ -30,6 +30,12 @@ def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
     return settle(read.load(scenario, overrides))
 
 
+def loads(text: str, overrides: Overrides = ()) -> Scenario:
+    """Return a scenario from its text; names of files are relative to the working folder. Raises
+    ScenarioError."""
+    return settle(read.loads(text, overrides))
+
+
 def override(scenario: Scenario, overrides: Overrides) -> Scenario:
     """Return a copy of the scenario with some keys changed by `overrides`: `["event.size=2 MB"]` or
     `{"event.size": "2 MB"}`. Raises ScenarioError."""

@@ -9,11 +9,28 @@ from typing import BinaryIO
 
 from daqloom.base.words import reason_of
 
+_folders: list[Path] = []
+
+
+def confine(*folders: Path) -> None:
+    """Refuse files outside `folders` in this process from now on; links are followed first."""
+    _folders.extend(Path(os.path.realpath(folder)) for folder in folders)
+
+
+def is_allowed(path: Path) -> bool:
+    """Return whether `confine` allows a path; it refuses one with a null character."""
+    if not _folders or "\0" in str(path):
+        return not _folders
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(folder) for folder in _folders)
+
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading. Raises OSError for other kinds of files, because opening a
-    FIFO may block and opening a device may have side effects. Raises ValueError for a name with a
-    null character."""
+    FIFO may block and opening a device may have side effects, and for files that `confine` refuses.
+    Raises ValueError for a name with a null character."""
+    if not is_allowed(path):
+        raise PermissionError(errno.EACCES, "it is outside the folder that may be read", str(path))
     _check_regular(os.stat(path).st_mode, path)
     # The file may have been replaced since the check: O_NONBLOCK avoids blocking on a FIFO, and the
     # opened file is checked again.

@@ -3,11 +3,11 @@ unit, a term of the glossary, or another name of one of these."""
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -117,6 +117,12 @@ def explain(word: str) -> list[Explanation]:
         hint = f"did you mean one of {others}?" if near else "see docs/reference/glossary.md"
         raise ScenarioError(f'"{printable(word[:80])}" is no key, metric or term; {hint}')
     return found
+
+
+def as_record(word: str, explanations: Sequence[Explanation]) -> dict[str, Any]:
+    """Return the JSON object of the explanations of a word, without empty fields."""
+    records = [{key: v for key, v in asdict(each).items() if v} for each in explanations]
+    return {"schema": 1, "term": word, "explanations": records}
 
 
 @functools.cache

@@ -139,11 +139,12 @@ def print_json(record: Any) -> None:
 
 def present_list(kind: str, titles: Mapping[str, str], *, json: bool) -> None:
     """Print names with titles, as readable lines or as a JSON object with the list `kind`."""
-    if json:
-        listed = [{"name": name, "title": title} for name, title in titles.items()]
-        print_json({"schema": 1, kind: listed})
-    else:
-        print_list(titles)
+    print_json(list_record(kind, titles)) if json else print_list(titles)
+
+
+def list_record(kind: str, titles: Mapping[str, str]) -> dict[str, Any]:
+    """Return the JSON object of a list of names with titles."""
+    return {"schema": 1, kind: [{"name": n, "title": title} for n, title in titles.items()]}
 
 
 def note(sentence: str) -> None:

@@ -13,7 +13,7 @@ from daqloom.scenario.file.explain import refusal
 from daqloom.scenario.file.overrides import Overrides, merge, option_of, parse
 from daqloom.scenario.package_files import package_files
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.toml import IntegerError, check_integers, read_toml
+from daqloom.scenario.toml import IntegerError, TomlError, check_integers, parse_toml, read_toml
 
 LARGEST_SCENARIO_BYTES = 1 << 20
 
@@ -23,12 +23,26 @@ def load(scenario: str | PathLike[str], overrides: Overrides = ()) -> Scenario:
     `daqloom.deployment.scenarios`. Raises ScenarioError."""
     path = find(scenario)
     document = read_toml(path, LARGEST_SCENARIO_BYTES)
-    if not document:
-        raise ScenarioError(f"{path} is empty; expected a scenario such as `daqloom show` prints")
-    document.setdefault("name", re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem)[:64])
     source = str(scenario) if path == presets().get(str(scenario)) else str(path)
-    folder = path.parent.absolute()
-    return _build(document, overrides, source=source, folder=folder)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem)[:64]
+    return _build_named(
+        document, overrides, name=name, source=source, folder=path.parent.absolute()
+    )
+
+
+def loads(text: str, overrides: Overrides = ()) -> Scenario:
+    """Read a scenario from its text; names of files are relative to the working folder. Otherwise
+    as `load`."""
+    source = "the text of the scenario"
+    if len(text.encode(errors="replace")) > LARGEST_SCENARIO_BYTES:
+        raise ScenarioError(
+            f"{source} is larger than {LARGEST_SCENARIO_BYTES >> 10} KiB, the largest size allowed"
+        )
+    try:
+        document = parse_toml(text)
+    except TomlError as error:
+        raise ScenarioError(f"{source} {error}") from None
+    return _build_named(document, overrides, name="scenario", source=source, folder=Path.cwd())
 
 
 def override(scenario: Scenario, overrides: Overrides) -> Scenario:
@@ -55,6 +69,20 @@ def find(scenario: str | PathLike[str]) -> Path:
 def presets() -> dict[str, Path]:
     """Return the scenarios that come with daqloom, by name."""
     return package_files("scenarios")
+
+
+def titles() -> dict[str, str]:
+    """Return the titles of the scenarios that come with daqloom, by name."""
+    return {name: load(name).title for name in presets()}
+
+
+def _build_named(
+    document: dict[str, Any], overrides: Overrides, *, name: str, source: str, folder: Path
+) -> Scenario:
+    """Build a scenario from a document, which gets `name` if it has none."""
+    if not document:
+        raise ScenarioError(f"{source} is empty; expected a scenario such as `daqloom show` prints")
+    return _build({"name": name} | document, overrides, source=source, folder=folder)
 
 
 def _build(

@@ -10,7 +10,7 @@ from daqloom.base.words import reason_of
 from daqloom.scenario import inputs
 from daqloom.scenario.dumps import dumps_of, is_neighbour_table, shipped_fabrics
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.files import open_regular
+from daqloom.scenario.files import is_allowed, open_regular
 from daqloom.scenario.names import NodeName
 from daqloom.scenario.quantities import PositiveBytes
 from daqloom.scenario.schema.hosts import MOST_HOSTS
@@ -185,7 +185,8 @@ class Network(FatTree, Shape):
             raise ValueError('shape = "imported" requires dumps, such as "cluster64" or a folder')
         if not self.folder.is_absolute():
             self.__dict__["dumps"] = str(inputs.resolve(self.dumps, folder))
-        if not (self.folder.is_dir() or self.folder.is_file()):
+        found = is_allowed(self.folder) and (self.folder.is_dir() or self.folder.is_file())
+        if not found:
             raise ValueError(
                 f'dumps = "{self.dumps[:200]}" is not a folder or file; expected a folder with '
                 "ibnetdiscover.txt or LLDP tables, a list of cables, or the name of a fabric that "
