@@ -162,6 +162,7 @@ docs: $(generated) module-release
 	for kind in scenario study switch device; do \
 		$(bin)/daqloom schema $$kind --output schemas/$$kind.json || exit; done
 	$(bin)/python -m daqloom.control.counters.reference docs/reference/operations.md
+	$(bin)/python scripts/llms.py >llms.txt
 
 docs/reference/scenario.md: module := daqloom.scenario.file.reference
 docs/reference/metrics.md: module := daqloom.results.metrics

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 from typing import Any
 
+import llms
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
@@ -29,17 +30,12 @@ WIDTH = 80
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Set the navigation: the sections and links of docs/README.md, in its order."""
-    sections: list[Any] = [INDEX]
-    for line in (ROOT / "docs" / INDEX).read_text().splitlines():
-        if line.startswith("## "):
-            sections.append({line.removeprefix("## "): []})
-        elif sections[1:]:
-            [entries] = sections[-1].values()
-            entries += [_on_site(INDEX, link[0]) for link in LINK.finditer(line)]
-    for section in sections[1:]:
-        if "Reference" in section:
-            section["Reference"] += [{title: page} for page, (title, _) in GENERATED.items()]
-    config.nav = sections
+    sections: dict[str, list[Any]] = {
+        title: [_on_site(INDEX, entry.target) for entry in entries]
+        for title, entries in llms.navigation().items()
+    }
+    sections["Reference"] += [{title: page} for page, (title, _) in GENERATED.items()]
+    config.nav = [INDEX, *({title: entries} for title, entries in sections.items())]
     return config
 
 
@@ -63,6 +59,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
                     pages.append(target)
     for page, (title, contents) in GENERATED.items():
         files.append(File.generated(config, page, content=f"# {title}\n\n{contents()}"))
+    urls = {file.src_uri: file.url for file in files}
+    text = llms.contents(lambda target: urls[_on_site(INDEX, target)])
+    files.append(File.generated(config, "llms.txt", content=text))
     return files
 
 

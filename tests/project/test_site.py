@@ -1,6 +1,7 @@
 """The site of the documentation, built and opened in a browser from a disk without a network."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -84,3 +85,10 @@ def test_generated_pages_have_every_command_every_function_and_the_headers(site:
         assert f".{function}" in functions
     assert "class" in headers
     assert "sink.hpp" in headers
+
+
+@pytest.mark.process
+def test_the_list_for_language_models_names_pages_of_the_site(site: Path) -> None:
+    targets = re.findall(r"^- .*?\]\((.+?)\)", (site / "llms.txt").read_text(), re.MULTILINE)
+    assert "start/atlas.html" in targets
+    assert [each for each in targets if not (site / each).is_file()] == []
