@@ -60,7 +60,7 @@ def test_a_quantity_with_its_unit_is_read_in_si(dimension, text, value):
         (SIZE, "MB", "is not a quantity"),
         (SIZE, "five MB", "is not a quantity"),
         (SIZE, "5 MB MB", "is not a quantity"),
-        (TIME, "five", 'is not a quantity; write it as a time such as "170 ns"'),
+        (TIME, "five", 'is not a quantity; write it as a time such as "10 us"'),
         (SIZE, "9" * 100 + " B", "too long"),
         (SIZE, True, "is not a quantity"),
         (SIZE, None, "is not a quantity"),

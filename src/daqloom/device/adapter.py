@@ -14,7 +14,7 @@ from daqloom.device.credentials import Credentials
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.files import open_regular
 from daqloom.scenario.inputs import folder_of, resolve
-from daqloom.scenario.quantities import PositiveSeconds
+from daqloom.scenario.quantities import PositiveDuration
 from daqloom.scenario.schema.part import Part
 
 
@@ -81,7 +81,7 @@ FileName = Annotated[str, Field(max_length=4096), AfterValidator(_resolve)]
 class AdapterOptions(Part):
     """Keys that the table of every adapter has in a device file."""
 
-    timeout: PositiveSeconds = 10.0
+    timeout: PositiveDuration = 10.0
     """Time within which the device must answer (s)."""
 
 

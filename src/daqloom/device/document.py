@@ -11,7 +11,7 @@ from daqloom.scenario.addresses import IpNetwork
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.explain import refusal
 from daqloom.scenario.names import NodeName
-from daqloom.scenario.quantities import BitRateOrNone, Seconds
+from daqloom.scenario.quantities import BitRateOrNone, Duration
 from daqloom.scenario.schema.part import Part
 from daqloom.scenario.toml import read_toml
 
@@ -40,7 +40,7 @@ class DeviceFile(Part):
     `network.switch.LEVEL`."""
     ports: tuple[NodeName, ...] = Field(min_length=1, max_length=MOST_PORTS, strict=False)
     """Ports, by the device's own names, whose buffers are set and whose counters are read."""
-    settle: Annotated[Seconds, Field(le=3600)] = 1.0
+    settle: Annotated[Duration, Field(le=3600)] = 1.0
     """Time until the device has applied a change (s)."""
     credentials: str = Field(default="", max_length=4096)
     """File of mode 0600 with user, password, token or key_file; default: the environment variables

@@ -183,6 +183,14 @@ def dimension_of(field: FieldInfo) -> Dimension | None:
     return next((item for item in field.metadata if isinstance(item, Dimension)), None)
 
 
+def example_of(field: FieldInfo) -> str:
+    """Return an example of a quantity's value: its default, unless that is 0 or missing."""
+    if (dimension := dimension_of(field)) is None:
+        return ""
+    is_set = isinstance(field.default, int | float) and field.default > 0
+    return dimension.format(field.default) if is_set else dimension.example
+
+
 def reading(dimension: Dimension) -> Any:
     """Return the annotations for the type of a quantity: `Annotated[int, *reading(SIZE)]`."""
     shown = PlainSerializer(dimension.format, return_type=str, when_used="json")
@@ -191,7 +199,8 @@ def reading(dimension: Dimension) -> Any:
 
 SIZE = Dimension("size", "B", _BYTES, "5 MB", whole=True, maximum=1e15)
 RATE = Dimension("rate", "b/s", _BITRATE, "25 Gb/s", whole=True, maximum=1e15, minimum=1e6)
-TIME = Dimension("time", "s", _TIME, "170 ns", whole=False, maximum=1e4, minimum=1e-12)
+TIME = Dimension("time", "s", _TIME, "10 us", whole=False, maximum=1e4, minimum=1e-12)
+DURATION = replace(TIME, example="500 ms")
 FREQUENCY = Dimension(
     "frequency", "Hz", _FREQUENCY, "12 kHz", whole=False, maximum=1e9, minimum=1e-6
 )
@@ -207,4 +216,7 @@ BitRateOrNone = Annotated[int, *reading(RATE)]
 BitRate = Annotated[int, *reading(_positive(RATE))]
 Seconds = Annotated[float, *reading(TIME)]
 PositiveSeconds = Annotated[float, *reading(_positive(TIME))]
+Duration = Annotated[float, *reading(DURATION)]
+"""Time of a run, a fault or a timeout; `Seconds` are delays and costs."""
+PositiveDuration = Annotated[float, *reading(_positive(DURATION))]
 FrequencyOrNone = Annotated[float, *reading(FREQUENCY)]

@@ -10,7 +10,7 @@ from daqloom.scenario.quantities import (
     BitRateOrNone,
     Bytes,
     PositiveBytes,
-    PositiveSeconds,
+    PositiveDuration,
     Seconds,
 )
 from daqloom.scenario.schema.part import Number, Part
@@ -227,7 +227,7 @@ class Addresses(Part):
     most: int = Field(default=8192, ge=1, le=4_194_304)
     """Capacity of the table, in addresses; further addresses are not learned, but their frames are
     forwarded."""
-    ageing: Annotated[PositiveSeconds, Field(le=1e6)] = 300.0
+    ageing: Annotated[PositiveDuration, Field(le=1e6)] = 300.0
     """Time without a frame after which an address is removed (s)."""
     unknown: Literal["flood", "drop"] = "flood"
     """Treatment of frames to unknown addresses."""

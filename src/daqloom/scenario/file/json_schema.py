@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from daqloom.scenario.file.reference import choices_of, default_in_words
-from daqloom.scenario.quantities import dimension_of
+from daqloom.scenario.quantities import dimension_of, example_of
 from daqloom.scenario.schema.choices import Key, keys_of
 
 DIALECT = GenerateJsonSchema.schema_dialect
@@ -50,6 +50,7 @@ def _describe(entry: dict[str, Any], key: Key) -> None:
         for each in _RANGES:  # numbers, where the file has a text
             entry.pop(each, None)
         given = dimension.format(given) if isinstance(given, int | float) else None
+        entry["examples"] = [example_of(key.field)]
     if not (key.table or key.field.is_required()):
         default = default_in_words(key)
         if given is not None and default in (given, str(given).lower()):

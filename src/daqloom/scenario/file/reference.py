@@ -26,7 +26,7 @@ use the same file. A scenario is given by the path of its file, or by a name tha
 event.size="2 MB"` overrides any key below.
 
 Quantities are strings with a unit: sizes in bytes (`"5 MB"`, `"64 KiB"`), rates in bits per second
-(`"25 Gb/s"`), times in seconds (`"170 ns"`, also `"2 min"`, `"1 h"`), frequencies in hertz
+(`"25 Gb/s"`), times in seconds (`"10 us"`, `"2 min"`, `"1 h"`), frequencies in hertz
 (`"12 kHz"`). Prefixes are decimal; `Ki`, `Mi`, `Gi` are binary. A share may also be given in per
 cent (`"20 %"` is 0.2). Refused are quantities without a unit, negative quantities, quantities with
 the unit of another dimension, and keys that are not listed here. Files that keys name are text

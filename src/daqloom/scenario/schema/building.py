@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
+from daqloom.scenario.quantities import Bytes, Duration, PositiveBytes, PositiveDuration, Seconds
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.part import ASSUMED, DefaultWith, Guess, Part, When
 from daqloom.scenario.schema.parts import Parts
@@ -156,9 +156,9 @@ class Shift(Part):
     """Length of a phase in which a node's partner is a dummy: the length of the node's last phase
     (builder-paced: of its last write to another node), so that the node stays in step (kept), or
     zero (skipped). At a barrier without slack, except neighbour, the length is always zero."""
-    window: Annotated[PositiveSeconds, _WINDOW, ASSUMED] = 1e-3
+    window: Annotated[PositiveDuration, _WINDOW, ASSUMED] = 1e-3
     """Length of a phase (s)."""
-    grace: Annotated[Seconds, _WINDOW] = 0.0
+    grace: Annotated[Duration, _WINDOW] = 0.0
     """Grace period at the end of a window, in which writes may end but not begin (s)."""
     jitter: Annotated[Distribution, SHIFT] = Field(default_factory=Distribution)
     """Delay before a node begins a phase; measurements add it to the machine's own delay."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple, Self, TypeVar
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.quantities import TIME, BitRateOrNone, PositiveSeconds, Seconds
+from daqloom.scenario.quantities import TIME, BitRateOrNone, Duration, PositiveDuration
 from daqloom.scenario.schema.flows import FlowName
 from daqloom.scenario.schema.part import ASSUMED, CABLED, Part, When
 
@@ -67,22 +67,22 @@ class Fault(Part):
     """Effect of the fault. down: the part fails (units are killed, a card sends no
     acknowledgements). Cables may also be degraded, or one-way: all packets are lost towards the end
     that `which` names or that is drawn. Units may also be stopped or slow."""
-    at: Seconds = 0.0
+    at: Duration = 0.0
     """Begin of the fault, counted from the start of the run; in measurements from the time when all
     units first build events (s)."""
-    lasts: Seconds = 0.0
+    lasts: Duration = 0.0
     """Duration of the fault; "0 s": until the end of the run. A killed unit returns when the run
     control has restarted it (s)."""
     repeats: int = Field(default=1, ge=1, le=MOST_REPEATS)
     """Number of times that the part breaks (flapping), once per `period`."""
-    period: Seconds = 0.0
+    period: Duration = 0.0
     """Time from one break to the next; must be longer than `lasts` (s)."""
     rate: BitRateOrNone = 0
     """Rate of a degraded cable; "0 b/s": unchanged (b/s)."""
     bit_error_rate: float = Field(default=0.0, ge=0, le=0.01)
     """Share of erroneous bits on a degraded cable. Packets with an error are lost, or sent again by
     the link if `link_retry` is set."""
-    link_retry: Seconds = 0.0
+    link_retry: Duration = 0.0
     """Delay of a packet that a degraded cable's link sends again after an error; "0 s": the link
     does not retry (s)."""
     factor: float = Field(default=2.0, gt=1, le=1e6)
@@ -147,10 +147,10 @@ class Faults(Part):
     """Rerouting around injected faults: none; local: a switch that detects that a port is down uses
     its next port towards the host (on Ethernet, the port leaves its ECMP group); or sweep: the
     subnet manager recomputes all tables."""
-    detection: Annotated[PositiveSeconds, _INJECTED, ASSUMED] = 1e-3
+    detection: Annotated[PositiveDuration, _INJECTED, ASSUMED] = 1e-3
     """Time from a break until both ends of the link have detected it, and drop the packets queued
     for the link (s)."""
-    sweep: Annotated[Seconds, _INJECTED, ASSUMED] = 0.1
+    sweep: Annotated[Duration, _INJECTED, ASSUMED] = 0.1
     """Time from the detection until all switches have the subnet manager's new tables; OpenSM takes
     0.04 s for 72 hosts, 0.1 s for 360 and 0.25 s for 800 (s)."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from daqloom.scenario.quantities import PositiveBytes, Seconds
+from daqloom.scenario.quantities import Duration, PositiveBytes, Seconds
 from daqloom.scenario.schema.hosts import Host
 from daqloom.scenario.schema.part import ASSUMED, Number, Part
 
@@ -39,7 +39,7 @@ class Flow(Part):
     """Load of the source's link, headers included, 0 to 1; replaces `interval`."""
     arrivals: Literal["even", "poisson"] = "even"
     """Distribution of intervals: constant (even), or exponential (poisson)."""
-    start: Seconds = 0.0
+    start: Duration = 0.0
     """Time of the first message (s)."""
     outstanding: Annotated[int, ASSUMED] = Field(default=128, ge=1, le=65_536)
     """Limit on a source's incomplete messages; further messages wait until earlier ones are

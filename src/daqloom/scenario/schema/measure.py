@@ -11,9 +11,9 @@ from daqloom.scenario.quantities import (
     TIME,
     BitRateOrNone,
     Bytes,
+    Duration,
     PositiveBytes,
-    PositiveSeconds,
-    Seconds,
+    PositiveDuration,
 )
 from daqloom.scenario.schema.part import Guess, Part, When, items
 from daqloom.scenario.validation import pattern, text
@@ -155,9 +155,9 @@ class Measure(Part):
     """Processor cores of a machine, such as "0-3,8", that its units share equally and are pinned
     to; "auto": all cores. Default: not pinned. Memory is on the NUMA node of the core that first
     accesses it."""
-    heartbeat: PositiveSeconds = Field(default=0.2, le=60)
+    heartbeat: PositiveDuration = Field(default=0.2, le=60)
     """Time between two heartbeats of a unit (s)."""
-    fault_timeout: PositiveSeconds = Field(default=1.0, le=600)
+    fault_timeout: PositiveDuration = Field(default=1.0, le=600)
     """Time for which a unit may be silent, stuck or unreachable before the others continue without
     it; at least three heartbeats (s)."""
     incomplete: Literal["deliver", "drop"] = "deliver"
@@ -166,7 +166,7 @@ class Measure(Part):
     restart: bool = True
     """Whether lost units return automatically: ended processes are restarted, others are reset;
     false: `daqloom control reset N` brings unit N back."""
-    join_time: Annotated[Seconds, Guess(when=(When("faults.injected"),))] = 1.0
+    join_time: Annotated[Duration, Guess(when=(When("faults.injected"),))] = 1.0
     """In simulations: time from the start of a lost unit's process until the unit has joined the
     run (s)."""
     minimum: int = Field(default=1, ge=1, le=8192)
@@ -196,10 +196,10 @@ class Measure(Part):
     """Buffer between the source of a stream and its readout unit (B)."""
     output_buffer: PositiveBytes = Field(default=256_000_000, le=1 << 40)
     """Buffer of a builder unit, in which events are built and from which sinks read (B)."""
-    duration: PositiveSeconds = 5.0
+    duration: PositiveDuration = 5.0
     """Wall-clock time of `daqloom measure`, warm-up included; run.duration is simulated time and
     does not apply (s)."""
-    warmup: Seconds = 0.5
+    warmup: Duration = 0.5
     """Wall-clock time at the start that metrics do not count (s)."""
     events: int = Field(default=0, ge=0, le=1 << 53)
     """Number of events after which `daqloom measure` ends, unless `duration` ends it earlier; 0:

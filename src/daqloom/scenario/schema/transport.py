@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveSeconds, Seconds
+from daqloom.scenario.quantities import Bytes, Duration, PositiveBytes, PositiveDuration, Seconds
 from daqloom.scenario.schema.part import (
     ASSUMED,
     PER_CENT,
@@ -66,14 +66,14 @@ class Tcp(Part):
     overhead: Annotated[bool, _TCP] = True
     """Whether closed forms count headers; false = payload only, as in the ATLAS paper's example.
     The simulation always counts headers."""
-    rto_min: Annotated[PositiveSeconds, _TCP] = 0.2
+    rto_min: Annotated[PositiveDuration, _TCP] = 0.2
     """Minimum of the retransmission timeout (RTO), in addition to the round-trip time (s)."""
-    rto_max: Annotated[PositiveSeconds, _TCP] = 120.0
+    rto_max: Annotated[PositiveDuration, _TCP] = 120.0
     """Maximum of the retransmission timeout, which doubles with each repeated timeout (s)."""
     timer_tick: Annotated[Seconds, _TCP] = 0.0
     """Tick of the hosts' timers, which expire one tick late on average; "0 s" = exact timers, "4
     ms" = Linux at 250 Hz (s)."""
-    delayed_ack: Annotated[Seconds, _TCP] = 0.04
+    delayed_ack: Annotated[Duration, _TCP] = 0.04
     """Longest delay of an acknowledgement (delayed ACK); "0 s" = no delay (s)."""
     ack_every: Annotated[int, _TCP] = Field(default=2, ge=1, le=1000)
     """Number of full-sized segments after which an acknowledgement is sent."""
@@ -119,7 +119,7 @@ class Rdma(Part):
     connection: Annotated[Literal["reliable", "unreliable"], RDMA] = "reliable"
     """Connection with acknowledgements, and retransmission after `retry_timeout` (reliable). Or
     without acknowledgements; a write is complete when it has arrived (unreliable)."""
-    retry_timeout: Annotated[Seconds, _RETRIED] = 0.0
+    retry_timeout: Annotated[Duration, _RETRIED] = 0.0
     """Retransmission timeout after the departure of a message's last packet; "0 s": no
     retransmission (s)."""
     retry_spread: Annotated[
