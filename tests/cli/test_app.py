@@ -200,9 +200,9 @@ def test_every_command_takes_several_figures_and_no_other_option_twice(tmp_path:
 
 
 def test_an_unknown_choice_is_refused_with_the_known_ones() -> None:
-    refused = invoke("schema", "scenarios")
+    refused = invoke("topology", "configure", "switch.toml", "--datapath", "kernel")
     assert refused.exit_code == 2
-    assert "'KIND': 'scenarios' is not one of 'scenario', 'study', 'switch'" in refused.stderr
+    assert "'--datapath': 'kernel' is not one of 'system', 'netdev'" in refused.stderr
 
 
 def leaves(command: Any) -> Iterator[Any]:

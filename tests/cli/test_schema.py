@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import daqloom
-from daqloom.cli.schema import SCHEMAS, text_of
+from daqloom.cli.schema import text_of
 from daqloom.deployment.scenarios import load
 from daqloom.device.document import load_device
 from daqloom.device.registry import configuring, counting
@@ -24,9 +24,12 @@ from daqloom.scenario.file.show import toml_value
 from daqloom.softswitch import load as switches
 from daqloom.study import StudyError
 from daqloom.study.file.load import load_study
+from daqloom.terms.formats import FORMATS
+from support.command import refusal
 from support.repository import ROOT
 
 FIRST_LINE = re.compile(r"#:schema (\S+/(\w+)\.json)\n")
+SCHEMAS = {each.kind: each.schema for each in FORMATS}
 SHIPPED = [*ROOT.glob("scenarios/*.toml"), *ROOT.glob("studies/*.toml")]
 BENCHMARKS = sorted(ROOT.glob("benchmarks/*/*.toml"))
 
@@ -67,6 +70,11 @@ def validator(kind: Any) -> Draft202012Validator:
 
 def mistakes(kind: str, document: dict[str, Any]) -> list[str]:
     return [f"{each.json_path}: {each.message}" for each in validator(kind).iter_errors(document)]
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
+    known = "known are scenario, study, switch, device"
+    assert known in refusal("schema", "scenarios")
 
 
 @pytest.mark.parametrize("kind", SCHEMAS)

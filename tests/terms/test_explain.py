@@ -40,6 +40,21 @@ def test_a_key_has_unit_values_default_conditions_and_a_page() -> None:
     assert role.applies == ("only with hosts.placement = table",)
 
 
+@pytest.mark.parametrize(
+    ("key", "example"),
+    [
+        ("run.duration", "500 ms"),  # a default from the system
+        ("measure.duration", "5 s"),
+        ("network.links.delay", "170 ns"),
+        ("hosts.message_cost", "10 us"),  # no default but zero
+        ("transport.mtu", "4 KiB"),
+    ],
+)
+def test_the_example_of_a_quantity_suits_its_key(key: str, example: str) -> None:
+    [found] = explain(key)
+    assert found.values.endswith(f', such as "{example}"')
+
+
 def test_methods_that_ignore_a_key_are_listed_with_the_reason() -> None:
     [found] = explain("transport.rto_min")
     assert any(each.startswith("not to analyse: closed forms") for each in found.applies)

@@ -15,6 +15,7 @@ with lazy.imports():
     from daqloom.results import metrics as results_metrics
     from daqloom.scenario import document, package_files
     from daqloom.terms import explain
+    from daqloom.terms import formats as terms_formats
 
 
 def scenarios(incomplete: str) -> list[str]:
@@ -25,6 +26,11 @@ def scenarios(incomplete: str) -> list[str]:
 def studies(incomplete: str) -> list[str]:
     """Return the names of shipped files that begin so."""
     return beginning(incomplete, package_files.package_files("studies"))
+
+
+def formats(incomplete: str) -> list[str]:
+    """Return the formats of files that begin so."""
+    return beginning(incomplete, (each.kind for each in terms_formats.FORMATS))
 
 
 def metrics(incomplete: str) -> list[str]:

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from daqloom.base import lazy
+from daqloom.cli import complete
 from daqloom.cli.options import argument, option
 
 with lazy.imports():
     from daqloom.base import output as base_output
-    from daqloom.device import json_schema as of_devices
-    from daqloom.scenario.file import json_schema as of_models
-    from daqloom.scenario.schema import models
-    from daqloom.softswitch import document
-    from daqloom.study.file import json_schema as of_studies
-
-Kind = Literal["scenario", "study", "switch", "device"]
-SCHEMAS: Mapping[Kind, Callable[[], dict[str, Any]]] = {
-    "scenario": lambda: of_models.json_schema(models.Scenario, "Scenario"),
-    "study": lambda: of_studies.study_schema(),
-    "switch": lambda: of_models.json_schema(document.SwitchFile, "Software switch"),
-    "device": lambda: of_devices.device_schema(),
-}
-"""Functions that make the JSON Schema of each format of files."""
+    from daqloom.terms import formats
 
 
-def text_of(kind: Kind) -> str:
+def text_of(kind: str) -> str:
     """Return the JSON Schema of a format of files as text; it ends with a newline."""
-    return dumps(SCHEMAS[kind](), indent=1, ensure_ascii=False) + "\n"
+    return dumps(formats.format_of(kind).schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def schema(
-    kind: Annotated[Kind, argument("KIND", "scenario, study, switch or device.")] = "scenario",
+    kind: Annotated[
+        str,
+        argument("KIND", "scenario, study, switch or device.", autocompletion=complete.formats),
+    ] = "scenario",
     output: Annotated[
         Path | None, option("FILE", "Write the schema to a file instead of printing it.")
     ] = None,

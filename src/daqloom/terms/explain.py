@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from daqloom.base import lazy
 from daqloom.base.words import printable
 from daqloom.control.counters.reference import counter_meanings
-from daqloom.device.document import DeviceFile
 from daqloom.results.metrics import COST, METRICS, Metric
 from daqloom.scenario import synonyms
 from daqloom.scenario.errors import ScenarioError
@@ -25,13 +24,11 @@ from daqloom.scenario.file.reference import (
     values_of,
 )
 from daqloom.scenario.file.unused_keys import UNUSED
-from daqloom.scenario.quantities import dimension_of
+from daqloom.scenario.quantities import dimension_of, example_of
 from daqloom.scenario.schema.choices import Key, all_keys, named_tables
-from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.part import When
-from daqloom.softswitch.document import SwitchFile
-from daqloom.study.file.tables import StudyFile
 from daqloom.terms import glossary
+from daqloom.terms.formats import FORMATS, Format
 
 with lazy.imports():
     import difflib
@@ -42,23 +39,6 @@ NAMED = "NAME"
 """Part of a dotted name that users choose, such as that of a flow."""
 NEAREST = 4
 """Names that the error on an unknown word lists."""
-
-
-class Format(NamedTuple):
-    """A format of files."""
-
-    kind: str
-    model: type[BaseModel]
-    page: str
-    command: str
-
-
-FORMATS = (
-    Format("scenario", Scenario, "docs/reference/scenario.md", "daqloom show SCENARIO --set {}=…"),
-    Format("study", StudyFile, "docs/reference/study.md", "daqloom study plan STUDY"),
-    Format("switch", SwitchFile, "docs/reference/software-switch.md", "daqloom switch check FILE"),
-    Format("device", DeviceFile, "docs/reference/device.md", "daqloom lab show FILE"),
-)
 
 
 @dataclass(frozen=True)
@@ -139,11 +119,11 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def _places() -> tuple[_Place, ...]:
-    return tuple(place for each in FORMATS for place in _places_of(each))
+    return tuple(place for each in FORMATS for place in _places_of(each, each.model()))
 
 
-def _places_of(format_: Format, prefix: str = "") -> Iterator[_Place]:
-    for key in all_keys(format_.model):
+def _places_of(format_: Format, model: type[BaseModel], prefix: str = "") -> Iterator[_Place]:
+    for key in all_keys(model):
         path = key.path + (".*" if named_tables(key.field) else "")
         yield _Place(prefix + path.replace("*", NAMED), format_, key)
 
@@ -157,8 +137,8 @@ def _places_of_adapters() -> tuple[_Place, ...]:
         with suppress(ScenarioError):
             adapter = registry.adapter_type(name)
             table = "configure" if hasattr(adapter, "apply") else "count"
-            format_ = device._replace(kind=f"device with the adapter {name}", model=adapter.Options)
-            found += _places_of(format_, f"{table}.")
+            format_ = device._replace(kind=f"device with the adapter {name}")
+            found += _places_of(format_, adapter.Options, f"{table}.")
     return tuple(found)
 
 
@@ -191,15 +171,15 @@ def _of_table(places: list[_Place], table: type[BaseModel]) -> Explanation:
 
 def _of_key(places: list[_Place]) -> Explanation:
     first = places[0]
-    dimension = dimension_of(first.key.field)
-    example = f', such as "{dimension.example}"' if dimension else ""
+    dimension, example = dimension_of(first.key.field), example_of(first.key.field)
+    values = values_of(first.key.field).replace("`", "")
     default = default_in_words(first.key)
     return Explanation(
         kind=f"key of a {first.format.kind}",
         names=tuple(place.path for place in places),
         meaning=_sentence(sentence_of(first.key)),
         unit=dimension.unit if dimension else "",
-        values=values_of(first.key.field).replace("`", "") + example,
+        values=f'{values}, such as "{example}"' if example else values,
         default="none, the key is required" if default == "required" else default,
         applies=(*_conditions(places), *_without_effect(first)),
         see=(first.format.command.format(first.path), first.format.page),
@@ -234,7 +214,7 @@ def _in_words(condition: When) -> str:
 
 def _without_effect(place: _Place) -> Iterator[str]:
     """Yield the methods that ignore a key of a scenario, in all systems or in some."""
-    if place.format.model is not Scenario:
+    if place.format.kind != "scenario":
         return
     for method, rules in UNUSED.items():
         for rule in rules:
