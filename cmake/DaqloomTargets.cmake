@@ -203,6 +203,23 @@ function(daqloom_add_fuzz_tests)
   endforeach()
 endfunction()
 
+# The benchmarks, compiled as one unit without optimisation and not linked: a test build finds what no
+# longer compiles.
+function(daqloom_compile_benchmarks)
+  daqloom_glob(files . "_bench")
+  list(TRANSFORM files PREPEND "${PROJECT_SOURCE_DIR}/")
+  file(GLOB programs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/benchmarks/event_building/*.cpp")
+  list(FILTER programs EXCLUDE REGEX "/(mpi|sockets_uring)\\.cpp$")  # need packages of `make bench`
+  add_library(daqloom_benchmarks OBJECT ${files} ${programs})
+  get_property(folders GLOBAL PROPERTY DAQLOOM_FOLDERS)
+  list(TRANSFORM folders PREPEND daqloom_)
+  target_link_libraries(daqloom_benchmarks PRIVATE ${folders} daqloom_warnings benchmark::benchmark
+    $<$<TARGET_EXISTS:daqloom_softswitch_io>:daqloom_softswitch_io>)
+  target_compile_options(daqloom_benchmarks PRIVATE -O0)
+  set_target_properties(daqloom_benchmarks PROPERTIES UNITY_BUILD_BATCH_SIZE 0)
+  set_source_files_properties(${programs} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # each has a main
+endfunction()
+
 # One executable per file whose name ends in `suffix`, linked with its folder and with `library`.
 function(daqloom_add_each suffix library)
   get_property(folders GLOBAL PROPERTY DAQLOOM_FOLDERS)

@@ -9,9 +9,9 @@
 namespace daqloom::softswitch {
 namespace {
 
-constexpr std::size_t kBatch = 32;
-constexpr std::size_t kBuffers = 8192;
-constexpr base::Time kTurn = base::nanoseconds(640);
+constexpr std::size_t kFrames = 32;
+constexpr std::size_t kFrameBuffers = 8192;
+constexpr base::Time kInterval = base::nanoseconds(640);
 
 using Frame = std::array<std::uint8_t, 64>;
 
@@ -26,8 +26,8 @@ struct Released {
 
 /// Frames with TCP over IPv4 from one of 12 hosts to one of `destinations`.
 std::vector<Frame> frames_to(std::uint32_t destinations) {
-    std::vector<Frame> frames(kBuffers);
-    for (std::uint32_t i = 0; i < kBuffers; ++i) {
+    std::vector<Frame> frames(kFrameBuffers);
+    for (std::uint32_t i = 0; i < kFrameBuffers; ++i) {
         Frame& frame = frames[i];
         frame = {0x02, 0, 0, 0, 0, 0, 0x02, 1, 0, 0, 0, 0, 0x08, 0x00, 0x45, 0, 0, 46};
         const std::uint32_t to = i % destinations;
@@ -48,8 +48,8 @@ void forwarded(benchmark::State& state) {
     const auto destinations = static_cast<std::uint32_t>(state.range(0));
     ForwarderConfig config;
     config.output.ports = 2;
-    const base::BitRate each{std::int64_t{8} * 88 * std::int64_t{kBatch} * 1'000'000'000'000 /
-                             kTurn.ps / destinations};
+    const base::BitRate each{std::int64_t{8} * 88 * std::int64_t{kFrames} * 1'000'000'000'000 /
+                             kInterval.ps / destinations};
     config.output.rings.assign(2, {});
     config.output.rings[1].port = PortIndex(1);
     config.output.rings.resize(2 + destinations,
@@ -61,16 +61,16 @@ void forwarded(benchmark::State& state) {
         forwarder.set_rule(match, 1, {.what = Action::What::queue, .ring = RingIndex(2 + to)});
     }
     const std::vector<Frame> frames = frames_to(destinations);
-    std::array<Arrival, kBatch> batch;
-    std::array<std::uint64_t, kBatch> handles{};
+    std::array<Arrival, kFrames> batch;
+    std::array<std::uint64_t, kFrames> handles{};
     Released released;
     std::size_t next = 0;
     std::uint64_t sent = 0;
     base::Time now = base::milliseconds(1);
     for (auto _ : state) {
-        now += kTurn;
+        now += kInterval;
         for (Arrival& arrival : batch) {
-            const Frame& frame = frames[next++ % kBuffers];
+            const Frame& frame = frames[next++ % kFrameBuffers];
             arrival = {reinterpret_cast<std::uint64_t>(&frame), frame, 64};
         }
         forwarder.in(batch, PortIndex(), now, released);
@@ -85,7 +85,7 @@ void looked_at(benchmark::State& state) {
     const std::vector<Frame> frames = frames_to(144);
     std::size_t next = 0;
     for (auto _ : state) {
-        benchmark::DoNotOptimize(headers_of(frames[next++ % kBuffers]));
+        benchmark::DoNotOptimize(headers_of(frames[next++ % kFrameBuffers]));
     }
     state.SetItemsProcessed(state.iterations());
 }

@@ -12,7 +12,7 @@
 namespace daqloom::live {
 namespace {
 
-constexpr std::size_t kArea = std::size_t{512} << 20;
+constexpr std::size_t kCopyArea = std::size_t{512} << 20;
 
 using Copy = void (*)(std::byte* to, const std::byte* from, std::size_t bytes);
 
@@ -22,24 +22,24 @@ void by_memcpy(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 void copy_pieces(benchmark::State& state, Copy copy_piece) {
     const auto piece = static_cast<std::size_t>(state.range(0));
-    const auto source = SharedMemory::create("bench-source", kArea);
-    const auto target = SharedMemory::create("bench-target", kArea);
+    const auto source = SharedMemory::create("bench-source", kCopyArea);
+    const auto target = SharedMemory::create("bench-target", kCopyArea);
     if (!source || !target) {
         state.SkipWithError("no memory");
         return;
     }
-    std::memset(source->bytes().data(), 1, kArea);
-    std::memset(target->bytes().data(), 2, kArea);
+    std::memset(source->bytes().data(), 1, kCopyArea);
+    std::memset(target->bytes().data(), 2, kCopyArea);
     std::size_t at = 0;
     for (auto _ : state) {
         copy_piece(target->bytes().data() + at, source->bytes().data() + at, piece);
         fence_copies();
-        at = at + 2 * piece <= kArea ? at + piece : 0;
+        at = at + 2 * piece <= kCopyArea ? at + piece : 0;
     }
     state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * state.range(0));
 }
 
-const bool registered = [] {
+const bool copies_registered = [] {
     const auto add = [](const char* name, Copy copy_piece) {
         benchmark::RegisterBenchmark(name, copy_pieces, copy_piece)
             ->RangeMultiplier(2)

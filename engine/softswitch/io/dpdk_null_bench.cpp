@@ -43,7 +43,7 @@ int huge_pages() {
 
 bool has_huge_pages = false;
 
-Eal started() {
+Eal started_null_ports() {
     // Huge pages if the machine has reserved enough (all buffers take 420), which saves a page
     // look-up for each buffer; else ordinary pages, which any user may use.
     constexpr int needed = 550;
@@ -69,10 +69,10 @@ Eal started() {
 }
 
 /// Starts EAL once per process, with a pair of null devices for each frame size.
-void start_eal() { static const Eal eal = started(); }
+void start_null_ports() { static const Eal eal = started_null_ports(); }
 
 Devices devices_of(std::int64_t bytes) {
-    start_eal();
+    start_null_ports();
     DevicesConfig config;
     config.names = bytes == 64 ? std::vector<std::string>{"net_null0", "net_null1"}
                                : std::vector<std::string>{"net_null2", "net_null3"};
