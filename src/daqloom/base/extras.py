@@ -19,6 +19,7 @@ EXTRAS: Mapping[str, str] = {
     "prometheus_client": "live",
     "pyarrow": "studies",
     "scipy": "studies",
+    "weasyprint": "pdf",
     "xarray": "studies",
 }
 """Module → extra. `daqloom[all]` has them all."""

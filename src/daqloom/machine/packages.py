@@ -25,6 +25,7 @@ PACKAGES: Mapping[str, Packages] = {
     HEADERS: Packages("libfabric-dev", "libfabric-devel", "libfabric"),
     "nft": Packages("nftables", "nftables"),
     "nsenter": Packages("util-linux", "util-linux"),
+    "pango": Packages("libpangoft2-1.0-0", "pango", "pango"),
     "ptp4l": Packages("linuxptp", "linuxptp"),
     "tc": Packages("iproute2", "iproute-tc"),
     "unshare": Packages("util-linux", "util-linux"),

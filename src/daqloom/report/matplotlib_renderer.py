@@ -75,10 +75,11 @@ def save(figure: Figure, path: Path, dpi: int = 130) -> None:
         canvas(figure).savefig(scratch, dpi=dpi, metadata=about)
 
 
-def png(figure: Figure, dpi: int) -> bytes:
-    """Return the bytes of the picture for a page."""
+def svg(figure: Figure) -> bytes:
+    """Return the vectors of the figure for a page; equal figures give equal bytes."""
     stream = io.BytesIO()
-    canvas(figure).savefig(stream, format="png", dpi=dpi)
+    with mpl.rc_context({"svg.hashsalt": "daqloom"}):
+        canvas(figure).savefig(stream, format="svg", metadata={"Date": None})
     return stream.getvalue()
 
 

@@ -144,7 +144,7 @@ def test_switches_without_a_value_are_marked_and_panels_have_room():
     dataset = with_latency(RATES, SIZES, MODELS, show=[LATENCY, PEAK])
     with pytest.raises(StudyError, match="one or two axes"):
         lines_in_panels(dataset, [LATENCY, PEAK])
-    drawn = {each.name: each.picture for each in pictures(dataset)}["lines"]
+    drawn = {each.name: each.figure for each in pictures(dataset)}["lines"]
     assert "event latency, mean (ms)" in texts(drawn)
 
 

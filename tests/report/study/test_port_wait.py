@@ -54,7 +54,7 @@ def test_the_report_compares_both_where_a_study_has_them(found):
     ]
     assert len(section.rows) == 12
     assert section.rows[0] == ["16 KiB", "0.016 kB", "0", "16,384", "16,384", "as configured"]
-    assert {"configured buffer (KiB)", "inferred buffer (KiB)"} <= texts(section.picture)
+    assert {"configured buffer (KiB)", "inferred buffer (KiB)"} <= texts(section.figure)
     assert study_port_wait.section(found.drop_vars("inferred_buffer_bytes.most")) is None
 
 

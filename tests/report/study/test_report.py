@@ -54,7 +54,7 @@ def render(dataset, *headings, **more):
 
 def draw(sections):
     for each in sections:
-        canvas(each.picture).draw_without_rendering()
+        canvas(each.figure).draw_without_rendering()
 
 
 # The table
@@ -347,7 +347,7 @@ def test_no_texts_of_a_figure_overlap(axes, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(matplotlib.text.Text, "draw", record)
-            canvas(each.picture).savefig(io.BytesIO(), dpi=100)
+            canvas(each.figure).savefig(io.BytesIO(), dpi=100)
         assert len(drawn) > 8
         for (text, box), (other, second) in itertools.combinations(drawn.values(), 2):
             assert not box.overlaps(second), f"{each.name}: {text!r} on {other!r}"
@@ -357,7 +357,7 @@ def test_a_report_draws_the_variables_of_the_study_side_by_side():
     dataset = with_latency(RATES, MODELS, methods=("simulate",), show=[LATENCY, PEAK])
     assert shown_variables(dataset) == [LATENCY, PEAK]
     assert shown_variables(dataset, PEAK) == [PEAK]
-    left, right = {each.name: each.picture for each in pictures(dataset)}["lines"].panels
+    left, right = {each.name: each.figure for each in pictures(dataset)}["lines"].panels
     assert left.y.label == "event latency, mean (ms)"
     assert right.y.label == "peak occupancy of the top-of-rack switch (MB)"
     # 12 MB (1 + place of the rate), as 1.2 ms on the left.

@@ -25,7 +25,7 @@ def test_every_conclusion_is_drawn() -> None:
     found = findings(with_course(study(), gumbel()))
     assert [each.name for each in found] == ["levels", "surface", "methods"]
     for each in found:
-        canvas(each.picture).draw_without_rendering()
+        canvas(each.figure).draw_without_rendering()
         assert all(len(row) == len(each.head) for row in each.rows)
 
 

@@ -434,9 +434,9 @@ def test_pictures_show_the_event_rate_and_the_map_divides_variants(ran: Path) ->
     found = open_study(ran / "grid.toml", store=ran / "store")
     shown = pictures(found)
     assert [each.name for each in shown] == ["lines", "map"]
-    assert titles(shown[1].picture) == ["Even", "Short queues", "Short queues ÷ even"]
-    assert "credits" in texts(shown[1].picture)
-    [ratio] = marks(pictures(found)[1].picture.panels[2], Cells)
+    assert titles(shown[1].figure) == ["Even", "Short queues", "Short queues ÷ even"]
+    assert "credits" in texts(shown[1].figure)
+    [ratio] = marks(pictures(found)[1].figure.panels[2], Cells)
     rate = found["event_rate_hz"].sel({"by": "simulate", "seed": 1})
     share = rate.sel(variant="short queues") / rate.sel(variant="even")
     expected = share.transpose("building.credits", "building.parallel_sends").values
@@ -447,7 +447,7 @@ def test_every_metric_of_a_fabric_can_be_shown(ran: Path, tmp_path: Path) -> Non
     found = open_study(ran / "barriers.toml", store=ran / "store")
     for show in ("xmit_wait_s.credits", "barrier_s.waiting", "phase_s", "link_utilisation.fabric"):
         for each in pictures(found, show):
-            canvas(each.picture).draw_without_rendering()
+            canvas(each.figure).draw_without_rendering()
     assert write_report(found, tmp_path, show="barrier_s.waiting")[0].exists()
 
 

@@ -65,7 +65,7 @@ def section(dataset: Dataset, progress: Callable[[float], None] = lambda _: None
         )
     head, rows = table(dataset, found)
     picture = figure(dataset, found, shown)
-    return Section(HEADING, text, picture=picture, head=head, rows=rows, name="levels")
+    return Section(HEADING, text, True, picture, head=head, rows=rows, name="levels")
 
 
 def _sizes(dataset: Dataset) -> list[int]:

@@ -31,7 +31,7 @@ def section(dataset: Dataset, variable: str | None = None) -> Section | None:
     head, rows = table(dataset, found, variable)
     more: dict[str, Any] = {"head": head, "rows": rows, "name": "methods"}
     picture = figure(dataset, found)
-    return Section("Comparison of methods", sentences(found), picture=picture, **more)
+    return Section("Comparison of methods", sentences(found), True, picture, **more)
 
 
 def sentences(agreement: Agreement) -> list[str]:

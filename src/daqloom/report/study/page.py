@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from daqloom.base.words import plural
 from daqloom.report.page import Section, page
-from daqloom.report.study import interactive as study_interactive
+from daqloom.report.study import assumptions, summary, view
 from daqloom.report.study import table as study_table
-from daqloom.report.study import view
 from daqloom.report.study.lines import search_caption
 from daqloom.study.file import points
 from daqloom.study.file.points import attribute
 
 if TYPE_CHECKING:
     from xarray import Dataset
+
+    from daqloom.study.methods.assumptions import Effects
 
 MOST_ROWS = 2000
 
@@ -32,6 +33,8 @@ class StudyReport:
     provenance: Sequence[tuple[str, str]] = ()
     conclusions: Sequence[Section] = ()
     pictures: Sequence[Section] = ()
+    effects: Effects | None = None
+    """Effects of assumed values on the main variable."""
 
     @property
     def title(self) -> str:
@@ -39,26 +42,52 @@ class StudyReport:
         about = self.dataset.attrs
         return str(about.get("title") or about.get("study") or "Study")
 
+    @property
+    def assumptions(self) -> Section | None:
+        """Section on the assumed values; None if there are none."""
+        steps = view.hold(self.dataset, points.axes_of(self.dataset)).items()
+        where = view.place_text(self.dataset, points.step_values(self.dataset, steps))
+        return assumptions.section(attribute(self.dataset, "assumed", {}), self.effects, where)
 
-def render(studies: Sequence[StudyReport]) -> str:
-    """Return the page of all studies: conclusions, figures, tables, and basis of the numbers."""
-    body = [part for each in studies for part in _sections(each, named=len(studies) > 1)]
+    @property
+    def lead(self) -> list[str]:
+        """Sentences at the top of the page."""
+        found = [one.sentences[0] for one in self.conclusions if one.is_answer]
+        variables = points.shown_variables(self.dataset, self.show)
+        return [*summary.sentences(self.dataset, variables), *found]
+
+
+def render(studies: Sequence[StudyReport], *, interactive: bool = False) -> str:
+    """Return the page of all studies: answers, assumptions and a figure of each; then conclusions,
+    figures, tables, and basis of the numbers."""
+    several = len(studies) > 1
+    body = [part for each in studies for part in _sections(each, named=several)]
+    top = [part for each in studies for part in _top(each, named=several)]
     title = " and ".join(each.title for each in studies)
-    lead = [one.sentences[0] for each in studies for one in each.conclusions]
-    return page(title, "; ".join(_subtitle(each.dataset) for each in studies), body, lead)
+    lead = [f"{each.title}: {text}" if several else text for each in studies for text in each.lead]
+    subtitle = "; ".join(_subtitle(each.dataset) for each in studies)
+    return page(title, subtitle, body, lead, top, interactive=interactive)
+
+
+def _top(study: StudyReport, *, named: bool) -> Iterator[Section]:
+    """Yield the sections above the details: assumptions, and the first figure of a single study."""
+    if found := study.assumptions:
+        heading = f"{found.heading}, {study.title}" if named else found.heading
+        yield replace(found, heading=heading)
+    if not named:
+        yield from study.pictures[:1]
 
 
 def _sections(study: StudyReport, *, named: bool) -> Iterator[Section]:
     dataset = study.dataset
     variables = points.shown_variables(dataset, study.show)
-    yield Section(study.title if named else "", [study.description.strip()])
+    description = study.description.strip()
+    if named or description:
+        yield Section(study.title if named else "The study", [description])
     for each in study.conclusions:
         described = f"{each.heading}: {each.sentences[0]}"
-        yield replace(_with_look(each), described=described, is_answer=True)
-    shown = ", ".join(view.variable_name(dataset, name) for name in variables)
-    for each in study.pictures:
-        yield replace(_with_look(each), described=f"{each.heading}: {shown}")
-    yield from _turned_sections(dataset, variables)
+        yield replace(_with_look(each), described=described)
+    yield from study.pictures if named else study.pictures[1:]
     yield _results(dataset, study.show)
     if basis := state(dataset, variables[0]):
         yield Section("Basis of the numbers", basis)
@@ -73,11 +102,8 @@ def _subtitle(dataset: Dataset) -> str:
 
 
 def state(dataset: Dataset, variable: str) -> list[str]:
-    """Return sentences on the search, on assumed keys, and on points without a result."""
+    """Return sentences on the search, and on points without a result."""
     sentences = [text for text in (search_caption(dataset),) if text]
-    if assumed := attribute(dataset, "assumed", {}):
-        keys = ", ".join(f"{key} = {value}" for key, value in assumed.items())
-        sentences.append(f"Assumed, as neither scenario nor study gives it: {keys}.")
     for method in points.methods_of(dataset, variable):
         known = dataset[variable].sel({"by": method}).notnull().any("seed")
         if not bool(known.all()):
@@ -90,18 +116,6 @@ def _with_look(section: Section) -> Section:
     has_words = section.head and section.head[-1] in ("notes", "verdict")
     look = "scroll words" if has_words else "scroll"
     return replace(section, rows=section.rows[:MOST_ROWS], look=look)
-
-
-def _turned_sections(dataset: Dataset, variables: Sequence[str]) -> Iterator[Section]:
-    if points.plane_of(dataset) is None:
-        return
-    third, held = study_interactive.surface_held(dataset)
-    sentences = ["Drag to turn; click a name in the legend to show or hide it."]
-    if third:
-        sentences.append(f"The legend has the steps of {view.key_name(third)}.")
-    text = " ".join([*sentences, *view.held_caption(dataset, held)])
-    turned = study_interactive.surface(dataset, variables[0])
-    yield Section("Interactive", [text], figure=turned)
 
 
 def _results(dataset: Dataset, variable: str | None) -> Section:

@@ -43,7 +43,8 @@ def section(dataset: Dataset) -> Section | None:
     return Section(
         "Buffers derived from PortXmitWait",
         _sentences(bounds),
-        picture=_figure(dataset, bounds),
+        is_answer=True,
+        figure=_figure(dataset, bounds),
         head=[*map(key_name, axes_of(dataset)), "at least (B)", "at most (B)", "result"],
         rows=_rows(dataset, bounds),
         name="port-wait",

@@ -6,17 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from daqloom.base.output import write_text, written_whole
 from daqloom.report import matplotlib_renderer
-from daqloom.report.page import Section
+from daqloom.report.page import Section, write_pdf
+from daqloom.report.study import assumptions, summary
 from daqloom.report.study import levels as study_levels
 from daqloom.report.study import methods as study_methods
 from daqloom.report.study import page as study_page
 from daqloom.report.study import port_wait as study_port_wait
 from daqloom.report.study import surface as study_surface
 from daqloom.report.study.boxes import box_plots, box_plots_caption
+from daqloom.report.study.interactive import surface
 from daqloom.report.study.lines import lines, lines_caption, lines_in_panels
 from daqloom.report.study.map import heat_map, heat_map_caption
 from daqloom.report.study.names import axis_of_names, names, names_caption
@@ -41,33 +43,46 @@ def write_report(
     description: str = "",
     provenance: Sequence[tuple[str, str]] = (),
     conclusions: Sequence[Section] | None = None,
+    interactive: bool = False,
+    pdf: str | PathLike[str] | None = None,
 ) -> list[Path]:
     """Write the report of a study's `dataset` into `folder`; return the paths, the page first.
 
     `dataset` comes from `open_study`, with course=True for return levels; it may have further
     variables, see docs/how-to/add-your-own-metric-to-a-report.md. `show` names the metric (default:
     see `shown_variables`). `provenance` has names and values for the end of the page, `conclusions`
-    sections (default: `findings`). Raises StudyError if nothing can be shown, OutputError if
-    `folder` cannot be written.
+    sections (default: `findings`). An `interactive` page has plots in place of pictures. `pdf`: a
+    file for the page on paper. Raises StudyError if nothing can be shown, OutputError if `folder`
+    or `pdf` cannot be written.
     """
     concluded = findings(dataset, show) if conclusions is None else conclusions
-    return write_reports([StudyReport(dataset, show, description, provenance, concluded)], folder)
+    one = StudyReport(dataset, show, description, provenance, concluded)
+    return write_reports([one], folder, interactive=interactive, pdf=pdf)
 
 
-def write_reports(studies: Sequence[StudyReport], folder: str | PathLike[str]) -> list[Path]:
+def write_reports(
+    studies: Sequence[StudyReport],
+    folder: str | PathLike[str],
+    *,
+    interactive: bool = False,
+    pdf: str | PathLike[str] | None = None,
+) -> list[Path]:
     """Write a report of several studies: one page, and for each study a folder with the study's
-    name, figures and numbers."""
+    name, figures and numbers; see `write_report`."""
     folder = Path(folder)
     drawn = [replace(each, pictures=pictures(each.dataset, each.show)) for each in studies]
     paths = [folder / "report.html"]
-    write_text(paths[0], study_page.render(drawn))
+    write_text(paths[0], study_page.render(drawn, interactive=interactive))
+    if pdf is not None:
+        paths.append(Path(pdf))
+        write_pdf(paths[-1], study_page.render(drawn))
     for each in drawn:
         below = folder / str(each.dataset.attrs.get("study")) if len(studies) > 1 else folder
         for one in (*each.pictures, *each.conclusions):
-            assert one.picture is not None
+            assert one.figure is not None
             for ending in ("png", "pdf"):
                 paths.append(below / f"{one.name}.{ending}")
-                matplotlib_renderer.save(one.picture, paths[-1], DPI_OF_FILES)
+                matplotlib_renderer.save(one.figure, paths[-1], DPI_OF_FILES)
         paths.append(below / "results.parquet")
         with written_whole(paths[-1]) as scratch:
             to_parquet(each.dataset, scratch)
@@ -81,16 +96,17 @@ def pictures(dataset: Dataset, variable: str | None = None) -> list[Section]:
     axes = axes_of(dataset)
     sections: list[Section] = []
 
-    def add(name: str, shown: str, how: str, caption: str, picture: Figure) -> None:
+    def add(name: str, shown: str, how: str, caption: str, figure: Figure, **more: Any) -> None:
         label = variable_name(dataset, shown)
         heading = f"{label[:1].upper()}{label[1:]}{how}"
-        sections.append(Section(heading, (caption,), picture=picture, name=name))
+        described = f"{heading}: {', '.join(variable_name(dataset, each) for each in variables)}"
+        sections.append(Section(heading, (caption,), False, figure, described, name=name, **more))
 
     if rows := axis_of_names(dataset):
         for each in variables:
             name = "names" if each == variable else f"names-{each}"
-            picture = names(dataset, each)
-            add(name, each, f" by {key_name(rows)}", names_caption(dataset), picture)
+            drawn = names(dataset, each)
+            add(name, each, f" by {key_name(rows)}", names_caption(dataset), drawn)
         return sections
     if axes:
         used = roles(dataset)
@@ -100,7 +116,8 @@ def pictures(dataset: Dataset, variable: str | None = None) -> list[Section]:
         add("lines", variable, f" along {key_name(used.x)}", caption, drawn)
     if plane := plane_of(dataset):
         caption, drawn = heat_map_caption(dataset, variable), heat_map(dataset, variable)
-        add("map", variable, f" over {' and '.join(map(key_name, plane))}", caption, drawn)
+        over = f" over {' and '.join(map(key_name, plane))}"
+        add("map", variable, over, caption, drawn, turned=surface(dataset, variable))
     random = [m for m in methods_of(dataset, variable) if m != "analyse"]
     if axes and random and dataset.sizes["seed"] > 1:
         caption, drawn = box_plots_caption(dataset), box_plots(dataset, variable)
@@ -124,7 +141,12 @@ def findings(
     return [section for section in found if section is not None]
 
 
-def sentences(dataset: Dataset, show: str | None, conclusions: Sequence[Section]) -> list[str]:
-    """Return the page's sentences for a terminal: from its head and from each section."""
-    head = study_page.state(dataset, shown_variables(dataset, show)[0])
-    return [*head, *(" ".join(each.sentences) for each in conclusions)]
+def sentences(study: StudyReport) -> list[str]:
+    """Return the page's sentences for a terminal: from its top and from each section."""
+    variables = shown_variables(study.dataset, study.show)
+    return [
+        *summary.sentences(study.dataset, variables),
+        *assumptions.sentences(study.assumptions),
+        *study_page.state(study.dataset, variables[0]),
+        *(" ".join(each.sentences) for each in study.conclusions),
+    ]

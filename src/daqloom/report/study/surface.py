@@ -41,7 +41,9 @@ def section(dataset: Dataset, variable: str | None = None) -> Section | None:
         text = [" ".join(text[:answers]), *text[answers:]]
     head, rows = table(dataset, found, [point])
     picture = figure(dataset, _shown(dataset, found), point)
-    return Section("Surface", text, picture=picture, head=head, rows=rows, name="surface")
+    more: dict[str, Any] = {"head": head, "rows": rows, "name": "surface"}
+    is_answer = any(fit.predict(point).extrapolated for fit in found if _covers(fit, point))
+    return Section("Surface", text, is_answer, picture, **more)
 
 
 def _shown(dataset: Dataset, found: list[Fit]) -> list[Fit]:

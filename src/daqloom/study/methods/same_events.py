@@ -67,11 +67,9 @@ def compare(
     """Apply formula and simulation to the same arrivals in `duration_s`, beginning with an empty
     network. Raises StudyError for too few arrivals, or if only the simulator can draw them
     (LHC)."""
-    arrivals = _arrivals(scenario, duration_s, seed)
+    arrivals = draw_arrivals(scenario, duration_s, seed)
     system = System(scenario)
-    times, held = occupancy(
-        system.triangle, in_turn(system.triangle, arrivals + first_byte_s(system))
-    )
+    times, held = formula_occupancy(system, arrivals)
     within = times <= duration_s
     simulated = _simulate(scenario, arrivals, duration_s, seed, progress)
     return Comparison(
@@ -84,7 +82,19 @@ def compare(
     )
 
 
-def _arrivals(scenario: Scenario, duration_s: float, seed: int) -> NDArray[np.float64]:
+def formula_occupancy(
+    system: System, arrivals: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return corners (time in s, occupancy in bytes), shape (3·n,), of the formula for events that
+    are requested at `arrivals`, sorted times (s) of shape (n,). The uplink carries one after the
+    other."""
+    event = system.triangle
+    return occupancy(event, in_turn(event, arrivals + first_byte_s(system)))
+
+
+def draw_arrivals(scenario: Scenario, duration_s: float, seed: int) -> NDArray[np.float64]:
+    """Return the times (s) at which events are requested in `duration_s`, sorted, shape (n,).
+    Raises StudyError for too few events, and for arrivals that only the simulator can draw."""
     rate_hz = scenario.event.rate
     expected = rate_hz * duration_s
     if expected < FEWEST_EVENTS:
