@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 LEAST_CONTENTS = 3
 """Smallest number of headings for which a page has a table of contents."""
 
+LONGEST_WHOLE = 9
+"""Longest cell of a table that stays on one line (characters)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Section:
@@ -127,7 +130,13 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters["svg"] = lambda figure: base64.b64encode(svg(figure)).decode()
+    environment.filters["whole"] = _whole
     return environment.get_template("page.html")
+
+
+def _whole(cell: str) -> str:
+    """Return a short cell without places at which a narrow column may break it: `77 %`."""
+    return cell.replace(" ", "\N{NO-BREAK SPACE}") if len(cell) <= LONGEST_WHOLE else cell
 
 
 @cache

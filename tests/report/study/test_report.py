@@ -25,6 +25,7 @@ from daqloom.report.study.report import sentences as report_sentences
 from daqloom.study.file.kinds import operating_point
 from daqloom.study.file.load import load_study
 from daqloom.study.file.points import methods_of, shown_variables
+from daqloom.study.methods.assumptions import Change, Effect, Effects
 from daqloom.study.run.executor import InProcess
 from daqloom.study.run.runner import replay, run
 from daqloom.study.store.store import Store
@@ -48,7 +49,7 @@ DOT = Figure([Panel([], blank=True)], (2, 1))
 
 def render(dataset, *headings, **more):
     """The page of one study, with a picture for each heading."""
-    pictures = [Section(heading, ["A caption."], picture=DOT) for heading in headings]
+    pictures = [Section(heading, ["A caption."], figure=DOT) for heading in headings]
     return render_parts([StudyReport(dataset, pictures=pictures, **more)])
 
 
@@ -191,22 +192,39 @@ def test_the_report_is_written_whole(tmp_path):
     assert len(paths) == len(expected)
     assert {path.name for path in (tmp_path / "report").iterdir()} == {path.name for path in paths}
     page = paths[0].read_text()
-    assert paths[0].stat().st_size < 3e6
-    assert page.count('id="plotly"') == 1
+    assert paths[0].stat().st_size < 1e6
+    assert 'id="plotly"' not in page
     assert "lab" in page.split("Provenance of the numbers")[-1]
 
 
+@pytest.mark.process
+def test_an_interactive_report_has_plots_alone_and_its_pdf_pictures_alone(tmp_path):
+    dataset = study(RATES, SIZES, operating_point=POINT)
+    pdf = tmp_path / "print.pdf"
+    paths = write_report(dataset, tmp_path / "report", interactive=True, pdf=pdf)
+    page = paths[0].read_text()
+    assert page.count('id="plotly"') == 1
+    assert "<img" not in page
+    plots = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    types = {trace["type"] for plot in plots for trace in json.loads(plot)["data"]}
+    assert "surface" in types  # in place of the map, which needs no mouse
+    assert "heatmap" not in types
+    assert paths[1] == pdf
+    assert pdf.read_bytes().startswith(b"%PDF-")
+
+
 def test_the_page_of_many_points_is_small_and_loads_nothing(page):
-    assert len(page.encode()) < 2.5e6  # without pictures, of some 100 kB each
-    markup = re.sub(r'<script id="plotly".*?</script>', "", page, flags=re.DOTALL)
-    assert not re.search(r"https?://", markup)
-    assert not re.search(r'(src|href)="(?!data:|#)', markup)
-    assert markup.count("data:image/png;base64,") == 2
-    assert not re.search(r"@import|<link", markup)
-    headings = dict(re.findall(r'<h2 id="(.*?)">(.*?)</h2>', page))
-    entries = re.findall(r'<a href="#(.*?)">(.*?)</a>', page)
-    assert list(headings.values()) == ["Lines", "Map", "Interactive", "Results"]
-    assert entries == list(headings.items())
+    assert len(page.encode()) < 2.5e6
+    assert not re.search(r"<script|https?://", page)
+    assert not re.search(r'(src|href)="(?!data:|#)', page)
+    assert page.count("data:image/svg+xml;base64,") == 2
+    assert not re.search(r"@import|<link", page)
+    top, details = page.split('<h2 id="details">')
+    assert re.findall(r"<h2>(.*?)</h2>", top) == ["Lines"]
+    headings = dict(re.findall(r'<h3 id="(.*?)">(.*?)</h3>', details))
+    entries = re.findall(r'<a href="#(.*?)">(.*?)</a>', details)
+    assert list(headings.values()) == ["Map", "Results"]
+    assert entries == (list(headings.items()) if len(headings) > 2 else [])
 
 
 def test_the_terminal_has_all_sentences_of_the_page():
@@ -215,7 +233,7 @@ def test_the_terminal_has_all_sentences_of_the_page():
     # much as usual.
     dataset[PEAK][{"by": 1, "event.rate": 0}] *= 3
     concluded = findings(dataset)
-    printed = " ".join(report_sentences(dataset, None, concluded))
+    printed = " ".join(report_sentences(StudyReport(dataset, conclusions=concluded)))
     assert "are not within 10 % of that" in printed
     page = html.unescape(render(dataset, conclusions=concluded))
     for each in concluded:
@@ -224,10 +242,7 @@ def test_the_terminal_has_all_sentences_of_the_page():
             assert f">{sentence}</p>" in page
 
 
-def test_the_figures_of_the_page_are_json_with_styles_for_paper_and_the_dark(page):
-    [figure] = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
-    types = [trace["type"] for trace in json.loads(figure)["data"]]
-    assert types == ["surface", "scatter3d", "scatter3d"]
+def test_the_page_has_styles_for_paper_and_the_dark(page):
     on_paper = page.split("@media print {")[1].split("</style>")[0]
     assert re.search(r"\.scroll \{ max-height: none; overflow: visible; \}", on_paper)
     assert "@media (prefers-color-scheme: dark)" in page
@@ -235,19 +250,37 @@ def test_the_figures_of_the_page_are_json_with_styles_for_paper_and_the_dark(pag
     assert re.search(r"\.figure, img \{ background: #fff;", page)
 
 
-def test_the_conclusion_stands_first_and_assumed_keys_last():
+def test_the_answer_and_assumed_values_stand_above_a_figure_and_the_details():
     dataset = study(RATES, bound_hz=20e3, assumed={"hosts.latency": "0 s"})
     concluded = findings(study(RATES, SIZES, bound_hz=20e3, operating_point=POINT))
-    text = render(dataset, "Lines", conclusions=concluded[:1])
-    answer = html.escape(concluded[0].sentences[0])
-    order = [text.index(each) for each in (answer, "<nav", ">Lines<", ">Results<", "Assumed, as")]
+    answers = [each for each in concluded if each.is_answer]
+    text = render(dataset, "Lines", conclusions=concluded)
+    # 10 MB (1 + place) × 1.2 at the last of four rates, and at the first.
+    extremes = "is highest, 48 MB, at 12 kHz, and lowest, 12 MB, at 3 kHz."
+    answer = html.escape(answers[0].sentences[0])
+    unknown = "Assumed, and their effect is not known: hosts.latency = 0 s."
+    parts = (extremes, answer, unknown, ">Lines<", 'id="details"', "<nav", ">Results<")
+    order = [text.index(each) for each in parts]
     assert order == sorted(order)
     assert 'class="figure' not in text  # the lines are a picture, and not drawn again
-    sentence = "Assumed, as neither scenario nor study gives it: "
-    assumed = {"network.links.uplink.rate": "800 Gb/s", "hosts.latency": "0 s"}
-    page = render(study(RATES, SIZES, assumed=assumed))
-    assert f"{sentence}network.links.uplink.rate = 800 Gb/s, hosts.latency = 0 s." in page
-    assert sentence not in render(study(RATES, SIZES))
+    assert "Assumed, and" not in render(study(RATES, SIZES))
+
+
+def test_assumed_values_that_move_the_answer_come_first_and_unknown_ones_last():
+    assumed = {"network.links.uplink.rate": "800 Gb/s", "hosts.jitter": "4.0"}
+    changes = (Change("8 Tb/s", 105e6), Change("400 Gb/s", None))
+    effect = Effect("network.links.uplink.rate", "800 Gb/s", changes)
+    moving = Effects(PEAK, True, 84e6, (effect,), {"hosts.jitter": "4.0"})
+    dataset = study(RATES, assumed=assumed, operating_point=POINT)
+    page = html.unescape(render(dataset, "Lines", effects=moving)).replace("\xa0", " ")
+    assert "which is 84 MB by the formula for random events at 12 kHz" in page
+    assert (
+        "<td>network.links.uplink.rate = 800 Gb/s</td>"
+        "<td>8 Tb/s gives 105 MB (+25 %); 400 Gb/s is too slow for the event rate</td>"
+    ) in page
+    assert "<td>effect not known</td><td>hosts.jitter = 4.0</td>" in page
+    printed = report_sentences(StudyReport(dataset, effects=moving))
+    assert "effect not known: hosts.jitter = 4.0." in printed
 
 
 def test_two_studies_share_a_page_and_have_a_folder_each(tmp_path):
@@ -258,7 +291,7 @@ def test_two_studies_share_a_page_and_have_a_folder_each(tmp_path):
     assert written == ["report.html", *map("/".join, files)]
     text = paths[0].read_text()
     assert "<h1>Shallow and Deep</h1>" in text
-    assert text.count("data:image/png") == 2
+    assert text.count("data:image/svg+xml") == 2
 
 
 def test_hostile_text_is_escaped():

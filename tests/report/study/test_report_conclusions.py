@@ -46,10 +46,12 @@ def test_the_steps_of_an_axis_without_an_operating_point_are_listed_side_by_side
     dataset = dataset.rename({"event.size": axis})
     dataset[axis].attrs.pop("units", None)
     dataset = dataset.assign_attrs(operating_point={"event.rate": 12e3})
-    answer, along, *_ = findings(dataset)[0].sentences
+    levels_section = findings(dataset)[0]
+    assert levels_section.is_answer
+    answer, along = levels_section.sentences[0].split(" By ")
     assert answer.startswith("At 12 kHz × fragments requested in parallel without a limit an ideal")
     assert re.fullmatch(
-        r"By fragments requested in parallel, exceeded less than once a day: [\d.]+ MB with no "
+        r"fragments requested in parallel, exceeded less than once a day: [\d.]+ MB with no "
         r"limit, [\d.]+ MB with 8, [\d.]+ MB with 4\.",
         along,
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from daqloom.report.page import Section
 from daqloom.report.study import view
+from daqloom.report.study.summary import ratio_text
 from daqloom.results.metrics import find_declaration, label, unit_of
 from daqloom.study.file import points
 from daqloom.study.methods import assumptions
@@ -82,8 +83,8 @@ def _changes(found: Effects, effect: Effect) -> str:
 def _change(found: Effects, change: Change) -> str:
     if change.result is None:
         return f"{change.value} is too slow for the event rate"
-    share = change.result / found.base - 1
-    return f"{change.value} gives {_amount(found, change.result)} ({share:+.0%})"
+    ratio = ratio_text(change.result / found.base)
+    return f"{change.value} gives {_amount(found, change.result)} ({ratio})"
 
 
 def _amount(found: Effects, value: float) -> str:

@@ -66,9 +66,8 @@ class _Boxes:
         self.steps = [order[place] for place in evenly(len(order), MOST_BOXES)]
         steps = dataset[used.x].values[self.steps]
         numeric = points.is_numeric(dataset, used.x)
-        self.texts = [f"{v / self.x.divisor:.4g}" if numeric else str(v) for v in steps]
-        if numeric and view.step_text(dataset, used.x, steps[-1]) == view.NO_LIMIT:
-            self.texts[-1] = view.NO_LIMIT
+        place_text = self.x.place_text
+        self.texts = [place_text(v / self.x.divisor) if numeric else str(v) for v in steps]
         self.y = view.variable_quantity(dataset, variable)
         values = dataset[variable].isel(held).isel({used.x: self.steps}) / self.y.divisor
         self.groups = list(self._groups(dataset, values, used.x, _name(used, held), variable))

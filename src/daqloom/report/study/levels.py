@@ -58,6 +58,8 @@ def section(dataset: Dataset, progress: Callable[[float], None] = lambda _: None
     if shown is None:
         return None
     text = sentences(dataset, found, shown)
+    answers = 1 + len(_along(dataset, found, shown))
+    text = [" ".join(text[:answers]), *text[answers:]]
     if len(found.points) + len(found.left_out) < math.prod(_sizes(dataset)):
         text.append(
             "The table has the points that share a step with the operating point; "
@@ -65,7 +67,10 @@ def section(dataset: Dataset, progress: Callable[[float], None] = lambda _: None
         )
     head, rows = table(dataset, found)
     picture = figure(dataset, found, shown)
-    return Section(HEADING, text, True, picture, head=head, rows=rows, name="levels")
+    # A level that may be twice as high or half as high is no answer.
+    known = [level.high < 2 * level.low for level in shown.levels]
+    is_answer = shown.limit is not None or all(known)
+    return Section(HEADING, text, is_answer, picture, head=head, rows=rows, name="levels")
 
 
 def _sizes(dataset: Dataset) -> list[int]:

@@ -66,19 +66,26 @@ def _from_baseline(dataset: Dataset, variable: str, means: dict[str, DataArray])
     values = means[method].isel(held).values
     base = float(values[0])
     changes = [
-        (float(value) / base - 1, str(name))
+        (float(value) / base, str(name))
         for name, value in zip(dataset[axis].values[1:], values[1:], strict=True)
-        if base and math.isfinite(value)
+        if base > 0 and value > 0
     ]
     if not changes:
         return ""
-    changes.sort(key=lambda change: -abs(change[0]))
-    listed = ", ".join(f"{share:+.0%} by “{name}”" for share, name in changes[:MOST_NAMES])
+    changes.sort(key=lambda change: -abs(math.log(change[0])))
+    listed = ", ".join(f"{ratio_text(ratio)} by “{name}”" for ratio, name in changes[:MOST_NAMES])
     where = f"With {view.steps_text(dataset, held)}, the " if held else "The "
     return (
         f"{where}{_subject(dataset, variable, method)} is {_value(dataset, variable, base)} "
         f"{BASELINE}; the largest of {len(changes)} changes: {listed}."
     )
+
+
+def ratio_text(ratio: float) -> str:
+    """Return a positive ratio as a change: `+24 %`, `× 31`, `÷ 45`."""
+    if 0.2 < ratio < 2:
+        return f"{100 * (ratio - 1):+.3g} %".replace("-", "−")
+    return f"× {ratio:.3g}" if ratio > 1 else f"÷ {1 / ratio:.3g}"
 
 
 def _at_operating_point(dataset: Dataset, variable: str, means: dict[str, DataArray]) -> str:

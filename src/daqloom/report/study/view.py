@@ -102,6 +102,11 @@ def has_error(dataset: Dataset, variable: str) -> bool:
     return bool((spread(dataset[variable]).deviation > 0).any())
 
 
+def _four_digits(value: float) -> str:
+    """Return a number with four digits, without an exponent for large counts: `14,000`."""
+    return f"{value:,.0f}" if 9999.5 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A variable or an axis, with the unit used in figures and tables."""
@@ -119,12 +124,12 @@ class Quantity:
 
     def place_text(self, place: float) -> str:
         """Return the text of a position on the axis, such as `12` or `no limit`."""
-        return NO_LIMIT if self.is_unlimited_at_zero and place == 0 else f"{place:,.4g}"
+        return NO_LIMIT if self.is_unlimited_at_zero and place == 0 else _four_digits(place)
 
     def text(self, value: float) -> str:
         """Return a value with its unit: `12 kHz`."""
         return (
-            f"{value / self.divisor:.4g} {self.unit}".rstrip()
+            f"{_four_digits(value / self.divisor)} {self.unit}".rstrip()
             if np.isfinite(value)
             else style.NOTHING
         )
