@@ -275,7 +275,8 @@ def demo(
 ) -> None:
     """Answer the ATLAS question: how much buffer does a top-of-rack switch need?
 
-    Writes a table of three switches by formula and by simulation, and figures.
+    Simulates three switches, builds real events on this machine for two seconds, and writes a page:
+    the answer in three sentences, figures, and a table by formula and by simulation.
     """
     check_folder(output, "--output", "figure.png")
 

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import html
 import io
 import json
 import re
@@ -16,7 +17,7 @@ from daqloom.analyse.triangles import occupancy
 from daqloom.deployment.scenarios import load, override
 from daqloom.report import matplotlib_renderer
 from daqloom.report.matplotlib_renderer import highest
-from daqloom.report.system import buffer_figure, demo, result_figure
+from daqloom.report.system import buffer_answer, buffer_figure, demo, result_figure
 from daqloom.report.system import buffer_table as comparison
 from daqloom.report.system.buffer_question import (
     DEEP,
@@ -92,6 +93,50 @@ def test_thinning_keeps_every_maximum_and_nothing_of_a_run_without_events() -> N
     latency, slower = share_slower(simulated())
     assert latency == pytest.approx([2e-3, 3e-3, 4e-3])
     assert slower == pytest.approx([1.0, 0.25, 0.0])
+
+
+def built() -> Result:
+    """Result of the real event builder."""
+    counts = {"events_checked": 1_234_567, "events_wrong": 0}
+    return Result(
+        scenario="laptop",
+        scenario_hash="0",
+        method="measure",
+        metrics={"event_rate_hz": 517e3, "throughput_bps": 16.5e9, **counts},
+        engine={"units": 4, "cores": 2},
+    )
+
+
+def test_the_answer_is_three_sentences_on_need_measurement_and_next_step(
+    question: BufferQuestion,
+) -> None:
+    needed, real, step = buffer_answer.answer(replace(question, measured=built()))
+    assert "of 5 MB at 12 kHz the top-of-rack switch needs 70.0 MB of buffer, 52.7 MB" in needed
+    assert "QFX5120-48Y with 32 MB (cost 1) drops 1,234 packets" in needed
+    assert "ACX7100-48L with 8 GB (cost 2.5) drops nothing." in needed
+    assert real == (
+        "The real event builder, 4 processes on 2 cores of this machine, built events at 517 kHz, "
+        "16.5 Gb/s; it checked every byte of 1,234,567 events, of which 0 were wrong."
+    )
+    [size] = re.findall(r'event\.size="(.*? MB)"', step)
+
+    def worst(text: str) -> float:
+        found = methods.analyse(override(ATLAS, {"event.size": text}))
+        return float(found.analysis["back_to_back"]["value_bytes"])
+
+    larger = f"{float(size.split()[0]) + 0.1:g} MB"
+    assert worst(size) <= 32e6 < worst(larger)
+    page = html.unescape(buffer_figure.render(replace(question, measured=built())))
+    places = [page.index(each) for each in (needed, real, step)]
+    assert max(places) < page.index('class="figure"')
+
+
+def test_without_a_measurement_the_answer_names_the_reason_and_the_command(
+    question: BufferQuestion,
+) -> None:
+    refused = replace(question, measured="no memory is left")
+    real = buffer_answer.answer(refused)[1]
+    assert "has not run (no memory is left): try `daqloom measure laptop`" in real
 
 
 def test_the_stacked_events_add_up_to_the_occupancy() -> None:
@@ -209,7 +254,12 @@ def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kind
         options["progress"](1.0)
         return simulated(self, event_rate_hz=12e3)
 
+    def measure(scenario: Scenario, **options: Any) -> Result:
+        assert (scenario.name, scenario.measure.duration) == ("laptop", demo.MEASURED_S)
+        return built()
+
     monkeypatch.setattr("daqloom.study.methods.methods.simulate", simulate)
+    monkeypatch.setattr("daqloom.study.methods.methods.measure", measure)
     console = Console(width=100, record=True, file=io.StringIO())
     demo.run(tmp_path / "demo", console)
 
@@ -221,7 +271,7 @@ def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kind
     names = {path.name for path in (tmp_path / "demo").iterdir()}
     assert names == {"figure.png", "figure.html", "results.json"}
     records = json.loads((tmp_path / "demo" / "results.json").read_text())
-    assert [record["method"] for record in records] == ["analyse"] + ["simulate"] * 5
+    assert [record["method"] for record in records] == ["analyse"] + ["simulate"] * 5 + ["measure"]
     printed = console.export_text()
     assert "52.7 MB" in printed
     assert "figure.html" in printed

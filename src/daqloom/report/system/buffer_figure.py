@@ -8,6 +8,7 @@ from daqloom.report import style
 from daqloom.report.figure import Figure, Panel
 from daqloom.report.page import Section, page
 from daqloom.report.system import buffer_table as comparison
+from daqloom.report.system.buffer_answer import answer
 from daqloom.report.system.buffer_question import SHALLOW, BufferQuestion
 from daqloom.report.system.panels import latency, triangles, whole_run
 from daqloom.report.system.result_figure import panel_sections
@@ -33,10 +34,12 @@ def figure(question: BufferQuestion) -> Figure:
 
 
 def render(question: BufferQuestion) -> str:
-    """Return the page, in HTML, with verdict, table and three figures."""
+    """Return the page, in HTML: the answer, three figures, and the table of switches."""
     table = Section(
-        sentences=list(comparison.verdict(question)),
+        "Switches",
+        list(comparison.verdict(question)),
         head=comparison.head(question),
         rows=comparison.rows(question),
     )
-    return page(QUESTION, question.title, [table, *panel_sections(_panels(question))])
+    sections = [*panel_sections(_panels(question)), table]
+    return page(QUESTION, question.title, sections, answer(question))

@@ -60,12 +60,14 @@ class Regular:
 @dataclass(frozen=True, slots=True)
 class BufferQuestion:
     """Results of all methods. `regular` is a short run with periodic events, for which the formula
-    is exact. `runs` have the scenario's own arrivals; the unlimited buffer is first."""
+    is exact. `runs` have the scenario's own arrivals; the unlimited buffer is first. `measured` is
+    a run of the real event builder, or the reason why there is none."""
 
     scenario: Scenario
     analysis: Result
     regular: Regular
     runs: tuple[Run, ...]
+    measured: Result | str = "not asked for"
 
     @property
     def title(self) -> str:

@@ -22,6 +22,7 @@ from daqloom.deployment.scenarios import load, override
 from daqloom.report import matplotlib_renderer
 from daqloom.report.system import buffer_figure
 from daqloom.report.system import buffer_table as comparison
+from daqloom.report.system.buffer_answer import answer
 from daqloom.report.system.buffer_question import (
     DEEP,
     SHALLOW,
@@ -33,6 +34,8 @@ from daqloom.report.system.buffer_question import (
     Switch,
     regular_events,
 )
+from daqloom.results.errors import MeasureError
+from daqloom.results.result import Result
 from daqloom.study.methods import methods
 
 with lazy.imports():
@@ -54,6 +57,8 @@ OPERATING_POINT = {
     "run.warmup": "0.25 s",
 }
 SWITCHES = (UNLIMITED, SHALLOW, SHALLOW_PLAIN_TCP, DEEP)
+MEASURED_S = 2.0
+"""Duration of the measurement (s)."""
 PICTURE_S = 3e-3
 """Duration (s) of the regular run; its occupancy repeats after event size / link rate = 1.7 ms."""
 
@@ -63,23 +68,41 @@ class StoppedError(Exception):
 
 
 def run(
-    output: Path, console: Console, overrides: Mapping[str, str] | None = None
+    output: Path,
+    console: Console,
+    overrides: Mapping[str, str] | None = None,
+    *,
+    measured: str = "laptop",
 ) -> BufferQuestion:
-    """Run all methods, print a table, and write figures and results into the directory `output`.
-    `overrides` change scenario keys, such as `{"run.duration": "1 s"}` for a shorter run. Raises
-    `OutputError` if files cannot be written."""
+    """Run all methods, print a table and the answer, and write figures and results into the
+    directory `output`. `overrides` change scenario keys, such as `{"run.duration": "1 s"}` for a
+    shorter run. `measured` is the scenario that real processes build. Raises `OutputError` if files
+    cannot be written."""
     scenario = load(SCENARIO, OPERATING_POINT | dict(overrides or {}))
     analysis = methods.analyse(scenario)
     with _progress(console) as progress:
         regular = _regular(scenario, progress)
         longest_first = (SHALLOW, DEEP, UNLIMITED, SHALLOW_PLAIN_TCP)
         runs = _simulate_all(scenario, longest_first, progress)
+        built = _measure(measured, _bar(progress, "real event builder"))
     question = BufferQuestion(
-        scenario, analysis, regular, tuple(runs[switch] for switch in SWITCHES)
+        scenario, analysis, regular, tuple(runs[switch] for switch in SWITCHES), built
     )
     _write(question, output)
     _print(question, output, console)
     return question
+
+
+def _measure(name: str, progress: Callable[[float], None]) -> Result | str:
+    """Build events with real processes on this machine for MEASURED_S. Return the reason if they
+    cannot run."""
+    if not extras.is_installed("live"):
+        return str(extras.MissingExtraError("grpc"))
+    scenario = load(name, {"measure.duration": f"{MEASURED_S:g} s"})
+    try:
+        return methods.measure(scenario, progress=lambda how: progress(how.share))
+    except MeasureError as error:
+        return str(error)
 
 
 def _regular(scenario: Scenario, progress: Progress) -> Regular:
@@ -171,8 +194,9 @@ def _write(question: BufferQuestion, output: Path) -> None:
     if extras.is_installed("figures"):
         matplotlib_renderer.save(buffer_figure.figure(question), output / "figure.png")
         write_text(output / "figure.html", buffer_figure.render(question))
-    results = [question.analysis, question.regular.result, *(r.result for r in question.runs)]
-    records = [result.to_dict(series=True) for result in results if result is not None]
+    of_runs = (run.result for run in question.runs)
+    results = [question.analysis, question.regular.result, *of_runs, question.measured]
+    records = [result.to_dict(series=True) for result in results if isinstance(result, Result)]
     write_text(output / "results.json", json.dumps(records, default=lambda array: array.tolist()))
 
 
@@ -181,9 +205,12 @@ def _print(question: BufferQuestion, output: Path, console: Console) -> None:
     for sentence in comparison.verdict(question):
         console.print(sentence)
     console.print()
+    for sentence in answer(question):
+        console.print(sentence, highlight=False, markup=False)
+    console.print()
     figures = [
         ("figure.png", "the figure"),
-        ("figure.html", "the same as an interactive page; opens in any browser, offline"),
+        ("figure.html", "the answer and the figures as a page; opens in any browser, offline"),
     ]
     drawn = extras.is_installed("figures")
     if not drawn:

@@ -1,0 +1,89 @@
+"""Answer of the demonstration in three sentences: the buffer, the real event builder, the next
+step."""
+
+from __future__ import annotations
+
+from daqloom.base.words import plural
+from daqloom.deployment.scenarios import override
+from daqloom.report import style
+from daqloom.report.system.buffer_question import DEEP, SHALLOW, BufferQuestion
+from daqloom.study.methods import methods
+
+STEP_BYTES = 100_000
+"""Event sizes of the next step are multiples of this."""
+
+
+def answer(question: BufferQuestion) -> list[str]:
+    """Return the sentences. Without a measurement, the second one names the command for it."""
+    return [_needed(question), _built(question), _next(question)]
+
+
+def _needed(question: BufferQuestion) -> str:
+    event = question.scenario.event
+    peak = question.runs[0].result.metric("buffer_peak_bytes.tor") or 0.0
+    regular = style.megabytes(question.regular.peak_bytes)
+    shallow, deep = (_outcome(question, model) for model in (SHALLOW.model, DEEP.model))
+    return (
+        f"For events of {event.size / 1e6:g} MB at {style.hertz(event.rate)} the top-of-rack "
+        f"switch needs {style.megabytes(peak)} of buffer, {regular} if events came regularly: "
+        f"{shallow}, {deep}."
+    )
+
+
+def _outcome(question: BufferQuestion, model: str) -> str:
+    """Return what the first simulation with a switch gave, in words."""
+    run = next(each for each in question.runs if each.switch.model == model)
+    switch, drops = run.switch, run.result.metric("packets_dropped")
+    divisor, unit = style.prefix("B", switch.buffer_bytes or 0)
+    size = f"{(switch.buffer_bytes or 0) / divisor:g} {unit}"
+    if drops is None:
+        return f"the {switch.label} has {size}"
+    lost = f"drops {plural(int(drops), 'packet')}" if drops else "drops nothing"
+    return f"the {switch.label} with {size} (cost {switch.cost:g}) {lost}"
+
+
+def _built(question: BufferQuestion) -> str:
+    found = question.measured
+    if isinstance(found, str):
+        return f"The real event builder has not run ({found}): try `daqloom measure laptop`."
+    checked, wrong = (found.metric(f"events_{name}") for name in ("checked", "wrong"))
+    units, cores = (int(found.engine[name]) for name in ("units", "cores"))
+    return (
+        f"The real event builder, {plural(units, 'process', 'processes')} on "
+        f"{plural(cores, 'core')} of this machine, built events at "
+        f"{_amount(found.metric('event_rate_hz'), 'Hz')}, "
+        f"{_amount(found.metric('throughput_bps'), 'b/s')}; it checked every byte of "
+        f"{int(checked or 0):,} events, of which {int(wrong or 0):,} were wrong."
+    )
+
+
+def _amount(value: float | None, unit: str) -> str:
+    divisor, prefixed = style.prefix(unit, value or 0.0)
+    return f"{(value or 0.0) / divisor:.3g} {prefixed}"
+
+
+def _next(question: BufferQuestion) -> str:
+    size = _largest_fit(question, SHALLOW.buffer_bytes or 0)
+    event = f"{size / 1e6:g} MB"
+    return (
+        f"Next, try the events that fit: by formula an ideal buffer of "
+        f"{style.megabytes(SHALLOW.buffer_bytes or 0)} holds any arrivals of events up to {event}; "
+        f"`daqloom simulate {question.scenario.name} --set network.switch.tor.model="
+        f'{SHALLOW.model} --set event.size="{event}"` shows what cells and thresholds of the '
+        f"{SHALLOW.label} leave of it."
+    )
+
+
+def _largest_fit(question: BufferQuestion, buffer_bytes: int) -> int:
+    """Return the largest event (B) whose closed form for any arrivals fits into a buffer."""
+    scenario = question.scenario
+
+    def needed(size: int) -> float:
+        result = methods.analyse(override(scenario, {"event.size": f"{size} B"}))
+        return float(result.analysis["back_to_back"]["value_bytes"])
+
+    share = buffer_bytes / float(question.analysis.analysis["back_to_back"]["value_bytes"])
+    size: int = max(1, round(share * scenario.event.size / STEP_BYTES)) * STEP_BYTES
+    while size > STEP_BYTES and needed(size) > buffer_bytes:
+        size -= STEP_BYTES
+    return size
