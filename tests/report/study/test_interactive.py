@@ -5,6 +5,7 @@ import pytest
 
 from daqloom.report.figure import Surface
 from daqloom.report.study import interactive as study_interactive
+from support.figures import marks
 from support.study_datasets import MODELS, POINT, RATES, SIZES, study
 
 
@@ -30,4 +31,6 @@ def test_a_third_axis_is_in_the_legend_and_a_step_without_a_limit_has_its_name()
     assert "formula, acx7100-48l" in [mark.name for mark in panel.marks]
     requests = ("building.outstanding_fragments", [0, 4, 8], "")
     [panel] = study_interactive.surface(study(requests, RATES)).panels
-    assert [panel.x.text(tick) for tick in panel.x.ticks] == ["no limit", "4", "8"]
+    assert [panel.x.text(tick) for tick in panel.x.ticks] == ["4", "8", "no limit"]
+    [surface] = marks(panel, Surface)
+    assert surface.z[0] == pytest.approx([20, 30, 10])

@@ -30,7 +30,11 @@ def test_a_map_names_the_step_without_a_limit_and_few_steps():
     assert panel.x.ticks is None  # left to the renderer
     requests = ("building.outstanding_fragments", [0, 4, 8], "")
     panel = heat_map(study(requests, RATES, methods=("simulate",))).panels[0]
-    assert "no limit" in {axis.text(0) for axis in (panel.x, panel.y)}
+    assert [panel.x.text(tick) for tick in panel.x.ticks] == ["4", "8", "no limit"]
+    [cells] = marks(panel, Cells)
+    # 12 MB × (1 + place in the file): no limit was the first step, and is the last column.
+    assert cells.values[0] == pytest.approx([24, 36, 12])
+    assert (np.diff(cells.x) > 0).all()
     with pytest.raises(StudyError, match="two numeric axes"):
         heat_map(study(RATES, MODELS))
 

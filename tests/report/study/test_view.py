@@ -6,7 +6,13 @@ import xarray
 
 from daqloom.report import style
 from daqloom.report.figure import evenly
-from daqloom.report.study.view import axis_quantity, is_log_spaced, place_text, step_text
+from daqloom.report.study.view import (
+    axis_quantity,
+    height_axis,
+    is_log_spaced,
+    place_text,
+    step_text,
+)
 from daqloom.study import StudyError
 from daqloom.study.file.points import (
     axes_of,
@@ -106,3 +112,26 @@ def test_evenly_spread_steps_include_the_ends():
 )
 def test_units_take_the_prefix_in_which_they_read_well(unit, largest, expected):
     assert style.prefix(unit, largest) == expected
+
+
+def test_a_step_without_a_limit_is_behind_the_largest_limit():
+    # Distances between steps: a factor of two; 8; twice the only limit.
+    for values, last in (([0, 4, 8, 16, 32], 64), ([0, 8, 16], 24), ([5, 0], 10)):
+        dataset = study(("building.outstanding_fragments", values, ""))
+        quantity = axis_quantity(dataset, "building.outstanding_fragments")
+        assert quantity.places[values.index(0)] == pytest.approx(last)
+        assert quantity.place_text(quantity.places[values.index(0)]) == "no limit"
+        assert quantity.place_text(max(values)) == str(max(values))
+    builders = axis_quantity(study(("builders.units", [0, 4], "")), "builders.units")
+    assert builders.places.tolist() == [0, 4]
+
+
+def test_large_counts_have_no_exponent():
+    dataset = study(("network.switch.tor.queue_packets", [9720, 14_000], ""))
+    assert step_text(dataset, "network.switch.tor.queue_packets", 14_000) == "14,000"
+    assert step_text(dataset, "network.switch.tor.queue_packets", 9720) == "9720"
+
+
+def test_an_axis_of_zeros_alone_has_the_ticks_zero_and_one():
+    axis = height_axis("events lost (events)", np.zeros(3))
+    assert (axis.ends, axis.ticks) == ((0, 1), (0, 1))

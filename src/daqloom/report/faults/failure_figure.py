@@ -42,7 +42,7 @@ MARKS_S = (
 MOST_COLUMNS = 400
 MOST_ROWS = 2000
 """Limits of the map; in a long log a cell covers several days, with many links several links."""
-LABELS = 24
+LABELS = 50
 """Limit on the names of links next to the map."""
 
 

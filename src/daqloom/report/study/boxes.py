@@ -66,8 +66,9 @@ class _Boxes:
         self.steps = [order[place] for place in evenly(len(order), MOST_BOXES)]
         steps = dataset[used.x].values[self.steps]
         numeric = points.is_numeric(dataset, used.x)
-        place_text = self.x.place_text
-        self.texts = [place_text(v / self.x.divisor) if numeric else str(v) for v in steps]
+        self.texts = [str(each) for each in steps]
+        if numeric:
+            self.texts = [*map(self.x.place_text, self.x.places[self.steps])]
         self.y = view.variable_quantity(dataset, variable)
         values = dataset[variable].isel(held).isel({used.x: self.steps}) / self.y.divisor
         self.groups = list(self._groups(dataset, values, used.x, _name(used, held), variable))

@@ -25,7 +25,7 @@ def surface(dataset: Dataset, variable: str | None = None) -> Figure:
     """Return a surface over the first two numeric axes, from the formula or else the first method;
     all other methods are points. The legend switches the steps of a third axis, whose first step is
     shown. Raises StudyError without two numeric axes of at least two steps."""
-    plane = points.plane_of(dataset)
+    dataset, plane = view.unlimited_last(dataset), points.plane_of(dataset)
     if plane is None:
         raise StudyError("a surface requires two numeric axes with at least two steps each")
     third, held = surface_held(dataset)
@@ -66,7 +66,7 @@ class _Surface:
 
     def methods(self, at: dict[str, int], step: str, *, is_hidden: bool) -> Iterator[Mark]:
         """Yield the surface and the points of other methods; saturated points are hollow."""
-        x, y = self.x.values / self.x.divisor, self.y.values / self.y.divisor
+        x, y = self.x.places, self.y.places
         across, down = np.meshgrid(x, y)
         hollow = self._table(self.full, at)
         for method in self.order:

@@ -110,7 +110,7 @@ class _Lines:
             where = at | ({self.roles.colour: 0} if self.roles.colour else {})
             marks += self._line(where, method, view.LOOKS[method].colour)
         x = Axis(ticks=range(len(self.x.values)), names=[*map(str, self.x.values)], margin=0.15)
-        x = view.step_axis(self.x, self.places, "") if self.numeric else x
+        x = view.step_axis(self.x, "") if self.numeric else x
         y = self._heights()
         if labelled:
             x, y = replace(x, label=self.x.label), replace(y, label=self.y.label)

@@ -38,7 +38,7 @@ def heat_map(dataset: Dataset, variable: str | None = None) -> Figure:
     """Return means over the first two numeric axes, with a panel for each method or for each step
     of an axis of names; two panels get a third with their ratio. Saturated points are hatched.
     Raises StudyError without two numeric axes of at least two steps."""
-    variable = points.shown_variable(dataset, variable)
+    dataset, variable = view.unlimited_last(dataset), points.shown_variable(dataset, variable)
     plane = points.plane_of(dataset)
     if plane is None:
         raise StudyError("a heat map requires two numeric axes with at least two steps each")
@@ -107,7 +107,7 @@ def _tables(dataset: Dataset, variable: str, plane: tuple[str, str]) -> list[_Ta
 def _panel(dataset: Dataset, plane: tuple[str, str], table: _Table, scale: Scale) -> Panel:
     """Return a panel with a table as colours, values in large cells, and the operating point."""
     x, y = (view.axis_quantity(dataset, axis) for axis in plane)
-    centres = x.values / x.divisor, y.values / y.divisor
+    centres = x.places, y.places
     across, down = (_edges(each) for each in centres)
     at = [view.on_axis(dataset, axis) for axis in plane]
     marks: list[Mark] = []

@@ -123,8 +123,9 @@ def _along(dataset: Dataset, found: Agreement) -> tuple[Any, Axis]:
     for axis in axes_of(dataset):
         if is_numeric(dataset, axis) and dataset.sizes[axis] > 1:
             quantity = view.axis_quantity(dataset, axis)
-            at = np.array([at[axis] for at in found.at]) / quantity.divisor
-            return at, Axis(quantity.label, text=quantity.place_text)
+            place_of = dict(zip(dataset[axis].values.tolist(), quantity.places, strict=True))
+            at = np.array([place_of[at[axis]] for at in found.at])
+            return at, view.step_axis(quantity)
     return np.arange(len(found.at)), Axis("point")
 
 
@@ -148,6 +149,7 @@ def _points(dataset: Dataset, agreement: Agreement, x: Any) -> Iterator[Mark]:
     values = np.array([at[axis] for at in agreement.at])
     steps = [step for step in dataset[axis].values.tolist() if step in values]
     joined = is_numeric(dataset, axis) and len(names) == 2 and len(steps) <= MOST_LINES
+    joined &= not any(view.has_unlimited(dataset, name) for name in names)
     for place, (step, colour) in reversed(
         list(enumerate(zip(steps, style.sequence(len(steps)), strict=True)))
     ):

@@ -122,9 +122,27 @@ class Quantity:
         """Label of an axis: `event rate (kHz)`."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
+    @property
+    def places(self) -> Any:
+        """Positions of the values on the axis, shape (n,): a value without a limit is behind the
+        largest limit, by the distance between steps."""
+        places = np.asarray(self.values, dtype=float) / self.divisor
+        free = (places == 0) & self.is_unlimited_at_zero
+        limits = np.sort(places[~free])
+        if not free.any() or not limits.size:
+            return places
+        first, last, gaps = limits[0], limits[-1], limits.size - 1
+        behind = last + (last - first) / gaps if gaps else 2 * last
+        if is_log_spaced(limits):
+            behind = last * (last / first) ** (1 / gaps)
+        return np.where(free, behind, places)
+
     def place_text(self, place: float) -> str:
         """Return the text of a position on the axis, such as `12` or `no limit`."""
-        return NO_LIMIT if self.is_unlimited_at_zero and place == 0 else _four_digits(place)
+        if self.is_unlimited_at_zero and 0 in (values := np.asarray(self.values)):
+            free = self.places[values.tolist().index(0)]
+            return NO_LIMIT if place == free else _four_digits(place)
+        return _four_digits(place)
 
     def text(self, value: float) -> str:
         """Return a value with its unit: `12 kHz`."""
@@ -245,18 +263,25 @@ def along(dataset: Dataset, axis: str) -> tuple[Any, list[int]]:
     without a limit comes last, after a gap of NaN (step -1), so that no line leads to it."""
     if not is_numeric(dataset, axis):
         return np.arange(dataset.sizes[axis]), list(range(dataset.sizes[axis]))
-    quantity = axis_quantity(dataset, axis)
-    places = np.asarray(quantity.values, dtype=float) / quantity.divisor
-    if axis not in NO_LIMIT_AT_ZERO or 0 not in places or places.size < 2:
+    places = axis_quantity(dataset, axis).places
+    if not has_unlimited(dataset, axis) or places.size < 2:
         return places, list(range(places.size))
-    free = places.tolist().index(0)
-    order = [int(step) for step in np.argsort(places) if step != free]
-    limits = places[order]
-    gap = (limits[-1] - limits[0]) / (limits.size - 1) if limits.size > 1 else limits[-1]
-    behind = limits[-1] + gap
-    if is_log_spaced(limits):
-        behind = limits[-1] * (limits[-1] / limits[0]) ** (1 / (limits.size - 1))
-    return np.array([*limits, np.nan, behind]), [*order, -1, free]
+    *limited, free = map(int, np.argsort(places))
+    return np.array([*places[limited], np.nan, places[free]]), [*limited, -1, free]
+
+
+def has_unlimited(dataset: Dataset, axis: str) -> bool:
+    """Whether an axis has a step without a limit."""
+    return axis in NO_LIMIT_AT_ZERO and is_numeric(dataset, axis) and 0 in dataset[axis].values
+
+
+def unlimited_last(dataset: Dataset) -> Dataset:
+    """Return the dataset with the step without a limit as the last one of each axis."""
+    for axis in axes_of(dataset):
+        if has_unlimited(dataset, axis):
+            order = np.argsort(axis_quantity(dataset, axis).places, kind="stable")
+            dataset = dataset.isel({axis: order})
+    return dataset
 
 
 def steps_text(dataset: Dataset, at: Mapping[str, int]) -> str:
@@ -320,23 +345,15 @@ def same_along(values: DataArray, method: str | None, axis: str | None) -> bool:
     return bool(((values == first) | (values.isnull() & first.isnull())).all())
 
 
-def step_axis(quantity: Quantity, places: Any = None, label: str | None = None) -> Axis:
-    """Return an axis with ticks at the study's steps, if space permits. `places`: as returned by
-    `along`."""
-    values = quantity.values / quantity.divisor if places is None else places
+def step_axis(quantity: Quantity, label: str | None = None) -> Axis:
+    """Return an axis with ticks at the study's steps, if space permits."""
     label = quantity.label if label is None else label
-    free = float(values[-1]) if np.isnan(values).any() else math.nan
-    log = is_log_spaced(values[np.isfinite(values)])
-    steps = sorted(float(value) for value in values if np.isfinite(value))
+    log = is_log_spaced(quantity.places)
+    steps = sorted(map(float, quantity.places))
     shown = _apart(steps, math.log if log else float)
-    if not log and shown != steps and math.isnan(free):
+    if not log and shown != steps and quantity.place_text(steps[-1]) != NO_LIMIT:
         return Axis(label)
-    return Axis(
-        label,
-        log=log,
-        ticks=shown,
-        text=lambda value: NO_LIMIT if value == free else quantity.place_text(value),
-    )
+    return Axis(label, log=log, ticks=shown, text=quantity.place_text)
 
 
 def _apart(steps: list[float], scale: Callable[[float], float]) -> list[float]:
@@ -356,6 +373,8 @@ def height_axis(label: str, values: Any, reach: Any = None) -> Axis:
     known = values[np.isfinite(values)]
     if not known.size or wants_log(known):
         return Axis(label, log=bool(known.size))
+    if not known.any():
+        return Axis(label, (0, 1), ticks=(0, 1))
     tops = known if reach is None or not np.isfinite(reach).any() else reach
     ends = (0, 1.05 * float(np.nanmax(tops)) or 1) if known.min() >= 0 else (None, None)
     return Axis(label, ends)
