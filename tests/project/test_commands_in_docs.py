@@ -10,10 +10,13 @@ import typer
 
 from daqloom.cli.main import app
 from daqloom.deployment.scenarios import load
+from daqloom.study.file.load import load_study
 from support.repository import ROOT
 
 DOCS = ROOT / "docs"
+GALLERY = "gallery.md"
 PAGES = (
+    GALLERY,
     *(f"start/{page.name}" for page in sorted((DOCS / "start").iterdir())),
     "tutorial/build-events.md",
     "tutorial/lossless-switch.md",
@@ -62,6 +65,37 @@ def test_commands_are_taken_as_they_stand(page: str) -> None:
         given = options(words)
         if scenario := given.get("scenario"):
             load(OURS.get(scenario, scenario), given["set_"] or ())
+
+
+def gallery() -> list[str]:
+    """Return the parts of the gallery, each with one figure."""
+    return (DOCS / GALLERY).read_text().split("\n### ")[1:]
+
+
+def test_the_gallery_has_every_image_once_and_no_other() -> None:
+    shown = [re.findall(r"!\[[^\]]+\]\(images/(.*?)\)", part) for part in gallery()]
+    assert all(len(images) == 1 for images in shown)
+    assert sorted(image for [image] in shown) == sorted(
+        path.name for path in (DOCS / "images").iterdir()
+    )
+
+
+def test_each_figure_of_the_gallery_has_a_command_that_draws_it_from_a_shipped_system() -> None:
+    for part in gallery():
+        [block] = re.findall(r"```console\n(.*?)```", part, re.DOTALL)
+        lines = block.replace("\\\n", " ").splitlines()
+        assert all(line.startswith("$ ") for line in lines)
+        words = shlex.split(lines[-1].removeprefix("$ "), comments=True)
+        if words[0] == "python":
+            assert (ROOT / words[1]).exists()
+            continue
+        given = options(words[1:])
+        studies = {"report": given.get("files", ()), "study": [given.get("file")]}
+        for study in studies.get(words[1], ()):
+            assert load_study(study).name == str(study)
+            assert f"$ daqloom study run {study}\n" in block
+        drawn = given.get("figure") or given.get("output")
+        assert drawn or words[1] in ("demo", "report"), f"{lines[-1]} draws nothing"
 
 
 def test_unknown_commands_and_options_are_found() -> None:

@@ -15,10 +15,10 @@ STEP_BYTES = 100_000
 
 def answer(question: BufferQuestion) -> list[str]:
     """Return the sentences. Without a measurement, the second one names the command for it."""
-    return [_needed(question), _built(question), _next(question)]
+    return [_need(question), _built(question), _next(question)]
 
 
-def _needed(question: BufferQuestion) -> str:
+def _need(question: BufferQuestion) -> str:
     event = question.scenario.event
     peak = question.runs[0].result.metric("buffer_peak_bytes.tor") or 0.0
     regular = style.megabytes(question.regular.peak_bytes)
@@ -78,12 +78,12 @@ def _largest_fit(question: BufferQuestion, buffer_bytes: int) -> int:
     """Return the largest event (B) whose closed form for any arrivals fits into a buffer."""
     scenario = question.scenario
 
-    def needed(size: int) -> float:
+    def peak_of(size: int) -> float:
         result = methods.analyse(override(scenario, {"event.size": f"{size} B"}))
         return float(result.analysis["back_to_back"]["value_bytes"])
 
     share = buffer_bytes / float(question.analysis.analysis["back_to_back"]["value_bytes"])
     size: int = max(1, round(share * scenario.event.size / STEP_BYTES)) * STEP_BYTES
-    while size > STEP_BYTES and needed(size) > buffer_bytes:
+    while size > STEP_BYTES and peak_of(size) > buffer_bytes:
         size -= STEP_BYTES
     return size
