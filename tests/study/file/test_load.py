@@ -115,8 +115,14 @@ def test_mistakes_are_one_sentence(tmp_path: Path, text: str, says: str) -> None
          '[grid]\n"event.rat" = ["1 kHz"]\n"event.rate" = ["2"]\n'
          '[variants]\na = { "event.sise" = "1 kB" }\n',
          ['"event.rat"', 'event.rate = "2"', '"event.sise"', '"3 XB"', 'run.warmup = "x"']),
+        ('methods = ["guess"]\n[grid]\n"event.rat" = ["1 kHz"]\n"event.size" = ["2x5 MB"]\n'
+         '[repeat]\nseeds = "three"\n',
+         ["methods.0 = 'guess'", "repeat.seeds = 'three': expected a whole number",
+          '"event.rat"', 'write it as "10 MB"']),
+        ('[report]\nshow = ["cost", "event_rat_hz"]\n',
+         ["column of a report's table", 'did you mean "event_rate_hz"']),
     ],
-    ids=["tables", "axes and set"],
+    ids=["tables", "axes and set", "tables and axes", "metrics"],
 )  # fmt: skip
 def test_all_mistakes_of_a_study_are_listed(tmp_path: Path, text: str, parts: list[str]) -> None:
     with pytest.raises(StudyError) as caught:

@@ -64,15 +64,33 @@ def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
         raise StudyError(str(error)) from None
     try:
         document = parse_toml(text)
-        return _study(path, StudyFile.model_validate(_quick(document) if quick else document))
+        document = _quick(document) if quick else document
+        return _study(path, StudyFile.model_validate(document))
     except ValidationError as error:
-        raise StudyError(*(f"{path}: {each}" for each in sentences_of(error))) from None
+        mistakes = *sentences_of(error), *_mistakes_of_axes(document, error)
+        raise StudyError(*(f"{path}: {each}" for each in mistakes)) from None
     except ScenarioError as error:
         raise StudyError(*(f"{path}: {each}" for each in error.mistakes)) from None
     except RecursionError:
         raise StudyError(f"{path} is nested too deeply; expected tables of keys") from None
     except ValueError as error:  # TomlError is one
         raise StudyError(f"{path} {error}") from None
+
+
+def _mistakes_of_axes(document: Mapping[str, Any], error: ValidationError) -> tuple[str, ...]:
+    """Return the mistakes in the axes of a document whose other tables have the mistakes of
+    `error`."""
+    wrong = {each["loc"][0] for each in error.errors() if each["loc"]}
+    kept = {key: value for key, value in document.items() if key in _AXES and key not in wrong}
+    try:
+        _axes(StudyFile.model_validate({"scenario": "", **kept}))
+    except StudyError as found:
+        return found.mistakes
+    return ()
+
+
+_AXES = ("grid", "zip", "variants")
+"""Tables of the axes."""
 
 
 def _quick(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,8 +201,14 @@ def _check(study: Study) -> None:
         _check_search(study, study.search)
     if study.equilibrium:
         _check_equilibrium(study, study.equilibrium)
+    mistakes: list[str] = []
     for name in study.show:
-        require_metric(name, study.methods, study.parts)
+        try:
+            require_metric(name, study.methods, study.parts)
+        except StudyError as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise StudyError(*mistakes)
     for key in study.seed_sets:
         require_key(key, "repeat.sets: ")
     for key in {"run.seed", *study.seed_sets} & set(keys):

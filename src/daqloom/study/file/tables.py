@@ -190,6 +190,15 @@ def sentences_of(error: ValidationError) -> list[str]:
     return [_sentence(each) for each in reversed(of_keys.values())]
 
 
+_EXPECTED = dict.fromkeys(("int_parsing", "int_type"), "expected a whole number") | {
+    "bool_parsing": "expected true or false",
+    "bool_type": "expected true or false",
+    "float_parsing": "expected a number",
+    "float_type": "expected a number",
+}
+"""Ends of sentences by type of mistake, in place of those of pydantic."""
+
+
 def _sentence(mistake: ErrorDetails) -> str:
     table = TABLES.get(str(next(iter(mistake["loc"]), "")), StudyFile)  # default: the whole file
     place = mistake["loc"] if table is StudyFile else mistake["loc"][:2]  # no type of value
@@ -202,5 +211,5 @@ def _sentence(mistake: ErrorDetails) -> str:
         meaning = meanings(table).get(str(mistake["loc"][-1]), "")
         expected = f"; expected the {meaning[:1].lower()}{meaning[1:]}" if meaning else ""
         return f"{path} is missing{expected}"
-    message = mistake["msg"]
+    message = _EXPECTED.get(mistake["type"], mistake["msg"])
     return f"{path} = {str(mistake['input'])[:80]!r}: {message[:1].lower()}{message[1:]}"
