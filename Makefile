@@ -185,8 +185,8 @@ packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmak
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
 packages_develop := $(packages_run) ccache clang-format-16 libdpdk-dev libgtest-dev pkg-config tshark
 packages_test := $(packages_develop) chromium clang-16 ethtool iproute2 iputils-ping \
-	libbenchmark-dev libclang-rt-16-dev munge nftables openssh-client openssh-server \
-	openvswitch-switch slurm-client slurmctld slurmd
+	libbenchmark-dev libclang-rt-16-dev libpangoft2-1.0-0 munge nftables openssh-client \
+	openssh-server openvswitch-switch slurm-client slurmctld slurmd
 packages_bench := $(packages_test) libopenmpi-dev liburing-dev openmpi-bin
 
 build/packages/%: Makefile

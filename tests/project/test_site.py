@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
+from support.browser import opened, serious_findings
 from support.repository import ROOT
 
-BROWSER = "/usr/bin/chromium"
-OFFLINE = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 PAGES = [
     "index.html",
     "explanation/incast.html",
@@ -44,12 +42,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=BROWSER, args=OFFLINE)
-        try:
-            yield browser.new_page(viewport={"width": 1300, "height": 900})
-        finally:
-            browser.close()
+    with opened(1300, 900) as page:
+        yield page
 
 
 @pytest.mark.process
@@ -59,12 +53,7 @@ def test_the_site_opens_from_a_disk_is_searched_and_is_accessible(site: Path, pa
     for name, scheme in (*((name, "light") for name in PAGES), ("reference/headers.html", "dark")):
         page.emulate_media(color_scheme=scheme)
         page.goto(f"file://{site / name}")
-        violations = Axe().run(page, options={"preload": False}).response["violations"]
-        worst = [
-            (each["id"], each["nodes"][0]["failureSummary"])
-            for each in violations
-            if each["impact"] in ("serious", "critical")
-        ]
+        worst = serious_findings(page)
         assert not worst, f"{name} ({scheme}): {worst}"
     page.locator("input.md-search__input").click()
     page.keyboard.type("incast")

@@ -125,6 +125,7 @@ def sentences(dataset: Dataset, found: Levels, shown: PointLevels) -> list[str]:
 
 def _answer(quantity: view.Quantity, where: str, shown: PointLevels, found: Levels) -> str:
     at = f"At {where} " if where else "Here "
+    at = f"{where.capitalize()}, " if where == view.BASELINE else at
     if shown.fit.scale == 0:
         return (
             f"{at}the peak is {quantity.text(shown.fit.location)} in each of the "

@@ -14,8 +14,6 @@ from daqloom.study.file import points
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
-BASELINE = "as it is"
-"""First of the names of an axis with which the others are compared."""
 PREFERENCE = ("simulate", "measure", "analyse")
 """Methods, the one that a sentence is about first."""
 MOST_VARIABLES = 2
@@ -58,7 +56,9 @@ def _subject(dataset: Dataset, variable: str, method: str) -> str:
 def _from_baseline(dataset: Dataset, variable: str, means: dict[str, DataArray]) -> str:
     """Return a sentence on the names of an axis that change the variable most; "" without such an
     axis."""
-    axis = next((a for a in points.axes_of(dataset) if str(dataset[a].values[0]) == BASELINE), None)
+    axis = next(
+        (a for a in points.axes_of(dataset) if str(dataset[a].values[0]) == view.BASELINE), None
+    )
     if axis is None or dataset.sizes[axis] < 2:
         return ""
     method = next(iter(means))
@@ -77,7 +77,7 @@ def _from_baseline(dataset: Dataset, variable: str, means: dict[str, DataArray])
     where = f"With {view.steps_text(dataset, held)}, the " if held else "The "
     return (
         f"{where}{_subject(dataset, variable, method)} is {_value(dataset, variable, base)} "
-        f"{BASELINE}; the largest of {len(changes)} changes: {listed}."
+        f"{view.BASELINE}; the largest of {len(changes)} changes: {listed}."
     )
 
 

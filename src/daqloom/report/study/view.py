@@ -85,6 +85,8 @@ NO_LIMIT_AT_ZERO = (
 )
 """Keys for which the value 0 means "no limit"."""
 NO_LIMIT = "no limit"
+BASELINE = "as it is"
+"""First of the names of an axis with which the others are compared."""
 
 
 def on_axis(dataset: Dataset, axis: str) -> float | None:

@@ -67,7 +67,7 @@ def _next(question: BufferQuestion) -> str:
     event = f"{size / 1e6:g} MB"
     return (
         f"Next, try the events that fit: by formula an ideal buffer of "
-        f"{style.megabytes(SHALLOW.buffer_bytes or 0)} holds any arrivals of events up to {event}; "
+        f"{(SHALLOW.buffer_bytes or 0) / 1e6:g} MB holds any arrivals of events up to {event}; "
         f"`daqloom simulate {question.scenario.name} --set network.switch.tor.model="
         f'{SHALLOW.model} --set event.size="{event}"` shows what cells and thresholds of the '
         f"{SHALLOW.label} leave of it."
