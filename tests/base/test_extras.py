@@ -115,6 +115,7 @@ def test_the_core_alone_describes_analyses_and_simulates(
         (("simulate", "lab-rack", "--figure", "rack.png"), "figures"),
         (("study", "run", "atlas-min-buffer", "--quick"), "studies"),
         (("measure", "laptop", "--duration", "1 s"), "live"),
+        (("report", "atlas-min-buffer", "--quick", "--pdf", "rack.pdf"), "pdf"),
         (("control", "up", "laptop"), "live"),
         (("unit", "--control", "127.0.0.1:1"), "live"),
     ],

@@ -36,6 +36,7 @@ from daqloom.report.system.buffer_question import (
 )
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result
+from daqloom.scenario.errors import ScenarioError
 from daqloom.study.methods import methods
 
 with lazy.imports():
@@ -101,7 +102,7 @@ def _measure(name: str, progress: Callable[[float], None]) -> Result | str:
     scenario = load(name, {"measure.duration": f"{MEASURED_S:g} s"})
     try:
         return methods.measure(scenario, progress=lambda how: progress(how.share))
-    except MeasureError as error:
+    except (MeasureError, ScenarioError) as error:
         return str(error)
 
 

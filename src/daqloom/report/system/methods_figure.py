@@ -49,8 +49,9 @@ def write(path: Path, comparison: MethodResults) -> None:
         for warning in result.warnings
     ]
     sections = [
+        Section("", list(verdict(comparison)), is_answer=True),
         Section("One scenario, all methods", figure=figure(comparison)),
-        Section("", list(verdict(comparison)), head=head(comparison), rows=rows(comparison)),
+        Section("", head=head(comparison), rows=rows(comparison)),
         Section("", notes),
     ]
     methods = ", ".join(result.method for result in comparison.results)
