@@ -61,7 +61,7 @@ def test_without_pango_the_pdf_is_refused_with_the_package_to_install(
         def __getattr__(self, name: str) -> None:
             raise OSError("cannot load library 'libgobject-2.0-0'")
 
-    monkeypatch.setattr("daqloom.report.page.urls", Missing())
+    monkeypatch.setattr("daqloom.report.page.weasyprint", Missing())
     with pytest.raises(OutputError, match=r"pango's library cannot be loaded; .*libpangoft2"):
         write_pdf(tmp_path / "a.pdf", "<p>")
     assert not any(tmp_path.iterdir())

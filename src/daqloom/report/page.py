@@ -20,7 +20,6 @@ with lazy.imports():
     import jinja2
     import weasyprint
     from plotly import offline
-    from weasyprint import urls
 
 if TYPE_CHECKING:
     from daqloom.report.figure import Figure
@@ -109,7 +108,7 @@ def page(
 def write_pdf(path: Path, text: str) -> None:
     """Write a page without interactive figures as PDF. Raises OutputError, also without pango."""
     try:
-        fetcher = urls.URLFetcher(allowed_protocols={"data"})
+        fetcher = weasyprint.urls.URLFetcher(allowed_protocols={"data"})
     except OSError:  # weasyprint loads pango when it is imported
         raise OutputError(
             f"cannot write {path}: pango's library cannot be loaded; install its package "
