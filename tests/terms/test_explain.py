@@ -61,6 +61,9 @@ def test_methods_that_ignore_a_key_are_listed_with_the_reason() -> None:
     assert any(" in some systems" in each for each in found.applies)
 
 
+TABLES = ("transport", "measure")
+
+
 @pytest.mark.parametrize(
     ("word", "found"),
     [
@@ -80,6 +83,8 @@ def test_methods_that_ignore_a_key_are_listed_with_the_reason() -> None:
         ("incast", [("term", "incast")]),
         ("tournament", [("key of a scenario", "building.barrier")]),
         ("reno", [("key of a scenario", "transport.congestion")]),
+        ("congestion_control", [("key of a scenario", f"{t}.congestion") for t in TABLES]),
+        ("bbr", [("not simulated", "bbr")]),
     ],
 )
 def test_a_word_has_the_explanation_of_its_subject(word: str, found: list[tuple[str, str]]) -> None:

@@ -2,7 +2,10 @@
 
 _NO_PFC = 'PFC is not simulated; a switch of model "software" can pause whole ports, by pause_at'
 _NO_DCQCN = "DCQCN is not simulated; RDMA has no congestion control"
-NOT_SIMULATED = dict.fromkeys(("lossless", "pfc", "xoff", "xon"), _NO_PFC) | {"dcqcn": _NO_DCQCN}
+NOT_SIMULATED = dict.fromkeys(("lossless", "pfc", "xoff", "xon"), _NO_PFC) | {
+    "bbr": "BBR is not simulated",
+    "dcqcn": _NO_DCQCN,
+}
 """Unsupported keys or values of a scenario → sentence that explains why no equivalent exists."""
 
 KEYS: dict[str, tuple[str, ...]] = {
@@ -10,6 +13,8 @@ KEYS: dict[str, tuple[str, ...]] = {
     "bandwidth": ("rate",),
     "capacity": ("rate",),
     "cc": ("congestion",),
+    "congestion control": ("congestion",),
+    "congestion_control": ("congestion",),
     "delay": ("latency",),
     "distribution": ("size_distribution", "kind"),
     "dynamic_th": ("alpha",),

@@ -109,7 +109,7 @@ def test_an_unknown_value_is_answered_with_the_one_that_it_may_mean(value, known
 
 
 def test_an_unknown_value_without_a_similar_one_has_no_hint():
-    assert suggestion("bbr", ["newreno", "cubic", "dctcp", "static"]) == ""
+    assert suggestion("vegas", ["newreno", "cubic", "dctcp", "static"]) == ""
     assert suggestion(3, ["newreno"]) == ""
 
 

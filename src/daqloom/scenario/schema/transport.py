@@ -54,7 +54,8 @@ class Tcp(Part):
     """TCP: one persistent connection for each pair of communicating hosts."""
 
     congestion: Annotated[Literal["newreno", "cubic", "dctcp", "static"], _TCP] = "cubic"
-    """Congestion control; static = none, the window is always static_window."""
+    """Congestion control; dctcp requires switches that mark (ecn_threshold); with static, the
+    window is always static_window."""
     static_window: Annotated[PositiveBytes, When(".congestion", ("static",)), ASSUMED] = 65_536
     """Window per connection for congestion = static (B)."""
     initial_window: Annotated[int, _TCP] = Field(default=10, ge=1, le=65_535)
