@@ -1,6 +1,7 @@
-"""Build backend (PEP 517): scikit-build-core, with the commit recorded in sdist and wheel."""
+"""Build backend (PEP 517): scikit-build-core, with the version of the tree. The sdist and the wheel
+contain version and commit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from runpy import run_path
@@ -20,6 +21,7 @@ __all__ = [
     "build_editable",
     "build_sdist",
     "build_wheel",
+    "dynamic_metadata",
     "get_requires_for_build_editable",
     "get_requires_for_build_sdist",
     "get_requires_for_build_wheel",
@@ -34,9 +36,10 @@ _SOURCES = run_path(str(Path(__file__).parents[2] / "src" / "daqloom" / "base" /
 
 @contextmanager
 def _recorded() -> Iterator[None]:
-    """Replace the placeholder of a git tree by its commit during a build."""
+    """Replace the placeholders of a git tree by its commit and version during a build."""
     record: Path = _SOURCES["RECORD"]
-    placeholder, recorded = record.read_text(), f"{_SOURCES['commit']()}\n"
+    placeholder = record.read_text()
+    recorded = f"{_SOURCES['commit']()}\n{_SOURCES['version']()}\n"
     if placeholder == recorded:
         yield
         return
@@ -59,3 +62,8 @@ def build_wheel(*arguments: Any, **options: Any) -> str:
     """See PEP 517."""
     with _recorded():
         return build.build_wheel(*arguments, **options)
+
+
+def dynamic_metadata(_settings: Mapping[str, Any], _project: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the version, for `tool.dynamic-metadata` of pyproject.toml."""
+    return {"version": _SOURCES["version"]()}

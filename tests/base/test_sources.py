@@ -1,11 +1,11 @@
-"""The commit of the sources, as results and `daqloom --version` state it."""
+"""Commit and version of the sources, as results and `daqloom --version` state them."""
 
 from pathlib import Path
 
 import pytest
 
-from daqloom.base.sources import RECORD, commit
-from support.git import committed
+from daqloom.base.sources import FIRST, RECORD, commit, version
+from support.git import committed, git
 
 
 @pytest.mark.process
@@ -30,3 +30,31 @@ def test_the_record_of_a_build_counts_more_than_a_tree_around_it(tmp_path, recor
     (tmp_path / "commit.txt").write_text(f"{recorded}\n")
     (tmp_path / ".git").mkdir()
     assert commit(tmp_path / "commit.txt", tmp_path) == recorded
+
+
+@pytest.mark.process
+def test_the_version_is_that_of_the_last_tag_and_of_the_commits_since(tmp_path: Path) -> None:
+    assert version(RECORD, tmp_path) == f"{FIRST}.dev0"
+    (tmp_path / "file").write_text("first")
+    committed(tmp_path)
+    assert version(RECORD, tmp_path) == f"{FIRST}.dev1"
+    for tag in ("1.2.0rc1", "1.2.0"):
+        git(tmp_path, "tag", f"v{tag}")
+        git(tmp_path, "tag", f"nightly-{tag}")
+        assert version(RECORD, tmp_path) == tag
+        for _ in range(2):
+            git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "More")
+        assert version(RECORD, tmp_path) == f"{tag}.post2"
+
+
+def test_a_recorded_version_counts_more_than_a_tree_around_it(tmp_path: Path) -> None:
+    record = tmp_path / "commit.txt"
+    (tmp_path / ".git").mkdir()
+    for line, expected in [
+        ("1.2.0.post3", "1.2.0.post3"),
+        ("v1.2.0-3-g1234abcd", "1.2.0.post3"),  # an archive of git
+        ("v1.2.0", "1.2.0"),
+        ("", f"{FIRST}.dev0"),  # an archive of a tree without tags
+    ]:
+        record.write_text(f"1234abcd\n{line}\n")
+        assert version(record, tmp_path) == expected

@@ -1,4 +1,4 @@
-"""Sdists and wheels contain the commit from which they were built."""
+"""Sdists and wheels contain the commit from which they were built, and the version by its tags."""
 
 import shutil
 import subprocess
@@ -48,19 +48,24 @@ def built(kind: str, tree: Path, folder: Path) -> Path:
 
 def recorded(wheel: Path) -> str:
     with zipfile.ZipFile(wheel) as opened:
-        return opened.read(RECORD).decode().strip()
+        commit, _version = opened.read(RECORD).decode().splitlines()
+        return commit
 
 
 def test_a_build_records_the_commit_and_leaves_the_tree_as_it_was(tree: Path, tmp_path) -> None:
     commit = committed(tree)
-    assert recorded(built("wheel", tree, tmp_path)) == commit
+    git(tree, "tag", "v1.2.0")
+    wheel = built("wheel", tree, tmp_path)
+    assert wheel.name.startswith("daqloom-1.2.0-")
+    assert recorded(wheel) == commit
     with tarfile.open(built("sdist", tree, tmp_path)) as opened:
         opened.extractall(tmp_path / "unpacked", filter="data")
     assert git(tree, "status", "--porcelain") == ""
     [unpacked] = (tmp_path / "unpacked").iterdir()
-    assert (unpacked / "src" / RECORD).read_text().strip() == commit
+    assert (unpacked / "src" / RECORD).read_text() == f"{commit}\n1.2.0\n"
     committed(unpacked)  # a packager's own tree
     wheel = built("wheel", unpacked, tmp_path)
+    assert wheel.name.startswith("daqloom-1.2.0-")
     assert recorded(wheel) == commit
     with zipfile.ZipFile(wheel) as opened:
         assert opened.read("daqloom/CITATION.cff") == (ROOT / "CITATION.cff").read_bytes()
@@ -74,8 +79,9 @@ def test_sources_without_git_have_no_commit_and_archives_of_git_have_theirs(
     assert recorded(built("wheel", tree, tmp_path)) == ""
     shutil.copy(ROOT / ".gitattributes", tree)
     commit = committed(tree)
+    git(tree, "tag", "v1.2.0")
     git(tree, "archive", "--output", str(tmp_path / "archive.tar"), "HEAD")
     with tarfile.open(tmp_path / "archive.tar") as opened:
         text = opened.extractfile(f"src/{RECORD}")
         assert text is not None
-        assert text.read().decode().strip() == commit
+        assert text.read().decode().splitlines() == [commit, "v1.2.0"]
