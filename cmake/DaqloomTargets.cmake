@@ -123,10 +123,12 @@ function(daqloom_add_switch_io)
     PUBLIC daqloom_softswitch PkgConfig::DAQLOOM_DPDK rte_net_ring PRIVATE daqloom_warnings)
 endfunction()
 
-# For find_package(daqloom): the libraries of these folders, their headers, and how to link them.
+# For find_package(daqloom) and `pkg-config daqloom`: the libraries of these folders, their headers, and
+# how to link them.
 function(daqloom_install_folders)
   include(CMakePackageConfigHelpers)
-  set(package lib/cmake/daqloom)
+  include(GNUInstallDirs)
+  set(package ${CMAKE_INSTALL_LIBDIR}/cmake/daqloom)
   foreach(folder IN LISTS ARGN)
     set(library daqloom_${folder})
     set_target_properties(${library} PROPERTIES EXPORT_NAME ${folder})
@@ -134,14 +136,22 @@ function(daqloom_install_folders)
     # Our headers include each other as "live/buffer.hpp", others name them <daqloom/live/buffer.hpp>.
     target_include_directories(${library} INTERFACE
       $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/daqloom>)
-    install(TARGETS ${library} EXPORT daqloom ARCHIVE DESTINATION lib)
+    install(TARGETS ${library} EXPORT daqloom ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/engine/${folder}" DESTINATION include/daqloom
       FILES_MATCHING PATTERN "*.hpp" PATTERN "*_test.hpp" EXCLUDE)
   endforeach()
   install(EXPORT daqloom NAMESPACE daqloom:: FILE daqloom-targets.cmake DESTINATION ${package})
   configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/daqloom-config.cmake.in"
     "${CMAKE_CURRENT_BINARY_DIR}/daqloom-config.cmake" INSTALL_DESTINATION ${package})
-  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/daqloom-config.cmake" DESTINATION ${package})
+  write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/daqloom-config-version.cmake"
+    VERSION "${DAQLOOM_VERSION}" COMPATIBILITY SameMinorVersion)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/daqloom-config.cmake"
+    "${CMAKE_CURRENT_BINARY_DIR}/daqloom-config-version.cmake" DESTINATION ${package})
+  file(RELATIVE_PATH DAQLOOM_PREFIX "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/daqloom.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/daqloom.pc"
+    @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/daqloom.pc"
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
 # Suites in which a test may skip. In all others, a skipped test fails the run.

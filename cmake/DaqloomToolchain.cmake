@@ -1,5 +1,13 @@
 # Language level, warnings, optimisation and sanitizers: the same for every target.
 
+# Version of the sources, for programs that are built against the installed libraries.
+find_program(DAQLOOM_PYTHON3 python3)
+execute_process(COMMAND "${DAQLOOM_PYTHON3}" "${CMAKE_SOURCE_DIR}/src/daqloom/base/sources.py"
+  OUTPUT_VARIABLE DAQLOOM_VERSION OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT DAQLOOM_VERSION)
+  set(DAQLOOM_VERSION 0)
+endif()
+
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
