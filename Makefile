@@ -20,7 +20,9 @@ unexport PYTHONDONTWRITEBYTECODE
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 TARGET ?= *
-CLANG_FORMAT ?= clang-format-16
+# Versions of clang: that of Debian 12, else that of Debian 13.
+CLANG ?= $(shell . /etc/os-release 2>/dev/null; [ "$$VERSION_ID" = 12 ] && echo 16 || echo 19)
+CLANG_FORMAT ?= clang-format-$(CLANG)
 
 bin := .venv/bin
 step := @scripts/step.sh
@@ -106,7 +108,8 @@ sanitize: test-address test-thread
 
 # ---- the engine's builds, one folder of build/ for each preset of CMakePresets.json ---------------
 
-configure = $(step) configure-$(1) cmake --preset $(1)
+configure = $(step) configure-$(1) cmake --preset $(1) $(if $(filter address thread fuzz,$(1)),\
+	-DCMAKE_CXX_COMPILER=clang++-$(CLANG))
 build = $(step) build-$(1) cmake --build build/$(1) -j $(JOBS)
 
 # Python modules, installed beside the Python sources. `make demo` alone does not install DPDK, so it
@@ -183,9 +186,10 @@ site: .venv/dev module-release
 # Packages for `make demo`; for builds, lint and the quick tests; for `make test`; for `make bench`.
 packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
-packages_develop := $(packages_run) ccache clang-format-16 libdpdk-dev libgtest-dev pkg-config tshark
-packages_test := $(packages_develop) chromium clang-16 ethtool iproute2 iputils-ping \
-	libbenchmark-dev libclang-rt-16-dev libpangoft2-1.0-0 munge nftables openssh-client \
+packages_develop := $(packages_run) ccache clang-format-$(CLANG) libdpdk-dev libgtest-dev pkg-config \
+	tshark
+packages_test := $(packages_develop) chromium clang-$(CLANG) ethtool iproute2 iputils-ping \
+	libbenchmark-dev libclang-rt-$(CLANG)-dev libpangoft2-1.0-0 munge nftables openssh-client \
 	openssh-server openvswitch-switch slurm-client slurmctld slurmd
 packages_bench := $(packages_test) libopenmpi-dev liburing-dev openmpi-bin
 
