@@ -1,5 +1,5 @@
 # daqloom: demo · develop · test-fast · test · lint · soak · bench · sanitize · fuzz · docs · site · wheel ·
-# clean
+# deb · clean
 #
 # Set-up runs by itself. It makes .venv (Python packages, and daqloom from src/), build (objects
 # and logs), and, with root or a passwordless sudo, installs the Debian packages that are missing.
@@ -28,7 +28,7 @@ bin := .venv/bin
 step := @scripts/step.sh
 pip := $(bin)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo develop test test-fast soak lint format bench sanitize fuzz docs site wheel clean
+.PHONY: help demo develop test test-fast soak lint format bench sanitize fuzz docs site wheel deb clean
 help:
 	@echo "The loop: edit, make test-fast IN=<the folder>, make test-fast, make lint test"
 	@echo
@@ -48,6 +48,7 @@ help:
 	@echo "make docs      the generated pages of docs/reference/"
 	@echo "make site      the documentation as a site, in build/site/: open index.html in a browser"
 	@echo "make wheel     the wheels of daqloom and of packages/, and the sdist, in dist/"
+	@echo "make deb       Debian packages for this release of Debian, in dist/"
 	@echo "make clean     remove build/, .venv/, demo-output/, dist/ and the modules in src/"
 
 demo: module-release
@@ -159,6 +160,10 @@ WHEEL_PYTHONS ?= $(bin)/python $(firstword $(foreach each,python3.13 python3.12 
 wheel: build/packages/run .venv/venv
 	$(step) wheels scripts/wheels.sh $(WHEEL_PYTHONS)
 
+# Packages of Debian: daqloom, daqloom-switch and libdaqloom-dev.
+deb: build/packages/deb .venv/run
+	$(step) deb scripts/deb.sh $(bin)/python
+
 # The pages that are written from the code; tests fail when they are stale.
 generated := $(addprefix docs/reference/,$(addsuffix .md,scenario metrics study software-switch device glossary))
 docs: $(generated) module-release
@@ -183,7 +188,8 @@ site: .venv/dev module-release
 
 # ---- set-up: Debian packages, .venv, daqloom in it ------------------------------------------------
 
-# Packages for `make demo`; for builds, lint and the quick tests; for `make test`; for `make bench`.
+# Packages for `make demo`; for builds, lint and the quick tests; for `make test`; for `make bench`; for
+# `make deb`.
 packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmake ninja,\
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
 packages_develop := $(packages_run) ccache clang-format-$(CLANG) libdpdk-dev libgtest-dev pkg-config \
@@ -192,6 +198,8 @@ packages_test := $(packages_develop) chromium clang-$(CLANG) ethtool iproute2 ip
 	libbenchmark-dev libclang-rt-$(CLANG)-dev libpangoft2-1.0-0 munge nftables openssh-client \
 	openssh-server openvswitch-switch slurm-client slurmctld slurmd
 packages_bench := $(packages_test) libopenmpi-dev liburing-dev openmpi-bin
+packages_deb := $(packages_run) cmake debhelper libdpdk-dev lintian ninja-build pkg-config python3-dev \
+	python3-venv
 
 build/packages/%: Makefile
 	@lacking=$$(scripts/python.sh packages $(PYTHON)) && \
