@@ -1,8 +1,9 @@
-"""Commands that pages tell people to type are taken as they stand."""
+"""Commands that pages tell people to type, and those of services, are taken as they stand."""
 
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,6 +97,18 @@ def test_each_figure_of_the_gallery_has_a_command_that_draws_it_from_a_shipped_s
             assert f"$ daqloom study run {study}\n" in block
         drawn = given.get("figure") or given.get("output")
         assert drawn or words[1] in ("demo", "report"), f"{lines[-1]} draws nothing"
+
+
+SERVICES = sorted((ROOT / "packaging" / "systemd").iterdir())
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=lambda path: path.name)
+def test_commands_of_services_are_taken_as_they_stand(service: Path, tmp_path: Path) -> None:
+    found = re.findall(r"^ExecStart\w*=daqloom (.*)$", service.read_text(), re.MULTILINE)
+    assert found
+    for command in found:
+        words = command.replace("%i", "0").replace("%d", str(tmp_path)).replace("${CONTROL}", "a:1")
+        assert options(shlex.split(words))
 
 
 def test_unknown_commands_and_options_are_found() -> None:
