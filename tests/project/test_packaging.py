@@ -136,6 +136,12 @@ def test_the_container_is_debian_with_the_packages_of_the_makefile() -> None:
     assert ("ENTRYPOINT", '["daqloom"]') in found
 
 
+def test_the_trial_without_an_engine_knows_every_instruction_of_the_container() -> None:
+    script = (ROOT / "scripts" / "try-container.sh").read_text()
+    known = set(re.findall(r"^    ([A-Z]+)\)", script, re.MULTILINE))
+    assert {name for name, _ in instructions()} <= known
+
+
 # ---- Spack --------------------------------------------------------------------------------------
 
 
