@@ -1,12 +1,20 @@
 #!/bin/bash
-# try-container.sh: as root and without a container engine, carries out the instructions of
+# try-container.sh [DEBS]: as root and without a container engine, carries out the instructions of
 # packaging/Containerfile on the committed tree, in systems of debootstrap (build/system/container-STAGE),
-# and runs the image's command as its user.
+# and runs the image's command as its user. With DEBS, a folder of packages that are built already, the
+# first stage is left out.
 set -euo pipefail
 . scripts/system.sh
 instructions=$(sed -e ':join' -e '/\\$/N' -e 's/\\\n//' -e 't join' packaging/Containerfile | grep -E '^[A-Z]+ ')
 stage=0
 declare -A named
+if [ $# -gt 0 ]; then
+    named[build]=$(realpath -m build/system/container-debs)
+    rm -rf "${named[build]}"
+    mkdir -p "${named[build]}/daqloom/dist"
+    cp "$1"/*.deb "${named[build]}/daqloom/dist/"
+    instructions=$(sed '2,$!d; /^FROM/,$!d' <<<"$instructions")
+fi
 user=root
 
 while read -r word arguments; do

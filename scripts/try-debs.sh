@@ -40,7 +40,7 @@ apart=1 in_system '
     printf "[runs]\nhuge_pages = false\nsleep = \"100 us\"\n" >>switch.toml
     daqloom switch check switch.toml
     daqloom switch run switch.toml >switch.txt &
-    until daqloom switch status >status.txt 2>&1; do kill -0 $! && sleep 0.2; done
+    until daqloom switch status >status.txt 2>&1; do kill -0 $!; sleep 0.2; done
     ip netns exec host1 ping -c 3 10.0.0.2
     daqloom switch stop
     wait $!'
@@ -53,13 +53,14 @@ in_system '
         cmake --build $name
     done
     g++ -std=c++20 $examples/sink/main.cpp -o my_sink $(pkg-config --cflags --libs daqloom)
+    sources=
     mkfifo commands
     daqloom control laptop --start --set event.packing=100 --set measure.source=user \
         --set measure.sink=user --set measure.when_full=wait <commands >control.txt &
     exec 3>commands
-    until run=$(daqloom control status --json 2>control-errors.txt | sed -n "s/.*\"run\": *\"\([^\"]*\)\".*/\1/p") && [ "$run" ]; do
-        kill -0 $! && sleep 0.2
-    done
+    name="import json, sys; print(json.load(sys.stdin)[\"run\"])"
+    until daqloom control status --json >status.json 2>/dev/null; do kill -0 $!; sleep 0.2; done
+    run=$(python3 -c "$name" <status.json)
     for unit in 0 1 2 3; do
         source/my_source daqloom/$run/$unit/stream-0 $unit 100 400 &
         sources="$sources $!"
