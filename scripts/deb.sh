@@ -5,8 +5,10 @@ folder=build/deb
 rm -rf "$folder"
 mkdir -p "$folder" dist
 "$1" -c "import sys; sys.path[:0] = ['scripts/backend']; import recorded_build as b; b.build_sdist('$folder')"
-tar xf "$folder"/daqloom-*.tar.gz -C "$folder"
-tree=$(echo "$folder"/daqloom-*/)
+# Folder without version in its name: the compiler cache knows the objects of an earlier build.
+tree=$folder/daqloom
+mkdir "$tree"
+tar xf "$folder"/daqloom-*.tar.gz -C "$tree" --strip-components=1
 cp -r "$tree/packaging/debian" "$tree/debian"
 
 # 0.2.0rc1.post3 sorts before 0.2.0, and packages of Debian 12 before those of Debian 13.
@@ -19,7 +21,6 @@ daqloom ($version+deb$release) unstable; urgency=medium
 
  -- $(sed -n 's/^Maintainer: //p' "$tree/debian/control")  $(date -R)
 EOF
-# The compiler cache, where there is one, knows the objects of an earlier build.
 (cd "$tree" && dpkg-buildpackage --unsigned-changes --build=binary)
 lintian --fail-on error "$folder"/*.changes
 rm -f dist/*.deb

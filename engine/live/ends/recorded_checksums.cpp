@@ -50,19 +50,31 @@ std::vector<IndexEntry> read_all(const std::string& path) {
     return entries;
 }
 
+/// Entries of a file from its index, else from the file, if that has at most `most_read` bytes,
+/// which are subtracted.
+std::optional<std::vector<IndexEntry>> entries_of(const std::string& path, base::Bytes& most_read) {
+    std::error_code error;
+    const auto bytes = static_cast<base::Bytes>(std::filesystem::file_size(path, error));
+    if (error) {
+        return std::nullopt;
+    }
+    if (auto entries = read_index(path, bytes)) {
+        return entries;
+    }
+    if (bytes > most_read) {
+        return std::nullopt;
+    }
+    most_read -= bytes;
+    return read_all(path);
+}
+
 }  // namespace
 
 RecordedChecksums::RecordedChecksums(const Recording& recording, std::uint16_t packing,
                                      base::Bytes most_read)
     : packing_(packing), first_(recording.first), count_(recording.count) {
     for (const RecordedFile& file : recording.files) {
-        std::error_code error;
-        const auto bytes = static_cast<base::Bytes>(std::filesystem::file_size(file.path, error));
-        auto entries = error ? std::nullopt : read_index(file.path, bytes);
-        if (!entries && !error && bytes <= most_read) {
-            most_read -= bytes;
-            entries = read_all(file.path);
-        }
+        const auto entries = entries_of(file.path, most_read);
         std::vector<IndexEntry>& stream = streams_[file.source_id];
         if (entries) {
             stream.insert(stream.end(), entries->begin(), entries->end());
