@@ -51,5 +51,5 @@ while read -r word arguments; do
 done <<<"$instructions"
 
 for arguments in --version 'measure laptop --duration "2 s"'; do
-    in_system "cd $folder && runuser -u $user -- $entry $arguments"
+    in_system "cd $folder && runuser -u $user -- env -u XDG_RUNTIME_DIR $entry $arguments"
 done

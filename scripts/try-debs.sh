@@ -11,10 +11,10 @@ mkdir "$system/debs" "$system/try"
 cp dist/*.deb "$system/debs/"
 
 # Its own tools, and not what daqloom brings: networks, a compiler, and systemd for its check of the services.
-in_system 'apt-get update -q && apt-get install -y -q --no-install-recommends iproute2 iputils-ping g++ cmake \
+in_system 'apt-get update -q && apt-get install -y -qq --no-install-recommends iproute2 iputils-ping g++ cmake \
     ninja-build pkg-config systemd
     find / -xdev -path /try -prune -o -path /var -prune -o -path /proc -prune -o -print | sort >files-before
-    apt-get install -y -q --no-install-recommends /debs/*.deb'
+    apt-get install -y -qq --no-install-recommends /debs/*.deb'
 in_system 'daqloom --version
     du -sm /usr/lib/daqloom
     daqloom demo
@@ -73,7 +73,7 @@ in_system '
     [ "$(grep -c "incomplete: 0" sink-*.txt | grep -c ":1")" = 4 ]'
 
 echo "Removal:"
-in_system 'apt-get purge -y -q daqloom daqloom-switch libdaqloom-dev && apt-get autoremove --purge -y -q
+in_system 'apt-get purge -y -qq daqloom daqloom-switch libdaqloom-dev && apt-get autoremove --purge -y -qq
     find / -xdev -path /try -prune -o -path /var -prune -o -path /proc -prune -o -print | sort >files-after
     comm -13 files-before files-after >left
     find / -xdev -path /try -prune -o -path /debs -prune -o -iname "*daqloom*" -print >>left
