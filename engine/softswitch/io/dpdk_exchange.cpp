@@ -10,6 +10,10 @@
 
 namespace daqloom::softswitch::io {
 
+/// `rte_ring_create_elem`, which DPDK 24.11 declares as a function of C++, under its name in C.
+rte_ring* create_ring(const char* name, unsigned element_bytes, unsigned elements, int numa_node,
+                      unsigned flags) __asm__("rte_ring_create_elem");
+
 base::expected<Exchange> Exchange::make(std::uint32_t cores, std::uint32_t messages) {
     Exchange made(cores);
     const std::uint64_t unique = rte_rdtsc() & 0xffff;
@@ -20,8 +24,8 @@ base::expected<Exchange> Exchange::make(std::uint32_t cores, std::uint32_t messa
         }
         const std::string name = fmt::format("cores{}-{}", unique, number);
         rte_ring* ring =
-            rte_ring_create_elem(name.c_str(), sizeof(Message), messages,
-                                 static_cast<int>(rte_socket_id()), RING_F_SP_ENQ | RING_F_SC_DEQ);
+            create_ring(name.c_str(), sizeof(Message), messages, static_cast<int>(rte_socket_id()),
+                        RING_F_SP_ENQ | RING_F_SC_DEQ);
         DAQLOOM_REFUSE_IF(ring == nullptr,
                           "the rings between {} cores: {}; give fewer cores, or "
                           "more memory to DPDK (-m, in MB)",
