@@ -20,10 +20,17 @@ make_system() {
 in_system() {
     # shellcheck disable=SC2016  # the new shell expands them
     unshare --mount --pid --fork ${apart:+--net} /bin/sh -euc '
-        mount --bind "$1" "$1" && cd "$1"
-        mount --rbind /dev dev && mount --rbind /sys sys
-        mount -t proc proc proc && mount -t tmpfs shm dev/shm && mount -t tmpfs run run
-        mkdir -p host try && pivot_root . host && umount -l host && rmdir host && cd /try
+        mount --bind "$1" "$1"
+        cd "$1"
+        mount --rbind /dev dev
+        mount --rbind /sys sys
+        mount -t proc proc proc
+        mount -t tmpfs shm dev/shm
+        mount -t tmpfs run run
+        mkdir -p try
+        pivot_root . .
+        umount -l .
+        cd /try
         exec /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/try XDG_RUNTIME_DIR=/run LANG=C.UTF-8 \
             COLUMNS=100 DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore \
             /bin/sh -euc "$2"' - "$system" "$1"
