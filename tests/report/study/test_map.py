@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from daqloom.report.figure import Cells, Line, Text
+from daqloom.report.study.lines import lines
 from daqloom.report.study.map import heat_map, heat_map_caption
 from daqloom.study import StudyError
 from support.figures import marks, titles
@@ -37,6 +38,17 @@ def test_a_map_names_the_step_without_a_limit_and_few_steps():
     assert (np.diff(cells.x) > 0).all()
     with pytest.raises(StudyError, match="two numeric axes"):
         heat_map(study(RATES, MODELS))
+
+
+def test_colours_of_counts_have_whole_numbers():
+    dataset = study(RATES, SIZES, methods=("simulate",), seeds=2)
+    dataset["packets_dropped"] = (np.round(dataset[PEAK] / 24e6)).assign_attrs(units="packets")
+    [bar] = heat_map(dataset, "packets_dropped").bars
+    assert bar.scale.high <= 3
+    assert list(bar.steps()) == [0, 1, 2, 3][: int(bar.scale.high) + 1]
+    [panel] = lines(dataset, "packets_dropped").panels[:1]
+    assert panel.y.integer
+    assert not lines(dataset).panels[0].y.integer
 
 
 def test_the_cells_of_a_small_map_hold_their_values():

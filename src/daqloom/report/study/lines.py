@@ -74,6 +74,7 @@ class _Lines:
         self.hollow = points.saturation_flags(dataset).isel(held)
         self.methods = points.methods_of(dataset, variable)
         self.y = view.variable_quantity(dataset, variable)
+        self.is_count = view.is_count(dataset, variable)
         self.x = view.axis_quantity(dataset, self.roles.x)
         self.numeric = points.is_numeric(dataset, self.roles.x)
         self.places, self.order = view.along(dataset, self.roles.x)
@@ -122,6 +123,7 @@ class _Lines:
         reach = (self.values.highest if self.is_range else above) / self.y.divisor
         solid, hollow = (reach.where(where).values for where in (~self.hollow, self.hollow))
         axis = view.height_axis("", self.values.mean.values / self.y.divisor, solid)
+        axis = replace(axis, integer=self.is_count)
         known = solid[np.isfinite(solid)], hollow[np.isfinite(hollow)]
         if axis.log or not all(part.size for part in known):
             return axis

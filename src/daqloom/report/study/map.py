@@ -48,7 +48,10 @@ def heat_map(dataset: Dataset, variable: str | None = None) -> Figure:
     maps = [_panel(dataset, plane, each, scale) for each in tables]
     shown = range(len(maps))
     aspect = 20 * 0.8 * min(3, len(maps))
-    bars = [ColourBar(scale, quantity.label, shown, "bottom", shrink=0.8, aspect=aspect)]
+    bar = ColourBar(scale, quantity.label, shown, "bottom", shrink=0.8, aspect=aspect)
+    if view.is_count(dataset, variable):
+        bar = replace(bar, ticks=[step for step in bar.steps() if step.is_integer()])
+    bars = [bar]
     if len(tables) == 2:
         ratio, ratio_scale = _ratio(*tables)
         maps.append(_panel(dataset, plane, ratio, ratio_scale))

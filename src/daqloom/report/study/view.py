@@ -184,6 +184,15 @@ def variable_quantity(dataset: Dataset, variable: str) -> Quantity:
     return Quantity(variable_name(dataset, variable), unit, divisor)
 
 
+def is_count(dataset: Dataset, variable: str) -> bool:
+    """Whether a variable counts things, such as dropped packets: its known values are integers, and
+    its unit has no prefixes."""
+    values = dataset[variable].values
+    known = values[np.isfinite(values)]
+    is_scaled = dataset[variable].attrs.get("units", "") in ("s", "B", "Hz", "bit/s", "1")
+    return bool(known.size and not is_scaled and (known == np.round(known)).all())
+
+
 def key_name(key: str) -> str:
     """Return a scenario key in words: `event rate` for `event.rate`."""
     return _KEYS.get(key) or key_in_words(key)
