@@ -39,7 +39,7 @@ def paragraphs() -> list[dict[str, str]]:
     return found
 
 
-def test_make_installs_what_the_packages_need_to_build() -> None:
+def test_make_installs_the_build_dependencies_of_the_packages() -> None:
     source, *_binary = paragraphs()
     needed = set(re.findall(r"[\w.+-]+", re.sub(r"\(.*?\)", "", source["Build-Depends"])))
     needed = {name.replace("-compat", "") for name in needed}

@@ -18,7 +18,7 @@ def commit(record: Path = RECORD, tree: Path = _TREE) -> str:
     """Return the commit, with " (modified)" if a file differs from it: that recorded by the build,
     or the present one of a git tree, where an editable installation has its sources. Empty if
     unknown."""
-    recorded = _recorded(record, 0)
+    recorded = _record_line(record, 0)
     if recorded is not None:
         return recorded
     return _git(tree, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty= (modified)")
@@ -28,14 +28,14 @@ def version(record: Path = RECORD, tree: Path = _TREE) -> str:
     """Return the version: 0.2.0 at the tag v0.2.0, 0.2.0.post3 three commits after it, and before
     any tag `FIRST` with the number of commits, such as 0.1.0.dev40. Without git and a record of a
     build this number is 0."""
-    described = _recorded(record, 1)
+    described = _record_line(record, 1)
     if described is None:
         described = _git(tree, "describe", "--tags", "--match=v[0-9]*")
         described = described or f"{FIRST}.dev{_git(tree, 'rev-list', '--count', 'HEAD') or 0}"
     return re.sub(r"-(\d+)-g[0-9a-f]+$", r".post\1", described.removeprefix("v")) or f"{FIRST}.dev0"
 
 
-def _recorded(record: Path, line: int) -> str | None:
+def _record_line(record: Path, line: int) -> str | None:
     """Return a line of the record; None for a placeholder."""
     text = [*record.read_text().splitlines(), "", ""][line].strip()
     return None if text.startswith(_PLACEHOLDER) else text
