@@ -178,3 +178,25 @@ def test_folders_of_the_engine_for_examples_can_be_built_alone(tmp_path):
     ).stdout
     libraries = set(re.findall(r"libdaqloom_(\w+)\.a:", targets))
     assert libraries == {"base", "live", "protocol"}
+
+
+def test_pkg_config_names_the_installed_headers_and_libraries(examples: Path) -> None:
+    installed = examples / "installed"
+    [file] = installed.rglob("daqloom.pc")
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(file.parent)}
+
+    def pkg_config(*options: str) -> list[str]:
+        command = ["pkg-config", *options, "daqloom"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    flags = pkg_config("--cflags", "--libs")
+    [libraries] = [Path(flag[2:]) for flag in flags if flag.startswith("-L")]
+    for flag in flags:
+        if flag.startswith("-ldaqloom"):
+            assert (libraries / f"lib{flag[2:]}.a").exists()
+    folders = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
+    assert any((folder / "daqloom/live/memory/buffer_client.hpp").exists() for folder in folders)
+    assert any((folder / "live/memory/buffer_client.hpp").exists() for folder in folders)
+    [version] = pkg_config("--modversion")
+    assert re.fullmatch(r"\d+\.\d+\.\d+[\w.]*", version)
