@@ -360,3 +360,25 @@ def test_a_searched_buffer_is_given_whole_and_as_its_shared_part(tmp_path: Path)
     dedicated = (dataset["boundary"] - dataset["boundary_shared"]).values[0, :, 0]
     assert list(dedicated) == [0, 5_000_000]
     assert dataset["boundary_shared"].attrs["units"] == "B"
+
+
+def test_a_rate_beyond_the_capacity_is_never_the_largest_rate(tmp_path: Path) -> None:
+    """The shortened runs drop nothing: an infinite buffer takes their few events. The capacity is
+    that of 4 access links of 10 Gb/s: 400 kB in 278 frames of at most 1538 B, 11.7 kHz."""
+    text = """
+scenario = "small-rack"
+[set]
+"run.duration" = "30 ms"
+"run.warmup" = "10 ms"
+[search]
+key = "event.rate"
+find = "largest"
+where = "packets_dropped == 0"
+bounds = ["1 kHz", "40 kHz"]
+tolerance = 0.5
+spacing = "log"
+"""
+    [boundary] = complete(written(tmp_path, text), tmp_path / "store").boundaries.values()
+    assert boundary.status == "found"
+    assert boundary.value is not None
+    assert boundary.value < 12e3

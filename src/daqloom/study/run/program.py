@@ -11,7 +11,7 @@ from daqloom.results.result import Result
 from daqloom.study.file.axis import number, text
 from daqloom.study.file.bisection import Boundary, bisect_by_vote, driven
 from daqloom.study.file.cell import SEEDED, Cell
-from daqloom.study.file.saturation import DURATION
+from daqloom.study.file.saturation import DURATION, RATE
 from daqloom.study.file.study import Study
 from daqloom.study.file.tables import Search
 from daqloom.study.statistics.equilibrium import extend, stationary
@@ -128,7 +128,9 @@ def _search(study: Study, search: Search, task: Task) -> Program:
     def holds(vote: tuple[float, int]) -> Generator[Cell, Result, bool]:
         value, seed = vote
         run = yield from _run(study, task, seed, {search.key: search.value(value)})
-        outcome = study.condition.holds(run.result)
+        # A run beyond the capacity is too short for conditions such as events_waiting == 0.
+        is_excess = run.saturated and search.key == RATE
+        outcome = study.condition.holds(run.result) and not is_excess
         if outcome or value not in runs:
             runs[value] = run
         return outcome
