@@ -167,10 +167,11 @@ deb: build/packages/deb .venv/run
 # The pages that are written from the code; tests fail when they are stale.
 generated := $(addprefix docs/reference/,$(addsuffix .md,scenario metrics study software-switch device glossary))
 docs: $(generated) module-release
-	for kind in scenario study switch device; do \
+	for kind in scenario study switch device published; do \
 		$(bin)/daqloom schema $$kind --output schemas/$$kind.json || exit; done
 	$(bin)/python -m daqloom.control.counters.reference docs/reference/operations.md
 	$(bin)/python scripts/llms.py >llms.txt
+	$(bin)/python -m daqloom.study.reproduction.pages docs/explanation/*.md
 
 docs/reference/scenario.md: module := daqloom.scenario.file.reference
 docs/reference/metrics.md: module := daqloom.results.metrics

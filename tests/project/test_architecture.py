@@ -102,6 +102,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("study/store", "terms"),
     ("study/run",),
     ("study/conclusions",),
+    ("study/reproduction",),
     ("report/study",),
     ("cli/console",),
     ("cli/assistant",),

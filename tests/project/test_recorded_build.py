@@ -30,7 +30,7 @@ PURE = {"wheel.cmake": "false", "wheel.py-api": "py3"}
 def tree(tmp_path: Path) -> Path:
     """The part of the sources that a wheel without compiled modules needs."""
     tree = tmp_path / "tree"
-    for name in ("src/daqloom/base", "scripts/backend", "scenarios", "studies"):
+    for name in ("src/daqloom/base", "scripts/backend", "scenarios", "studies", "published"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", *PACKAGE):
         shutil.copy(ROOT / name, tree / name, follow_symlinks=False)

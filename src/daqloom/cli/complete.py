@@ -33,6 +33,11 @@ def formats(incomplete: str) -> list[str]:
     return beginning(incomplete, (each.kind for each in terms_formats.FORMATS))
 
 
+def published_numbers(incomplete: str) -> list[str]:
+    """Return the names of shipped files that begin so."""
+    return beginning(incomplete, package_files.package_files("published"))
+
+
 def metrics(incomplete: str) -> list[str]:
     """Return completions of metric names; a name with `*` is completed up to the `*`."""
     return beginning(

@@ -12,7 +12,9 @@ from daqloom.cli.faults import app as faults_app
 from daqloom.cli.lab import app as lab_app
 from daqloom.cli.mcp import mcp
 from daqloom.cli.measure import control, measure, unit
+from daqloom.cli.options import IN_STORE
 from daqloom.cli.report import report
+from daqloom.cli.reproduce import reproduce
 from daqloom.cli.schema import schema
 from daqloom.cli.study import app as study_app
 from daqloom.cli.switch import app as switch_app
@@ -28,6 +30,7 @@ app.command(rich_help_panel=DESCRIBED)(schema)
 app.command(saved="nothing was written", rich_help_panel=DESCRIBED)(mcp)
 app.add_typer(study_app, name="study", rich_help_panel=STUDIES)
 app.command(saved="complete files stay in the output folder", rich_help_panel=STUDIES)(report)
+app.command(saved=IN_STORE, rich_help_panel=STUDIES)(reproduce)
 app.command(rich_help_panel=LIVE)(measure)
 app.add_typer(control, name="control", rich_help_panel=LIVE)
 app.command(saved="the unit has ended", rich_help_panel=LIVE)(unit)

@@ -23,13 +23,15 @@ def text_of(kind: str) -> str:
 def schema(
     kind: Annotated[
         str,
-        argument("KIND", "scenario, study, switch or device.", autocompletion=complete.formats),
+        argument(
+            "KIND", "scenario, study, switch, published or device.", autocompletion=complete.formats
+        ),
     ] = "scenario",
     output: Annotated[
         Path | None, option("FILE", "Write the schema to a file instead of printing it.")
     ] = None,
 ) -> None:
-    """Print the JSON Schema of scenarios, studies, switch files or device files.
+    """Print the JSON Schema of scenarios, studies, switch files, device files or published numbers.
 
     An editor with a TOML language server (taplo, "Even Better TOML") completes and checks the keys
     of a file whose first line names the schema, by a URL or by a path relative to the file.

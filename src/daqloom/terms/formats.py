@@ -20,6 +20,8 @@ with lazy.imports():
     from daqloom.softswitch import document as switch
     from daqloom.study.file import json_schema as of_studies
     from daqloom.study.file import tables
+    from daqloom.study.reproduction import json_schema as of_records
+    from daqloom.study.reproduction import record
 
 
 class Format(NamedTuple):
@@ -54,6 +56,13 @@ FORMATS = (
         lambda: of_models.json_schema(switch.SwitchFile, "Software switch"),
         "docs/reference/software-switch.md",
         "daqloom switch check FILE",
+    ),
+    Format(
+        "published",
+        lambda: record.Record,
+        lambda: of_records.record_schema(),
+        "docs/how-to/reproduce-a-published-number.md",
+        "daqloom reproduce NAME",
     ),
     Format(
         "device",

@@ -16,7 +16,7 @@ from daqloom.scenario import ScenarioError
 from daqloom.scenario.files import read_text
 from daqloom.scenario.package_files import package_files
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.toml import parse_toml
+from daqloom.scenario.toml import TomlError, parse_toml
 from daqloom.study import StudyError
 from daqloom.study.file import kinds
 from daqloom.study.file.axis import Axis, cartesian, flatten, parallel_axis, require_key, variants
@@ -58,13 +58,23 @@ def find_study(study: str | PathLike[str]) -> Path:
 def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
     """Read a study by name or path; `quick` selects the quick form. Raises StudyError."""
     path = find_study(study)
+    document = read_document(path)
+    return study_of_document(path, quick_form(document) if quick else document)
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Read the tables of a study file, without checks of their keys. Raises StudyError."""
     try:
-        text = read_text(path, LARGEST_STUDY_BYTES)
+        return parse_toml(read_text(path, LARGEST_STUDY_BYTES))
+    except TomlError as error:
+        raise StudyError(f"{path} {error}") from None
     except ValueError as error:
         raise StudyError(str(error)) from None
+
+
+def study_of_document(path: Path, document: Mapping[str, Any]) -> Study:
+    """Return the study of the tables of the file `path`. Raises StudyError."""
     try:
-        document = parse_toml(text)
-        document = _quick(document) if quick else document
         return _study(path, StudyFile.model_validate(document))
     except ValidationError as error:
         mistakes = *sentences_of(error), *_mistakes_of_axes(document, error)
@@ -73,7 +83,7 @@ def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
         raise StudyError(*(f"{path}: {each}" for each in error.mistakes)) from None
     except RecursionError:
         raise StudyError(f"{path} is nested too deeply; expected tables of keys") from None
-    except ValueError as error:  # TomlError is one
+    except ValueError as error:
         raise StudyError(f"{path} {error}") from None
 
 
@@ -93,14 +103,17 @@ _AXES = ("grid", "zip", "variants")
 """Tables of the axes."""
 
 
-def _quick(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the quick form: tables in [quick] are merged by key, variants and other values
-    replaced."""
+def quick_form(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of the quick form of a study file."""
     quick = document.get("quick", {})
-    if not isinstance(quick, dict):
-        return dict(document)
+    return merge(document, quick) if isinstance(quick, dict) else dict(document)
+
+
+def merge(document: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of a study file with changes: tables are merged by key, variants and other
+    values replaced."""
     merged = dict(document)
-    for name, value in quick.items():
+    for name, value in changes.items():
         old = merged.get(name)
         if isinstance(old, dict) and isinstance(value, dict) and name != "variants":
             merged[name] = flatten(old) | flatten(value)

@@ -1,0 +1,1 @@
+"""Published numbers and figures: records, their computation from studies, their tables."""

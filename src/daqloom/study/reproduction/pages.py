@@ -1,0 +1,46 @@
+"""Tables of published numbers on pages: `python -m daqloom.study.reproduction.pages PAGE…` rewrites
+the text between a marker with names of records, and the end marker."""
+
+import re
+import sys
+from pathlib import Path
+
+from daqloom.study import StudyError
+from daqloom.study.reproduction.record import Record, records, select
+from daqloom.study.reproduction.table import HEAD, rows
+
+BLOCK = re.compile(
+    r"(?P<begin><!-- reproduce: (?P<names>[^>]*?) -->\n).*?(?P<end><!-- end of reproduce -->)", re.S
+)
+"""A table on a page. The names are records, or first words of several."""
+
+
+def rewritten(text: str) -> str:
+    """Return the text of a page with all tables from the records. Raises StudyError."""
+    known = records()
+
+    def block(found: re.Match[str]) -> str:
+        return found["begin"] + "\n" + _table(found["names"].split(), known) + "\n" + found["end"]
+
+    return BLOCK.sub(block, text)
+
+
+def names(text: str) -> list[str]:
+    """Return the records in the tables of a page. Raises StudyError."""
+    return [name for found in BLOCK.finditer(text) for name in select(found["names"].split())]
+
+
+def _table(chosen: list[str], known: dict[str, Record]) -> str:
+    lines = ["| " + " | ".join((*HEAD, "record")) + " |", "|---" * (len(HEAD) + 1) + "|"]
+    for name in select(chosen):
+        for row in rows(known[name], known[name].stored.full):
+            lines.append("| " + " | ".join((*row, f"`{name}`")) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    for _page in map(Path, sys.argv[1:]):
+        try:
+            _page.write_text(rewritten(_page.read_text()))
+        except StudyError as error:
+            sys.exit(str(error))
