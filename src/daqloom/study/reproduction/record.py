@@ -1,6 +1,7 @@
 """Records of published numbers: a TOML file for each, in the folder `published`."""
 
 import re
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -185,14 +186,11 @@ class Record(_Table):
     @cached_property
     def scale(self) -> float:
         """Return the record's unit in SI units. Raises ValueError."""
+        for dimension in (SIZE, RATE, TIME, FREQUENCY):
+            with suppress(ValueError):
+                return float(dimension.parse(f"1 {self.unit}"))
         if self.unit in SCALES or COUNTED.fullmatch(self.unit):
             return SCALES.get(self.unit, 1.0)
-        for dimension in (SIZE, RATE, TIME, FREQUENCY):
-            if self.unit.endswith(tuple(dimension.scale)):
-                try:
-                    return float(dimension.parse(f"1000 {self.unit}")) / 1000
-                except ValueError:
-                    continue
         raise ValueError(
             f'unit = "{self.unit}" is not known; expected a unit such as MB, Tb/s, ms or kHz, %, '
             "or a plural such as packets"

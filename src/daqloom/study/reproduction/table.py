@@ -98,9 +98,11 @@ def outcome(record: Record, ours: Values | None) -> Outcome:
     return next((each for each in found if each == "no"), found[0])
 
 
-def rows(record: Record, ours: Values | None, *, titles: bool = True) -> Iterator[tuple[str, ...]]:
+def rows(
+    record: Record, ours: Values | None, *, titles: bool = True, verdicts: bool = True
+) -> Iterator[tuple[str, ...]]:
     """Yield the cells of `HEAD`, a row for each step; without `titles`, the first cell has the step
-    only."""
+    only; without `verdicts`, as for the quick form, the row leaves open whether it comes out."""
     for each in comparisons(record, ours):
         name = f"{place(record)}: {record.title}" if titles else ""
         at = f"at {each.step}" if each.step else ""
@@ -109,7 +111,7 @@ def rows(record: Record, ours: Values | None, *, titles: bool = True) -> Iterato
             published_text(each),
             ours_text(each),
             deviation_text(each),
-            WORDS[each.outcome],
+            WORDS[each.outcome] if verdicts else NOTHING,
             source(record),
         )
 
