@@ -28,7 +28,7 @@ with lazy.imports():
 
 FIGURES = (".png", ".pdf", ".svg")
 DPI = 200
-WORDS = (1, 5)
+WORDS = (1, 6)
 """Columns of words in the list, which may wrap."""
 
 
@@ -114,9 +114,11 @@ def _datasets(store: Path, workers: int, *, quiet: bool) -> Any:
 
 def _print_list(found: dict[str, record.Record]) -> None:
     rows = [
-        (name, *row) for name, each in found.items() for row in table.rows(each, each.stored.full)
+        (name, f"{table.place(each)}: {each.title} {step}".rstrip(), *cells, table.source(each))
+        for name, each in found.items()
+        for step, *cells in table.rows(each, each.stored.full)
     ]
-    print_table(("name", *table.HEAD), rows, words=WORDS)
+    print_table(("name", *table.HEAD, "from"), rows, words=WORDS)
 
 
 def _print_found(
@@ -126,15 +128,16 @@ def _print_found(
         if place:
             print()
         print(f"{name}: {each.title}")
-        forms = {"quick form" if quick else "computed": found[name]}
-        if each.stored.full != found[name]:
-            forms["recorded"] = each.stored.full
+        values, recorded = found[name], each.stored.full
         rows = [
-            (f"{form} {row[0]}".rstrip(), *row[1:])
-            for form, values in forms.items()
-            for row in table.rows(each, values, titles=False)
+            (f"{'quick form' if quick else 'computed'} {step}".rstrip(), *cells)
+            for step, *cells in table.rows(each, values, verdicts=not quick)
         ]
-        print_table(("", *table.HEAD[1:]), rows, words=[5])
+        if recorded != values:
+            rows += [
+                (f"recorded {step}".rstrip(), *cells) for step, *cells in table.rows(each, recorded)
+            ]
+        print_table(("", *table.HEAD[1:]), rows)
         print()
         for title, text in table.about(each):
             print(f"  {title:<9} {text}")

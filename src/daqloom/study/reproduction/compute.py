@@ -4,6 +4,7 @@ the expression of their values."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,20 +47,29 @@ def studies(path: Path, record: Record, *, quick: bool) -> Iterator[tuple[str, T
     """Yield each term of a record with its name, and its study restricted to the points needed.
     Raises StudyError."""
     for name, term in record.ours.named_terms.items() if record.ours else ():
-        try:
-            yield name, term, _study(path, term, quick=quick)
-        except ScenarioError as error:
-            where = f"{path}: ours.terms.{name}: " if name else f"{path}: ours: "
-            raise StudyError(*(where + each for each in error.mistakes)) from None
+        with _place(path, name):
+            study = _study(path, term, quick=quick)
+        yield name, term, study
+
+
+@contextmanager
+def _place(path: Path, term: str) -> Iterator[None]:
+    """Add the place of a term in its file to the sentences of an error."""
+    try:
+        yield
+    except ScenarioError as error:
+        where = f"{path}: ours.terms.{term}: " if term else f"{path}: ours: "
+        raise StudyError(*(where + each for each in error.mistakes)) from None
 
 
 def compute(path: Path, record: Record, datasets: Datasets, *, quick: bool) -> Values:
     """Return the values of a record, in its unit. Raises StudyError."""
     assert record.ours is not None
-    found = {
-        name: _value(term, study, datasets(study))
-        for name, term, study in studies(path, record, quick=quick)
-    }
+    found = {}
+    for name, term, study in studies(path, record, quick=quick):
+        dataset = datasets(study)
+        with _place(path, name):
+            found[name] = _value(term, study, dataset)
     if not record.ours.value:
         result = found[""]
     else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from daqloom.study import StudyError
 from daqloom.study.reproduction.record import Record, records, select
-from daqloom.study.reproduction.table import HEAD, rows
+from daqloom.study.reproduction.table import HEAD, rows, source
 
 BLOCK = re.compile(
     r"(?P<begin><!-- reproduce: (?P<names>[^>]*?) -->\n).*?(?P<end><!-- end of reproduce -->)", re.S
@@ -31,10 +31,13 @@ def names(text: str) -> list[str]:
 
 
 def _table(chosen: list[str], known: dict[str, Record]) -> str:
-    lines = ["| " + " | ".join((*HEAD, "record")) + " |", "|---" * (len(HEAD) + 1) + "|"]
+    head = (*HEAD, "from", "record")
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name in select(chosen):
-        for row in rows(known[name], known[name].stored.full):
-            lines.append("| " + " | ".join((*row, f"`{name}`")) + " |")
+        record = known[name]
+        for step, *cells in rows(record, record.stored.full):
+            number = f"{record.where}: {record.title} {step}".rstrip()
+            lines.append("| " + " | ".join((number, *cells, source(record), f"`{name}`")) + " |")
     return "\n".join(lines) + "\n"
 
 

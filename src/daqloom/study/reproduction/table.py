@@ -11,14 +11,7 @@ from daqloom.study.reproduction.record import Numbers, Outcome, Record, Values
 DEFAULT_ERROR = 0.05
 """Error of a published value without one, as a share of the value."""
 RELATIONS = {"equal": "", "at least": "≥ ", "at most": "≤ "}
-WORDS: dict[Outcome, str] = {
-    "yes": "yes",
-    "no": "no",
-    "input": "input",
-    "not computed": "not computed",
-    "no value": "–",
-}
-HEAD = ("number", "published", "ours", "deviation", "comes out", "from")
+HEAD = ("number", "published", "ours", "deviation", "comes out")
 NOTHING = "–"
 
 
@@ -99,20 +92,18 @@ def outcome(record: Record, ours: Values | None) -> Outcome:
 
 
 def rows(
-    record: Record, ours: Values | None, *, titles: bool = True, verdicts: bool = True
+    record: Record, ours: Values | None, *, verdicts: bool = True
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of `HEAD`, a row for each step; without `titles`, the first cell has the step
-    only; without `verdicts`, as for the quick form, the row leaves open whether it comes out."""
+    """Yield the cells of `HEAD` for each step; the first cell has the step, if there is one.
+    Without `verdicts`, as for the quick form, a row leaves open whether the number comes out."""
     for each in comparisons(record, ours):
-        name = f"{place(record)}: {record.title}" if titles else ""
-        at = f"at {each.step}" if each.step else ""
+        is_judged = verdicts and each.outcome != "no value"
         yield (
-            f"{name} {at}".strip(),
+            f"at {each.step}" if each.step else "",
             published_text(each),
             ours_text(each),
             deviation_text(each),
-            WORDS[each.outcome] if verdicts else NOTHING,
-            source(record),
+            each.outcome if is_judged else NOTHING,
         )
 
 
@@ -183,7 +174,7 @@ def deviation_text(each: Comparison) -> str:
     if each.deviation is None:
         return NOTHING
     if each.record.unit == "%":
-        return f"{each.deviation:+.3g} points".replace("-", "−")
+        return f"{each.deviation:+.2g} points".replace("-", "−")
     return f"{100 * each.deviation:+.2g} %".replace("-", "−").replace("+0 %", "0")
 
 
