@@ -12,8 +12,7 @@ from support.command import commands, output
 reproduce = commands("reproduce")
 
 
-def test_the_list_has_every_number_with_its_outcome(monkeypatch) -> None:
-    monkeypatch.setenv("COLUMNS", "400")
+def test_the_list_has_every_number_with_its_outcome() -> None:
     lines = reproduce.printed().splitlines()
     for name, record in records().items():
         [first, *_] = [line for line in lines if line.split()[:1] == [name]]

@@ -21,15 +21,13 @@ with lazy.imports():
     from daqloom.report import matplotlib_renderer
     from daqloom.report.study import reproduction
     from daqloom.study.file import study as study_study
-    from daqloom.study.reproduction import compute, record, table
+    from daqloom.study.reproduction import compute, papers, record, table
     from daqloom.study.reproduction import update as stored_update
     from daqloom.study.run import dataset as run_dataset
     from daqloom.study.run import runner
 
 FIGURES = (".png", ".pdf", ".svg")
 DPI = 200
-WORDS = (1, 6)
-"""Columns of words in the list, which may wrap."""
 
 
 def reproduce(
@@ -113,12 +111,15 @@ def _datasets(store: Path, workers: int, *, quiet: bool) -> Any:
 
 
 def _print_list(found: dict[str, record.Record]) -> None:
-    rows = [
-        (name, f"{table.place(each)}: {each.title} {step}".rstrip(), *cells, table.source(each))
-        for name, each in found.items()
-        for step, *cells in table.rows(each, each.stored.full)
-    ]
-    print_table(("name", *table.HEAD, "from"), rows, words=WORDS)
+    for paper in dict.fromkeys(each.paper for each in found.values()):
+        print(f"{papers.PAPERS[paper].citation}\n")
+        rows = [
+            (name, each.where, *table.summary(each, each.stored.full))
+            for name, each in found.items()
+            if each.paper == paper
+        ]
+        print_table(("name", *table.HEAD), rows, words=[1])
+        print()
 
 
 def _print_found(

@@ -15,6 +15,8 @@ from daqloom.study.reproduction.table import Comparison, comparisons, place
 COLUMNS = 3
 ASIDE = 0.1
 """Distance of the two markers of a step from its middle, as a share of the distance of steps."""
+MARGIN = 0.06
+"""Free space at both ends of the axis, as a share of its range."""
 LIMITS = {"equal": "D", "at least": "^", "at most": "v"}
 """Marker of a published value or bound."""
 WIDEST_TITLE = 44
@@ -51,7 +53,8 @@ def _panel(record: Record, ours: Values | None) -> Panel:
     )
     values = [each.published or 0.0 for each in found]
     values += [end for each in found for end in (each.low, each.high, each.value) if end]
-    y_axis = Axis(record.unit, (1.15 * min(0.0, *values), 1.15 * max(0.0, *values)))
+    low, high = min(0.0, *values), max(0.0, *values)
+    y_axis = Axis(record.unit, (low - MARGIN * (high - low), high + MARGIN * (high - low)))
     title = f"{place(record)}\n{_fold(record.title)}"
     return Panel(marks, x_axis, y_axis, title, title_size=9.0)
 

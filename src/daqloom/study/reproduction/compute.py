@@ -201,17 +201,16 @@ def _statistics(record: Record, result: _Value, where: str) -> Values:
     free = [str(dim) for dim in values.dims if dim != "seed"]
     if len(free) > 1:
         raise StudyError(f"{where}: ours: {' and '.join(free)} are free; give all but one in at")
-    ends = {"value": values, "low": values, "high": values}
-    if "seed" in values.dims:
-        ends = {"value": values.mean("seed"), "low": values.min("seed"), "high": values.max("seed")}
-    if not free and not np.isfinite(float(ends["value"])):
+    mean = values.mean("seed", skipna=False) if "seed" in values.dims else values
+    if not free and not np.isfinite(float(mean)):
         raise StudyError(
             f"{where}: ours has no value: a run gave none, or a search found no boundary"
         )
-    numbers = {name: _numbers(each, free) for name, each in ends.items()}
+    found = Values(value=_numbers(mean, free), seeds=result.seeds)
     if result.seeds < 2:
-        return Values(value=numbers["value"], seeds=result.seeds)
-    return Values(**numbers, seeds=result.seeds)
+        return found
+    ends = {"low": values.min("seed"), "high": values.max("seed")}
+    return found.model_copy(update={name: _numbers(end, free) for name, end in ends.items()})
 
 
 def _numbers(values: DataArray, free: list[str]) -> Numbers:

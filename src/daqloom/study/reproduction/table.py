@@ -13,6 +13,7 @@ DEFAULT_ERROR = 0.05
 RELATIONS = {"equal": "", "at least": "≥ ", "at most": "≤ "}
 HEAD = ("number", "published", "ours", "deviation", "comes out")
 NOTHING = "–"
+DERIVED = " (derived)"
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,18 @@ def rows(
         )
 
 
+def summary(record: Record, ours: Values | None) -> tuple[str, ...]:
+    """Return the cells of `HEAD` after the first for a list: of a series, the number of steps and
+    of those that come out."""
+    found = comparisons(record, ours)
+    if len(found) == 1:
+        [each] = found
+        _, published, _, deviation, comes_out = next(rows(record, ours))
+        return published.removesuffix(DERIVED), value_text(each), deviation, comes_out
+    good = sum(each.outcome == "yes" for each in found)
+    return f"{len(found)} values", f"{good} come out", NOTHING, outcome(record, ours)
+
+
 def about(record: Record) -> Iterator[tuple[str, str]]:
     """Yield titles and texts of what a record states about its number."""
     yield "paper", f"{PAPERS[record.paper].citation}; {record.where}"
@@ -154,7 +167,7 @@ def published_text(each: Comparison) -> str:
     if each.published is None:
         return NOTHING
     error = f" ± {_digits(each.record.error)}" if each.record.error is not None else ""
-    derived = " (derived)" if each.record.derived else ""
+    derived = DERIVED if each.record.derived else ""
     value = _with_unit(f"{_digits(each.published)}{error}", each)
     return f"{RELATIONS[each.record.relation]}{value}{derived}"
 
@@ -163,19 +176,27 @@ def ours_text(each: Comparison) -> str:
     """Return our value with its interval and unit."""
     if each.value is None:
         return NOTHING
-    text = _with_unit(_round(each.value, each), each)
+    text = value_text(each)
     if each.low is not None and each.high is not None and each.low < each.high:
         return f"{text} ({_round(each.low, each)} to {_round(each.high, each)})"
     return f"{text} (one seed)" if each.seeds == 1 else text
+
+
+def value_text(each: Comparison) -> str:
+    """Return our value with its unit."""
+    return NOTHING if each.value is None else _with_unit(_round(each.value, each), each)
 
 
 def deviation_text(each: Comparison) -> str:
     """Return the deviation in per cent, or in points for shares."""
     if each.deviation is None:
         return NOTHING
-    if each.record.unit == "%":
-        return f"{each.deviation:+.2g} points".replace("-", "−")
-    return f"{100 * each.deviation:+.2g} %".replace("-", "−").replace("+0 %", "0")
+    is_share = each.record.unit == "%"
+    value = each.deviation if is_share else 100 * each.deviation
+    size = abs(float(f"{value:.2g}")) or 1.0
+    digits = min(max(0, 1 - math.floor(math.log10(size))), 2)
+    text = f"{value:+.{digits}f}".replace("-", "−")
+    return f"{text} {'points' if is_share else '%'}"
 
 
 def _with_unit(text: str, each: Comparison) -> str:
