@@ -22,8 +22,8 @@ from daqloom.study.store.store import Store
 from support.repository import ROOT
 
 SHARE = 10
-MOST_CPU_S = 10.0
-"""Estimate for a record in quick form; a loaded machine takes twice as long."""
+MOST_CPU_S = 15.0
+"""Largest estimate for a record in quick form; most searches end sooner than estimated."""
 RECORDS = records()
 
 
