@@ -146,6 +146,7 @@ def test_a_factor_and_a_fit_have_the_interval_of_their_statistics(computed) -> N
         ('at = { "event.rate" = "0.4 kB" }\n', 'at: event.rate = "0.4 kB" is not in Hz'),
         ('method = "measure"\n', "mine has no results of measure; add it to methods"),
         ('study = "atlas-max"\n', 'there is no study "atlas-max"; did you mean "atlas-max-rate"'),
+        ("value = '1 / 0'\n", "ours.value has no value: division by zero"),
         ("", "event.rate and event.size are free; give all but one in at"),
         (POINT.replace("at =", 'fit.below = "5 s"\nfit.at ='), 'below = "5 s" is not in B'),
     ],

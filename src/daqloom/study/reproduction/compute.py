@@ -74,7 +74,10 @@ def compute(path: Path, record: Record, datasets: Datasets, *, quick: bool) -> V
         result = found[""]
     else:
         values = {name: each.values for name, each in found.items()}
-        combined = expression.evaluate(record.ours.value, values, _FUNCTIONS)
+        try:
+            combined = expression.evaluate(record.ours.value, values, _FUNCTIONS)
+        except ArithmeticError as error:
+            raise StudyError(f"{path}: ours.value has no value: {error}") from None
         seeds = min((each.seeds for each in found.values() if each.seeds), default=0)
         result = _Value(xarray.DataArray(combined), seeds)
     return _statistics(record, result, str(path))
@@ -82,7 +85,8 @@ def compute(path: Path, record: Record, datasets: Datasets, *, quick: bool) -> V
 
 def _reduction(how: str) -> Callable[[Any], Any]:
     def over_axes(values: Any) -> Any:
-        return getattr(values, how)([dim for dim in values.dims if dim != "seed"])
+        known = xarray.DataArray(values)
+        return getattr(known, how)([dim for dim in known.dims if dim != "seed"])
 
     return over_axes
 
