@@ -1,6 +1,7 @@
 """Recovery of a run from a fault: the end of the first dip in throughput that exceeds random
 fluctuations. Times are in seconds and begin when the run first builds events."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -145,7 +146,7 @@ def _of_those_left(bins: Sequence[Bin], begin_s: float, endings: Sequence[Ending
     left = []
     for place, each in enumerate(bins):
         gone = (flow.bins[place] for flow in endings if flow.at_s <= max(each.end_s, begin_s))
-        rest_bps = each.throughput_bps - sum(flow.throughput_bps for flow in gone)
+        rest_bps = each.throughput_bps - math.fsum(flow.throughput_bps for flow in gone)
         is_nothing = rest_bps < 1e-9 * each.throughput_bps
         left.append(each._replace(throughput_bps=0.0 if is_nothing else rest_bps))
     return left
@@ -207,7 +208,7 @@ def _expected(
     found = []
     for each in after:
         count = building[bisect_right(times_s, each.end_s) - 1][1]
-        ended_bps = sum(flow_bps for at_s, flow_bps in leaving if at_s <= each.end_s)
+        ended_bps = math.fsum(flow_bps for at_s, flow_bps in leaving if at_s <= each.end_s)
         found.append(min(1, count / usual_count) * max(0.0, level_bps - ended_bps))
     return found
 

@@ -1,5 +1,6 @@
 """Simulated run of flows without event building: metrics and timeline."""
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -83,7 +84,7 @@ class FlowsRun:
         at_nodes = zip(ports.node.tolist(), waits_s, strict=True)
         waited = {node: wait_s for node, wait_s in at_nodes if node < hosts}
         return {
-            name: sum(waited.get(self.system.hosts[node], 0.0) for node in nodes)
+            name: math.fsum(waited.get(self.system.hosts[node], 0.0) for node in nodes)
             for name, nodes in self.sources.items()
         }
 

@@ -1,5 +1,6 @@
 """InfiniBand fabric of a simulation: configuration of the engine, and metrics."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,8 +49,8 @@ def infiniband_metrics(
     )
     metrics: dict[str, Any] = {
         "xmit_wait_s": {
-            "credits": sum(ports.wait_credits_s.tolist()),
-            "crossbar": sum(ports.wait_crossbar_s.tolist()),
+            "credits": math.fsum(ports.wait_credits_s.tolist()),
+            "crossbar": math.fsum(ports.wait_crossbar_s.tolist()),
         },
         "link_utilisation": means_by_kind(system.links, busy),
         "packet_hops": report.packet_hops,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def slices(system: PullSystem, report: PullReport, tor: int) -> dict[str, list[f
         columns["buffer_needed_bytes.tor"] = [max(part) for part in _slices(needed.max_bytes)]
     if all(built):
         latencies_s = zip(_slices(system.built.latency_s), built, strict=True)
-        columns["collection_latency_s.mean"] = [sum(part) / count for part, count in latencies_s]
+        columns["collection_latency_s.mean"] = [
+            math.fsum(part) / count for part, count in latencies_s
+        ]
     return columns
 
 

@@ -4,6 +4,7 @@ Links of a network of racks are called `source.3.up`, `uplink.0.down`, `access.7
 through all racks. In other networks, a link has the name of the cable end where it begins.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -61,7 +62,7 @@ def means_by_kind(links: Iterable[LinkName], values: Iterable[float]) -> dict[st
     kinds: dict[str, list[float]] = {}
     for link, value in zip(links, values, strict=True):
         kinds.setdefault(link.kind, []).append(value)
-    return {kind: sum(each) / len(each) for kind, each in kinds.items()}
+    return {kind: math.fsum(each) / len(each) for kind, each in kinds.items()}
 
 
 def most_by_level(levels: Iterable[str], values: Iterable[int]) -> dict[str, int]:
