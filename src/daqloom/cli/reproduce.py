@@ -85,7 +85,7 @@ def reproduce(
         values = compute.compute(path, each, _datasets(store, workers, quiet=quiet), quick=quick)
         found[name] = values
         if update:
-            stored_update.write(path, each, values, quick=quick)
+            stored_update.write(path, values, quick=quick)
     if json:
         listed = [table.as_json(name, each, found[name]) for name, each in chosen.items()]
         print_json({"schema": 1, "numbers": listed})

@@ -4,17 +4,18 @@ import re
 from pathlib import Path
 
 from daqloom.base.output import write_text
-from daqloom.study.reproduction.record import Numbers, Record, Values
+from daqloom.study.reproduction.record import Numbers, Values, load_record
 
 _STORED = re.compile(r"^\[stored\.(full|quick)\]\n[^\[]*", re.MULTILINE)
 
 
-def write(path: Path, record: Record, values: Values, *, quick: bool) -> None:
-    """Replace the stored values of a form by `values`. Raises OutputError."""
-    forms = {"full": record.stored.full, "quick": record.stored.quick}
+def write(path: Path, values: Values, *, quick: bool) -> None:
+    """Replace the stored values of a form by `values`. Raises OutputError, StudyError."""
+    stored = load_record(path).stored  # which another process may have written meanwhile
+    forms = {"full": stored.full, "quick": stored.quick}
     forms["quick" if quick else "full"] = values
     text = _STORED.sub("", path.read_text()).rstrip() + "\n"
-    tables = [_table(name, stored) for name, stored in forms.items() if stored]
+    tables = [_table(name, each) for name, each in forms.items() if each]
     write_text(path, "\n".join([text, *tables]))
 
 
