@@ -6,7 +6,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationError,
+    model_validator,
+)
 
 from daqloom.base.words import did_you_mean
 from daqloom.scenario import ScenarioError
@@ -26,7 +33,8 @@ SCALES = {"": 1.0, "%": 0.01}
 COUNTED = re.compile("[a-z]+s")
 """Units of counts, such as packets."""
 Name = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$", max_length=40)]
-Numbers = float | dict[str, float]
+Number = Annotated[float, Field(strict=True)]  # true is no number
+Numbers = Number | dict[str, Number]
 """One number, or a series: a number for each step of an axis, such as "5 MB"."""
 Outcome = Literal["yes", "no", "input", "not computed", "no value"]
 
@@ -149,11 +157,11 @@ class Record(_Table):
     as packets, or nothing."""
     published: Numbers | None = None
     """Published value; a table of values by step for a series; without it, ours stands alone."""
-    error: float | None = Field(default=None, ge=0)
+    error: Number | None = Field(default=None, ge=0)
     """Published error or uncertainty of reading; by default 5 % of the value."""
     relation: Literal["equal", "at least", "at most"] = "equal"
     """Meaning of the published value: a value or a bound."""
-    derived: bool = False
+    derived: StrictBool = False
     """Whether the number follows from printed ones by arithmetic."""
     input: str = Field(default="", max_length=300)
     """Why the number is an input of the computation, so that its agreement proves nothing."""
