@@ -76,7 +76,7 @@ def mistakes(kind: str, document: dict[str, Any]) -> list[str]:
 
 
 def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
-    known = "known are scenario, study, switch, device"
+    known = "known are scenario, study, switch, published, device"
     assert known in refusal("schema", "scenarios")
 
 

@@ -31,7 +31,7 @@ TEST(DaqpipeUnit, KeepsItsPromisesWhenUnitsAreLostAndTheEpochIsClosed) {
     expect_promises_kept<DaqpipeCheck>(21, 0);
 }
 
-TEST(DaqpipeUnit, TakesWhatLiveBuilderUnitsRequestThoughALostOneHoldsTheOldestEvent) {
+TEST(DaqpipeUnit, TakesRequestedFragmentsThoughALostBuilderUnitHoldsTheOldestEvent) {
     EXPECT_EQ(DaqpipeCheck::play(base::random_bytes(7'352, 50, 1'000)).broken_promise, "");
 }
 
