@@ -10,6 +10,7 @@ from daqloom.study.reproduction.table import (
     place,
     rows,
     source,
+    summary,
 )
 
 OURS = {"study": "atlas-max-rate", "metric": "boundary"}
@@ -66,6 +67,13 @@ def test_a_series_has_a_row_for_each_published_step() -> None:
     ours = Values(value={"1 MB": 3, "5 MB": 2})
     assert [row[0] for row in rows(series, ours)] == ["at 5 MB"]
     assert [each.step for each in comparisons(series, ours, all_steps=True)] == ["1 MB", "5 MB"]
+
+
+def test_the_list_counts_the_steps_of_a_series_that_come_out() -> None:
+    ours = Values(value={"1 MB": 3, "5 MB": 2})
+    series = record(published={"1 MB": 3, "5 MB": 1})
+    assert summary(series, ours) == ("2 values", "1 come out", "–", "no")
+    assert summary(record(), ours) == ("–", "2 values", "–", "–")
 
 
 def test_the_object_for_programs_has_the_values_in_the_unit_of_the_record() -> None:

@@ -116,6 +116,8 @@ def summary(record: Record, ours: Values | None) -> tuple[str, ...]:
         [each] = found
         _, published, _, deviation, comes_out = next(rows(record, ours))
         return published.removesuffix(DERIVED), value_text(each), deviation, comes_out
+    if record.published is None:
+        return NOTHING, f"{len(found)} values", NOTHING, NOTHING
     good = sum(each.outcome == "yes" for each in found)
     return f"{len(found)} values", f"{good} come out", NOTHING, outcome(record, ours)
 
