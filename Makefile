@@ -215,7 +215,7 @@ build/packages/%: Makefile
 packages := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 
 .venv/run: requirements := build run figures studies cluster live
-.venv/dev: requirements := build run figures studies cluster live mcp switch site dev packages
+.venv/dev: requirements := build run figures pdf studies cluster live mcp switch site dev packages
 .venv/dev: $(addsuffix /pyproject.toml,$(packages))
 .venv/run .venv/dev: .venv/%: pyproject.toml constraints.txt | .venv/venv
 	@$(bin)/python scripts/requirements.py $(requirements) >.venv/requirements-$*.txt

@@ -39,6 +39,11 @@ def test_the_answer_and_one_figure_stand_above_the_details() -> None:
     assert 'id="details"' not in page("A title", "and more", rest)
 
 
+def test_a_command_in_a_sentence_is_code() -> None:
+    text = page("A title", "and more", [Section("", ['Try `daqloom --set a="1 <b>"`, then.'])])
+    assert "Try <code>daqloom --set a=&quot;1 &lt;b&gt;&quot;</code>, then." in text
+
+
 def test_a_short_cell_stays_whole_and_a_long_one_may_be_broken() -> None:
     text = page("", "", [Section("", head=["a", "b"], rows=[["77 %", "the load explains it"]])])
     assert "<td>77\N{NO-BREAK SPACE}%</td><td>the load explains it</td>" in text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import gzip
+import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +26,7 @@ with lazy.imports():
 if TYPE_CHECKING:
     from daqloom.report.figure import Figure
 
+COMMAND = re.compile("`([^`]+)`")
 LEAST_CONTENTS = 3
 """Smallest number of headings for which a page has a table of contents."""
 
@@ -130,7 +133,13 @@ def _template() -> jinja2.Template:
     )
     environment.filters["svg"] = lambda figure: base64.b64encode(svg(figure)).decode()
     environment.filters["whole"] = _whole
+    environment.filters["prose"] = _prose
     return environment.get_template("page.html")
+
+
+def _prose(text: str) -> str:
+    """Return a sentence as HTML, with commands between backticks as code."""
+    return jinja2.filters.do_mark_safe(COMMAND.sub(r"<code>\1</code>", html.escape(text)))
 
 
 def _whole(cell: str) -> str:
