@@ -118,8 +118,7 @@ DeviceCounters Devices::counters(std::size_t port) const {
 
 bool Devices::is_up(std::size_t port) const {
     rte_eth_link link{};
-    return rte_eth_link_get_nowait(ids_[port], &link) == 0 &&
-           link.link_status == RTE_ETH_LINK_UP;
+    return rte_eth_link_get_nowait(ids_[port], &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 }  // namespace daqloom::softswitch::io
