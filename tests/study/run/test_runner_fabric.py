@@ -369,11 +369,14 @@ def test_a_changed_dump_is_another_system(tmp_path: Path) -> None:
     assert keys[0] != keys[1]
 
 
+LATENCY = {"hosts.latency.kind": "exponential", "hosts.latency.mean": "100 ns"}
+
+
 @pytest.mark.parametrize(
     ("name", "index", "preset", "more"),
     [
-        ("daqpipe-grid", (2, 2, 0), "daqpipe-fattree72", {}),
-        ("daqpipe-grid", (2, 2, 1), "daqpipe-cluster64", {}),
+        ("daqpipe-grid", (2, 2, 0), "daqpipe-fattree72", LATENCY),
+        ("daqpipe-grid", (2, 2, 1), "daqpipe-cluster64", LATENCY),
         ("lhcb-barriers", (3, 0), "lhcb-run3-test-160", {"event.fragment_sizes": "poisson"}),
     ],
 )
