@@ -28,10 +28,16 @@ CLASSES = ("daqloom.system.System", "daqloom.results.result.Result")
 WIDTH = 80
 
 
+def _navigated(entry: llms.Entry) -> str | dict[str, str]:
+    """Return an entry of the navigation; a page has its own title, a notebook none."""
+    place = _on_site(INDEX, entry.target)
+    return place if entry.target.endswith(".md") else {entry.title: place}
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Set the navigation: the sections and links of docs/README.md, in its order."""
     sections: dict[str, list[Any]] = {
-        title: [_on_site(INDEX, entry.target) for entry in entries]
+        title: [_navigated(entry) for entry in entries]
         for title, entries in llms.navigation().items()
     }
     sections["Reference"] += [{title: page} for page, (title, _) in GENERATED.items()]

@@ -40,10 +40,16 @@ def test_text_around_a_table_is_kept() -> None:
     assert text.startswith("Above.\n\n<!-- reproduce: atlas-campaign -->\n\n| number | published |")
     assert text.endswith("\n<!-- end of reproduce -->\n\nBelow.\n")
     assert "old" not in text
-    assert "| `atlas-campaign` |" in text
+    assert "(`atlas-campaign`) |" in text
     assert rewritten(text) == text
     with pytest.raises(StudyError, match='no published number "nonsense"'):
         rewritten(around.format("nonsense"))
+
+
+def test_a_series_without_published_values_has_one_row() -> None:
+    text = rewritten("<!-- reproduce: flit-outlook-daqpipe -->\n<!-- end of reproduce -->")
+    [row] = re.findall(r"^\| outlook: .*", text, re.MULTILINE)
+    assert re.search(r"\| – \| at 72: [\d.]+ Gb/s .*; at 504: [\d.]+ Gb/s .*\| – \| – \|", row)
 
 
 def test_there_is_a_record_of_each_figure_of_the_atlas_paper() -> None:

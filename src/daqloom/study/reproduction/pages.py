@@ -3,11 +3,12 @@ the text between a marker with names of records, and the end marker."""
 
 import re
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from daqloom.study import StudyError
 from daqloom.study.reproduction.record import Record, records, select
-from daqloom.study.reproduction.table import HEAD, rows, source
+from daqloom.study.reproduction.table import HEAD, NOTHING, rows
 
 BLOCK = re.compile(
     r"(?P<begin><!-- reproduce: (?P<names>[^>]*?) -->\n).*?(?P<end><!-- end of reproduce -->)", re.S
@@ -31,14 +32,25 @@ def names(text: str) -> list[str]:
 
 
 def _table(chosen: list[str], known: dict[str, Record]) -> str:
-    head = (*HEAD, "from", "record")
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for name in select(chosen):
-        record = known[name]
-        for step, *cells in rows(record, record.stored.full):
-            number = f"{record.where}: {record.title} {step}".rstrip()
-            lines.append("| " + " | ".join((number, *cells, source(record), f"`{name}`")) + " |")
+    lines = ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|"]
+    lines += (
+        "| " + " | ".join(row) + " |" for name in select(chosen) for row in _rows(name, known)
+    )
     return "\n".join(lines) + "\n"
+
+
+def _rows(name: str, known: Mapping[str, Record]) -> Iterator[Sequence[str]]:
+    """Yield the rows of a record: one for each step with a published value, or one for all."""
+    record = known[name]
+    number = f"{record.where}: {record.title} (`{name}`)"
+    found = list(rows(record, record.stored.full))
+    if record.published is None and len(found) > 1:
+        steps, _, ours, *_ = zip(*found, strict=True)
+        values = "; ".join(": ".join(pair) for pair in zip(steps, ours, strict=True))
+        found = [("", NOTHING, values, NOTHING, NOTHING)]
+    for step, *cells in found:
+        yield f"{number} {step}".rstrip(), *cells
+        number = "…"
 
 
 if __name__ == "__main__":
