@@ -276,7 +276,7 @@ def test_the_main_job_simulates_regular_events_and_three_switches_under_two_kind
     printed = console.export_text()
     assert "52.7 MB" in printed
     assert "figure.html" in printed
-    assert printed.count("100% simulated") == 5  # no terminal, so no bars
+    assert printed.count("100% done") == 5  # no terminal, so no bars
 
 
 def test_one_failing_simulation_ends_the_others(tmp_path, monkeypatch) -> None:

@@ -185,7 +185,7 @@ def _bar(progress: Progress, name: str) -> Callable[[float], None]:
     def print_quarter(share: float) -> None:
         nonlocal quarters
         if int(4 * share) > quarters:
-            progress.console.print(f"{name}: {share:.0%} simulated")
+            progress.console.print(f"{name}: {share:.0%} done")
             quarters = int(4 * share)
 
     return print_quarter
