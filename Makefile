@@ -21,7 +21,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 TARGET ?= *
 # Versions of clang: that of Debian 12, else that of Debian 13.
-CLANG ?= $(shell . /etc/os-release 2>/dev/null; [ "$$VERSION_ID" = 12 ] && echo 16 || echo 19)
+CLANG := $(or $(CLANG),$(shell . /etc/os-release 2>/dev/null; [ "$$VERSION_ID" = 12 ] && echo 16 || echo 19))
 CLANG_FORMAT ?= clang-format-$(CLANG)
 
 bin := .venv/bin
@@ -214,8 +214,8 @@ build/packages/%: Makefile
 # Distributions beside daqloom, each in a folder of packages/.
 packages := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 
-.venv/run: requirements := build run figures studies cluster live
-.venv/dev: requirements := build run figures pdf studies cluster live mcp switch site dev packages
+.venv/run: requirements := build run figures cluster live
+.venv/dev: requirements := build run all site dev packages
 .venv/dev: $(addsuffix /pyproject.toml,$(packages))
 .venv/run .venv/dev: .venv/%: pyproject.toml constraints.txt | .venv/venv
 	@$(bin)/python scripts/requirements.py $(requirements) >.venv/requirements-$*.txt

@@ -4,8 +4,10 @@
 before, and apart from, daqloom itself and its packages, which are left out.
 """
 
+import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,5 +28,16 @@ def groups_of(folder: Path) -> dict[str, list[str]]:
 groups = groups_of(ROOT)
 packages = [groups_of(file.parent) for file in sorted(ROOT.glob("packages/*/pyproject.toml"))]
 groups["packages"] = [each for package in packages for own in package.values() for each in own]
-for group in sys.argv[1:]:
-    print(*(each for each in groups[group] if not each.startswith("daqloom")), sep="\n")
+
+
+def requirements(group: str) -> Iterator[str]:
+    """Yield the requirements of a group, and of the extras that it contains."""
+    for each in groups[group]:
+        extras = re.match(r"daqloom\[(.*)\]", each)
+        if extras:
+            yield from (inner for extra in extras[1].split(",") for inner in requirements(extra))
+        elif not each.startswith("daqloom"):
+            yield each
+
+
+print(*dict.fromkeys(each for group in sys.argv[1:] for each in requirements(group)), sep="\n")
