@@ -56,7 +56,10 @@ demo: module-release
 	$(bin)/daqloom study run atlas-min-buffer --quick --store demo-output/store
 	$(bin)/daqloom report atlas-min-buffer --quick --store demo-output/store \
 		--output demo-output/atlas-min-buffer
-	$(bin)/daqloom compare laptop --duration "2 s" --figure demo-output/laptop.html
+	{ cat scenarios/laptop.toml && $(bin)/daqloom calibrate --transport shm --quiet && \
+		echo "shared_cores = $$(nproc)"; } >demo-output/laptop.toml
+	$(bin)/daqloom compare demo-output/laptop.toml --methods "simulate, measure" \
+		--set run.duration="100 ms" --duration "2 s" --figure demo-output/laptop.html
 
 # ---- checks -------------------------------------------------------------------------------------
 

@@ -55,8 +55,8 @@ def calibrate(
     from posting a message until its receipt, which varies because all units share the machine.
     `send_rate` and `receive_rate` are the rates at which a core generates and sends, or receives
     and checks data while all cores do so. `local_rate` is the rate at which a thread copies data.
-    `shared_cores` is the number of cores, if units share them. With this table in a scenario,
-    `daqloom simulate` simulates the hosts of this machine, for a comparison with a measurement.
+    With this table in a scenario, `daqloom simulate` simulates the hosts of this machine, for a
+    comparison with a measurement. If units share cores, add their number: `shared_cores = 2`.
 
     \b
     Examples:
