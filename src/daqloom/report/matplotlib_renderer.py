@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import singledispatch
 from itertools import chain
@@ -109,60 +110,44 @@ def canvas(figure: Figure) -> canvases.Figure:
         if figure.legend:
             shown = [_keys(figure)] if figure.keys else places
             _legend(drawn, shown, figure.legend, loc=figure.legend.where)
-        _move_legends(drawn, list(zip(places, figure.panels, strict=True)))
+        _move_legends(drawn, zip(places, figure.panels, strict=True))
         return drawn
 
 
-def _move_legends(drawn: canvases.Figure, places: list[tuple[Any, Panel]]) -> None:
+def _move_legends(drawn: canvases.Figure, places: Iterable[tuple[Any, Panel]]) -> None:
     """Move each legend that hides data to below its axes."""
-    within = [(axes, panel) for axes, panel in places if _is_within(axes, panel)]
-    if not within:
-        return
-    drawn.draw_without_rendering()
-    hiding = [each for each in within if _hides_data(each[0])]
-    for axes, panel in hiding:
-        assert panel.legend is not None
+    within = [
+        (axes, panel, panel.legend)
+        for axes, panel in places
+        if panel.legend and panel.legend.where != "below" and not panel.blank and axes.get_legend()
+    ]
+    if within:
+        drawn.draw_without_rendering()
+    for axes, panel, legend in [each for each in within if _hides_data(each[0])]:
         axes.get_legend().remove()
-        legend = replace(panel.legend, where="below", columns=MOST_COLUMNS)
-        _legend(axes, [axes], legend, **_legend_place(axes, panel, "below"))
-
-
-def _is_within(axes: Any, panel: Panel) -> bool:
-    """Return whether a panel has a legend over its axes."""
-    has_legend = panel.legend is not None and panel.legend.where != "below"
-    return has_legend and not panel.blank and axes.get_legend() is not None
+        moved = replace(legend, where="below", columns=MOST_COLUMNS)
+        _legend(axes, [axes], moved, **_legend_place(axes, panel, "below"))
 
 
 def _hides_data(axes: Any) -> bool:
     """Return whether the legend of drawn axes lies on a curve, a marker, a bar or an error bar."""
-    box = axes.get_legend().get_window_extent()
-    data = axes.transData
-    for line in axes.lines:
-        path = line.get_path()
-        if line.get_transform() != data or not path.vertices.size:  # rules across the panel
-            continue
-        shown = line.get_transform().transform_path(path)
-        joined = line.get_linestyle() != "None" and shown.intersects_bbox(box, filled=False)
-        if joined or (line.get_marker() not in ("", "None") and _has_point(shown.vertices, box)):
-            return True
-    points = [data.transform(each.get_offsets()) for each in axes.collections if _is_dots(each)]
-    ends = (
-        data.transform_path(path)
-        for each in axes.collections
-        if not _is_dots(each) and each.get_transform() == data
-        for path in each.get_paths()
-        if each.get_alpha() is None or each.get_alpha() > FAINT
-    )
-    bars = (bar.get_window_extent() for bar in axes.patches if bar.get_transform() is not None)
+    box, data = axes.get_legend().get_window_extent(), axes.transData
+    # Rules across the panel have other coordinates than data.
+    lines = [line for line in axes.lines if line.get_transform() == data]
+    dots = [each for each in axes.collections if each.get_offset_transform() == data]
+    areas = [each for each in axes.collections if each not in dots and each.get_transform() == data]
+    points = [line.get_xydata() for line in lines if line.get_marker() not in ("", "None")]
+    points += [each.get_offsets() for each in dots]
+    paths = [line.get_path() for line in lines if line.get_linestyle() != "None"]
+    for each in areas:
+        if each.get_alpha() is None or each.get_alpha() > FAINT:
+            paths += each.get_paths()
+    bars = [bar.get_window_extent() for bar in axes.patches]
     return (
-        any(_has_point(each, box) for each in points)
-        or any(path.intersects_bbox(box, filled=False) for path in ends)
+        any(_has_point(data.transform(each), box) for each in points)
+        or any(data.transform_path(path).intersects_bbox(box, filled=False) for path in paths)
         or any(bar.width and bar.height and bar.overlaps(box) for bar in bars)
     )
-
-
-def _is_dots(collection: Any) -> bool:
-    return bool(collection.get_offset_transform() == collection.axes.transData)
 
 
 def _has_point(points: Any, box: Any) -> bool:
