@@ -62,7 +62,7 @@ class _Boxes:
         used = view.roles(dataset)
         held = used.held | _box_held(dataset, used)
         self.x = view.axis_quantity(dataset, used.x)
-        order = [step for step in view.along(dataset, used.x)[1] if step >= 0]
+        order = view.ordered_steps(dataset, used.x)
         self.steps = [order[place] for place in evenly(len(order), MOST_BOXES)]
         steps = dataset[used.x].values[self.steps]
         numeric = points.is_numeric(dataset, used.x)

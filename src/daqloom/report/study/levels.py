@@ -161,9 +161,7 @@ def _along(dataset: Dataset, levels: Levels, shown: PointLevels) -> list[str]:
             and one.limit is None
             and others == {key: one.at[key] for key in others}
         }
-        steps = [
-            dataset[axis].values[step].item() for step in view.along(dataset, axis)[1] if step >= 0
-        ]
+        steps = dataset[axis].values[view.ordered_steps(dataset, axis)].tolist()
         if len(known := [step for step in reversed(steps) if step in line]) > 1:
             values = {step: line[step].levels[longest].value for step in known}
             divisor, unit = style.prefix("B", max(values.values()))

@@ -141,10 +141,8 @@ class Quantity:
 
     def place_text(self, place: float) -> str:
         """Return the text of a position on the axis, such as `12` or `no limit`."""
-        if self.is_unlimited_at_zero and 0 in (values := np.asarray(self.values)):
-            free = self.places[values.tolist().index(0)]
-            return NO_LIMIT if place == free else _four_digits(place)
-        return _four_digits(place)
+        has_unlimited = self.is_unlimited_at_zero and 0 in np.asarray(self.values)
+        return NO_LIMIT if has_unlimited and place == self.places.max() else _four_digits(place)
 
     def text(self, value: float) -> str:
         """Return a value with its unit: `12 kHz`."""
@@ -264,7 +262,7 @@ def hold(dataset: Dataset, axes: Sequence[str]) -> dict[str, int]:
         elif axis in point:
             held[axis] = int(np.abs(values - point[axis]).argmin())
         else:
-            free = axis in NO_LIMIT_AT_ZERO and 0 in values
+            free = has_unlimited(dataset, axis)
             held[axis] = values.tolist().index(0) if free else len(values) // 2
     return held
 
@@ -286,13 +284,14 @@ def has_unlimited(dataset: Dataset, axis: str) -> bool:
     return axis in NO_LIMIT_AT_ZERO and is_numeric(dataset, axis) and 0 in dataset[axis].values
 
 
+def ordered_steps(dataset: Dataset, axis: str) -> list[int]:
+    """Return the steps of an axis in the order of `along`."""
+    return [step for step in along(dataset, axis)[1] if step >= 0]
+
+
 def unlimited_last(dataset: Dataset) -> Dataset:
     """Return the dataset with the step without a limit as the last one of each axis."""
-    for axis in axes_of(dataset):
-        if has_unlimited(dataset, axis):
-            order = np.argsort(axis_quantity(dataset, axis).places, kind="stable")
-            dataset = dataset.isel({axis: order})
-    return dataset
+    return dataset.isel({axis: ordered_steps(dataset, axis) for axis in axes_of(dataset)})
 
 
 def steps_text(dataset: Dataset, at: Mapping[str, int]) -> str:
