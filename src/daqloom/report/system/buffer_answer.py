@@ -7,6 +7,8 @@ from daqloom.base.words import plural
 from daqloom.deployment.scenarios import override
 from daqloom.report import style
 from daqloom.report.system.buffer_question import DEEP, SHALLOW, BufferQuestion
+from daqloom.results.metrics import for_people, with_unit
+from daqloom.results.result import Result
 from daqloom.study.methods import methods
 
 STEP_BYTES = 100_000
@@ -34,8 +36,7 @@ def _outcome(question: BufferQuestion, model: str) -> str:
     """Return what the first simulation with a switch gave, in words."""
     run = next(each for each in question.runs if each.switch.model == model)
     switch, drops = run.switch, run.result.metric("packets_dropped")
-    divisor, unit = style.prefix("B", switch.buffer_bytes or 0)
-    size = f"{(switch.buffer_bytes or 0) / divisor:g} {unit}"
+    size = with_unit(switch.buffer_bytes or 0, "B")
     if drops is None:
         return f"the {switch.label} has {size}"
     lost = f"drops {plural(int(drops), 'packet')}" if drops else "drops nothing"
@@ -51,23 +52,21 @@ def _built(question: BufferQuestion) -> str:
     return (
         f"The real event builder, {plural(units, 'process', 'processes')} on "
         f"{plural(cores, 'core')} of this machine, built events at "
-        f"{_amount(found.metric('event_rate_hz'), 'Hz')}, "
-        f"{_amount(found.metric('throughput_bps'), 'b/s')}; it checked every byte of "
-        f"{int(checked or 0):,} events, of which {int(wrong or 0):,} were wrong."
+        f"{_amount(found, 'event_rate_hz')}, {_amount(found, 'throughput_bps')}; it checked every "
+        f"byte of {int(checked or 0):,} events, of which {int(wrong or 0):,} were wrong."
     )
 
 
-def _amount(value: float | None, unit: str) -> str:
-    divisor, prefixed = style.prefix(unit, value or 0.0)
-    return f"{(value or 0.0) / divisor:.3g} {prefixed}"
+def _amount(result: Result, metric: str) -> str:
+    return for_people(metric, float(f"{result.metric(metric) or 0.0:.3g}"))
 
 
 def _next(question: BufferQuestion) -> str:
-    size = _largest_fit(question, SHALLOW.buffer_bytes or 0)
-    event = f"{size / 1e6:g} MB"
+    buffer_bytes = SHALLOW.buffer_bytes or 0
+    event = f"{_largest_fit(question, buffer_bytes) / 1e6:g} MB"
     return (
         f"Next, try the events that fit: by formula an ideal buffer of "
-        f"{(SHALLOW.buffer_bytes or 0) / 1e6:g} MB holds any arrivals of events up to {event}; "
+        f"{with_unit(buffer_bytes, 'B')} holds any arrivals of events up to {event}; "
         f"`daqloom simulate {question.scenario.name} --set network.switch.tor.model="
         f'{SHALLOW.model} --set event.size="{event}"` shows what cells and thresholds of the '
         f"{SHALLOW.label} leave of it."
