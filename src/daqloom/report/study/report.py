@@ -72,10 +72,11 @@ def write_reports(
     folder = Path(folder)
     drawn = [replace(each, pictures=pictures(each.dataset, each.show)) for each in studies]
     paths = [folder / "report.html"]
-    write_text(paths[0], study_page.render(drawn, interactive=interactive))
+    page = study_page.render(drawn, interactive=interactive)
+    write_text(paths[0], page)
     if pdf is not None:
         paths.append(Path(pdf))
-        write_pdf(paths[-1], study_page.render(drawn))
+        write_pdf(paths[-1], study_page.render(drawn) if interactive else page)
     for each in drawn:
         below = folder / str(each.dataset.attrs.get("study")) if len(studies) > 1 else folder
         for one in (*each.pictures, *each.conclusions):
