@@ -89,17 +89,17 @@ def ratio_text(ratio: float) -> str:
 
 
 def _at_operating_point(dataset: Dataset, variable: str, means: dict[str, DataArray]) -> str:
-    """Return a sentence with the values of all methods at the operating point, along the first
-    further axis; "" if the point is on no step."""
-    point = points.operating_point(dataset)
-    axes = points.axes_of(dataset)
-    at = {a: _step(dataset, a, point[a]) for a in axes if a in point}
-    if not at or -1 in at.values():
+    """Return a sentence with the values of all methods at the operating point; "" if the point is
+    on no step, or if a further axis has several steps."""
+    point, axes = points.operating_point(dataset), points.axes_of(dataset)
+    fixed, others = [a for a in axes if a in point], [a for a in axes if a not in point]
+    at = view.hold(dataset, [*fixed, *others])
+    is_on_steps = all(
+        points.is_numeric(dataset, a) and np.isclose(dataset[a].values[at[a]], point[a], rtol=1e-9)
+        for a in fixed
+    )
+    if not fixed or not is_on_steps or any(dataset.sizes[a] > 1 for a in others):
         return ""
-    others = [a for a in axes if a not in at]
-    if any(dataset.sizes[a] > 1 for a in others):
-        return ""
-    at |= dict.fromkeys(others, 0)
     known = {method: float(each.isel(at)) for method, each in means.items()}
     parts = [
         f"{_value(dataset, variable, value)} by {view.LOOKS[method].label}"
@@ -110,14 +110,6 @@ def _at_operating_point(dataset: Dataset, variable: str, means: dict[str, DataAr
         return ""
     where = view.place_text(dataset, points.step_values(dataset, at.items()))
     return f"At {where} the {view.variable_name(dataset, variable)} is {' and '.join(parts)}."
-
-
-def _step(dataset: Dataset, axis: str, value: float) -> int:
-    """Return the step of an axis with a value, or -1."""
-    if not points.is_numeric(dataset, axis):
-        return -1
-    near = np.isclose(dataset[axis].values, value, rtol=1e-9)
-    return int(near.argmax()) if near.any() else -1
 
 
 def _extremes(dataset: Dataset, variable: str, means: dict[str, DataArray]) -> str:
