@@ -97,12 +97,11 @@ def run(
 def _measure(name: str, progress: Callable[[float], None]) -> Result | str:
     """Build events with real processes on this machine for MEASURED_S. Return the reason if they
     cannot run."""
-    if not extras.is_installed("live"):
-        return str(extras.MissingExtraError("grpc"))
     scenario = load(name, {"measure.duration": f"{MEASURED_S:g} s"})
     try:
+        extras.require("live")
         return methods.measure(scenario, progress=lambda how: progress(how.share))
-    except (MeasureError, ScenarioError) as error:
+    except (extras.MissingExtraError, MeasureError, ScenarioError) as error:
         return str(error)
 
 
