@@ -28,7 +28,7 @@ def surface(dataset: Dataset, variable: str | None = None) -> Figure:
     dataset, plane = view.unlimited_last(dataset), points.plane_of(dataset)
     if plane is None:
         raise StudyError("a surface requires two numeric axes with at least two steps each")
-    third, held = surface_held(dataset)
+    third, held = _held_steps(dataset)
     shown = _Surface(dataset.isel(held), points.shown_variable(dataset, variable), plane)
     marks: list[Mark] = []
     for place, (at, step) in enumerate(view.steps_of(dataset, third, MOST_SLICES)):
@@ -37,7 +37,7 @@ def surface(dataset: Dataset, variable: str | None = None) -> Figure:
     return Figure([panel], (12, 6.5), legend_title=view.key_name(third) if third else "")
 
 
-def surface_held(dataset: Dataset) -> tuple[str | None, dict[str, int]]:
+def _held_steps(dataset: Dataset) -> tuple[str | None, dict[str, int]]:
     """Return the axis that the legend of `surface` switches, and fixed steps of further axes."""
     rest = [a for a in points.axes_of(dataset) if a not in (points.plane_of(dataset) or ())]
     rest.sort(key=lambda a: (dataset.sizes[a] == 1, points.is_numeric(dataset, a)))
