@@ -74,7 +74,7 @@ class Section:
 
 
 def write(path: Path, title: str, subtitle: str, sections: Sequence[Section]) -> None:
-    """Write a page, or its first interactive figure as png, pdf or svg. Raises OutputError."""
+    """Write a page, or its first figure as png, pdf or svg. Raises OutputError."""
     if path.suffix.lower() == ".html":
         write_text(path, page(title, subtitle, sections))
     else:
