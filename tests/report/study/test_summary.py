@@ -47,6 +47,18 @@ def test_saturated_points_do_not_count_and_equal_values_are_one():
     assert "largest event rate" in sentences(searched(SIZES), ["boundary"])[0]
 
 
+def test_the_end_of_the_range_of_a_search_is_no_boundary():
+    dataset = searched(SIZES)
+    # 1.2 kHz (1 + place) for three sizes; at the first one the search ended at its upper bound.
+    dataset["boundary"][{"event.size": 0}] = 60e3
+    dataset["boundary_status"][{"event.size": 0}] = "above"
+    [text] = sentences(dataset, ["boundary"])
+    assert text == (
+        "The largest event rate (simulation) is highest, 3.6 kHz, at 5 MB, and lowest, 2.4 kHz, at "
+        "2.5 MB."
+    )
+
+
 def test_variants_are_compared_with_the_system_as_it_is():
     dataset = study(NAMES, methods=("simulate",), seeds=1)
     dataset[PEAK][0, :, 0] = np.array([10e6, 45e6, 8e6, 10.1e6])

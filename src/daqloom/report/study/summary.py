@@ -23,17 +23,17 @@ MOST_NAMES = 3
 
 def sentences(dataset: Dataset, variables: Sequence[str]) -> list[str]:
     """Return a sentence for each of the first variables: the largest changes from the baseline; or
-    the values at the operating point; or the highest and the lowest value. Saturated points do not
-    count."""
+    the values at the operating point; or the highest and the lowest value. Saturated points and
+    boundaries that a search did not find do not count."""
     found = (_sentence(dataset, name) for name in variables[:MOST_VARIABLES])
     return [text for text in found if text]
 
 
 def _sentence(dataset: Dataset, variable: str) -> str:
-    means = points.spread(dataset[variable]).mean.where(~points.saturation_flags(dataset))
-    methods = [each for each in PREFERENCE if each in points.methods_of(dataset, variable)]
-    of_method = {method: means.sel({"by": method}) for method in methods}
-    of_method = {method: each for method, each in of_method.items() if bool(each.notnull().any())}
+    found = points.means_by_method(dataset, variable)
+    means = {each.method: each.values for each in found if each.variable == variable}
+    known = [each for each in PREFERENCE if each in means and bool(means[each].notnull().any())]
+    of_method = {method: means[method] for method in known}
     if not of_method:
         return ""
     for write in (_from_baseline, _at_operating_point, _extremes):
