@@ -88,4 +88,4 @@ def _change(found: Effects, change: Change) -> str:
 
 
 def _amount(found: Effects, value: float) -> str:
-    return view.amount(float(f"{value:.3g}"), unit_of(found.metric))
+    return view.rounded_amount(value, unit_of(found.metric))

@@ -43,9 +43,7 @@ def _sentence(dataset: Dataset, variable: str) -> str:
 
 
 def _value(dataset: Dataset, variable: str, value: float) -> str:
-    """Return a value with unit and three digits."""
-    unit = str(dataset[variable].attrs.get("units", ""))
-    return view.amount(float(f"{value:.3g}"), unit)
+    return view.rounded_amount(value, str(dataset[variable].attrs.get("units", "")))
 
 
 def _subject(dataset: Dataset, variable: str, method: str) -> str:

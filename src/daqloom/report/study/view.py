@@ -219,6 +219,11 @@ def amount(value: float, unit: str) -> str:
     return Quantity("", name, divisor).text(value)
 
 
+def rounded_amount(value: float, unit: str) -> str:
+    """Return a value with three digits, unit and prefix: `12.3 kHz`."""
+    return amount(float(f"{value:.3g}"), unit)
+
+
 def step_text(dataset: Dataset, axis: str, value: Any) -> str:
     """Return a step of an axis in words, such as `5 MB`, `qfx5120-48y` or `no limit`."""
     if axis in NO_LIMIT_AT_ZERO and value == 0:
