@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from daqloom.study.file.study import Study
-    from daqloom.study.methods.assumptions import Change, Effect, Effects
+    from daqloom.study.methods.assumptions import Change, Effects
 
 HEADING = "Assumptions that move the answer"
 
@@ -53,10 +53,9 @@ def section(assumed: Mapping[str, str], found: Effects | None, where: str = "") 
     not known last; None without assumed values. `where`: the point of the effects, in words."""
     if not assumed:
         return None
-    moving = found.moving if found else ()
     unknown = found.unknown if found else assumed
     listed = ", ".join(f"{key} = {value}" for key, value in unknown.items())
-    if found is None or not moving:
+    if found is None or not found.moving:
         return Section("Assumptions", [f"Assumed, and their effect is not known: {listed}."])
     form = "the formula for random events" if found.is_random else "the formula"
     at = f" at {where}" if where else ""
@@ -64,7 +63,10 @@ def section(assumed: Mapping[str, str], found: Effects | None, where: str = "") 
         f"Neither scenario nor study gives these values. Effects are on the {label(found.metric)}, "
         f"which is {_amount(found, found.base)} by {form}{at}."
     )
-    rows = [[f"{effect.key} = {effect.value}", _changes(found, effect)] for effect in moving]
+    rows = [
+        [f"{each.key} = {each.value}", "; ".join(_change(found, one) for one in each.changes)]
+        for each in found.moving
+    ]
     rows += [["effect not known", listed]] * bool(unknown)
     return Section(HEADING, [text], head=("assumed", "with others"), rows=rows, look="pairs")
 
@@ -74,10 +76,6 @@ def sentences(found: Section | None) -> list[str]:
     if found is None:
         return []
     return [*found.sentences, *(f"{name}: {effect}." for name, effect in found.rows)]
-
-
-def _changes(found: Effects, effect: Effect) -> str:
-    return "; ".join(_change(found, each) for each in effect.changes)
 
 
 def _change(found: Effects, change: Change) -> str:
