@@ -241,7 +241,7 @@ def _print_connections(columns: Mapping[str, Any]) -> None:
             str(row["retransmission_timeouts"]),
             with_unit(row["round_trip_s"], "s"),
             with_unit(row["least_round_trip_s"], "s"),
-            with_unit(float(f"{row['delivery_rate_bps']:.3g}"), "b/s"),
+            with_unit(float(f"{row['delivery_rate_bps']:.3g}"), "bit/s"),
         ]
         for row in rows[:MOST_CONNECTIONS]
     ]
