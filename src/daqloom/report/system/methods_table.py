@@ -95,11 +95,18 @@ def verdict(comparison: MethodResults) -> Iterator[str]:
         comparison.result_of(name) for name in ("analyse", "simulate", "measure")
     )
     links = f"{system.nodes} nodes{_rates(comparison)}"
+    reference, named = (simulated, "simulated") if simulated else (analysed, "closed-form")
+    reached = _ratio(measured, "measurement", reference, named) if measured and reference else ""
     hosts = comparison.scenario.hosts
-    if simulated and (hosts.message_cost or hosts.send_rate or hosts.receive_rate):
-        only = f"The analysis models only the network, {links}; the" if analysed else "The"
-        ratio = _ratio(simulated, "simulation", analysed, "closed-form") if analysed else ""
-        yield f"{only} simulation has the time, too, that hosts take by [hosts]{ratio}."
+    has_costs = hosts.message_cost or hosts.send_rate or hosts.receive_rate
+    if simulated and has_costs and not analysed:
+        yield f"The simulation has the time that hosts take by [hosts]{reached}."
+        reached = ""
+    elif analysed and simulated and has_costs:
+        yield (
+            f"The analysis models only the network, {links}; the simulation has the time, too, "
+            f"that hosts take by [hosts]{_ratio(simulated, 'simulation', analysed, 'closed-form')}."
+        )
     elif analysed and simulated:
         yield (
             f"Analysis and simulation model only the network, {links}; hosts make and check data "
@@ -114,11 +121,10 @@ def verdict(comparison: MethodResults) -> Iterator[str]:
         yield f"The measurement has no result: {comparison.failure}."
     if measured is None:
         return
-    reference, named = (simulated, "simulated") if simulated else (analysed, "closed-form")
     units, cores = (int(measured.engine[name]) for name in ("units", "cores"))
     yield (
         f"The measurement is of {_machines(comparison)}: {_work(comparison, units, cores)}"
-        f"{_ratio(measured, 'measurement', reference, named) if reference else ''}."
+        f"{reached}."
     )
     if (
         units > cores
