@@ -237,8 +237,3 @@ def select(names: list[str]) -> list[str]:
             raise StudyError(f'there is no published number "{name[:80]}"; {hint}')
         found += (each for each in chosen if each not in found)
     return found
-
-
-def form(record: Record, *, quick: bool) -> Values | None:
-    """Return the stored values of a form."""
-    return record.stored.quick if quick else record.stored.full
