@@ -13,10 +13,9 @@ from daqloom.base import lazy
 from daqloom.base.words import did_you_mean
 from daqloom.deployment.scenarios import load
 from daqloom.scenario import ScenarioError
-from daqloom.scenario.files import read_text
 from daqloom.scenario.package_files import package_files
 from daqloom.scenario.schema.models import Scenario
-from daqloom.scenario.toml import TomlError, parse_toml
+from daqloom.scenario.toml import read_toml
 from daqloom.study import StudyError
 from daqloom.study.file import kinds
 from daqloom.study.file.axis import Axis, cartesian, flatten, parallel_axis, require_key, variants
@@ -65,11 +64,9 @@ def load_study(study: str | PathLike[str], *, quick: bool = False) -> Study:
 def read_document(path: Path) -> dict[str, Any]:
     """Read the tables of a study file, without checks of their keys. Raises StudyError."""
     try:
-        return parse_toml(read_text(path, LARGEST_STUDY_BYTES))
-    except TomlError as error:
-        raise StudyError(f"{path} {error}") from None
-    except ValueError as error:
-        raise StudyError(str(error)) from None
+        return read_toml(path, LARGEST_STUDY_BYTES)
+    except ScenarioError as error:
+        raise StudyError(*error.mistakes) from None
 
 
 def study_of_document(path: Path, document: Mapping[str, Any]) -> Study:
