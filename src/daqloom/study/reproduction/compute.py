@@ -143,7 +143,7 @@ def _narrow_axes(study: Study, at: Mapping[str, Any]) -> tuple[Axis, ...]:
 
 def _si(key: str, value: Any) -> Any:
     """Return the value of a key as a number in SI units, if it is a quantity."""
-    dimension = None if key == "variant" else dimension_of_key(key)
+    dimension = dimension_of_key(key)
     if dimension is None or not isinstance(value, str):
         return value
     try:
@@ -153,7 +153,7 @@ def _si(key: str, value: Any) -> Any:
 
 
 def _step_text(key: str, step: Any) -> str:
-    dimension = None if key == "variant" else dimension_of_key(key)
+    dimension = dimension_of_key(key)
     return dimension.format(step) if dimension and not isinstance(step, str) else str(step)
 
 

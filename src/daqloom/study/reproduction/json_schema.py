@@ -3,6 +3,7 @@
 from typing import Any
 
 from daqloom.scenario.file import json_schema
+from daqloom.study.file.axis import VARIANT
 from daqloom.study.file.json_schema import study_schema
 from daqloom.study.reproduction.record import Record
 
@@ -12,7 +13,7 @@ def record_schema() -> dict[str, Any]:
     found, study = json_schema.json_schema(Record, "Published number"), study_schema()
     found["$defs"] |= study["$defs"]
     found["$defs"]["StudyTables"] = study["properties"]["quick"]  # any of the keys of a study
-    axis = {"anyOf": [{"const": "variant"}, {"$ref": "#/$defs/Key"}]}
+    axis = {"anyOf": [{"const": VARIANT}, {"$ref": "#/$defs/Key"}]}
     for term in ("Ours", "Term"):
         keys = found["$defs"][term]["properties"]
         for name in ("tables", "quick"):
