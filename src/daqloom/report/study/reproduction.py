@@ -55,7 +55,7 @@ def _panel(record: Record, ours: Values | None) -> Panel:
     values += [end for each in found for end in (each.low, each.high, each.value) if end]
     low, high = min(0.0, *values), max(0.0, *values)
     y_axis = Axis(record.unit, (low - MARGIN * (high - low), high + MARGIN * (high - low)))
-    title = f"{place(record)}\n{_fold(record.title)}"
+    title = f"{place(record)}\n{textwrap.fill(record.title, WIDEST_TITLE)}"
     return Panel(marks, x_axis, y_axis, title, title_size=9.0)
 
 
@@ -66,7 +66,3 @@ def _ours(found: Sequence[tuple[float, Comparison]]) -> Line:
     )
     error = np.nan_to_num([y - low, high - y])
     return dots([x for x, _ in found], y, "daqloom", colour=BLUE, error=error)
-
-
-def _fold(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, WIDEST_TITLE))

@@ -215,7 +215,4 @@ def _round(value: float, each: Comparison) -> str:
     digits = 4
     if width > 0 and value:
         digits = min(max(math.ceil(math.log10(abs(value) / width)) + 2, 2), 4)
-    text = f"{value:.{digits}g}"
-    if "e" in text:
-        text = f"{float(text):.10g}"
-    return text.replace("-", "−")
+    return _digits(float(f"{value:.{digits}g}"))
