@@ -74,18 +74,18 @@ def reproduce(
         raise StudyError(
             "--quick, --figure and --update need a NAME; `daqloom reproduce` lists all"
         )
-    known = record.records()
-    chosen = {name: known[name] for name in record.select(names)} if names else known
+    paths = record.shipped_records()
+    meant = record.select(names) if names else paths
+    chosen = {name: record.load_record(paths[name]) for name in meant}
     found = {name: each.stored.full for name, each in chosen.items()}
     for name, each in chosen.items() if names else ():
         if each.ours is None:
             note(f"{name}: {each.elsewhere}")
             continue
-        path = record.shipped_records()[name]
-        values = compute.compute(path, each, _datasets(store, workers, quiet=quiet), quick=quick)
-        found[name] = values
+        datasets = _datasets(store, workers, quiet=quiet)
+        found[name] = values = compute.compute(paths[name], each, datasets, quick=quick)
         if update:
-            stored_update.write(path, values, quick=quick)
+            stored_update.write(paths[name], values, quick=quick)
     if json:
         listed = [table.as_json(name, each, found[name]) for name, each in chosen.items()]
         print_json({"schema": 1, "numbers": listed})
