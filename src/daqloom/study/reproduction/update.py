@@ -1,4 +1,4 @@
-"""Values values at the end of the file of a record."""
+"""Stored values at the end of the file of a record."""
 
 import re
 from pathlib import Path
@@ -11,8 +11,7 @@ _STORED = re.compile(r"^\[stored\.(full|quick)\]\n[^\[]*", re.MULTILINE)
 
 def write(path: Path, values: Values, *, quick: bool) -> None:
     """Replace the stored values of a form by `values`. Raises OutputError, StudyError."""
-    stored = load_record(path).stored  # which another process may have written meanwhile
-    forms = {"full": stored.full, "quick": stored.quick}
+    forms = dict(load_record(path).stored)  # another process may have written the other form
     forms["quick" if quick else "full"] = values
     text = _STORED.sub("", path.read_text()).rstrip() + "\n"
     tables = [_table(name, each) for name, each in forms.items() if each]
