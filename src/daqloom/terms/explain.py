@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from daqloom.base import lazy
-from daqloom.base.words import printable
 from daqloom.control.counters.reference import counter_meanings
 from daqloom.results.metrics import COST, METRICS, Metric
 from daqloom.scenario import synonyms
@@ -95,7 +94,7 @@ def explain(word: str) -> list[Explanation]:
         near = near or [name for name in names() if len(word) > 2 and word in name][:NEAREST]
         others = ", ".join(f'"{name}"' for name in near)
         hint = f"did you mean one of {others}?" if near else "see docs/reference/glossary.md"
-        raise ScenarioError(f'"{printable(word[:80])}" is no key, metric or term; {hint}')
+        raise ScenarioError(f'"{word[:80]}" is no key, metric or term; {hint}')
     return found
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from daqloom.base import lazy
-from daqloom.base.words import printable
 from daqloom.scenario.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -80,4 +79,4 @@ def format_of(kind: str) -> Format:
         if each.kind == kind:
             return each
     known = ", ".join(each.kind for each in FORMATS)
-    raise ScenarioError(f'there is no format of files "{printable(kind[:80])}"; known are {known}')
+    raise ScenarioError(f'there is no format of files "{kind[:80]}"; known are {known}')
