@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from daqloom.base import lazy
+from daqloom.base.words import reason_of
 from daqloom.cli.console.terminal import note
 from daqloom.cli.options import argument, option
 from daqloom.scenario.errors import ScenarioError
@@ -54,9 +55,11 @@ def mcp(
         socket.create_server((host, http)).close()
     except OSError as error:
         raise ScenarioError(
-            f"--http {http}: cannot listen on {host}: {error.strerror}; give another port or --host"
+            f"--http {http}: cannot listen on {host}: {reason_of(error)}; give another port or "
+            "--host"
         ) from None
     if host != LOOPBACK:
-        note(f"everybody who reaches {host} port {http} may compute here and read below {folder}")
+        reads = f" and read below {folder}" if folder else ""
+        note(f"everybody who reaches {host} port {http} may compute here{reads}")
     note(f"serving http://{host}:{http}/mcp; Ctrl-C ends the server")
     served.run("streamable-http", host=host, port=http, stateless_http=True)
