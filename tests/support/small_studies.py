@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+from xarray import Dataset
+
 from daqloom.study.file.load import load_study
 from daqloom.study.file.study import Study
+from daqloom.study.run.dataset import to_dataset
 from daqloom.study.run.executor import InProcess
-from daqloom.study.run.runner import Progress, run
+from daqloom.study.run.runner import Progress, replay, run
 from daqloom.study.store.store import Store
 
 BRIEF = """
@@ -65,3 +68,10 @@ def complete(study: Study, folder: Path) -> Progress:
     """Compute what a store lacks of a study."""
     with Store.open(folder, create=True) as store:
         return run(study, store, InProcess(store))
+
+
+def computed(study: Study, folder: Path) -> Dataset:
+    """Compute what a store lacks of a study, and return its dataset."""
+    assert complete(study, folder).failures == []
+    with Store.open(folder, create=False) as store:
+        return to_dataset(study, replay(study, store))

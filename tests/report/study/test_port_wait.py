@@ -1,26 +1,17 @@
 """Shipped study that derives buffers from PortXmitWait: it returns the configured ones."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from daqloom.report.study import port_wait as study_port_wait
 from daqloom.study.file.load import load_study
-from daqloom.study.run.dataset import to_dataset
-from daqloom.study.run.executor import InProcess
-from daqloom.study.run.runner import replay, run
-from daqloom.study.store.store import Store
 from support.figures import texts
+from support.small_studies import computed
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    study = load_study("ib-buffer-probe", quick=True)
-    with Store.open(Path(tmp_path_factory.mktemp("store")), create=True) as store:
-        progress = run(study, store, InProcess(store))
-        assert progress.failures == []
-        return to_dataset(study, replay(study, store))
+    return computed(load_study("ib-buffer-probe", quick=True), tmp_path_factory.mktemp("store"))
 
 
 def test_every_point_gives_the_configured_buffer(found):

@@ -1,19 +1,15 @@
 """Published numbers computed from studies: terms, expressions, series, fits, and mistakes."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from xarray import Dataset
 
 from daqloom.study import StudyError
-from daqloom.study.file.study import Study
 from daqloom.study.reproduction.compute import compute, studies
 from daqloom.study.reproduction.record import Values, load_record
-from daqloom.study.run.dataset import to_dataset
-from daqloom.study.run.executor import InProcess
-from daqloom.study.run.runner import replay, run
-from daqloom.study.store.store import Store
+from support import small_studies
 from support.small_studies import GRID
 
 RECORD = """
@@ -47,14 +43,10 @@ POINT = 'at = { "event.rate" = "0.4 kHz", "event.size" = "1 MB" }\n'
 def computed(tmp_path: Path) -> Callable[..., Values]:
     """Compute a record with these lines in [ours]; studies share a store in a folder."""
 
-    def datasets(study: Study) -> Dataset:
-        with Store.open(tmp_path / "store", create=True) as store:
-            assert not run(study, store, InProcess(store)).failures
-            return to_dataset(study, replay(study, store))
-
     def values(lines: str, tables: str = TABLES, *, quick: bool = False) -> Values:
         path = tmp_path / "mine.toml"
         path.write_text(RECORD + lines + tables)
+        datasets = partial(small_studies.computed, folder=tmp_path / "store")
         return compute(path, load_record(path), datasets, quick=quick)
 
     return values

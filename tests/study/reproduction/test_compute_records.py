@@ -4,22 +4,18 @@ choice is the same each time."""
 
 import math
 import subprocess
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from xarray import Dataset
 
 from daqloom.study.file.cell import TIMED
-from daqloom.study.file.study import Study
 from daqloom.study.reproduction.compute import compute, studies
 from daqloom.study.reproduction.record import Record, Values, records, shipped_records
-from daqloom.study.run.dataset import to_dataset
-from daqloom.study.run.executor import InProcess
 from daqloom.study.run.plan import plan
-from daqloom.study.run.runner import replay, run
-from daqloom.study.store.store import Store
 from support.repository import ROOT
+from support.small_studies import computed
 
 SHARE = 10
 MOST_CPU_S = 15.0
@@ -53,12 +49,7 @@ def chosen(of_commit: str) -> list[str]:
 
 
 def recomputed(name: str, folder: Path) -> Values:
-    def datasets(study: Study) -> Dataset:
-        with Store.open(folder, create=True) as store:
-            progress = run(study, store, InProcess(store))
-            assert not progress.failures
-            return to_dataset(study, replay(study, store))
-
+    datasets = partial(computed, folder=folder)
     return compute(shipped_records()[name], RECORDS[name], datasets, quick=True)
 
 
