@@ -144,7 +144,7 @@ def fit(
     check_figures(figure or (), FIGURES)
 
     _, dataset, opened = read_study(file, store, quick=quick)
-    limit = None if below is None else _limit(dataset, points.shown_variable(dataset, show), below)
+    limit = None if below is None else points.limit(dataset, show, below, "--below")
     surfaces = fits.fits(dataset, show, terms=terms, below=limit)
     chosen = _place(dataset, at)
     place = {
@@ -198,9 +198,7 @@ def compare(
 
     _, dataset, opened = read_study(file, store, quick=quick)
     dataset = points.at_steps(dataset, _place(dataset, at))
-    limit = (
-        math.inf if below is None else _limit(dataset, points.shown_variable(dataset, show), below)
-    )
+    limit = math.inf if below is None else points.limit(dataset, show, below, "--below")
     found = agreement.agreements(dataset, show, tolerance=tolerance, below=limit)
     if json:
         _print_json(as_json.agreements(dataset.attrs["study"], found), opened.damages)
@@ -229,16 +227,6 @@ def _place(dataset: xarray.Dataset, options_: list[str] | None) -> dict[str, Any
             why = str(error) if dimension else "is no number"
             raise StudyError(f'--at {axis}: "{text}" {why}') from None
     return place
-
-
-def _limit(dataset: xarray.Dataset, variable: str, text: str) -> float:
-    """Parse the option --below into the SI unit of `variable`. Raises StudyError."""
-    dimension = points.dimension_of(dataset[variable])
-    try:
-        return float(dimension.parse(text) if dimension else text)
-    except ValueError as error:
-        why = str(error) if dimension else "is no number"
-        raise StudyError(f'--below "{text}" {why}') from None
 
 
 def _print_json(found: dict[str, Any], damages: list[store_store.Damage]) -> None:

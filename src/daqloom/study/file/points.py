@@ -73,6 +73,17 @@ def dimension_of(values: DataArray) -> Dimension | None:
     return units.get(str(values.attrs.get("units", "")))
 
 
+def limit(dataset: Dataset, show: str | None, text: str, source: str) -> float:
+    """Return a limit on the main variable or on `show`, in its SI unit. Raises StudyError with a
+    sentence that begins with `source`."""
+    dimension = dimension_of(dataset[shown_variable(dataset, show)])
+    try:
+        return float(dimension.parse(text) if dimension else text)
+    except ValueError as error:
+        why = str(error) if dimension else "is no number"
+        raise StudyError(f'{source} "{text[:80]}" {why}') from None
+
+
 def plane_of(dataset: Dataset) -> tuple[str, str] | None:
     """Return the first two numeric axes with at least two steps; None if there are fewer axes."""
     axes = [a for a in axes_of(dataset) if is_numeric(dataset, a) and dataset.sizes[a] > 1]

@@ -15,9 +15,9 @@ from daqloom.base import lazy
 from daqloom.base.words import did_you_mean
 from daqloom.scenario import ScenarioError
 from daqloom.study import StudyError
+from daqloom.study.file import points
 from daqloom.study.file.axis import Axis, dimension_of_key, flatten
 from daqloom.study.file.load import find_study, merge, quick_form, read_document, study_of_document
-from daqloom.study.file.points import BOUNDARIES, axes_of, dimension_of
 from daqloom.study.file.study import Study
 from daqloom.study.reproduction import expression
 from daqloom.study.reproduction.record import Numbers, Record, Term, Values
@@ -168,9 +168,9 @@ def _value(term: Term, study: Study, dataset: Dataset) -> _Value:
         raise StudyError(f"{study.name} has no {term.metric}; {hint}")
     if term.fit is not None:
         return _fit_value(term, dataset)
-    fixed = {axis: 0 for axis in axes_of(dataset) if dataset.sizes[axis] == 1}
+    fixed = {axis: 0 for axis in points.axes_of(dataset) if dataset.sizes[axis] == 1}
     values = dataset[term.metric]
-    if term.metric in BOUNDARIES:
+    if term.metric in points.BOUNDARIES:
         values = values.where(dataset["boundary_status"] == "found")
     values = values.sel({"by": term.method}).isel(fixed, drop=True)
     seeds = len(study.seeds) if study.is_seeded(term.method) else 0
@@ -189,11 +189,7 @@ def _fit_value(term: Term, dataset: Dataset) -> _Value:
 
 
 def _limit(text: str, dataset: Dataset, metric: str) -> float:
-    dimension = dimension_of(dataset[metric]) if metric in dataset else None
-    try:
-        return float("inf") if not text else float(dimension.parse(text) if dimension else text)
-    except ValueError as error:
-        raise StudyError(f'below = "{text[:80]}" {error}') from None
+    return points.limit(dataset, metric or None, text, "below =") if text else float("inf")
 
 
 def _statistics(record: Record, result: _Value, where: str) -> Values:
