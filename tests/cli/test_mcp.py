@@ -9,7 +9,7 @@ from support.command import output
 
 
 @pytest.mark.parametrize("with_folder", [True, False])
-def test_a_note_names_what_other_machines_may_do(with_folder, tmp_path: Path, monkeypatch) -> None:
+def test_a_note_warns_of_access_by_other_machines(with_folder, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("daqloom.cli.assistant.server.make_server", Mock())
     monkeypatch.setattr("socket.create_server", Mock())
     folder, reads = ([tmp_path], f" and read below {tmp_path}") if with_folder else ([], "")
