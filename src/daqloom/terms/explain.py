@@ -136,7 +136,7 @@ def _places_of_adapters() -> tuple[_Place, ...]:
         with suppress(ScenarioError):
             adapter = registry.adapter_type(name)
             table = "configure" if hasattr(adapter, "apply") else "count"
-            format_ = device._replace(kind=f"device with the adapter {name}")
+            format_ = device._replace(name=f"device with the adapter {name}")
             found += _places_of(format_, adapter.Options, f"{table}.")
     return tuple(found)
 
@@ -159,7 +159,7 @@ def _keys(
 def _of_table(places: list[_Place], table: type[BaseModel]) -> Explanation:
     first = places[0]
     return Explanation(
-        kind=f"table of a {first.format.kind}",
+        kind=f"table of a {first.format.name}",
         names=tuple(place.path for place in places),
         meaning=_sentence(first.meaning),
         values=f"keys: {', '.join(table.model_fields)}",
@@ -174,7 +174,7 @@ def _of_key(places: list[_Place]) -> Explanation:
     values = values_of(first.key.field).replace("`", "")
     default = default_in_words(first.key)
     return Explanation(
-        kind=f"key of a {first.format.kind}",
+        kind=f"key of a {first.format.name}",
         names=tuple(place.path for place in places),
         meaning=_sentence(sentence_of(first.key)),
         unit=dimension.unit if dimension else "",

@@ -27,6 +27,9 @@ class Format(NamedTuple):
     """A format of files."""
 
     kind: str
+    """Argument of `daqloom schema`."""
+    name: str
+    """Name of a file, after "a"."""
     model: Callable[[], type[BaseModel]]
     schema: Callable[[], dict[str, Any]]
     page: str
@@ -37,12 +40,14 @@ class Format(NamedTuple):
 FORMATS = (
     Format(
         "scenario",
+        "scenario",
         lambda: models.Scenario,
         lambda: of_models.json_schema(models.Scenario, "Scenario"),
         "docs/reference/scenario.md",
         "daqloom show SCENARIO --set {}=…",
     ),
     Format(
+        "study",
         "study",
         lambda: tables.StudyFile,
         lambda: of_studies.study_schema(),
@@ -51,6 +56,7 @@ FORMATS = (
     ),
     Format(
         "switch",
+        "switch",
         lambda: switch.SwitchFile,
         lambda: of_models.json_schema(switch.SwitchFile, "Software switch"),
         "docs/reference/software-switch.md",
@@ -58,12 +64,14 @@ FORMATS = (
     ),
     Format(
         "published",
+        "published number",
         lambda: record.Record,
         lambda: of_records.record_schema(),
         "docs/how-to/reproduce-a-published-number.md",
         "daqloom reproduce NAME",
     ),
     Format(
+        "device",
         "device",
         lambda: device.DeviceFile,
         lambda: of_devices.device_schema(),
