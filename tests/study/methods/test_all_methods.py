@@ -105,7 +105,7 @@ def test_sentences_name_the_differences_of_methods_and_wrong_events(found: Metho
         "The analysis models only the network, 4 nodes at 100 Gb/s each; the simulation has the "
         "time, too, that hosts take by [hosts]; the simulation reaches" in text
     )
-    measured = run_methods(slow, ("simulate",)).results + (MEASURED,)
+    measured = (*run_methods(slow, ("simulate",)).results, MEASURED)
     first, *others = methods_table.verdict(MethodResults(slow, measured))
     assert "The simulation has the time that hosts take by [hosts]; the measurement r" in first
     assert "the measurement reaches" not in " ".join(others)
