@@ -35,8 +35,8 @@ def reproduce(
         list[str] | None,
         argument(
             "NAME…",
-            "Names of published numbers, or the first words of several, such as atlas-fig3; "
-            "without a name, lists all.",
+            "Names of published numbers, or words in several, such as atlas-fig3 or fig4; without "
+            "a name, lists all.",
             autocompletion=complete.published_numbers,
         ),
     ] = None,

@@ -120,8 +120,9 @@ method = "analyse"
     assert {a.metric, b.metric} == {"event_rate_hz"}
 
 
-def test_names_select_records_by_their_first_words() -> None:
+def test_names_select_records_by_words_in_their_names() -> None:
     assert select(["atlas-fig3-deep"]) == ["atlas-fig3-deep"]
+    assert select(["fig4"]) == ["atlas-fig4", "poster-fig4"]
     of_figure = select(["atlas-fig3", "atlas-fig3-deep"])
     assert len(of_figure) == len(set(of_figure)) > 3
     assert all(each.startswith("atlas-fig3-") for each in of_figure)

@@ -13,7 +13,7 @@ from daqloom.study.reproduction.table import HEAD, NOTHING, rows
 BLOCK = re.compile(
     r"(?P<begin><!-- reproduce: (?P<names>[^>]*?) -->\n).*?(?P<end><!-- end of reproduce -->)", re.S
 )
-"""A table on a page. The names are records, or first words of several."""
+"""A table on a page. The names are records, or words in several."""
 
 
 def rewritten(text: str) -> str:

@@ -226,12 +226,12 @@ def load_record(path: Path) -> Record:
 
 
 def select(names: list[str]) -> list[str]:
-    """Return the records that names mean: a name, or the first words of several such as
-    `atlas-fig3`. Raises StudyError."""
+    """Return the records that names mean: a name, or words in several such as `atlas-fig3` or
+    `fig4`. Raises StudyError."""
     known = list(shipped_records())
     found: list[str] = []
     for name in names:
-        chosen = [name] if name in known else [k for k in known if k.startswith(f"{name}-")]
+        chosen = [name] if name in known else [k for k in known if f"-{name}-" in f"-{k}-"]
         if not chosen:
             hint = did_you_mean(name, known, "`daqloom reproduce` lists all")
             raise StudyError(f'there is no published number "{name[:80]}"; {hint}')

@@ -126,7 +126,7 @@ def about(record: Record) -> Iterator[tuple[str, str]]:
     """Yield titles and texts of what a record states about its number."""
     yield "paper", f"{PAPERS[record.paper].citation}; {record.where}"
     yield "from", source(record)
-    for title in ("input", "assumed", "reason", "section", "elsewhere"):
+    for title in ("input", "assumed", "reason", "section"):
         if text := getattr(record, title):
             yield title, text
 
