@@ -158,8 +158,10 @@ fuzz: build/packages/test
 		seeds=$$(find engine -type d -path "*/corpus/$$(basename $$program)"); \
 		$$program -max_total_time=$(FUZZ_SECONDS) $$corpus $$seeds || exit 1; done
 
-# Wheels for this interpreter and, in one, for 3.12 and newer: from an interpreter named here.
-WHEEL_PYTHONS ?= $(bin)/python $(firstword $(foreach each,python3.13 python3.12 python3.14,$(shell command -v $(each))))
+# Wheels for this interpreter and, in one, for 3.12 and newer: from the first of these that runs, as a
+# version manager may have a command for a version that it does not run.
+WHEEL_PYTHONS ?= $(bin)/python $(firstword $(foreach each,python3.13 python3.12 python3.14,\
+	$(shell $(each) -c 'import sys; print(sys.executable)' 2>/dev/null)))
 wheel: build/packages/run .venv/venv
 	$(step) wheels scripts/wheels.sh $(WHEEL_PYTHONS)
 
