@@ -36,6 +36,12 @@ typer.testing._get_command = functools.cache(typer.testing._get_command)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def runs_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The folder of the runs that tests record."""
+    os.environ["DAQLOOM_RUNS"] = str(tmp_path_factory.mktemp("runs"))
+
+
 @pytest.fixture
 def any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run beside one another: what is measured here is not the network's speed."""
